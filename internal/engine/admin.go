@@ -7,8 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// adminCommand changes one small record that no execution owns, an API key, a namespace or the signing keys, and tells of it in the
-// audit log.
+// adminCommand changes one record that no execution owns, such as an API key, a namespace or the signing keys, and writes an audit row for it.
 type adminCommand struct {
 	op          string
 	caller      Caller
@@ -19,20 +18,20 @@ type adminCommand struct {
 	request     store.DocRef   // zero: no request key
 	fingerprint string
 	answer      any // pointer to what is recorded and given again
-	// where names the chains that may be lengthened, once the record is loaded.
+	// where returns the chains that may get a row, once the record is loaded.
 	where func(doc *store.Doc) ([]string, error)
-	// act answers what the record becomes.
+	// act returns what the record becomes.
 	act func(u *unit, doc *store.Doc) (adminChange, error)
 }
 
-// AdminAction is what every change of an administrator may carry.
+// AdminAction holds the options of every change by an administrator.
 type AdminAction struct {
 	Reason     string
 	RequestKey string // recorded for 24 h (U13)
 	Revision   *int64 // refuse with precondition_failed when the record has another (U17)
 }
 
-// adminChange is what becomes of a record, and what the audit log tells of it. The zero value: nothing changed.
+// adminChange is what becomes of a record, and what the audit row contains. The zero value means that nothing changed.
 type adminChange struct {
 	body          []byte // nil: the record goes
 	made          bool   // it was not there before
@@ -41,7 +40,7 @@ type adminChange struct {
 	before, after any
 }
 
-// administer runs a change of an administrator. args is what a repeat is recognised by.
+// administer runs a change by an administrator. A repeat is recognised by args.
 func (e *Engine) administer(ctx context.Context, cmd *adminCommand, target string, args any) error {
 	if err := core.CheckReason("reason", cmd.how.Reason); err != nil {
 		return err
@@ -99,7 +98,7 @@ func (a *adminCommand) write(u *unit, change adminChange) {
 	switch doc := (store.Doc{DocRef: a.ref, Body: change.body}); {
 	case change.body == nil:
 		u.dropDoc(a.ref)
-	case change.made: // if somebody else was faster it is Conflict
+	case change.made: // if another transaction inserts it first, the commit fails with Conflict
 		setIn(&u.docs, a.ref, &doc)
 		u.ch.NewDocs = append(u.ch.NewDocs, doc)
 	default:
@@ -116,10 +115,10 @@ func (a *adminCommand) write(u *unit, change adminChange) {
 // Limits are the bounds that this engine was set up with.
 func (e *Engine) Limits() core.Limits { return e.cfg.Limits }
 
-// Config is what this engine was set up with, with the defaults filled in.
+// Config returns the configuration of this engine, with the defaults filled in.
 func (e *Engine) Config() Config { return e.cfg }
 
-// Backup writes a consistent copy of the whole store to a new file, where the store can: not_implemented. It tells progress in pages.
+// Backup writes a consistent copy of the whole store to a new file, or returns not_implemented if the store cannot. It reports progress in pages.
 func (e *Engine) Backup(ctx context.Context, path string, progress func(done, total int)) error {
 	backuper, ok := e.store.(store.Backuper)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A submission inside the user's own transaction leaves one row in the inbox and locks nothing else (L88). Engines adopt such
-// rows: at the first command or read that misses the id, on Nudge, on a hint, or by the poll.
+// A submission inside the user's own transaction writes one row into the inbox and locks nothing else (L88). Engines adopt such rows, that is, turn
+// them into executions: at the first command or read that misses the id, on Nudge, on a hint, or by the poll.
 
 const adoptLimit = 500
 
@@ -26,10 +26,10 @@ type inboxBody struct {
 // TxAnswer is the answer to a submission inside the user's own transaction.
 type TxAnswer struct {
 	SubmitAnswer
-	View View // the execution as it is, or as the commit will make it; without one, if a duplicate's is gone (L84)
+	View View // the execution as it is, or as the commit will create it; empty if that of a duplicate was removed (L84)
 }
 
-// SubmitTx leaves a submission in the user's own transaction: the execution exists iff that commits.
+// SubmitTx writes a submission in the user's own transaction: the execution exists if and only if that commits.
 func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submission) (TxAnswer, error) {
 	submitter, ok := e.store.(store.TxSubmitter)
 	if !ok {
@@ -58,7 +58,7 @@ func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submissi
 		if row.Body, err = cmd.inboxBody(); err != nil {
 			return TxAnswer{}, err
 		}
-	} // else whether it is a duplicate must be known first (L80)
+	} // otherwise it must be known first whether it is a duplicate (L80)
 	existing, err := submitter.SubmitTx(ctx, tx, cmd.keyRow(present.now), row)
 	switch {
 	case err != nil:
@@ -80,7 +80,7 @@ func txAnswer(outcome string, id core.ID, view View) TxAnswer {
 	return answer
 }
 
-// existing answers a transactional submission whose key or id is there already, as a duplicate or a conflict (L83, L85).
+// existing answers a transactional submission whose key or id exists already, as a duplicate or a conflict (L83, L85).
 func (e *Engine) existing(ctx context.Context, cmd *submit, found *store.Existing, at present) (TxAnswer, error) {
 	byKey := found.Key != (store.Key{})
 	if byKey && !bytes.Equal(found.Fingerprint, cmd.fingerprint) {
@@ -91,7 +91,7 @@ func (e *Engine) existing(ctx context.Context, cmd *submit, found *store.Existin
 		return TxAnswer{}, err
 	}
 	switch x := view.Execution; {
-	case byKey && x == nil: // nothing is left of it but the key (L84)
+	case byKey && x == nil: // only the key is left of it (L84)
 		return TxAnswer{SubmitAnswer: SubmitAnswer{Outcome: "duplicate", ID: found.ID, Priority: cmd.s.Priority}}, nil
 	case byKey:
 	case x == nil:
@@ -102,8 +102,8 @@ func (e *Engine) existing(ctx context.Context, cmd *submit, found *store.Existin
 	return txAnswer("duplicate", found.ID, view), nil
 }
 
-// existingView reads the execution that is there: as it was filed, else as its submission will make it. Nothing is adopted
-// here, nor is what is due written down: the user's own transaction may be in the way (L88).
+// existingView reads the existing execution: as it was filed, otherwise as its submission will create it. It adopts nothing and writes no due
+// timers: the user's own transaction may hold the rows (L88).
 func (e *Engine) existingView(ctx context.Context, found *store.Existing, at present) (View, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{found.ID.UUID}, Inputs: true, Results: true})
 	if err != nil {
@@ -122,7 +122,7 @@ func (e *Engine) existingView(ctx context.Context, found *store.Existing, at pre
 	return at.made(waiting), nil
 }
 
-// settled is an execution of which nobody else knows as its due timers leave it, so that the answer does not depend on how late the
+// settled returns an execution that no other transaction has seen as its due timers leave it, so that the answer does not depend on how late the
 // sweep runs (L18).
 func settled(x *core.Execution, now core.Time) *core.Execution {
 	if now = max(now, x.LastMutationAt); x.WakeAt != 0 && x.WakeAt <= now {
@@ -164,7 +164,7 @@ func (p present) made(cmd *submit) View {
 	return View{Execution: settled(x, p.now), Lane: p.dict.state(class.Lane)}
 }
 
-// keyRow is the row of the submission's key; nil if it has none.
+// keyRow returns the row of the submission's key, or nil if it has none.
 func (s *submit) keyRow(now core.Time) *store.KeyRow {
 	if s.s.IdempotencyKey == "" {
 		return nil
@@ -212,15 +212,15 @@ func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
 	return nil
 }
 
-// narrow are those of the lanes that have no more classes than one poll asks about. In the others a nudge would make every process look at
-// the queues of hundreds of thousands of keys. It need not: whoever adopts a submission tells of its class, and what else nobody was told
-// of is left to the polls (S68).
+// narrow returns those of the lanes that have no more classes than one poll asks about. In the others a nudge would make every process look at the
+// queues of hundreds of thousands of keys. It is not needed there: the process that adopts a submission names its class in a hint, and everything
+// else is left to the polls (S68).
 func (d *dictionary) narrow(lanes []string) []string {
 	return slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool { return len(d.ofLane[lane]) > pollShared })
 }
 
-// appeared reports whether an execution that was not found is worth another look: it, or something in the inbox that is adopted
-// then, is there. Both are looked for in one snapshot, because somebody else may adopt it between two.
+// appeared reports whether an execution that was not found is worth another look: the execution exists now, or the inbox has something that is then
+// adopted. Both are read in one snapshot, because another process may adopt it between two.
 func (e *Engine) appeared(ctx context.Context, id core.UUID) bool {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{id}, Inbox: 1})
 	if err != nil {
@@ -233,7 +233,7 @@ func (e *Engine) appeared(ctx context.Context, id core.UUID) bool {
 	return loaded.Executions[id] != nil
 }
 
-// adoptAll adopts everything that waits in the inbox.
+// adoptAll adopts everything in the inbox.
 func (e *Engine) adoptAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := e.adopt(ctx)
@@ -247,8 +247,8 @@ func (e *Engine) adoptAll(ctx context.Context) {
 	}
 }
 
-// adopt turns inbox rows into executions, and tells how many there were. In a process one adopts at a time: a second one would
-// only lock what the first has just filed, and keep it from being claimed.
+// adopt turns inbox rows into executions, and returns how many there were. Within a process one adopt runs at a time: a second one would only lock
+// what the first has just filed, and keep it from being claimed.
 func (e *Engine) adopt(ctx context.Context) (int, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Inbox: adoptLimit})
 	if err != nil || len(loaded.Inbox) == 0 {
@@ -265,7 +265,7 @@ func (e *Engine) adopt(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		// Whoever waits for the inbox may be a waiter of held rows itself; what stays in the inbox is found by the next look.
+		// The caller may itself be a waiter of held rows, so it must not wait for one. What stays in the inbox is found by the next look.
 		batch = append(batch, &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), stays: true})
 	}
 	e.process(batch)

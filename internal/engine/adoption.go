@@ -59,8 +59,8 @@ func (a *adoption) file(u *unit) {
 	}
 }
 
-// quarantine tells of a submission that was accepted and cannot be read. Its caller has had the answer and its transaction is
-// committed, so that the event log and the log are where people learn of it. It is not tried again.
+// quarantine drops a submission that was accepted and cannot be read. Its caller has the answer already and its transaction is committed, so an
+// event and a log line report it. It is not tried again.
 func (a *adoption) quarantine(u *unit) {
 	u.ch.DropInbox = append(u.ch.DropInbox, a.id.UUID)
 	u.ch.Events = append(u.ch.Events, quarantined(a.id.UUID, core.CodeCorruption, 1, u.now, 0))

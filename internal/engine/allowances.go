@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// allowances are limits that hold over all processes on the store (U129). On a store that other processes may have open each is a
-// small record, else it is kept in memory. A limit costs nothing until somebody takes from it.
+// allowances are limits that apply across all processes on the store (U129). On a store that other processes may have open each limit is a small
+// record; otherwise it is kept in memory. A limit costs nothing until it is used.
 type allowances struct {
 	e      *Engine
 	holder string // names this process
@@ -21,7 +21,7 @@ type allowances struct {
 }
 
 const (
-	// allowanceKept is how long the record of a limit stays that nobody takes from.
+	// allowanceKept is how long the record of an unused limit is kept.
 	allowanceKept = core.Hour
 	// mostAllowances bounds what is kept in memory.
 	mostAllowances = 10_000
@@ -31,8 +31,8 @@ func newAllowances(e *Engine) *allowances {
 	return &allowances{e: e, holder: e.mint().String(), local: map[string]*core.Allowance{}}
 }
 
-// TakeRate takes what happens at most perSecond, over all processes. got may be more than want: the rest is for later, and so the
-// store is asked some forty times a second at most. got is 0 when there is none for so long.
+// TakeRate takes from a limit of perSecond over all processes. got may be more than want: the rest is for later calls, so that the store is asked
+// at most about forty times per second. got is 0 if there is nothing to take for the time wait.
 func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error) {
 	var taken struct {
 		got  int
@@ -45,8 +45,8 @@ func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int)
 	return taken.got, time.Duration(taken.wait) * time.Millisecond, nil
 }
 
-// HoldPlaces states how many of most places this process wants to hold from now on, and answers how many it does. It must be stated
-// again within 15 seconds.
+// HoldPlaces sets how many of most places this process wants to hold from now on, and returns how many it holds. It must be called again within 15
+// seconds.
 func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
 	var got int
 	err := e.allowances.use(ctx, "places/"+name, func(a *core.Allowance, now core.Time) {
@@ -110,7 +110,7 @@ func (l *useAllowance) decide(u *unit) error {
 		timer := u.timerAt(timerAllowances, doc.ExpiresAt)
 		timer.Texts = append(timer.Texts, l.ref.Key)
 	}
-	if known == nil { // if somebody else was faster it is Conflict, and not his that is lost
+	if known == nil { // if another transaction inserts it first, the commit fails with Conflict and does not overwrite it
 		setIn(&u.docs, l.ref, &doc)
 		u.ch.NewDocs = append(u.ch.NewDocs, doc)
 	} else {
@@ -119,7 +119,7 @@ func (l *useAllowance) decide(u *unit) error {
 	return nil
 }
 
-// sweepAllowances forgets limits that nobody takes from any more.
+// sweepAllowances removes limits that are no longer used.
 func (e *Engine) sweepAllowances(ctx context.Context, t store.Timer) error {
 	return e.onDocs(ctx, docAllowance, t.Texts, func(u *unit, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.now {

@@ -18,7 +18,7 @@ type Caller struct {
 	Address    string `json:",omitempty"` // where the call came from, for the audit log
 	// RequestKey makes commands repeatable that carry no key of their own (W4).
 	RequestKey string `json:"-"`
-	// Repeated is set when the call repeats one that was answered before (U13); nil: nobody asks.
+	// Repeated is set when the call repeats one that was answered before (U13); nil: the caller does not need it.
 	Repeated *atomic.Bool `json:"-"`
 	// Feed bounds what it reads of the event log to the feeds of the instances that it registered (U106); nil: not bounded.
 	Feed *Feed `json:"-"`
@@ -90,10 +90,10 @@ type Task struct {
 	Execution   *core.Execution // a snapshot, input loaded
 	How         string          // fresh, resumed, reclaimed
 	ResumedFrom core.Interruption
-	Resumed     *core.Observation // the wait that is over, with payloads and continuation, of one that goes on after a suspension (W80)
+	Resumed     *core.Observation // the wait that has ended, with payloads and continuation, if the task continues after a suspension (W80)
 	Inputs      []core.NamedInput // of a member of a flow, by name; those without Data are read by name (F37)
 
-	ChildrenCause string      // what ended the wait for children after which the work goes on (F41); "": it goes on after something else
+	ChildrenCause string      // what ended the wait for children after which the task continues (F41); "": it continues after something else
 	Children      []ChildView // those that it waited for, as they were when the wait ended
 
 	GrantKey core.GrantKey // of an execution that is promised and not leased (S27)
@@ -115,7 +115,7 @@ type TargetedRequest struct {
 	Expect       core.Expect // operator claim only
 }
 
-// LeaseView is a lease as its holder may know it.
+// LeaseView is a lease as shown to its holder.
 type LeaseView struct {
 	ID         core.UUID
 	Epoch      int64
@@ -189,7 +189,7 @@ type StepAnswer struct {
 	Record  core.StepRecord
 }
 
-// LaneView is a lane and what goes on in it, as far as the caller sees that (S2, U100).
+// LaneView is a lane with its counts, as far as the caller may see them (S2, U100).
 type LaneView struct {
 	Lane        core.Lane
 	Counts      map[core.Status]int

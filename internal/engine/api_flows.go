@@ -92,7 +92,7 @@ type CancelFlowRequest struct {
 	Progress func(CancelFlowAnswer)
 }
 
-// CancelFlowAnswer tells how far the end of a flow is (F53).
+// CancelFlowAnswer reports the progress of a cancelled flow (F53).
 type CancelFlowAnswer struct {
 	State           core.FlowState
 	Policy          core.CancelPolicy

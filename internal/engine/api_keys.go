@@ -146,8 +146,8 @@ func forcedArgs(args any, force bool) any {
 // maxBeside is how many other admin keys a command looks at: one is enough, the others are there should that one go meanwhile.
 const maxBeside = 8
 
-// otherAdminKeys names some keys that administer all namespaces beside this one. The command locks and looks at them again: of two
-// that take each other's last key away at the same time, the second finds none. needless: nobody asks.
+// otherAdminKeys returns some other keys that administer all namespaces. The command locks and reads them again: of two commands that each remove
+// the other's last key at the same time, the second finds none. needless: the answer is not needed.
 func (e *Engine) otherAdminKeys(ctx context.Context, id string, needless bool) (refs []store.DocRef, err error) {
 	if needless {
 		return nil, nil

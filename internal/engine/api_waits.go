@@ -2,7 +2,7 @@ package engine
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// Issued is a waitpoint as it is shown to whoever may know its token (W30).
+// Issued is a waitpoint as shown to a caller that may see its token (W30).
 type Issued struct {
 	core.Waitpoint
 	Standing
@@ -10,7 +10,7 @@ type Issued struct {
 	Repeated bool       // it was made by an earlier call (W37, W4)
 }
 
-// Standing is how a waitpoint stands now: whoever asks for it again may do so long after it was made.
+// Standing is the current state of a waitpoint: a repeated call may ask for it long after the waitpoint was created.
 type Standing struct {
 	State       string
 	CloseReason core.CloseReason // of a closed one
@@ -29,19 +29,19 @@ type SuspendAnswer struct {
 	Standings []Standing   // of the waitpoints, in their order
 }
 
-// IssuedLink is a link as it is shown to whoever may know its address (W68).
+// IssuedLink is a link as shown to a caller that may see its address (W68).
 type IssuedLink struct {
 	core.Link
 	Token core.Token
 }
 
-// LinkPage is what a link shows to whoever holds it (W70, U87).
+// LinkPage is what a link shows to its holder (W70, U87).
 type LinkPage struct {
 	core.LinkView
 	Waitpoint core.WaitpointView
 	Kind      string
 	Tags      core.Tags
-	Asker     string    // who submitted the work
+	Asker     string    // the submitter of the work
 	Needed    int       // how many decisions of one kind are enough; 0: the condition does not count
 	Counted   string    // the name of the signals that count; "": all do
 	Progress  int       // of them there are so many
@@ -97,7 +97,7 @@ type SuspendedQuery struct {
 	Limit       *int
 }
 
-// SuspendedItem is an execution that is suspended, with what somebody who decides must know (U85).
+// SuspendedItem is a suspended execution with the information needed for a decision (U85).
 type SuspendedItem struct {
 	core.SuspendedView
 	View

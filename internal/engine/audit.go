@@ -10,14 +10,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The audit log is one chain of rows a namespace (U131). A row is written in the transaction of the change that it tells of. For
-// that its transaction locks the head of the chain, last of all locks (S73): in a trip of its own, behind executions and lanes.
-// Commands of clients and workers have no row and make no such trip.
+// The audit log is one chain of rows per namespace (U131). A row is written in the transaction of the change that it describes. That transaction
+// locks the head of the chain after all other locks but those of flows (S73), in a trip of its own. Commands of clients and workers have no audit
+// row and make no such trip.
 
 // audited is a command that may leave a row in the audit log.
 type audited interface {
 	command
-	// chains names the namespaces of the rows, once the command's own rows are loaded. None: it will leave none.
+	// chains returns the namespaces of the rows, once the command's own rows are loaded. None: the command writes no row.
 	chains(u *unit) []string
 }
 
@@ -31,10 +31,10 @@ type auditChain struct {
 	closed  error         // why it cannot be sealed, and so must not grow; nil: it may
 }
 
-// audits reports whether what the caller changes is told in the audit log.
+// audits reports whether changes by the caller are recorded in the audit log.
 func (c Caller) audits() bool { return c.Actor == "operator" }
 
-// chainOf is the chain of what concerns these namespaces: their own when there is one, else that of what belongs to none.
+// chainOf returns the chain for changes that concern these namespaces: that of the namespace if there is exactly one, otherwise core.Everywhere.
 func chainOf(namespaces []string) string {
 	if len(namespaces) == 1 {
 		return namespaces[0]
@@ -52,7 +52,7 @@ func auditRowRef(namespace string, number int64) store.DocRef {
 
 func auditRowPrefix(namespace string) string { return namespace + "\x01" }
 
-// auditRowRefs names the rows first..last.
+// auditRowRefs returns the references of the rows first..last.
 func auditRowRefs(namespace string, first, last int64) []store.DocRef {
 	refs := make([]store.DocRef, 0, last-first+1)
 	for n := first; n <= last; n++ {
@@ -115,7 +115,8 @@ func decodeAuditRow(doc *store.Doc) (row core.AuditRow, err error) {
 	return row, nil
 }
 
-// audit appends a row to the chain of its namespace, which the command has named before. before and after are what was changed.
+// audit appends a row to the chain of its namespace, which the command must have named in chains. before and after are the states of what was
+// changed.
 func (u *unit) audit(c Caller, row core.AuditRow, before, after any) {
 	chain := u.chains[row.Namespace]
 	row.At, row.Principal, row.RequestID, row.Address = u.now, c.Principal, c.RequestID, c.Address
@@ -133,15 +134,15 @@ func (u *unit) audit(c Caller, row core.AuditRow, before, after any) {
 	}
 }
 
-// armAudit lets the sweep look at a chain when its oldest row may go.
+// armAudit arms the timer of a chain for the time when its oldest row may be removed.
 func (u *unit) armAudit(namespace string, chain *core.AuditChain, at core.Time) {
 	chain.LookAt = roundUp(at, core.Minute)
 	timer := u.timerAt(timerAudit, chain.LookAt)
 	timer.Texts = append(timer.Texts, namespace)
 }
 
-// writeChains writes the heads of the chains that have changed. One that is new to this process and to another at the same time
-// is Conflict.
+// writeChains writes the heads of the chains that have changed. If another process creates the same chain at the same time, the commit fails with
+// Conflict.
 func (u *unit) writeChains() {
 	for name, chain := range u.chains {
 		if !chain.grown {
@@ -168,7 +169,7 @@ func (u *unit) writeChains() {
 	u.chains, u.rolls = nil, nil
 }
 
-// executionChain is the chain of a command on an execution; none when there is nothing to tell.
+// executionChain returns the chain of a command on an execution, or none if nothing is recorded.
 func (u *unit) executionChain(c Caller, id core.GivenID) []string {
 	if !c.audits() {
 		return nil
@@ -180,14 +181,14 @@ func (u *unit) executionChain(c Caller, id core.GivenID) []string {
 	return []string{ent.x.Class.Namespace}
 }
 
-// auditExecution tells of a change of an execution.
+// auditExecution records a change of an execution.
 func (u *unit) auditExecution(c Caller, action, reason string, x *core.Execution, before, after any) {
 	u.audit(c, core.AuditRow{
 		Namespace: x.Class.Namespace, Action: action, Entity: "execution", EntityID: x.ID.String(), Reason: reason,
 	}, before, after)
 }
 
-// auditPart tells of a change of something that belongs to an execution.
+// auditPart records a change of something that belongs to an execution.
 func (u *unit) auditPart(c Caller, action, reason string, x *core.Execution, t toldChange) {
 	u.audit(c, core.AuditRow{Namespace: x.Class.Namespace, Action: action, Entity: t.entity, EntityID: t.id, Reason: reason}, t.before, t.after)
 }

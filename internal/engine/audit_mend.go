@@ -7,16 +7,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Whoever writes the database can set a head back and leave the rows behind it, or make it tell of rows that cannot be. The numbers of the
-// next rows would then be taken, or be none, and nothing that an operator does could be told. So the next row follows the newest one that is
-// there, and the head keeps that the chain was altered.
+// Someone with write access to the database can set a head back and leave the rows behind it, or make it name rows that cannot exist. The numbers
+// of the next rows would then be taken or invalid, and no act of an operator could be recorded. Therefore the next row follows the newest row that
+// exists, and the head records that the chain was altered.
 
-// auditReach is how far behind the end of a chain rows are looked for. A row that somebody has put further away is in nobody's way, and
-// to go on behind it could use up the numbers.
+// auditReach is how far behind the end of a chain rows are looked for. A row that was put further away does no harm, and continuing behind it could
+// use up the numbers.
 const auditReach = 1 << 32
 
-// mendChains lets the heads that the unit has locked be appended to, whatever they tell of, and marks those that are not as the engine left
-// them. Another process may begin a chain that is new here, and its rows then stand where none should be: but this commit is Conflict then.
+// mendChains makes the heads that the unit has locked fit for new rows, whatever they contain, and marks those that are not as the engine left
+// them. Another process may start a chain that is new here; its rows are then found where none should be, but this commit then fails with Conflict.
 func (u *unit) mendChains(ctx context.Context, refs []store.DocRef) error {
 	for _, ref := range refs {
 		chain := u.chains[ref.Key]
@@ -34,7 +34,7 @@ func (u *unit) mendChains(ctx context.Context, refs []store.DocRef) error {
 }
 
 // mendEnd brings the end of a chain behind all its rows. It looks for some behind the end only where the head is none that can be, and where
-// this batch has met something that is there already.
+// this batch has met something that exists already.
 func (u *unit) mendEnd(ctx context.Context, namespace string, chain *auditChain) error {
 	switch {
 	case !chain.Possible():
@@ -63,7 +63,7 @@ func (u *unit) mendEnd(ctx context.Context, namespace string, chain *auditChain)
 	return nil
 }
 
-// nextAuditRow is the number of the first row behind n that is there; 0: there is none.
+// nextAuditRow returns the number of the first existing row after n, or 0.
 func (u *unit) nextAuditRow(ctx context.Context, namespace string, n int64) (int64, error) {
 	if err := u.load(ctx, store.Want{Scans: []store.Scan{behindAuditRow(namespace, n)}}); err != nil {
 		return 0, err

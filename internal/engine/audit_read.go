@@ -27,7 +27,7 @@ type auditPlace struct {
 	number    int64
 }
 
-// AuditPage gives rows of the chains that the caller sees: chain by chain in order of their names, in each the newest first.
+// AuditPage returns rows of the chains that the caller sees: chain by chain in order of their names, in each the newest first.
 func (e *Engine) AuditPage(ctx context.Context, c Caller, r AuditRequest) (rows []core.AuditRow, next string, err error) {
 	limit, err := core.PageLimit(r.Limit)
 	if err != nil {
@@ -109,7 +109,7 @@ func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f
 		return nil, err
 	}
 	oldest, last := head.First, head.Last
-	if !head.Possible() { // verification tells of it; what is there is shown
+	if !head.Possible() { // verification reports it; the rows that exist are shown
 		oldest, last = 1, core.MostAuditRows
 	}
 	if below > 0 {
@@ -134,7 +134,7 @@ func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f
 			}
 		}
 		last = first - 1
-		if !slices.ContainsFunc(batch, func(row *core.AuditRow) bool { return row != nil }) { // a forged head may tell of any number of rows
+		if !slices.ContainsFunc(batch, func(row *core.AuditRow) bool { return row != nil }) { // a forged head may name any number of rows
 			last, err = newestAuditRow(oldest-1, last, func(n int64) (int64, error) { return e.nextAuditRow(ctx, namespace, n) })
 			if err != nil {
 				return nil, err
@@ -144,7 +144,7 @@ func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f
 	return rows, nil
 }
 
-// nextAuditRow is the number of the first row behind n that is there; 0: there is none.
+// nextAuditRow returns the number of the first existing row after n, or 0.
 func (e *Engine) nextAuditRow(ctx context.Context, namespace string, n int64) (int64, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{behindAuditRow(namespace, n)}})
 	if err != nil {
@@ -153,12 +153,12 @@ func (e *Engine) nextAuditRow(ctx context.Context, namespace string, n int64) (i
 	return firstNumber(namespace, loaded.Scanned[0]), nil
 }
 
-// behindAuditRow looks for the first row behind number n.
+// behindAuditRow returns the scan for the first row after number n.
 func behindAuditRow(namespace string, n int64) store.Scan {
 	return store.Scan{Kind: docAuditRow, Prefix: auditRowPrefix(namespace), After: auditRowRef(namespace, n).Key, Limit: 1}
 }
 
-// firstNumber is the number of the first of these rows by its key; 0: there is none, or its key is none that a row can have.
+// firstNumber returns the number of the first of these rows by its key, or 0 if there is none or its key cannot be that of a row.
 func firstNumber(namespace string, docs []store.Doc) int64 {
 	if len(docs) == 0 {
 		return 0
@@ -170,8 +170,8 @@ func firstNumber(namespace string, docs []store.Doc) int64 {
 	return number
 }
 
-// newestAuditRow is the greatest number in (after, upTo] that a row has; 0: none has. next gives the first behind a number. Rows may be
-// missing between, and the range may be of any size: the search takes a step for each of its bits.
+// newestAuditRow returns the greatest number of a row in (after, upTo], or 0. next returns the first after a number. Rows may be missing in
+// between, and the range may have any size: the search takes one step per bit of it.
 func newestAuditRow(after, upTo int64, next func(n int64) (int64, error)) (newest int64, err error) {
 	for probe := after; after < upTo; probe = after + (upTo-after)/2 {
 		switch found, err := next(probe); {
@@ -200,7 +200,7 @@ func (e *Engine) readChain(ctx context.Context, namespace string) (*core.AuditCh
 	return &head, err
 }
 
-// readAuditRows reads the rows first..last of a chain; nil for one that is not there.
+// readAuditRows reads the rows first..last of a chain; nil for one that does not exist.
 func (e *Engine) readAuditRows(ctx context.Context, namespace string, first, last int64) ([]*core.AuditRow, error) {
 	refs := auditRowRefs(namespace, first, last)
 	loaded, err := e.store.Read(ctx, store.Want{Docs: refs})
@@ -226,15 +226,15 @@ type AuditCheck struct {
 	First     int64    // number of the oldest row that is kept
 	Last      int64    // number of the newest row; 0: there never was one
 	Rows      int64    // that are kept and fit
-	Keyed     int64    // number of the first row that was written under the audit key; 0: none was, and who can write the database can rewrite the chain
+	Keyed     int64    // number of the first row that was written under the audit key; 0: none, and anyone with write access to the database can rewrite the chain
 	Problem   string   // what is wrong; "" when nothing is
 	Broken    int64    // number of the first row that does not fit; 0: all do
 	Removed   []string // namespaces whose chains were removed; looked for with the chain of what belongs to none
-	Hash      []byte   // of the newest row: who keeps it elsewhere can tell that the chain was not set back
+	Hash      []byte   // of the newest row: a copy kept elsewhere shows later whether the chain was set back
 }
 
-// VerifyAudit recomputes a chain and finds the first row that was changed or is missing. With an audit key it also finds a chain that
-// was rewritten, shortened or removed by somebody without it. Codes: namespace_not_found, master_key_required, master_key_mismatch.
+// VerifyAudit recomputes a chain and finds the first row that was changed or is missing. With an audit key it also finds a chain that was
+// rewritten, shortened or removed without that key. Codes: namespace_not_found, master_key_required, master_key_mismatch.
 func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (AuditCheck, error) {
 	if !c.sees(namespace) {
 		return AuditCheck{}, core.Errorf(core.CodeNamespaceNotFound, "no namespace %q", namespace)
@@ -251,8 +251,8 @@ func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (A
 		if check.Problem == "" {
 			return e.verifySeal(ctx, key, check, head)
 		}
-		// Retention may have taken the row while it was looked for. It has not if the oldest row is still the one that it was: whatever a head
-		// tells of, each further look needs a change of it.
+		// Retention may have removed the row while it was read. It has not if the oldest row is still the same. Each further look needs a change of
+		// the oldest row, so this ends whatever the head contains.
 		now, err := e.readChain(ctx, namespace)
 		if err != nil || now == nil || now.First <= check.First || now.First <= check.Broken {
 			return check, err
@@ -260,7 +260,7 @@ func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (A
 	}
 }
 
-// verifyChain holds the rows against the head, which is nil when there is none.
+// verifyChain compares the rows with the head, which is nil if there is none.
 func (e *Engine) verifyChain(ctx context.Context, namespace string) (check AuditCheck, stored *core.AuditChain, err error) {
 	stored, err = e.readChain(ctx, namespace)
 	if err != nil {
@@ -306,8 +306,8 @@ func (c AuditCheck) broken(number int64, why string) AuditCheck {
 	return c
 }
 
-// verifyEnd looks for rows that the head does not know: of a chain whose head was taken back or away. What was appended since the
-// head was read is none of them.
+// verifyEnd looks for rows that the head does not cover, which shows that the head was set back or removed. Rows appended since the head was read
+// do not count.
 func (e *Engine) verifyEnd(ctx context.Context, check AuditCheck, head core.AuditChain) (AuditCheck, error) {
 	loaded, err := e.store.Read(ctx, store.Want{
 		Docs:  []store.DocRef{chainRef(check.Namespace)},

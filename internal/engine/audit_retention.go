@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// sweepAudit drops the oldest rows of chains when their time is over, and keeps the anchor (U131).
+// sweepAudit drops the oldest rows of chains when their retention is over, and keeps the anchor (U131).
 func (e *Engine) sweepAudit(ctx context.Context, t store.Timer) error {
 	for _, namespace := range t.Texts {
 		for more := true; more && ctx.Err() == nil; {
@@ -24,8 +24,8 @@ func (e *Engine) sweepAudit(ctx context.Context, t store.Timer) error {
 	return ctx.Err()
 }
 
-// trimChain drops up to a batch of rows, and reports whether there may be more to drop. Of a chain that is not as the engine left it
-// nothing is dropped: it stays as it is, for who verifies it. Else retention would seal what somebody else has done to it.
+// trimChain drops up to a batch of rows, and reports whether there may be more to drop. Nothing is dropped from a chain that is not as the engine
+// left it: it stays as it is for verification, since retention would otherwise seal a foreign change.
 func (u *unit) trimChain(ctx context.Context, doc *store.Doc) (more bool, err error) {
 	head, err := decodeChain(doc)
 	if err != nil {
@@ -51,13 +51,13 @@ func (u *unit) trimChain(ctx context.Context, doc *store.Doc) (more bool, err er
 	return u.dropOldest(ctx, namespace, trimmed)
 }
 
-// leaveAltered lets a chain be as it is and looks at it again in a day.
+// leaveAltered leaves a chain as it is and checks it again in a day.
 func (u *unit) leaveAltered(namespace string, chain *auditChain, why string) {
 	u.e.notes.Error("an audit chain was altered: retention drops nothing of it", "namespace", namespace, "row", chain.First, "problem", why)
 	u.armAudit(namespace, &chain.AuditChain, u.now.Add(core.Day))
 }
 
-// dropOldest drops rows whose time is over, up to a batch.
+// dropOldest drops rows whose retention is over, up to a batch.
 func (u *unit) dropOldest(ctx context.Context, namespace string, chain *auditChain) (more bool, err error) {
 	keep := u.e.cfg.AuditRetention.Milliseconds()
 	refs := auditRowRefs(namespace, chain.First, min(chain.Last, chain.First+auditBatch-1))

@@ -13,16 +13,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Hashes alone keep nobody who can write the database from computing a whole chain anew. So the head of each chain has a seal under the
-// audit key, which the database holds only under the master key: a chain that was rewritten, or shortened at either end, has no seal that
-// fits. Lists of all chains, sealed too, tell of one that was removed whole. Without a master key there is no audit key and no seal.
+// Hashes alone do not stop someone with write access to the database from recomputing a whole chain. Therefore the head of each chain has a seal
+// under the audit key, which the database holds only encrypted under the master key: a chain that was rewritten, or shortened at either end, has no
+// valid seal. Lists of all chains, also sealed, show that a whole chain was removed. Without a master key there is no audit key and no seal.
 //
-// A head is sealed again with each change. Whoever changes it looks at the seal first: one that does not fit is kept in the head as
-// altered, for ever, and the work of operators goes on.
+// A head is sealed again with each change, after its old seal is checked. If that does not fit, the head is marked as altered for ever, and
+// operators can continue to work.
 //
-// A list is locked only when a chain is new, behind the heads (S73).
+// A list is locked only when a chain is new, after the heads (S73).
 
-// auditKeys remembers the audit key once it was opened: it never changes. The zero value is ready for use.
+// auditKeys caches the audit key once it was opened: it never changes. The zero value is ready for use.
 type auditKeys struct{ known atomic.Pointer[core.AuditKey] }
 
 func (a *auditKeys) get() core.AuditKey {
@@ -32,7 +32,7 @@ func (a *auditKeys) get() core.AuditKey {
 	return core.AuditKey{}
 }
 
-// learnAuditKey opens the audit key of a key set. None is not remembered: another process may make it.
+// learnAuditKey opens the audit key of a key set. That there is none is not cached: another process may create it.
 func (e *Engine) learnAuditKey(set *core.KeySet) (core.AuditKey, error) {
 	key, err := set.AuditKey(e.signing.masterKey())
 	if err == nil && !key.IsZero() {
@@ -41,7 +41,7 @@ func (e *Engine) learnAuditKey(set *core.KeySet) (core.AuditKey, error) {
 	return key, err
 }
 
-// auditKey is the key that the log is sealed with; none when there is none.
+// auditKey returns the key that the log is sealed with; zero if there is none.
 func (e *Engine) auditKey(ctx context.Context) (core.AuditKey, error) {
 	if key := e.auditing.get(); !key.IsZero() {
 		return key, nil
@@ -53,8 +53,8 @@ func (e *Engine) auditKey(ctx context.Context) (core.AuditKey, error) {
 	return e.learnAuditKey(&set)
 }
 
-// auditKey is the key that the heads of chains are sealed with. Where none is known it is looked for only if there may be one: if this
-// process has a master key, or a head tells of it, or a chain is new. Codes: master_key_required, master_key_mismatch.
+// auditKey returns the key that seals the heads of chains. If it is not cached it is read only if there may be one: if this process has a master
+// key, if a head says so (told), or if a chain is new. Codes: master_key_required, master_key_mismatch.
 func (u *unit) auditKey(ctx context.Context, told bool) (core.AuditKey, error) {
 	key := u.e.auditing.get()
 	if !key.IsZero() || !told && u.e.signing.masterKey().IsZero() {
@@ -100,7 +100,7 @@ func decodeRoll(doc *store.Doc) (roll core.AuditRoll, err error) {
 	return roll, nil
 }
 
-// trustChains looks whether the heads that the unit has locked are as the engine left them, and locks the lists that new ones go into.
+// trustChains checks whether the heads that the unit has locked are as the engine left them, and locks the lists that new ones go into.
 func (u *unit) trustChains(ctx context.Context, refs []store.DocRef) error {
 	if len(refs) == 0 {
 		return nil
@@ -134,8 +134,8 @@ func (u *unit) trustChains(ctx context.Context, refs []store.DocRef) error {
 	return u.load(ctx, want)
 }
 
-// closedChain tells why what the commands did cannot stand in the audit log: this process lacks the master key. Commands that left no row,
-// repeats among them, are not concerned.
+// closedChain returns why the audit rows of the commands cannot be written: this process lacks the master key. It returns nil if the commands left
+// no rows, as repeats do.
 func (u *unit) closedChain() error {
 	for _, namespace := range slices.Sorted(maps.Keys(u.chains)) {
 		if chain := u.chains[namespace]; chain.grown && chain.closed != nil {
@@ -151,7 +151,7 @@ func (u *unit) needsRoll(namespace string, lock store.Lock) bool {
 	return known && doc == nil && rollRef(core.AuditRollOf(namespace)) == lock.Doc
 }
 
-// enroll puts a new chain on its list. One that is there already was removed since, and counts as altered.
+// enroll puts a new chain on its list. One that exists already was removed since, and counts as altered.
 func (u *unit) enroll(namespace string, chain *auditChain) {
 	if !chain.created {
 		return
@@ -168,12 +168,12 @@ func (u *unit) enroll(namespace string, chain *auditChain) {
 	roll.SealUnder(chain.key, no)
 }
 
-// onceSure tells the log of what somebody else has done to the audit log, once the unit has committed. Before that it may be wrong: a
-// chain that seemed new, and is on its list, may have been begun by another process while the list was waited for. Then the commit is
-// Conflict.
+// onceSure logs a foreign change of the audit log after the unit has committed. Before that it may be wrong: a chain that seemed new, and is on its
+// list, may have been started by another process while the unit waited for the list. In that case the commit fails with Conflict.
 func (u *unit) onceSure(tell func()) { u.after = append(u.after, tell) }
 
-// roll is the list for the chain of a namespace as the unit has it. One that is not as the engine left it is used all the same, and keeps that it was altered.
+// roll returns the list for the chain of a namespace as the unit has it. A list that is not as the engine left it is still used, and marked as
+// altered.
 func (u *unit) roll(namespace string, key core.AuditKey) *auditRoll {
 	no := core.AuditRollOf(namespace)
 	if roll := u.rolls[no]; roll != nil {
@@ -200,7 +200,7 @@ func (u *unit) writeRolls() {
 	}
 }
 
-// startAudit makes the audit key when an engine starts with a master key for the first time, and puts all chains under it.
+// startAudit creates the audit key when an engine starts with a master key for the first time, and puts all chains under it.
 func (e *Engine) startAudit(ctx context.Context) error {
 	if e.cfg.MasterKey.IsZero() {
 		return nil
@@ -220,9 +220,8 @@ func (e *Engine) startAudit(ctx context.Context) error {
 	}
 }
 
-// makeAuditKey makes the key, seals the head of every chain and writes the lists, in one transaction. Whoever else does so waits for
-// the key set. A chain that a process without the master key begins at the same moment is not among them: verification finds it
-// without a seal.
+// makeAuditKey creates the key, seals the head of every chain and writes the lists, in one transaction. The lock of the key set serializes it with
+// other processes. A chain that a process without the master key starts at the same time is missed: verification finds it without a seal.
 func (e *Engine) makeAuditKey(ctx context.Context) error {
 	u, err := e.begin(ctx, store.Want{LockDocs: true, Docs: []store.DocRef{keySetRef}, Patient: true})
 	if err != nil {
@@ -251,8 +250,8 @@ func (e *Engine) makeAuditKey(ctx context.Context) error {
 	return nil
 }
 
-// adoptChains puts every chain under a key that is new, and makes the lists of them. Lists that are there tell of a key that is gone:
-// they count as altered, as chains with a seal do.
+// adoptChains puts every chain under a new key, and creates the lists. Lists that exist already belong to a key that was lost: they count as
+// altered, and so do chains with a seal.
 func (u *unit) adoptChains(ctx context.Context, key core.AuditKey) error {
 	if err := u.load(ctx, store.Want{Scans: []store.Scan{{Kind: docAuditChain}}}); err != nil {
 		return err

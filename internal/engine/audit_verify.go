@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// verifySeal looks whether a chain whose rows fit is the one that the engine wrote: by the seal of its head, which is nil when there is
+// verifySeal checks whether a chain whose rows fit is the one that the engine wrote: by the seal of its head, which is nil when there is
 // none, and by the list of chains. The list is read behind the head: what has a head is on it.
 func (e *Engine) verifySeal(ctx context.Context, key core.AuditKey, check AuditCheck, head *core.AuditChain) (AuditCheck, error) {
 	if head == nil && !key.IsZero() {
@@ -17,14 +17,13 @@ func (e *Engine) verifySeal(ctx context.Context, key core.AuditKey, check AuditC
 	if head != nil {
 		check.Broken, check.Problem = judgeHead(key, check.Namespace, head)
 	}
-	if check.Problem != "" || key.IsZero() { // without a key nothing more can be told
+	if check.Problem != "" || key.IsZero() { // without a key nothing more can be checked
 		return check, nil
 	}
 	return e.verifyRolls(ctx, key, check, head != nil)
 }
 
-// judgeHead is what the head of a chain and its seal tell of somebody who altered the chain; "": nothing. broken is the row that tells it, 0 if
-// none does.
+// judgeHead returns what the head of a chain and its seal show about a foreign change; "": nothing. broken is the row that shows it, or 0.
 func judgeHead(key core.AuditKey, namespace string, head *core.AuditChain) (broken int64, problem string) {
 	switch {
 	case key.IsZero() && head.Seal != nil:
@@ -44,7 +43,7 @@ func judgeHead(key core.AuditKey, namespace string, head *core.AuditChain) (brok
 	}
 }
 
-// verifyRolls looks whether a chain is there, and only if it is listed. With the chain of what belongs to no namespace all chains are
+// verifyRolls checks whether a chain is there, and only if it is listed. With the chain of what belongs to no namespace all chains are
 // looked for.
 func (e *Engine) verifyRolls(ctx context.Context, key core.AuditKey, check AuditCheck, found bool) (AuditCheck, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Docs: rollRefs()})
@@ -75,7 +74,7 @@ func (e *Engine) verifyRolls(ctx context.Context, key core.AuditKey, check Audit
 	return check, nil
 }
 
-// listedIn are the chains of one list; fits reports whether it is as the engine left it.
+// listedIn returns the chains of one list; fits reports whether it is as the engine left it.
 func listedIn(loaded *store.Loaded, no int, key core.AuditKey) (names []string, fits bool) {
 	doc, found := loaded.Docs[rollRef(no)]
 	if !found {

@@ -18,7 +18,7 @@ type BudgetAnswer struct {
 type BudgetView struct {
 	core.Budget
 	Numbers           map[string]core.DimensionView // by dimension
-	Exhausted         []string                      // dimensions that admit nobody, by name
+	Exhausted         []string                      // dimensions that admit nothing, by name
 	BlockedExecutions int
 	Holders           []Holder // the first ten; LiveHolds counts them all
 	AsOf              core.Time
@@ -27,7 +27,7 @@ type BudgetView struct {
 // Holder is a lease or grant that is charged to a budget.
 type Holder struct {
 	ExecutionID core.ID
-	Epoch       int64 // of the lease; of a grant that which its claim will have
+	Epoch       int64 // of the lease; for a grant the epoch that its claim will have
 	Since       core.Time
 }
 
@@ -43,7 +43,7 @@ type BudgetQuery struct {
 
 // SpendQuery asks for rows of a ledger (B40).
 type SpendQuery struct {
-	Epoch     *int64 // nil: the present one
+	Epoch     *int64 // nil: the current one
 	Execution *core.GivenID
 	Cursor    string
 	Limit     *int
@@ -80,7 +80,7 @@ type UsageView struct {
 	Usage       map[string]int64
 }
 
-// Applicable is what decides about an execution's admission by budgets (B6, B40).
+// Applicable is what decides on an execution's admission by budgets (B6, B40).
 type Applicable struct {
 	Budgets []BudgetView  // in the order of B8
 	Refusal *core.Refusal // nil: they would admit it now

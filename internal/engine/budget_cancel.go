@@ -11,8 +11,8 @@ import (
 // cancelAtOnce is how many holders of a breached budget are cancelled in the transaction of the breach (B27).
 const cancelAtOnce = 256
 
-// cancelHolders carries out what breaches in this unit have ordered: everybody who holds a lease charged to the budget is cancelled.
-// What cannot be done here is follow-up work. To end a lease books its time, which may be a breach again.
+// cancelHolders carries out the cancels that breaches in this unit have ordered: every execution with a lease charged to the budget is cancelled.
+// What cannot be done here is follow-up work. Ending a lease books its time, which may be a breach again.
 func (u *unit) cancelHolders(ctx context.Context) error {
 	for u.ordersCancels() {
 		orders := mergeCancels(u.books.CancelRunning()[u.budgets.cancelled:])
@@ -29,7 +29,8 @@ func (u *unit) ordersCancels() bool {
 	return u.books != nil && u.budgets.cancelled < len(u.books.CancelRunning())
 }
 
-// mergeCancels makes one order a budget: in one transaction many of its holders may find that it is used up. Who is spared by all of them is.
+// mergeCancels makes one order per budget: in one transaction many holders may find that it is used up. An execution is spared only if all orders
+// spare it.
 func mergeCancels(orders []core.CancelRunning) (merged []core.CancelRunning) {
 	for _, order := range orders {
 		at := slices.IndexFunc(merged, func(m core.CancelRunning) bool { return m.Budget == order.Budget })
@@ -53,7 +54,7 @@ func (u *unit) cancelHoldersOf(ctx context.Context, orders []core.CancelRunning)
 		for _, ent := range u.holdersOf(order.Budget) {
 			switch {
 			case ent.x.ID == order.Spare:
-			case ent.acquiredAt != 0: // its worker is about to hear of the lease: it ends with the next transaction
+			case ent.acquiredAt != 0: // its worker does not have the lease yet: it ends with the next transaction
 				left[order.Budget], before = true, max(before, ent.acquiredAt)
 			default:
 				u.cancelHolder(ent, order.Budget)
@@ -66,7 +67,8 @@ func (u *unit) cancelHoldersOf(ctx context.Context, orders []core.CancelRunning)
 	return nil
 }
 
-// loadHolders loads and locks who holds leases charged to the budgets, as many as are cancelled at once. It tells which budgets have more.
+// loadHolders locks and loads the executions with leases charged to the budgets, as many as are cancelled at once. It returns which budgets have
+// more.
 func (u *unit) loadHolders(ctx context.Context, orders []core.CancelRunning) (left map[core.UUID]bool, err error) {
 	at := len(u.scanned)
 	var scans store.Want
@@ -139,10 +141,10 @@ func (u *unit) cancelHolder(ent *entry, budget core.UUID) {
 	}
 }
 
-// cancelRest goes on with the holders of a breached budget: those that held their leases at the breach (B27).
+// cancelRest continues with the holders of a breached budget: those that held their leases at the breach (B27).
 func (e *Engine) cancelRest(ctx context.Context, t task) error {
 	scan := store.Scan{Kind: docBudgetHold, Prefix: budgetPrefix(t.Budget), Limit: cancelAtOnce}
-	var failed error // of one that cannot be read: it holds up no other (S63)
+	var failed error // of one that cannot be read: it does not stop the others (S63)
 	for {
 		loaded, err := e.store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {
@@ -171,7 +173,7 @@ func (e *Engine) cancelRest(ctx context.Context, t task) error {
 	}
 }
 
-// cancelFor cancels one holder, unless its lease is another by now.
+// cancelFor cancels one holder, unless it has another lease by now.
 func cancelFor(h hold, budget core.UUID) command {
 	return &onOne{
 		op: "cancel_for_budget", caller: engineCaller, id: h.ExecutionID.Given(),

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// budgetCommand changes a budget on the word of somebody who may, and tells of it in the audit log.
+// budgetCommand changes a budget for a caller that may do so, and writes an audit row.
 type budgetCommand struct {
 	op          string
 	caller      Caller
@@ -18,18 +18,18 @@ type budgetCommand struct {
 	locks       []core.UUID // budgets beside it
 	executions  []core.UUID
 	graphs      []core.UUID    // flows that it is about
-	docs        []store.DocRef // locked behind the executions
+	docs        []store.DocRef // locked after the executions
 	scans       []store.Scan
 	scanned     int          // place of their answers
 	request     store.DocRef // zero: no request key
 	fingerprint string
-	answer      any  // pointer to what is recorded and given again; nil: nothing
-	taken       bool // somebody else was faster: nothing was done, and nothing is recorded
+	answer      any  // pointer to the answer, which is recorded and returned again to a repeat; nil: nothing
+	taken       bool // another command was faster: nothing was done, and nothing is recorded
 	// act reports whether anything changed.
 	act func(u *unit, fx *core.Effects) (changed bool, err error)
 }
 
-// changeBudget runs the command. args is what a repeat is recognised by.
+// changeBudget runs the command. A repeat is recognised by args.
 func (e *Engine) changeBudget(ctx context.Context, cmd *budgetCommand, args ...any) error {
 	if err := core.CheckReason("reason", cmd.how.Reason); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (b *budgetCommand) audit(u *unit, before any) {
 	}, before, after)
 }
 
-// onBudget runs a command on a budget that must be there, and shows it as it then is.
+// onBudget runs a command on a budget that must exist, and returns the budget as the command left it.
 func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRef, how AdminAction, act func(u *unit, fx *core.Effects, id core.UUID) (bool, error), args ...any) (BudgetView, error) {
 	found, err := e.findBudget(ctx, c, ref)
 	if err != nil {
@@ -135,7 +135,7 @@ func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRe
 	return e.budgetByID(ctx, c, found.ID)
 }
 
-// CloseBudget lets a budget admit nobody and refuse charges; leases that it carries still book (B5).
+// CloseBudget makes a budget admit nothing and refuse charges. Leases that are charged to it still book (B5).
 func (e *Engine) CloseBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
 	return e.onBudget(ctx, c, "close_budget", ref, how, func(_ *unit, fx *core.Effects, id core.UUID) (bool, error) {
 		return fx.Books.Close(fx, id, how.Revision)
@@ -149,7 +149,7 @@ func (e *Engine) ReopenBudget(ctx context.Context, c Caller, ref BudgetRef, how 
 	})
 }
 
-// ResetBudget begins a new epoch now and leaves the schedule as it is (B37).
+// ResetBudget starts a new epoch now and leaves the schedule as it is (B37).
 func (e *Engine) ResetBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
 	return e.onBudget(ctx, c, "reset_budget", ref, how, func(_ *unit, fx *core.Effects, id core.UUID) (bool, error) {
 		if err := checkBudgetRevision(how.Revision, fx.Books.Get(id)); err != nil {
@@ -159,7 +159,7 @@ func (e *Engine) ResetBudget(ctx context.Context, c Caller, ref BudgetRef, how A
 	})
 }
 
-// checkBudgetRevision: stale_version with the present one (U17).
+// checkBudgetRevision returns stale_version, with the current revision, if it is not the expected one (U17).
 func checkBudgetRevision(expected *int64, b *core.Budget) error {
 	if expected == nil || *expected == b.Revision {
 		return nil
@@ -197,7 +197,7 @@ func (e *Engine) UpdateBudget(ctx context.Context, c Caller, ref BudgetRef, up c
 	return e.budgetByID(ctx, c, found.ID)
 }
 
-// rename gives a budget its new name. Codes: budget_already_exists for one that another has.
+// rename gives a budget its new name. Codes: budget_already_exists if another budget has it.
 func (u *unit) rename(before, now *core.Budget) error {
 	if before.Name == now.Name {
 		return nil
@@ -215,7 +215,7 @@ func nameTaken(name string) error {
 	return core.Errorf(core.CodeBudgetAlreadyExists, "another budget is called %q", name).WithField("name")
 }
 
-// putRule tells the registry of a budget that reaches executions by more than their own records.
+// putRule adds a budget to the registry if it applies to executions by more than their own records.
 func (u *unit) putRule(b *core.Budget) {
 	if ruled(b) {
 		u.putDoc(ruleDoc(b))
@@ -223,7 +223,7 @@ func (u *unit) putRule(b *core.Budget) {
 	}
 }
 
-// DeleteBudget removes a budget that nothing depends on: budget_in_use. What it was is kept until retention (B5).
+// DeleteBudget removes a budget that nothing depends on. Codes: budget_in_use. Its history is kept until retention (B5).
 func (e *Engine) DeleteBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) error {
 	found, err := e.findBudget(ctx, c, ref)
 	if err != nil {
@@ -234,8 +234,8 @@ func (e *Engine) DeleteBudget(ctx context.Context, c Caller, ref BudgetRef, how 
 	})
 }
 
-// unlessNamed runs do with the word whether an execution that has not ended names the budget (B5). If none does, none begins to before do
-// has taken the mark along or is over.
+// unlessNamed calls do with whether an execution that has not ended names the budget (B5). If none does, no new reference can appear until do has
+// removed the mark or has returned.
 func (e *Engine) unlessNamed(ctx context.Context, b *core.BudgetEntry, do func(named bool, mark *removalMark) error) error {
 	named, err := e.budgetNamed(ctx, b)
 	if err != nil {
@@ -245,7 +245,7 @@ func (e *Engine) unlessNamed(ctx context.Context, b *core.BudgetEntry, do func(n
 		return do(true, nil)
 	}
 	return e.whileMarked(ctx, core.BudgetKey(b.ID), func(mark *removalMark) error {
-		named, err := e.budgetNamed(ctx, b) // again, now that nobody comes
+		named, err := e.budgetNamed(ctx, b) // again: from now on no new reference can appear
 		if err != nil {
 			return err
 		}
@@ -292,7 +292,7 @@ func (e *Engine) dropFound(ctx context.Context, c Caller, ref BudgetRef, found c
 
 const opDeleteBudget = "delete_budget"
 
-// deletedBefore answers a repeated delete, whose budget is gone: success, if it is one.
+// deletedBefore answers a delete whose budget does not exist: success if it is a repeat.
 func (e *Engine) deletedBefore(ctx context.Context, c Caller, ref BudgetRef, how AdminAction, notFound error) error {
 	if how.RequestKey == "" || core.CodeOf(notFound) != core.CodeBudgetNotFound {
 		return notFound
@@ -320,13 +320,13 @@ func (u *unit) scopeOf(b *core.Budget) *entry {
 	return u.entries[id]
 }
 
-// hasBelow reports whether a budget has others below it: by the scan for them, or made since by another command of the unit (B5).
+// hasBelow reports whether a budget has others below it: found by the scan, or created since by another command of the unit (B5).
 func (u *unit) hasBelow(id core.UUID, scan int) bool {
 	return len(u.scanned[scan]) > 0 || slices.ContainsFunc(u.books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
 }
 
-// forgetBudget removes everything by which a budget is found, and lets those go on that waited for it. ent is the execution that it
-// was for, nil: none.
+// forgetBudget removes everything by which a budget is found, and lets executions continue that waited for it. ent is the execution that it was
+// for; nil: none.
 func (u *unit) forgetBudget(b *core.Budget, ent *entry) {
 	u.dropDoc(budgetNameRef(b.Namespace, b.Name))
 	if ruled(b) {
@@ -340,7 +340,7 @@ func (u *unit) forgetBudget(b *core.Budget, ent *entry) {
 	if ent != nil {
 		core.DropBudget(&ent.x.Budgets, b.ID)
 		u.touch(ent)
-		if covers = ent.x.Children != nil; covers { // which have it from their parent (B6)
+		if covers = ent.x.Children != nil; covers { // they get it from their parent (B6)
 			flow = ent.x.Children.FlowID.UUID
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// createTries is how often a create looks again whether its name or id was taken meanwhile.
+// createTries is how often a create starts over because its name or id was taken meanwhile.
 const createTries = 8
 
-// CreateBudget makes a budget, or recognises the one that the same create has made (B2). Codes: invalid_budget,
-// budget_already_exists, budget_not_found for the parent, execution_not_found and flow_not_found for the scope.
+// CreateBudget creates a budget, or recognises the one that the same create has created (B2). Codes: invalid_budget, budget_already_exists,
+// budget_not_found for the parent, execution_not_found and flow_not_found for the scope.
 func (e *Engine) CreateBudget(ctx context.Context, c Caller, namespace string, d core.BudgetDefinition, how AdminAction) (BudgetAnswer, error) {
 	if err := core.CheckNamespace(namespace); err != nil {
 		return BudgetAnswer{}, err
@@ -35,15 +35,15 @@ func (e *Engine) CreateBudget(ctx context.Context, c Caller, namespace string, d
 	return BudgetAnswer{}, core.Errorf(core.CodeOverloaded, "others make and remove budgets of this name").WithRetryAfter(100)
 }
 
-// createBudget is CreateBudget on its way.
+// createBudget is the command of CreateBudget.
 type createBudget struct {
 	budgetCommand
 	e      *Engine
 	d      core.BudgetDefinition
 	id     core.UUID
 	parent core.UUID    // zero: none
-	known  *core.Budget // that has the name or id already
-	// reaches is the flow whose members the budget reaches beside the execution that it is for; zero: none.
+	known  *core.Budget // the budget that has the name or id already
+	// reaches is the flow to whose members the budget applies besides the execution that it is for; zero: none.
 	reaches core.UUID
 	made    createdBudget
 }
@@ -76,7 +76,7 @@ func (e *Engine) newCreate(ctx context.Context, c Caller, namespace string, d co
 	if cmd.known, err = e.knownBudget(ctx, namespace, &d); err != nil {
 		return nil, err
 	}
-	if how.RequestKey != "" && cmd.known != nil { // perhaps it is what this very call has made
+	if how.RequestKey != "" && cmd.known != nil { // this call may have created it
 		answered, err := e.answered(ctx, BudgetRef{namespace, d.Name}.request(c, opCreateBudget, how.RequestKey))
 		if err != nil {
 			return nil, err
@@ -103,7 +103,7 @@ func (e *Engine) newCreate(ctx context.Context, c Caller, namespace string, d co
 	return cmd, nil
 }
 
-// knownBudget is the budget that has the name, or the id if one is given; nil: there is none.
+// knownBudget returns the budget that has the name, or the id if one is given, or nil.
 func (e *Engine) knownBudget(ctx context.Context, namespace string, d *core.BudgetDefinition) (*core.Budget, error) {
 	if !d.ID.IsZero() {
 		if b, err := e.readBudget(ctx, namespace, d.ID.String()); b != nil || err != nil {
@@ -125,7 +125,7 @@ func (e *Engine) knownBudget(ctx context.Context, namespace string, d *core.Budg
 	return e.readBudget(ctx, namespace, id.String())
 }
 
-// run makes the budget. taken: there is one of this name or id by now, so that everything is to be looked at again.
+// run creates the budget. taken: there is one of this name or id by now, so the create must start over.
 func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool, err error) {
 	if b.known != nil {
 		return b.exists(ctx)
@@ -140,7 +140,7 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 	if b.taken {
 		return BudgetAnswer{}, true, nil
 	}
-	if !b.reaches.IsZero() { // whoever gets the answer relies on it
+	if !b.reaches.IsZero() { // the caller relies on it once it has the answer
 		if err := b.e.spreadBudget(ctx, b.reaches, b.made.ID); err != nil {
 			return BudgetAnswer{}, false, err
 		}
@@ -152,7 +152,7 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 	return BudgetAnswer{Outcome: b.made.Outcome, Budget: budget}, false, nil
 }
 
-// exists answers a create of what is there already (B2).
+// exists answers a create of a budget that exists already (B2).
 func (b *createBudget) exists(ctx context.Context) (answer BudgetAnswer, taken bool, err error) {
 	if !b.caller.sees(b.known.Namespace) || b.known.Namespace != b.target.Namespace {
 		return answer, false, core.Errorf(core.CodeBudgetAlreadyExists, "the id belongs to another budget").WithField("budget_id")
@@ -210,7 +210,7 @@ func (b *createBudget) create(u *unit, fx *core.Effects) (bool, error) {
 	return true, nil
 }
 
-// idUsedBefore refuses the id of a budget that was deleted: what it left in ledgers and receipts would be the new one's (B5, B26).
+// idUsedBefore returns the refusal of the id of a deleted budget: its ledgers and receipts would become those of the new one (B5, B26).
 func idUsedBefore() *core.Error {
 	return core.Errorf(core.CodeBudgetAlreadyExists, "the id belonged to a budget that was deleted, whose history is kept").
 		WithHint("give another id, or none")
@@ -221,7 +221,7 @@ func (u *unit) budgetTaken(id core.UUID, namespace, name string) bool {
 	return u.doc(budgetRef(id)) != nil || u.books.Get(id) != nil || u.doc(budgetNameRef(namespace, name)) != nil
 }
 
-// makeBudget makes a budget and all by which it is found. Its parent must be in the books: budget_not_found.
+// makeBudget creates a budget with all records by which it is found. Its parent must be in the books. Codes: budget_not_found.
 func (u *unit) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefinition, id, parent core.UUID) (*core.Budget, error) {
 	var above *core.Budget
 	if !parent.IsZero() {
@@ -234,7 +234,7 @@ func (u *unit) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefi
 		return nil, err
 	}
 	u.books.Create(made)
-	delete(u.unreadable, core.BudgetKey(id)) // it was looked for, and not there
+	delete(u.unreadable, core.BudgetKey(id)) // it was looked for, and does not exist
 	u.addDoc(budgetNameDoc(made))
 	if above != nil {
 		u.putDoc(store.Doc{DocRef: childRef(above.ID, made.ID), Body: []byte("{}")})

@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The record of a budget is the row on which everything that touches it takes turns (S47, B34). What is kept beside it is written only
-// by who holds that row: its name, the holds charged to it, the ledger, and how past epochs ended.
+// The record of a budget is the row that serializes everything that touches it (S47, B34). Its name, the holds charged to it, the ledger and the
+// records of past epochs are written only under the lock of that row.
 
 func holdRef(budget, execution core.UUID) store.DocRef {
 	return store.DocRef{Kind: docBudgetHold, Key: budgetPrefix(budget) + execution.String()}
@@ -25,17 +25,17 @@ func epochRef(budget core.UUID, epoch int64) store.DocRef {
 	return store.DocRef{Kind: docEpoch, Key: budgetPrefix(budget) + epochText(epoch)}
 }
 
-// usageDedupRef names what is remembered of a report (B26).
+// usageDedupRef names the receipt of a report (B26).
 func usageDedupRef(execution core.UUID, key string) store.DocRef {
 	return store.DocRef{Kind: docUsageDedup, Owner: owner(execution), Key: key}
 }
 
-// chargeDedupRef names what is remembered of a charge.
+// chargeDedupRef names the receipt of a charge.
 func chargeDedupRef(budget core.UUID, key string) store.DocRef {
 	return store.DocRef{Kind: docUsageDedup, Key: budgetPrefix(budget) + key}
 }
 
-// budgetPrefix is how the keys of everything begin that is kept beside a budget.
+// budgetPrefix is the prefix of the keys of everything that is kept for a budget.
 func budgetPrefix(budget core.UUID) string { return budget.String() + "/" }
 
 func ledgerPrefix(budget core.UUID, epoch int64) string {
@@ -64,7 +64,7 @@ func childRef(parent, child core.UUID) store.DocRef {
 	return store.DocRef{Kind: docBudgetChild, Key: budgetPrefix(parent) + child.String()}
 }
 
-// budgetName is which budget has a name: the body of docBudgetName. Neither ever changes.
+// budgetName names the budget that has a name: the body of docBudgetName. Neither ever changes.
 type budgetName struct {
 	ID        core.UUID   `json:"id"`
 	Ancestors []core.UUID `json:"ancestors,omitempty"`
@@ -94,7 +94,7 @@ func ruleDoc(b *core.Budget) store.Doc {
 	return store.Doc{DocRef: budgetEntryRef(b.ID), Body: body}
 }
 
-// hold is what is kept of a lease or grant that is charged to a budget: the body of docBudgetHold.
+// hold is the record of a lease or grant that is charged to a budget: the body of docBudgetHold.
 type hold struct {
 	ExecutionID core.ID   `json:"execution_id"`
 	Epoch       int64     `json:"lease_epoch"`
@@ -131,7 +131,7 @@ func decodeLedgerRow(doc *store.Doc) (r ledgerRow, err error) {
 	return r, nil
 }
 
-// splitBudgetKey takes the key of something that is kept beside a budget apart. Codes: corruption.
+// splitBudgetKey splits the key of something that is kept for a budget. Codes: corruption.
 func splitBudgetKey(key string) (budget core.UUID, rest string, err error) {
 	first, rest, found := strings.Cut(key, "/")
 	budget, ok := core.ParseUUID(first)
@@ -141,7 +141,7 @@ func splitBudgetKey(key string) (budget core.UUID, rest string, err error) {
 	return budget, rest, nil
 }
 
-// splitLedgerKey tells epoch and execution of a ledger's row. Codes: corruption.
+// splitLedgerKey returns the budget, epoch and execution of a ledger row. Codes: corruption.
 func splitLedgerKey(key string) (budget core.UUID, epoch int64, execution core.UUID, err error) {
 	budget, rest, err := splitBudgetKey(key)
 	if err != nil {

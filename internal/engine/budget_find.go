@@ -7,8 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// findBudget tells which budget the caller means. What it says of it never changes; whether it is still there is known once it is
-// locked. Codes: budget_not_found, also for one of another namespace (W5).
+// findBudget returns the budget that the caller names. The fields that it returns never change; whether the budget still exists is known only under
+// its lock. Codes: budget_not_found, also for a budget of another namespace (W5).
 func (e *Engine) findBudget(ctx context.Context, c Caller, ref BudgetRef) (core.BudgetEntry, error) {
 	found, known := e.dict.now().registry.Resolve(ref.Namespace, ref.Budget)
 	if !known {
@@ -51,7 +51,7 @@ func (e *Engine) readBudget(ctx context.Context, namespace, idOrName string) (*c
 		return nil, err
 	}
 	if doc, ok = docs[budgetRef(id)]; !ok {
-		return nil, nil // it was deleted between the two looks
+		return nil, nil // it was deleted between the two reads
 	}
 	return decodeBudget(&doc)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// scope takes the filter by scope apart: a type, or type:value.
+// scope splits the filter by scope: a type, or type:value.
 func (q *BudgetQuery) scope() (kind, value string) {
 	kind, value, _ = strings.Cut(q.Scope, ":")
 	return kind, value
@@ -51,7 +51,7 @@ func (e *Engine) BudgetEpochs(ctx context.Context, c Caller, ref BudgetRef, curs
 	return records, core.EncodeCursor(scope, []byte(strconv.FormatInt(before-int64(n), 10))), nil
 }
 
-// epochsIn reads the rows in this order. Old ones may be gone already; closed are those that nobody has written yet.
+// epochsIn reads the rows in this order. Old ones may have been removed already; closed are those that are not written yet.
 func epochsIn(refs []store.DocRef, docs map[store.DocRef]store.Doc, closed []core.EpochRecord) (records []core.EpochRecord, err error) {
 	for _, ref := range refs {
 		doc, ok := docs[ref]
@@ -207,7 +207,7 @@ func (l *spendList) from(cursor string) error {
 	return nil
 }
 
-// read goes through the whole ledger of the epoch and keeps one row more than a page has.
+// read reads the whole ledger of the epoch and keeps one row more than a page has.
 func (l *spendList) read(ctx context.Context, e *Engine, budget core.UUID, epoch int64) error {
 	scan := store.Scan{Kind: docLedger, Prefix: ledgerPrefix(budget, epoch), Limit: dropBatch}
 	for {

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// ownBudgets are budgets that a submit makes with its execution or its flow (B3).
+// ownBudgets are budgets that a submit creates with its execution or its flow (B3).
 type ownBudgets struct {
 	namespace string
 	list      []ownBudget
@@ -19,7 +19,7 @@ type ownBudget struct {
 	definition core.BudgetDefinition
 	id         core.UUID
 	parent     core.UUID // zero: none
-	orphan     error     // the budget above it is not there
+	orphan     error     // the budget above it does not exist
 }
 
 // planOwn gives budgets of that scope their ids and names, and finds those above them.
@@ -52,7 +52,8 @@ func (e *Engine) planOwn(ctx context.Context, namespace string, scope core.Budge
 
 func budgetPlace(i int) string { return fmt.Sprintf("budgets[%d]", i) }
 
-// behind locks the budgets above. Whether ids and names are free is looked up with care only: one that is taken makes the insert fail.
+// behind locks the budgets above. Whether ids and names are free is looked up only in a careful try: otherwise one that is taken makes the insert
+// fail.
 func (o *ownBudgets) behind(u *unit, w *store.Want) {
 	for i := range o.list {
 		own := &o.list[i]
@@ -63,7 +64,7 @@ func (o *ownBudgets) behind(u *unit, w *store.Want) {
 			u.wantDoc(w, budgetGoneRef(own.id))
 		}
 		if u.careful {
-			u.wantBudgets(w, []core.UUID{own.id}) // other commands may need it: it is there if this is a repeat
+			u.wantBudgets(w, []core.UUID{own.id}) // other commands may need it: it exists if this is a repeat
 			u.wantDoc(w, budgetNameRef(o.namespace, own.definition.Name))
 		}
 	}
@@ -72,7 +73,7 @@ func (o *ownBudgets) behind(u *unit, w *store.Want) {
 // takenBudgets are the names and ids of budgets that a request makes.
 type takenBudgets map[any]bool
 
-// check reports whether all of them can be made beside those that have taken names and ids before them, and else which cannot. Codes:
+// check returns an error if one of them cannot be created, given the names and ids that are taken already, and its index. Codes:
 // budget_already_exists, budget_not_found, invalid_budget.
 func (o *ownBudgets) check(u *unit, taken takenBudgets) (place int, err error) {
 	for i := range o.list {
@@ -96,7 +97,7 @@ func (o *ownBudgets) check(u *unit, taken takenBudgets) (place int, err error) {
 	return 0, nil
 }
 
-// make makes the budgets, which check has passed, and hands each over.
+// make creates the budgets, which check has passed, and calls made for each.
 func (o *ownBudgets) make(u *unit, c Caller, made func(*core.Budget)) {
 	if len(o.list) == 0 {
 		return

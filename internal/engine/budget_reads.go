@@ -11,7 +11,7 @@ import (
 
 const (
 	firstHolders = 10 // that a budget shows (B41)
-	budgetLooks  = 8  // reads until the queues that have blocked rows are known
+	budgetLooks  = 8  // maximum number of reads until the queues with blocked rows are known
 )
 
 // Budget shows a budget (B39).
@@ -37,7 +37,7 @@ func (e *Engine) budgetByID(ctx context.Context, c Caller, id core.UUID) (Budget
 	}
 }
 
-// budgetViews shows budgets, all of one snapshot; those that are not there are left out. Codes: corruption.
+// budgetViews returns budgets, all of one snapshot; those that do not exist are left out. Codes: corruption.
 func (e *Engine) budgetViews(ctx context.Context, ids []core.UUID) (map[core.UUID]*BudgetView, error) {
 	look := budgetLook{e: e, ids: ids}
 	for try := 1; ; try++ {
@@ -55,8 +55,8 @@ func (e *Engine) budgetViews(ctx context.Context, ids []core.UUID) (map[core.UUI
 	}
 }
 
-// budgetLook gathers what budgets show. Which queues have rows that are blocked on them is learned by looking: the look that finds
-// nothing new has seen everything at one moment.
+// budgetLook collects what budgets show. Which queues have rows that are blocked on them is found by repeated reads: the read that finds nothing
+// new has seen everything in one snapshot.
 type budgetLook struct {
 	e       *Engine
 	ids     []core.UUID
@@ -185,7 +185,7 @@ func (e *Engine) Budgets(ctx context.Context, c Caller, q BudgetQuery) ([]Budget
 	scope := "budgets\x00" + fingerprint(q.Namespace, q.Scope, q.Exhausted, q.State)
 	ids, next, err := listDocs(ctx, e, docBudget, scope, q.Cursor, q.Limit, func(doc *store.Doc) (core.UUID, bool, error) {
 		b, err := settledBudget(doc, now)
-		if err != nil { // one that cannot be read hides no other; whoever names it is told
+		if err != nil { // one that cannot be read hides no other; a read by name returns the error
 			e.notes.Error("a budget cannot be read", "row", doc.Key, "error", err)
 			return core.UUID{}, false, nil
 		}
@@ -198,7 +198,7 @@ func (e *Engine) Budgets(ctx context.Context, c Caller, q BudgetQuery) ([]Budget
 	return views, next, err
 }
 
-// viewsInOrder shows budgets in this order, without those that are gone.
+// viewsInOrder returns budgets in this order, without those that were removed.
 func (e *Engine) viewsInOrder(ctx context.Context, ids []core.UUID) ([]BudgetView, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -238,7 +238,7 @@ func (q *BudgetQuery) keeps(b *core.Budget) bool {
 		(q.Exhausted == nil || *q.Exhausted == (len(b.Exhausted()) > 0))
 }
 
-// ApplicableBudgets tells which budgets apply to an execution, and whether they would admit it now (B40).
+// ApplicableBudgets returns which budgets apply to an execution, and whether they would admit it now (B40).
 func (e *Engine) ApplicableBudgets(ctx context.Context, c Caller, id core.GivenID) (Applicable, error) {
 	loaded, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
 	if err != nil {

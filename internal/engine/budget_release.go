@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// releaseBudget is release_budget on its way. The rows of the ledger that it needs are named by the epochs of the budgets, which it
-// looks up without a lock and finds confirmed, or not, under it.
+// releaseBudget is the command release_budget. The rows of the ledger that it needs are named by the epochs of the budgets. It reads these without
+// a lock and confirms them under the lock.
 type releaseBudget struct {
 	budgetCommand
 	e         *Engine
@@ -19,8 +19,8 @@ type releaseBudget struct {
 	released  map[string]int64
 }
 
-// ReleaseBudget gives back what an execution has used of a budget in its present epoch, and of those above it at most what it has used
-// of them (B25). To repeat it does nothing.
+// ReleaseBudget gives back what an execution has used of a budget in its current epoch, and of the budgets above it at most what it has used of
+// them (B25). A repeat does nothing.
 func (e *Engine) ReleaseBudget(ctx context.Context, c Caller, ref BudgetRef, execution core.GivenID, how AdminAction) (map[string]int64, error) {
 	found, err := e.findBudget(ctx, c, ref)
 	if err != nil {
@@ -48,7 +48,7 @@ func (e *Engine) ReleaseBudget(ctx context.Context, c Caller, ref BudgetRef, exe
 
 func (r *releaseBudget) line() []core.UUID { return append([]core.UUID{r.budget.ID}, r.locks...) }
 
-// want looks up the epochs: a failure is one of the next try, which finds nothing confirmed.
+// want reads the epochs. If that fails, they are not confirmed, and the next try reads them again.
 func (r *releaseBudget) want(w *store.Want, careful bool) {
 	r.budgetCommand.want(w, careful)
 	r.epochs = map[core.UUID]int64{}
@@ -89,7 +89,7 @@ func (r *releaseBudget) release(u *unit, fx *core.Effects) (bool, error) {
 	for _, id := range r.line() {
 		b := u.books.Get(id)
 		if b == nil {
-			continue // of one that cannot be read nothing is given back
+			continue // nothing is given back of one that cannot be read
 		}
 		row, known, err := u.ledgerOf(b, r.execution)
 		if err != nil {
@@ -109,8 +109,8 @@ func (r *releaseBudget) release(u *unit, fx *core.Effects) (bool, error) {
 	return len(released) > 0, nil
 }
 
-// ledgerOf is what the execution has used of a budget in its present epoch, with what this transaction has booked. known reports whether
-// that was looked up: an epoch that this very transaction began has no rows yet.
+// ledgerOf returns what the execution has used of a budget in its current epoch, including what this transaction has booked. known reports whether
+// that was loaded: an epoch that this transaction began has no rows yet.
 func (u *unit) ledgerOf(b *core.Budget, execution core.GivenID) (used map[string]int64, known bool, err error) {
 	ref := ledgerRef(b.ID, b.Epoch, execution.UUID)
 	doc, known := u.docs[ref]

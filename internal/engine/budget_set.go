@@ -6,8 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// budgetsOf is the set of budgets that apply to the execution now, each once, in the order of B8. A rule that cannot be read may be for
-// everybody: nobody is admitted until it can (B3, S45).
+// budgetsOf returns the budgets that apply to the execution now, each once, in the order of B8. A rule that cannot be read may apply to every
+// execution: nothing is admitted until it can be read (B3, S45).
 func (d *dictionary) budgetsOf(x *core.Execution) []core.UUID {
 	named := d.needsOf(x.Class).NamedBudgets()
 	if len(named)+len(x.Budgets)+len(d.budgets)+len(d.lost) == 0 {
@@ -18,7 +18,7 @@ func (d *dictionary) budgetsOf(x *core.Execution) []core.UUID {
 
 func (u *unit) budgetsOf(x *core.Execution) []core.UUID { return u.dict.budgetsOf(x) }
 
-// passUnreached lets an execution go on that is blocked on a budget which reaches it no more (L73), and reports whether it was.
+// passUnreached unblocks an execution that is blocked on a budget which no longer applies to it (L73), and reports whether it did.
 func (u *unit) passUnreached(x *core.Execution, fx *core.Effects) bool {
 	reached := u.budgetsOf(x)
 	return x.Unblock(fx, func(key string) bool {
@@ -26,7 +26,7 @@ func (u *unit) passUnreached(x *core.Execution, fx *core.Effects) bool {
 	})
 }
 
-// needsOf is what admission asks for on behalf of a class, also if that is newer than the dictionary.
+// needsOf returns what admission requires of a class, also of one that is newer than the dictionary.
 func (d *dictionary) needsOf(class *core.Class) *core.Needs {
 	if needs := d.needs(class.ID); needs != nil || class.Needs == "" {
 		return needs
@@ -35,13 +35,13 @@ func (d *dictionary) needsOf(class *core.Class) *core.Needs {
 	return needs
 }
 
-// everyoneNeeds reports whether every execution of the class needs room in the key, so that one refusal speaks for all (S19).
+// everyoneNeeds reports whether every execution of the class needs room in the key, so that one refusal holds for all (S19).
 func (d *dictionary) everyoneNeeds(class *core.Class, key string) bool {
 	needs := d.needsOf(class)
 	return needs.Uses(key) || d.registry.Covers(class, needs.NamedBudgets(), key)
 }
 
-// registerBudgets makes the registry of what was read, and notes which budgets cannot be: their ids stand in their keys.
+// registerBudgets builds the registry from what was read, and records which budgets cannot be read: their ids are in their keys.
 func (r *rules) registerBudgets() {
 	r.registry = core.NewBudgetRegistry(r.budgets)
 	for ref := range r.unreadable {

@@ -7,14 +7,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// planBudgets plans the budgets of the policy. A fault is told once it is known that the submit is no duplicate (L80).
+// planBudgets plans the budgets of the policy. An error is returned to the caller only once it is known that the submit is no duplicate (L80).
 func (s *submit) planBudgets(ctx context.Context) (err error) {
 	scope := core.BudgetScope{Type: core.ScopeExecution, Value: s.id.UUID.String()}
 	s.budgets, err = s.e.planOwn(ctx, s.s.Namespace, scope, s.s.Policy.Budgets)
 	return err
 }
 
-// noBudgets refuses what a submission in a user's own transaction cannot make (L88).
+// noBudgets refuses budgets, which a submission in a user's own transaction cannot create (L88).
 func (s *submit) noBudgets() error {
 	if len(s.s.Policy.Budgets) == 0 {
 		return nil
@@ -32,7 +32,7 @@ func (s *submitAll) behind(u *unit, w *store.Want) {
 	}
 }
 
-// checkBudgets reports whether all budgets of the policy can be made: what is wrong with one is wrong with the policy.
+// checkBudgets checks whether all budgets of the policy can be created: an error of one is an error of the policy.
 func (s *submit) checkBudgets(u *unit, taken takenBudgets) error {
 	i, err := s.budgets.check(u, taken)
 	if err == nil || core.CodeOf(err) == core.CodeBudgetAlreadyExists {
@@ -45,12 +45,12 @@ func (s *submit) checkBudgets(u *unit, taken takenBudgets) error {
 	return core.Errorf(core.CodeInvalidPolicy, "%w", err).WithField(at)
 }
 
-// makeBudgets makes the budgets of the policy, which checkBudgets has passed.
+// makeBudgets creates the budgets of the policy, which checkBudgets has passed.
 func (s *submit) makeBudgets(u *unit, x *core.Execution) {
 	s.budgets.make(u, s.caller, func(b *core.Budget) { x.AddBudget(b) })
 }
 
-// leaveBudgets has the budgets looked at that were for an execution which goes.
+// leaveBudgets adds follow-up work for the budgets of an execution that is removed.
 func (u *unit) leaveBudgets(x *core.Execution) {
 	for i := range x.Budgets {
 		if x.Budgets[i].Scope == core.ScopeExecution {
@@ -59,10 +59,10 @@ func (u *unit) leaveBudgets(x *core.Execution) {
 	}
 }
 
-// leaveLater is when a budget whose execution is gone and that others need is looked at again.
+// leaveLater is after which time a budget is checked again whose execution was removed and that others need.
 const leaveLater = core.Hour
 
-// leaveBudget deletes a budget whose execution is gone, once nobody needs it any more: others may be below it, or name it (B5).
+// leaveBudget deletes a budget whose execution was removed, as soon as it is not needed any more: other budgets may be below it, or name it (B5).
 func (e *Engine) leaveBudget(ctx context.Context, t task) error {
 	b, err := e.readBudget(ctx, "", t.Budget.String())
 	if b == nil || err != nil {
@@ -74,7 +74,7 @@ func (e *Engine) leaveBudget(ctx context.Context, t task) error {
 	})
 }
 
-// leave is leaveBudget once it is known who names the budget.
+// leave is leaveBudget once it is known whether the budget is named.
 func (e *Engine) leave(ctx context.Context, t task, b *core.Budget, named bool, mark *removalMark) error {
 	cmd := &budgetCommand{
 		op: opDeleteBudget, caller: engineCaller, budget: b.Entry(),

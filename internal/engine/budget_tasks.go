@@ -11,13 +11,13 @@ import (
 // budgetRetention is how long past epochs and their ledgers are kept, and those of a budget that was deleted (B5).
 const budgetRetention = 90 * core.Day
 
-// dropBatch is how many small records go in one transaction.
+// dropBatch is how many records are removed in one transaction.
 const dropBatch = 1000
 
-// resetDue begins a budget anew whose epoch is over (B36): to open it is enough.
+// resetDue starts a new epoch of a budget whose epoch has ended (B36): opening the budget does it.
 type resetDue struct {
 	budget core.UUID
-	at     core.Time // of the timer, which is used up
+	at     core.Time // time of the timer, which is used up
 }
 
 func (r *resetDue) name() string { return "reset_due_budget" }
@@ -26,7 +26,7 @@ func (r *resetDue) want(*store.Want, bool) {}
 
 func (r *resetDue) behind(u *unit, w *store.Want) { u.wantBudgets(w, []core.UUID{r.budget}) }
 
-// decide arms the timer again if the clock has been set back behind it.
+// decide arms the timer again if the clock was set back before it.
 func (r *resetDue) decide(u *unit) error {
 	if b := u.books.Get(r.budget); b != nil && b.NextResetAt != 0 && b.NextResetAt <= r.at {
 		timer := u.timerAt(timerBudgets, b.NextResetAt)
@@ -35,8 +35,8 @@ func (r *resetDue) decide(u *unit) error {
 	return nil
 }
 
-// sweepBudgets begins budgets anew at the end of their epochs. Two processes at one boundary take turns on the record, and the second
-// finds nothing due.
+// sweepBudgets starts new epochs of budgets whose epochs have ended. Two processes at one boundary take turns on the record, and the second finds
+// nothing due.
 func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 	var cmds []command
 	for _, text := range t.Texts {
@@ -52,7 +52,7 @@ func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 	return nil
 }
 
-// freeBudget lets go on what a budget kept waiting that is gone (B33, S47). One that is merely not there keeps everybody waiting (B3).
+// freeBudget unblocks what waited for a budget that was deleted (B33, S47). A budget that is merely missing blocks everything that needs it (B3).
 func (e *Engine) freeBudget(ctx context.Context, t task) error {
 	deleted, err := e.budgetDeleted(ctx, t.Budget)
 	if err != nil || !deleted {
@@ -61,7 +61,7 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 	seen := map[core.UUID]bool{}
 	for {
 		ids, err := e.blockedOnBudget(ctx, t.Budget)
-		// One that is there again names the budget: it waits until it is cancelled.
+		// An execution that is found again names the budget itself: it waits until it is cancelled.
 		ids = slices.DeleteFunc(ids, func(id core.UUID) bool { return seen[id] })
 		if err != nil || len(ids) == 0 {
 			return err
@@ -75,8 +75,8 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 	}
 }
 
-// budgetDeleted reports whether a budget was deleted, which its mark tells until the history of the budget is forgotten (B5). Later nothing is
-// left of it; of one whose record was lost there is still the name.
+// budgetDeleted reports whether a budget was deleted. Its mark shows that until the history of the budget is removed (B5). After that nothing is
+// left of it; of a budget whose record was lost the name still exists.
 func (e *Engine) budgetDeleted(ctx context.Context, id core.UUID) (bool, error) {
 	docs, err := e.readDocs(ctx, budgetGoneRef(id), budgetRef(id), budgetEntryRef(id))
 	if _, marked := docs[budgetGoneRef(id)]; err != nil || marked || len(docs) > 0 {
@@ -90,7 +90,7 @@ func (e *Engine) budgetDeleted(ctx context.Context, id core.UUID) (bool, error) 
 		}
 		names := loaded.Scanned[0]
 		for i := range names {
-			if named, err := decodeBudgetName(&names[i]); err != nil || named == id { // one that cannot be read may be its own
+			if named, err := decodeBudgetName(&names[i]); err != nil || named == id { // one that cannot be read may belong to it
 				return false, nil
 			}
 		}
@@ -101,8 +101,8 @@ func (e *Engine) budgetDeleted(ctx context.Context, id core.UUID) (bool, error) 
 	}
 }
 
-// without takes a budget that is gone away from an execution. If that waits for it, or for one above it that reaches it no more, it goes on:
-// nobody else would look at it (B33, B34).
+// without removes a deleted budget from an execution. If the execution waits for it, or for one above it that no longer applies, it is unblocked:
+// nothing else would look at it (B33, B34).
 func without(gone core.UUID) func(u *unit, x *core.Execution, fx *core.Effects) bool {
 	return func(u *unit, x *core.Execution, fx *core.Effects) bool {
 		dropped := core.DropBudget(&x.Budgets, gone)
@@ -110,8 +110,8 @@ func without(gone core.UUID) func(u *unit, x *core.Execution, fx *core.Effects) 
 	}
 }
 
-// suspectGone has a look taken at a budget which refused an execution and is not there. It has it from its flow, from whoever spawned it or
-// from around those: they may be gone, and their budget with them, while nobody knew of it (F44).
+// suspectGone adds follow-up work that checks a budget which refused an execution and does not exist. The execution has it from its flow, from its
+// parent or from a flow around those: they may have been removed with their budget, unnoticed by the execution (F44).
 func (u *unit) suspectGone(x *core.Execution, why *core.Refusal) {
 	for i := range x.Budgets {
 		if id := x.Budgets[i].ID; core.BudgetKey(id) == why.Key && u.doc(budgetRef(id)) == nil {
@@ -120,9 +120,9 @@ func (u *unit) suspectGone(x *core.Execution, why *core.Refusal) {
 	}
 }
 
-// freeUnreached lets go on what a budget kept waiting and reaches no more, since one below it is gone (B33). The others stay as they are: a
-// claim passes over all of a class that are blocked on one key when the first of them is refused (S19), so that none may be among them that
-// does not need it.
+// freeUnreached unblocks what waited for a budget that no longer applies, since one below it was deleted (B33). The others stay as they are: a
+// claim passes over all executions of a class that are blocked on one key when the first of them is refused (S19), so none may be among them that
+// does not need the key.
 func (e *Engine) freeUnreached(ctx context.Context, t task) error {
 	key := core.BudgetKey(t.Budget)
 	queues, err := e.queuesBlockedOn(ctx, key)
@@ -149,7 +149,7 @@ func (e *Engine) freeUnreached(ctx context.Context, t task) error {
 			if last := rows[len(rows)-1].Order; last > at.Floor {
 				at.Floor = last
 			} else {
-				at.Limit *= 2 // all of them were filed at one moment
+				at.Limit *= 2 // all of them were filed at the same time
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func (e *Engine) queuesBlockedOn(ctx context.Context, key string) (queues []bloc
 	return queues, nil
 }
 
-// blockedOnBudget finds some of the executions that a budget keeps waiting.
+// blockedOnBudget finds some of the executions that are blocked on a budget.
 func (e *Engine) blockedOnBudget(ctx context.Context, budget core.UUID) (ids []core.UUID, err error) {
 	queues, err := e.queuesBlockedOn(ctx, core.BudgetKey(budget))
 	if err != nil {
@@ -194,7 +194,7 @@ func (e *Engine) blockedOnBudget(ctx context.Context, budget core.UUID) (ids []c
 	return ids, nil
 }
 
-// blockedOnKey finds those in one queue. Rows of another key with the same number are none of them.
+// blockedOnKey finds those in one queue. Rows of another key with the same block number are left out.
 func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []core.UUID, err error) {
 	rows, err := e.store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(unblockBatch)}})
 	if err != nil {
@@ -216,7 +216,7 @@ func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []co
 	return ids, nil
 }
 
-// dropEpoch forgets a past epoch and its ledger.
+// dropEpoch removes a past epoch and its ledger.
 func (e *Engine) dropEpoch(ctx context.Context, t task) error {
 	if err := e.dropDocs(ctx, docLedger, ledgerPrefix(t.Budget, t.Epoch)); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (e *Engine) dropEpoch(ctx context.Context, t task) error {
 	return e.write(ctx, "drop_epoch", &store.Changes{DropDocs: []store.DocRef{epochRef(t.Budget, t.Epoch)}})
 }
 
-// dropBudget forgets everything of a budget that was deleted. From then on its id may be used again.
+// dropBudget removes everything of a deleted budget. From then on its id may be used again.
 func (e *Engine) dropBudget(ctx context.Context, t task) error {
 	for _, kind := range []store.DocKind{docLedger, docEpoch, docUsageDedup} {
 		if err := e.dropDocs(ctx, kind, budgetPrefix(t.Budget)); err != nil {
@@ -262,7 +262,7 @@ func (e *Engine) budgetNamed(ctx context.Context, b *core.BudgetEntry) (bool, er
 	if err != nil {
 		return false, err
 	}
-	if err := e.follower.reachAll(ctx); err != nil { // what is there is counted, not guessed
+	if err := e.follower.reachAll(ctx); err != nil { // so that everything that exists is counted
 		return false, err
 	}
 	var naming []*core.Class

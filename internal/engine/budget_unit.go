@@ -8,12 +8,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// budgetPart is what a unit knows of the rows of budgets, beside the books.
+// budgetPart is what a unit has of the rows of budgets, besides the books.
 type budgetPart struct {
-	wanted    []core.UUID             // asked for and not opened yet
-	resets    map[core.UUID]core.Time // for when a timer is armed, of those that were loaded
+	wanted    []core.UUID             // requested and not opened yet
+	resets    map[core.UUID]core.Time // time of the armed timer, of those that were loaded
 	epochs    map[core.UUID]int64     // as they were loaded
-	cancelled int                     // how many orders of cancel_running were carried out
+	cancelled int                     // number of cancel_running orders that were carried out
 }
 
 // behind is a command that needs rows which are locked behind executions (S73): budgets above all.
@@ -56,16 +56,16 @@ func (u *unit) loadBooks(ctx context.Context, batch []*request) error {
 	if u.e.failed(err) != nil {
 		return err
 	}
-	// A batch that wanted nothing before was begun without a look at the clock. Whether an epoch is over is judged by the clock behind
-	// the lock: no command after a boundary sees the old one (BI9).
+	// A batch that wanted nothing before was begun without reading the clock. Whether an epoch has ended is judged by the clock read after the
+	// lock: no command after a boundary sees the old epoch (BI9).
 	u.now = max(u.now, loaded.Now)
 	u.absorb(want, loaded)
 	u.openBooks()
 	return nil
 }
 
-// wantCharged adds the budgets that a command on the execution may change: those that its lease is charged to or was, and the one that
-// it asks to be raised.
+// wantCharged adds the budgets that a command on the execution may change: those that its lease is or was charged to, and the one that it asks to
+// be raised.
 func (u *unit) wantCharged(w *store.Want, ent *entry) {
 	u.wantBudgets(w, ent.x.ChargedTo())
 	if ent.x.Status != core.Suspended {
@@ -76,15 +76,15 @@ func (u *unit) wantCharged(w *store.Want, ent *entry) {
 	}
 	d, err := u.dossier(ent)
 	if err != nil {
-		return // whoever needs it says so
+		return // the code that needs it reports that
 	}
 	if asked, ok := ent.x.AskedBudget(d); ok {
 		u.wantBudgets(w, []core.UUID{asked})
 	}
 }
 
-// openBooks takes the budgets that were loaded into the books, and begins those anew whose epoch is over (B36). One that is missing or
-// cannot be read is noted as such: it never counts as one without limits (B3).
+// openBooks adds the loaded budgets to the books, and starts new epochs of those whose epoch has ended (B36). A budget that is missing or cannot be
+// read is recorded as such: it never counts as one without limits (B3).
 func (u *unit) openBooks() *core.Books {
 	if len(u.budgets.wanted) == 0 {
 		return u.books
@@ -125,7 +125,7 @@ func (u *unit) openBudget(id core.UUID, doc *store.Doc) {
 	u.books.Add(budget)
 }
 
-// budget is a budget at hand that the caller named. Codes: budget_not_found, also for one of another namespace (W5), corruption.
+// budget returns a loaded budget that the caller named. Codes: budget_not_found, also for one of another namespace (W5), corruption.
 func (u *unit) budget(c Caller, id core.UUID) (*core.Budget, error) {
 	b := u.books.Get(id)
 	switch {
@@ -149,7 +149,7 @@ func (u *unit) loadLedger(ctx context.Context) error {
 	return u.load(ctx, want)
 }
 
-// writeBooks writes the budgets that changed and what is kept beside them, and notes which have room again (B33).
+// writeBooks writes the budgets that changed with their side records, and collects which have room again (B33).
 func (u *unit) writeBooks() {
 	if u.books == nil {
 		return
@@ -171,7 +171,7 @@ func (u *unit) writeBooks() {
 	}
 }
 
-// armReset makes sure that the sweep looks at the budget when its epoch is over.
+// armReset arms a timer for the end of the budget's epoch.
 func (u *unit) armReset(b *core.Budget) {
 	if b.NextResetAt == 0 || b.NextResetAt == u.budgets.resets[b.ID] {
 		return
@@ -205,7 +205,7 @@ func (u *unit) writeLedger() {
 	}
 }
 
-// ledgerRow is a row of the ledger as it was loaded. One that cannot be read begins anew: what was booked is in the budget.
+// ledgerRow returns a row of the ledger as it was loaded. One that cannot be read starts from zero: what was booked is in the budget.
 func (u *unit) ledgerRow(ref store.DocRef, execution core.UUID) ledgerRow {
 	fresh := ledgerRow{ExecutionID: core.IDOf(execution), Used: map[string]int64{}}
 	if ent := u.entries[execution]; ent != nil {
@@ -223,7 +223,7 @@ func (u *unit) ledgerRow(ref store.DocRef, execution core.UUID) ledgerRow {
 	return row
 }
 
-// markHolds brings up to date what the holders of a budget are found by: it follows from the record as it was loaded and as it is now.
+// markHolds updates the records by which the holders of a budget are found: they follow from the record as it was loaded and as it is now.
 func (u *unit) markHolds(ent *entry) {
 	before, now := ent.reserved, ent.x.Reservation
 	if before == now {
@@ -252,7 +252,7 @@ func (u *unit) markHolds(ent *entry) {
 	}
 }
 
-// reservedFor is the epoch of the lease that the present reservation is for: while granted that which its claim will have (B13).
+// reservedFor returns the epoch of the lease that the current reservation is for. While granted it is the epoch that its claim will have (B13).
 func reservedFor(x *core.Execution) int64 {
 	if x.Lease == nil {
 		return x.LeaseEpoch + 1

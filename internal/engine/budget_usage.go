@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// reportUsage is report_usage on its way.
+// reportUsage is the command report_usage.
 type reportUsage struct {
 	caller  Caller
 	id      core.GivenID
@@ -16,7 +16,7 @@ type reportUsage struct {
 	outcome core.UsageOutcome
 }
 
-// ReportUsage books what the holder of a lease uses, or tells that it may not (B19..B23). A breach is an outcome, not an error.
+// ReportUsage books what the holder of a lease uses, or reports that it may not (B19..B23). A breach is an outcome, not an error.
 func (e *Engine) ReportUsage(ctx context.Context, c Caller, id core.GivenID, r UsageRequest) (core.UsageOutcome, error) {
 	cmd := &reportUsage{caller: c, id: id, cmd: core.UsageCommand{Fence: r.Fence, Usage: r.Usage, DedupKey: r.DedupKey, AlreadySpent: r.AlreadySpent}}
 	if err := cmd.cmd.Check(); err != nil {
@@ -67,7 +67,7 @@ func (r *reportUsage) decide(u *unit) error {
 	})
 }
 
-// receipt is what is remembered under a dedup key; nil: nothing. Codes: corruption.
+// receipt returns the receipt under a dedup key, or nil. Codes: corruption.
 func (u *unit) receipt(ref store.DocRef) (*core.UsageReceipt, error) {
 	doc := u.doc(ref)
 	if ref.Key == "" || doc == nil {
@@ -76,7 +76,7 @@ func (u *unit) receipt(ref store.DocRef) (*core.UsageReceipt, error) {
 	return core.DecodeUsageReceipt(doc.Body)
 }
 
-// chargeBudget is charge or record_spend on its way.
+// chargeBudget is the command charge or record_spend.
 type chargeBudget struct {
 	caller  Caller
 	budget  core.BudgetEntry

@@ -55,7 +55,7 @@ func (j *job) view() BulkView {
 	}
 }
 
-// Bulk starts a durable job over the executions that match, or tells without changing anything how many those are (L137).
+// Bulk starts a durable job over the executions that match, or counts them without changing anything (L137).
 func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, error) {
 	if err := checkBulk(&r); err != nil {
 		return BulkView{}, err
@@ -74,7 +74,7 @@ func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, e
 	return e.startBulk(ctx, c, cmd, err)
 }
 
-// match finds what the job is about.
+// match finds the executions of the job.
 func (s *startJob) match(ctx context.Context, e *Engine) error {
 	r := &s.req
 	matched, _, err := e.bulkMatches(ctx, s.caller, r)
@@ -89,8 +89,8 @@ func (s *startJob) match(ctx context.Context, e *Engine) error {
 	return nil
 }
 
-// eachOnce leaves out what is named already: each row is done at most once (L138). A UUID alone is unique in a store (L2), so its
-// bare form names whatever a full form of it does.
+// eachOnce removes duplicates: each execution is handled at most once (L138). A UUID alone is unique in a store (L2), so its bare form equals every
+// full form of it.
 func eachOnce(ids []core.GivenID) []core.GivenID {
 	bare := make(map[core.UUID]bool, len(ids))
 	for _, id := range ids {
@@ -120,8 +120,8 @@ func (e *Engine) startBulk(ctx context.Context, c Caller, cmd *startJob, err err
 	return e.BulkStatus(ctx, c, cmd.answer)
 }
 
-// prepare does what comes before the transaction of a command, unless its request was answered before: a repeat may find nothing any more,
-// and needs nothing. If it fails, the first try of the same request may have been under way until now, and be what it failed of.
+// prepare does what comes before the transaction of a command, unless its request was answered before: a repeat may find nothing any more, and
+// needs nothing. If do fails, the first try of the same request may have been under way until now, and be the cause: the record is checked again.
 func (e *Engine) prepare(ctx context.Context, request store.DocRef, do func() error) error {
 	if known, err := e.answered(ctx, request); known || err != nil {
 		return err
@@ -185,7 +185,7 @@ func checkBulk(r *BulkRequest) error {
 	return nil
 }
 
-// bulkMatches counts what the job would touch, exactly up to its bound, and shows some of it.
+// bulkMatches counts what the job would change, exactly up to its bound, and returns some of it.
 func (e *Engine) bulkMatches(ctx context.Context, c Caller, r *BulkRequest) (int, []core.ID, error) {
 	if len(r.IDs) > 0 {
 		sample := []core.ID{}
@@ -265,7 +265,7 @@ func (s *startJob) chains(*unit) []string {
 	return []string{chainOf(s.caller.Namespaces)}
 }
 
-// auditJob tells of a bulk job in the audit log: one row for all that it does (U56).
+// auditJob writes the audit row of a bulk job: one row for all that it does (U56).
 func (u *unit) auditJob(c Caller, action, reason string, j *job, before, after any) {
 	u.audit(c, core.AuditRow{
 		Namespace: chainOf(j.Caller.Namespaces), Action: action, Entity: "bulk", EntityID: j.ID.String(), Reason: reason,
@@ -277,7 +277,7 @@ func (u *unit) putJob(j *job) {
 	u.putDoc(store.Doc{DocRef: jobRef(j.ID), Body: body})
 }
 
-// startTimer lets the sweep take something up at once.
+// startTimer arms a timer that is due at once.
 func (u *unit) startTimer(kind store.TimerKind, text string) {
 	timer := u.timerAt(kind, u.now)
 	timer.Texts = append(timer.Texts, text)
@@ -482,11 +482,11 @@ func (u *unit) endJob(c Caller, j *job, state string) {
 	})
 }
 
-// jobOf is the job that an event tells of.
+// jobOf returns the job that an event names.
 func jobOf(ev *core.Event) core.UUID {
 	var data struct {
 		ID core.UUID `json:"job_id"`
 	}
-	_ = json.Unmarshal(ev.Data.JSON(), &data) // we wrote it; a job that nobody waits for is woken in vain
+	_ = json.Unmarshal(ev.Data.JSON(), &data) // the engine wrote it; a wrong job wakes no waiter
 	return data.ID
 }

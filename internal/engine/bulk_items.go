@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// keptItems bounds what a job remembers of single executions: the first that were done, and as many that were refused. The job
-// counts the others.
+// keptItems bounds what a job records of single executions: the first that were done, and as many that were refused. The job only counts the
+// others.
 const keptItems = 10_000
 
 // BulkItem is what a job did to one execution (U58).
@@ -35,7 +35,7 @@ type storedItem struct {
 	Message string    `json:"message,omitempty"`
 }
 
-// itemsPrefix begins the keys of what a job did; a record a batch, in order.
+// itemsPrefix is the prefix of the keys of a job's items; there is one record per batch, in order.
 func itemsPrefix(job core.UUID) string { return job.String() + "/" }
 
 func itemsKey(job core.UUID, batch int) string { return fmt.Sprintf("%s%08d", itemsPrefix(job), batch) }
@@ -50,7 +50,7 @@ func itemOf(id core.GivenID, err error) storedItem {
 	return item
 }
 
-// keepItems remembers what a batch did, up to the bounds.
+// keepItems records what a batch did, up to the bounds.
 func (u *unit) keepItems(j *job, items []storedItem) {
 	kept := items[:0:0]
 	for _, item := range items {

@@ -13,9 +13,9 @@ const (
 	bulkTag    = "tag"
 )
 
-// actOnMembers replays or deletes the members of flows among some executions of a job, each for itself: a replay opens its flow again and
-// what hangs on it (F54..F58), and a removal looks at the flows around and below (L140). A key for each makes it happen once, however often
-// the batch is tried.
+// actOnMembers replays or deletes the members of flows among some executions of a job, each separately: a replay opens its flow again with all that
+// depends on it (F54..F58), and a removal checks the flows around and below (L140). A request key for each makes it happen once, however often the
+// batch is tried.
 func (e *Engine) actOnMembers(ctx context.Context, j *job, ids []core.GivenID) (outcomes map[core.UUID]error, err error) {
 	want := store.Want{SkipUnreadable: true}
 	for _, id := range ids {

@@ -54,7 +54,7 @@ var bulkActions = map[string]bulkAction{
 	},
 }
 
-// sweepJobs goes on with bulk jobs, and forgets those that ended long ago.
+// sweepJobs continues bulk jobs, and removes those that ended long ago.
 func (e *Engine) sweepJobs(ctx context.Context, t store.Timer) error {
 	for _, text := range t.Texts {
 		id, ok := core.ParseUUID(text)
@@ -92,7 +92,7 @@ func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err err
 		}
 		return false, nil
 	}
-	if j.NotBefore > loaded.Now { // the timer of that moment goes on with it
+	if j.NotBefore > loaded.Now { // the timer of that time continues it
 		return false, nil
 	}
 	batch, err := e.nextBatch(ctx, j)
@@ -126,7 +126,7 @@ func (e *Engine) runBatch(cmd *jobBatch) error {
 	}
 }
 
-// position tells how far the job is.
+// position returns how far the job is.
 func (j *job) position() jobPosition { return jobPosition{j.Cursor, j.Next} }
 
 type jobPosition struct {
@@ -181,9 +181,9 @@ type jobBatch struct {
 	at    jobPosition // where the job stood when the rows were chosen
 	batch bulkRows
 	waits bool // the action looks at dossiers
-	// apart are the outcomes of those that were handled for themselves: members of flows, whose replay or removal concerns others too.
+	// apart are the outcomes of members of flows, which were handled separately because their replay or removal concerns others too.
 	apart map[core.UUID]error
-	early bool // some must be looked at again before the job goes on
+	early bool // some must be looked at again before the job continues
 
 	panickedOn core.UUID // the execution that made it panic
 }
@@ -204,7 +204,7 @@ func (b *jobBatch) want(w *store.Want, _ bool) {
 	}
 }
 
-// more looks for what goes with executions that are removed.
+// more loads what is removed together with executions.
 func (b *jobBatch) more(u *unit, w *store.Want) {
 	doc := u.doc(jobRef(b.id))
 	if doc == nil {
@@ -252,8 +252,8 @@ func (b *jobBatch) decide(u *unit) error {
 	return nil
 }
 
-// tooEarly reports whether an execution to be replayed has ended just now, which is told with this commit, or has become a member of a flow, or
-// one that matches, since those were handled: their replay concerns others too (F54).
+// tooEarly reports whether an execution to be replayed has just ended, which this commit publishes, or has become a member of a flow, or one that
+// matches, since those were handled: their replay concerns others too (F54).
 func (b *jobBatch) tooEarly(u *unit, j *job) (early bool) {
 	for _, id := range b.batch.ids {
 		ent, err := u.find(j.Caller, id)
@@ -267,8 +267,8 @@ func (b *jobBatch) tooEarly(u *unit, j *job) (early bool) {
 	return early
 }
 
-// slowDown puts the next batch off by as long as this one may take at the job's rate. Moment and timer are written with the
-// batch, so that a restart does not make the job faster.
+// slowDown delays the next batch by as long as this one may take at the job's rate. Time and timer are written with the batch, so that a restart
+// does not make the job faster.
 func (u *unit) slowDown(j *job, handled int) {
 	j.NotBefore = u.now.Add((int64(handled)*1000 + int64(j.Rate) - 1) / int64(j.Rate))
 	timer := u.timerAt(timerJobs, j.NotBefore)

@@ -8,8 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Spawn makes children of a running worker, those that are not there yet, and waits for them in the same transaction if asked to (F38, F39,
-// F43). Codes: those of a submit of a flow, of the fence and of WaitForChildren, name_taken, nesting_limit_exceeded, flow_already_terminal.
+// Spawn creates those children of a running worker that do not exist yet, and waits for them in the same transaction if requested (F38, F39, F43).
+// Codes: those of a submit of a flow, of the fence and of WaitForChildren, name_taken, nesting_limit_exceeded, flow_already_terminal.
 func (e *Engine) Spawn(ctx context.Context, c Caller, r SpawnRequest) (SpawnAnswer, error) {
 	if err := r.Fence.Validate(); err != nil {
 		return SpawnAnswer{}, err
@@ -41,7 +41,7 @@ func graphBusy() error {
 	return core.Errorf(core.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
 }
 
-// runGrowth runs a command together with those of others if it is small, and else alone.
+// runGrowth runs a small command together with those of others, and a large one alone.
 func (e *Engine) runGrowth(ctx context.Context, cmd command, size int) error {
 	if size <= smallFlow {
 		return e.do(ctx, cmd)
@@ -49,29 +49,29 @@ func (e *Engine) runGrowth(ctx context.Context, cmd command, size int) error {
 	return e.doAlone(ctx, cmd)
 }
 
-// spawn is Spawn on its way: an extension of the children flow by the holder of the parent's lease.
+// spawn is the command of Spawn: an extension of the children flow by the holder of the parent's lease.
 type spawn struct {
 	extension
 	id      core.GivenID
 	fence   core.Fence
-	policy  string          // what was said of the parent's end; "": nothing
+	policy  string          // what the parent's end does to the children; "": not set
 	of      *core.Execution // the parent, as it was when the spawn was planned
 	first   bool            // there is no children flow yet
 	above   core.FlowParent
 	wait    *childrenWait // nil: it does not wait
 	created int
-	asked   store.DocRef // of a call that its key makes repeatable (W4)
+	asked   store.DocRef // record of a call that is repeatable by its key (W4)
 	print   string
-	before  *core.RecordedChildrenWait // the call was answered before: by this
+	before  *core.RecordedChildrenWait // not nil: the call was answered before, with this
 }
 
-// planSpawn looks at the parent and its children and checks what the request says of them.
+// planSpawn reads the parent and its children and checks the request against them.
 func (e *Engine) planSpawn(ctx context.Context, c Caller, r SpawnRequest, s core.FlowSpawn, wait *childrenWait) (*spawn, error) {
 	_, parent, err := e.readOne(ctx, c, r.ID, store.Want{Executions: []core.UUID{r.ID.UUID}})
 	if err != nil {
 		return nil, e.fromElsewhere(&r.Fence, err)
 	}
-	if wait == nil { // else the call may be a repeat of one that has ended the lease
+	if wait == nil { // otherwise the call may repeat one that has ended the lease
 		if _, err := parent.CheckKeep(nil, r.Fence); err != nil {
 			return nil, e.fromElsewhere(&r.Fence, err)
 		}
@@ -114,7 +114,7 @@ func (e *Engine) planSpawn(ctx context.Context, c Caller, r SpawnRequest, s core
 	return cmd, cmd.classify(ctx, store.Want{})
 }
 
-// findFlow finds the children flow of the parent's run, or what it is to be made of (F38, F45).
+// findFlow finds the children flow of the parent's run, or what it is to be created from (F38, F45).
 func (s *spawn) findFlow(ctx context.Context, onParentEnd string) (err error) {
 	x := s.of
 	if s.first = x.Children == nil; !s.first {
@@ -154,7 +154,7 @@ func namesIn(s *core.FlowSpawn) (names []string) {
 	return slices.Compact(names)
 }
 
-// childNames finds children by name or id, and the fingerprints of what they were made of.
+// childNames finds children by name or id, and the fingerprints of their definitions.
 func (e *Engine) childNames(ctx context.Context, flow core.ID, names []string) (known *memberNames, prints map[string][]byte, err error) {
 	known, prints = &memberNames{ids: map[string]core.ID{}, names: map[core.UUID]string{}}, map[string][]byte{}
 	var want store.Want
@@ -183,7 +183,7 @@ func (e *Engine) childNames(ctx context.Context, flow core.ID, names []string) (
 	return known, prints, nil
 }
 
-// planChildren plans the children whose names are new; one that is there must be the same (F39).
+// planChildren plans the children whose names are new; one that exists must be the same (F39).
 func (s *spawn) planChildren(ctx context.Context, c Caller, r *core.FlowSpawn, known *memberNames, prints map[string][]byte) error {
 	s.list, s.parent = "children", s.of.ID
 	var fresh []core.FlowNode

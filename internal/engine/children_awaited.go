@@ -8,12 +8,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// awaitedRef is where a list of children of a parent stands.
+// awaitedRef names the record of a list of children of a parent.
 func awaitedRef(parent core.UUID, key string) store.DocRef {
 	return store.DocRef{Kind: docUpstreams, Owner: owner(parent), Key: key}
 }
 
-// awaitedKey is the key of the list of those that a numbered wait of the present run is about.
+// awaitedKey is the key of the list of those that a numbered wait of the current run is about.
 func awaitedKey(number int) string { return "wait/" + strconv.Itoa(number) }
 
 // awaitedDoc lists children.
@@ -36,8 +36,8 @@ func (u *unit) putWaitEdge(edge core.Edge) {
 	u.touchEdge(ent)
 }
 
-// withoutOldWaits leaves out edges of waits that are over: what the children do now does not concern the parent, which may have leased work
-// and is not to be locked for it.
+// withoutOldWaits leaves out edges of waits that are over: what the children do now does not concern the parent, which may be running and must not
+// be locked for it.
 func (u *unit) withoutOldWaits(ctx context.Context, list []*resolution) ([]*resolution, error) {
 	var parents []core.UUID
 	for _, r := range list {
@@ -80,7 +80,7 @@ func (u *unit) endChildrenWait(ent *entry) bool {
 	return true
 }
 
-// leaveUnneeded leaves it to follow-up work to end those of the listed children that nobody waits for any more (F30).
+// leaveUnneeded adds follow-up work that ends those of the listed children that are no longer waited for (F30).
 func (u *unit) leaveUnneeded(parent *core.Execution, list string, satisfied bool) {
 	u.addTask(task{Kind: taskCancelLosers, Execution: parent.ID.UUID, Flow: parent.Children.FlowID.UUID, Cursor: list, Satisfied: satisfied, Since: u.now})
 }
@@ -101,13 +101,13 @@ func (u *unit) cancelUnneeded(parent *core.Execution, children []core.AwaitedChi
 	u.leaveUnneeded(parent, key, satisfied)
 }
 
-// lostPrefix begins the key of a list that is needed once.
+// lostPrefix is the prefix of the key of a list that is needed once.
 const lostPrefix = "lost/"
 
-// cancelUnneededChildren ends children that a decided wait needs no more, with all that leads only to them (F30, F31).
+// cancelUnneededChildren ends children that a decided wait no longer needs, with all that leads only to them (F30, F31).
 func (e *Engine) cancelUnneededChildren(ctx context.Context, t task, parent *core.Execution) error {
 	list := awaitedRef(t.Execution, t.Cursor)
-	if parent != nil && parent.Children != nil && parent.Children.FlowID.UUID == t.Flow { // else it was replayed since
+	if parent != nil && parent.Children != nil && parent.Children.FlowID.UUID == t.Flow { // otherwise it was replayed since
 		if err := e.cancelBranches(ctx, t.Satisfied, t.Since, list); err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// endChildren does what the end of a parent means for the flow below it: a children flow is sealed, and cancelled if that was asked for
-// (F44); a sub-flow whose node has ended without it is cancelled (F48).
+// endChildren applies the end of a parent to the flow below it: a children flow is sealed, and cancelled if that was requested (F44); a sub-flow
+// whose node has ended without it is cancelled (F48).
 func (e *Engine) endChildren(ctx context.Context, t task) error {
 	for range extendTries {
 		cmd, err := e.planParentEnd(ctx, t)
@@ -24,7 +24,7 @@ func (e *Engine) endChildren(ctx context.Context, t task) error {
 	return graphBusy()
 }
 
-// endReadable does what is planned. If some children cannot be read it ends the others, and fails.
+// endReadable runs the plan. If some children cannot be read, it ends the others and returns an error.
 func (e *Engine) endReadable(ctx context.Context, cmd *parentEnd) error {
 	unread := e.do(ctx, cmd)
 	if core.CodeOf(unread) != core.CodeCorruption {
@@ -40,7 +40,7 @@ func (e *Engine) endReadable(ctx context.Context, cmd *parentEnd) error {
 	return cmp.Or(e.do(ctx, cmd), unread)
 }
 
-// planParentEnd looks at the flow below a parent that has ended; nil: there is none.
+// planParentEnd reads the flow below a parent that has ended; nil: there is none.
 func (e *Engine) planParentEnd(ctx context.Context, t task) (*parentEnd, error) {
 	loaded, err := e.store.Read(ctx, store.Want{
 		Docs: []store.DocRef{flowRef(t.Flow)}, Scans: []store.Scan{{Kind: docMember, Owner: owner(t.Flow), Limit: cancelPage}},
@@ -66,8 +66,8 @@ func (e *Engine) planParentEnd(ctx context.Context, t task) (*parentEnd, error) 
 	return cmd, err
 }
 
-// shortQuorums finds the members whose quorum a seal makes impossible (F24). What it finds is true as long as the revision of the graph is.
-// unread tells of a member that cannot be read: it may be one of them.
+// shortQuorums finds the members whose quorum a seal makes impossible (F24). The result is valid as long as the revision of the graph is the same.
+// unread is the error of a member that cannot be read: it may be one of them.
 func (e *Engine) shortQuorums(ctx context.Context, flow core.UUID) (short []core.UUID, unread, err error) {
 	unread, err = e.eachReadable(ctx, flow, func(x *core.Execution) {
 		if x.ShortQuorum() {
@@ -77,8 +77,8 @@ func (e *Engine) shortQuorums(ctx context.Context, flow core.UUID) (short []core
 	return short, unread, err
 }
 
-// judgeQuorums ends the members of a sealed flow whose quorum is out of reach and that could not be read when it was sealed. It fails as
-// long as one of them cannot, to be tried again.
+// judgeQuorums ends the members of a sealed flow whose quorum is out of reach and that could not be read when it was sealed. It fails as long as
+// one of them cannot be read, and is then tried again.
 func (e *Engine) judgeQuorums(ctx context.Context, flow core.UUID) error {
 	short, unread, err := e.shortQuorums(ctx, flow)
 	if err != nil {
@@ -92,7 +92,7 @@ func (e *Engine) judgeQuorums(ctx context.Context, flow core.UUID) error {
 	return unread
 }
 
-// quorumsShort lets members of a sealed flow know that their quorum is out of reach (F24).
+// quorumsShort decides the members of a sealed flow whose quorum is out of reach (F24).
 type quorumsShort struct {
 	flow    core.UUID
 	members []core.UUID
@@ -112,7 +112,7 @@ func (q *quorumsShort) decide(u *unit) error {
 	return nil
 }
 
-// reach lets the joins of members be judged that the unit has.
+// reach marks the joins of members that the unit has as due.
 func (u *unit) reach(members []core.UUID) {
 	for _, id := range members {
 		if ent := u.entries[id]; ent != nil {
@@ -126,11 +126,11 @@ type parentEnd struct {
 	parent   core.UUID
 	end      core.EndedRun
 	flow     core.UUID
-	seen     int64       // the revision of the graph when it was looked at
+	seen     int64       // the revision of the graph when it was read
 	spawned  bool        // else it is a sub-flow
 	members  []core.UUID // those to be cancelled at once
 	short    []core.UUID
-	unread   error // some that cannot be read may be like those
+	unread   error // the error of members that cannot be read, and that may have to be cancelled too
 	outdated bool  // the graph has changed since
 }
 
@@ -169,14 +169,14 @@ func (p *parentEnd) decide(u *unit) error {
 			u.addTask(task{Kind: taskSealQuorums, Flow: p.flow})
 		}
 	}
-	if u.openMembers(f) > 0 && f.ChildrenCancelled(p.end.Status) { // else it has ended by itself (F4)
+	if u.openMembers(f) > 0 && f.ChildrenCancelled(p.end.Status) { // otherwise it has ended by itself (F4)
 		p.cancel(u, f)
 	}
 	return nil
 }
 
-// needless reports whether the sub-flow of a node is of no use any more: its run has ended, or the node was replayed and has another.
-// One that was opened again from within goes on (F57).
+// needless reports whether the sub-flow of a node is no longer needed: its run has ended, or the node was replayed and has another one. A sub-flow
+// that was opened again from within continues (F57).
 func (p *parentEnd) needless(node *core.Execution) bool {
 	if node.Children == nil || node.Children.FlowID.UUID != p.flow {
 		return true

@@ -2,8 +2,8 @@ package engine
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// asked is what the wait asks for, whether its usage is booked already, and every refusal that is left: a call that makes children first
-// asks before it does (L78).
+// asked returns what the wait asks for, whether its usage is booked already, and every refusal that is left: a call that creates children calls it
+// before it does so (L78).
 func (w *childrenWait) asked(u *unit, ent *entry) (ask core.ChildrenWaitCommand, booked bool, err error) {
 	ask = w.ask
 	ask.Recorded = u.record(ent.x.ID.UUID, ask.Fence.Epoch)
@@ -17,18 +17,18 @@ func (w *childrenWait) asked(u *unit, ent *entry) (ask core.ChildrenWaitCommand,
 			}
 		}
 	}
-	if booked, err = u.repeated(w.caller, w.request, w.print(), nil); booked { // a repeat books nothing anew
+	if booked, err = u.repeated(w.caller, w.request, w.print(), nil); booked { // a repeat books nothing again
 		ask.Usage = nil
 	}
 	return ask, booked, err
 }
 
-// print tells two waits under one request key apart.
+// print returns a fingerprint that distinguishes two waits under one request key.
 func (w *childrenWait) print() string {
 	return fingerprint(w.names, w.ask.Join, w.ask.Kind, w.ask.TimeoutMS, w.ask.Usage)
 }
 
-// judge answers at once, or leaves the wait behind with one edge a child (L96). spawned is how many children the same call has made.
+// judge answers at once, or creates the wait with one edge per child (L96). spawned is the number of children that the same call has created.
 func (w *childrenWait) judge(u *unit, ent *entry, spawned int) error {
 	w.first = nil
 	ask, booked, err := w.asked(u, ent)
@@ -68,7 +68,7 @@ func (w *childrenWait) awaited(u *unit) []core.AwaitedChild {
 	return all
 }
 
-// answered keeps what a wait leaves behind, and answers.
+// answered writes the records of a wait, and sets the answer.
 func (w *childrenWait) answered(u *unit, ent *entry, ask *core.ChildrenWaitCommand, got core.ChildrenWaitAnswer) {
 	parent := ent.x.ID.UUID
 	if got.Repeated {

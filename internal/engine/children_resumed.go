@@ -7,8 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// tellChildren gives the tasks of one answer that go on after a wait for children what ended it, and the children as they were then (F41). Like
-// waits they are read once the leases are committed: the edges of a wait that is over change no more. Other work costs nothing.
+// tellChildren adds to the tasks that continue after a wait for children what ended the wait, and the children as they were then (F41). Like waits
+// they are read after the leases are committed: the edges of a wait that is over do not change any more. Other tasks cost nothing.
 func (e *Engine) tellChildren(ctx context.Context, tasks []Task) error {
 	var want store.Want
 	for i := range tasks {
@@ -24,13 +24,13 @@ func (e *Engine) tellChildren(ctx context.Context, tasks []Task) error {
 	return e.insist(ctx, func() error { return e.readChildren(ctx, tasks, want) })
 }
 
-// untold reports whether the task goes on after a wait for children of which nothing is told yet.
+// untold reports whether the task continues after a wait for children that has not been added to it yet.
 func (t *Task) untold() bool {
 	c := t.Execution.Children
 	return t.ResumedFrom == core.InterruptedWaitingChildren && t.ChildrenCause == "" && c != nil && c.Wait != nil && c.Wait.Cause != ""
 }
 
-// awaited is where those stand that the task waited for.
+// awaited names the record of the children that the task waited for.
 func (t *Task) awaited() store.DocRef {
 	return awaitedRef(t.Execution.ID.UUID, awaitedKey(t.Execution.Children.Wait.Number))
 }

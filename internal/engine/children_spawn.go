@@ -98,7 +98,7 @@ func (s *spawn) decide(u *unit) error {
 	return s.wait.judge(u, ent, s.created)
 }
 
-// answeredBefore recognises a call that its key makes repeatable. What it waits for is judged anew: that ends the lease at most once.
+// answeredBefore recognises a repeated call by its request key. What it waits for is evaluated again: that ends the lease at most once.
 func (s *spawn) answeredBefore(u *unit) (bool, error) {
 	var first core.RecordedChildrenWait
 	again, err := u.repeated(s.caller, s.asked, s.print, &first)
@@ -124,7 +124,7 @@ func (s *spawn) flowNow(u *unit, x *core.Execution) (*core.Flow, error) {
 	return f, nil
 }
 
-// grow makes what is new. The first spawn of a run makes the children flow (F38).
+// grow creates what is new. The first spawn of a run creates the children flow (F38).
 func (s *spawn) grow(u *unit, ent *entry, f *core.Flow) {
 	if s.first && len(s.nodes) == 0 {
 		return
@@ -168,7 +168,7 @@ func (e *Engine) spawned(ctx context.Context, cmd *spawn) (SpawnAnswer, error) {
 	if cmd.before == nil {
 		return answer, nil
 	}
-	// A repeat: the run, and with it what was planned, may be another now.
+	// A repeat: the run, and with it the plan, may be another one now.
 	var names []string
 	for name := range cmd.kept {
 		names = append(names, name)

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// WaitForChildren hands the lease back until children have ended, or tells how they have (F40). Codes: those of the fence, child_not_found,
+// WaitForChildren gives the lease back until children have ended, or returns how they have ended (F40). Codes: those of the fence, child_not_found,
 // invalid_join, invalid_argument, invalid_usage, reserved_dimension.
 func (e *Engine) WaitForChildren(ctx context.Context, c Caller, r ChildrenWaitRequest) (ChildrenWaitAnswer, error) {
 	if err := r.Fence.Validate(); err != nil {
@@ -23,7 +23,7 @@ func (e *Engine) WaitForChildren(ctx context.Context, c Caller, r ChildrenWaitRe
 		if err := e.planWait(ctx, &cmd); err != nil {
 			return ChildrenWaitAnswer{}, e.fromElsewhere(&r.Fence, err)
 		}
-		if err := e.do(ctx, &cmd); err != nil { // never alone: it reads beside its transaction, and connections are few
+		if err := e.do(ctx, &cmd); err != nil { // never alone: it reads beside its transaction, and there are few connections
 			return ChildrenWaitAnswer{}, err
 		}
 		if !cmd.outdated {
@@ -33,7 +33,7 @@ func (e *Engine) WaitForChildren(ctx context.Context, c Caller, r ChildrenWaitRe
 	return ChildrenWaitAnswer{}, graphBusy()
 }
 
-// childrenWait is a wait for children on its way, planned on a look at the children that the transaction checks to be still true.
+// childrenWait is the command of a wait for children. It is planned on a read of the children, which the transaction checks to be still valid.
 type childrenWait struct {
 	caller   Caller
 	id       core.GivenID
@@ -44,10 +44,10 @@ type childrenWait struct {
 	seen     int64   // its revision
 	children []core.NodeRef
 	there    []core.UUID // those of them that are not made by the same call
-	missing  error       // there is no child of a name
+	missing  error       // no child has one of the names
 	peeked   map[core.UUID]*core.Execution
 	outdated bool
-	first    *core.RecordedChildrenWait // the call was answered before: by this
+	first    *core.RecordedChildrenWait // not nil: the call was answered before, with this
 	answer   ChildrenWaitAnswer
 }
 
@@ -65,7 +65,7 @@ func newChildrenWait(c Caller, id core.GivenID, f core.Fence, r *ChildrenWaitReq
 	return w, w.ask.Check()
 }
 
-// planWait finds the children of the present run that a wait is about.
+// planWait finds the children of the current run that a wait is about.
 func (e *Engine) planWait(ctx context.Context, w *childrenWait) error {
 	_, x, err := e.readOne(ctx, w.caller, w.id, store.Want{Executions: []core.UUID{w.id.UUID}})
 	if err != nil {
@@ -83,13 +83,13 @@ func (e *Engine) planWait(ctx context.Context, w *childrenWait) error {
 	return w.findChildren(ctx, e, nil)
 }
 
-// planWait does the same for a spawn that waits: it knows its flow, and its children are about to be made.
+// planWait does the same for a spawn that waits: its flow is known, and its children are created by the same command.
 func (s *spawn) planWait(ctx context.Context) error {
 	s.wait.flow, s.wait.seen = s.flow, s.seen.Revision
 	return s.wait.findChildren(ctx, s.e, s.nodes)
 }
 
-// findChildren finds the children by name, those that are about to be made included.
+// findChildren finds the children by name, including those that the same call creates.
 func (w *childrenWait) findChildren(ctx context.Context, e *Engine, made []plannedNode) error {
 	var known *memberNames
 	var err error
@@ -156,8 +156,8 @@ func (w *childrenWait) flows(*unit) []core.UUID {
 	return []core.UUID{w.flow.UUID}
 }
 
-// graph looks at the children under the lock of their flow. They need no locks: who ends one takes the flow's before he commits. Either he was
-// first and his end is seen here, or he will find the edge that leads to the parent (F42).
+// graph reads the children under the lock of their flow. The children need no locks: a transaction that ends one takes the lock of the flow before
+// it commits. Either it came first and its end is visible here, or it finds the edge that leads to the parent (F42).
 func (w *childrenWait) graph(ctx context.Context, u *unit) error {
 	if w.flow.IsZero() {
 		return nil
@@ -182,8 +182,7 @@ func (w *childrenWait) graph(ctx context.Context, u *unit) error {
 	return nil
 }
 
-// timeoutRef is where the timeout of this very wait is remembered: asked for again, by a handler that begins anew, it is over when it was to
-// be over first (F42, U139).
+// timeoutRef is the record of the timeout of this wait. If a handler that starts over waits again, the wait ends at the time set first (F42, U139).
 func (w *childrenWait) timeoutRef() store.DocRef {
 	names := make([]string, len(w.children))
 	for i := range w.children {

@@ -19,23 +19,24 @@ const (
 	maxClaimBytes = maxBulkBytes
 )
 
-// claim is one call that waits for work.
+// claim is one call that waits for work. The picker's lock protects its state while it waits. While serving is set, the transaction that serves it
+// sets since and answer.
 type claim struct {
 	caller    Caller
 	req       ClaimRequest
 	filter    string // equal for calls that match the same classes
 	deadline  time.Time
 	began     time.Time
-	closing   bool      // there is nothing for it: the next look puts that on record
-	looked    bool      // it has seen the store at least once
-	looks     int       // picks that have looked for it
-	asked     bool      // the poll has looked whether it was answered before
-	whole     bool      // it has looked at its queues from their starts
-	outwaited bool      // it has waited for what others hold, beyond its time
+	closing   bool      // there is nothing for it: the next look records that
+	looked    bool      // it has read the store at least once
+	looks     int       // number of picks that have looked for it
+	asked     bool      // the poll has checked whether it was answered before
+	whole     bool      // it has read its queues from their starts
+	outwaited bool      // it has waited for what others hold, past its deadline
 	gone      bool      // its caller has given up
 	serving   bool      // a transaction for it is under way
-	check     bool      // its worker's record may have changed: look at it again
-	since     core.Time // when the caller got the instance: leases from before are another's
+	check     bool      // its worker's record may have changed: read it again
+	since     core.Time // when the caller got the instance: earlier leases belong to another caller
 	struck    core.UUID // the row with which it made a pick panic
 	answer    ClaimAnswer
 	err       error
@@ -54,12 +55,12 @@ func (e *Engine) Claim(ctx context.Context, c Caller, r ClaimRequest) (answer Cl
 	if err := e.served(ctx, call); err != nil {
 		return call.answer, err
 	}
-	answer = call.answer // the picker may look at its own a moment longer
+	answer = call.answer // a copy: the picker may still read its own
 	answer.Tasks, err = e.tellTasks(ctx, answer.Tasks)
 	return answer, err
 }
 
-// served lets a call wait until the picker has answered it.
+// served waits until the picker has answered a call.
 func (e *Engine) served(ctx context.Context, call *claim) error {
 	if err := e.picker.add(call); err != nil {
 		endSpan(call.span, err)
@@ -73,7 +74,7 @@ func (e *Engine) served(ctx context.Context, call *claim) error {
 			endSpan(call.span, err)
 			return err
 		}
-		<-call.done // it is being answered right now
+		<-call.done // its transaction is under way
 	}
 	return call.err
 }
@@ -83,7 +84,7 @@ func (e *Engine) newClaim(c Caller, r ClaimRequest) (*claim, error) {
 		return nil, err
 	}
 	call := &claim{caller: c, req: r, done: make(chan struct{})}
-	call.check = call.grants() // the store must say whether there is a key that signs, also while there is no work (S29)
+	call.check = call.grants() // the store must say whether there is a key that signs, also if there is no work (S29)
 	call.began = e.cfg.Clock.Now()
 	call.deadline = call.began.Add(r.Wait)
 	var b strings.Builder
@@ -150,7 +151,7 @@ func checkWorker(workerID, instanceID string) error {
 	return core.CheckWorkerID("worker_instance_id", instanceID)
 }
 
-// narrow keeps of the wanted namespaces those allowed; absent means all of the other.
+// narrow returns the wanted namespaces that are allowed. A nil list stands for all.
 func narrow(wanted, allowed []string) []string {
 	switch {
 	case wanted == nil:
@@ -193,11 +194,11 @@ func (c *claim) finish(err error) {
 	endSpan(c.span, err)
 }
 
-// lookedFor notes that a pick has looked for the call and is over.
+// lookedFor records that a pick has looked for the call and is over.
 func (c *claim) lookedFor() {
 	c.looked, c.serving = true, false
 	c.looks++
 }
 
-// mayRepeat reports whether nobody has looked yet if the call was answered before (L117).
+// mayRepeat reports whether it is still unknown if the call was answered before (L117).
 func (c *claim) mayRepeat() bool { return c.req.RequestKey != "" && !c.looked && !c.asked }

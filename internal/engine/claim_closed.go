@@ -7,13 +7,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A claim whose connection broke unnoticed may wait at one server while its repeat is answered at another. If that has something, the record
-// of the claim tells the first one of it. If it has nothing, the caller goes on under another key, and whatever the first call got from then
-// on would be leased to nobody until it lapses (L117). So the empty answer of a call that says it is a repeat is put on record too: whoever
-// would serve the first one, in a pick or by handing over what it is about to file, writes the same record and finds it there. A call that is
-// sent once costs nothing of this.
+// A claim whose connection broke unnoticed may wait at one server while its repeat is answered at another. If the repeat gets work, the record of
+// the claim shows the first server what it got. If the repeat gets nothing, the client continues under another key, and work that the first call
+// gets after that would be leased without anyone working on it until it lapses (L117). Therefore the empty answer of a call that says it is a
+// repeat is recorded too. A transaction that serves the first call, a pick or a hand-over, writes the same record and finds it there. A call that
+// is sent once has no such cost.
 
-// closedFor is how long the record of an empty answer is kept: longer than any call that began before it waits.
+// closedFor is how long the record of an empty answer is kept: longer than any earlier call can wait.
 const closedFor = 2 * claimRecordLook
 
 // closedClaim is the body of the record of a claim that was answered with nothing.
@@ -21,14 +21,14 @@ type closedClaim struct {
 	At core.Time `json:"closed_at"`
 }
 
-// closes reports whether the call must not be answered with nothing before that is on record. A process that has the store for itself
-// answers the earlier calls itself (finishRepeats).
+// closes reports whether the call must not be answered with nothing before that is recorded. A process with a store of its own answers the earlier
+// calls itself (finishRepeats).
 func (e *Engine) closes(call *claim) bool {
 	return call.req.Repeat && call.req.RequestKey != "" && e.store.Info().Shared
 }
 
-// closeClaim records that the call is answered with nothing. If another server serves the same request meanwhile, one of the two finds the
-// other's record when it commits, and looks again.
+// closeClaim records that the call is answered with nothing. If another server serves the same request meanwhile, one of the two finds the record
+// of the other when it commits, and looks again.
 func (k *pick) closeClaim(u *unit, call *claim) {
 	ref := claimRef(&call.req)
 	body, _ := json.Marshal(closedClaim{At: u.now})
@@ -38,8 +38,8 @@ func (k *pick) closeClaim(u *unit, call *claim) {
 	setIn(&k.over, call, true)
 }
 
-// isOver reports whether a repeat of the call, which began no sooner than this one, was answered with nothing. A call that begins later is
-// a new one.
+// isOver reports whether a repeat of the call, which began no earlier than this one, was answered with nothing. A call that begins later is a new
+// one.
 func (k *pick) isOver(u *unit, call *claim) bool {
 	if call.req.RequestKey == "" {
 		return false

@@ -6,8 +6,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// unseen are the numbers, beside 0, under which what is ready may lie (core.ReadyBlocks) and of which there is no queue yet: as many classes
-// as there are users would have two queues each that stay empty. A survey tells of rows there, and whoever doubts a queue doubts these.
+// unseen returns the block numbers, besides 0, under which ready executions may be filed (core.ReadyBlocks) and for which there is no queue yet.
+// Creating them for every class would cost two empty queues for each user. A survey finds rows there, and dropping what is cached of a queue
+// includes these.
 func (q *classQueue) unseen() (blocks []int32) {
 	if q.block != 0 || q.class.Needs == "" {
 		return nil
@@ -20,7 +21,7 @@ func (q *classQueue) unseen() (blocks []int32) {
 	return blocks
 }
 
-// doubtReady lets the class be surveyed again if it may have rows in queues that were not made. The lock is held.
+// doubtReady makes the class be surveyed again if it may have rows in queues that were not created. The lock is held.
 func (p *picker) doubtReady(q *classQueue) {
 	if q.surveyed && len(q.unseen()) > 0 {
 		q.surveyed = false
@@ -28,7 +29,7 @@ func (p *picker) doubtReady(q *classQueue) {
 	}
 }
 
-// notFull takes a queue from those that wait for room. The lock is held.
+// notFull removes a queue from those that wait for room. The lock is held.
 func (p *picker) notFull(q *classQueue) {
 	if delete(p.full[q.full], q); len(p.full[q.full]) == 0 {
 		delete(p.full, q.full)

@@ -9,23 +9,22 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// classTable holds the classes of all dictionaries of one era: they differ only by what was added, so that each sees the part of the
-// table that is not newer than itself. A registration adds its own classes and copies none of the others: what it costs does not depend on
-// how many there are.
+// classTable holds the classes of all dictionaries of one era. These differ only by what was added, so each dictionary sees the part of the table
+// that is not newer than itself. A registration adds its own classes and copies no others: its cost does not depend on their number.
 //
-// Dictionaries are read by many goroutines while one of them, under the lock of the dictionaryCache, adds to the newest one; the table's
-// lock is between these. An entry never changes, and its version is above that of every dictionary which was there before it.
+// Many goroutines read dictionaries while one of them, under the lock of the dictionaryCache, adds to the newest one. The table's lock separates
+// them. An entry never changes, and its version is above that of every dictionary that existed before it.
 type classTable struct {
 	seed maphash.Seed
 
 	mu       sync.RWMutex
 	byName   map[uint64]*classEntry // by hash; the others of one hash follow it
 	byNumber map[int32]*classEntry
-	used     map[string]*namespaceUse // by namespace: what new executions may have
+	used     map[string]*namespaceUse // by namespace: what new executions may use
 
 	parsing sync.Mutex
-	parsed  map[int32]*core.Needs // of classes that were asked for of late
-	older   map[int32]*core.Needs // and before: what is asked for again is kept
+	parsed  map[int32]*core.Needs // of classes that were needed recently
+	older   map[int32]*core.Needs // the generation before; what is needed again moves to parsed
 }
 
 // namespaceUse is what a namespace has in the table.
@@ -34,19 +33,19 @@ type namespaceUse struct {
 	lanes   map[string]bool
 }
 
-// needsKept is how many parsed needs are kept of late; as many are kept of before. They take several times the space of their text, and of hundreds of thousands of classes only
-// those are asked for whose executions move.
+// needsKept is how many recently parsed needs are kept; as many older ones are kept too. They take several times the space of their text, and of
+// hundreds of thousands of classes only those with active executions are needed.
 const needsKept = 8192
 
 // classEntry is a class in the table.
 type classEntry struct {
 	class   *core.Class
-	version int64 // of the dictionary that it came with
-	usable  bool  // new executions may have it: it is not retired
+	version int64 // of the dictionary that added it
+	usable  bool  // new executions may use it: it is not retired
 	next    *classEntry
 }
 
-// className is what makes a class one, in a form that can be compared.
+// className is the identity of a class, in a comparable form.
 type className struct{ lane, namespace, kind, fairness, capabilities, needs string }
 
 func nameOf(c *core.Class) className {
@@ -57,7 +56,7 @@ func newClassTable(size int) *classTable {
 	return &classTable{seed: maphash.MakeSeed(), byName: make(map[uint64]*classEntry, size), byNumber: make(map[int32]*classEntry, size), used: map[string]*namespaceUse{}}
 }
 
-// add puts a class into the table.
+// add adds a class to the table.
 func (t *classTable) add(class *core.Class, version int64, usable bool) {
 	entry := &classEntry{class: class, version: version, usable: usable}
 	t.mu.Lock()
@@ -81,7 +80,7 @@ func (t *classTable) count(class *core.Class) {
 	use.lanes[class.Lane] = true
 }
 
-// useOf tells what a namespace has, and whether it has that lane.
+// useOf returns what a namespace uses, and whether it uses the lane.
 func (t *classTable) useOf(namespace, lane string) (use core.NamespaceUse, hasLane bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -111,7 +110,7 @@ func (t *classTable) usedOnlyBy(such func(namespace string) bool) bool {
 	return true
 }
 
-// entry is the class of that number as a dictionary of the version sees it; nil: it is not there.
+// entry returns the class of that number as a dictionary of the version sees it, or nil.
 func (t *classTable) entry(id int32, version int64) *classEntry {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -121,7 +120,7 @@ func (t *classTable) entry(id int32, version int64) *classEntry {
 	return nil
 }
 
-// named finds a class that new executions may have; nil: it is not there.
+// named returns a class that new executions may use, or nil.
 func (d *dictionary) named(name className) *core.Class {
 	t := d.table
 	hash := maphash.Comparable(t.seed, name)
@@ -141,7 +140,7 @@ func (d *dictionary) usable(id int32) bool {
 	return entry != nil && entry.usable
 }
 
-// needs is what admission asks for on behalf of a class; nil: nothing, or the class is not in the dictionary.
+// needs returns what admission requires of a class; nil: nothing, or the class is not in the dictionary.
 func (d *dictionary) needs(id int32) *core.Needs {
 	if entry := d.table.entry(id, d.version); entry != nil && entry.class.Needs != "" {
 		return d.table.needs(entry.class)
@@ -149,11 +148,11 @@ func (d *dictionary) needs(id int32) *core.Needs {
 	return nil
 }
 
-// mayNeed reports whether a name is in the text of what a class needs. Who looks through all classes parses only those: parsing all of
-// very many takes long, and puts out of the table what picks ask for again and again.
+// mayNeed reports whether a name occurs in the text of what a class needs. A loop over all classes parses only those: parsing all of very many
+// takes long, and evicts what picks need again and again.
 func mayNeed(class *core.Class, name string) bool { return strings.Contains(class.Needs, name) }
 
-// needs reads the needs of a class that has some. Those that cannot be read cannot be met: they stand as a budget that does not exist.
+// needs parses the needs of a class that has some. Needs that cannot be read cannot be met: they are represented by a budget that does not exist.
 func (t *classTable) needs(class *core.Class) *core.Needs {
 	if needs := t.parsedNeeds(class.ID); needs != nil {
 		return needs
@@ -164,11 +163,11 @@ func (t *classTable) needs(class *core.Class) *core.Needs {
 	}
 	t.parsing.Lock()
 	defer t.parsing.Unlock()
-	t.keepNeeds(class.ID, needs) // whoever has parsed the same meanwhile has got an equal one
+	t.keepNeeds(class.ID, needs) // a concurrent parse of the same text has an equal result
 	return needs
 }
 
-// parsedNeeds are needs that are kept; nil: they are not.
+// parsedNeeds returns cached needs, or nil.
 func (t *classTable) parsedNeeds(id int32) *core.Needs {
 	t.parsing.Lock()
 	defer t.parsing.Unlock()
@@ -190,7 +189,7 @@ func (t *classTable) keepNeeds(id int32, needs *core.Needs) {
 	setIn(&t.parsed, id, needs)
 }
 
-// all goes through all classes, the retired ones too.
+// all iterates over all classes, including retired ones.
 func (d *dictionary) all() iter.Seq[*core.Class] {
 	return func(yield func(*core.Class) bool) {
 		for _, classes := range d.ofLane {
@@ -203,7 +202,7 @@ func (d *dictionary) all() iter.Seq[*core.Class] {
 	}
 }
 
-// allUsable goes through the classes that new executions may have.
+// allUsable iterates over the classes that new executions may use.
 func (d *dictionary) allUsable() iter.Seq[*core.Class] {
 	return func(yield func(*core.Class) bool) {
 		for class := range d.all() {

@@ -10,9 +10,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Classes come with the executions that need them; a fairness key for each user makes one for each. Those without executions are
-// forgotten in two rounds: the first retires them, so that whoever submits registers them again, and a later one drops those
-// that still have none. In between every transaction has ended that found them in an older dictionary.
+// Classes are created with the executions that need them; a fairness key for each user creates one class for each. Classes without executions are
+// removed in two rounds: the first retires them, so that a submit registers them again, and a later one drops those that still have none. In
+// between every transaction has ended that found them in an older dictionary.
 
 const (
 	classRound = 6 * time.Hour    // how often classes are looked at: that reads every execution
@@ -21,14 +21,14 @@ const (
 	classLot   = 20_000           // classes a transaction
 )
 
-// classRounds is when classes are looked at: as long as an execution was removed since the last round that left nothing to do.
+// classRounds decides when classes are examined: as long as an execution was removed since the last round that left nothing to do.
 type classRounds struct {
 	removed atomic.Int64 // executions
-	settled atomic.Int64 // those of them before the last such round
+	settled atomic.Int64 // the number removed before the last such round
 	last    time.Time
 }
 
-// forgetClasses begins a round beside the loop if it is time for one.
+// forgetClasses starts a round on its own goroutine if it is time for one.
 func (s *sweeper) forgetClasses(ctx context.Context) {
 	now := s.e.cfg.Clock.Now()
 	removed := s.classes.removed.Load()
@@ -39,7 +39,7 @@ func (s *sweeper) forgetClasses(ctx context.Context) {
 	s.e.loops.Go(func() { _ = s.e.contain(inUpkeep, func() { s.classRound(ctx, removed) }) })
 }
 
-// classRound is one round; removed is how many executions were when it began.
+// classRound is one round; removed is the number of removed executions when it began.
 func (s *sweeper) classRound(ctx context.Context, removed int64) {
 	ctx, cancel := context.WithTimeout(ctx, classLook)
 	defer cancel()
@@ -52,8 +52,8 @@ func (s *sweeper) classRound(ctx context.Context, removed int64) {
 	}
 }
 
-// forgetClasses drops the classes that were retired long ago and are still without executions, and retires the others that are.
-// more tells that some wait for the next round.
+// forgetClasses drops the classes that were retired long ago and still have no executions, and retires the others without executions. more reports
+// whether some wait for the next round.
 func (e *Engine) forgetClasses(ctx context.Context) (more bool, err error) {
 	if err := e.dict.reload(ctx); err != nil {
 		return false, err

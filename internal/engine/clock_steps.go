@@ -9,27 +9,28 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The store's clock may be set, forward by mistake and back again. Forward, everything fires that is due by then, and nobody can tell that
-// from time that has passed. Back, what was touched meanwhile has times that lie ahead: a lease of some seconds would last until the clock
-// has come there again (core.Execution.Ahead). Whoever touches such an execution arms its timer for the time that is left of it (unit.arm).
-// Those that nobody touches any more have an entry far ahead in the due index: they are looked for once, when the clock was set back.
+// The clock of the store may be set, forward by mistake and back again. After a step forward everything fires that is due by then; that cannot be
+// distinguished from time that has passed. After a step back, what was touched meanwhile has times in the future: a lease of some seconds would
+// last until the clock has come there again (core.Execution.Ahead). A transaction that touches such an execution arms its timer for the time that
+// is left of it (unit.arm). Executions that are not touched any more have an entry far ahead in the due index: they are searched once, when the
+// clock was set back.
 //
-// Other records with times ahead are served late: instances of workers, whose claims keep them alive, and what is due at a moment of its
-// own. Whoever reads the log or the doctor's report hears of each step.
+// Other records with times in the future are served late: instances of workers, whose claims keep them alive, and what is due at a fixed time. The
+// log and the doctor's report show each step.
 
 // clockWatch compares the store's clock with the time that has passed in this process.
 type clockWatch struct {
 	latest atomic.Int64 // the latest moment of which a transaction was: a step forward and back may come between two polls
 
-	// Of polls. The sweeper's lock protects it.
+	// As read by polls. The sweeper's lock protects it.
 	store core.Time
 	read  clockRead
 	last  clockStep
-	// unlooked is up to when timers must be looked at that lie ahead of the clock.
+	// unlooked is the time up to which timers ahead of the clock must be searched.
 	unlooked core.Time
 }
 
-// of notes the time of a transaction.
+// of records the time of a transaction.
 func (w *clockWatch) of(now core.Time) {
 	for seen := w.latest.Load(); int64(now) > seen && !w.latest.CompareAndSwap(seen, int64(now)); seen = w.latest.Load() {
 	}
@@ -41,8 +42,8 @@ type clockStep struct {
 	by core.Millis
 }
 
-// clockRead is when the store's clock was read, by the host's: at some moment between the question and the answer, which may be far apart when
-// the store is slow or this process stands still.
+// clockRead is when the store's clock was read, by the host's clock: at some time between the request and the answer, which may be far apart if the
+// store is slow or this process stalls.
 type clockRead struct {
 	from, to time.Time
 	latest   core.Time // the latest transaction that was known when the question was asked
@@ -53,8 +54,8 @@ func (s *sweeper) begins() clockRead {
 	return clockRead{from: s.e.cfg.Clock.Now(), latest: core.Time(s.clock.latest.Load())}
 }
 
-// offset is how far a clock that showed now is ahead of the host's. A span leaves a range; within it what is known stands, since a shorter
-// span may have found it.
+// offset returns how far a clock that showed now is ahead of the host's. A span allows a range of values; a known value within it is kept, since a
+// shorter span may have found it.
 func (r clockRead) offset(now core.Time, known core.Millis) core.Millis {
 	return min(max(known, now.Sub(core.TimeOf(r.to))), now.Sub(core.TimeOf(r.from)))
 }
@@ -64,15 +65,15 @@ func (r clockRead) passed(later clockRead) (least, most core.Millis) {
 	return max(later.from.Sub(r.to).Milliseconds(), 0), later.to.Sub(r.from).Milliseconds()
 }
 
-// sees notes what a poll has read, and returns by how much the clock was set since the last one, back if it went both ways; 0: by nothing
-// that matters.
+// sees records what a poll has read, and returns by how much the clock was set since the last one, back if it went both ways; 0: by nothing that
+// matters.
 func (w *clockWatch) sees(now core.Time, read clockRead) (by core.Millis) {
 	if w.store != 0 {
 		least, most := w.read.passed(read)
 		moved := now.Sub(w.store)
 		by = moved - min(max(moved, least), most)
 	}
-	// A transaction that came after the question may be later than the answer, so that only those before count.
+	// A transaction after the request may be later than the answer, so only earlier ones count.
 	if back := now.Sub(read.latest); back < -core.ClockStep {
 		by = min(by, back)
 		w.latest.CompareAndSwap(int64(read.latest), int64(now))
@@ -84,14 +85,14 @@ func (w *clockWatch) sees(now core.Time, read clockRead) (by core.Millis) {
 	return by
 }
 
-// lastStep is the last step of the store's clock that this process has noticed; zero: there was none.
+// lastStep returns the last step of the store's clock that this process has noticed; zero: there was none.
 func (s *sweeper) lastStep() clockStep {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.clock.last
 }
 
-// stepped deals with a step of the store's clock, and when the process begins with one that came before.
+// stepped handles a step of the store's clock, and at the start of the process one that happened before.
 func (s *sweeper) stepped(ctx context.Context, by core.Millis, seen *store.PollAnswer) {
 	if !s.began {
 		newest, err := s.e.store.Log(ctx, seen.LogEnd-1, 1)
@@ -109,14 +110,14 @@ func (s *sweeper) stepped(ctx context.Context, by core.Millis, seen *store.PollA
 	}
 }
 
-// lookAhead has the next poll look at the timers up to a moment.
+// lookAhead makes the next poll search the timers up to a time.
 func (s *sweeper) lookAhead(until core.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clock.unlooked = max(s.clock.unlooked, until)
 }
 
-// unlooked is up to when somebody must look at timers, which the caller does now; absent: nobody needs to.
+// unlooked returns up to when timers must be searched, which the caller does now; absent: no search is needed.
 func (s *sweeper) unlooked() (until core.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,12 +125,12 @@ func (s *sweeper) unlooked() (until core.Time) {
 	return until
 }
 
-// inSeconds is a step as people are told of it: the time that has passed between two polls is known to some milliseconds only.
+// inSeconds rounds a step for display: the time between two polls is known to some milliseconds only.
 func inSeconds(by core.Millis) time.Duration {
 	return (time.Duration(by) * time.Millisecond).Round(time.Second)
 }
 
-// steppedBefore is by how much the clock was set back, at least, since the newest commit of the log; 0: by nothing that matters.
+// steppedBefore returns by how much the clock was set back, at least, since the newest commit of the log; 0: by nothing that matters.
 func steppedBefore(newest []store.Commit, now core.Time) core.Millis {
 	if len(newest) == 0 || newest[0].At.Sub(now) <= core.ClockStep {
 		return 0
@@ -137,12 +138,12 @@ func steppedBefore(newest []store.Commit, now core.Time) core.Millis {
 	return now.Sub(newest[0].At)
 }
 
-// aheadLooked is how far beyond the moment from which the clock was set back timers are looked at: as far as the longest pause that a policy
-// or a worker can ask for.
+// aheadLooked is how far beyond the time from which the clock was set back timers are searched: as far as the longest pause that a policy or a
+// worker can ask for.
 const aheadLooked = 30 * core.Day
 
-// armAhead looks at the timers that lie ahead of a clock which was set back: executions that have times ahead get new ones, and follow-up
-// work that was due at once is due now. If it fails, the next poll has it begin again.
+// armAhead searches the timers ahead of a clock that was set back: executions with times ahead get new timers, and follow-up work that was due at
+// once is due now. If it fails, the next poll starts it again.
 func (s *sweeper) armAhead(ctx context.Context, now, until core.Time) {
 	for after, more := int64(0), true; more && ctx.Err() == nil; {
 		timers, err := s.e.store.TimersAhead(ctx, now, until, after, sweepLimit)
@@ -191,7 +192,7 @@ var atOnce = map[store.TimerKind]bool{
 	timerCancelFlow: true, timerBeginSubflow: true, timerEndNode: true, timerEndChildren: true, timerSpreadBudget: true, timerSealQuorums: true,
 }
 
-// armWakes arms the timers of those executions anew whose times lie ahead of the clock.
+// armWakes arms the timers of executions again whose times are ahead of the clock.
 func (e *Engine) armWakes(ctx context.Context, timer store.Timer) error {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: timer.IDs, SkipUnreadable: true})
 	if err != nil {
@@ -225,8 +226,8 @@ func (a *armAgain) decide(u *unit) error {
 	return nil
 }
 
-// armedFar reports whether the execution has a timer that lasts until before its entry in the due index comes: nobody has armed it since the
-// clock was set back. One that was armed is left alone, so that it lasts no longer than it should.
+// armedFar reports whether the execution has a timer that ends before its entry in the due index is due, that is, it was not armed since the clock
+// was set back. An execution that was armed since is left as it is, so that its timer lasts no longer than it should.
 func armedFar(x *core.Execution, now core.Time) bool {
 	due, rest := x.Ahead(now)
 	return due != 0 && x.TimerAt > now.Add(rest+timerGrid)

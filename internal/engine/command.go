@@ -9,12 +9,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// command is one caller's wish inside a batch. It is decided anew whenever its batch has to be tried again, so decide must
-// set its answer from scratch and keep nothing from an earlier try.
+// command is one caller's request inside a batch. It is decided again whenever its batch is retried, so decide must set its answer from scratch and
+// keep nothing from an earlier try.
 type command interface {
 	// name is the operation's name in logs, metrics and crash points.
 	name() string
-	// want adds the rows that the command needs locked and loaded.
+	// want adds the rows that the command needs locked and loaded. careful: also those that it could otherwise insert without looking.
 	want(w *store.Want, careful bool)
 	// decide applies the command to the unit. Its error is the refusal of this command alone.
 	decide(u *unit) error
@@ -31,18 +31,18 @@ type request struct {
 	command
 	err   error
 	done  chan struct{}
-	began time.Duration // when it was handed in, by the meter's clock
+	began time.Duration // when it was enqueued, by the meter's clock
 	span  Span          // nil: none
 
-	waited   bool // it was kept back once for endings to go first
+	waited   bool // it was held back once so that endings go first
 	answered atomic.Bool
 
-	stays      bool          // it is answered at once, and not set apart, when it needs a row that others hold
-	apartSince time.Duration // when it was set apart first, by the meter's clock; 0: it was not
-	tries      int           // how often it waited in vain
+	stays      bool          // it is answered at once, and not set apart, if it needs a row that others hold
+	apartSince time.Duration // when it was first set apart, by the meter's clock; 0: it was not
+	tries      int           // how often it has waited in vain
 }
 
-// do hands a command to the committer and waits for the answer.
+// do enqueues a command and waits for the answer.
 func (e *Engine) do(ctx context.Context, cmd command) error {
 	r := e.newRequest(ctx, cmd)
 	if _, err := e.committer.enqueue(r); err != nil {
@@ -56,8 +56,8 @@ func (e *Engine) newRequest(ctx context.Context, cmd command) *request {
 	return &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), span: e.startSpan(ctx, cmd.name())}
 }
 
-// answered returns what a command has left in answer, if it has been answered. A caller that gave up must not look there: the command goes on,
-// and may be writing to it.
+// answered returns what a command has left in answer, if it has been answered. A caller that gave up must not read it: the command may still be
+// running and writing to it.
 func answered[T any](answer *T, err error) (T, error) {
 	if err != nil {
 		var none T
@@ -66,7 +66,7 @@ func answered[T any](answer *T, err error) (T, error) {
 	return *answer, nil
 }
 
-// doAll hands over many commands as one caller and waits for all of them.
+// doAll enqueues many commands as one caller and waits for all of them.
 func (e *Engine) doAll(ctx context.Context, cmds []command) []error {
 	requests := make([]*request, len(cmds))
 	for i, cmd := range cmds {
@@ -75,7 +75,7 @@ func (e *Engine) doAll(ctx context.Context, cmds []command) []error {
 	return e.commitWithOthers(ctx, requests)
 }
 
-// commitWithOthers lets requests of one caller share their commits with those of others, and waits for all of them.
+// commitWithOthers lets requests of one caller share commits with those of others, and waits for all of them.
 func (e *Engine) commitWithOthers(ctx context.Context, requests []*request) []error {
 	errs := make([]error, len(requests))
 	taken, err := e.committer.enqueue(requests...)
@@ -106,7 +106,7 @@ func (r *request) wait(ctx context.Context) error {
 	}
 }
 
-// finish answers the request. The first answer counts.
+// finish answers the request. Only the first answer counts.
 func (r *request) finish(err error) {
 	if r.answered.Swap(true) {
 		return

@@ -17,7 +17,9 @@ type timerKey struct {
 	at   core.Time
 }
 
-// commit writes what the unit has gathered and tells whoever waits for it.
+// commit writes what the unit has collected and publishes it. It does what follows from the commands first, so that a flow ends in the same
+// transaction as its last member. If nothing has changed it writes nothing, but the answers still wait until everything that the unit has read is
+// durable.
 func (u *unit) commit(ctx context.Context, commands []string) error {
 	if err := u.follow(ctx); err != nil {
 		return err
@@ -38,8 +40,8 @@ func (u *unit) commit(ctx context.Context, commands []string) error {
 	return err
 }
 
-// follow does what follows from what the unit has done so far: leases that a breach ends are ended, and flows hear of every member that
-// has ended. Either may bring about the other.
+// follow does what follows from the changes so far: it ends the leases that a budget breach ends, and advances the flows of members that have
+// ended. Each of the two may cause the other, so it repeats until there is nothing left to do.
 func (u *unit) follow(ctx context.Context) error {
 	for {
 		if err := u.cancelHolders(ctx); err != nil {
@@ -54,7 +56,8 @@ func (u *unit) follow(ctx context.Context) error {
 	}
 }
 
-// conclude is the second trip: it writes, and tells whoever waits.
+// conclude writes the changes in one round trip. If that succeeds it updates the caches of this process and notifies everything that waits. The
+// order matters: the meters count first, then publish runs, then the functions in after. Audit logs and answers wait for durability (safety).
 func (u *unit) conclude(ctx context.Context, commands []string) error {
 	if err := u.meets(u.writes); err != nil {
 		return err
@@ -66,7 +69,7 @@ func (u *unit) conclude(ctx context.Context, commands []string) error {
 	}
 	u.ch.Safe, u.ch.Incarnation = u.safe.reached, u.since
 	err := u.writeOut(ctx)
-	u.e.sweep.classes.removed.Add(int64(len(u.ch.Remove) + len(u.ch.Strip))) // now: a round that counted them before would not have seen it
+	u.e.sweep.classes.removed.Add(int64(len(u.ch.Remove) + len(u.ch.Strip))) // counted now: a retention round that counted them earlier would miss this removal
 	if u.e.failed(err) != nil {
 		return err
 	}
@@ -89,13 +92,13 @@ func (u *unit) done() {
 	}
 }
 
-// gather turns the changed executions into rows.
+// gather turns the changed executions, budgets, audit chains and flows into rows.
 func (u *unit) gather() {
 	for _, ent := range u.order {
 		u.at("gather", ent.x.ID.UUID)
 		switch {
 		case ent.removed:
-			// A timer that ended it in this very transaction found it in its places.
+			// A timer may have ended it in this transaction, so it still has queue rows and slots to give back.
 			u.file(ent)
 			u.count(ent)
 			u.markWaits(ent)
@@ -124,7 +127,8 @@ func (u *unit) gather() {
 	u.timers = nil
 }
 
-// noteSilent lets lists know of an execution that is blocked on its key no longer, if no event tells of it.
+// noteSilent writes a silent change for an execution that is no longer blocked on its key, if no event of this unit names it. Lists follow the log
+// and would not notice otherwise.
 func (u *unit) noteSilent(ent *entry) {
 	x := ent.x
 	if ent.blocked == "" || ent.blocked == x.BlockedOn ||
@@ -134,14 +138,14 @@ func (u *unit) noteSilent(ent *entry) {
 	u.noteChange(x)
 }
 
-// noteChange lets lists know of an execution that has changed without an event.
+// noteChange writes a silent change: lists follow the log, and this execution has changed without an event.
 func (u *unit) noteChange(x *core.Execution) {
 	u.ch.Events = append(u.ch.Events, core.Event{
 		Kind: core.SilentChange, At: u.now, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class, AttemptIndex: -1, Actor: core.EngineActor(),
 	})
 }
 
-// write puts an execution on the list of changes where it belongs.
+// write adds an execution to the list of changes that fits how the unit got it: created, used from the cache, or loaded.
 func (u *unit) write(ent *entry, loaded *[]*core.Execution) {
 	switch {
 	case ent.created:
@@ -160,7 +164,7 @@ func (u *unit) empty() bool {
 		len(ch.RetireClasses)+len(ch.DropClasses)+len(ch.PutDocs)+len(ch.NewDocs)+len(ch.DropDocs)+len(ch.DropInbox)+len(ch.Remove)+len(ch.Strip)+len(ch.Events) == 0
 }
 
-// file brings the execution's place in the queue up to date (S6).
+// file brings the execution's queue row up to date (S6).
 func (u *unit) file(ent *entry) {
 	x := ent.x
 	var now *store.QueueRow
@@ -179,7 +183,7 @@ func (u *unit) file(ent *entry) {
 	}
 }
 
-// ageing is what a point of priority is worth in the execution's lane (S6).
+// ageing returns what a point of priority is worth in the execution's lane (S6).
 func (u *unit) ageing(x *core.Execution) core.Millis {
 	if lane := u.lane(x); lane != nil {
 		return lane.Settings.AgeingMS
@@ -187,15 +191,15 @@ func (u *unit) ageing(x *core.Execution) core.Millis {
 	return 0
 }
 
-// arm makes sure that the due index holds an entry for the execution's earliest timer (L19). An entry that comes too early
-// is fine: the sweep finds nothing due and arms it again.
+// arm makes sure that the due index has an entry for the execution's earliest timer (L19). An entry that is too early is harmless: the sweep finds
+// nothing due and arms it again.
 func (u *unit) arm(ent *entry) {
 	x := ent.x
 	if x.WakeAt == 0 {
 		return
 	}
 	if due, rest := x.Ahead(u.now); due != 0 {
-		x.TimerAt = roundUp(min(u.now.Add(rest), x.WakeAt), timerGrid) // always anew: when it comes, that much time has passed (wake)
+		x.TimerAt = roundUp(min(u.now.Add(rest), x.WakeAt), timerGrid) // always a new entry: when it is due, that much time has passed (wake)
 		u.timer(timerWake, x.TimerAt, x.ID.UUID)
 		return
 	}
@@ -232,7 +236,7 @@ func roundUp(t core.Time, grid core.Millis) core.Time {
 	return t
 }
 
-// count brings the counters of slots up to date with what the execution holds (S42).
+// count brings the slot counters up to date with what the execution holds (S42).
 func (u *unit) count(ent *entry) {
 	for _, key := range ent.holds {
 		if !contains(ent.x.Holds, key) {
@@ -253,9 +257,9 @@ func (u *unit) addCounter(key string, n int64) {
 	u.ch.Counters[key] += n
 }
 
-// retire arms the removal of an execution that has just ended (L139).
+// retire arms the removal of an execution that has ended in this unit (L139).
 func (u *unit) retire(ent *entry) {
-	if !ent.justEnded() || ent.x.Member != nil { // members go with their flow
+	if !ent.justEnded() || ent.x.Member != nil { // members are removed with their flow
 		return
 	}
 	if at, ok := u.removeAt(ent.x); ok {
@@ -263,7 +267,7 @@ func (u *unit) retire(ent *entry) {
 	}
 }
 
-// removalTimer is when the timer of a removal acts: coarse, so that many share one.
+// removalTimer returns when the timer of a removal fires. It is coarse, so that many removals share one entry.
 func removalTimer(at, now core.Time) core.Time {
 	if at.Sub(now) < core.Hour {
 		return roundUp(at, core.Second)
@@ -271,10 +275,10 @@ func removalTimer(at, now core.Time) core.Time {
 	return roundUp(at, core.Minute)
 }
 
-// retainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have come while
-// nothing allowed the removal. It comes on the next whole second, never at once: whoever asked may look at it.
+// retainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have fired while the removal was not
+// allowed. The new timer fires on the next whole second and never at once, so that the caller can still read the execution.
 func (u *unit) retainedUntil(ent *entry, until core.Time) {
-	if f := u.flow(ent.x.FlowID.UUID); f != nil { // who is about to remove it looks again
+	if f := u.flow(ent.x.FlowID.UUID); f != nil { // a removal of the flow under way has to check again
 		f.Touch(u.now)
 		u.touchFlow(f)
 	}
@@ -283,13 +287,13 @@ func (u *unit) retainedUntil(ent *entry, until core.Time) {
 	}
 }
 
-// removeAt is when retention may have a finished execution (L139).
+// removeAt returns when retention may remove a finished execution (L139).
 func (u *unit) removeAt(x *core.Execution) (core.Time, bool) {
 	settings := u.settingsOf(x)
 	return x.RemoveAt(&settings, u.e.cfg.Retention)
 }
 
-// settingsOf are those of the lane of an execution; the defaults, where nothing is known of it.
+// settingsOf returns the settings of the execution's lane, or the defaults if the lane is not known.
 func (u *unit) settingsOf(x *core.Execution) core.LaneSettings {
 	if lane := u.lane(x); lane != nil {
 		return lane.Settings
@@ -306,7 +310,9 @@ func contains(list []string, text string) bool {
 	return false
 }
 
-// publish tells waiting claims, waiters, the sweep, the log's readers and other processes what this commit did.
+// publish makes a commit visible to this process and to others: it wakes callers that wait for an execution, updates the caches, wakes the picker
+// and the sweep, and sends one hint to other processes. Nothing here decides anything: a lost hint or a panic only means that the change is noticed
+// later, by a poll. Everything that concerns the picker is passed in one call (pickNews explains why).
 func (u *unit) publish() {
 	u.e.trap("publish", core.UUID{})
 	hint := store.Hint{Named: true}
@@ -314,13 +320,13 @@ func (u *unit) publish() {
 	var filed []filing
 	for _, ent := range u.order {
 		if ent.removed {
-			u.e.waits.wake(ent.x.ID.UUID) // a timer may have ended it in this very transaction
+			u.e.waits.wake(ent.x.ID.UUID) // a timer may have ended it in this transaction
 			continue
 		}
 		if ent.x.Queued() {
 			hint.Blocked = hint.Blocked || core.KeyBlock(ent.x.Block())
 			if ent.x.BlockedOn == "" {
-				u.roomBack = appendNew(u.roomBack, ent.blocked) // it is tried again: what keeps others may be gone (S45)
+				u.roomBack = appendNew(u.roomBack, ent.blocked) // it is tried again: what blocked others may be gone (S45)
 			}
 			filed = append(filed, filing{ent.x.Class, ent.x.Block(), ent.x.OrderKey, ent.x.Input.Size})
 			hint.Lanes = appendNew(hint.Lanes, ent.x.Class.Lane)
@@ -359,7 +365,7 @@ func (u *unit) publish() {
 	}
 	u.e.sweep.armed(first)
 	if len(u.ch.Lanes)+len(u.ch.RetireClasses)+len(u.ch.DropClasses) > 0 {
-		// A failure here only means that the next transaction reads it.
+		// If this fails, the next transaction reads the dictionary.
 		_ = u.e.dict.reload(u.e.background())
 		hint.Dictionary = true
 	}
@@ -369,7 +375,7 @@ func (u *unit) publish() {
 	u.e.hints.send(hint)
 }
 
-// tellLog gives the events to those who follow the log. What nobody is sure of they find there themselves, if it is there.
+// tellLog passes the events to the followers of the log. If it is unknown whether they were written, followers find them in the log itself.
 func (u *unit) tellLog(err error) {
 	if err == nil {
 		u.e.log.grew(u.ch.Seq, u.now, u.ch.Events)
@@ -390,7 +396,7 @@ func appendNew(list []string, text string) []string {
 	return append(list, text)
 }
 
-// once leaves out what stands in a list before. Unlike appendNew it does not look at the whole list for each.
+// once removes the duplicates of a list and keeps the first of each. Unlike appendNew it does not search the whole list for each item.
 func once[T comparable](list []T) []T {
 	seen := make(map[T]bool, len(list))
 	return slices.DeleteFunc(list, func(t T) bool {

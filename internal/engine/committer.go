@@ -13,41 +13,59 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// committer gathers the commands that queue up while a transaction is under way and runs them as the next one. There is no
-// timer: a lone command is committed at once, many share a commit. On a store with row locks a second transaction runs beside
-// the first once the queue is deep; before that it would only cut the same commands into smaller batches, and each batch costs.
+// committer collects the commands that arrive while a transaction is under way and runs them as the next one. There is no timer: a single command
+// is committed at once, and many share a commit. On a store with row locks a second transaction runs beside the first once the queue is deep;
+// before that it would only cut the same commands into smaller batches, and each batch has a fixed cost.
+//
+// The path of a batch:
+//
+//   - A line (a goroutine in run) takes up to BatchLimit requests from the queue. mu protects the queue and is not held during a transaction.
+//   - attempt opens a unit. Rows of running executions are used from the cache where possible (recall.go). All other rows that the commands name
+//     are locked and loaded in one trip and absorbed into the unit. Up to five further steps lock what is known only after that, in the lock order
+//     that unit explains. Steps that need nothing make no trip.
+//   - decideAll runs the commands one after the other on the rows in memory. A command sees what the commands before it have done. One that the
+//     rules refuse leaves its rows as they were, and only its own caller gets the error.
+//   - follow does the consequences: flows advance, leases of breached budgets end. Work that has become ready may be leased to waiting claims in
+//     the same transaction (handover.go, ride.go).
+//   - commit turns changed rows into store.Changes and writes them in one trip. The store checks there everything that the unit took from a cache,
+//     and writes nothing if one check fails.
+//   - publish updates the caches of this process, wakes waiting calls, and sends a hint to other processes.
+//   - Callers are answered when the commit is durable (safety.go). Until then the next batches may build on it.
+//
+// Two lines may decide at the same time. They cannot both change an execution: a loaded row is locked until the end of the transaction, and a cached row
+// is written only if its version is still the one in the cache.
 type committer struct {
 	e      *Engine
 	lines  int           // transactions at a time
-	kick   chan struct{} // a token for each line that may have something to do
+	kick   chan struct{} // one token for each line that may have something to do
 	mu     sync.Mutex
 	queue  []*request
-	held   []*request          // submits kept back for a moment
-	taken  func(*request) bool // which submits wait until the pick under way is over; nil: there is none
+	held   []*request          // submits that wait for a pick or for one commit (holdback.go)
+	taken  func(*request) bool // selects the submits that wait until the pick under way has ended; nil: no pick is under way
 	busy   int                 // lines with a transaction under way
 	closed bool
 
-	turn    *turn // of the picker, that waits; only where transactions take turns
-	without int   // batches in a row without a place for claims
+	turn    *turn // the picker's turn, if it waits for one; only on stores where transactions take turns
+	without int   // number of batches in a row that could not serve claims
 }
 
 func newCommitter(e *Engine) *committer {
-	lines := 1 // where transactions take turns anyway
+	lines := 1 // on such a store transactions take turns
 	if e.store.Info().Shared {
 		lines = commitLines
 	}
 	return &committer{e: e, lines: lines, kick: make(chan struct{}, lines)}
 }
 
-// depth is how many commands wait.
+// depth returns how many commands wait.
 func (c *committer) depth() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.queue) + len(c.held) + c.e.held.depth()
 }
 
-// enqueue adds requests, together so that they share a commit, or refuses at once those that find the queue full (S72). It tells how many
-// it took.
+// enqueue adds requests, together so that they share a commit. Requests that find the queue full are refused at once (S72). It returns how many
+// were accepted.
 func (c *committer) enqueue(batch ...*request) (n int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +80,7 @@ func (c *committer) enqueue(batch ...*request) (n int, err error) {
 	return n, err
 }
 
-// add adds a request. The lock is held.
+// add adds a request. mu is held.
 func (c *committer) add(r *request) error {
 	switch {
 	case c.closed:
@@ -84,7 +102,7 @@ func (c *committer) wake() {
 	}
 }
 
-// worthwhile reports whether another transaction should begin now. The lock is held.
+// worthwhile reports whether another transaction should begin now. mu is held.
 func (c *committer) worthwhile() bool {
 	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.lines && len(c.queue) >= deepQueue)
 }
@@ -93,7 +111,7 @@ func errShuttingDown() error {
 	return core.Errorf(core.CodeShuttingDown, "the engine is stopping").WithRetryAfter(1000)
 }
 
-// run commits batches until stop is closed and the queue is empty. Every line runs it.
+// run commits batches until stop is closed and the queue is empty. Each line is one goroutine in run.
 func (c *committer) run(stop <-chan struct{}) {
 	for stopped := false; !stopped; {
 		select {
@@ -105,12 +123,12 @@ func (c *committer) run(stop <-chan struct{}) {
 	}
 }
 
-// work commits batches for as long as that is worthwhile.
+// work commits batches as long as worthwhile reports true, and gives the picker its turns in between.
 func (c *committer) work(stopped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if stopped && !c.closed {
-		c.closed, c.taken = true, nil // a pick under way may end after the last line
+		c.closed, c.taken = true, nil // a pick under way may end after the last line has
 		c.readmit()
 	}
 	for c.takeTurn() || c.worthwhile() {
@@ -129,7 +147,7 @@ func (c *committer) work(stopped bool) {
 	}
 }
 
-// take removes up to n requests from the head of the queue. The lock is held.
+// take removes up to n requests from the head of the queue. mu is held.
 func (c *committer) take(n int) []*request {
 	if len(c.queue) <= n {
 		batch := c.queue
@@ -141,8 +159,17 @@ func (c *committer) take(n int) []*request {
 	return batch
 }
 
-// process commits a batch and answers every request in it. A command that the rules refuse fails alone; one that needs a row which another
-// transaction holds is set apart (held_rows.go); one that breaks the transaction is found by splitting.
+// process commits a batch and answers every request in it exactly once.
+//
+// A try that fails has written nothing, except when the outcome is unknown. What happens next depends on the fault:
+//   - Commands whose rows other transactions hold are set apart (held_rows.go); the others are tried again at once.
+//   - Conflict: something from a cache was stale, or a key or id exists already. The cached rows are dropped, and the batch is tried again with
+//     everything loaded under locks (careful). If work was being handed to claims, it is tried again without that first.
+//   - Stale: the dictionary or the incarnation of the database has changed. It is tried again with the new dictionary.
+//   - Retry: a deadlock or a serialization failure. It is tried again after a short pause.
+//   - Busy: a lock was not free and the store cannot name its row. outwait and stillBusy handle that.
+//   - Unavailable and Unknown are the answer of all commands: the caller repeats the call, which is safe.
+//   - Any other fault is attributed to one command. The batch is split in halves until that command is alone and gets the error.
 func (e *Engine) process(batch []*request) { e.processAs(batch, batchMode{}) }
 
 func (e *Engine) processAs(batch []*request, began batchMode) {
@@ -161,7 +188,7 @@ func (e *Engine) processAs(batch []*request, began batchMode) {
 		}
 		switch kind := store.FaultOf(err); {
 		case errors.Is(err, errSetApart):
-			try-- // fewer are left
+			try-- // the batch is smaller now, so this ends
 		case leavesGraph(batch, mode, err):
 			mode.leave = true
 		case kind == store.Conflict && errors.Is(err, errHandOver) && try < 8:
@@ -198,20 +225,20 @@ var errHandOver = errors.New("work could not be handed over")
 
 var errDoubted = errors.New("a command must not be answered from memory")
 
-// batchMode says how carefully a batch is run.
+// batchMode says how carefully a batch is run. The zero value is the first, optimistic try.
 type batchMode struct {
-	careful bool // look for ids and keys before inserting them, believe nothing remembered
+	careful bool // look up ids and keys before inserting them, and use nothing from caches
 	patient bool // wait longer for locks
-	leave   bool // leave the edges of what ends to follow-up work
-	queue   bool // hand nothing over: what was believed of the claims that wait may have been wrong
-	again   bool // the batch met a lock of which nobody knows what it is, and is tried once more
+	leave   bool // leave the edges of members that end to follow-up work
+	queue   bool // lease nothing to waiting claims: what was cached about them may have been wrong
+	again   bool // the batch met a lock that the store could not name, and is tried once more
 	unknown bool // it was set apart for that, and is split until the command that waits is alone
 
-	line *heldLine // whose commands they are: its row counts as free
+	line *heldLine // the line that the commands come from: its row counts as free
 }
 
-// attempt runs the batch in one transaction. An error means that nothing of rest was answered: the batch without the commands
-// that were set apart.
+// attempt runs the batch in one transaction. If it returns an error, no request in rest has been answered, and the caller must answer or retry
+// them. rest is the batch without the commands that were set apart.
 func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err error) {
 	ctx, cancel := context.WithTimeout(e.background(), storeTimeout)
 	defer cancel()
@@ -258,7 +285,7 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if u.doubted {
 		return batch, &store.Fault{Kind: store.Conflict, Err: errDoubted}
 	}
-	if err := u.follow(ctx); err != nil { // now: what it leaves to be claimed may be handed over
+	if err := u.follow(ctx); err != nil { // before the hand-over, so that work which becomes ready here can be handed over too
 		return batch, err
 	}
 	for _, f := range u.advanced {
@@ -272,7 +299,7 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	return nil, nil
 }
 
-// answer tells the callers of a batch how it went, once that is certain.
+// answer finishes the requests of a batch, once it is certain whether the commit is durable.
 func (u *unit) answer(batch []*request, refusals []error, err error) {
 	if err != nil {
 		u.e.answerAll(batch, publicFault(u.e.failed(err)))
@@ -288,8 +315,8 @@ func (u *unit) answer(batch []*request, refusals []error, err error) {
 	}
 }
 
-// commitAndHandOver commits the unit. A batch that meets no difficulty also gives the work that it creates or resumes to claims that
-// wait.
+// commitAndHandOver commits the unit. On the first try of a batch it also leases the work that the unit creates or resumes to waiting claims. If
+// that makes the commit fail, the claims wait on, and the caller retries the batch without them (errHandOver).
 func (u *unit) commitAndHandOver(ctx context.Context, commands []string, mode batchMode) error {
 	var handed *pick
 	if mode == (batchMode{}) {
@@ -311,7 +338,7 @@ func (u *unit) commitAndHandOver(ctx context.Context, commands []string, mode ba
 	return nil
 }
 
-// loadMore gives every command that needs it a second look at the store, in one further round trip for all.
+// loadMore loads the rows that commands can name only after the first load, in one further round trip for all of them.
 func (u *unit) loadMore(ctx context.Context, batch []*request) error {
 	var want store.Want
 	for _, r := range batch {
@@ -340,7 +367,7 @@ func (e *Engine) answerAll(batch []*request, err error) {
 	}
 }
 
-// pause waits a little, longer with each try, before a deadlock or serialization failure is tried again.
+// pause waits for a short random time, longer with each try, before a deadlock or serialization failure is tried again.
 func (e *Engine) pause(try int) {
 	timer := e.cfg.Clock.NewTimer(time.Duration(rand.IntN(2<<min(try, 6))+1) * time.Millisecond) //nolint:gosec // G404: it spreads retries
 	defer timer.Stop()
@@ -350,7 +377,7 @@ func (e *Engine) pause(try int) {
 	}
 }
 
-// publicFault turns a failure of the database into what a caller may see (L143, U15).
+// publicFault converts a failure of the database into the error that a caller sees (L143, U15).
 func publicFault(err error) error {
 	var refusal *core.Error
 	if errors.As(err, &refusal) {
@@ -370,7 +397,7 @@ func publicFault(err error) error {
 	}
 }
 
-// waitsOnce tells of commands that wait for a lock for a second and no longer: whoever holds it may do so for as long as it likes (L82).
+// waitsOnce reports whether a command waits for a lock for one second at most: the transaction of a caller may hold it without a bound (L82).
 func waitsOnce(cmd command) bool {
 	switch cmd.(type) {
 	case *submit, *submitAll:
@@ -379,7 +406,7 @@ func waitsOnce(cmd command) bool {
 	return false
 }
 
-// busyFault is the answer to a command that waited for a lock in vain.
+// busyFault returns the answer for a command that waited for a lock in vain.
 func busyFault(cmd command, err error) error {
 	if waitsOnce(cmd) {
 		return heldByOpenTransaction()

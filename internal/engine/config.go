@@ -30,25 +30,25 @@ type Config struct {
 	Mint             func() core.UUID       // makes ids, for tests that compare engines; nil: random ones
 }
 
-// Probe sees every transaction before and after it commits. Tests use it to let a process die at a chosen point.
+// Probe is called before and after every commit. Tests use it to stop a process at a chosen point.
 type Probe interface {
 	// BeforeCommit may refuse the transaction: it is rolled back and its commands fail with the error.
 	BeforeCommit(commands []string) error
-	// AfterCommit may take the answer away: the commands happened, their callers get the error.
+	// AfterCommit may replace the answer: the commands are committed, but their callers get the error.
 	AfterCommit(commands []string) error
 }
 
-// Trap is called wherever the engine handles a row, with the name of the place and with what names the row. Tests use it to panic there,
-// or to count who is there at a time.
+// Trap is called wherever the engine handles a row, with the name of the place and the id of the row. Tests use it to panic there, or to count how
+// many are there at a time.
 type Trap func(place, row string)
 
 const (
-	commitLines     = 2                // transactions of a committer at a time, on a store with row locks; more only get in each other's way
-	deepQueue       = 256              // so many commands waiting are worth a second transaction beside the first
+	commitLines     = 2                // transactions of a committer at a time, on a store with row locks; more only contend with each other
+	deepQueue       = 256              // number of waiting commands that are worth a second transaction
 	timerGrid       = core.Millis(50)  // due times are rounded up to this, so that one commit makes few entries (L19)
-	leaseTimerReach = 10 * core.Minute // a running execution's timer is armed no further ahead, so that entries of finished work go soon
-	claimRecordLook = core.Minute      // how often the record of a claim is looked at, whether its leases are still held
-	requestWindow   = 24 * core.Hour   // how long recorded answers live (W4)
+	leaseTimerReach = 10 * core.Minute // a running execution's timer is armed at most this far ahead, so that entries of finished work are removed soon
+	claimRecordLook = core.Minute      // how often it is checked whether the leases of a recorded claim are still held
+	requestWindow   = 24 * core.Hour   // how long recorded answers are kept (W4)
 	storeTimeout    = 30 * time.Second // of one transaction
 )
 

@@ -62,7 +62,7 @@ func (e *Engine) counted(ctx context.Context, c Caller, f core.Filter, count fun
 	return answer, count(w, &answer)
 }
 
-// count counts matching executions, no further than limit: by search rows where those tell, else by looking at each.
+// count counts matching executions, up to limit: by search rows where those are exact, otherwise by reading each.
 func (w *walk) count(ctx context.Context, limit int) (n int, err error) {
 	if w.exact {
 		return w.e.countParts(ctx, partsOf(&w.filter), limit)
@@ -83,7 +83,7 @@ func (e *Engine) countParts(ctx context.Context, parts []store.Query, limit int)
 	return n, nil
 }
 
-// each looks at matching executions, at no more than limit. The walk then stands where it stood.
+// each calls look for matching executions, at most limit. The position of the walk is then the same as before.
 func (w *walk) each(ctx context.Context, limit int, look func(*core.Execution)) error {
 	defer func(after *store.Hit) { w.query.After = after }(w.query.After)
 	for seen := 0; ; {
@@ -106,8 +106,8 @@ func (w *walk) each(ctx context.Context, limit int, look func(*core.Execution)) 
 	}
 }
 
-// countBy counts by value. While no more than 10 000 match one look at them tells; beyond, each value is counted for itself.
-// more tells that some count is not exact.
+// countBy counts by value. Up to 10 000 matches are read once; beyond that each value is counted separately. more reports whether some count is not
+// exact.
 func (w *walk) countBy(ctx context.Context, by core.CountBy) (counts map[string]int, more bool, err error) {
 	counts, seen := map[string]int{}, 0
 	if w.exact {
@@ -161,8 +161,8 @@ func (w *walk) countGroups(ctx context.Context, by core.CountBy, counts map[stri
 	return seen, nil
 }
 
-// countValues counts every value that there can be for itself, no further than one above the limit; those seen come first. more
-// tells that there may be further values.
+// countValues counts every possible value separately, up to one above the limit; those seen come first. more reports whether there may be further
+// values.
 func (w *walk) countValues(ctx context.Context, by core.CountBy, seen map[string]int) (counts map[string]int, more bool, err error) {
 	values := slices.SortedFunc(maps.Keys(seen), func(a, b string) int { return cmp.Or(seen[b]-seen[a], cmp.Compare(a, b)) })
 	for _, value := range w.e.valuesOf(by) {

@@ -15,22 +15,22 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The id of work that a request with a key submits without one is derived from the request, so that the same request again finds what it
-// made (U13). It is a MAC under a secret of the installation: ids are unique in the whole store, and who could compute the id of another
+// If a request with a key submits work without an id, the id is derived from the request, so that the same request again finds what it created
+// (U13). It is a MAC under a secret of the installation: ids are unique in the whole store, and a caller that could compute the id of another
 // tenant's request could submit something under it first.
 
-// idSecret is what ids are derived with. It is kept in clear: it opens nothing, and who reads the store reads the ids too.
+// idSecret is the secret that ids are derived with. It is stored in clear: it decrypts nothing, and a reader of the store can read the ids too.
 type idSecret struct {
 	Key    []byte    `json:"key"`
 	MadeAt core.Time `json:"made_at"`
-	// Older tells that requests with keys were recorded before: their ids were derived without a secret. They are looked for until their
-	// repeats are no longer recognised.
+	// Older reports that requests with keys were recorded before there was a secret: their ids were derived without it. They are looked up until
+	// their repeats are no longer recognised.
 	Older bool `json:"older,omitempty"`
 }
 
 var idSecretRef = store.DocRef{Kind: docIDSecret}
 
-// idSecrets keeps the secret once it was read. The zero value is ready for use.
+// idSecrets caches the secret once it was read. The zero value is ready for use.
 type idSecrets struct{ known atomic.Pointer[idSecret] }
 
 // idSecret reads the secret, and makes it the first time.
@@ -59,7 +59,7 @@ func (e *Engine) idSecret(ctx context.Context) (*idSecret, error) {
 	return &secret, nil
 }
 
-// makeIDSecret makes the secret. Of several processes one wins, and all use its secret.
+// makeIDSecret creates the secret. Of several processes one wins, and all use its secret.
 type makeIDSecret struct {
 	key   [32]byte
 	older bool
@@ -117,8 +117,8 @@ func (e *Engine) DerivedID(ctx context.Context, c Caller, d Derivation) (core.UU
 	return core.MintUUID(0, [10]byte(mac.Sum(nil)[:10])), nil
 }
 
-// formerID is the id that an older version derived, if the caller's namespace has work of that id; zero when it has none. What another
-// namespace has under it does not count.
+// formerID returns the id that an older version derived, if the caller's namespace has work of that id, otherwise zero. Work of another namespace
+// does not count.
 func (e *Engine) formerID(ctx context.Context, secret *idSecret, c Caller, d Derivation) (core.UUID, error) {
 	now, err := e.ServerTime(ctx)
 	if err != nil {
@@ -146,7 +146,7 @@ func (e *Engine) formerID(ctx context.Context, secret *idSecret, c Caller, d Der
 	}
 }
 
-// former is how ids were derived without a secret.
+// former returns the id as it was derived without a secret.
 func (d *Derivation) former(principal string) core.UUID {
 	index := d.Index
 	if d.Flow {

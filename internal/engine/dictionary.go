@@ -14,28 +14,28 @@ import (
 // dictionary is all lanes, classes and rules at one moment. It is immutable and shared.
 type dictionary struct {
 	version     int64
-	incarnation string // of the database that it is of, and of all else that this process remembers (R3)
-	era         int64  // counts those that were read from the store; all of an era differ only by what was added
+	incarnation string // of the database; all other caches of this process belong to it too (R3)
+	era         int64  // counts the dictionaries that were read from the store; those of one era differ only by what was added
 	lanes       map[string]*core.Lane
 	byID        map[int32]*core.Lane
 	table       *classTable              // of the era
-	ofLane      map[string][]*core.Class // all classes; within an era only longer
+	ofLane      map[string][]*core.Class // all classes; within an era the lists only grow
 	retired     []store.RetiredClass
 	*rules
 }
 
-// dictionaryCache keeps the newest dictionary that this process knows.
+// dictionaryCache keeps the newest dictionary that this process has read.
 type dictionaryCache struct {
 	store   store.Store
 	current atomic.Pointer[dictionary]
-	mu      sync.Mutex             // held while reading a newer one
+	mu      sync.Mutex             // held while a newer one is read
 	eras    int64                  // counts what was read
-	changed func()                 // called when a newer one came
+	changed func()                 // called when a newer one was read
 	renamed func()                 // called when the log has another identity
-	reborn  func(next *dictionary) // takes over one of another incarnation
+	reborn  func(next *dictionary) // switches to the dictionary of another incarnation
 	added   func()                 // called when this process has registered something
 
-	registering sync.Mutex // one registration at a time: each extends the dictionary that the one before has made
+	registering sync.Mutex // one registration at a time: each extends the dictionary of the one before
 	wanted      sync.Map   // classes that callers wait to register, by name
 	underWay    registrations
 }
@@ -62,8 +62,8 @@ func newDictionary(d *store.Dictionary) *dictionary {
 	return dict
 }
 
-// with is the dictionary after a registration that was made on just this one; nil if more has changed than was added. It must be called
-// once at most, and its result becomes the newest dictionary: both share the table of classes.
+// with returns the dictionary after a registration that was made on exactly this one, or nil if more has changed than was added. It must be called
+// at most once, and its result must become the newest dictionary: both share the table of classes.
 func (d *dictionary) with(added store.Registered) *dictionary {
 	back := func(class *core.Class) bool {
 		entry := d.table.entry(class.ID, d.version)
@@ -92,7 +92,7 @@ func (d *dictionary) with(added store.Registered) *dictionary {
 	return &next
 }
 
-// gives reports whether new executions may have the class: the number alone may be another's, in another incarnation.
+// gives reports whether new executions may use the class. The number alone is not enough: in another incarnation it may belong to another class.
 func (d *dictionary) gives(class *core.Class) bool {
 	known := d.table.entry(class.ID, d.version)
 	return known != nil && known.usable && (known.class == class || nameOf(known.class) == nameOf(class))
@@ -116,8 +116,8 @@ func (d *dictionaryCache) at(ctx context.Context, version int64) (*dictionary, e
 	return d.now(), nil
 }
 
-// heard makes sure that this process knows what another one has changed. Hints of the same change, and those that came while it was read,
-// read nothing again: there may be hundreds of thousands of classes.
+// heard makes sure that this process has read what another one has changed. Hints of the same change, and those that arrive during the read, cause
+// no further read: there may be hundreds of thousands of classes.
 func (d *dictionaryCache) heard(ctx context.Context) error {
 	seen, err := d.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
@@ -130,8 +130,8 @@ func (d *dictionaryCache) heard(ctx context.Context) error {
 	return err
 }
 
-// beyond makes sure that there is a newer dictionary than that of the version: the store has refused what was decided on it. Mostly this
-// process itself has registered something meanwhile, and need not read all classes again for that.
+// beyond makes sure that the dictionary is newer than the version: the store has refused what was decided on it. Usually this process itself has
+// registered something meanwhile, and then need not read all classes again.
 func (d *dictionaryCache) beyond(ctx context.Context, version int64) error {
 	d.underWay.await(ctx, func() bool { return d.now().version > version })
 	newer := func() bool { return d.now().version > version }
@@ -146,8 +146,8 @@ func (d *dictionaryCache) reload(ctx context.Context) error {
 	return d.reloadUnless(ctx, func() bool { return false })
 }
 
-// reloadUnless does so unless whoever read it before has made that needless: transactions that meet a newer one at once all come here, and one
-// read serves all of them.
+// reloadUnless reloads unless known reports that another reload has made it unnecessary: transactions that meet a newer dictionary at the same time
+// all call it, and one read serves all of them.
 func (d *dictionaryCache) reloadUnless(ctx context.Context, known func() bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,8 +175,8 @@ func (d *dictionaryCache) reloadUnless(ctx context.Context, known func() bool) e
 	return nil
 }
 
-// extend adds what this process has registered, which costs less than reading everything again. It reports whether that is all
-// there is to know. Nobody looks again at the queues that were there: nothing has changed for them.
+// extend adds what this process has registered, which is cheaper than reading everything again. It reports whether the dictionary is then complete.
+// Existing queues are not looked at again: nothing has changed for them.
 func (d *dictionaryCache) extend(added store.Registered) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -198,7 +198,7 @@ func (d *dictionaryCache) classOf(ctx context.Context, want core.Class) (*core.C
 		return class, nil
 	}
 	d.wanted.Store(name, want)
-	d.registering.Lock() // many callers meet new classes at once: one of them registers all
+	d.registering.Lock() // many callers meet new classes at the same time: one of them registers all
 	defer d.registering.Unlock()
 	defer d.wanted.Delete(name)
 	if class := d.now().named(name); class != nil {
@@ -218,11 +218,11 @@ func (d *dictionaryCache) classesOf(ctx context.Context, want []core.Class) ([]*
 	return d.register(ctx, want)
 }
 
-// mostGathered bounds the classes that one registration brings along for others.
+// mostGathered bounds the classes that one registration includes for others.
 const mostGathered = 500
 
-// gathered is the class and those that others wait to register. Each registration makes another version of the dictionary, on which
-// whatever was decided on the one before has to be decided again: one for each of many new classes would keep submits from committing.
+// gathered returns the class and those that other callers wait to register. Each registration creates another version of the dictionary, and what
+// was decided on the one before has to be decided again: a registration for each of many new classes would keep submits from committing.
 func (d *dictionaryCache) gathered(name className, want core.Class) []core.Class {
 	all := []core.Class{want}
 	d.wanted.Range(func(other, class any) bool {
@@ -234,7 +234,7 @@ func (d *dictionaryCache) gathered(name className, want core.Class) []core.Class
 	return all
 }
 
-// registerTries is how often a registration is tried again: a class was dropped just then, or many register at once.
+// registerTries is how often a registration is tried again: a class was dropped at the same time, or many register at once.
 const registerTries = 8
 
 // register makes sure that the classes and their lanes exist, in a transaction of its own (S73). The lock of registrations is held.

@@ -65,7 +65,7 @@ const (
 	docQuota       store.DocKind = store.FirstRule     // key: quota id
 	docBudgetEntry store.DocKind = store.FirstRule + 1 // key: budget id; to which executions it applies, if that is not said by their records
 	docRollbacks   store.DocKind = store.FirstRule + 3 // one record: commits that the database came back without
-	docRemoval     store.DocKind = store.FirstRule + 2 // key: what a quota or budget is called; there while somebody looks whether it may go
+	docRemoval     store.DocKind = store.FirstRule + 2 // key: reference to a quota or budget; exists while it is checked whether it may be removed
 )
 
 // The kinds of timers. Values are stored: never renumber them.
@@ -76,7 +76,7 @@ const (
 	timerRequests store.TimerKind = 4 // Texts: owners and keys of recorded requests
 	timerClaims   store.TimerKind = 5 // Texts: keys of recorded claims
 	timerWorkers  store.TimerKind = 6 // Texts: instances to look at
-	timerJobs     store.TimerKind = 7 // Texts: bulk jobs to go on with
+	timerJobs     store.TimerKind = 7 // Texts: bulk jobs to continue
 	timerTasks    store.TimerKind = 8 // Texts: follow-up work of any kind, as earlier releases wrote it
 	timerAudit    store.TimerKind = 9 // Texts: audit chains whose oldest rows may go
 
@@ -85,7 +85,7 @@ const (
 	timerSigningKeys store.TimerKind = 11 // Texts: kids whose time is over
 
 	timerRates      store.TimerKind = 12 // Texts: rate keys that have room again
-	timerBudgets    store.TimerKind = 13 // Texts: budgets to begin anew
+	timerBudgets    store.TimerKind = 13 // Texts: budgets whose epoch ends
 	timerUsageDedup store.TimerKind = 14 // Texts: keys of recorded charges
 
 	// Texts: follow-up work of one kind. Each has a kind of timer of its own, so that none waits for another (S61).

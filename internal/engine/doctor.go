@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The doctor looks at the store and at the work in it and tells people what is not as it should be (U165). Stores give facts; what
-// they mean and what to do is said here, once for every store.
+// The doctor examines the store and the work in it and reports problems (U165). Stores return facts; what they mean and what to do is decided here,
+// once for all stores.
 
 // Check is what the doctor says of one thing.
 type Check struct {
@@ -27,7 +27,7 @@ type CheckState string
 // The states of a check.
 const (
 	CheckOK   CheckState = "ok"
-	CheckWarn CheckState = "warn" // it works, but somebody should look
+	CheckWarn CheckState = "warn" // it works, but an operator should look at it
 	CheckFail CheckState = "fail" // it does not work, or promises are not kept
 )
 
@@ -91,7 +91,7 @@ type examination struct {
 	bounds Bounds
 	now    core.Time       // of the store
 	skew   time.Duration   // that the host is ahead
-	found  store.Condition // zero when the store tells nothing
+	found  store.Condition // zero if the store reports nothing
 
 	looked      int
 	lapsed      []core.UUID

@@ -11,12 +11,12 @@ import (
 // chainsLooked is how many heads of audit chains the doctor looks at: their rows are for a verification.
 const chainsLooked = 1000
 
-// auditSeals looks whether the heads of audit chains and the lists of them are as the engine left them (U131).
+// auditSeals checks whether the heads of audit chains and the lists of them are as the engine left them (U131).
 func (x *examination) auditSeals() Check {
 	key, err := x.e.auditKey(x.ctx)
 	switch code := core.CodeOf(err); {
 	case code == core.CodeMasterKeyRequired || code == core.CodeMasterKeyMismatch:
-		return Check{} // master_key tells of it
+		return Check{} // the check master_key reports it
 	case err != nil:
 		return unknown(err)
 	}

@@ -2,7 +2,7 @@ package engine
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// signingKey looks whether tokens can be signed (W22).
+// signingKey checks whether tokens can be signed (W22).
 func (x *examination) signingKey() Check {
 	_, set, err := x.e.readKeySet(x.ctx)
 	if err != nil {
@@ -19,7 +19,7 @@ func (x *examination) signingKey() Check {
 	}
 }
 
-// masterKey looks whether stored secrets are sealed, and open to this process (W24, U130).
+// masterKey checks whether stored secrets are sealed, and open to this process (W24, U130).
 func (x *examination) masterKey() Check {
 	loaded, set, err := x.e.readKeySet(x.ctx)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// mostDrains bounds what is remembered of instances.
+// mostDrains bounds how many instances are cached.
 const mostDrains = 10_000
 
-// drains remembers which instances are to drain, so that renewals tell it (U66) without a look at the store each. What is known
-// of an instance is forgotten when something happens to it: at once in this process, when the log tells of it in the others.
+// drains caches which instances are to drain, so that answers to renewals can say so (U66) without a read each. What is cached of an instance is
+// dropped when it changes: at once in this process, and through the log in the others.
 type drains struct {
 	mu      sync.Mutex
 	known   map[string]bool
-	changes int // counts what was forgotten: an answer of the store that is older is not remembered
+	changes int // counts what was dropped: an older answer of the store is not cached
 }
 
 func newDrains() *drains { return &drains{known: map[string]bool{}} }
@@ -69,8 +69,8 @@ func (d *drains) remember(found map[string]bool, changes int) {
 	}
 }
 
-// tellDrains fills in whether the instances that hold the renewed leases are to drain. A renewal does not fail for want of that:
-// the next one tells.
+// tellDrains fills in whether the instances that hold the renewed leases are to drain. If that cannot be read the renewal still succeeds, and the
+// next one reports it.
 func (e *Engine) tellDrains(ctx context.Context, items []RenewItem) {
 	known, unknown, changes := e.drains.lookUp(items)
 	if len(unknown) > 0 {

@@ -46,10 +46,10 @@ type Engine struct {
 	gauges     *gauges
 	notes      *quiet.Log
 	health     health
-	adopting   sync.Mutex    // held by whoever adopts submissions
-	alone      chan struct{} // a place for each command that may run alone at a time
+	adopting   sync.Mutex    // held while submissions are adopted
+	alone      chan struct{} // one token for each command that may run alone at a time
 
-	stop     chan struct{} // closed when Close begins: nothing new is accepted
+	stop     chan struct{} // closed when Close begins: no new calls are accepted
 	once     sync.Once
 	wg       sync.WaitGroup // committers and what they start
 	loops    sync.WaitGroup // everything else
@@ -63,7 +63,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e := &Engine{store: st, cfg: cfg.withDefaults(), stop: make(chan struct{})}
 	e.lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
 	e.dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.hints.send(store.Hint{Dictionary: true}) }}
-	e.dict.reborn = e.dict.current.Store // there is nothing to forget yet
+	e.dict.reborn = e.dict.current.Store // nothing is cached yet
 	if err := e.dict.reload(ctx); err != nil {
 		e.cancel()
 		return nil, publicFault(err)
@@ -128,7 +128,7 @@ func (e *Engine) start() {
 // goroutine. It does not close the store.
 func (e *Engine) Close(ctx context.Context) error {
 	e.once.Do(func() {
-		e.tellCounted(ctx, true) // nothing is accepted afterwards
+		e.tellCounted(ctx, true) // no calls are accepted afterwards
 		close(e.stop)
 	})
 	done := make(chan struct{})
@@ -154,7 +154,7 @@ func (e *Engine) bounded() (context.Context, context.CancelFunc) {
 // background is the context of work that no single caller owns.
 func (e *Engine) background() context.Context { return context.WithoutCancel(e.lifetime) }
 
-// Info tells what store the engine runs on.
+// Info returns the description of the store that the engine runs on.
 func (e *Engine) Info() store.Info { return e.store.Info() }
 
 // stopping reports whether Close has begun.

@@ -127,7 +127,7 @@ func (e *Engine) eventsFrom(ctx context.Context, r *EventsRequest) (place, error
 	}
 }
 
-// logEnd is the present end of the log, other processes' commits included.
+// logEnd is the current end of the log, other processes' commits included.
 func (e *Engine) logEnd(ctx context.Context) (int64, error) {
 	if end, _ := e.log.position(); !e.store.Info().Shared {
 		return end, nil
@@ -200,8 +200,9 @@ func (e *Engine) scanEvents(ctx context.Context, c Caller, r EventsRequest, from
 	return page, from, nil
 }
 
-// shownEvent is an event as the caller may see it; nil: it must not see it. Of lanes, which all share, those who do not see all namespaces are
-// told what a read of the lane would show them (U121). What other processes have registered counts: an event that is passed over is never shown.
+// shownEvent returns an event as the caller may see it, or nil if it must not see it. Lanes are shared by all: a caller that does not see all
+// namespaces gets what a read of the lane would show it (U121). What other processes have registered counts too: an event that is skipped is never
+// shown later.
 func (e *Engine) shownEvent(ctx context.Context, c Caller, ev *core.Event) (*core.Event, error) {
 	if c.Namespaces == nil || ev.Namespace != "" || !strings.HasPrefix(ev.Kind, "lane.") {
 		return ev, nil
@@ -218,8 +219,8 @@ func (e *Engine) shownEvent(ctx context.Context, c Caller, ev *core.Event) (*cor
 	return &shown, nil
 }
 
-// seesEvent reports whether the caller may see an event (E35): those of its namespaces, and those of lanes, which all share. Who has
-// not all namespaces does not see what belongs to several: instances and jobs of other callers would be among it.
+// seesEvent reports whether the caller may see an event (E35): events of its namespaces, and of lanes, which all share. A caller without all
+// namespaces does not see events of several namespaces: instances and jobs of other callers would be among them.
 func (c Caller) seesEvent(ev *core.Event) bool {
 	if c.Namespaces == nil || ev.Namespace != "" {
 		return c.sees(ev.Namespace)

@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Explain says why an execution is not running (S56). It changes nothing. With a wait it answers when status, reason or one of the
-// causes is another than at first, or with the present ones when d is over (U18).
+// Explain returns why an execution is not running (S56). It changes nothing. With a wait it returns when status, reason or one of the causes
+// differs from the first ones, or with the current ones when d is over (U18).
 func (e *Engine) Explain(ctx context.Context, c Caller, id core.GivenID, d time.Duration) (core.Explanation, error) {
 	if d < 0 || d > maxWait {
 		return core.Explanation{}, core.Invalid("wait_ms", "%s, want 0..%s", d, maxWait)
@@ -22,8 +22,8 @@ func (e *Engine) Explain(ctx context.Context, c Caller, id core.GivenID, d time.
 	return e.explainChange(ctx, c, id, d, first)
 }
 
-// explainChange waits for an explanation that differs from the first. It looks again when the log grows, and when a cause is due to
-// end: nothing else changes the answer. What concerns others alone is looked at once a second.
+// explainChange waits for an explanation that differs from the first. It reads again when the log grows, and when a cause is due to end: nothing
+// else changes the answer. Causes that only depend on other executions are read once a second.
 func (e *Engine) explainChange(ctx context.Context, c Caller, id core.GivenID, d time.Duration, first core.Explanation) (core.Explanation, error) {
 	e.log.readers.Add(1)
 	defer e.log.readers.Add(-1)
@@ -54,11 +54,10 @@ func (e *Engine) explainChange(ctx context.Context, c Caller, id core.GivenID, d
 	}
 }
 
-// explainPause is how long what concerns others alone is not looked at again.
+// explainPause is how often causes are read that only depend on other executions.
 const explainPause = time.Second
 
-// awaitNews returns at once if the log tells something of the execution behind a position, else after a while. It reports whether to go
-// on waiting.
+// awaitNews returns at once if the log has an event of the execution after a position, otherwise after a while. It reports whether to keep waiting.
 func (e *Engine) awaitNews(ctx context.Context, id core.GivenID, after int64, over <-chan time.Time) bool {
 	pause := e.cfg.Clock.NewTimer(explainPause)
 	defer pause.Stop()
@@ -92,7 +91,7 @@ func tellsOf(commit *store.Commit, id core.UUID) bool {
 	return slices.ContainsFunc(commit.Events, func(ev core.Event) bool { return ev.ExecutionID.UUID == id })
 }
 
-// untilNext is how long it takes until a cause ends by itself.
+// untilNext returns the time until a cause ends by itself.
 func untilNext(shown *core.Explanation, now core.Time) time.Duration {
 	next := now.Add(maxWait.Milliseconds())
 	for _, b := range shown.Blockers {

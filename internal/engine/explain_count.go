@@ -19,8 +19,8 @@ const (
 	budgetHolders = 10
 )
 
-// countLeases counts the leases of the instances that come nearest to taking the execution and say how many they take. The numbers
-// are those of lists: a second old at most.
+// countLeases counts the leases of the instances that are the best candidates for the execution and have a maximum. The numbers are those of lists,
+// at most a second old.
 func (l *explainLook) countLeases(ctx context.Context) error {
 	class, now := l.in.Execution.Class, l.in.Now
 	near := slices.DeleteFunc(slices.Clone(l.in.Workers), func(w core.Worker) bool { return w.MaxConcurrent == 0 || !w.Live(now) })
@@ -65,14 +65,14 @@ func (l *explainLook) findLine(ctx context.Context) error {
 		}
 	}
 	l.in.Line = core.Line{Ahead: min(line.ahead, lineCounted), AtLeast: line.ahead > lineCounted}
-	if line.own != "" && (line.fairness != core.FairnessAuto || len(line.keys) > 1) { // one namespace alone shares with nobody
+	if line.own != "" && (line.fairness != core.FairnessAuto || len(line.keys) > 1) { // a single namespace shares with no other
 		l.in.Line.FairnessKey, l.in.Line.AheadOfKey, l.in.Line.Keys = line.own, min(line.aheadOfOwn, lineCounted), len(line.keys)
 		l.in.Line.Weight = max(lane.Settings.FairnessWeights[line.own], 1)
 	}
 	return nil
 }
 
-// lineCount counts who comes before an execution.
+// lineCount counts the executions that come before an execution.
 type lineCount struct {
 	look       *explainLook
 	fairness   string
@@ -82,7 +82,7 @@ type lineCount struct {
 	keys       map[string]bool // with ready work
 }
 
-// count looks at the heads of the queues of some classes, and once more at those of which not all could be seen.
+// count reads the heads of the queues of some classes, and again those that were not read completely.
 func (n *lineCount) count(ctx context.Context, classes []*core.Class) error {
 	picks, err := n.queues(ctx, classes)
 	if err != nil {
@@ -108,7 +108,7 @@ func (n *lineCount) count(ctx context.Context, classes []*core.Class) error {
 	return nil
 }
 
-// queues are those in which ready executions of the classes are filed.
+// queues returns the queues in which ready executions of the classes are filed.
 func (n *lineCount) queues(ctx context.Context, classes []*core.Class) (picks []store.Pick, err error) {
 	loaded, err := n.look.e.store.Read(ctx, store.Want{Blocks: classNumbers(classes)})
 	if err != nil {
@@ -125,8 +125,8 @@ func (n *lineCount) queues(ctx context.Context, classes []*core.Class) (picks []
 	return picks, nil
 }
 
-// read counts the rows of the queues that come before the execution. Queues that have more of them than were asked for are not
-// counted: they are returned.
+// read counts the rows of the queues that come before the execution. Queues that have more of them than were asked for are not counted, but
+// returned.
 func (n *lineCount) read(ctx context.Context, classes []*core.Class, picks []store.Pick) (more []store.Pick, err error) {
 	loaded, err := n.look.e.store.Read(ctx, store.Want{Pick: picks})
 	if err != nil {
@@ -171,8 +171,8 @@ func (n *lineCount) before(row *store.QueueRow) bool {
 	return bytes.Compare(row.ID[:], id[:]) < 0
 }
 
-// findHolders names who holds what the execution waits for: of slots the first twenty, of budgets the first ten. It reports whether
-// there was anything to look for.
+// findHolders finds the holders of what the execution waits for: the first twenty of slots, the first ten of budgets. It reports whether there was
+// anything to look for.
 func (l *explainLook) findHolders(ctx context.Context, blockers []core.Blocker) (found bool, err error) {
 	for _, b := range blockers {
 		switch b.Code {

@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// lookAtGraph finds whose ends the execution waits for, and in which state those are (F62).
+// lookAtGraph finds the executions whose ends the execution waits for, and their states (F62).
 func (l *explainLook) lookAtGraph(ctx context.Context) error {
 	x := l.in.Execution
 	switch {
@@ -49,7 +49,7 @@ func (l *explainLook) lookAtGraph(ctx context.Context) error {
 	return nil
 }
 
-// waitedEdges are the edges that the execution waits for: of its children while it waits for those, else those of its join.
+// waitedEdges returns the edges that the execution waits for: those of its children while it waits for them, otherwise those of its join.
 func (e *Engine) waitedEdges(ctx context.Context, x *core.Execution) ([]core.Edge, error) {
 	if x.Children == nil || x.Children.Wait == nil || x.Children.Wait.Cause != "" {
 		return e.inbound(ctx, x.ID.UUID)

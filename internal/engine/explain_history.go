@@ -8,11 +8,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// historyReads bounds how many times the store is asked for older events: nothing says where those of one execution lie. What the
-// process has in memory costs nothing.
+// historyReads bounds how often the store is asked for older events: there is no index of the events of one execution. Events in memory cost
+// nothing.
 const historyReads = 16
 
-// history is the last changes of status and reason that the log tells of, oldest first, the present one always among them.
+// history returns the last changes of status and reason in the log, oldest first. The current one is always among them.
 func (e *Engine) history(ctx context.Context, x *core.Execution) ([]core.StatusChange, error) {
 	seen, err := e.store.Poll(ctx, store.PollAsk{})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// explainLook gathers what an explanation looks at.
+// explainLook collects what an explanation needs.
 type explainLook struct {
 	e      *Engine
 	caller Caller
@@ -20,8 +20,8 @@ type explainLook struct {
 // lookTries is how often the rows are read again because what they depend on has changed meanwhile.
 const lookTries = 3
 
-// lookAt reads the execution and everything that admission, lane and workers say of it, in one read. Which rows these are depends on
-// the execution, which is read before: if that has changed they are read again. Codes: execution_not_found, corruption.
+// lookAt reads the execution and everything that admission, lane and workers contribute, in one read. Which rows these are depends on the
+// execution, which is read first: if it has changed meanwhile, they are read again. Codes: execution_not_found, corruption.
 func (e *Engine) lookAt(ctx context.Context, c Caller, id core.GivenID) (*explainLook, error) {
 	loaded, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
 	for try := 1; err == nil; try++ {
@@ -67,7 +67,7 @@ func (l *explainLook) want(x *core.Execution, budgets []core.UUID) store.Want {
 	return want
 }
 
-// take makes the rows ready for core: timers that are due have acted on this copy, and nothing of that is stored.
+// take prepares the rows for core: due timers are applied to this copy only, and not stored.
 func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
 	d, err := loadedDossier(loaded, x.ID.UUID)
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
 	return l.takeWorkers(loaded.Scanned[0])
 }
 
-// room is what admission decides on, of rows that were read and not locked.
+// room returns what admission decides on, from rows that were read without locks.
 func (l *explainLook) room(loaded *store.Loaded, x *core.Execution) *core.Room {
 	room := &core.Room{
 		Quotas: func(id string) *core.Quota { return l.dict.quotas[id] },
@@ -116,7 +116,7 @@ func (l *explainLook) room(loaded *store.Loaded, x *core.Execution) *core.Room {
 	}
 	for ref, doc := range loaded.Docs {
 		switch ref.Kind {
-		case docBudget: // one that cannot be read is missing in the books, and admits nobody
+		case docBudget: // one that cannot be read is missing in the books, and admits nothing
 			if budget, err := decodeBudget(&doc); err == nil {
 				room.Books.Add(budget)
 			}
@@ -132,8 +132,8 @@ func (l *explainLook) room(loaded *store.Loaded, x *core.Execution) *core.Room {
 	return room
 }
 
-// conceal keeps from a caller who does not see all namespaces how far above their limits the shared keys are: that they are full is
-// all that concerns it (U121).
+// conceal hides how far above their limits the shared keys are from a caller that does not see all namespaces: it may know only that they are full
+// (U121).
 func (l *explainLook) conceal() {
 	if l.in.Lane != nil && l.in.Lane.Settings.MaxConcurrent > 0 {
 		l.in.LaneInUse = min(l.in.LaneInUse, int64(l.in.Lane.Settings.MaxConcurrent))
@@ -146,12 +146,12 @@ func (l *explainLook) conceal() {
 	}
 }
 
-// takeWorkers keeps the instances that concern the caller.
+// takeWorkers keeps the instances that the caller sees.
 func (l *explainLook) takeWorkers(docs []store.Doc) error {
 	for i := range docs {
 		w, err := decodeWorker(&docs[i])
 		if err != nil {
-			continue // of whom nobody can say what he may take
+			continue // it is unknown what such an instance may take
 		}
 		if l.caller.seesWorker(w) {
 			l.in.Workers = append(l.in.Workers, *w)

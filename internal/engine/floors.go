@@ -7,31 +7,31 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The picker does not look everywhere each time. It believes of a queue that it is empty, or that no row stands below its floor, so that a
-// look begins where the last one ended and does not step over all that was taken since the table was last vacuumed. Such a belief is wrong
-// as soon as a row stands below of which this process has no notice:
+// The picker does not look everywhere each time. It caches for a queue that it is empty, or that it has no row below its floor, so that a look
+// begins where the last one ended and does not step over all index entries that were taken since the table was last vacuumed. Such an entry is
+// wrong as soon as there is a row below the floor that this process has not noticed:
 //
-//   - Another process filed it, and its hint was lost or is under way. A filing of this process lowers the floor itself (filed), and one
-//     during a look makes what that look learns void (filings).
-//   - Another transaction held it when the look passed by, and has let it go: a pick that was rolled back, a process that died, a command
-//     that was refused. Those of this process are reported (letGo); for the others there is no hint, in any configuration.
+//   - Another process filed it, and its hint was lost or has not arrived. A filing of this process lowers the floor itself (filed), and one during
+//     a look voids what that look learns (filings).
+//   - Another transaction held it when the look passed by, and has released it: a pick that was rolled back, a process that died, a command that
+//     was refused. Those of this process are reported (letGo); for the others there is no hint, in any configuration.
 //
-// The second is prevented as far as a look can see: the store returns the first row of each queue, held or not, and the floor is not raised
-// above it (keepBelow). That is one look behind what could be known, so that a row which was held in the midst of those that were taken
-// is not passed by either: the next look begins at the first row of this one.
+// The second case is prevented as far as a look can see: the store returns the first row of each queue, held or not, and the floor is not raised
+// above it (keepBelow). The floor is thereby one look behind what could be known, so that a row that was held in the middle of those that were
+// taken is not missed either: the next look begins at the first row of this one.
 //
-// Everything else is left to the poll (S68). Each asks, for the queues that claims have used since the last one, whether there is a row
-// below what is believed of them, with one step into the index for each queue and one statement for all (doubted, found). What the poll
-// has not asked about is not believed any more when the next claim comes (use), so that the cost of the poll goes with the queues in use
-// and not with those that exist (S71). The classes of a filter that matches more than one poll asks for take turns, in polls and in being doubted.
-// No belief is therefore older than two polls, or than two rounds of such turns, whatever was lost.
+// Everything else is left to the poll (S68). Each poll asks, for the queues that claims have used since the last one, whether there is a row below
+// what is cached, with one index probe for each queue and one statement for all (doubted, found). What the poll has not asked about is dropped from
+// the cache when the next claim comes (use), so that the cost of the poll depends on the queues in use and not on those that exist (S71). If a
+// filter matches more classes than one poll asks for, they take turns, in polls and in being dropped. No cached value is therefore older than two
+// polls, or than two rounds of such turns, whatever was lost.
 
-// heldLooks is how many looks in a row begin again at a row that others hold. If that lasts, its holder may be frozen: what was taken
-// behind the row grows, and stepping over it in each look would cost more and more. It is then left to the poll.
+// heldLooks is how many looks in a row begin again at a row that others hold. If that lasts, its holder may be frozen: what was taken behind the
+// row grows, and each look would step over more of it. The row is then left to the poll.
 const heldLooks = 16
 
-// passHeld counts the rows of the i-th queue asked whose executions others hold as seen, and as refused: the queue does not end with them,
-// and a call that has nothing yet looks further (S9).
+// passHeld counts the rows of the i-th queue whose executions others hold as seen and as refused: the queue does not end with them, and a call that
+// has nothing yet looks further (S9).
 func (k *pick) passHeld(i int, a *askedQueue) {
 	if i < len(k.saw) && k.saw[i].Held > 0 {
 		a.got += k.saw[i].Held
@@ -39,7 +39,7 @@ func (k *pick) passHeld(i int, a *askedQueue) {
 	}
 }
 
-// keepBelow keeps the floor of the i-th queue asked at the first row that the look saw, held or not. The picker's lock is held.
+// keepBelow keeps the floor of the i-th queue at the first row that the look saw, held or not. The picker's lock is held.
 func (k *pick) keepBelow(i int, a *askedQueue) {
 	if i >= len(k.saw) || k.saw[i].First >= a.floor {
 		a.held = 0
@@ -58,8 +58,8 @@ func (k *pick) keepBelow(i int, a *askedQueue) {
 	}
 }
 
-// lookBelow lets calls that do not wait, and would be answered with nothing, look at their queues once more and from the start: a row may
-// stand below the floors, and there is no poll within the time that they have (SI16). The picker's lock is held.
+// lookBelow lets calls that do not wait, and would be answered with nothing, look at their queues once more and from the start: there may be a row
+// below the floors, and no poll comes within the time that they have (SI16). The picker's lock is held.
 func (k *pick) lookBelow() {
 	if !k.p.e.store.Info().Shared {
 		return
@@ -72,7 +72,7 @@ func (k *pick) lookBelow() {
 		if slices.ContainsFunc(k.asked, above) {
 			call.whole, k.below = true, true
 			k.p.each(call, func(q *classQueue) {
-				if q.floor > math.MinInt64 { // the others were looked at from the start on behalf of this call
+				if q.floor > math.MinInt64 { // the others were read from the start for this call
 					k.p.reset(q)
 				}
 			})
@@ -80,8 +80,8 @@ func (k *pick) lookBelow() {
 	}
 }
 
-// use notes that a call looks at its queues, and forgets what is believed of those that polls would have asked about had the filter been in
-// use. The lock is held.
+// use records that a call uses its queues, and drops what is cached of those that polls would have asked about if the filter had been in use. The
+// lock is held.
 func (p *picker) use(call *claim) {
 	m := p.matchedBy(call)
 	m.used = true
@@ -98,7 +98,7 @@ func (p *picker) use(call *claim) {
 	m.fresh = p.polls
 }
 
-// doubt forgets what is believed of a queue if none of the last polls has asked about it. The lock is held.
+// doubt drops what is cached of a queue if none of the last polls has asked about it. The lock is held.
 func (p *picker) doubt(q *classQueue, polls uint64) {
 	if p.polls-q.asked >= polls {
 		q.asked = p.polls
@@ -107,8 +107,8 @@ func (p *picker) doubt(q *classQueue, polls uint64) {
 	}
 }
 
-// doubted begins a poll: it lists what is believed of the queues that claims wait for or have used since the last one, as the rows that
-// would disprove it. The list is never nil, which tells this poll from others, also where it asks about no queue.
+// doubted begins a poll: it returns what is cached of the queues that claims wait for or have used since the last poll, as the rows that would
+// disprove it. The list is never nil, not even if it is empty: that distinguishes this poll from others.
 func (p *picker) doubted() []store.Before {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,8 +132,8 @@ func (p *picker) doubted() []store.Before {
 	return rows
 }
 
-// disproofs adds the rows that would disprove what is believed of a queue, and, if it is one for what is ready, of those of its class that
-// were not made. A queue that was added for another filter is left out. The lock is held.
+// disproofs adds the rows that would disprove what is cached of a queue and, if it is one for ready executions, of the queues of its class that
+// were not created. A queue that was added for another filter is left out. The lock is held.
 func (p *picker) disproofs(q *classQueue, rows []store.Before) []store.Before {
 	if q.asked == p.polls {
 		return rows
@@ -148,7 +148,7 @@ func (p *picker) disproofs(q *classQueue, rows []store.Before) []store.Before {
 	return rows
 }
 
-// believed is the order key below which the queue is believed to have no row: none has the highest that there is.
+// believed returns the order key below which the queue has no row according to the cache. No row has the highest order key.
 func (q *classQueue) believed() int64 {
 	if !q.maybe {
 		return math.MaxInt64
@@ -156,7 +156,7 @@ func (q *classQueue) believed() int64 {
 	return max(q.floor, q.head)
 }
 
-// found notes that the poll saw a row where none was believed to be.
+// found records that the poll saw a row which contradicts the cache.
 func (p *picker) found(row store.Before) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,8 +14,8 @@ const (
 	roundsAtOnce = 16  // of skips that lead to skips
 )
 
-// advanceFlows tells the graph of every member that has ended in this unit, whatever ended it: its edges are resolved, joins decided, what
-// cannot run any more is skipped, and a flow ends with its last member (F4, F28).
+// advanceFlows applies the end of every member that has ended in this unit, whatever ended it, to its graph: its edges are resolved, joins decided,
+// members that cannot run any more are skipped, and a flow ends with its last member (F4, F28).
 func (u *unit) advanceFlows(ctx context.Context) error {
 	u.advancing = true
 	err := u.advance(ctx)
@@ -49,7 +49,7 @@ func (u *unit) advance(ctx context.Context) error {
 	return u.endFlows(ctx)
 }
 
-// endedMembers are the members that have ended in this unit and whose flows do not know it yet, each told once.
+// endedMembers returns the members that have ended in this unit and are not counted in their flows yet, each once.
 func (u *unit) endedMembers() (ended []*entry) {
 	for _, ent := range u.order {
 		if !ent.justEnded() || ent.advanced || ent.removed {
@@ -63,7 +63,7 @@ func (u *unit) endedMembers() (ended []*entry) {
 	return ended
 }
 
-// openMembers is how many members of a flow are open: it may not know yet of those that have ended in this unit.
+// openMembers returns how many members of a flow are open. Members that have ended in this unit may not be counted in the flow yet.
 func (u *unit) openMembers(f *core.Flow) int {
 	open := f.Open
 	for _, ent := range u.order {
@@ -74,7 +74,7 @@ func (u *unit) openMembers(f *core.Flow) int {
 	return open
 }
 
-// leaveChildren notes that the end of an execution is told, and leaves its children to follow-up work.
+// leaveChildren marks the end of an execution as handled, and leaves its children to follow-up work.
 func (u *unit) leaveChildren(ent *entry) {
 	ent.advanced = true
 	if ent.x.Children != nil && !ent.followed { // flow_only touches no member (F49)
@@ -109,8 +109,8 @@ type resolution struct {
 	end  core.EndedRun
 }
 
-// memberEnded counts the end of a member in its flow and lists the edges that it resolves at once. What is left stays behind as
-// follow-up work.
+// memberEnded counts the end of a member in its flow and returns the edges that are resolved in this transaction. The others are left to follow-up
+// work.
 func (u *unit) memberEnded(ent *entry, now bool) (list []*resolution) {
 	f := u.flow(ent.x.FlowID.UUID)
 	if f == nil {
@@ -119,7 +119,7 @@ func (u *unit) memberEnded(ent *entry, now bool) (list []*resolution) {
 	}
 	f.MemberEnded(ent.x)
 	u.touchFlow(f)
-	if f.State.Terminal() && f.Open == 0 { // it was cancelled alone, and waited for its last member (L140)
+	if f.State.Terminal() && f.Open == 0 { // it was cancelled alone, and its last member has ended now (L140)
 		u.retireFlow(f)
 	}
 	end := ent.x.EndedRun()
@@ -141,7 +141,7 @@ func (u *unit) leaveEdges(from core.UUID, end core.EndedRun) {
 	u.addTask(task{Kind: taskResolveEdges, Execution: from, End: &end})
 }
 
-// resolveEdges takes the downstreams of edges, resolves those whose downstream is free, and decides what follows.
+// resolveEdges locks the downstreams of edges that are free, resolves their edges, and decides what follows. The others are left to follow-up work.
 func (u *unit) resolveEdges(ctx context.Context, list []*resolution) error {
 	if len(list) == 0 {
 		return nil
@@ -192,7 +192,7 @@ func (u *unit) takeDownstreams(ctx context.Context, list []*resolution) error {
 	return u.load(ctx, want)
 }
 
-// decideJoins decides the joins of members that edges or a seal have reached, as far as those decide them, each once (F25).
+// decideJoins decides the joins of members that edges or a seal have reached, as far as they can be decided, each once (F25).
 func (u *unit) decideJoins(ctx context.Context, reached []*entry) error {
 	var due []*dueJoin
 	seen := make(map[*entry]bool, len(reached))
@@ -231,7 +231,7 @@ type dueJoin struct {
 	inbound []core.Edge
 }
 
-// decideJoin lets a member go or skips it.
+// decideJoin lets a member run or skips it.
 func (u *unit) decideJoin(d *dueJoin) {
 	x, fx := d.ent.x, u.engineEffects()
 	fx.Now = max(fx.Now, x.Latest())
@@ -251,14 +251,14 @@ func (u *unit) decideJoin(d *dueJoin) {
 	u.followJoin(x)
 }
 
-// followJoin leaves behind what a decided join asks for beside its member.
+// followJoin adds the follow-up work that a decided join requires besides its member.
 func (u *unit) followJoin(x *core.Execution) {
 	if x.Member.Join.OnSatisfied == core.CancelRemaining && x.Member.Join.Pending() > 0 {
 		u.addTask(task{Kind: taskCancelLosers, Execution: x.ID.UUID})
 	}
 }
 
-// beginSubflows leaves the sub-flows of flow nodes to follow-up work that have passed the gate in this unit, whatever let them (F46).
+// beginSubflows adds follow-up work for the sub-flows of nodes that have passed the gate in this unit, whatever the cause (F46).
 func (u *unit) beginSubflows() {
 	for _, ent := range u.order {
 		if ent.x.AwaitsSubflow() && ent.waited != core.WaitingForSubflow {
@@ -268,7 +268,7 @@ func (u *unit) beginSubflows() {
 	}
 }
 
-// impossibleOf names the upstreams whose ends made a join impossible.
+// impossibleOf returns the upstreams whose ends made a join impossible.
 func impossibleOf(inbound []core.Edge) (names []string) {
 	for i := range inbound {
 		if inbound[i].State == core.EdgeImpossible {
@@ -279,8 +279,8 @@ func impossibleOf(inbound []core.Edge) (names []string) {
 	return names
 }
 
-// loadInbound finds the edges into members whose joins are due, where they are asked for: to name what made the join impossible, or to
-// freeze inputs. Those that the unit has are as it left them.
+// loadInbound loads the edges into members whose joins are due, where they are needed: to name what made the join impossible, or to freeze inputs.
+// Edges that the unit has already stay as it left them.
 func (u *unit) loadInbound(ctx context.Context, due []*dueJoin) error {
 	var whole []core.UUID
 	for _, d := range due {
@@ -299,7 +299,7 @@ func (u *unit) loadInbound(ctx context.Context, due []*dueJoin) error {
 	return nil
 }
 
-// loadInto brings all edges of the graph that lead to members which the unit has.
+// loadInto loads all edges of the graph that lead to members which the unit has.
 func (u *unit) loadInto(ctx context.Context, members []core.UUID) error {
 	var missing []core.UUID
 	var want store.Want

@@ -69,8 +69,8 @@ func (u *unit) openFlowOf(b *core.Budget) bool {
 	return f != nil && (!f.State.Terminal() || f.Open > 0)
 }
 
-// reachFlow notes a new budget in the flow that it is for, or finds that of the children of its execution, and leaves the members to
-// follow-up work. It tells which flow's they are.
+// reachFlow records a new budget in the flow that it is for, or finds the flow of the children of its execution, and leaves the members to
+// follow-up work. It returns the flow.
 func (u *unit) reachFlow(f *core.Flow, ent *entry, made *core.Budget) (flow core.UUID) {
 	switch {
 	case f != nil:

@@ -15,7 +15,7 @@ const maxCancelWait = 300 * time.Second
 // cancelPage is how many members end in one transaction (F49).
 const cancelPage = 256
 
-// CancelFlow asks for the end of a flow, and waits for it if asked to (section 9 of the flows). Codes: flow_not_found, invalid_argument.
+// CancelFlow cancels a flow, and waits for its end if requested (section 9 of the flows). Codes: flow_not_found, invalid_argument.
 func (e *Engine) CancelFlow(ctx context.Context, c Caller, r CancelFlowRequest) (CancelFlowAnswer, error) {
 	cmd := &cancelFlow{caller: c, id: r.Flow, ask: core.FlowCancelCommand{Policy: r.Policy, Reason: r.Reason, By: c.Principal}}
 	if err := cmd.ask.Check(); err != nil {
@@ -74,7 +74,7 @@ func flowNotFound(id core.GivenID) error {
 	return core.Errorf(core.CodeFlowNotFound, "there is no flow %s", id.UUID)
 }
 
-// cancelFlow is CancelFlow on its way: it writes what is asked for and ends the first members; the rest is follow-up work.
+// cancelFlow is the command of CancelFlow: it writes what is asked for and ends the first members; the rest is follow-up work.
 type cancelFlow struct {
 	caller  Caller
 	id      core.GivenID
@@ -96,7 +96,7 @@ func (c *cancelFlow) flows(*unit) []core.UUID { return []core.UUID{c.id.UUID} }
 
 func (c *cancelFlow) chains(*unit) []string { return flowChain(c.caller, c.space) }
 
-// flowChain is the audit chain of what a caller changes about a flow; none where it is no operator's act.
+// flowChain returns the audit chain of a caller's change of a flow, or none if the caller is not an operator.
 func flowChain(c Caller, namespace string) []string {
 	if !c.audits() {
 		return nil
@@ -104,14 +104,14 @@ func flowChain(c Caller, namespace string) []string {
 	return []string{namespace}
 }
 
-// auditFlow tells the audit log what an operator did to a flow.
+// auditFlow writes an audit row for what an operator did to a flow.
 func (u *unit) auditFlow(c Caller, action string, f *core.Flow, reason string, before, after any) {
 	if c.audits() {
 		u.audit(c, core.AuditRow{Namespace: f.Namespace, Action: action, Entity: "flow", EntityID: f.ID.String(), Reason: reason}, before, after)
 	}
 }
 
-// auditedCancel is what the audit log tells of the state of a flow that is cancelled.
+// auditedCancel is the state of a cancelled flow in an audit row.
 type auditedCancel struct {
 	State  core.FlowState    `json:"state"`
 	Policy core.CancelPolicy `json:"policy,omitempty"`
@@ -146,13 +146,13 @@ func (c *cancelFlow) decide(u *unit) error {
 	}
 	c.answer = cancelAnswer(f)
 	u.recordRequest(c.request, print, nil)
-	// The numbers are those of the commit: the ends of members are counted before.
+	// The numbers are those of the commit, in which the ends of members are counted.
 	u.after = append(u.after, func() { c.answer = cancelAnswer(f) })
 	return nil
 }
 
-// cancelGraph writes what is asked of a flow that the unit has locked, ends those of its members that the unit has, and leaves the rest
-// to follow-up work.
+// cancelGraph writes the cancel of a flow that the unit has locked, ends those of its members that the unit has, and leaves the rest to follow-up
+// work.
 func (u *unit) cancelGraph(f *core.Flow, ask core.FlowCancelCommand, fx *core.Effects, members []core.UUID) {
 	from := f.State
 	if !f.RequestCancel(fx, ask) {
@@ -174,7 +174,7 @@ func (u *unit) cancelGraph(f *core.Flow, ask core.FlowCancelCommand, fx *core.Ef
 	u.addTask(task{Kind: taskCancelFlow, Flow: f.ID.UUID})
 }
 
-// cancelMember ends a member if the cancel of its flow reaches it (F50).
+// cancelMember ends a member if the cancel of its flow applies to it (F50).
 func (u *unit) cancelMember(f *core.Flow, ent *entry) {
 	u.settle(ent)
 	if !f.Cancel.Reaches(ent.x) {
@@ -198,7 +198,7 @@ func cancelAnswer(f *core.Flow) CancelFlowAnswer {
 	}
 }
 
-// awaitCancel waits until nothing is left of a cancel, or time is up (F53).
+// awaitCancel waits until a cancel is complete, or the time is over (F53).
 func (e *Engine) awaitCancel(ctx context.Context, c Caller, r CancelFlowRequest, answer CancelFlowAnswer) (CancelFlowAnswer, error) {
 	until := e.cfg.Clock.Now().Add(r.Wait)
 	for answer.Remaining > 0 && ctx.Err() == nil && !e.stopping() {
@@ -224,7 +224,7 @@ func (e *Engine) awaitCancel(ctx context.Context, c Caller, r CancelFlowRequest,
 	return answer, nil
 }
 
-// cancelLook is how often who waits for the end of a cancel looks how far it is: the end of a flow wakes him, its progress does not.
+// cancelLook is how often a call that waits for the end of a cancel reads its progress: only the end of a flow wakes it.
 const cancelLook = time.Second
 
 // cancelMembers ends the members of a cancelled flow, a page at a time.
@@ -258,8 +258,8 @@ func (e *Engine) cancelMembers(ctx context.Context, t task) error {
 	}
 }
 
-// reachedBy are those of some members that the cancel of their flow ends, and those whose sub-flows it goes into. unread tells of one that
-// cannot be read.
+// reachedBy returns those of some members that the cancel of their flow ends, and those whose sub-flows are cancelled from within. unread is the
+// error of one that cannot be read.
 func (e *Engine) reachedBy(ctx context.Context, loaded *store.Loaded, flow core.UUID, ids []core.UUID) (open []core.UUID, into []*core.Execution, unread, err error) {
 	doc, ok := loaded.Docs[flowRef(flow)]
 	var f core.Flow

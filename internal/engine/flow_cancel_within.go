@@ -8,8 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// cancelWithin takes the cancel of a flow into the sub-flows of some of its nodes (F48, F49): what no worker has had there ends, the rest
-// goes on, and a node ends with its sub-flow. One that fails holds up none of the others.
+// cancelWithin cancels the sub-flows of some nodes of a cancelled flow (F48, F49): what no worker has had there ends, the rest continues, and a
+// node ends with its sub-flow. One that fails does not delay the others.
 func (e *Engine) cancelWithin(ctx context.Context, nodes []*core.Execution) (failed error) {
 	for _, node := range nodes {
 		cmd := &subflowCancel{node: node.ID.UUID, flow: node.Children.FlowID.UUID}
@@ -41,11 +41,11 @@ func (c *subflowCancel) want(w *store.Want, _ bool) {
 	w.Executions = append(append(w.Executions, c.node), c.members...)
 }
 
-// flows are both at once: that of the node says what is asked for.
+// flows returns both flows: that of the node contains the kind of the cancel.
 func (c *subflowCancel) flows(u *unit) []core.UUID { return append(flowOf(u.entries[c.node]), c.flow) }
 
-// decide judges by the flows as they are under their locks. A node that has ended, or has another sub-flow, has work of its own for that; a
-// stronger cancel ends the node itself.
+// decide uses the flows as they are under their locks. A node that has ended, or has another sub-flow, has follow-up work of its own; a stronger
+// cancel ends the node itself.
 func (c *subflowCancel) decide(u *unit) error {
 	node, f := u.entries[c.node], u.flow(c.flow)
 	if node == nil || f == nil {

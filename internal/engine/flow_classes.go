@@ -8,9 +8,9 @@ import (
 )
 
 // The classes of the nodes of a request are registered in a transaction of their own, before the one that checks the request under its locks. A
-// request that is refused there must change nothing. So a look at the store comes first: as long as it shows nothing against the request, its
-// new classes are registered at once, which spares the batch another try. Otherwise the transaction decides, and asks for another try if
-// classes are all that it lacks.
+// request that is refused there must change nothing. Therefore the store is read first: as long as that shows no reason to refuse, the new classes
+// are registered at once, which saves the batch another try. Otherwise the transaction decides, and requests another try if only classes are
+// missing.
 
 // classify finds the classes of the nodes. look is what would show that the request is a repeat, or refused.
 func (g *growth) classify(ctx context.Context, look store.Want) error {
@@ -29,8 +29,8 @@ func (g *growth) submits() []*submit {
 	return cmds
 }
 
-// doubtful reports whether the request may be refused, or be a repeat. What cannot be told without locks, as whether the budgets that it makes have
-// free names, is doubtful.
+// doubtful reports whether the request may be refused, or be a repeat. What cannot be decided without locks, such as whether the names of its
+// budgets are free, is doubtful.
 func (g *growth) doubtful(ctx context.Context, look store.Want) bool {
 	if g.late != nil || g.wary {
 		return true
@@ -52,7 +52,7 @@ func (g *growth) doubtful(ctx context.Context, look store.Want) bool {
 	return err != nil || g.refusedAt(present{now: found.Now, dict: dict}, len(g.nodes)) != nil
 }
 
-// lacksClasses reports whether classes are all that the request lacks, and asks for another try. Without care it is not known yet whether ids are
+// lacksClasses reports whether only classes are missing, and requests another try. In a try that is not careful it is not known yet whether ids are
 // free.
 func (g *growth) lacksClasses(u *unit) bool {
 	if !g.hold {
@@ -63,7 +63,7 @@ func (g *growth) lacksClasses(u *unit) bool {
 	return true
 }
 
-// registerNow registers the classes that waited until nothing was found against the request. If that fails, the next check asks for another try.
+// registerNow registers the classes that waited until no reason to refuse was found. If that fails, the next check requests another try.
 func (g *growth) registerNow() {
 	if !g.hold || !g.passed {
 		return
@@ -76,8 +76,8 @@ func (g *growth) registerNow() {
 	_ = g.e.classify(g.e.background(), cmds, func() bool { return false })
 }
 
-// takeRoom counts the nodes that wait for workers at once, those of sub-flows that begin at once included. What follows them later is part of
-// what was accepted. repeats is asked whether the request is a repeat, which adds nothing.
+// takeRoom counts the nodes that wait for workers at once, including those of sub-flows that begin at once. Later nodes are part of what was
+// accepted. repeats reports whether the request is a repeat, which adds nothing.
 func (g *growth) takeRoom(ctx context.Context, atOnce int, repeats func() (bool, error)) error {
 	if len(g.nodes) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func (g *growth) takeRoom(ctx context.Context, atOnce int, repeats func() (bool,
 	return refusal
 }
 
-// look asks for all that reports whether the submit is a repeat, or that its key or id belongs to another one.
+// look returns the rows that show whether the submit is a repeat, or whether its key or id belongs to another one.
 func (s *submitFlow) look() (w store.Want) {
 	if s.s.ID != nil {
 		w.Docs = append(w.Docs, flowRef(s.flow.UUID))
@@ -108,7 +108,8 @@ func (s *submitFlow) look() (w store.Want) {
 	return w
 }
 
-// repeats reports whether the key or id of the submit is there already. One whose first try is on its way is told so when it asks again.
+// repeats reports whether the key or id of the submit exists already. It does not see a first
+// try that is still under way: such a repeat gets its answer when it is sent again.
 func (s *submitFlow) repeats(ctx context.Context) (bool, error) {
 	look := s.look()
 	if len(look.Docs)+len(look.Keys) == 0 {
@@ -146,7 +147,7 @@ func (x *extension) enter(ctx context.Context) error {
 	err := x.classify(ctx, store.Want{})
 	if err != nil {
 		x.room.back()
-		x.room = readyTaken{} // a repeat of what is on record goes on without
+		x.room = readyTaken{} // a repeat of a recorded request does not need it
 	}
 	return err
 }

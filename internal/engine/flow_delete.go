@@ -10,7 +10,7 @@ import (
 )
 
 // DeleteFlow removes a finished flow with its members and all flows below them (L140, L141): their records in one transaction, so that they
-// vanish at once, the rest by follow-up work. Codes: flow_not_found, stale_graph_revision, flow_not_terminal, retained naming the cause,
+// disappear at once, the rest by follow-up work. Codes: flow_not_found, stale_graph_revision, flow_not_terminal, retained naming the cause,
 // corruption.
 func (e *Engine) DeleteFlow(ctx context.Context, c Caller, r DeleteFlowRequest) error {
 	if err := core.CheckReason("reason", r.Reason); err != nil {
@@ -33,7 +33,7 @@ func (e *Engine) DeleteFlow(ctx context.Context, c Caller, r DeleteFlowRequest) 
 
 func (e *Engine) planFlowRemoval(ctx context.Context, c Caller, r DeleteFlowRequest) (*flowRemoval, error) {
 	cmd := &flowRemoval{caller: c, id: r.Flow, r: r, print: fingerprint(r.Reason, r.Expected), tree: erasure{e: e}}
-	if c.RequestKey != "" { // the answer outlives what it tells of
+	if c.RequestKey != "" { // the answer outlives the flow
 		cmd.request = requestRef(c, cmd.name(), r.Flow.UUID.String(), c.RequestKey)
 	}
 	f, err := e.readFlow(ctx, c, r.Flow)
@@ -51,10 +51,10 @@ func (e *Engine) planFlowRemoval(ctx context.Context, c Caller, r DeleteFlowRequ
 type DeleteFlowRequest struct {
 	Flow     core.GivenID
 	Reason   string
-	Expected *int64 // the graph revision that the caller knows; nil: whatever it is
+	Expected *int64 // the graph revision that the caller expects; nil: any
 }
 
-// flowRemoval is DeleteFlow on its way.
+// flowRemoval is the command of DeleteFlow.
 type flowRemoval struct {
 	caller  Caller
 	id      core.GivenID
@@ -108,13 +108,13 @@ func (r *flowRemoval) decide(u *unit) error {
 	return nil
 }
 
-// erasure is flows that are removed together, those below their members included, at every depth.
+// erasure is a set of flows that are removed together, including those below their members, at every depth.
 type erasure struct {
 	e     *Engine
 	flows []core.UUID
 }
 
-// find finds the flows below some, and those themselves.
+// find finds some flows and all flows below them.
 func (t *erasure) find(ctx context.Context, from []core.UUID) error {
 	t.flows = nil
 	seen := map[core.UUID]bool{}
@@ -137,8 +137,8 @@ func (t *erasure) find(ctx context.Context, from []core.UUID) error {
 	return nil
 }
 
-// check is the refusal of an erasure, judged under the locks of all its flows: whoever opens a member again, or retains it, takes the lock
-// of its flow. Codes: retained; errOutdated if there are further flows by now.
+// check returns the refusal of an erasure, decided under the locks of all its flows: a command that opens a member again, or retains it, takes the
+// lock of its flow. Codes: retained; errOutdated if there are further flows by now.
 func (t *erasure) check(ctx context.Context, u *unit) error {
 	known := map[core.UUID]bool{}
 	for _, id := range t.flows {
@@ -180,7 +180,7 @@ func (t *erasure) covers(x *core.Execution) error {
 	return nil
 }
 
-// edgesSettled is the refusal of a finished member whose end has not reached all its edges: follow-up work is outstanding (L140).
+// edgesSettled returns the refusal of a finished member with edges that its end has not resolved yet: follow-up work is outstanding (L140).
 func edgesSettled(x *core.Execution, loaded *store.Loaded) error {
 	edges, err := edgesIn(loaded.Owned[edgesOf(x.ID.UUID)])
 	if err != nil {

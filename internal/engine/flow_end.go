@@ -27,7 +27,7 @@ func (u *unit) endFlows(ctx context.Context) error {
 	return nil
 }
 
-// flowEnded lets whoever waits for the end of a flow know, and arms its removal.
+// flowEnded wakes the calls that wait for the end of a flow, and arms its removal.
 func (u *unit) flowEnded(f *core.Flow) {
 	if !f.OfChildren() && !f.Parent.IsZero() {
 		u.addTask(task{Kind: taskEndNode, Execution: f.Parent.UUID, Flow: f.ID.UUID})
@@ -37,10 +37,10 @@ func (u *unit) flowEnded(f *core.Flow) {
 	u.after = append(u.after, func() { u.e.waits.wake(id) })
 }
 
-// badPage is how many members are looked at together for failures.
+// badPage is how many members are read together when failures are looked for.
 const badPage = 500
 
-// failuresOf names the members of a flow that count as failures (F5), up to as many as an event tells.
+// failuresOf returns the names of the members that count as failures (F5), up to as many as an event holds.
 func (u *unit) failuresOf(ctx context.Context, f *core.Flow) (failures []string, err error) {
 	if f.Bad == 0 || f.State == core.FlowCancelling {
 		return nil, nil
@@ -77,8 +77,8 @@ func (u *unit) failuresOf(ctx context.Context, f *core.Flow) (failures []string,
 	return failures[:min(len(failures), core.MaxBadNames)], nil
 }
 
-// failuresAmong looks at some members, as the unit has left them: those it does not have are terminal, and nobody changes them while
-// their flow is locked.
+// failuresAmong looks at some members as the unit has left them. Members that the unit does not have are terminal, and do not change while their
+// flow is locked.
 func (u *unit) failuresAmong(ctx context.Context, f *core.Flow, names []string) (failures []string, err error) {
 	members, err := u.peekMembers(ctx, f, names)
 	if err != nil {
@@ -167,7 +167,7 @@ func (u *unit) peekMembers(ctx context.Context, f *core.Flow, names []string) (m
 	return found, nil
 }
 
-// peek reads executions without a lock; those that the unit has are as it left them.
+// peek reads executions without a lock. Those that the unit has are returned as it left them.
 func (u *unit) peek(ctx context.Context, ids []core.UUID) (map[core.UUID]*core.Execution, error) {
 	found := make(map[core.UUID]*core.Execution, len(ids))
 	want := store.Want{SkipUnreadable: true}

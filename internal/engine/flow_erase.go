@@ -8,13 +8,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A member of a finished flow may be deleted alone (U55). Its row and everything of it is gone then, but for its edges; what else the graph,
-// the counts and the outcome of the flow rest on stays in the doc that gave the member its name.
+// A member of a finished flow may be deleted alone (U55). Its row and all its records are then removed, except its edges. What else the graph, the
+// counts and the outcome of the flow depend on stays in the doc of the member's name.
 
 // erasedLeaves are the docs of a deleted member that go with its flow.
 var erasedLeaves = []store.DocKind{docEdge, docUpstreams}
 
-// listedMember is a member as the doc of its name tells it.
+// listedMember is a member as described by the doc of its name.
 type listedMember struct {
 	id     core.ID
 	erased *core.ErasedMember // nil: it is there
@@ -64,7 +64,7 @@ func addErased(loaded *store.Loaded, docs []store.Doc) error {
 	return err
 }
 
-// readMembers reads members that were listed, with the edges that lead from them. One that was deleted since it was listed is what is left
+// readMembers reads listed members, with the edges that lead from them. For a member that was deleted since it was listed it returns what is left
 // of it.
 func (e *Engine) readMembers(ctx context.Context, flow core.UUID, docs []store.Doc, tolerant bool) ([]listedMember, *store.Loaded, error) {
 	members, ids, err := memberList(docs)
@@ -131,9 +131,9 @@ func (u *unit) peekOrErased(ctx context.Context, f *core.Flow, members []core.No
 	return found, nil
 }
 
-// flowsAround are the flow of a member and those that this is part of, outwards; none outside a flow. Whoever deletes the member locks them,
-// so that nobody opens one of them again whose members could ask for its result. Codes: retained, if an execution that is not part of a flow
-// and still works has the outermost of them.
+// flowsAround returns the flow of a member and the flows that contain it, outwards; none outside a flow. A command that deletes the member locks
+// them, so that none of them is opened again with members that could need its result. Codes: retained, if the execution
+// that one of them belongs to has not ended.
 func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []core.UUID, err error) {
 	for x.Member != nil {
 		around = append(around, x.FlowID.UUID)
@@ -147,7 +147,7 @@ func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []c
 		}
 		parent := loaded.Executions[f.Parent.UUID]
 		if parent == nil || parent.Children == nil || parent.Children.FlowID != f.ID {
-			return around, nil // a run of it that is over had the flow: nobody asks for its results
+			return around, nil // the flow belongs to a run that has ended: its results are not needed any more
 		}
 		if !parent.Status.Terminal() {
 			return nil, core.Errorf(core.CodeRetained, "the execution that the flow belongs to has not ended").With("cause", "parent").
@@ -158,8 +158,8 @@ func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []c
 	return around, nil
 }
 
-// checkDeletable is the refusal of the deletion of an execution. around are the flows that it is part of, as they were when it was planned:
-// a parent that has another by then was opened again, and has left the ones below alone.
+// checkDeletable returns the refusal of the deletion of an execution. around are the flows that contain it, as they were when the deletion was
+// planned: a parent that has another flow by then was opened again, and no longer depends on the ones below.
 func (u *unit) checkDeletable(x *core.Execution, around []core.UUID) error {
 	if x.Member == nil {
 		return u.checkRemovable(x)
@@ -186,7 +186,7 @@ func (u *unit) checkDeletable(x *core.Execution, around []core.UUID) error {
 	return u.checkBelow(x)
 }
 
-// delete removes an execution for whoever has asked for it. A member leaves its place in the graph behind.
+// delete removes an execution on request. A member leaves its place in the graph behind.
 func (u *unit) delete(ent *entry) {
 	x := ent.x
 	if x.Member == nil {
@@ -200,7 +200,7 @@ func (u *unit) delete(ent *entry) {
 	u.putDoc(docOf(memberRef(x.FlowID.UUID, x.Member.Name), x.Erased(u.now)))
 }
 
-// missingInput is the refusal of an input whose bytes are not there: the execution that left them was deleted, or something is wrong.
+// missingInput is the refusal of an input whose bytes do not exist: the execution that left them was deleted, or something is wrong.
 func (e *Engine) missingInput(ctx context.Context, in *core.NamedInput) error {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{in.Result.Of.UUID}, SkipUnreadable: true})
 	switch {
@@ -213,7 +213,7 @@ func (e *Engine) missingInput(ctx context.Context, in *core.NamedInput) error {
 	}
 }
 
-// checkErased is the refusal of a replay that would open a deleted member again, or one that would ask for the result of such a one.
+// checkErased returns the refusal of a replay that would open a deleted member again, or a member that needs the result of a deleted one.
 func (p *graphReplay) checkErased(ctx context.Context, u *unit, x *core.Execution) error {
 	if err := p.checkErasedBelow(ctx, u, x.FlowID.UUID); err != nil {
 		return err
@@ -290,7 +290,7 @@ func (p *graphReplay) checkErasedBelow(ctx context.Context, u *unit, flow core.U
 	return nil
 }
 
-// checkSources refuses inputs of which the bytes are gone with a deleted member. Those of a member that is opened again come anew.
+// checkSources refuses inputs whose bytes were deleted with a member. A member that is opened again produces them again.
 func (u *unit) checkSources(ctx context.Context, inputs []core.NamedInput, reopened []core.UUID) error {
 	var of []core.UUID
 	for _, in := range inputs {

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// extendTries is how often an extension is planned anew because the graph has changed meanwhile.
+// extendTries is how often an extension is planned again because the graph has changed meanwhile.
 const extendTries = 16
 
 // ExtendFlow adds nodes, members and edges to a flow, and may seal it (F14..F21). Codes: those of a submit, flow_not_found,
@@ -24,7 +24,7 @@ func (e *Engine) ExtendFlow(ctx context.Context, c Caller, x core.FlowExtension)
 			return FlowAnswer{}, err
 		}
 		err = e.doAlone(ctx, cmd)
-		cmd.room.settled(err == nil && !cmd.outdated && !cmd.again, err) // after an error the command may go on, and write these
+		cmd.room.settled(err == nil && !cmd.outdated && !cmd.again, err) // after an error the command may still be running, and write these
 		if err != nil {
 			return FlowAnswer{}, err
 		}
@@ -38,16 +38,16 @@ func (e *Engine) ExtendFlow(ctx context.Context, c Caller, x core.FlowExtension)
 	return FlowAnswer{}, core.Errorf(core.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
 }
 
-// extension is ExtendFlow on its way: what it adds, planned on a look at the graph that the transaction checks to be still true.
+// extension is the command of ExtendFlow: what it adds, planned on a look at the graph that the transaction checks to be still true.
 type extension struct {
 	growth
 	x        core.FlowExtension
 	seen     *core.Flow         // the flow as it was when the extension was planned
-	kept     map[string]core.ID // nodes and members that are there already
+	kept     map[string]core.ID // nodes and members that exist already
 	places   []core.EdgePlace   // where the request has the edges
 	members  []newcomer         // executions that become members
 	top      core.UUID          // the execution above all flows that this one lies in, as long as it is in none; absent: there is none
-	old      map[core.UUID]bool // members that are there already and that edges concern
+	old      map[core.UUID]bool // members that exist already and that edges concern
 	reached  [][2]string        // edges that a cycle through those may have
 	short    []core.UUID        // members whose quorum the seal makes impossible
 	unread   error              // some that cannot be read may be like those
@@ -57,7 +57,7 @@ type extension struct {
 	answer   FlowAnswer
 }
 
-// planExtension looks at the graph and checks what the request says of it, in the order of F15.
+// planExtension reads the graph and checks the request against it, in the order of F15.
 func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtension) (*extension, error) {
 	f, err := e.readFlow(ctx, c, x.Flow)
 	if err != nil {
@@ -67,7 +67,7 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 	cmd.flow, cmd.root, cmd.list, cmd.output = f.ID, f.Root, "nodes", f.Output
 	cmd.caller, cmd.e = c, e
 	if f.OfChildren() {
-		cmd.parent = f.Parent // who may wait for them as for those that he spawned
+		cmd.parent = f.Parent // it may wait for the members as for children that it spawned
 	}
 	if c.RequestKey != "" {
 		cmd.request = requestRef(c, cmd.name(), f.ID.UUID.String(), c.RequestKey)
@@ -75,7 +75,7 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 	return cmd, e.prepare(ctx, cmd.request, func() error { return cmd.plan(ctx, f) })
 }
 
-// plan lays out what the extension adds to a flow as it was read.
+// plan plans what the extension adds to a flow as it was read.
 func (x *extension) plan(ctx context.Context, f *core.Flow) error {
 	if err := x.open(f); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (x *extension) plan(ctx context.Context, f *core.Flow) error {
 	return x.enter(ctx)
 }
 
-// open is the refusal of a flow that takes no more, or of a caller who knows another graph.
+// open returns the refusal of a flow that takes no more members, or of a caller that expects another graph.
 func (x *extension) open(f *core.Flow) error {
 	if f.State == core.FlowOpen && f.Sealed && x.sealsOnly() {
 		return f.Stale(x.x.Expected)
@@ -117,7 +117,7 @@ func (x *extension) sealsOnly() bool {
 	return x.x.Seal && len(x.x.Nodes)+len(x.x.Members)+len(x.x.Edges) == 0
 }
 
-// memberNames knows the members of a flow by name and by id.
+// memberNames finds the members of a flow by name and by id.
 type memberNames struct {
 	ids   map[string]core.ID
 	names map[core.UUID]string
@@ -153,7 +153,7 @@ func (m *memberNames) find(end string) (string, bool) {
 	return name, ok && id.Names(m.ids[name])
 }
 
-// planNodes plans the nodes whose names are new; one that is there must be the same (F16).
+// planNodes plans the nodes whose names are new; one that exists must be the same (F16).
 func (x *extension) planNodes(ctx context.Context, c Caller, known *memberNames) error {
 	var fresh []core.FlowNode
 	for i := range x.x.Nodes {
@@ -178,7 +178,7 @@ func (x *extension) planNodes(ctx context.Context, c Caller, known *memberNames)
 	})
 }
 
-// checkSubflows judges the nodes of sub-flows that come with new nodes (F46); each is the request's own walk through its nodes.
+// checkSubflows checks the nodes of sub-flows of new nodes (F46); each iterates over the nodes of the request.
 func (x *extension) checkSubflows(
 	ctx context.Context, c Caller, fresh []core.FlowNode, each func(there func(name string) bool, check func(*core.Submission) error) error,
 ) error {
@@ -186,7 +186,7 @@ func (x *extension) checkSubflows(
 	return x.judgeSubflows(ctx, c, fresh, func(check func(*core.Submission) error) error { return each(there, check) })
 }
 
-// submitter is who the new members are by: the caller, or who submitted the flow when the engine itself extends it.
+// submitter returns the submitter of the new members: the caller, or the submitter of the flow if the engine itself extends it.
 func (x *extension) submitter(c Caller) core.Submitter {
 	if c.Principal != "" {
 		return c.submitter()
@@ -225,7 +225,7 @@ func (e *Engine) sameNode(ctx context.Context, id core.ID, node *core.FlowNode, 
 	return nil
 }
 
-// planEdges checks the edges as far as names tell, and leaves out those that are there already (F19).
+// planEdges checks the edges as far as names allow, and leaves out those that exist already (F19).
 func (x *extension) planEdges(ctx context.Context, known *memberNames) error {
 	edges, err := x.x.CheckGraph(known.find)
 	if err != nil {
@@ -234,7 +234,7 @@ func (x *extension) planEdges(ctx context.Context, known *memberNames) error {
 	return x.newEdges(ctx, known, edges)
 }
 
-// newEdges leaves out the edges that are there already, and finds the members that the others concern.
+// newEdges leaves out the edges that exist already, and finds the members that the others concern.
 func (x *extension) newEdges(ctx context.Context, known *memberNames, edges []core.PlacedEdge) error {
 	var want store.Want
 	for i := range edges {

@@ -7,10 +7,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// reachSteps is how far edges are followed one after the other; in a graph that goes deeper all of them are read, by pages.
+// reachSteps is how many steps edges are followed one by one; in a deeper graph all edges are read, page by page.
 const reachSteps = 32
 
-// checkCycle looks for a cycle through edges that lead to members which are there already: all that can be reached from those counts
+// checkCycle looks for a cycle through edges that lead to members which exist already: all that can be reached from those counts
 // (F20). Edges to new nodes alone close none but among themselves.
 func (x *extension) checkCycle() error {
 	pairs := make([][2]string, 0, len(x.edges)+len(x.reached))
@@ -37,7 +37,7 @@ func (x *extension) closes(cycle []string) (place string) {
 	return place
 }
 
-// findReached reads what the check for cycles needs before anything is locked: if an edge is added meanwhile, the revision tells.
+// findReached reads what the check for cycles needs before anything is locked: if an edge is added meanwhile, the revision of the graph changes.
 func (x *extension) findReached(ctx context.Context) (err error) {
 	var from []core.UUID
 	for i := range x.edges {

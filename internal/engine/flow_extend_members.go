@@ -53,8 +53,8 @@ func (x *extension) planMembers(ctx context.Context, known *memberNames) error {
 	return nil
 }
 
-// findAbove finds the execution above all flows that this one lies in, and names those between them, the uppermost first. Whose child
-// somebody is, and of which flow a member, stays so for ever: only that execution may become a member of something meanwhile.
+// findAbove finds the execution above all flows that contain this one, and returns the flows between them, the uppermost first. Parents and flows
+// of members never change: only the execution at the top may become a member meanwhile.
 func (x *extension) findAbove(ctx context.Context) (between []string, err error) {
 	for f := x.seen; !f.Parent.IsZero(); {
 		loaded, err := x.e.store.Read(ctx, store.Want{Executions: []core.UUID{f.Parent.UUID}, SkipUnreadable: true})
@@ -113,7 +113,7 @@ func (x *extension) joining(id core.UUID) bool {
 
 // checkMembers reports whether the executions may still become members.
 func (x *extension) checkMembers(u *unit, f *core.Flow) error {
-	if top := u.entries[x.top]; top != nil && top.x.Member != nil { // who is above it may be one of them now
+	if top := u.entries[x.top]; top != nil && top.x.Member != nil { // what is above it now may be one of the new members
 		x.outdated = true
 		return nil
 	}

@@ -26,7 +26,7 @@ func (x *extension) want(w *store.Want, careful bool) {
 
 func (x *extension) flows(*unit) []core.UUID { return []core.UUID{x.flow.UUID} }
 
-// graph looks at what may have the ids of the edges, and at the lists of where edges come from.
+// graph reads what may have the ids of the edges, and the lists of upstreams.
 func (x *extension) graph(ctx context.Context, u *unit) error {
 	var want store.Want
 	for i := range x.edges {
@@ -44,7 +44,7 @@ func (x *extension) graph(ctx context.Context, u *unit) error {
 	return u.lookForRequest(ctx, x.request)
 }
 
-// lookForRequest looks for the record of a call that its key makes repeatable.
+// lookForRequest loads the record of a call that is repeatable by its key.
 func (u *unit) lookForRequest(ctx context.Context, request store.DocRef) error {
 	if request.Key == "" {
 		return nil
@@ -88,12 +88,12 @@ func (x *extension) decide(u *unit) error {
 	return nil
 }
 
-// print tells two calls under one request key apart.
+// print returns a fingerprint that distinguishes two calls under one request key.
 func (x *extension) print() string {
 	return fingerprint(x.x.Expected, x.x.Nodes, x.x.Members, x.x.Edges, x.x.Seal)
 }
 
-// checkEdges judges the edges whose downstreams are there already, in the order of F19.
+// checkEdges judges the edges whose downstreams exist already, in the order of F19.
 func (x *extension) checkEdges(u *unit) error {
 	inbound := map[core.UUID]int{}
 	for i := range x.edges {
@@ -134,7 +134,7 @@ func joinOf(x *core.Execution) core.Join {
 	return x.Member.Join
 }
 
-// write makes everything that is new.
+// write creates everything that is new.
 func (x *extension) write(u *unit, f *core.Flow) {
 	fx := u.effects(x.caller)
 	before := f.Edges
@@ -163,7 +163,7 @@ func (x *extension) write(u *unit, f *core.Flow) {
 	x.finish(u, f, fx, f.Edges-before)
 }
 
-// noteOutgoing counts new edges in the upstreams that are there already.
+// noteOutgoing counts new edges in the upstreams that exist already.
 func (x *extension) noteOutgoing(u *unit) {
 	out := map[core.UUID]int{}
 	for i := range x.edges {
@@ -177,7 +177,7 @@ func (x *extension) noteOutgoing(u *unit) {
 	}
 }
 
-// gateMembers gives members that are there already their new edges: they wait now, unless those decide their joins (F21).
+// gateMembers gives members that exist already their new edges: they wait now, unless those decide their joins (F21).
 func (x *extension) gateMembers(u *unit, f *core.Flow) {
 	inbound := map[core.UUID][]core.Edge{}
 	for i := range x.edges {
@@ -245,12 +245,12 @@ func (x *extension) finish(u *unit, f *core.Flow, fx *core.Effects, edges int) {
 	x.record(u)
 }
 
-// record keeps the answer for a repeat, with the flow as it is answered: what the request did may end it.
+// record stores the answer for a repeat, with the flow as it is now: the request itself may end it.
 func (x *extension) record(u *unit) {
 	u.advanced = append(u.advanced, func() { u.recordRequest(x.request, x.print(), x.answer) })
 }
 
-// answered tells the flow and the executions that the request named.
+// answered returns the flow and the executions that the request named.
 func (x *extension) answered(f *core.Flow) FlowAnswer {
 	answer := FlowAnswer{Flow: f, Members: map[string]core.ID{}}
 	for name, id := range x.kept {
@@ -265,8 +265,8 @@ func (x *extension) answered(f *core.Flow) FlowAnswer {
 	return answer
 }
 
-// SetJoin says how many of its edges a member needs, while none leads to it (F18). Codes: flow_not_found, execution_not_in_flow,
-// invalid_join, flow_already_terminal, flow_sealed, join_already_fixed.
+// SetJoin sets how many of its edges a member needs, while no edge leads to it (F18). Codes: flow_not_found, execution_not_in_flow, invalid_join,
+// flow_already_terminal, flow_sealed, join_already_fixed.
 func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, member string, spec core.JoinSpec) (j JoinView, changed bool, err error) {
 	if err := spec.Check(""); err != nil {
 		return JoinView{}, false, err
@@ -300,7 +300,7 @@ func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, membe
 	return j, changed, nil
 }
 
-// joinSetting is SetJoin on its way.
+// joinSetting is the command of SetJoin.
 type joinSetting struct {
 	onFlow
 	member core.UUID

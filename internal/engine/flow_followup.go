@@ -9,8 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// workOffFlow does the follow-up work of graphs. Each kind finds out what is left to do from the rows themselves: after a crash it goes
-// on where it was.
+// workOffFlow does the follow-up work of graphs. Each kind finds out from the rows what is left to do, so that it continues after a crash.
 func (e *Engine) workOffFlow(ctx context.Context, t task) error {
 	switch t.Kind {
 	case taskResolveEdges:
@@ -36,8 +35,8 @@ func (e *Engine) workOffFlow(ctx context.Context, t task) error {
 	}
 }
 
-// resolveLeft resolves the edges of a member that its end left pending (F28), in batches. Those that lead to members which cannot be read
-// make it fail when all others are resolved: it is tried again.
+// resolveLeft resolves the edges of a member that its end left pending (F28), in batches. If some lead to members that cannot be read, it resolves
+// all others and then fails, to be tried again.
 func (e *Engine) resolveLeft(ctx context.Context, t task) error {
 	var unread error
 	for after := ""; ; {
@@ -70,7 +69,7 @@ func (e *Engine) resolveLeft(ctx context.Context, t task) error {
 	}
 }
 
-// resolveReadable resolves some edges. If some lead to members that cannot be read it resolves the others, and fails.
+// resolveReadable resolves some edges. If some lead to members that cannot be read, it resolves the others and returns an error.
 func (e *Engine) resolveReadable(ctx context.Context, cmd *resolveSome) error {
 	unread := e.do(ctx, cmd)
 	if core.CodeOf(unread) != core.CodeCorruption {
@@ -109,7 +108,7 @@ func (r *resolveSome) want(w *store.Want, _ bool) {
 
 func (r *resolveSome) flows(u *unit) []core.UUID { return flowOf(u.entries[r.from]) }
 
-// flowOf is the flow of a member; none of one that is not there.
+// flowOf is the flow of a member; none of one that does not exist.
 func flowOf(ent *entry) []core.UUID {
 	if ent == nil {
 		return nil
@@ -117,7 +116,7 @@ func flowOf(ent *entry) []core.UUID {
 	return []core.UUID{ent.x.FlowID.UUID}
 }
 
-// graph looks at the edges again, now that nobody else resolves them.
+// graph reads the edges again: under the lock no other transaction resolves them.
 func (r *resolveSome) graph(ctx context.Context, u *unit) error {
 	var want store.Want
 	for _, to := range r.to {
@@ -143,7 +142,7 @@ func (r *resolveSome) decide(u *unit) error {
 	return nil
 }
 
-// cancelLosers ends the upstreams that a decided join needs no more, with all that leads only to them (F30, F31).
+// cancelLosers ends the upstreams that a decided join no longer needs, with all that leads only to them (F30, F31).
 func (e *Engine) cancelLosers(ctx context.Context, t task) error {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{t.Execution}})
 	if err != nil {
@@ -159,7 +158,7 @@ func (e *Engine) cancelLosers(ctx context.Context, t task) error {
 	return e.cancelBranches(ctx, x.Member.Join.State == core.JoinHeld, x.Member.Join.DecidedAt, upstreamsRef(t.Execution))
 }
 
-// cancelBranches ends those of the listed members that nothing needs any more since a join is decided, and what leads only to them.
+// cancelBranches ends those of the listed members that are no longer needed since a join is decided, and what leads only to them.
 func (e *Engine) cancelBranches(ctx context.Context, satisfied bool, since core.Time, lists ...store.DocRef) error {
 	seen := map[core.UUID]bool{}
 	for len(lists) > 0 {
@@ -189,8 +188,8 @@ func (e *Engine) cancelBranches(ctx context.Context, satisfied bool, since core.
 	return nil
 }
 
-// losingUpstreams finds the listed members that may have to end, and those that a join has ended since then: what an earlier decision has
-// ended has nothing to do with this one.
+// losingUpstreams finds the listed members that may have to end, and those that a join has ended since then: what an earlier decision has ended
+// does not belong to this one.
 func (e *Engine) losingUpstreams(ctx context.Context, since core.Time, lists []store.DocRef) (candidates []candidate, lost []core.UUID, err error) {
 	loaded, err := e.readIf(ctx, store.Want{Docs: lists})
 	if err != nil {
@@ -246,7 +245,7 @@ func docRefs(loaded *store.Loaded) func(yield func(store.DocRef) bool) {
 type candidate struct {
 	id     core.UUID
 	to     []core.UUID
-	parent core.UUID // who may wait for it; absent: nobody
+	parent core.UUID // the execution that may wait for it; absent: none
 }
 
 func candidateOf(x *core.Execution, docs []store.Doc) (candidate, error) {
@@ -296,7 +295,7 @@ func (c *cancelSome) flows(u *unit) (flows []core.UUID) {
 	return flows
 }
 
-// graph brings the edges of the candidates as they are now.
+// graph loads the edges of the candidates as they are under the lock.
 func (c *cancelSome) graph(ctx context.Context, u *unit) error {
 	var from []core.UUID
 	for _, some := range c.candidates {

@@ -152,7 +152,7 @@ func (e *Engine) FlowEdges(ctx context.Context, c Caller, id core.GivenID, q Edg
 	after, skip, _ := strings.Cut(place, "\x01")
 	limit := pageLimit(q.Limit)
 	var page EdgePage
-	// The cursor names an upstream and where its last edge led: that upstream is looked at once more.
+	// The cursor names an upstream and the downstream of its last edge: that upstream is read again.
 	err = e.eachMember(ctx, id.UUID, justBefore(cmp.Or(after, from)), func(m walked) (bool, error) {
 		if from != "" && m.name != from {
 			return m.name < from, nil

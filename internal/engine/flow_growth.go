@@ -12,14 +12,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// growth is what a request adds to a graph: nodes that are yet to be made, and edges between members by name. Submit, extend, spawn and
-// the begin of a sub-flow have it in common.
+// growth is what a request adds to a graph: nodes to be created, and edges between members by name. Submit, extend, spawn and the start of a
+// sub-flow share it.
 type growth struct {
 	e      *Engine
 	caller Caller
 	flow   core.ID
 	root   core.ID // the outermost flow; absent: that flow
-	parent core.ID // who spawns the nodes; absent otherwise
+	parent core.ID // the execution that spawns the nodes; absent otherwise
 	list   string  // what the request calls its nodes
 	number []int   // where the request has the nodes; nil: as they come
 	nodes  []plannedNode
@@ -87,7 +87,7 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 	return nil
 }
 
-// names counts the names that the nodes bring along; nil: they are not bounded.
+// names counts the new names of the nodes; nil: they are not bounded.
 func (g *growth) names() *newNames {
 	if g.agreed {
 		return nil
@@ -95,7 +95,7 @@ func (g *growth) names() *newNames {
 	return g.e.newNames()
 }
 
-// before is what a request is refused for that is refused anyway: one of its first n nodes that could not be made now comes first (F12).
+// before returns the first refusal of a request that is refused anyway: one of its first n nodes that could not be created now comes first (F12).
 func (g *growth) before(ctx context.Context, n int, refusal error) error {
 	now, err := g.e.present(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (g *growth) before(ctx context.Context, n int, refusal error) error {
 	return cmp.Or(g.refusedAt(now, n), refusal)
 }
 
-// refusedAt is why one of the first n nodes could not be made now.
+// refusedAt returns why one of the first n nodes could not be created now.
 func (g *growth) refusedAt(now present, n int) error {
 	for i := range g.nodes[:n] {
 		cmd := g.nodes[i].cmd
@@ -121,7 +121,7 @@ func (g *growth) refusedAt(now present, n int) error {
 	return nil
 }
 
-// place is where the request has a node that is yet to be made.
+// place returns where the request has a node that is to be created.
 func (g *growth) place(i int) string {
 	if g.number != nil {
 		i = g.number[i]
@@ -176,7 +176,8 @@ func (g *growth) check(u *unit) error {
 	return nil
 }
 
-// refuseWithCare is the refusal of a request that is no repeat, which must be known first (L80, F11): without care it is tried again.
+// refuseWithCare returns the refusal of a request. It must be known first that it is no repeat (L80, F11): if the try is not careful, it requests
+// another one.
 func (u *unit) refuseWithCare(refusal error) error {
 	if u.careful {
 		return refusal
@@ -185,7 +186,7 @@ func (u *unit) refuseWithCare(refusal error) error {
 	return nil
 }
 
-// judgeSubflows judges the nodes of sub-flows that come with the nodes (F46); each is the request's own walk through its nodes.
+// judgeSubflows checks the nodes of sub-flows of the nodes (F46); each iterates over the nodes of the request.
 func (g *growth) judgeSubflows(ctx context.Context, c Caller, nodes []core.FlowNode, each func(check func(*core.Submission) error) error) error {
 	if !slices.ContainsFunc(nodes, func(n core.FlowNode) bool { return n.Flow != nil }) {
 		return nil
@@ -199,7 +200,7 @@ func (g *growth) judgeSubflows(ctx context.Context, c Caller, nodes []core.FlowN
 	return err
 }
 
-// write makes the nodes and the edges that lead to them. upstream is how an upstream that is there already has ended; nil: it has not.
+// write makes the nodes and the edges that lead to them. upstream is how an upstream that exists already has ended; nil: it has not.
 func (g *growth) write(u *unit, f *core.Flow, upstream func(core.UUID) *core.EndedRun) (made []*entry) {
 	inbound := map[string][]core.Edge{}
 	out := map[string]int{}
@@ -272,7 +273,7 @@ func (g *growth) writeEdges(u *unit, f *core.Flow, ent *entry, inbound []core.Ed
 	u.ch.NewDocs = append(u.ch.NewDocs, upstreamsDoc(ent.x.ID.UUID, from))
 }
 
-// markEdgeID makes sure that the id of an edge that a caller gave is given once in the flow.
+// markEdgeID makes sure that an edge id given by a caller is unique in the flow.
 func (g *growth) markEdgeID(u *unit, f *core.Flow, edge *core.Edge) {
 	if g.given[edge.ID] {
 		u.ch.NewDocs = append(u.ch.NewDocs, docOf(edgeIDRef(f.ID.UUID, edge.ID), [2]core.UUID{edge.From.ID.UUID, edge.To.ID.UUID}))

@@ -41,8 +41,8 @@ func (e *Engine) Inputs(ctx context.Context, c Caller, id core.GivenID) ([]core.
 	return namedInputs(loaded, x)
 }
 
-// checkInputs refuses a second input of one name for a member that was there before the extension, or joins by it, and that waits for all
-// its edges (F36). Nodes that are yet to be made were looked at before.
+// checkInputs refuses a second input of one name for a member that existed before the extension, or is added by it, and that waits for all its
+// edges (F36). Nodes to be created were checked before.
 func (x *extension) checkInputs(ctx context.Context) error {
 	given := map[core.UUID]map[string]bool{}
 	for i := range x.edges {
@@ -125,8 +125,8 @@ func (e *Engine) fillInputs(ctx context.Context, inputs []*core.NamedInput) erro
 	return nil
 }
 
-// tellInputs gives the tasks of one answer their named inputs, with as many of their bytes as have room. Like waits they are read once
-// the leases are committed; work without such inputs costs nothing.
+// tellInputs adds the named inputs to the tasks of one answer, with as many of their bytes as fit. Like waits they are read after the leases are
+// committed; tasks without such inputs cost nothing.
 func (e *Engine) tellInputs(ctx context.Context, tasks []Task) error {
 	var want store.Want
 	for i := range tasks {

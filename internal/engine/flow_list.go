@@ -86,7 +86,7 @@ func (l *flowList) collect(ctx context.Context, namespace string) (FlowPage, err
 	}
 }
 
-// add looks at the flows of marks. full tells that the page has no room for the next.
+// add adds the flows of marks. full reports that the page has no room for the next.
 func (l *flowList) add(ctx context.Context, marks []store.Doc) (full bool, err error) {
 	var want store.Want
 	for i := range marks {
@@ -164,7 +164,7 @@ type onFlow struct {
 	op     string
 	caller Caller
 	id     core.GivenID
-	space  string // namespace of a flow about which an operator's act is told; "": none is
+	space  string // namespace of the flow whose change by an operator is audited; "": none
 	act    func(u *unit, f *core.Flow, fx *core.Effects) error
 }
 

@@ -8,13 +8,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// flowLocker is a command that needs the locks of flows. They are taken behind everything else, all of a batch at once.
+// flowLocker is a command that needs the locks of flows. They are taken after all other locks, for a whole batch at once.
 type flowLocker interface {
 	command
 	flows(u *unit) []core.UUID
 }
 
-// graphed is a command that then looks at what only whoever holds those locks can be sure of.
+// graphed is a command that then reads what only those locks protect.
 type graphed interface {
 	command
 	graph(ctx context.Context, u *unit) error

@@ -139,7 +139,8 @@ func (e *Engine) eachMember(ctx context.Context, flow core.UUID, after string, d
 	return err
 }
 
-// eachReadable calls do for all members that can be read, those that were deleted left out. unread tells of one that cannot: it is in nobody's way (S63).
+// eachReadable calls do for all members that can be read, except deleted ones. unread is the error of one that cannot be read; it does not stop the
+// others (S63).
 func (e *Engine) eachReadable(ctx context.Context, flow core.UUID, do func(x *core.Execution)) (unread, err error) {
 	return e.walkMembers(ctx, flow, "", true, func(m walked) (bool, error) {
 		if m.deletedAt == 0 {

@@ -10,11 +10,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// errOutdated tells that a graph has changed since a replay of it was planned.
+// errOutdated reports that a graph has changed since a replay of it was planned.
 var errOutdated = errors.New("the graph has changed since it was looked at")
 
-// graphReplay is the replay of a member: everything that it opens again, planned on a look at the graph that the transaction checks to be
-// still true.
+// graphReplay is the replay of a member: everything that it opens again, planned on a read of the graph that the transaction checks to be still
+// valid.
 type graphReplay struct {
 	e *Engine
 	r ReplayRequest
@@ -37,7 +37,7 @@ type replayedFlow struct {
 	node     core.UUID // absent: it is a root, a children flow, or has not ended
 }
 
-// planReplay looks at what the replay of a member concerns.
+// planReplay reads what the replay of a member concerns.
 func (e *Engine) planReplay(ctx context.Context, x *core.Execution, r ReplayRequest) (*graphReplay, error) {
 	p := &graphReplay{e: e, r: r, member: x.ID.UUID}
 	edges, err := e.edgesBelow(ctx, x.ID.UUID, r.Cascade)
@@ -118,7 +118,7 @@ func (p *graphReplay) findBelow(ctx context.Context, edges []core.Edge) error {
 	return nil
 }
 
-// opened are those of the descendants that the cascade opens again.
+// opened returns those of the descendants that the cascade opens again.
 func (p *graphReplay) opened(found map[core.UUID]*core.Execution) (below []core.UUID) {
 	for _, id := range p.reach {
 		if x := found[id]; x != nil && (p.r.Cascade == core.CascadeAll || x.Status == core.Skipped) {
@@ -128,8 +128,8 @@ func (p *graphReplay) opened(found map[core.UUID]*core.Execution) (below []core.
 	return below
 }
 
-// complete reports whether the cascade is still the one that was planned, now that the flow is locked: a member that was skipped since, or
-// opened again by another replay, changes neither the graph nor the state of its flow.
+// complete reports whether the cascade is still the planned one under the lock of the flow: a member that was skipped since, or opened again by
+// another replay, changes neither the revision of the graph nor the state of its flow.
 func (p *graphReplay) complete(ctx context.Context, u *unit) (bool, error) {
 	if p.r.Cascade != core.CascadeSkipped {
 		return true, nil // all are opened again, whatever they are
@@ -255,7 +255,7 @@ func (p *graphReplay) sources() []core.UUID {
 	return all
 }
 
-// rejoin computes the join of the member anew if it was skipped (F54); nil: it stays as it is.
+// rejoin computes the join of the member again if it was skipped (F54); nil: it stays as it is.
 func (p *graphReplay) rejoin(ctx context.Context, u *unit, f *core.Flow, x *core.Execution, reopened []core.UUID) (*core.Rejoin, error) {
 	if x.Status != core.Skipped {
 		return nil, nil
@@ -275,7 +275,7 @@ func (p *graphReplay) rejoin(ctx context.Context, u *unit, f *core.Flow, x *core
 		With("upstreams", impossibleOf(inbound)).WithHint("replay those first, or ignore dependencies")
 }
 
-// inboundAgain are the edges that lead to a member, computed anew from the upstreams: those of one that is opened again wait (F54).
+// inboundAgain returns the edges that lead to a member, computed again from their upstreams: edges of an upstream that is opened again wait (F54).
 func (p *graphReplay) inboundAgain(ctx context.Context, u *unit, x *core.Execution, reopened []core.UUID) ([]core.Edge, error) {
 	if err := u.loadInto(ctx, []core.UUID{x.ID.UUID}); err != nil {
 		return nil, err
@@ -302,8 +302,8 @@ func (p *graphReplay) inboundAgain(ctx context.Context, u *unit, x *core.Executi
 	return inbound, nil
 }
 
-// checkBelow reports whether all that the cascade reaches can be opened again (F56), and names it. That one is at work counts before what is
-// said of each (L109).
+// checkBelow checks whether everything that the cascade reaches can be opened again (F56), and collects the names. That a member is running is
+// reported before other refusals (L109).
 func (p *graphReplay) checkBelow(u *unit, cmd core.ReplayCommand, names *[]string) error {
 	var ended []*core.Execution
 	for _, id := range p.below {
@@ -314,7 +314,7 @@ func (p *graphReplay) checkBelow(u *unit, cmd core.ReplayCommand, names *[]strin
 		u.settle(ent)
 		x := ent.x
 		switch {
-		case ent.justEnded(): // its flow does not know it yet
+		case ent.justEnded(): // it is not counted in its flow yet
 			return errOutdated
 		case p.r.Cascade == core.CascadeSkipped && x.Status != core.Skipped:
 			return errOutdated
@@ -368,7 +368,7 @@ func (p *graphReplay) reopen(ctx context.Context, u *unit, x *core.Execution, fx
 	u.entries[x.ID.UUID].ended = false
 	if cmd.Rejoin != nil && cmd.Rejoin.Override {
 		u.takeInputs(x)
-		u.followJoin(x) // a join that stays as it was decides nothing anew (F30)
+		u.followJoin(x) // a join that stays as it was decides nothing again (F30)
 	}
 	return nil
 }
@@ -395,7 +395,7 @@ func (p *graphReplay) reopenAround(u *unit, x *core.Execution, fx *core.Effects,
 			return err
 		}
 		if !ent.x.Status.Terminal() {
-			return nil // nobody has told it yet that its sub-flow ended
+			return nil // the end of its sub-flow has not been applied to it yet
 		}
 		outer.MemberReopened(ent.x)
 		if err := ent.x.ReopenNode(fx, cmd.By, cmd.Reason); err != nil {
@@ -418,8 +418,8 @@ func (p *graphReplay) cascade() string {
 	return p.r.Cascade
 }
 
-// resetEdges makes the edges wait again that lead from reopened members into joins that are pending (F55). One that the plan does not know is
-// that of a parent who has begun to wait since.
+// resetEdges makes the edges wait again that lead from reopened members into pending joins (F55). An edge that is not in the plan belongs to a
+// parent that has started to wait since.
 func (p *graphReplay) resetEdges(u *unit, reopened []core.UUID) error {
 	for _, id := range reopened {
 		for _, edge := range u.graph.from[id] {
@@ -472,7 +472,7 @@ func (p *graphReplay) writeInbound(ctx context.Context, u *unit, x *core.Executi
 	return err
 }
 
-// takeInputs gives a member that goes on without its join the inputs there are (F54).
+// takeInputs gives a member that continues without its join the inputs that exist (F54).
 func (u *unit) takeInputs(x *core.Execution) {
 	var inbound []core.Edge
 	for _, ent := range u.graph.into[x.ID.UUID] {
@@ -484,7 +484,7 @@ func (u *unit) takeInputs(x *core.Execution) {
 	}
 }
 
-// setInbound takes over edges that lead to a member.
+// setInbound sets the edges that lead to a member.
 func (u *unit) setInbound(to core.UUID, inbound []core.Edge) {
 	for i, ent := range u.graph.into[to] {
 		ent.edge = inbound[i]

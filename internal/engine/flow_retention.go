@@ -14,8 +14,8 @@ const (
 	removePage = 500
 )
 
-// checkRemovable reports whether an execution may be removed for itself: by its own record, and by the flows below it, which the unit has
-// locked (flowsBelow). A flow that is not finished has children that work, or follow-up work that is to end it (L140).
+// checkRemovable checks whether an execution may be removed: by its own record, and by the flows below it, which the unit has locked (flowsBelow).
+// A flow that is not finished has running children, or follow-up work that is to end it (L140).
 func (u *unit) checkRemovable(x *core.Execution) error {
 	if err := x.CheckRemovable(u.now); err != nil {
 		return err
@@ -37,8 +37,8 @@ func (u *unit) checkBelow(x *core.Execution) error {
 	return nil
 }
 
-// flowsBelow are the flows that hang on an execution, as wantRemovable has found them: whoever removes it locks them, so that no member of
-// theirs is opened again meanwhile. Those that cannot be read are left out: they keep the execution alone from being removed.
+// flowsBelow returns the flows that belong to an execution, as wantRemovable has found them: a removal locks them, so that no member of theirs is
+// opened again meanwhile. Flows that cannot be read are left out: they only keep the execution from being removed.
 func (u *unit) flowsBelow(id core.UUID) (flows []core.UUID) {
 	ent := u.entries[id]
 	if ent == nil || !ent.x.Status.Terminal() {
@@ -73,8 +73,8 @@ func (b *jobBatch) flows(u *unit) (flows []core.UUID) {
 	return flows
 }
 
-// retireFlow arms the removal of a flow that has ended, with all its members (L140), for the earliest moment at which any of them may
-// go. How long all of them are kept is looked at then.
+// retireFlow arms the removal of a flow that has ended, with all its members (L140), for the earliest time at which any of them may be removed. How
+// long all of them are kept is checked then.
 func (u *unit) retireFlow(f *core.Flow) {
 	keep, ok := u.e.cfg.Retention.Shortest()
 	shorter := func(other core.Millis, set bool) {
@@ -93,7 +93,7 @@ func (u *unit) retireFlow(f *core.Flow) {
 	}
 }
 
-// removeFlow removes a finished flow when the time of all its members is over: first its record, then they, in batches. Before that it
+// removeFlow removes a finished flow when the retention of all its members is over: first its record, then the members, in batches. Before that it
 // arms itself again.
 func (e *Engine) removeFlow(ctx context.Context, t task) error {
 	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{flowRef(t.Flow)}})
@@ -131,7 +131,7 @@ func (e *Engine) onFlowAlone(ctx context.Context, op string, id core.ID, act fun
 	}})
 }
 
-// leavesAt is when a flow may go; ok is false while it may not, and nobody need look again before something happens to it.
+// leavesAt returns when a flow may be removed; ok is false while it may not, and then no look is needed before something happens to it.
 func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at core.Time, ok bool, err error) {
 	if !f.Finished() {
 		return 0, false, nil // its end arms it again, or that of its last member
@@ -142,7 +142,7 @@ func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at 
 			return 0, false, err
 		}
 		if x := parent.Executions[f.Parent.UUID]; x != nil && x.Children != nil && x.Children.FlowID == f.ID {
-			at = now.Add(lookForChildren) // it goes after who needs it
+			at = now.Add(lookForChildren) // it is removed after its parent
 		}
 	}
 	ok = true
@@ -171,7 +171,7 @@ func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at 
 // dropFlow removes the record of a flow, unless it was opened again.
 func (e *Engine) dropFlow(ctx context.Context, seen *core.Flow) error {
 	return e.onFlowAlone(ctx, "remove_flow", seen.ID, func(u *unit, f *core.Flow) {
-		if f.State.Terminal() && f.EndedAt == seen.EndedAt && f.LastMutationAt == seen.LastMutationAt { // else its end, or who retained a member, has armed it again
+		if f.State.Terminal() && f.EndedAt == seen.EndedAt && f.LastMutationAt == seen.LastMutationAt { // otherwise its end, or a retained member, has armed it again
 			u.dropFlow(f)
 		}
 	})

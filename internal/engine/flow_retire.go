@@ -17,8 +17,8 @@ type unlisted struct {
 	members []*core.Execution
 }
 
-// retireUnlisted arms the removal of finished flows that have no members, or none that were not deleted, where a change made it earlier (L139,
-// L140). It is done before the walk through the executions notes how far it is. Done again it arms the same.
+// retireUnlisted arms the removal of finished flows without members, or with deleted members only, where a change made it earlier (L139, L140). It
+// runs before the scan of the executions records its position. Repeating it arms the same timers.
 func (e *Engine) retireUnlisted(ctx context.Context, ref store.DocRef, t *task, when departures) error {
 	scan := store.Scan{Kind: docFlowMark, Limit: flowLook}
 	for {
@@ -38,7 +38,8 @@ func (e *Engine) retireUnlisted(ctx context.Context, ref store.DocRef, t *task, 
 	}
 }
 
-// unlistedFlows are those of the flows of marks that no list of executions leads to. One that cannot be read holds up none of the others.
+// unlistedFlows returns those of the flows of marks that are not reached through a list of executions. One that cannot be read does not stop the
+// others.
 func (e *Engine) unlistedFlows(ctx context.Context, marks []store.Doc) (found []unlisted, err error) {
 	var want store.Want
 	for i := range marks {
@@ -111,13 +112,13 @@ func (e *Engine) armUnlisted(ctx context.Context, ref store.DocRef, t *task, flo
 	return u.commit(ctx, []string{t.Kind})
 }
 
-// emptyDeparture is when retention may have a flow without members.
+// emptyDeparture returns when retention may remove a flow without members.
 func emptyDeparture(f *core.Flow, defaults core.RetentionByStatus) departure {
 	at, ends := f.LeavesAt(defaults)
 	return departure{at, ends}
 }
 
-// armFlow arms the removal of a flow on behalf of work, if it may go earlier than before.
+// armFlow arms the removal of a flow on behalf of work, if it may be removed earlier than before.
 func (u *unit) armFlow(work store.DocRef, flow core.UUID, leaves *flowDeparture) {
 	if leaves.sooner && !leaves.never { // one id for all pages, so that a large flow is not looked at for each of them
 		u.addTaskAs(work.Key+"/"+flow.String(), task{Kind: taskRemoveFlow, Flow: flow}, u.removalTimer(leaves.at))

@@ -15,7 +15,7 @@ const flowKeyWindow = 24 * core.Hour
 // smallFlow is how many nodes a flow may have to be committed together with the commands of others.
 const smallFlow = 64
 
-// SubmitFlow makes a whole graph, or recognises the one that the same submit has made (F8..F12).
+// SubmitFlow creates a whole graph, or recognises the one that the same submit has created (F8..F12).
 func (e *Engine) SubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission) (FlowAnswer, error) {
 	cmd, err := e.newSubmitFlow(ctx, c, s)
 	if err != nil {
@@ -24,7 +24,7 @@ func (e *Engine) SubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission
 	return cmd.run(ctx)
 }
 
-// CreateFlow makes an empty flow that is not sealed, or recognises the one that is there (F13).
+// CreateFlow creates an empty flow that is not sealed, or recognises the one that exists (F13).
 func (e *Engine) CreateFlow(ctx context.Context, c Caller, s core.FlowSubmission) (FlowAnswer, error) {
 	s = core.FlowSubmission{
 		ID: s.ID, Namespace: s.Namespace, Kind: s.Kind, Creator: s.Creator, IdempotencyKey: s.IdempotencyKey, Tags: s.Tags,
@@ -64,8 +64,8 @@ func (e *Engine) CheckFlow(ctx context.Context, c Caller, s core.FlowSubmission)
 	return core.TopologicalOrder(names, edges), nil
 }
 
-// checkNodes judges all nodes of a request, those of sub-flows included, as if each were submitted for itself now (F12). It tells apart what
-// refuses them only now, of which a repeat must not hear (F11), and what is wrong with them.
+// checkNodes checks all nodes of a request, including those of sub-flows, as if each were submitted separately now (F12). It returns in refused
+// what refuses them only at this time, which a repeat must not get (F11), and in err what is wrong with them.
 func (e *Engine) checkNodes(ctx context.Context, c Caller, now present, names *newNames, each func(check func(*core.Submission) error) error) (refused, err error) {
 	late := false
 	err = each(func(s *core.Submission) error {
@@ -103,7 +103,7 @@ func (e *Engine) checkFlow(_ context.Context, c Caller, s *core.FlowSubmission) 
 	return nil
 }
 
-// submitFlow is SubmitFlow on its way.
+// submitFlow is the command of SubmitFlow.
 type submitFlow struct {
 	growth
 	s           core.FlowSubmission
@@ -141,7 +141,7 @@ func (e *Engine) newSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmiss
 	return cmd, cmd.enter(ctx)
 }
 
-// planFlow makes the nodes and edges of a submit ready.
+// planFlow prepares the nodes and edges of a submit.
 func (e *Engine) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error {
 	s := &cmd.s
 	cmd.list, cmd.output = "nodes", s.Output
@@ -158,10 +158,10 @@ func (e *Engine) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error 
 	return nil
 }
 
-// run commits the submit and tells what it made, or what was there.
+// run commits the submit and returns what it created, or what existed already.
 func (s *submitFlow) run(ctx context.Context) (FlowAnswer, error) {
 	err := s.e.runGrowth(ctx, s, len(s.nodes))
-	s.room.settled(err == nil && s.answer.Created, err) // after an error the command may go on, and write its answer
+	s.room.settled(err == nil && s.answer.Created, err) // after an error the command may still be running, and write its answer
 	if err != nil {
 		return FlowAnswer{}, err
 	}
@@ -174,7 +174,7 @@ func (s *submitFlow) run(ctx context.Context) (FlowAnswer, error) {
 	return s.e.existingFlow(ctx, s.known)
 }
 
-// doAlone runs a command that is no sibling of others, on the caller's own goroutine and connection.
+// doAlone runs a command in a transaction of its own, on the caller's own goroutine and connection.
 func (e *Engine) doAlone(ctx context.Context, cmd command) error {
 	if e.stopping() {
 		return errShuttingDown()
@@ -206,7 +206,7 @@ func (s *submitFlow) key() store.Key {
 func (s *submitFlow) want(w *store.Want, careful bool) {
 	s.growth.want(w, careful)
 	if !careful {
-		return // what is there already makes the insert fail, and the batch is tried again with care
+		return // what exists already makes the insert fail, and the batch is tried again with care
 	}
 	w.Docs = append(w.Docs, flowRef(s.flow.UUID))
 	if s.s.IdempotencyKey != "" {
@@ -241,7 +241,7 @@ func (s *submitFlow) decide(u *unit) error {
 	return nil
 }
 
-// print tells two calls under one request key apart.
+// print returns a fingerprint that distinguishes two calls under one request key.
 func (s *submitFlow) print() string {
 	return fingerprint(s.fingerprint, s.s.IdempotencyKey, s.s.Tags, s.empty)
 }

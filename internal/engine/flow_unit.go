@@ -7,8 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// flowPart is what a unit knows of flows. The lock of a flow is taken after those of executions and of everything else; whoever holds it
-// takes further executions only if they are free.
+// flowPart is what a unit has of flows. The lock of a flow is taken after those of executions and of everything else; under it further executions
+// are locked only if they are free.
 type flowPart struct {
 	flows map[core.UUID]*flowEntry
 	edges map[edgeKey]*edgeEntry
@@ -36,7 +36,7 @@ type edgeEntry struct {
 	changed bool
 }
 
-// flow is a flow that the unit has locked; nil: there is none of that id, or it is not locked.
+// flow returns a flow that the unit has locked, or nil if it does not exist or is not locked.
 func (u *unit) flow(id core.UUID) *core.Flow {
 	if ent := u.graph.flows[id]; ent != nil {
 		return ent.f
@@ -44,7 +44,7 @@ func (u *unit) flow(id core.UUID) *core.Flow {
 	return nil
 }
 
-// touchFlow notes that a flow is to be written.
+// touchFlow marks a flow as changed.
 func (u *unit) touchFlow(f *core.Flow) { u.graph.flows[f.ID.UUID].changed = true }
 
 // createFlow adds a new flow.
@@ -75,8 +75,8 @@ func (u *unit) touchEdge(ent *edgeEntry) {
 	}
 }
 
-// lockFlows locks flows that are not locked yet and loads the edges that lead from executions, as whoever held the locks before has left
-// them. Further rows may come along.
+// lockFlows locks flows that are not locked yet and loads the edges that lead from executions, as the previous holders of the locks left them. want
+// may name further rows.
 func (u *unit) lockFlows(ctx context.Context, flows []core.UUID, from []core.UUID, want store.Want) error {
 	for _, id := range flows {
 		if _, known := u.graph.flows[id]; !known {
@@ -101,7 +101,7 @@ func (u *unit) lockFlows(ctx context.Context, flows []core.UUID, from []core.UUI
 	return u.absorbGraph(loaded)
 }
 
-// absorbGraph takes loaded flows and edges into the unit. Those that it has already stay as they are.
+// absorbGraph adds loaded flows and edges to the unit. Those that it has already stay as they are.
 func (u *unit) absorbGraph(loaded *store.Loaded) error {
 	for ref, doc := range loaded.Docs {
 		switch ref.Kind {
@@ -143,7 +143,7 @@ func (u *unit) absorbEdge(doc *store.Doc) error {
 	return nil
 }
 
-// writeFlows puts flows and edges on the list of changes.
+// writeFlows adds the changed flows and edges to the changes.
 func (u *unit) writeFlows() {
 	for id, ent := range u.graph.flows {
 		if !ent.changed {

@@ -11,26 +11,26 @@ import (
 
 const (
 	followCommits = 256                    // commits brought into the search rows in one round
-	followPause   = 500 * time.Millisecond // changes of one execution within so long become one write
-	busyCommits   = 50                     // so many commits in a pause: the engine is busy
-	followYield   = 3 * time.Second        // it lets a busy engine go first for no longer
-	followSlice   = 200 * time.Millisecond // of work between two rests, unless somebody waits
-	reachFor      = time.Second            // a list waits no longer for what was committed before it (L131)
-	followTries   = 3                      // rounds that fail for good before nobody waits for the next
-	removedSoon   = 10 * core.Minute       // retention may have such executions while a round is under way
+	followPause   = 500 * time.Millisecond // changes of one execution within this time become one write
+	busyCommits   = 50                     // with this many commits in a pause the engine is busy
+	followYield   = 3 * time.Second        // a busy engine has precedence for at most this long
+	followSlice   = 200 * time.Millisecond // of work between two rests, unless a list waits
+	reachFor      = time.Second            // how long a list waits for what was committed before it (L131)
+	followTries   = 3                      // rounds that fail for good before lists stop waiting for the next
+	removedSoon   = 10 * core.Minute       // retention may remove such executions while a round is under way
 )
 
-// follower keeps the search rows up to date behind the log, so that lists cost the hot path nothing. Any number of processes
-// may follow: the projection's position in the store decides whose round counts.
+// follower updates the search rows from the log, so that lists cost the hot path nothing. Any number of processes may follow: the position of the
+// projection in the store decides whose round counts.
 type follower struct {
 	e    *Engine
-	kick chan struct{} // somebody waits: go on at once
+	kick chan struct{} // a list waits: continue at once
 
 	mu       sync.Mutex
 	at       int64         // position of the projection as last known
-	of       string        // incarnation of the database in which it stands there
+	of       string        // incarnation of the database that the position belongs to
 	moves    chan struct{} // closed and replaced whenever it moves
-	failures int           // rounds that failed, ever, because the store holds what cannot be read
+	failures int           // total number of rounds that failed because the store contains what cannot be read
 	failure  error         // the last of them
 }
 
@@ -40,7 +40,7 @@ func newFollower(e *Engine) *follower {
 
 // run brings the projection forward until ctx ends.
 func (f *follower) run(ctx context.Context) {
-	wanted := false // somebody asked for more than there was: what comes next is not left to gather
+	wanted := false // a list asked for more than there was: what comes next is not left to collect
 	for {
 		end, grew := f.e.log.position()
 		if at, _ := f.position(); at >= end {
@@ -64,8 +64,8 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// work brings the projection to where the log ends now; for no longer than a slice while nobody waits for it. What is committed meanwhile
-// gathers again: whatever is written a moment later would be written twice.
+// work brings the projection to the current end of the log, for no longer than a slice while no list waits for it. What is committed meanwhile is
+// collected for later: a row that changes again a moment later would be written twice.
 func (f *follower) work(ctx context.Context, wanted bool) {
 	began := f.e.cfg.Clock.Now()
 	end, _ := f.e.log.position()
@@ -77,8 +77,8 @@ func (f *follower) work(ctx context.Context, wanted bool) {
 	}
 }
 
-// rest lets changes gather, and lets a busy engine go first for a while, unless somebody waits for the projection: then wanted
-// is true. ok is false when ctx has ended.
+// rest lets changes collect, and gives a busy engine precedence for a while, unless a list waits for the projection: then wanted is true. ok is
+// false if ctx has ended.
 func (f *follower) rest(ctx context.Context) (wanted, ok bool) {
 	for waited := time.Duration(0); ; {
 		before, _ := f.e.log.position()
@@ -99,7 +99,7 @@ func (f *follower) rest(ctx context.Context) (wanted, ok bool) {
 	}
 }
 
-// round brings the executions of the next commits up to date. It reports whether there may be more to do.
+// round updates the search rows of the executions in the next commits. It reports whether there may be more to do.
 func (f *follower) round(ctx context.Context) bool {
 	from, of := f.standing()
 	commits, err := f.e.log.read(ctx, from, followCommits)
@@ -111,7 +111,7 @@ func (f *follower) round(ctx context.Context) bool {
 	if f.failed(err) {
 		return false
 	}
-	// Retention, and the removal of a flow with its members, tell of no execution by an event: what they take after the round has loaded it
+	// Retention, and the removal of a flow with its members, write no event for an execution: one that they remove after the round has loaded it
 	// would be shown for ever (I18).
 	round := store.Projection{From: from, To: to, Incarnation: of, Rows: rows, Gone: gone, Doubted: f.removable(rows)}
 	switch err := f.e.failed(f.project(ctx, &round)); {
@@ -126,8 +126,8 @@ func (f *follower) round(ctx context.Context) bool {
 	}
 }
 
-// failed notes why a round, or a look at the log before it, came to nothing. A database that does not answer now will answer later; one
-// that is damaged stays so, and nobody must wait for it.
+// failed records why a round, or the read of the log before it, failed. A database that does not answer now will answer later; one that is damaged
+// stays so, and no list must wait for it.
 func (f *follower) failed(err error) bool {
 	if err == nil {
 		return false
@@ -142,15 +142,15 @@ func (f *follower) failed(err error) bool {
 	return true
 }
 
-// lastFailure is how often a round has failed for good, and why.
+// lastFailure returns how often a round has failed for good, and why.
 func (f *follower) lastFailure() (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.failures, f.failure
 }
 
-// removable are the executions that may vanish while a round is under way: members, with their flow, and those whose retention is over, or
-// nearly so.
+// removable returns the executions that may be removed while a round is under way: members, with their flow, and those whose retention has ended,
+// or nearly so.
 func (f *follower) removable(rows []*core.Execution) (ids []core.UUID) {
 	now, dict := f.e.sweep.storeNow(), f.e.dict.now()
 	for _, x := range rows {
@@ -191,7 +191,7 @@ func (f *follower) collect(ctx context.Context, commits []store.Commit) (rows []
 		switch x := loaded.Executions[id]; {
 		case x != nil:
 			rows = append(rows, x)
-		case loaded.Unreadable[id] != nil: // its search row stays as it is: no list waits for what nobody can read
+		case loaded.Unreadable[id] != nil: // its search row stays as it is: lists do not wait for what cannot be read
 			f.e.notes.Error("an execution cannot be read: lists show it as it was", "execution_id", id, "error", loaded.Unreadable[id])
 		default:
 			gone = append(gone, id)
@@ -224,8 +224,8 @@ func (f *follower) standing() (at int64, of string) {
 	return f.at, f.of
 }
 
-// moved notes a position of the projection. One that was read before the database came back, or after that but before this process has
-// forgotten what it knew, says nothing of where it stands now.
+// moved records a position of the projection. A position that was read in another incarnation, or before this process has dropped its caches, is
+// ignored.
 func (f *follower) moved(of string, to int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -236,25 +236,25 @@ func (f *follower) moved(of string, to int64) {
 	}
 }
 
-// begin forgets the position: in another incarnation the projection may stand further back. The next round asks for it.
+// begin drops the position: in another incarnation the projection may be further back. The next round reads it.
 func (f *follower) begin(of string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.at, f.of = 0, of
 }
 
-// reach waits, up to a second, until the search rows hold everything committed before the call (L131).
+// reach waits, up to a second, until the search rows contain everything committed before the call (L131).
 func (f *follower) reach(ctx context.Context) error {
 	timer := f.e.cfg.Clock.NewTimer(reachFor)
 	defer timer.Stop()
 	return f.reachBefore(ctx, timer.C)
 }
 
-// reachAll is reach for work that must miss nothing: it waits as long as it takes, unless a damaged store keeps the search rows from ever
-// getting there. Codes then: corruption, internal.
+// reachAll is reach for work that must miss nothing: it waits without a bound, unless a damaged store keeps the search rows from ever getting
+// there. Codes then: corruption, internal.
 func (f *follower) reachAll(ctx context.Context) error { return f.reachBefore(ctx, nil) }
 
-// target is where the log ends, in the incarnation in which this process now works.
+// target returns the end of the log and the incarnation that it belongs to.
 func (f *follower) target(ctx context.Context) (end int64, of string, err error) {
 	seen, err := f.e.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
@@ -277,7 +277,7 @@ func (f *follower) reachBefore(ctx context.Context, over <-chan time.Time) error
 	before, _ := f.lastFailure()
 	for {
 		at, moves := f.position()
-		if _, now := f.standing(); now != of { // the target was a position of another log
+		if _, now := f.standing(); now != of { // the target was a position in another log
 			if target, of, err = f.target(ctx); err != nil {
 				return err
 			}

@@ -6,18 +6,18 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// A grant is a claim in two steps: the first picks, admits and promises an execution to a worker, the second makes the lease (S27, S31). In
-// between the worker carries a key that is signed and never stored.
+// A grant is a claim in two steps: the first picks, admits and reserves an execution for a worker, the second creates the lease (S27, S31). In
+// between the worker has a key that is signed and never stored.
 
 // Grant is an execution that is promised to a worker.
 type Grant struct {
 	ID        core.ID
-	Key       core.GrantKey `json:"-"` // never recorded: it is made anew from what is
+	Key       core.GrantKey `json:"-"` // never recorded: it is derived again from what is recorded
 	ExpiresAt core.Time
 }
 
-// Grant picks work as a claim does and promises it to the worker, by r.GrantTTL (S27). It waits for up to r.Wait while there is none.
-// Codes: those of a claim, signing_key_missing.
+// Grant picks work as a claim does and grants it to the worker, for r.GrantTTL (S27). It waits for up to r.Wait if there is none. Codes: those of a
+// claim, signing_key_missing.
 func (e *Engine) Grant(ctx context.Context, c Caller, r ClaimRequest) ([]Grant, error) {
 	setDefault(&r.GrantTTL, core.DefaultGrantTTL)
 	if err := core.CheckGrantTTL(r.GrantTTL); err != nil {
@@ -38,9 +38,9 @@ func (e *Engine) Grant(ctx context.Context, c Caller, r ClaimRequest) ([]Grant, 
 	return grants, nil
 }
 
-// GrantOne promises this execution to the worker (L44). Codes: signing_key_missing, execution_not_found, execution_not_active,
-// lease_conflict, grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable, capability_mismatch, admission_refused,
-// instance_id_taken, worker_not_registered.
+// GrantOne grants this execution to the worker (L44). Codes: signing_key_missing, execution_not_found, execution_not_active, lease_conflict,
+// grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable, capability_mismatch, admission_refused, instance_id_taken,
+// worker_not_registered.
 func (e *Engine) GrantOne(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Grant, error) {
 	setDefault(&r.GrantTTL, core.DefaultGrantTTL)
 	if err := core.CheckGrantTTL(r.GrantTTL); err != nil {
@@ -53,7 +53,7 @@ func (e *Engine) GrantOne(ctx context.Context, c Caller, id core.GivenID, r Targ
 	return cmd.task.grant(), nil
 }
 
-// grant is what a task is that was only promised.
+// grant returns a task that is granted and not leased as a Grant.
 func (t *Task) grant() Grant {
 	return Grant{ID: t.Execution.ID, Key: t.GrantKey, ExpiresAt: t.Execution.Grant.ExpiresAt}
 }
@@ -69,7 +69,7 @@ func (c *claim) has(x *core.Execution) bool {
 	return x.HoldsLeaseOf(c.req.InstanceID, c.req.RequestKey) && x.Lease.AcquiredAt >= c.since
 }
 
-// signs reports whether the call may be served: one that wants grants needs a key that signs, before anything is looked for (S29).
+// signs reports whether the call may be served: a call for grants needs a key that signs, before anything is looked for (S29).
 func (k *pick) signs(u *unit, call *claim) bool {
 	if !call.grants() {
 		return true
@@ -83,7 +83,7 @@ func (k *pick) signs(u *unit, call *claim) bool {
 	return true
 }
 
-// signingRing is the key set of this transaction, if a key of it signs. Codes: signing_key_missing, and those of opening it.
+// signingRing returns the key set of this transaction, if a key of it signs. Codes: signing_key_missing, and those of opening it.
 func (u *unit) signingRing() (*core.KeyRing, error) {
 	ring, err := u.ring()
 	if err != nil {
@@ -98,7 +98,7 @@ func (k *pick) promise(u *unit, fx *core.Effects, call *claim, ent *entry) {
 	key, err := ent.x.IssueGrant(fx, k.ring, core.GrantCommand{
 		WorkerID: call.req.WorkerID, InstanceID: call.req.InstanceID, TTL: call.req.GrantTTL, RequestKey: call.req.RequestKey,
 	})
-	if err != nil { // the ring signs: it was asked
+	if err != nil { // cannot happen: the ring was checked to sign
 		k.errs[call] = err
 		return
 	}
@@ -107,7 +107,7 @@ func (k *pick) promise(u *unit, fx *core.Effects, call *claim, ent *entry) {
 	k.given[call] = append(k.given[call], grantedTask{ent: ent, key: key})
 }
 
-// hadBefore gives a repeated call once more what it was given (L117). A grant whose key can be made no more is none.
+// hadBefore gives a repeated call again what it was given (L117). A grant whose key can no longer be derived does not count.
 func (k *pick) hadBefore(u *unit, call *claim, ent *entry) {
 	if !call.grants() {
 		k.given[call] = append(k.given[call], grantedTask{ent: ent, got: howAcquired(ent.x)})
@@ -118,7 +118,7 @@ func (k *pick) hadBefore(u *unit, call *claim, ent *entry) {
 	}
 }
 
-// signs refuses a grant of one id without a key that signs, before anything is looked for (S29).
+// signs refuses a grant of one execution without a key that signs, before anything is looked for (S29).
 func (t *targeted) signs(u *unit) (err error) {
 	if t.req.GrantTTL != 0 {
 		t.ring, err = u.signingRing()

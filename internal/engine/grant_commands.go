@@ -9,20 +9,20 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// GrantClaim says who claims a grant (S31).
+// GrantClaim names the worker that claims a grant (S31).
 type GrantClaim struct {
 	WorkerID   string
 	InstanceID string
 	TTL        core.Millis // of the lease
 }
 
-// VerifyGrant reports whether a grant key is good (S30). Codes: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
+// VerifyGrant returns nil if a grant key is valid (S30). Codes: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
 // grant_signature_mismatch.
 func (e *Engine) VerifyGrant(ctx context.Context, c Caller, key core.GrantKey) error {
 	return e.do(ctx, &onGrant{op: "verify_grant", caller: c, key: key, act: func(*unit, *entry) error { return nil }})
 }
 
-// ReturnGrant ends a grant before its time; the execution passes the gate at once (S33). Codes: those of VerifyGrant.
+// ReturnGrant ends a grant early; the execution passes the gate at once (S33). Codes: those of VerifyGrant.
 func (e *Engine) ReturnGrant(ctx context.Context, c Caller, key core.GrantKey) error {
 	if err := core.CheckRequestKey(c.RequestKey); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (e *Engine) ReturnGrant(ctx context.Context, c Caller, key core.GrantKey) e
 	if id, ok := key.Target(); ok && c.RequestKey != "" {
 		sum := sha256.Sum256([]byte(key.Reveal()))
 		cmd.request = requestRef(c, cmd.op, hex.EncodeToString(sum[:]), c.RequestKey)
-		cmd.request.Owner = owner(id.UUID) // it goes with the execution (L141)
+		cmd.request.Owner = owner(id.UUID) // it is removed with the execution (L141)
 	}
 	cmd.act = func(u *unit, ent *entry) error {
 		return u.apply(c, ent, func(x *core.Execution, fx *core.Effects) (bool, error) {
@@ -43,8 +43,8 @@ func (e *Engine) ReturnGrant(ctx context.Context, c Caller, key core.GrantKey) e
 	return e.do(ctx, cmd)
 }
 
-// ClaimGrant takes the execution that was promised to the worker (S31). It is not admitted again, and the state of its lane does not
-// matter. Codes: invalid_argument, those of VerifyGrant, instance_id_taken, worker_not_registered.
+// ClaimGrant takes the execution that was granted to the worker (S31). It is not admitted again, and the state of its lane does not matter. Codes:
+// invalid_argument, those of VerifyGrant, instance_id_taken, worker_not_registered.
 func (e *Engine) ClaimGrant(ctx context.Context, c Caller, key core.GrantKey, r GrantClaim) (Task, error) {
 	if err := checkWorker(r.WorkerID, r.InstanceID); err != nil {
 		return Task{}, err
@@ -73,8 +73,8 @@ func (e *Engine) ClaimGrant(ctx context.Context, c Caller, key core.GrantKey, r 
 	return e.tellTask(ctx, task)
 }
 
-// claimGrant acquires an execution by a key that is good. That the instance was marked dead, or is another worker's, is told to none but
-// the one whose grant it is.
+// claimGrant acquires an execution with a valid key. That the instance was marked dead, or belongs to another worker, is reported only to the
+// holder of the grant.
 func (u *unit) claimGrant(c Caller, ent *entry, r GrantClaim) (task Task, err error) {
 	var worker *core.Worker
 	err = u.apply(c, ent, func(x *core.Execution, fx *core.Effects) (_ bool, err error) {
@@ -97,14 +97,14 @@ func (u *unit) claimGrant(c Caller, ent *entry, r GrantClaim) (task Task, err er
 	return task, err
 }
 
-// onGrant is a command of somebody who brings a grant key.
+// onGrant is a command of a caller with a grant key.
 type onGrant struct {
 	op       string
 	caller   Caller
 	key      core.GrantKey
-	instance string       // that claims; "": nobody does
+	instance string       // the claiming instance; "": none claims
 	request  store.DocRef // zero: no request key
-	// had tells, before the key is verified, whether the same command was done before; nil: never.
+	// had reports, before the key is verified, whether the same command was done before; nil: never.
 	had func(u *unit, x *core.Execution) bool
 	act func(u *unit, ent *entry) error // the key is good
 }
@@ -155,7 +155,7 @@ func (o *onGrant) decide(u *unit) error {
 	return nil
 }
 
-// promised is the execution that the key names, settled; nil: the caller sees none of that name (W5). Nothing is proved yet.
+// promised returns the execution that the key names, settled, or nil if the caller sees none (W5). The key is not verified yet.
 func (o *onGrant) promised(u *unit) (*entry, error) {
 	id, ok := o.key.Target()
 	if !ok {

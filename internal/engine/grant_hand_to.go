@@ -10,11 +10,11 @@ import (
 
 // RevokeRequest says how a lease is taken away (L113).
 type RevokeRequest struct {
-	Hold   bool    // hold the execution first, so that nobody takes it over
-	HandTo *HandTo // promise it to this worker in the same transaction; nil: to nobody
+	Hold   bool    // hold the execution first, so that no other worker takes it over
+	HandTo *HandTo // grant it to this worker in the same transaction; nil: to none
 }
 
-// HandTo names the worker who is to go on.
+// HandTo names the worker that is to continue.
 type HandTo struct {
 	WorkerID     string
 	InstanceID   string
@@ -26,7 +26,7 @@ type HandTo struct {
 type Revoked struct {
 	core.RevokeAnswer
 	Grant   *Grant      `json:",omitempty"` // for the worker that it was handed to
-	Refused *core.Error `json:",omitempty"` // why it could not be handed over: the lease is taken away all the same
+	Refused *core.Error `json:",omitempty"` // why it could not be handed over: the lease is still taken away
 }
 
 // Revoke takes the lease away from its holder, and may promise the execution to another worker (L113).

@@ -11,10 +11,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137): with the same checks,
-// of what the transaction sees. The submission brings its id.
+// SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137), with the same checks on what the
+// transaction sees. The submission must have an id.
 //
-// filed tells that key or id belong to an execution that an engine has filed already: only that engine can say what it is.
+// filed reports that key or id belong to an execution that an engine has filed already: only that engine can return it.
 func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
 	cmd := &submit{caller: c, id: s.ID.ID()}
 	var seen store.Glance
@@ -96,7 +96,7 @@ func (s *submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaul
 	return s.refs.resolve(known, s.s.Namespace), nil
 }
 
-// refusedBy is the refusal of a lane that takes no submissions. One that is not there yet takes all.
+// refusedBy is the refusal of a lane that takes no submissions. One that does not exist yet takes all.
 func refusedBy(settings *core.LaneSettings, name string) error {
 	if settings == nil || settings.State.Accepting() {
 		return nil
@@ -104,7 +104,7 @@ func refusedBy(settings *core.LaneSettings, name string) error {
 	return laneNotAccepting(&core.Lane{Name: name, Settings: *settings})
 }
 
-// guestDuplicate answers a submission whose key or id is there already (L83, L85).
+// guestDuplicate answers a submission whose key or id exists already (L83, L85).
 func guestDuplicate(cmd *submit, found *store.Existing, seen *store.Glance) (TxAnswer, bool, error) {
 	byKey := found.Key != (store.Key{})
 	switch {

@@ -9,17 +9,20 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Work that is submitted, or goes on after a suspension, while a claim waits for it is leased in that very transaction: it is never
-// queued, nobody has to look for it, and its handler starts when the submit or the signal is committed. The rules are those of a
-// pick (S16), with the rows that the unit is about to file in place of those that stand in the store. That nothing else stands there,
-// that the worker's record is as this process last saw it, and that the lanes are open, is believed and checked by the store when it
-// writes; if one of it is not so, the unit is tried again and leaves the work to a pick.
+// Work that is submitted, or that continues after a suspension, while a claim waits for it, is leased in the same transaction. It is never queued,
+// no pick has to find it, and its handler starts as soon as the submit or the signal is committed.
+//
+// The rules are those of a pick (S16), with the rows that the unit is going to queue in place of rows in the store. A pick would have looked at the
+// store for three more things: that no other row stands before these in the queues that the claim may take from, that the record of the worker
+// allows it to claim, and that the lanes are open. The hand-over takes all three from the caches of this process and writes them down as
+// assumptions (AssumeEmpty, AssumeDocs, AssumeLanes). The store checks them under locks when it writes. If one is wrong, nothing is written; the
+// batch is tried again without a hand-over, and a pick serves the work in order.
 
-// handOver leases what the unit has created or resumed to claims that wait for it. It returns nil when there is nothing to lease or
-// nobody to have it; else the outcome must be told with handed or handedBack.
+// handOver leases what the unit has created or resumed to waiting claims. It returns nil if there is nothing to lease or no claim that can take it.
+// Otherwise the caller must report the outcome with handed or handedBack.
 func (u *unit) handOver(ctx context.Context) *pick {
 	if len(u.ch.Lanes) > 0 || !u.e.picker.anybodyWaits() || u.e.held.holdsRoom() {
-		return nil // a lane that opens in this very unit may have a backlog, and one that others hold cannot be looked at
+		return nil // a lane that this unit opens may have a backlog, and a lane that other transactions hold cannot be read
 	}
 	rows := u.comingUp()
 	if len(rows) == 0 {
@@ -34,7 +37,7 @@ func (u *unit) handOver(ctx context.Context) *pick {
 	u.lends(k, u.e.picker.handedBack)
 	u.e.trap("hand_over", rows[0].ID)
 	if err := u.loadInputs(ctx, rows); err != nil {
-		u.takeBack(err) // the commit will meet the same
+		u.takeBack(err) // the commit will fail in the same way
 		return nil
 	}
 	k.now = u.now
@@ -50,12 +53,12 @@ func (u *unit) handOver(ctx context.Context) *pick {
 	return k
 }
 
-// comingUp lists the executions that the unit creates or resumes and would queue, best first (S6). It is empty when the unit files
-// anything else, which may have to come first.
+// comingUp lists the executions that the unit creates or resumes and would queue, best first (S6). It is empty if the unit queues anything else:
+// that may come before them.
 func (u *unit) comingUp() (rows []store.QueueRow) {
 	for _, ent := range u.order {
 		if ent.created {
-			u.settle(ent) // one that was left in a transaction of its own may be over by now (S17)
+			u.settle(ent) // one that was submitted in a transaction of its caller may have expired by now (S17)
 		}
 		switch {
 		case ent.removed || !ent.changed || !ent.x.Queued():
@@ -72,7 +75,7 @@ func (u *unit) comingUp() (rows []store.QueueRow) {
 	return rows
 }
 
-// decidesNew reports whether the unit can decide about the admission of what it is about to queue; else that is for a pick.
+// decidesNew reports whether the unit can decide on the admission of what it is going to queue. Otherwise a pick decides.
 func (u *unit) decidesNew(ent *entry) bool {
 	return !u.limits(ent.x) || ent.created && u.e.slots.decides(u, ent.x)
 }
@@ -82,7 +85,7 @@ func (ent *entry) resumed() bool {
 	return ent.waits != nil && ent.waits.Suspension != nil || ent.waited != core.ReasonNone
 }
 
-// loadInputs brings the inputs of what was resumed: commands do not load them.
+// loadInputs loads the inputs of resumed executions: commands do not load them.
 func (u *unit) loadInputs(ctx context.Context, rows []store.QueueRow) error {
 	want := store.Want{Inputs: true}
 	for _, row := range rows {
@@ -103,7 +106,7 @@ func (u *unit) loadInputs(ctx context.Context, rows []store.QueueRow) error {
 	return nil
 }
 
-// recallWaits tells those who got work that goes on what it waited for, where the unit has all of it: they need not read it then.
+// recallWaits adds to each task that continues what it waited for, if the unit has all of it, so that it need not be read again.
 func (u *unit) recallWaits(k *pick) {
 	for _, tasks := range k.given {
 		for i := range tasks {
@@ -120,14 +123,14 @@ func (u *unit) recallWaits(k *pick) {
 	}
 }
 
-// complete reports whether the payloads of a wait are all there; empty ones are made what a reader expects.
+// complete reports whether all payloads of a wait are present. Empty ones are set to what a reader expects.
 func complete(o *core.Observation) bool {
 	var missing waitData
 	missing.observation(core.UUID{}, o, waitBytes)
 	return len(missing.blank) == 0
 }
 
-// assumeClaimable notes what must hold when the unit is written, for the calls that got something.
+// assumeClaimable adds the assumptions that the store has to check, for the calls that got something.
 func (u *unit) assumeClaimable(k *pick) {
 	for _, call := range k.calls {
 		if len(k.given[call]) == 0 {
@@ -146,11 +149,11 @@ func (u *unit) assumeClaimable(k *pick) {
 	slices.Sort(u.ch.AssumeLanes)
 }
 
-// assumeEmpty notes that queues must be empty, and that their lanes must not have changed.
+// assumeEmpty adds the assumption that queues are empty and that their lanes have not changed.
 func (u *unit) assumeEmpty(k *pick, queues []store.Pick) {
 	for _, q := range queues {
 		if k.noted[q] {
-			continue // calls of another filter look at it too
+			continue // calls of another filter use it too
 		}
 		setIn(&k.noted, q, true)
 		u.ch.AssumeEmpty = append(u.ch.AssumeEmpty, q)
@@ -162,14 +165,15 @@ func (u *unit) assumeEmpty(k *pick, queues []store.Pick) {
 
 func (p *picker) anybodyWaits() bool { return p.waiters() > 0 }
 
-// waiters is how many calls wait.
+// waiters returns how many calls wait.
 func (p *picker) waiters() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.waiting)
 }
 
-// reserve finds claims that wait for rows like these and takes them out of the picker's hands, in order of arrival (S18).
+// reserve selects waiting claims that can take rows like these, in order of arrival (S18), and marks them as being served, so that no pick serves
+// them too.
 func (p *picker) reserve(dict *dictionary, rows []store.QueueRow) *pick {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,7 +216,7 @@ func (p *picker) reserve(dict *dictionary, rows []store.QueueRow) *pick {
 	return k
 }
 
-// filing turns rows that are about to be filed into queues of a pick.
+// filing turns rows that are going to be queued into queues of a pick.
 func (p *picker) filing(dict *dictionary, rows []store.QueueRow) (asked []*askedQueue) {
 	byClass := map[int32]*askedQueue{}
 	for _, row := range rows {
@@ -220,7 +224,7 @@ func (p *picker) filing(dict *dictionary, rows []store.QueueRow) (asked []*asked
 		if a == nil {
 			q := p.queues[queueID{class: row.Class}]
 			if q == nil || p.waitsFor(dict.needs(row.Class)) {
-				continue // no claim has asked for the class, or there is no room for it, as far as anybody knows
+				continue // no claim has asked for the class, or as far as this process knows there is no room for it
 			}
 			a = &askedQueue{classQueue: q, turn: p.turnOf(q.class), users: map[string]bool{}}
 			asked, byClass[row.Class] = append(asked, a), a
@@ -232,15 +236,15 @@ func (p *picker) filing(dict *dictionary, rows []store.QueueRow) (asked []*asked
 	return asked
 }
 
-// beliefs are the open queues that calls of one filter would take from, if all of them are believed to be empty.
+// beliefs are the open queues that calls of one filter would take from, if all of them are empty according to the cache.
 type beliefs struct {
 	queues []store.Pick
 	empty  bool
-	noted  bool // as what must hold when the unit is written
+	noted  bool // already added to the unit's assumptions
 }
 
-// knownEmpty reports whether the open queues that the call would take from are all believed to be empty. As for a pick, no row below a
-// queue's floor is looked for.
+// knownEmpty reports whether, according to the cache, all open queues that the call would take from are empty. As in a pick, rows below the floor
+// of a queue are not considered.
 func (k *pick) knownEmpty(call *claim) bool {
 	if known := k.believed[call.filter]; known != nil {
 		return known.empty
@@ -252,7 +256,7 @@ func (k *pick) knownEmpty(call *claim) bool {
 	}
 	k.p.each(call, func(q *classQueue) {
 		switch {
-		case !k.p.open(q) || q.full != "": // nothing of it can be taken, as far as anybody knows
+		case !k.p.open(q) || q.full != "": // as far as this process knows, nothing of it can be taken
 		case q.maybe || q.block == 0 && !q.surveyed:
 			b.empty = false
 		default:
@@ -278,7 +282,7 @@ func (k *pick) offer(call *claim) bool {
 	return found
 }
 
-// handed answers the calls of a hand-over that was committed; those that got nothing wait on.
+// handed answers the calls of a hand-over that was committed. Those that got nothing keep waiting.
 func (p *picker) handed(u *unit, k *pick) {
 	k.grant(u)
 	p.mu.Lock()
@@ -293,13 +297,13 @@ func (p *picker) handed(u *unit, k *pick) {
 		}
 	}
 	for _, call := range p.waiting {
-		call.check = call.check || answered[call.request()] // the same request once more gets the same leases (L117)
+		call.check = call.check || answered[call.request()] // a repeat of an answered request gets the same leases (L117)
 	}
 	p.release(k.calls)
 	p.wake()
 }
 
-// handedBack lets the calls of a hand-over that failed wait on. What was believed of the queues and workers is looked at again.
+// handedBack lets the calls of a failed hand-over keep waiting. What the cache has about their queues and workers is dropped.
 func (p *picker) handedBack(k *pick, err error) {
 	p.e.slots.forget(k)
 	p.mu.Lock()
@@ -312,7 +316,7 @@ func (p *picker) handedBack(k *pick, err error) {
 	p.wake()
 }
 
-// unserved lets calls wait on whose transaction failed. If nobody knows whether it was written, they are told so: they may have leases. The
+// unserved lets calls keep waiting whose transaction failed. If its outcome is unknown they get that error instead, since they may have leases. The
 // lock is held.
 func (p *picker) unserved(calls []*claim, err error) {
 	for _, call := range calls {
@@ -324,7 +328,7 @@ func (p *picker) unserved(calls []*claim, err error) {
 	p.release(calls)
 }
 
-// release answers those of the calls that must not wait on. The lock is held.
+// release answers those of the calls that must not keep waiting. The lock is held.
 func (p *picker) release(calls []*claim) {
 	for _, call := range calls {
 		switch {
@@ -337,7 +341,7 @@ func (p *picker) release(calls []*claim) {
 	}
 }
 
-// claimRequest tells repeats of one claim (L117).
+// claimRequest identifies a claim: calls with equal values are repeats of each other (L117).
 type claimRequest struct {
 	instance, key string
 	grants        bool
@@ -347,7 +351,7 @@ func (c *claim) request() claimRequest {
 	return claimRequest{c.req.InstanceID, c.req.RequestKey, c.grants()}
 }
 
-// claimSet is a set of requests; calls without a key are no repeats of each other.
+// claimSet is a set of requests. A call without a request key is not added: it repeats no other call.
 type claimSet map[claimRequest]bool
 
 func (s claimSet) add(call *claim) {
@@ -356,7 +360,7 @@ func (s claimSet) add(call *claim) {
 	}
 }
 
-// servedNow are the requests that commits under way serve: a repeat waits until it is known what they got. The lock is held.
+// servedNow returns the requests that transactions under way serve. A repeat of one waits until that outcome is known. The lock is held.
 func (p *picker) servedNow() claimSet {
 	served := claimSet{}
 	for _, call := range p.waiting {

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// StoreState is what calls of the store have shown of it: "ok", or the code of what is wrong.
+// StoreState is the state of the store as its calls have shown it: "ok", or the code of what is wrong.
 type StoreState string
 
 // The states of a store that answers.
@@ -21,14 +21,14 @@ const (
 	StoreDamaged            = StoreState(core.CodeCorruption) // parts of it cannot be read
 )
 
-// health remembers what is wrong with the store. One that does not answer is not remembered: the next call tells.
+// health records what is wrong with the store. That it does not answer is not recorded: the next call finds out.
 type health struct {
 	full    atomic.Bool // looked at with every commit
 	damaged atomic.Bool
 
 	mu     sync.Mutex
 	failed time.Time // when it was last found full
-	tried  time.Time // when somebody last tried whether there is room again
+	tried  time.Time // when it was last tried whether there is room again
 }
 
 const (
@@ -37,7 +37,7 @@ const (
 	roomAgain  = 5 * time.Second // no change has failed for so long, and one has succeeded: there is room again
 )
 
-// failed counts a call of the store that failed, and remembers what it says of the store. It returns the error.
+// failed counts a failed call of the store, and records what it shows about the store. It returns the error.
 func (e *Engine) failed(err error) error {
 	var fault *store.Fault
 	if errors.As(err, &fault) {
@@ -61,14 +61,14 @@ func (e *Engine) foundFull(err error) {
 	}
 }
 
-// wrote notes that the store has taken a change.
+// wrote records that the store has accepted a change.
 func (e *Engine) wrote() {
 	if e.health.full.Load() {
 		e.hasRoom(roomAgain)
 	}
 }
 
-// hasRoom notes that a store which was full is so no more, unless it was found full within the time given.
+// hasRoom records that a full store has room again, unless it was found full within the time given.
 func (e *Engine) hasRoom(quiet time.Duration) {
 	e.health.mu.Lock()
 	defer e.health.mu.Unlock()
@@ -77,8 +77,8 @@ func (e *Engine) hasRoom(quiet time.Duration) {
 	}
 }
 
-// StoreState says how the store is. While it is full it is asked, now and then, to write something: nobody else may try where a server
-// that is not ready gets no requests.
+// StoreState returns the state of the store. While it is full, a write is tried now and then: a server that is not ready gets no requests, so
+// nothing else would find out that there is room again.
 func (e *Engine) StoreState(ctx context.Context) StoreState {
 	if e.health.full.Load() && e.mayProbe() {
 		e.probeRoom(ctx)

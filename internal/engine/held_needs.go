@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// meets tells, as the store would after a wait, that rows which the unit is about to wait for are held by others.
+// meets returns the fault that the store would return after a wait, if rows that the unit is about to wait for are recorded as held.
 func (u *unit) meets(locks func() []store.Lock) error {
 	if !u.heeds || u.e.held.known.Load() == 0 {
 		return nil
@@ -18,7 +18,7 @@ func (u *unit) meets(locks func() []store.Lock) error {
 	return nil
 }
 
-// meetsLater is meets for rows that are loaded behind others: executions and keys among them are taken only if they are free.
+// meetsLater is meets for rows that are loaded behind others: executions and keys among them are locked only if they are free.
 func (u *unit) meetsLater(want *store.Want) error {
 	return u.meets(func() []store.Lock {
 		later := *want
@@ -27,7 +27,7 @@ func (u *unit) meetsLater(want *store.Want) error {
 	})
 }
 
-// writes names the rows that the commit may wait for although the unit has not locked them.
+// writes returns the rows that the commit may wait for although the unit has not locked them.
 func (u *unit) writes() (locks []store.Lock) {
 	for i := range u.ch.NewKeys {
 		locks = append(locks, store.Lock{Key: u.ch.NewKeys[i].Key})
@@ -47,8 +47,8 @@ func (u *unit) writes() (locks []store.Lock) {
 	return locks
 }
 
-// needs finds a row among those held that a command needs: one that it names, or one that goes with an execution which it changes. u is
-// the unit that met them, as far as it had come; nil: it had not begun.
+// needs returns a row among those held that a command needs: one that the command names, or one that belongs to an execution which it changes. u is
+// the unit that met the rows, as far as it got; nil: it had not begun.
 func (e *Engine) needs(u *unit, r *request, held []store.Lock) (lock store.Lock, found bool) {
 	var own store.Want
 	r.want(&own, true)
@@ -68,7 +68,7 @@ func (e *Engine) needs(u *unit, r *request, held []store.Lock) (lock store.Lock,
 			chains = a.chains(u)
 		}
 	}
-	own.LockDocs = true // what one command of a batch locks is locked for all
+	own.LockDocs = true // if one command of a batch locks docs, all docs of the batch are locked
 	if cmd, ok := r.command.(byWorker); ok {
 		own.Executions = append(own.Executions, cmd.target())
 	}
@@ -96,8 +96,8 @@ func (e *Engine) needs(u *unit, r *request, held []store.Lock) (lock store.Lock,
 	return store.Lock{}, false
 }
 
-// needs reports whether what was done to the execution so far needs a row beside its own: the flow that has to hear of its end, a budget or
-// rate that its lease is charged to, or the counter of a slot that it takes or frees.
+// needs reports whether what was done to the execution so far needs a row besides its own: the flow in which its end is counted, a budget or rate
+// that its lease is charged to, or the counter of a slot that it takes or frees.
 func (ent *entry) needs(lock store.Lock) bool {
 	switch {
 	case ent == nil:

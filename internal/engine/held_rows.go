@@ -13,62 +13,62 @@ import (
 
 // Rows that other transactions hold (S73).
 //
-// A batch that meets a row which another transaction holds is given up after 50 ms, and the store names the row. The commands that need
-// it leave the batch, the others are run again at once, and the row is remembered: a later batch that is about to wait for a remembered
-// row does not ask the store, it leaves out the commands that need it.
+// A batch that meets a row which another transaction holds is given up after 50 ms, and the store names the row. The commands that need the row
+// leave the batch, and the others are run again at once. The row is recorded: a later batch that is about to wait for a recorded row does not ask
+// the store, but leaves out the commands that need it.
 //
-// The commands that were left out stand in a line of their row, in the order in which they came to it. A waiter waits for the row of the
-// line, in a transaction that has nothing else locked, so that nobody waits for this process meanwhile. Once the row is free it runs the
-// line in batches of its own, beside the committers, until the line is empty; then the row is forgotten.
+// The commands that were left out form a line for their row, in the order in which they met it. A waiter waits for the row of the line in a
+// transaction that has nothing else locked, so that no other transaction waits for this process meanwhile. Once the row is free, the waiter runs
+// the line in batches of its own, beside the committers, until the line is empty. Then the row is forgotten.
 //
-// What may happen at the same time, and why no command is lost, done twice or overtaken by another one that needs the same row:
-//   - A request is in one place at any time: in the committer's queue, in a batch under way, or in a line. It leaves a batch only when the
-//     transaction of that try was or will be rolled back, or when the transaction will be decided without it; it is answered once, by
-//     whatever took it out of the last place. All moves between lines are made under mu.
-//   - A line is removed only under mu while it is empty, and a command joins a line under mu only while the line is there. A command that
-//     comes too late for it meets the row again, in its batch, and begins a new line.
-//   - The row stays remembered while the waiter runs the commands of its line. Those that come meanwhile stand behind them; those that
-//     meet the row again, because another process was faster, go back to the front. Commands of a batch in flight when the row became
-//     known may commit before those of the line: neither caller had an answer yet, so either order is one that they could have seen.
-//   - A command that needs two rows that are held stands in one line, then in the other. It has nothing locked in either, so that two such
-//     commands do not wait for each other.
+// What can happen at the same time, and why no command is lost, done twice, or overtaken by another command that needs the same row:
+//   - A request is in one place at any time: in the committer's queue, in a batch under way, or in a line. It leaves a batch only if the
+//     transaction of that try was or will be rolled back, or will be decided without it. It is answered once, by the code that took it out of the
+//     last place. All moves between lines are made under mu.
+//   - A line is removed only under mu while it is empty, and a command joins a line only under mu while the line exists. A command that comes too
+//     late for a line meets the row again, in its batch, and starts a new line.
+//   - The row stays recorded while the waiter runs the commands of its line. Commands that come meanwhile are appended to the line; those that meet
+//     the row again, because another process was faster, go back to the front. Commands of a batch in flight when the row was recorded may commit
+//     before those of the line: neither caller had an answer yet, so both orders are valid.
+//   - A command that needs two held rows is in one line, then in the other. It has nothing locked in either, so two such commands do not wait for
+//     each other.
 //
-// All is bounded: the waiters, and with them the connections that wait, the commands in lines, and how long a command stands there. That
-// bound counts turns, not the clock alone: where many rows are contended a line waits long for its turn, and a row that was found held at
-// one short look is none that its holder keeps. The turns of a line get longer, so that it comes to wait in the database's own queue for
-// the row, which is fair to all processes.
+// Everything is bounded: the number of waiters, and with it the connections that wait, the number of commands in lines, and how long a command
+// waits. The last bound counts turns and not only time: where many rows are contended a line waits long for its turn, and a row that one short
+// attempt found held is not necessarily held all the time. The turns of a line get longer, so that its waiter comes to wait in the lock queue of
+// the database, which is fair to all processes.
 
 const (
-	mostWaiters  = 4                     // that wait at a time, and no more than a quarter of the connections
-	longestTurn  = time.Second           // of a waiter at a row that stays held
-	shortestTurn = 20 * time.Millisecond // when many rows are held
+	mostWaiters  = 4                     // at a time, and at most a quarter of the connections
+	longestTurn  = time.Second           // a waiter waits for a row that stays held
+	shortestTurn = 20 * time.Millisecond // if many rows are held
 	heldOnce     = time.Second           // how long a submit waits for its key (L82)
 	heldLong     = 8 * time.Second       // how long other commands wait
-	patientTries = 8                     // in vain, before a command that has waited that long is given up
+	patientTries = 8                     // turns in vain before a command that has waited for heldLong is given up
 )
 
-// heldRows are the rows that this process has found to be held by others, with the commands that need them.
+// heldRows are the rows that this process has found held by other transactions, with the commands that need them.
 type heldRows struct {
 	e     *Engine
 	limit int // commands in lines
 	most  int // waiters
 
-	known atomic.Int32 // lines. Most of the time there are none, and no batch looks any further
+	known atomic.Int32 // number of lines. It is usually 0, and then no batch takes mu
 
 	mu      sync.Mutex
 	lines   map[store.Lock]*heldLine
-	ready   []*heldLine // in order of their turns
+	ready   []*heldLine // lines that wait for a waiter, in order of their turns
 	count   int         // commands in lines
 	waiters int
 }
 
-// heldLine is the line of a row.
+// heldLine is the line of commands that wait for a row.
 type heldLine struct {
-	lock  store.Lock // zero: nobody knows which row it is
+	lock  store.Lock // zero: the store could not name the row
 	queue []*request
 	since time.Duration // by the meter's clock
-	met   bool          // the row was free, and held again when its commands ran
-	vain  int           // turns at which the row was held, one after the other
+	met   bool          // the row was free, but held again when the commands ran
+	vain  int           // turns in a row at which the row was held
 }
 
 func newHeldRows(e *Engine) *heldRows {
@@ -82,7 +82,7 @@ var (
 	errSetApart   = errors.New("commands were set apart") // the rest of the batch can be tried at once
 )
 
-// among lists those of the rows that are remembered, but for the one of the line that is being run.
+// among returns those of the rows that are recorded, except the row of the line that is being run.
 func (h *heldRows) among(locks []store.Lock, own *heldLine) (held []store.Lock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,14 +94,14 @@ func (h *heldRows) among(locks []store.Lock, own *heldLine) (held []store.Lock) 
 	return held
 }
 
-// depth is how many commands stand in lines.
+// depth returns how many commands are in lines.
 func (h *heldRows) depth() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.count
 }
 
-// leaveOut takes commands out of a batch that name a remembered row themselves.
+// leaveOut removes the commands from a batch that name a recorded row themselves, and puts them into its line.
 func (h *heldRows) leaveOut(batch []*request, own *heldLine) []*request {
 	if h.known.Load() == 0 {
 		return batch
@@ -120,8 +120,8 @@ func (h *heldRows) leaveOut(batch []*request, own *heldLine) []*request {
 	return free
 }
 
-// part takes the commands out of a batch that need the rows which kept its transaction waiting. If it finds some the error is
-// errSetApart; else it stays what it was.
+// part removes the commands from a batch that need the rows which made its transaction wait. If it finds such commands, the error is errSetApart;
+// otherwise it is returned unchanged.
 func (h *heldRows) part(u *unit, batch []*request, err error, own *heldLine) ([]*request, error) {
 	held := store.Held(err)
 	if len(held) == 0 {
@@ -142,20 +142,20 @@ func (h *heldRows) part(u *unit, batch []*request, err error, own *heldLine) ([]
 	if len(apart) > 0 {
 		return free, errSetApart
 	}
-	h.watchRoom(held) // no command needs them: they are for work that is handed over
+	h.watchRoom(held) // no command needs them: they were locked for work that is handed over
 	return batch, err
 }
 
-// add puts commands into the line of a row, or refuses them when there are too many (S72). Those of the line that is being run go back to
-// its front.
+// add puts commands into the line of a row, or refuses them if there are too many (S72). Commands of the line that is being run go back to its
+// front.
 func (h *heldRows) add(lock store.Lock, own *heldLine, requests ...*request) {
-	h.e.disbelieve(requests) // what is remembered of an execution may be what its holder is changing
+	h.e.disbelieve(requests) // the holder may be changing what is cached of an execution
 	refused, late := h.join(lock, own, requests)
 	h.refuse(refused)
 	h.giveUp(late)
 }
 
-// join puts commands into the line of a row. It returns those for which there is no place, and those that have waited long enough.
+// join puts commands into the line of a row. It returns those for which there is no room, and those that have waited long enough.
 func (h *heldRows) join(lock store.Lock, own *heldLine, requests []*request) (refused, late []*request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,7 +187,7 @@ func (h *heldRows) join(lock store.Lock, own *heldLine, requests []*request) (re
 	return refused, late
 }
 
-// watch remembers rows that no command needs.
+// watch records rows that no command needs.
 func (h *heldRows) watch(locks []store.Lock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,7 +196,7 @@ func (h *heldRows) watch(locks []store.Lock) {
 	}
 }
 
-// line finds the line of a row or begins it. mu is held.
+// line returns the line of a row, and creates it if there is none. mu is held.
 func (h *heldRows) line(lock store.Lock) *heldLine {
 	line := h.lines[lock]
 	if line == nil {
@@ -208,7 +208,7 @@ func (h *heldRows) line(lock store.Lock) *heldLine {
 	return line
 }
 
-// unknown sets a batch apart of which the store cannot tell what it waited for.
+// unknown sets a batch apart if the store cannot name the row that it waited for.
 func (h *heldRows) unknown(batch []*request) {
 	h.e.disbelieve(batch)
 	batch, staying := split(batch, func(r *request) bool { return r.stays })
@@ -218,7 +218,7 @@ func (h *heldRows) unknown(batch []*request) {
 	h.refuse(h.joinUnknown(batch))
 }
 
-// joinUnknown lets a batch wait in a line of its own, and returns the commands for which there is no place.
+// joinUnknown puts a batch into a line of its own, and returns the commands for which there is no room.
 func (h *heldRows) joinUnknown(batch []*request) []*request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -239,7 +239,7 @@ func (h *heldRows) joinUnknown(batch []*request) []*request {
 	return batch[room:]
 }
 
-// split separates the requests of which that is true from the others, each in their order.
+// split separates the requests for which which returns true from the others. Both keep their order.
 func split(batch []*request, which func(*request) bool) (others, those []*request) {
 	for _, r := range batch {
 		if which(r) {
@@ -251,7 +251,7 @@ func split(batch []*request, which func(*request) bool) (others, those []*reques
 	return others, those
 }
 
-// turn lets a line wait for a waiter, and starts one if there may be another. mu is held.
+// turn lets a line wait for a waiter, and starts a waiter if the bound allows another. mu is held.
 func (h *heldRows) turn(line *heldLine) {
 	h.ready = append(h.ready, line)
 	if h.waiters < h.most {
@@ -269,7 +269,7 @@ func (h *heldRows) wait() {
 	}
 }
 
-// next is the line whose turn it is, and how long to wait for its row; nil: none is left, and the waiter ends.
+// next returns the line whose turn it is and how long to wait for its row, or nil if none is left, and then the waiter ends.
 func (h *heldRows) next() (line *heldLine, turn time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -292,10 +292,10 @@ func (h *heldRows) waitFor(line *heldLine, turn time.Duration) {
 		h.late(line)
 		return
 	}
-	h.serve(line) // whatever else the store has to say, it says to the commands
+	h.serve(line) // any other error of the store is met again by the commands, and is their answer
 }
 
-// abandon answers the commands that are left in a line whose waiter panicked: no other waiter knows of it.
+// abandon answers the commands that are left in a line whose waiter panicked: no other waiter would serve it.
 func (h *heldRows) abandon(line *heldLine, err error) {
 	h.e.answerAll(h.drop(line), publicFault(err))
 }
@@ -313,14 +313,14 @@ func (h *heldRows) drop(line *heldLine) []*request {
 	return left
 }
 
-// late answers the commands of a line that have waited long enough, and lets the others wait for the next turn.
+// late answers the commands of a line that have waited long enough. The others wait for the next turn.
 func (h *heldRows) late(line *heldLine) {
 	late, over := h.takeLate(line)
 	h.giveUp(late)
 	h.forgotten(line, over)
 }
 
-// takeLate takes the commands out of a line that have waited long enough. A line that is over is forgotten.
+// takeLate removes the commands from a line that have waited long enough. An empty line may be forgotten, which over reports.
 func (h *heldRows) takeLate(line *heldLine) (late []*request, over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -342,7 +342,7 @@ func (h *heldRows) takeLate(line *heldLine) (late []*request, over bool) {
 	return late, over
 }
 
-// inVain counts a turn of a command that found its row held, and reports whether it was the last one.
+// inVain counts a turn at which a command found its row held, and reports whether it was the last one.
 func (h *heldRows) inVain(r *request, now time.Duration) bool {
 	r.tries++
 	waited := now - r.apartSince
@@ -358,14 +358,14 @@ func (h *heldRows) forget(line *heldLine) {
 	h.known.Add(-1)
 }
 
-// forgotten lets claims look again at what needs the row of a line.
+// forgotten makes the picker look again at work that needs the row of a line, if the line is over.
 func (h *heldRows) forgotten(line *heldLine, over bool) {
 	if over {
 		h.e.picker.free(line.lock)
 	}
 }
 
-// serve runs the commands of a line whose row was free a moment ago, until there are none or the row is held again.
+// serve runs the commands of a line whose row was just free, until there are none left or the row is held again.
 func (h *heldRows) serve(line *heldLine) {
 	patient := line.met
 	line.met, line.vain = false, 0
@@ -381,7 +381,7 @@ func (h *heldRows) serve(line *heldLine) {
 	}
 }
 
-// metAgain reports whether the row of a line was held again when its commands ran; they then wait for another turn.
+// metAgain reports whether the row of a line was held again when its commands ran. The line then waits for another turn.
 func (h *heldRows) metAgain(line *heldLine) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -391,7 +391,7 @@ func (h *heldRows) metAgain(line *heldLine) bool {
 	return line.met
 }
 
-// take takes the next batch out of a line, and forgets a line that has none.
+// take removes the next batch from a line, and forgets a line that is empty.
 func (h *heldRows) take(line *heldLine) []*request {
 	batch := h.takeBatch(line)
 	h.forgotten(line, len(batch) == 0)
@@ -411,8 +411,8 @@ func (h *heldRows) takeBatch(line *heldLine) []*request {
 	return batch
 }
 
-// serveUnknown runs a batch of which nobody knows what it waited for: by halves, until the commands that wait are alone, and these with
-// patience.
+// serveUnknown runs a batch for which the store could not name the row: in halves, until the commands that wait are alone. A single command waits
+// longer for locks.
 func (h *heldRows) serveUnknown(line *heldLine) {
 	batch := h.drop(line)
 	h.e.answering(batch, func() { h.e.processUnknown(batch) })
@@ -423,7 +423,7 @@ func (e *Engine) processUnknown(batch []*request) {
 	e.processAs(batch, batchMode{unknown: true, again: true, patient: len(batch) == 1})
 }
 
-// refuse answers commands for which there is no place in a line.
+// refuse answers commands for which there is no room in a line.
 func (h *heldRows) refuse(requests []*request) {
 	if len(requests) > 0 {
 		h.e.answerAll(requests, core.Errorf(core.CodeOverloaded, "%d commands wait for rows that other transactions hold", h.limit).WithRetryAfter(1000))
@@ -437,11 +437,10 @@ func (h *heldRows) giveUp(requests []*request) {
 	}
 }
 
-// stillBusy decides what becomes of a batch that met a lock of which nobody knows what it is, and returns what is to be tried again at
-// once, if anything.
+// stillBusy handles a batch that met a lock which the store could not name. It returns the commands to be tried again at once, if any.
 func (e *Engine) stillBusy(batch []*request, mode *batchMode, err error) (again []*request) {
 	switch {
-	case !mode.again: // often it is free by now
+	case !mode.again: // often the lock is free by now
 		mode.again = true
 		return batch
 	case !mode.unknown:
@@ -455,7 +454,7 @@ func (e *Engine) stillBusy(batch []*request, mode *batchMode, err error) (again 
 	return nil
 }
 
-// tryLater lets a command that is alone wait for its next turn, unless it has waited long enough.
+// tryLater lets a single command wait for its next turn, unless it has waited long enough.
 func (e *Engine) tryLater(r *request, err error) {
 	r.tries++
 	if r.tries >= patientTries || waitsOnce(r.command) {
@@ -465,8 +464,8 @@ func (e *Engine) tryLater(r *request, err error) {
 	e.held.unknown([]*request{r})
 }
 
-// outwait is for a store on which transactions take turns: what is held is the store, and all wait for it alike. It returns what is to
-// be tried again.
+// outwait is for a store on which transactions take turns: the lock is on the whole store, and all commands wait for it alike. It returns the
+// commands to be tried again.
 func (e *Engine) outwait(batch []*request, mode *batchMode, err error) (again []*request) {
 	e.disbelieve(batch)
 	first := !mode.patient

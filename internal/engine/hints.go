@@ -10,20 +10,20 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// hintGap is how long hints are gathered before they are sent: under load one travels for many commits.
+// hintGap is how long hints are collected before they are sent: under load one hint serves many commits.
 const hintGap = 10 * time.Millisecond
 
 // maxHintKeys is how many admission keys a hint names.
 const maxHintKeys = 64
 
-// maxHintClasses is how many classes a hint names; the others are in the next one. Whoever hears of more than maxPendingClasses, which wait
-// while no hint can be sent, looks at all of their lanes.
+// maxHintClasses is how many classes a hint names; the others follow in the next one. If more than maxPendingClasses are pending, because no hint
+// can be sent, the hint names only their lanes, and its receivers look at all queues of these.
 const (
 	maxHintClasses    = 4096
 	maxPendingClasses = 32 * maxHintClasses
 )
 
-// hinter tells other processes what happened here and hears what happened there (S69). Nothing depends on it but latency.
+// hinter sends other processes hints of what happened here, and receives theirs (S69). Nothing but latency depends on it.
 type hinter struct {
 	e    *Engine
 	kick chan struct{}
@@ -66,7 +66,7 @@ func (h *hinter) wake() {
 	}
 }
 
-// name adds the classes of a hint to those of the pending one, which is about to be told the rest. If either may be about others the sum is.
+// name adds the classes of a hint to those of the pending one; the caller merges the rest. If either may be about other classes, so may the result.
 // The lock is held.
 func (h *hinter) name(hint store.Hint) {
 	about := func(hint *store.Hint) bool { return len(hint.Lanes) > 0 || hint.Blocked }
@@ -89,7 +89,7 @@ func (h *hinter) name(hint store.Hint) {
 	}
 }
 
-// run sends hints until ctx ends: the first at once, those behind it gathered.
+// run sends hints until ctx ends: the first at once, later ones collected.
 func (h *hinter) run(ctx context.Context) {
 	for {
 		select {
@@ -134,7 +134,7 @@ func (h *hinter) listen(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		err := h.e.store.Listen(ctx, func(hint store.Hint) {
-			_ = h.e.contain(inHint, func() { h.hear(ctx, hint) }) // the poll finds what was not heard
+			_ = h.e.contain(inHint, func() { h.hear(ctx, hint) }) // if it panics, the poll finds what was missed
 		})
 		if ctx.Err() != nil {
 			return
@@ -152,7 +152,7 @@ func (h *hinter) listen(ctx context.Context) {
 func (h *hinter) hear(ctx context.Context, hint store.Hint) {
 	h.e.trap("hint", core.UUID{})
 	h.e.meter.woken(wokenByHint)
-	switch { // a failure here only means that the poll tells of it
+	switch { // if this fails, the poll finds it
 	case hint.Dictionary && hint.AllLanes: // hints may have been lost
 		_ = h.e.dict.reload(ctx)
 	case hint.Dictionary:

@@ -1,14 +1,14 @@
 package engine
 
-// Work is handed over only while nothing of its kind is queued and a claim waits for it (handover.go). A busy process would lose
-// both at once: what is committed beside a pick is queued behind it and needs the next pick, and so on. Hence submits that would have
-// to be queued wait for a moment: while a pick that looks for such work is under way, and for one commit of endings when all workers
-// are full, since each ending makes room for a claim. They never wait longer, and never while there is a backlog.
+// Work is handed over only while nothing of its class is queued and a claim waits for it (handover.go). A busy process would lose both at once:
+// work that is committed during a pick is queued behind it and needs the next pick, and so on. Therefore submits that would have to be queued wait
+// for a moment: while a pick that looks for such work is under way, and for one commit of endings when all workers are busy, since each ending
+// makes room for a claim. They never wait longer, and never while there is a backlog.
 
 // longestHold bounds how many picks in a row a submit waits for.
 const longestHold = 3
 
-// holdFor keeps submits back that calls of a pick may take, until letGo.
+// holdFor holds back submits that calls of a pick may take, until letGo.
 func (c *committer) holdFor(calls []*claim) {
 	taken := func(r *request) bool {
 		s, ok := r.command.(*submit)
@@ -43,7 +43,7 @@ func (c *committer) letGo() {
 	}
 }
 
-// holdIf moves requests from the queue to those held. The lock is held.
+// holdIf moves requests from the queue to the held ones. The lock is held.
 func (c *committer) holdIf(hold func(*request) bool) {
 	kept := c.queue[:0]
 	for _, r := range c.queue {
@@ -57,15 +57,15 @@ func (c *committer) holdIf(hold func(*request) bool) {
 	c.queue = kept
 }
 
-// readmit puts those held in front of the queue, unless a pick is under way. The lock is held.
+// readmit puts the held requests in front of the queue, unless a pick is under way. The lock is held.
 func (c *committer) readmit() {
 	if c.taken == nil && len(c.held) > 0 {
 		c.queue, c.held = append(c.held, c.queue...), nil
 	}
 }
 
-// letEndingsFirst keeps submits back, each for one commit at the most, for which no claim waits, if there are endings to commit:
-// their workers will ask for more. The lock is held.
+// letEndingsFirst holds back submits for which no claim waits, each for at most one commit, if there are endings to commit: the workers of those
+// will claim again. The lock is held.
 func (c *committer) letEndingsFirst() {
 	endings, submits := 0, 0
 	for _, r := range c.queue {
@@ -90,8 +90,8 @@ func (c *committer) letEndingsFirst() {
 	})
 }
 
-// excess counts submits against the claims that wait. It tells of each whether no claim is left for it, though nothing of its class
-// is queued.
+// excess returns a function that counts submits against the waiting claims. For each submit it reports whether no claim is left for it although
+// nothing of its class is queued.
 func (p *picker) excess() func(*submit) bool {
 	given := map[*claim]int{}
 	known := map[int32]takers{}
@@ -114,7 +114,7 @@ func (p *picker) excess() func(*submit) bool {
 // takers are the claims that would take submits of a class.
 type takers struct {
 	calls  []*claim
-	queued bool // they are queued anyway
+	queued bool // such submits are queued in any case
 }
 
 func (p *picker) takersOf(s *submit) (t takers) {

@@ -9,17 +9,17 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A database may come back with less than it had: a failover to a standby that was behind, a restored copy. What this process remembers is
-// then false, and what it was told of may be lost. So all of its memory is of one incarnation of the database, that of the dictionary in
-// use. A transaction that meets another one is refused, everything is forgotten at once (R3), and what was lost is looked into (R5).
+// A database may come back with less than it had: a failover to a standby that was behind, a restored copy. What this process caches is then wrong,
+// and commits that it has seen may be lost. Therefore all of its caches belong to one incarnation of the database, that of the dictionary in use. A
+// transaction that meets another one is refused, all caches are dropped at once (R3), and it is checked what was lost (R5).
 
-// incarnations keeps memory and incarnation together.
+// incarnations keeps the caches consistent with one incarnation.
 type incarnations struct {
-	mu   sync.RWMutex  // held for reading while something is remembered
+	mu   sync.RWMutex  // held for reading while a cache is updated, for writing while all are dropped
 	kick chan struct{} // another one came
 
 	told sync.Mutex
-	was  []store.Commit // the newest commits that were known before, in order; none: they were looked into
+	was  []store.Commit // the newest commits that were known before, in order; none: they were checked
 }
 
 var errReborn = errors.New("the database has another incarnation than what was remembered is of")
@@ -27,7 +27,7 @@ var errReborn = errors.New("the database has another incarnation than what was r
 // incarnation is the one that everything remembered is of.
 func (e *Engine) incarnation() string { return e.dict.now().incarnation }
 
-// dictionaryOf is the dictionary for a transaction that has loaded this. Stale, if it is of another incarnation than since.
+// dictionaryOf returns the dictionary for a transaction that has loaded this, or Stale if it belongs to another incarnation than since.
 func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.Loaded) (*dictionary, error) {
 	if loaded.Incarnation != since {
 		if err := e.dict.reload(ctx); err != nil {
@@ -42,8 +42,8 @@ func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.L
 	return dict, err
 }
 
-// remembers lets note take what the unit has seen and done into memory, unless that is of another incarnation by now. It reports whether it
-// did.
+// remembers runs note, which updates caches with what the unit has read and written, unless the incarnation has changed since the unit began. It
+// reports whether it did.
 func (u *unit) remembers(note func()) bool {
 	u.e.lives.mu.RLock()
 	defer u.e.lives.mu.RUnlock()
@@ -54,8 +54,8 @@ func (u *unit) remembers(note func()) bool {
 	return true
 }
 
-// reborn forgets everything and takes the dictionary of another incarnation into use (R3). Whoever has looked at something remembered
-// before has looked at the incarnation before that, and is refused.
+// reborn drops all caches and switches to the dictionary of another incarnation (R3). A transaction that has read a cache before has since set to
+// the old incarnation, and is refused.
 func (e *Engine) reborn(next *dictionary) {
 	before, known := e.incarnation(), e.forgetAll(next)
 	e.cfg.Logger.Warn("the database has another incarnation: a failover, a restore or a restart; everything remembered is read anew",
@@ -63,7 +63,7 @@ func (e *Engine) reborn(next *dictionary) {
 	e.lives.ask(known)
 }
 
-// forgetAll forgets everything remembered, and returns the newest commits that this process was told of.
+// forgetAll drops all caches, and returns the newest commits that this process has seen.
 func (e *Engine) forgetAll(next *dictionary) []store.Commit {
 	e.lives.mu.Lock()
 	defer e.lives.mu.Unlock()
@@ -78,12 +78,12 @@ func (e *Engine) forgetAll(next *dictionary) []store.Commit {
 	e.auditing.known.Store(nil)
 	e.waitpoints.forgetAll()
 	known := e.log.forget()
-	e.follower.begin(next.incarnation) // from here on the log's memory holds nothing of another incarnation
+	e.follower.begin(next.incarnation) // from now on the log reader has nothing of another incarnation in memory
 	e.dict.current.Store(next)
 	return known
 }
 
-// ask has looked into whether commits are still there. Those of an earlier incarnation that were not looked into yet stay in question.
+// ask requests a check whether commits still exist. Those of an earlier incarnation that were not checked yet stay to be checked.
 func (l *incarnations) ask(known []store.Commit) {
 	l.told.Lock()
 	defer l.told.Unlock()
@@ -107,14 +107,14 @@ func (l *incarnations) asked() []store.Commit {
 	return l.was
 }
 
-// answered says that they were looked into. Those that came meanwhile were not.
+// answered records that commits were checked. Those that were added meanwhile were not.
 func (l *incarnations) answered(known []store.Commit) {
 	l.told.Lock()
 	defer l.told.Unlock()
 	l.was = l.was[len(known):]
 }
 
-// watch looks into what was lost whenever another incarnation came, until ctx ends. What fails is tried again.
+// watch checks what was lost whenever the incarnation has changed, until ctx ends. A check that fails is tried again.
 func (e *Engine) watch(ctx context.Context) {
 	for {
 		select {
@@ -140,7 +140,7 @@ func (e *Engine) watch(ctx context.Context) {
 	}
 }
 
-// lookInto finds out whether the newest commits that this process was told of are still in the log, and records if one is not (R5).
+// lookInto checks whether the newest commits that this process has seen are still in the log, and records a loss if one is not (R5).
 func (e *Engine) lookInto(ctx context.Context, known []store.Commit) error {
 	seen, err := e.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
@@ -168,8 +168,8 @@ func (e *Engine) lookInto(ctx context.Context, known []store.Commit) error {
 	return nil
 }
 
-// firstLost is the position of the first of the commits that the log does not have, or has another one in its place; 0: it has all. Of
-// those up to start nobody can tell any more, but the log went further.
+// firstLost returns the position of the first of the commits that the log does not have, or has another one in its place; 0: it has all. Commits up
+// to start can no longer be checked, but the log went further.
 func (e *Engine) firstLost(ctx context.Context, known []store.Commit, start int64) (int64, error) {
 	for len(known) > 0 {
 		if known[0].Seq <= start {
@@ -194,7 +194,7 @@ func (e *Engine) firstLost(ctx context.Context, known []store.Commit, start int6
 	return 0, nil
 }
 
-// sameCommit reports whether a commit of the log is the one that was known. Of some nothing but the position is known.
+// sameCommit reports whether a commit of the log is the known one. Of some only the position is known.
 func sameCommit(known, found *store.Commit) bool {
 	if found.Seq != known.Seq {
 		return false

@@ -11,9 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Integrity recounts what is kept twice and compares it with the records (U113). It reads in batches while the engine works on: a
-// row is judged by one snapshot, and one that moves meanwhile is left alone; a counter must be wrong by the same amount several
-// times in a row.
+// Integrity recounts what is stored redundantly and compares it with the records (U113). It reads in batches while the engine runs: a row is judged
+// by one snapshot, and one that changes meanwhile is skipped; a counter counts as wrong only if it differs by the same amount several times in a
+// row.
 
 const (
 	integrityBatch = 500
@@ -33,7 +33,7 @@ const (
 	checkSlots      = "quota_slots" // the slots taken of a quota are those that executions hold (S42)
 	checkWaitMarks  = "wait_marks"  // what waits are found by, in lists and by ids, is what the records say
 	checkGraphs     = "flows"       // what flows and joins have counted is what their members and edges say
-	checkBudgets    = "budgets"     // what budgets have reserved, and who holds it, is what the records say
+	checkBudgets    = "budgets"     // the reservations of budgets and their holders agree with the records
 )
 
 // IntegrityReport is what a recount found.
@@ -50,14 +50,14 @@ type Difference struct {
 	Found  int64
 }
 
-// Integrity recounts and compares. What is damaged is looked for first: nothing is compared with pages that nobody can read, and what
-// needs a record that is damaged is not compared either.
+// Integrity recounts and compares. Damage is looked for first: nothing is compared with pages that cannot be read, nor is anything that needs a
+// damaged record.
 func (e *Engine) Integrity(ctx context.Context) (report IntegrityReport, err error) {
 	if err := e.lookForDamage(ctx, &report); err != nil || slices.ContainsFunc(report.Differences, func(d Difference) bool { return d.What == checkPages }) {
 		return report, err
 	}
 	damaged := len(report.Differences) > 0
-	if e.cfg.NoTimers { // then perhaps nobody brings the search rows up to date, and they are waited for
+	if e.cfg.NoTimers { // then perhaps no other process updates the search rows, which the checks wait for
 		defer e.followMeanwhile()()
 	}
 	report.Checked = append(report.Checked, checkSearchRows, checkQueued, checkQueueRows, checkPlaces, checkSlots, checkWaitMarks, checkBudgets, checkGraphs)
@@ -186,7 +186,7 @@ func statusNumber(x *core.Execution) int64 {
 	return int64(x.Status)
 }
 
-// movedOn reports whether a search row that did not fit was only late: it is not there any more once the search rows are up to date.
+// movedOn reports whether a search row that did not fit was only late: it does not exist any more once the search rows are up to date.
 func (e *Engine) movedOn(ctx context.Context, id core.UUID, status core.Status) bool {
 	for range integrityTries {
 		if e.follower.reachAll(ctx) != nil {
@@ -306,7 +306,7 @@ func (e *Engine) checkPlaces(ctx context.Context) ([]Difference, error) {
 	return lasting(ctx, e.wrongPlaces)
 }
 
-// lasting looks several times and keeps the differences that stay the same: what is on its way is none.
+// lasting looks several times and keeps the differences that stay the same: a change under way is no difference.
 func lasting(ctx context.Context, look func(context.Context) (map[string]Difference, error)) ([]Difference, error) {
 	var wrong map[string]Difference
 	for try := range integrityTries {

@@ -55,7 +55,7 @@ func (e *Engine) recountFlow(ctx context.Context, id core.UUID) ([]Difference, e
 		}
 		doc, there := loaded.Docs[flowRef(id)]
 		if !there || len(loaded.Unreadable) > 0 {
-			return nil, nil // it is gone, or another check tells of it
+			return nil, nil // it was removed, or another check reports it
 		}
 		if len(loaded.Scanned[0]) != len(ids) {
 			continue // members have come since

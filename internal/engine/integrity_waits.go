@@ -110,8 +110,8 @@ func (e *Engine) strayAmong(ctx context.Context, marks []store.Doc) (found []Dif
 	return found, nil
 }
 
-// strayWhereabouts finds what tells where a waitpoint or a link is that is not there. The records of an execution go with it, and what
-// cannot be read is there.
+// strayWhereabouts finds locator records of waitpoints and links that do not exist. The records of an execution are removed with it, and what
+// cannot be read exists.
 func (e *Engine) strayWhereabouts(ctx context.Context, marks []store.Doc) (found []Difference, err error) {
 	var want store.Want
 	records := map[store.DocRef]store.DocRef{}

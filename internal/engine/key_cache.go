@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	// keyCacheAge is how long a key is believed without a look at the store: less than the 5 s after which a change that another
-	// process made must be seen (U120).
+	// keyCacheAge is how long a cached key is used without a read: less than the 5 s after which a change by another process must be seen (U120).
 	keyCacheAge = 4 * time.Second
 	keyCacheMax = 10_000
 )
 
-// keyCache remembers API keys for a few seconds, so that a request does not cost a read. A change made by this process is seen at
-// once, one made by another by age.
+// keyCache caches API keys for a few seconds, so that a request does not cost a read. A change by this process is seen at once, one by another
+// process when the entry is too old.
 type keyCache struct {
 	mu      sync.Mutex
 	keys    map[string]cachedKey
@@ -33,7 +32,7 @@ type cachedKey struct {
 
 func newKeyCache() *keyCache { return &keyCache{keys: map[string]cachedKey{}} }
 
-// get finds a key that was read not too long ago. Else since tells put since when nothing may have changed.
+// get returns a key that was read recently. If there is none, since is the value to pass to put, which then detects changes made meanwhile.
 func (c *keyCache) get(id string, host time.Time) (k cachedKey, ok bool, since int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +94,7 @@ func (e *Engine) Authenticate(ctx context.Context, text string) (core.APIKey, er
 	return known.Shown(), nil
 }
 
-// keyTime carries on the store's clock from the moment at which the key was read.
+// keyTime estimates the store's clock, continued from the time at which the key was read.
 func (e *Engine) keyTime(k *cachedKey) core.Time {
 	if k == nil {
 		return 0
@@ -133,7 +132,7 @@ func (e *Engine) noteUse(ctx context.Context, id string) {
 	}
 }
 
-// keyUse is noteUse on its way.
+// keyUse is the command of noteUse.
 type keyUse struct {
 	e  *Engine
 	id string

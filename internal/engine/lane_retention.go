@@ -45,7 +45,7 @@ func (after departure) sooner(before departure) bool {
 	return after.ends && (!before.ends || after.at < before.at)
 }
 
-// departures tells when retention might have an execution before a change, and when it may have it after it. f is its flow, nil outside one.
+// departures returns when retention could remove an execution before a change, and when it may after it. f is its flow; nil outside one.
 type departures func(u *unit, x *core.Execution, f *core.Flow) (before, after departure)
 
 // retire arms the removal of what has ended and matches, where a change made it earlier.
@@ -117,7 +117,7 @@ func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page
 	return t.Cursor != "", u.commit(ctx, []string{t.Kind})
 }
 
-// flowDeparture is what some members of a flow say about when it may go: not before the last of them. Who removes it asks the others.
+// flowDeparture is what some members of a flow determine about its removal: not before the last of them. The removal itself checks the others.
 type flowDeparture struct {
 	at     core.Time
 	sooner bool // one of them may go earlier than before

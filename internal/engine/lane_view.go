@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// oldestOf is how many ready executions of a lane are looked at to find the one that waits longest: those created first. Search rows
-	// do not tell since when one waits, but what was created first mostly does so longest.
+	// oldestOf is how many ready executions of a lane are read to find the one that waits longest: those created first. Search rows do not contain
+	// since when an execution waits, but the one created first mostly waits longest.
 	oldestOf = 100
 	// oldestOfAll is how many executions are read at a time for all lanes of a page together, beyond one for each of them.
 	oldestOfAll = 2000
 	// laneRows is how many search rows one look at the lanes of a page goes through.
 	laneRows = 50_000
-	// laneRounds is how often those lanes are looked at again of which the look before has not told enough, because others had so much.
+	// laneRounds is how often lanes are read again for which the last read returned too little, because others had so much.
 	laneRounds = 4
 	// oldestRounds is how often lanes are looked at for their oldest. Each look but the first few leaves at least one lane out: it is enough for
 	// all that have a label of their own.
 	oldestRounds = laneRounds + metrics.MaxValues
 )
 
-// laneViews shows lanes with what goes on in them. Counts and the oldest come from the search rows (S2). How often the store is asked does
-// not depend on how many lanes there are.
+// laneViews returns lanes with their counts. Counts and the oldest come from the search rows (S2). The number of store calls does not depend on the
+// number of lanes.
 func (e *Engine) laneViews(ctx context.Context, c Caller, lanes ...*core.Lane) ([]LaneView, error) {
 	if len(lanes) == 0 {
 		return []LaneView{}, nil
@@ -82,7 +82,7 @@ func (e *Engine) classesSeen(c Caller, lanes []*core.Lane) map[string][]int32 {
 	return numbers
 }
 
-// laneLook finds out what goes on in some lanes.
+// laneLook collects the counts of some lanes.
 type laneLook struct {
 	e       *Engine
 	views   map[string]*LaneView
@@ -195,7 +195,7 @@ func (l *laneLook) findOldest(ctx context.Context) error {
 	})
 }
 
-// eachOldest goes through those ready executions of some lanes that were created first. Lanes of which no row was among the first, because
+// eachOldest iterates over those ready executions of some lanes that were created first. Lanes of which no row was among the first, because
 // others have so many, are looked at again without these; so are, some times, those whose rows were out of date. The last look finds nothing:
 // one for all lanes that have no work. It takes out of lanes those that it has found.
 func (l *laneLook) eachOldest(ctx context.Context, lanes map[string]bool, add func(*core.Execution)) error {

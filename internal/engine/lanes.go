@@ -30,7 +30,7 @@ func (e *Engine) PutLane(ctx context.Context, c Caller, name string, s core.Lane
 	if err := s.Normalize(); err != nil {
 		return LaneView{}, err
 	}
-	if e.dict.now().lanes[name] == nil && op.Revision == nil { // nobody knows the revision of a lane that is not there
+	if e.dict.now().lanes[name] == nil && op.Revision == nil { // a lane that does not exist has no revision
 		if _, err := e.store.Register(ctx, []core.Lane{core.NewLane(name, "put_lane")}, nil); err != nil {
 			return LaneView{}, publicFault(err)
 		}
@@ -103,8 +103,8 @@ func (e *Engine) laneSeen(ctx context.Context, c Caller, name string) (*core.Lan
 	return lane, nil
 }
 
-// lanesSeen tells which lanes concern the caller (U121): those that its namespaces use, and those that were put there for all. A lane that was
-// made by a submit and changed since is shown as long as no other namespace is in use: it may be the other's, and would tell of it.
+// lanesSeen returns which lanes the caller may see (U121): those that its namespaces use, and those that were created for all. A lane that was
+// created by a submit and changed since is shown as long as no other namespace is in use: it may belong to the other, and would reveal it.
 func (c Caller) lanesSeen(dict *dictionary) func(*core.Lane) bool {
 	if c.Namespaces == nil {
 		return func(*core.Lane) bool { return true }
@@ -121,8 +121,8 @@ func (c Caller) lanesSeen(dict *dictionary) func(*core.Lane) bool {
 	}
 }
 
-// foreignKeys tells which weights of a lane a caller must not see (I14): those of namespaces that it does not see, and of fairness keys that
-// only these have.
+// foreignKeys returns which weights of a lane a caller must not see (I14): those of namespaces that it does not see, and of fairness keys that only
+// these have.
 func (e *Engine) foreignKeys(c Caller, dict *dictionary, lane string) func(key string) bool {
 	own, others := map[string]bool{}, map[string]bool{}
 	for _, class := range dict.ofLane[lane] {
@@ -203,7 +203,7 @@ func (l *changeLane) chains(*unit) []string {
 	return []string{core.Everywhere}
 }
 
-// GetLane shows a lane and what goes on in it.
+// GetLane returns a lane with its counts.
 func (e *Engine) GetLane(ctx context.Context, c Caller, name string) (LaneView, error) {
 	if err := e.dict.reload(ctx); err != nil {
 		return LaneView{}, publicFault(err)

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// lapses is when admission keys have room by themselves: a rate at its next free moment (S40), a budget at its reset. The first of them is
-// found without a look at the others. The zero value is empty. The picker's lock protects it.
+// lapses holds when admission keys have room again by themselves: a rate at its next free time (S40), a budget at its reset. first finds the
+// earliest without a look at the others. The zero value is empty. The picker's lock protects it.
 type lapses struct {
-	at    map[string]time.Time // by key, the earliest moment
-	order lapseHeap            // with moments that do not count any more
+	at    map[string]time.Time // by key, the earliest time
+	order lapseHeap            // may have entries that at has replaced
 }
 
 type keyLapse struct {
@@ -24,7 +24,7 @@ func (h lapseHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
 func (h lapseHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *lapseHeap) Push(x any)        { *h = append(*h, x.(keyLapse)) }
 
-// Pop takes the last one off.
+// Pop removes the last element, for container/heap.
 func (h *lapseHeap) Pop() any {
 	last := len(*h) - 1
 	l := (*h)[last]
@@ -33,14 +33,14 @@ func (h *lapseHeap) Pop() any {
 	return l
 }
 
-// add notes that the key has room at a moment. An earlier one stands.
+// add records that the key has room at a time. An earlier time stays.
 func (l *lapses) add(key string, at time.Time) {
 	if known, ok := l.at[key]; ok && !at.Before(known) {
 		return
 	}
 	setIn(&l.at, key, at)
 	heap.Push(&l.order, keyLapse{key, at})
-	if len(l.order) > 2*len(l.at)+64 { // most of it does not count any more
+	if len(l.order) > 2*len(l.at)+64 { // most entries are replaced
 		l.order = l.order[:0]
 		for key, at := range l.at {
 			l.order = append(l.order, keyLapse{key, at})
@@ -49,14 +49,14 @@ func (l *lapses) add(key string, at time.Time) {
 	}
 }
 
-// forget drops the moment of a key.
+// forget drops the time of a key.
 func (l *lapses) forget(key string) {
 	if delete(l.at, key); len(l.at) == 0 {
 		*l = lapses{}
 	}
 }
 
-// first is the key that has room first; "": there is none.
+// first returns the key that has room first, or "" if there is none.
 func (l *lapses) first() (key string, at time.Time) {
 	for len(l.order) > 0 {
 		next := l.order[0]

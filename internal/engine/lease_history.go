@@ -19,7 +19,7 @@ func (e *Engine) dropHistory(ctx context.Context, t task) error {
 	return e.do(ctx, &historyTrim{id: t.Execution, epoch: t.Epoch})
 }
 
-// historyTrim is dropHistory on its way. It locks the execution, whose removal takes away the same rows.
+// historyTrim is the command of dropHistory. It locks the execution, whose removal takes away the same rows.
 type historyTrim struct {
 	id    core.UUID
 	epoch int64

@@ -33,7 +33,7 @@ func (r *renew) decide(u *unit) error {
 	u.settle(ent)
 	before := ent.before()
 	fx := u.effects(r.caller)
-	fx.Now = max(fx.Now, ent.x.Latest()) // a clock that was set back is not for this execution (L5)
+	fx.Now = max(fx.Now, ent.x.Latest()) // a clock that was set back does not count for this execution (L5)
 	if err := ent.x.Renew(fx, r.ref.Fence, r.ref.TTL); err != nil {
 		u.doubted = u.doubted || ent.assumed()
 		ent.back(before)
@@ -69,7 +69,7 @@ func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]Rene
 	return items, nil
 }
 
-// ofOneLease names the field of a refusal as it stands in the lease, which is the item at fault.
+// ofOneLease names the field of a refusal relative to the lease, which is the item at fault.
 func ofOneLease(err error) error {
 	var refusal *core.Error
 	if !errors.As(err, &refusal) {

@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// OpenLink shows what a link asks to whoever holds it. It changes nothing (W70). A token that is not good is link_not_found for every
-// cause, which the metric alone knows (W33, W34, W69).
+// OpenLink shows the holder of a link what it asks. It changes nothing (W70). A token that is not valid is link_not_found for every cause, which
+// only the metric distinguishes (W33, W34, W69).
 func (e *Engine) OpenLink(ctx context.Context, _ Caller, link core.UUID, token core.Token) (LinkPage, error) {
 	rows, err := e.readBorne(ctx, linkAtRef(link))
 	if err != nil {
@@ -72,7 +72,7 @@ func (w *waiting) linkPage(link *core.Link) (LinkPage, error) {
 	return page, w.tally(&page)
 }
 
-// tally tells how far the node is that counts what is said at the link's waitpoint, as long as the wait is open and when it is over.
+// tally adds the progress of the node that counts the decisions at the link's waitpoint, both while the wait is open and after it.
 func (w *waiting) tally(page *LinkPage) error {
 	shown, err := w.x.ObserveOne(w.d, page.Waitpoint.SuspensionID)
 	if err != nil || shown == nil { // nothing waits at it yet

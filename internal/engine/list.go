@@ -25,14 +25,14 @@ func (e *Engine) List(ctx context.Context, c Caller, r ListRequest) (Page, error
 	return walk.page(ctx, limit)
 }
 
-// walk goes through a list in order.
+// walk iterates over a list in order.
 type walk struct {
 	e      *Engine
 	filter core.Filter
 	query  store.Query
 	scope  string
 	empty  bool // the filter can match nothing
-	exact  bool // search rows tell exactly what the filter matches (partsOf)
+	exact  bool // search rows match the filter exactly (partsOf)
 }
 
 var orderNames = map[store.Order]string{
@@ -63,7 +63,7 @@ func (e *Engine) newWalk(c Caller, f core.Filter, order store.Order, cursor stri
 	return w, nil
 }
 
-// knowsProgress reports whether the filter may depend on a report of progress, of which search rows know nothing (L99).
+// knowsProgress reports whether the filter may depend on a progress report, which search rows do not contain (L99).
 func knowsProgress(f *core.Filter, conditions []core.StateCondition, bounded bool) bool {
 	running := func(c core.StateCondition) bool { return c.Status == core.Running }
 	return f.Updated != (core.TimeRange{}) && (!bounded || slices.ContainsFunc(conditions, running))
@@ -110,7 +110,7 @@ func (w *walk) page(ctx context.Context, limit int) (Page, error) {
 	}
 }
 
-// load reads the executions behind search rows; nil for one that is gone or matches no more.
+// load reads the executions of search rows; nil for one that was removed or no longer matches.
 func (w *walk) load(ctx context.Context, hits []store.Hit) ([]*View, error) {
 	views := make([]*View, len(hits))
 	if len(hits) == 0 {

@@ -20,19 +20,19 @@ const (
 	gapPatience = 20 * time.Millisecond
 )
 
-// logReader follows the event log for the whole process. Commits of this process come to it directly; those of others are
-// read from the store when a hint, a gap or the poll tells of them. It keeps the newest part in memory for whoever follows.
+// logReader follows the event log for the whole process. Commits of this process are passed to it directly; those of others are read from the store
+// after a hint, a gap or the poll. It keeps the newest part in memory for followers.
 type logReader struct {
 	e    *Engine
 	kick chan struct{}
-	gap  chan struct{} // a commit came before an earlier one: most often that is about to be told, too
+	gap  chan struct{} // a commit came before an earlier one: usually that one follows in a moment
 
 	mu      sync.Mutex
-	life    int                    // how often it has forgotten: what was read before that is of another log
-	end     int64                  // position of the newest commit of an unbroken row of them
-	recent  []store.Commit         // the newest commits, unbroken, ending at end
+	life    int                    // how often it was reset: what was read before a reset belongs to another log
+	end     int64                  // position of the newest commit of a sequence without gaps
+	recent  []store.Commit         // the newest commits, without gaps, ending at end
 	events  int                    // in recent
-	early   map[int64]store.Commit // commits of this process that came before an earlier one was seen
+	early   map[int64]store.Commit // commits of this process that arrived before an earlier one
 	changed chan struct{}          // closed and replaced whenever end moves
 	readers atomic.Int64           // calls that wait for events
 }
@@ -41,7 +41,7 @@ func newLogReader(e *Engine) *logReader {
 	return &logReader{e: e, kick: make(chan struct{}, 1), gap: make(chan struct{}, 1), early: map[int64]store.Commit{}, changed: make(chan struct{})}
 }
 
-// start finds the present end of the log.
+// start finds the current end of the log.
 func (l *logReader) start(ctx context.Context) error {
 	seen, err := l.e.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *logReader) start(ctx context.Context) error {
 	return nil
 }
 
-// grew takes over a commit of this process.
+// grew adds a commit of this process.
 func (l *logReader) grew(seq int64, at core.Time, events []core.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *logReader) append(c store.Commit) {
 	l.end = c.Seq
 	l.e.rates.hear(&c)
 	l.e.meter.readable(c.At, l.e.sweep.storeNow())
-	if cap(c.Events) > len(c.Events)+len(c.Events)/4 { // the list grew while the commit was decided: kept for long, the rest is waste
+	if cap(c.Events) > len(c.Events)+len(c.Events)/4 { // the list has spare capacity from when the commit was decided: keeping that for long is waste
 		c.Events = slices.Clone(c.Events)
 	}
 	l.recent = append(l.recent, c)
@@ -107,12 +107,12 @@ func (l *logReader) append(c store.Commit) {
 	}
 }
 
-// logWitness is how many of the newest commits are compared with the log of another incarnation. More than one, because the newest may
-// have been read from that log already, before this process noticed that it is another one.
+// logWitness is how many of the newest commits are compared with the log of another incarnation. It is more than one because the newest may have
+// been read from that log already, before this process noticed the change.
 const logWitness = 64
 
-// forget forgets the events in memory, and returns the newest commits that were known, in order: in another incarnation they may not be
-// there. Where the log ends is found out by setBack.
+// forget drops the events in memory, and returns the newest commits that were known, in order: in another incarnation they may not exist. setBack
+// then finds the end of the log.
 func (l *logReader) forget() []store.Commit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *logReader) forget() []store.Commit {
 	return known
 }
 
-// setBack follows the log from where it ends now. Whoever waits for it to grow looks again.
+// setBack follows the log from its current end. Calls that wait for it to grow look again.
 func (l *logReader) setBack(end int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,14 +139,14 @@ func (l *logReader) setBack(end int64) {
 	l.tell()
 }
 
-// renamed makes those who wait for events look again: their positions mean nothing in a log of another identity.
+// renamed makes calls that wait for events look again: their positions have no meaning in a log of another identity.
 func (l *logReader) renamed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tell()
 }
 
-// tell wakes those who wait for the log. The lock is held.
+// tell wakes the calls that wait for the log. The lock is held.
 func (l *logReader) tell() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -180,8 +180,8 @@ func (l *logReader) run(ctx context.Context) {
 	}
 }
 
-// comeBack makes the reader look again at a gap that the store cannot explain yet: its commit is under way, or was rolled
-// back, and then nobody tells of it (E33). It returns how long to wait before that: longer each time the end stays at before.
+// comeBack makes the reader look again at a gap that the store cannot explain yet: its commit is under way, or was rolled back, and then there is
+// no further notice (E33). It returns how long to wait before that: longer each time the end stays at before.
 func (l *logReader) comeBack(before int64, patience time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,7 +194,8 @@ func (l *logReader) comeBack(before int64, patience time.Duration) time.Duration
 	return gapPatience
 }
 
-// gapStays waits a moment for this process's own commits to close a gap. It reports whether that stays: somebody else's commit.
+// gapStays waits a moment for commits of this process to close a gap. It reports whether the gap stays, which means that it is a commit of another
+// process.
 func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 	before, _ := l.position()
 	timer := l.e.cfg.Clock.NewTimer(patience)
@@ -235,15 +236,15 @@ func (l *logReader) catchUp(ctx context.Context) bool {
 	return len(commits) == logRead
 }
 
-// reads is where the reader reads on, and in which of its lives.
+// reads returns where the reader continues, and in which of its lives.
 func (l *logReader) reads() (end int64, life int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.end, l.life
 }
 
-// absorb takes over commits that were read in a life. It returns those that this process knew nothing of, and whether others were removed
-// before it could read them.
+// absorb adds commits that were read in a life. It returns those that are new to this process, and whether others were removed before it could read
+// them.
 func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Commit, missed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,7 +257,7 @@ func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Comm
 			fresh = append(fresh, c)
 		}
 	}
-	// What the store left out was removed, or is known to be no commit: step over it.
+	// What the store left out was removed, or is known to be no commit: skip it.
 	first := commits[0].Seq
 	if missed = first > l.end+1; missed {
 		l.end = first - 1
@@ -267,8 +268,8 @@ func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Comm
 	return fresh, missed
 }
 
-// missed acts on commits whose events are unknown, because they cannot be read, or were removed before this process, long cut off from the
-// store, had read them: everything that rests on the log is looked at again.
+// missed handles commits whose events are unknown, because they cannot be read, or were removed while this process was cut off from the store:
+// everything that depends on the log is read again.
 func (l *logReader) missed() {
 	l.e.waits.wakeAll()
 	l.e.picker.lookAgain()
@@ -276,7 +277,7 @@ func (l *logReader) missed() {
 	l.e.picker.recheckAll()
 }
 
-// hearLeases has the calls that wait here looked at whose requests another process may have answered (L117).
+// hearLeases makes waiting claims look again whose requests another process may have answered (L117).
 func (l *logReader) hearLeases(commits []store.Commit) {
 	instances := map[string]bool{}
 	for i := range commits {
@@ -291,7 +292,7 @@ func (l *logReader) hearLeases(commits []store.Commit) {
 	}
 }
 
-// hear acts on what another process did.
+// hear applies a commit of another process.
 func (l *logReader) hear(c store.Commit) {
 	l.e.trap("hear", core.UUID{})
 	if c.Unreadable != nil {
@@ -324,7 +325,7 @@ func (l *logReader) hear(c store.Commit) {
 	}
 }
 
-// mayMakeRoom reports whether what an event tells of may have freed an admission key. Nothing that begins or waits does.
+// mayMakeRoom reports whether an event may have freed an admission key. Events of work that begins or waits do not.
 func mayMakeRoom(kind string) bool {
 	switch kind {
 	case core.SilentChange, "execution.submitted", "execution.ready", "execution.blocked", "execution.resumed", "lease.acquired", "signal.accepted":
@@ -333,14 +334,14 @@ func mayMakeRoom(kind string) bool {
 	return true
 }
 
-// capped reports whether claims may wait for a place in the lane. The poll sees rows, but not places: when the hint of one that
-// came free is lost, the log tells of it.
+// capped reports whether claims may wait for a place in the lane. The poll sees rows, but not places: if the hint of a free place is lost, the log
+// shows it.
 func (l *logReader) capped(name string) bool {
 	lane := l.e.dict.now().lanes[name]
 	return lane != nil && lane.Settings.MaxConcurrent > 0
 }
 
-// position is the present end, and a channel that is closed when it moves.
+// position is the current end, and a channel that is closed when it moves.
 func (l *logReader) position() (int64, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -355,7 +356,7 @@ func (l *logReader) read(ctx context.Context, after int64, limit int) ([]store.C
 	return l.load(ctx, after, limit)
 }
 
-// remembered returns commits after a position that are in memory; known is false if the store must tell.
+// remembered returns commits after a position that are in memory; known is false if they must be read from the store.
 func (l *logReader) remembered(after int64, limit int) (part []store.Commit, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -368,8 +369,8 @@ func (l *logReader) remembered(after int64, limit int) (part []store.Commit, kno
 	return nil, after >= l.end
 }
 
-// load reads commits from the store. What one that cannot be read told is lost: an event in its place says so to whoever follows,
-// and nobody waits for it (S63, I6).
+// load reads commits from the store. The content of a commit that cannot be read is lost: followers get an event in its place, and do not wait for
+// it (S63, I6).
 func (l *logReader) load(ctx context.Context, after int64, limit int) ([]store.Commit, error) {
 	commits, err := l.e.store.Log(ctx, after, limit)
 	for i := range commits {

@@ -10,7 +10,7 @@ import (
 // refreshAtMost bounds how many waiting instances one transaction keeps alive.
 const refreshAtMost = 1000
 
-// lookOf says when the record of a call's instance must be looked at again: at once, if nothing is known of it.
+// lookOf returns when the record of a call's instance must be read again: at once if it is not cached.
 func (p *picker) lookOf(call *claim) instanceLook {
 	if look := p.looks[call.req.InstanceID]; look != nil {
 		return *look
@@ -18,14 +18,14 @@ func (p *picker) lookOf(call *claim) instanceLook {
 	return instanceLook{}
 }
 
-// strangeTo tells that the instance was not the call's when it was last looked at: the store must say whether the id is taken, also
-// when there is no work to look for (U121, SI13).
+// strangeTo reports whether the instance was not the call's when its record was last read: the store must say whether the id is taken, also if
+// there is no work to look for (U121, SI13).
 func (l *instanceLook) strangeTo(call *claim) bool {
 	return l.doc != nil && (l.worker.WorkerID != call.req.WorkerID || !l.worker.OwnedBy(call.caller.registrant()))
 }
 
-// overdue lists one waiting claim of every instance that may be seen again, as soon as the first of them must be (S50). Claims
-// that have not looked yet look anyway.
+// overdue returns one waiting claim of every instance that may be refreshed, as soon as the first of them must be (S50). Claims that have not
+// looked yet are left out: they look in any case.
 func (p *picker) overdue(now time.Time) map[*claim]bool {
 	first := false
 	due, instances := map[*claim]bool{}, map[string]bool{}
@@ -45,14 +45,14 @@ func (p *picker) overdue(now time.Time) map[*claim]bool {
 	return due
 }
 
-// sawWorkers keeps what is remembered of instances in step with what this process has just written of them.
+// sawWorkers updates the cached records of instances with what this process has just written.
 func (p *picker) sawWorkers(written []store.Doc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range written {
 		if doc := &written[i]; doc.Kind == docWorker {
 			if look := p.looks[doc.Key]; look != nil && look.doc != nil {
-				changed := *look // picks under way have the old one
+				changed := *look // a copy: picks under way use the old one
 				changed.doc = doc
 				p.looks[doc.Key] = &changed
 			}
@@ -60,7 +60,7 @@ func (p *picker) sawWorkers(written []store.Doc) {
 	}
 }
 
-// expect notes that a pick looks at the records of the calls' instances, and reports whether it may have to write one.
+// expect records which instances the pick looks at, and sets refresh if it may have to write the record of one.
 func (k *pick) expect(now time.Time) {
 	p := k.p
 	if len(p.looks) > 4*p.e.cfg.MaxWaitingClaims {
@@ -74,7 +74,7 @@ func (k *pick) expect(now time.Time) {
 	}
 }
 
-// forgetLooks keeps what is known of instances whose claims wait.
+// forgetLooks drops what is cached of instances without waiting claims.
 func (p *picker) forgetLooks() {
 	kept := map[string]*instanceLook{}
 	for _, call := range p.waiting {
@@ -85,8 +85,8 @@ func (p *picker) forgetLooks() {
 	p.looks = kept
 }
 
-// noteLooks remembers when the records that the pick saw must be looked at again; not of those that changed meanwhile, which
-// recheck has forgotten. The picker's lock is held.
+// noteLooks records when the records that the pick read must be read again, except those that changed meanwhile, which recheck has dropped. The
+// picker's lock is held.
 func (k *pick) noteLooks() {
 	host := k.p.e.cfg.Clock.Now()
 	for id, w := range k.workers {
@@ -101,7 +101,7 @@ func (k *pick) noteLooks() {
 	}
 }
 
-// nextLook says when to look again at a record that was read at now, which was host by this process's clock.
+// nextLook returns when to read a record again that was read at now, which was host by the clock of this process.
 func nextLook(w *core.Worker, now core.Time, host time.Time) instanceLook {
 	in := func(at core.Time) time.Time {
 		return host.Add(time.Duration(max(at.Sub(now)+1, 100)) * time.Millisecond)

@@ -11,11 +11,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// meter is what an engine measures (U199). It is fed once a transaction, so that a command pays for little more than its own counts,
-// and keeps a handle for every label that it has met: nothing on the hot path looks labels up or makes garbage. A nil meter measures
-// nothing.
+// meter holds the metrics of an engine (U199). It is updated once per transaction, so that a command pays for little more than its own counts, and
+// caches a handle for every label that it has met: nothing on the hot path looks up labels or allocates. A nil meter measures nothing.
 type meter struct {
-	// clock tells the time since some moment. It is never turned by hand, as that of the engine may be.
+	// clock returns the time since some start. Unlike the clock of the engine it is never set by a test.
 	clock func() time.Duration
 
 	commands       *metrics.Tallies
@@ -83,7 +82,7 @@ type wakeSource int
 const (
 	wokenHere   wakeSource = iota // by a commit of this process
 	wokenByHint                   // of another process
-	wokenByPoll                   // that no hint had told
+	wokenByPoll                   // without a hint
 )
 
 func newMeter(clock func() time.Duration) *meter {

@@ -32,7 +32,7 @@ func (m *meter) breach(ev *core.Event) {
 	m.breaches.With(m.dimensions.Value(ev.Data.Text("dimension")), limit, action).Inc()
 }
 
-// budgets tell what is used and reserved of them. Those beyond the bound, and those of one name in several namespaces, share a label.
+// budgets returns what is used and reserved of budgets. Those beyond the bound, and those of one name in several namespaces, share a label.
 func (g *gauges) budgets(ctx context.Context, r *storeReading) ([]metrics.Family, error) {
 	docs, err := g.budgetDocs(ctx, r)
 	if err != nil {
@@ -42,7 +42,7 @@ func (g *gauges) budgets(ctx context.Context, r *storeReading) ([]metrics.Family
 	for i := range docs {
 		b, err := decodeBudget(&docs[i])
 		if err != nil {
-			continue // integrity tells of it
+			continue // the integrity check reports it
 		}
 		label := r.budgets.Value(b.Name)
 		for name := range b.Dimensions {

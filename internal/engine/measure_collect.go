@@ -8,7 +8,7 @@ func (e *Engine) Collector() metrics.Collector { return collector{e} }
 // collector is the sum of the engine's instruments.
 type collector struct{ e *Engine }
 
-// Collect tells the values.
+// Collect returns the values.
 func (c collector) Collect() []metrics.Family {
 	parts := metrics.Registry{c.e.meter.all, c.e.gauges}
 	if measured, able := c.e.store.(metrics.Source); able {

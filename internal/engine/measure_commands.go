@@ -16,7 +16,7 @@ const (
 	outcomeUnknown // the store was lost while committing
 )
 
-// outcomeOf tells what an answer means: a timeout is the one error that leaves open what happened.
+// outcomeOf classifies an answer: a timeout is the only error that leaves the outcome unknown.
 func outcomeOf(err error) outcome {
 	switch {
 	case err == nil:

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	gaugesFor     = 3 * time.Second // what the store tells is not asked again before
+	gaugesFor     = 3 * time.Second // how long values from the store are reused
 	gaugesShare   = 20              // nor before so many times the time that it took: scrapers get at most a twentieth of a connection
 	gaugesTimeout = 8 * time.Second // for all parts together: scrapers wait for ten seconds
 	gaugesPart    = 3 * time.Second // for one of them
@@ -20,8 +20,8 @@ const (
 	gaugesDocs    = 10_000          // small records of a kind that are looked at
 )
 
-// gauges are the metrics that are read when somebody asks for them. What the process knows is told as it is; what only the store
-// knows is kept for a few seconds, so that a scraper cannot load it.
+// gauges are the metrics that are read when they are collected. Values of the process are current; values from the store are kept for a few
+// seconds, so that a scraper cannot load it.
 type gauges struct {
 	e    *Engine
 	all  storeReading
@@ -30,7 +30,7 @@ type gauges struct {
 	rows quarantine
 }
 
-// storeReading is what the store told, of some namespaces or of all.
+// storeReading is what was read from the store, of some namespaces or of all.
 type storeReading struct {
 	namespaces []string // nil: all
 	lanes      *metrics.Bounded
@@ -38,12 +38,12 @@ type storeReading struct {
 
 	mu      sync.Mutex
 	parts   map[string]*partReading
-	shown   map[[2]string]bool // lanes and statuses that had executions: once they have none that is told
+	shown   map[[2]string]bool // lanes and statuses that had executions: a zero is reported once they have none
 	running int                // executions, when they were last counted
 	oldest  oldestReading
 }
 
-// partReading is what the store told of one part. Each is asked for itself: one that takes long keeps no other from being told.
+// partReading is what was read from the store for one part. The parts are read separately: a slow one does not delay the others.
 type partReading struct {
 	until  time.Time // it is not asked again before
 	readAt time.Time
@@ -56,8 +56,8 @@ type gaugePart struct {
 	read func(context.Context, *storeReading) ([]metrics.Family, error)
 }
 
-// Collect tells the present values; none when the engine is stopping. Those of a store that does not answer are missing after a while, but
-// for how long the oldest ready executions wait.
+// Collect returns the current values; none if the engine is stopping. Values of a store that does not answer are missing after a while, except how
+// long the oldest ready executions wait.
 func (g *gauges) Collect() []metrics.Family {
 	if g.e.stopping() {
 		return nil
@@ -79,7 +79,8 @@ func (g *gauges) known() []metrics.Family {
 	}
 }
 
-// partsOf are the parts of a reading, what is watched most first: that of some namespaces has none that belong to nobody, or to all.
+// partsOf returns the parts of a reading, the most watched first. A reading of some namespaces has no parts that belong to all namespaces or to
+// none.
 func (g *gauges) partsOf(r *storeReading) []gaugePart {
 	parts := []gaugePart{{"oldest", g.readOldest}, {"executions", g.executions}, {"budgets", g.budgets}}
 	if r.namespaces == nil {
@@ -88,7 +89,7 @@ func (g *gauges) partsOf(r *storeReading) []gaugePart {
 	return parts
 }
 
-// stored are the gauges that the store tells.
+// stored returns the gauges that are read from the store.
 func (g *gauges) stored(r *storeReading) (families []metrics.Family) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,7 +198,7 @@ func (g *gauges) fleet(ctx context.Context, r *storeReading) ([]metrics.Family, 
 	for i := range loaded.Scanned[0] {
 		w, err := decodeWorker(&loaded.Scanned[0][i])
 		if err != nil {
-			continue // integrity tells of it
+			continue // the integrity check reports it
 		}
 		state := workerState(w, g.e.sweep.storeNow())
 		states[state]++
@@ -253,7 +254,7 @@ func (g *gauges) waitpoints(ctx context.Context, _ *storeReading) ([]metrics.Fam
 // followupBulk is the label of bulk jobs among the follow-ups; the others are kinds of tasks.
 const followupBulk = "bulk"
 
-// quarantine are the rows that this process has set aside, until their next try: whoever makes that sets them aside anew.
+// quarantine holds the rows that this process has set aside, until their next try, which sets them aside again if it fails.
 type quarantine struct {
 	mu   sync.Mutex
 	next map[string]core.Time
@@ -273,7 +274,7 @@ func (q *quarantine) drop(row string) {
 	delete(q.next, row)
 }
 
-// count tells how many there are.
+// count returns how many there are.
 func (q *quarantine) count(now core.Time) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

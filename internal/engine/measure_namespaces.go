@@ -11,8 +11,8 @@ import (
 // mostReadings bounds the sets of namespaces of which readings are kept.
 const mostReadings = 1000
 
-// namespaceReadings are the readings of those who see some namespaces alone. Each has labels of its own: the bound of labels that the others
-// use up says something of them.
+// namespaceReadings are the readings for callers that see only some namespaces. Each has labels of its own: a shared bound of labels would reveal
+// something of the others.
 type namespaceReadings struct {
 	mu  sync.Mutex
 	all map[string]*storeReading
@@ -22,8 +22,8 @@ func newGauges(e *Engine) *gauges {
 	return &gauges{e: e, all: storeReading{lanes: &e.meter.lanes, budgets: &e.meter.budgets}}
 }
 
-// NamespaceCollector gives what may be told to those who see these namespaces alone: the work and the budgets in them. Everything else counts
-// what others do as well.
+// NamespaceCollector returns what callers that see only these namespaces may see: the work and the budgets in them. Everything else counts other
+// namespaces as well.
 func (e *Engine) NamespaceCollector(namespaces []string) metrics.Collector {
 	return namespaceCollector{e.gauges, e.gauges.some.of(namespaces)}
 }
@@ -50,7 +50,7 @@ type namespaceCollector struct {
 	of *storeReading
 }
 
-// Collect tells the present values; none when the engine is stopping.
+// Collect returns the current values; none if the engine is stopping.
 func (c namespaceCollector) Collect() []metrics.Family {
 	if c.e.stopping() {
 		return nil

@@ -13,15 +13,15 @@ import (
 // othersLooks is how many lanes without a label of their own are looked at: those whose first ready execution was created first.
 const othersLooks = 2000
 
-// oldestReading is how long the oldest ready executions wait: what alerts are made of. It is told even while the store does not answer.
+// oldestReading is how long the oldest ready executions wait, which alerts are based on. It is reported even while the store does not answer.
 type oldestReading struct {
 	ages map[string]float64 // seconds by label
 	at   time.Time
 	old  bool // the last try to read it failed
 }
 
-// family tells the ages. While they cannot be read everything is taken to wait on, so that an alert comes rather than not; where nothing waited
-// nobody knows after a while whether that is so.
+// family returns the ages. While they cannot be read, all executions are assumed to keep waiting, so that an alert fires rather than not. Where
+// nothing waited, the value is dropped after a while.
 func (o *oldestReading) family(now time.Time) metrics.Family {
 	family := metrics.OldestReadySeconds.Family()
 	for label, age := range o.ages {

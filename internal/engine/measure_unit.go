@@ -8,10 +8,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// keptClasses bounds the classes whose instruments are remembered: their number has no other end.
+// keptClasses bounds the classes whose instruments are cached: their number is otherwise unbounded.
 const keptClasses = 4096
 
-// laneMeter are the instruments of one lane. Those of an attempt type or a status are made when they are first needed.
+// laneMeter are the instruments of one lane. Those of an attempt type or a status are created when they are first needed.
 type laneMeter struct {
 	label        string
 	started      [core.AttemptReplay + 1]*metrics.Tally
@@ -28,7 +28,7 @@ type classMeter struct {
 	run       *metrics.Spread
 }
 
-// class finds the instruments of a class. The lock is held.
+// class returns the instruments of a class. The lock is held.
 func (m *meter) class(class *core.Class) *classMeter {
 	if c := m.byClass[class.ID]; c != nil && (c.class == class || c.class.Lane == class.Lane && c.class.Kind == class.Kind && c.class.Namespace == class.Namespace) {
 		return c
@@ -46,7 +46,7 @@ func (m *meter) class(class *core.Class) *classMeter {
 	return c
 }
 
-// lane finds the instruments of a lane; those beyond the bound share one set. The lock is held.
+// lane returns the instruments of a lane. Lanes beyond the bound share one set. The lock is held.
 func (m *meter) lane(name string) *laneMeter {
 	label := m.lanes.Value(name)
 	l := m.byLane[label]
@@ -57,7 +57,7 @@ func (m *meter) lane(name string) *laneMeter {
 	return l
 }
 
-// committed counts what a transaction did, before anybody learns of it.
+// committed counts what a transaction did, before the transaction is published.
 func (m *meter) committed(u *unit, commands int) {
 	if m == nil {
 		return
@@ -87,7 +87,7 @@ func (m *meter) committed(u *unit, commands int) {
 	m.purge(&u.ch)
 }
 
-// event counts an event, and what only events tell.
+// event counts an event, and what only events show.
 func (m *meter) event(u *unit, ev *core.Event) {
 	if ev.Kind == core.SilentChange {
 		return
@@ -120,7 +120,7 @@ func (m *meter) event(u *unit, ev *core.Event) {
 	}
 }
 
-// signal counts a signal, and the decision that it may be: who decides needs no token, or has a link.
+// signal counts a signal, and the decision that it may be: a decision needs no token, or comes through a link.
 func (m *meter) signal(ev *core.Event) {
 	m.signals.With(ev.Data.Text("effect")).Inc()
 	if source := ev.Data.Text("source_type"); source == core.SourceOperator || source == core.SourceApprover {
@@ -128,7 +128,7 @@ func (m *meter) signal(ev *core.Event) {
 	}
 }
 
-// tokenRefused counts a token that was not good. One that was not sent at all is no token.
+// tokenRefused counts a token that was not valid. A missing token does not count.
 func (m *meter) tokenRefused(fault core.TokenFault) {
 	if m != nil && fault != 0 {
 		m.tokensRefused.With(fault.String()).Inc()
@@ -215,7 +215,7 @@ func (m *meter) purge(ch *store.Changes) {
 	}
 }
 
-// acquiring notes since when an execution is ready that is acquired now, and whether it goes on after a suspension.
+// acquiring records since when an execution that is acquired now was ready, and whether it continues after a suspension.
 func (ent *entry) acquiring(now core.Time) {
 	ent.readySince, ent.acquiredAt = ent.x.StatusSince, now
 	ent.suspended = ent.x.Next == core.NextResume && ent.x.Attempt.Interruption == core.InterruptedSuspended

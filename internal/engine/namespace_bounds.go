@@ -2,9 +2,9 @@ package engine
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// What bounds a namespace, so that one tenant costs the others little: how many lanes and classes its executions use, and how many of these
-// wait for a worker. The first two are counted in memory as classes are added, the last by the store now and then. Several processes may let
-// as much more in as each takes before it hears of the others.
+// Bounds of a namespace, so that one tenant costs the others little: how many lanes and classes its executions use, and how many of them wait for a
+// worker. The first two are counted in memory as classes are added, the last by the store now and then. Several processes together may exceed a
+// bound by as much as each admits before it has read what the others did.
 
 // newNames counts the names that the submissions of one call bring along, before any of them is registered. With nil they are not bounded: what
 // was accepted before is not refused by a bound when it begins.

@@ -196,7 +196,7 @@ func (c *namespaceCache) forget() {
 	c.stale = true
 }
 
-// knows reports whether somebody has set the namespace up, as far as was read.
+// knows reports whether the namespace was set up, according to the last read.
 func (c *namespaceCache) knows(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,8 +204,8 @@ func (c *namespaceCache) knows(name string) bool {
 	return known
 }
 
-// of is the settings of a namespace. After a change made here everybody waits for a look at the store; otherwise one caller at a
-// time looks now and then, and a failure leaves what is known.
+// of returns the settings of a namespace. After a change by this process all callers wait for a read of the store; otherwise one caller at a time
+// reads now and then, and a failure leaves what is cached.
 func (c *namespaceCache) of(ctx context.Context, name string, host time.Time) (core.NamespaceSettings, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -225,7 +225,7 @@ func (c *namespaceCache) of(ctx context.Context, name string, host time.Time) (c
 	return c.settings[name], nil
 }
 
-// readBeside reads while others go on with what is known. The lock is held before and after.
+// readBeside reads while other callers continue with what is cached. The lock is held before and after.
 func (c *namespaceCache) readBeside(ctx context.Context) (map[string]core.NamespaceSettings, error) {
 	c.reading = true
 	defer func() { c.reading = false }()

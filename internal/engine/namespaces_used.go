@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// OtherNamespaces reports whether the installation has another namespace than these (U121): one that was set up, that an unrevoked key is for,
-// that a live worker serves, or in which there are executions, flows or budgets, whoever made them. It looks at what is stored now.
+// OtherNamespaces reports whether the installation has another namespace than these (U121): one that was set up, that an unrevoked key is for, that
+// a live worker serves, or that has executions, flows or budgets, regardless of their creator. It reads what is stored now.
 func (e *Engine) OtherNamespaces(ctx context.Context, own []string) (bool, error) {
 	foreign := func(name string) bool { return name != core.Everywhere && !slices.Contains(own, name) }
 	for _, look := range []func(context.Context, func(string) bool) (bool, error){
@@ -51,8 +51,8 @@ func (e *Engine) worksForForeign(ctx context.Context, foreign func(string) bool)
 	return slices.ContainsFunc(instances, func(w core.Worker) bool { return w.Live(now) && slices.ContainsFunc(w.Namespaces, foreign) }), err
 }
 
-// holdsForeign looks at what namespaces have: budgets and flows, by how they are listed, and executions. Classes tell which namespaces had
-// executions once; whether there are some is counted.
+// holdsForeign checks what namespaces have: budgets and flows, by their list records, and executions. Classes show which namespaces had executions
+// once; whether there are some now is counted.
 func (e *Engine) holdsForeign(ctx context.Context, foreign func(string) bool) (bool, error) {
 	for _, listed := range []struct {
 		kind store.DocKind

@@ -7,12 +7,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// What the log tells beside trouble (U217). No line has a payload, a text that users wrote, or a secret in it.
+// What the engine logs besides errors (U217). No line contains a payload, a text written by users, or a secret.
 
-// slowCommand is how long a command may take before the log tells.
+// slowCommand is how long a command may take before it is logged.
 const slowCommand = time.Second
 
-// tellSlow tells of commands that took long. errs has one answer each, or one for all.
+// tellSlow logs commands that took long. errs has one answer each, or one for all.
 func (e *Engine) tellSlow(batch []*request, errs ...error) {
 	now := e.meter.now()
 	for i, r := range batch {
@@ -28,7 +28,7 @@ func (e *Engine) tellSlow(batch []*request, errs ...error) {
 	}
 }
 
-// tellAudits tells of rows that the audit log has from now on. What was changed stands there alone.
+// tellAudits logs the new rows of the audit log. What was changed is only in the audit log.
 func (u *unit) tellAudits(err error) {
 	if err != nil {
 		return
@@ -46,7 +46,7 @@ func (u *unit) tellAudits(err error) {
 	}
 }
 
-// tellSwept tells of timers that a sweep found due, by what they are for.
+// tellSwept logs the timers that a sweep found due, by kind.
 func (e *Engine) tellSwept(timers []store.Timer) {
 	found := map[string]int{}
 	for i := range timers {

@@ -28,13 +28,13 @@ type operation struct {
 	target string         // what it is about, where that is not the execution: a request key is good for one target (W4)
 	// repeat completes the recorded answer with what is never recorded; nil: nothing is missing.
 	repeat func(u *unit, x *core.Execution) error
-	// told is what the audit log tells of it; nil: how the execution changed.
+	// told is what the audit row contains; nil: how the execution changed.
 	told func(u *unit, x *core.Execution) toldChange
-	// shows tells that what it shows is for the audit log, though it changes nothing.
+	// shows reports that the command is audited although it changes nothing.
 	shows bool
-	// removes tells that the execution is gone afterwards: a repeat is then recognised without it.
+	// removes reports that the execution no longer exists afterwards: a repeat is then recognised without it.
 	removes bool
-	// takes tells that it may take the execution for a worker: what admission looks at is loaded.
+	// takes reports that it may take the execution for a worker: what admission needs is loaded.
 	takes bool
 	act   func(u *unit, x *core.Execution, fx *core.Effects) (changed bool, err error)
 	after func(u *unit, ent *entry) // does what follows from the command
@@ -52,7 +52,7 @@ func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o opera
 		cmd.request.Owner = owner(id.UUID) // it goes with the execution (L141)
 		cmd.fingerprint = fingerprint(o.args, o.op.Reason, o.op.Expect)
 		if o.removes {
-			cmd.request.Owner = "" // the answer outlives what it tells of
+			cmd.request.Owner = "" // the answer outlives the execution
 		}
 	}
 	if len(o.locks) > 0 {
@@ -158,7 +158,7 @@ func (o *operatorCommand) decide(u *unit) error {
 	return nil
 }
 
-// show tells how the command left the execution.
+// show records how the command left the execution, and writes the audit row.
 func (o *operatorCommand) show(u *unit, ent *entry, before core.AuditedExecution, changed bool) {
 	if (changed || o.shows) && o.caller.audits() {
 		o.audit(u, ent, before)
@@ -173,13 +173,13 @@ func (o *operatorCommand) show(u *unit, ent *entry, before core.AuditedExecution
 
 func (o *operatorCommand) chains(u *unit) []string { return u.executionChain(o.caller, o.id) }
 
-// toldChange is what the audit log tells of something that belongs to an execution.
+// toldChange is the content of an audit row about something that belongs to an execution.
 type toldChange struct {
 	entity, id    string
 	before, after any
 }
 
-// audit tells of the change in the audit log (U131).
+// audit writes the change to the audit log (U131).
 func (o *operatorCommand) audit(u *unit, ent *entry, before core.AuditedExecution) {
 	if o.told != nil {
 		u.auditPart(o.caller, o.operation.name, o.op.Reason, ent.x, o.told(u, ent.x))
@@ -192,7 +192,7 @@ func (o *operatorCommand) audit(u *unit, ent *entry, before core.AuditedExecutio
 	u.auditExecution(o.caller, o.operation.name, o.op.Reason, ent.x, before, after)
 }
 
-// gone answers a command whose execution is not there: success when the same request removed it.
+// gone answers a command whose execution does not exist: success when the same request removed it.
 func (o *operatorCommand) gone(u *unit, notFound error) error {
 	if !o.removes {
 		return notFound
@@ -277,8 +277,8 @@ func (r *recordedView) of(x *core.Execution) (View, error) {
 	return View{Execution: then, Lane: r.Lane}, err
 }
 
-// requestRef names the record of a request: the same principal, operation, target and key (W4). Principals are told apart by their API
-// keys, as names are not unique, and by the namespaces that they act in.
+// requestRef names the record of a request: the same principal, operation, target and key (W4). Principals are distinguished by their API keys,
+// since names are not unique, and by the namespaces that they act in.
 func requestRef(c Caller, operation, target, key string) store.DocRef {
 	sum := sha256.New()
 	for _, part := range []string{c.registrant().Credential(), strings.Join(c.Namespaces, " "), operation, target, key} {

@@ -96,8 +96,8 @@ func (e *Engine) replay(ctx context.Context, c Caller, id core.GivenID, r Replay
 	return answered(&view, e.operate(ctx, c, id, o))
 }
 
-// replay opens an execution again, with what its place in a flow asks for. What has ended in this unit is opened again in the next one,
-// when everybody knows of that end.
+// replay opens an execution again, with what its place in a flow requires. One that has ended in this unit is opened again in the next one, after
+// its end was published.
 func (u *unit) replay(x *core.Execution, fx *core.Effects, cmd core.ReplayCommand, plan *graphReplay) error {
 	ent := u.entries[x.ID.UUID]
 	switch {
@@ -175,8 +175,8 @@ func (e *Engine) SetTags(ctx context.Context, c Caller, id core.GivenID, changes
 	return view.Execution.Tags, nil
 }
 
-// setTags changes the tags. An execution that is blocked on a budget which no longer reaches it goes on (B6, L73): nobody would look at
-// it while that budget has no room.
+// setTags changes the tags. An execution that is blocked on a budget which no longer applies to it is unblocked (B6, L73): nothing would look at it
+// while that budget has no room.
 func (u *unit) setTags(x *core.Execution, fx *core.Effects, changes map[string]*string) (changed bool, err error) {
 	if changed, err = x.SetTags(fx, changes); !changed || err != nil {
 		return false, err
@@ -185,8 +185,8 @@ func (u *unit) setTags(x *core.Execution, fx *core.Effects, changes map[string]*
 	return true, nil
 }
 
-// Retain keeps a finished execution from retention and delete, until a moment or for ever (U54). That of a member takes the lock of its
-// flow, so that nobody removes that meanwhile.
+// Retain keeps a finished execution from retention and delete, until a time or for ever (U54). For a member it takes the lock of the flow, so that
+// the flow is not removed meanwhile.
 func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until core.Time, op Operator) (View, error) {
 	_, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
 	if err != nil {

@@ -11,114 +11,115 @@ import (
 )
 
 const (
-	// believeAtMost bounds how many classes a claim may take from that is handed work: each is checked when that is written.
+	// believeAtMost bounds the number of classes of a claim that is handed work: each is checked when the unit is written.
 	believeAtMost = 256
 
-	askAll      = 16   // so few queues are simply all asked
-	askFew      = 256  // so few are all asked once their heads are known
-	leastOfMany = 64   // of more so many are asked at least
+	askAll      = 16   // up to this many queues are all asked
+	askFew      = 256  // up to this many are all asked once their heads are known
+	leastOfMany = 64   // of more queues, at least this many are asked
 	askAtMost   = 1024 // queues asked in one transaction
 	peekAtMost  = 4096
 	// longestPick is how long a call that does not wait is served while there may be more to see (S19).
 	longestPick = 250 * time.Millisecond
-	// leastLooks is how many looks such a call has at least: on a machine that stands still for a moment the first alone may take longer.
+	// leastLooks is the minimum number of looks of such a call: on a machine that stalls for a moment the first alone may take longer.
 	leastLooks = 8
 )
 
-// pick is one transaction of the picker.
+// pick is one transaction of the picker: which queues it asks (plan), what it saw of them (sort), what it gave to which call (fill), and what the
+// picker learns from it (learn). It is used by one goroutine; mu of the picker is needed for the queues.
 type pick struct {
 	p        *picker
-	since    string // the incarnation that was known before the queues were looked at
+	since    string // the incarnation, read before the queues were
 	calls    []*claim
 	asked    []*askedQueue
-	groups   []*claimGroup            // the calls by their filters
-	taken    map[*classQueue]bool     // queues that were taken out of the order of their lanes; nil: all were asked
-	left     map[leftFor]string       // the turn that is served first among the queues that were not asked
-	bound    map[laneTurn]int64       // order keys above it may belong behind rows of queues that were not asked
-	moved    bool                     // the look told something new, so that another may tell more
-	ended    bool                     // timers took rows out of the queues: what stands behind them was not seen (S17)
-	judged   map[laneTurn]bool        // turns that were judged: they are idle or not
-	index    map[queueID]*askedQueue  // for judging them
-	short    bool                     // all rows that came were taken though there are more, so that another look may find them
-	best     int                      // rows that are asked for of all queues together; 0: of each alone
+	groups   []*claimGroup            // the calls by filter
+	taken    map[*classQueue]bool     // queues that were taken out of the order of their lanes; nil: all queues were asked
+	left     map[leftFor]string       // the turn that comes first among the queues that were not asked
+	bound    map[laneTurn]int64       // rows with higher order keys may belong behind rows of queues that were not asked
+	moved    bool                     // the look learned something new, so another one may learn more
+	ended    bool                     // timers moved rows out of the queues: the rows behind them were not seen (S17)
+	judged   map[laneTurn]bool        // turns for which judgeIdle has decided whether they are idle
+	index    map[queueID]*askedQueue  // used for that
+	short    bool                     // all rows that were read were taken although there are more, so another look may find them
+	best     int                      // rows asked for of all queues together; 0: of each queue separately
 	beyond   bool                     // there are more
-	within   int64                    // the last order key of those that came: all others stand behind it
-	saw      []store.QueueLook        // of the queues asked, in their order; nil: others hold no rows
-	below    bool                     // rows may stand below where the look began
-	dried    []*askedQueue            // queues of which it is not known what comes next
-	fields   map[string]*laneField    // of the call that is being served, by lane
+	within   int64                    // the highest order key among the rows that were read: all others come after it
+	saw      []store.QueueLook        // one for each queue asked, in that order; nil: the store is not shared, so no other process holds rows
+	below    bool                     // there may be rows below where the look began
+	dried    []*askedQueue            // queues whose next row is not known
+	fields   map[string]*laneField    // of the call being served, by lane
 	fieldOf  string                   // its filter
-	known    int64                    // version of the dictionary that the queues are of
-	grown    bool                     // the store had a newer one: there may be work in queues that were not asked (S9)
-	survey   []*core.Class            // classes of which nobody knows under which numbers they have rows
-	age      uint64                   // of what was known of that
+	known    int64                    // version of the dictionary that the queues were planned with
+	grown    bool                     // the store had a newer one: queues that were not asked may have work (S9)
+	survey   []*core.Class            // classes for which it is not known under which block numbers they have rows
+	age      uint64                   // value of picker.surveys when the survey was planned
 	found    bool                     // queues were found that were not asked
-	late     bool                     // lanes and their places are loaded with the other keys of admission, behind the budgets (S73)
-	heldBack []*askedQueue            // queues of which rows were passed over that need what others hold
-	shut     map[*claim]bool          // calls of which a lane could not be looked at because others hold it
+	late     bool                     // lanes and their places are loaded with the other admission keys, after the budgets (S73)
+	heldBack []*askedQueue            // queues of which rows were passed over because others hold what they need
+	shut     map[*claim]bool          // calls with a lane that could not be read because others hold it
 	full     map[string]*core.Refusal // keys that had no room for the first row of a queue
 	stands   map[blockedFirst]bool
-	blocks   map[int32][]int32 // numbers under which the classes of the survey have rows
+	blocks   map[int32][]int32 // block numbers under which the surveyed classes have rows
 	errs     map[*claim]error
 	given    map[*claim][]grantedTask
 	drain    map[*claim]bool
-	over     map[*claim]bool // its request is answered with nothing, now or before (L117)
+	over     map[*claim]bool // its request is answered with nothing, now or earlier (L117)
 	now      core.Time
-	safe     *safety // of what was given
+	safe     *safety // durability of what was given
 
-	call      *claim // that is being served
+	call      *claim // the call being served
 	committed bool
-	aside     map[core.UUID]aside // rows that it passes over because they made others panic
-	told      []core.UUID         // those of which it tells in an event
+	aside     map[core.UUID]aside // rows that it passes over because they made other picks panic
+	told      []core.UUID         // rows of aside for which this pick writes an event
 
-	ring *core.KeyRing // signs grants; nil: no call has asked for one
+	ring *core.KeyRing // signs grants; nil: no call asked for one
 
-	refresh bool                     // records of instances are locked, so that they may be written
+	refresh bool                     // the records of instances are locked, so that they can be written
 	looks   map[string]*instanceLook // as this pick found them
-	workers map[string]*core.Worker  // the records it saw
-	docs    map[string]*store.Doc    // the same as they are stored
-	lapsed  map[*claim]bool          // of instances that are live again once their records are written, which needs a lock (S50)
+	workers map[string]*core.Worker  // the records that it read
+	docs    map[string]*store.Doc    // the same, as stored
+	lapsed  map[*claim]bool          // calls of instances that are live again once their records are written, which needs a lock (S50)
 
-	// Only of a hand-over: what calls of a filter believe of their queues, and the lanes of their classes.
+	// Only in a hand-over: what is cached of the queues of each filter, and the lanes of their classes.
 	believed map[string]*beliefs
 	noted    map[store.Pick]bool
 	lanes    map[int32]string
 }
 
-// laneTurn is a fairness key in a lane; "" is the only key of a lane without fairness (S26).
+// laneTurn is a fairness key in a lane. "" is the only key of a lane without fairness (S26).
 type laneTurn struct{ lane, key string }
 
-// askedQueue is a queue in a pick: what was asked of it and what came back.
+// askedQueue is a queue in a pick: what was asked of it and what was read.
 type askedQueue struct {
 	*classQueue
 	turn        laneTurn
 	filingsThen uint64
 	headThen    int64
-	from        int64 // floor when it was asked
+	from        int64 // the floor when it was asked
 	limit       int
-	cut         bool             // limit is lower than what is wanted
-	size        int              // of the largest input seen
-	rows        []store.QueueRow // not yet taken, best first
-	bad         []store.QueueRow // those that cannot be read
-	got         int              // rows seen
-	came        int              // those of them that came
-	first       int64            // order key of the first that came
-	last        int64            // order key of the last row taken; the floor while none is
-	reach       int64            // order key of the last row seen
-	skipped     []string         // what others hold that rows of it need which were passed over alone
-	passed      string           // the key that has no room for its rows: they stay as they are (S19)
-	refused     bool             // rows of it were refused that speak for no other
+	cut         bool             // limit is lower than the number that is wanted
+	size        int              // of the largest input read
+	rows        []store.QueueRow // not taken yet, best first
+	bad         []store.QueueRow // rows that cannot be read
+	got         int              // rows seen, including those that others hold
+	came        int              // rows that were read
+	first       int64            // order key of the first row read
+	last        int64            // order key of the last row taken; the floor if none was
+	reach       int64            // order key of the last row read
+	skipped     []string         // rows that others hold and because of which single rows of it were passed over
+	passed      string           // the key that has no room for its rows: they are left as they are (S19)
+	refused     bool             // rows of it were refused, which says nothing about the rows behind them
 	users       map[string]bool  // filters of the calls that may take from it
 }
 
 type grantedTask struct {
 	ent     *entry
 	got     core.Acquired
-	key     core.GrantKey     // of one that is only promised
-	resumed *core.Observation // what it waited for, if that is at hand
+	key     core.GrantKey     // of a grant
+	resumed *core.Observation // what it waited for, if the unit has it
 }
 
-// plan decides which queues to ask for how many rows.
+// plan decides which queues to ask and for how many rows.
 func (p *picker) plan(calls []*claim) *pick {
 	k := p.newPick(calls)
 	k.gather()
@@ -137,7 +138,7 @@ func (p *picker) newPick(calls []*claim) *pick {
 	}
 }
 
-// turnOf is the fairness key under which the lane of a class serves it.
+// turnOf returns the fairness key under which the lane of a class serves it.
 func (p *picker) turnOf(class *core.Class) laneTurn { return p.e.dict.now().turnOf(class) }
 
 func (d *dictionary) turnOf(class *core.Class) laneTurn {
@@ -148,7 +149,7 @@ func (d *dictionary) turnOf(class *core.Class) laneTurn {
 	return turn
 }
 
-// fill leases the best of the rows to the calls.
+// fill checks admission and leases the best rows to the calls.
 func (k *pick) fill(ctx context.Context, u *unit) error {
 	k.passHeldRoom(u)
 	if err := k.loadRoom(ctx, u); err != nil {
@@ -165,7 +166,7 @@ func (k *pick) fill(ctx context.Context, u *unit) error {
 	return nil
 }
 
-// grant puts what the calls got into their answers, once it is committed: what is left of their budgets is what all of them have left.
+// grant puts what the calls got into their answers. It runs after the commit, so that the remaining budget is what is left after all leases.
 func (k *pick) grant(u *unit) {
 	k.safe = &u.safe
 	for call, tasks := range k.given {
@@ -204,7 +205,7 @@ func (k *pick) want() store.Want {
 	return want
 }
 
-// wantLanes adds the lanes of the queues, and their places.
+// wantLanes adds the lanes of the queues, and the counters of their places.
 func (k *pick) wantLanes(dict *dictionary, want *store.Want) {
 	for _, a := range k.asked {
 		if lane := dict.lanes[a.class.Lane]; lane != nil && !slices.Contains(want.ShareLanes, lane.ID) {
@@ -216,7 +217,7 @@ func (k *pick) wantLanes(dict *dictionary, want *store.Want) {
 	}
 }
 
-// byID are the queues asked, by what names them.
+// byID returns the queues asked, by their ids.
 func (k *pick) byID() map[queueID]*askedQueue {
 	asked := make(map[queueID]*askedQueue, len(k.asked))
 	for _, a := range k.asked {
@@ -225,7 +226,7 @@ func (k *pick) byID() map[queueID]*askedQueue {
 	return asked
 }
 
-// sort hands the rows that came back to their queues, leaving out those whose timers moved them (S17).
+// sort assigns the rows that were read to their queues. Rows that their timers have moved are left out (S17).
 func (k *pick) sort(u *unit) {
 	k.now, k.grown, k.blocks = u.now, u.dict.version > k.known, u.blocks
 	asked := k.byID()
@@ -248,7 +249,7 @@ func (k *pick) sort(u *unit) {
 		}
 		u.at("pick", row.ID)
 		a.size = max(a.size, ent.x.Input.Size)
-		if _, passed := u.passed[row.ID]; passed { // it cannot be settled now
+		if _, passed := u.passed[row.ID]; passed { // it cannot be settled in this transaction
 			a.rows = append(a.rows, row)
 			continue
 		}
@@ -266,15 +267,15 @@ func (k *pick) sort(u *unit) {
 	}
 }
 
-// learn brings what the picker knows of the queues up to date after a commit. A look that something was filed behind is
-// worth nothing. The picker's lock is held.
+// learn updates what the picker knows of the queues after a commit. What was seen of a queue is void if something was filed there meanwhile. The
+// picker's lock is held.
 func (k *pick) learn() {
 	k.learnAside()
 	k.noteLooks()
 	k.learnSizes()
 	k.learnFull()
 	k.learnSkipped()
-	defer k.judgeIdle() // by what is known of all queues at the end, when each has its place again
+	defer k.judgeIdle() // with what is known of all queues at the end, after putBack
 	defer k.putBack()
 	k.moved = len(k.given) > 0
 	for i, a := range k.asked {
@@ -303,17 +304,17 @@ func (k *pick) learn() {
 	k.lookBelow()
 }
 
-// spent tells that the look saw the end of the queue.
+// spent reports whether the look saw the end of the queue.
 func (k *pick) spent(a *askedQueue) bool {
 	return a.passed == "" && len(a.rows) == 0 && a.got < a.limit && !k.beyond
 }
 
-// sawEnds tells that the look saw the ends of all queues.
+// sawEnds reports whether the look saw the ends of all queues.
 func (k *pick) sawEnds() bool {
 	return len(k.left) == 0 && !slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return a.passed == "" && !k.spent(a) })
 }
 
-// judgeIdle judges the turns whose queues were seen to end. The picker's lock is held.
+// judgeIdle checks the turns whose queues were seen to end. The picker's lock is held.
 func (k *pick) judgeIdle() {
 	for _, a := range k.asked {
 		if k.spent(a) {
@@ -322,8 +323,7 @@ func (k *pick) judgeIdle() {
 	}
 }
 
-// idle tells the turns of a lane that a key had nothing more to give (S24): each of its queues was seen to end, or is known to
-// be empty.
+// idle marks a fairness key as idle if it has nothing more to give (S24): each of its queues was seen to end, or is known to be empty.
 func (k *pick) idle(empty *askedQueue) {
 	if empty.turn.key == "" || k.judged[empty.turn] {
 		return
@@ -340,12 +340,12 @@ func (k *pick) idle(empty *askedQueue) {
 	k.p.turns.Idle(empty.turn.lane, empty.turn.key)
 }
 
-// idleLooks is how many classes of a turn are looked at one by one to judge whether it is idle.
+// idleLooks is the number of classes of a turn up to which each is examined to decide whether the turn is idle.
 const idleLooks = 64
 
-// turnHasMore reports whether there may be rows under a key that could be taken by somebody who asks for them: with rows that nobody asks for
-// the key would save up turns. A key with many classes, as a namespace may be, is judged by the order that filters keep: what that costs does
-// not depend on how many classes there are. The lock is held.
+// turnHasMore reports whether there may be rows under a key that a claim in use could take. Rows that no claim asks for do not count: with them the
+// key would save up turns. A key with many classes, such as a namespace, is judged by the order that the filters keep, at a cost that does not
+// depend on the number of classes. The lock is held.
 func (k *pick) turnHasMore(turn laneTurn) bool {
 	classes := k.p.classesOf(turn.lane)
 	if classes.count(turn.key) > idleLooks {
@@ -367,14 +367,14 @@ func (k *pick) hasMore(q *classQueue) bool {
 	return q.takes()
 }
 
-// again reports whether another look at once may find more: queues were left out, and this look taught something, or rows turned
-// out to be none, or fewer were asked for than were wanted, or there are new queues, or rows below where this one began, or an instance
-// waits to be brought back.
+// again reports whether another look at once may find more: queues were left out and this look learned something, rows turned out to be gone, fewer
+// rows were asked for than wanted, there are new queues, there may be rows below where this look began, or the record of an instance must be
+// written first.
 func (k *pick) again() bool {
 	return len(k.left) > 0 && k.moved || k.ended || k.short || k.grown || k.found || k.below || len(k.lapsed) > 0
 }
 
-// answers reports whether the call is done: it has work, an error, a drain, or no time left. The picker's lock is held.
+// answers reports whether the call is done: it has work, an error, a drain notice, or no time left. The picker's lock is held.
 func (k *pick) answers(call *claim) bool {
 	call.answer.Now = k.now
 	call.answer.Drain = k.drain[call]

@@ -10,12 +10,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Each row that a pick would take passes admission (S19, S44). One that is refused is blocked, and filed under the number of the key
-// that had no room for it; if the whole queue needs that key, the rows behind it are passed over as they are. A queue that was passed
-// over is not asked again until its key has room (S46): nothing is moved then, and nothing looks for it in between.
+// Each row that a pick would take passes admission (S19, S44). A row that is refused is blocked, and filed under the block number of the key that
+// had no room for it. If the whole queue needs that key, the rows behind it are passed over unchanged. A queue that was passed over is not asked
+// again until its key has room (S46). So no rows are moved when room appears, and nothing polls for it.
 
-// loadRoom locks what admission looks at, for the rows that may be taken. Of slots of which there are known to be plenty it is checked
-// when they are taken (slots_known.go).
+// loadRoom locks the budgets, rates and counters that admission needs for the rows that may be taken. Slots that are known to be plentiful are not
+// locked here; the commit checks them when they are taken (slots_known.go).
 func (k *pick) loadRoom(ctx context.Context, u *unit) error {
 	var want store.Want
 	asking := map[string]int64{}
@@ -44,7 +44,7 @@ func (k *pick) loadRoom(ctx context.Context, u *unit) error {
 	return nil
 }
 
-// lateLanes adds the lanes behind the keys of admission (S73). Where no key is locked they are held when the pick is written.
+// lateLanes adds the lanes after the other admission keys (S73). If no key is locked, the commit locks and checks them (AssumeLanes).
 func (k *pick) lateLanes(u *unit, want *store.Want) {
 	var lanes store.Want
 	k.wantLanes(u.dict, &lanes)
@@ -57,7 +57,7 @@ func (k *pick) lateLanes(u *unit, want *store.Want) {
 	want.Counters = append(want.Counters, lanes.Counters...)
 }
 
-// knowsRoom reports whether the slots are known that the rows of a queue ask for, and that there are enough for all of them. asking counts
+// knowsRoom reports whether the cache knows the slots that the rows of a queue ask for, and that there are enough for all of them. asking counts
 // the rows for each key.
 func (k *pick) knowsRoom(u *unit, a *askedQueue, asking map[string]int64) bool {
 	if len(a.rows) == 0 {
@@ -67,7 +67,7 @@ func (k *pick) knowsRoom(u *unit, a *askedQueue, asking map[string]int64) bool {
 		return false
 	}
 	rows := int64(len(a.rows))
-	bounds := u.entries[a.rows[0].ID].x.SlotBounds(u.room()) // of the whole class
+	bounds := u.entries[a.rows[0].ID].x.SlotBounds(u.room()) // the same for the whole class
 	for key, most := range bounds {
 		if u.believed[key]+asking[key]+rows > most {
 			return false
@@ -79,7 +79,7 @@ func (k *pick) knowsRoom(u *unit, a *askedQueue, asking map[string]int64) bool {
 	return true
 }
 
-// admitted reports whether the execution may be taken; else it is blocked on the key that has no room for it.
+// admitted reports whether the execution may be taken. If not, it is blocked on the key that has no room for it.
 func (k *pick) admitted(u *unit, a *askedQueue, ent *entry) bool {
 	if !u.limits(ent.x) {
 		return true
@@ -90,7 +90,7 @@ func (k *pick) admitted(u *unit, a *askedQueue, ent *entry) bool {
 	switch {
 	case why == nil:
 		return true
-	case k.believed != nil: // it is queued, and a pick finds out
+	case k.believed != nil: // a hand-over: the execution is queued, and a pick decides
 		a.passed = why.Key
 	default:
 		k.refuse(u, a, ent, fx, why)
@@ -100,7 +100,7 @@ func (k *pick) admitted(u *unit, a *askedQueue, ent *entry) bool {
 
 // refuse blocks the execution, and passes over the rest of its queue if that needs the same key.
 func (k *pick) refuse(u *unit, a *askedQueue, ent *entry, fx *core.Effects, why *core.Refusal) {
-	if !k.beyond { // else the look begins anew
+	if !k.beyond { // otherwise the look is repeated
 		u.e.meter.refusedAdmission(why)
 	}
 	passes := k.passes(u, a, ent.x, why.Key)
@@ -113,7 +113,7 @@ func (k *pick) refuse(u *unit, a *askedQueue, ent *entry, fx *core.Effects, why 
 		setIn(&k.stands, first, true)
 	}
 	if k.full[why.Key] == nil && why.NextFree != 0 && strings.HasPrefix(why.Key, "rate:") && !k.p.looksAt(why.Key, why.NextFree) {
-		timer := u.timerAt(timerRates, roundUp(why.NextFree, timerGrid)) // by the store's clock, which decides (S47)
+		timer := u.timerAt(timerRates, roundUp(why.NextFree, timerGrid)) // by the clock of the store, which decides (S47)
 		timer.Texts = append(timer.Texts, why.Key)
 	}
 	setIn(&k.full, why.Key, why)
@@ -124,17 +124,16 @@ func (k *pick) refuse(u *unit, a *askedQueue, ent *entry, fx *core.Effects, why 
 	}
 }
 
-// turnedAway tells that a call which has nothing yet does not know what comes next: all rows that were seen of a queue were refused, and the
-// one behind them may be the best (S18). It looks again at once.
+// turnedAway reports whether the next row for a call that has nothing yet is unknown: all rows that were read of a queue were refused, and the one
+// behind them may be the best (S18). The call then looks again at once.
 func (k *pick) turnedAway(call *claim) bool {
 	return len(k.given[call]) == 0 && slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return a.allRefused() && a.users[call.filter] })
 }
 
-// allRefused tells that nothing is left of what was asked for, that some of it was refused, and that there may be more.
+// allRefused reports whether nothing is left of the rows that were asked for, some of them were refused, and there may be more.
 func (a *askedQueue) allRefused() bool { return a.refused && len(a.rows) == 0 && a.got >= a.limit }
 
-// learnRefused lets the next look see further, each time twice as far: a long row of those who are refused is soon at its end. The
-// picker's lock is held.
+// learnRefused makes the next look read twice as many rows, so that a long run of refused rows is soon passed. The picker's lock is held.
 func (a *askedQueue) learnRefused() {
 	a.more = 0
 	if a.allRefused() {
@@ -142,8 +141,8 @@ func (a *askedQueue) learnRefused() {
 	}
 }
 
-// passes reports whether the refusal of an execution speaks for those behind it in its queue (S19). Of what lies blocked on a key each
-// needs that; what it needs besides depends on how far it has come.
+// passes reports whether the refusal of an execution holds for those behind it in its queue (S19). Each execution in the queue of a key needs that
+// key; what else it needs depends on how far it has come.
 func (k *pick) passes(u *unit, a *askedQueue, x *core.Execution, key string) bool {
 	if core.KeyBlock(a.block) {
 		return x.BlockedOn == key
@@ -151,27 +150,25 @@ func (k *pick) passes(u *unit, a *askedQueue, x *core.Execution, key string) boo
 	return u.dict.everyoneNeeds(a.class, key)
 }
 
-// speaksFor reports whether what was refused on the key speaks for those of the class that are blocked on it. Of a quota everybody takes one;
-// of a budget another class may need less (S19), and of the same class some may not need it at all.
+// speaksFor reports whether a refusal on the key holds for the executions of the class that are blocked on it. Of a quota each takes one. Of a
+// budget another class may need less (S19), and some executions of the same class may not need it at all.
 func (k *pick) speaksFor(class *core.Class, key string) bool {
 	return !core.OfBudget(key) || k.stands[blockedFirst{class.ID, key}] && k.p.e.dict.now().everyoneNeeds(class, key)
 }
 
-// looksAt reports whether somebody looks at the rate when it has room at that moment.
+// looksAt reports whether a timer is armed for the time at which the rate has room.
 func (p *picker) looksAt(key string, at core.Time) bool {
 	armed, ok := p.armed.Load(key)
 	return ok && armed == at
 }
 
-// blockedFirst tells of a class that one of its executions is blocked on a key: those behind it that need the same stay as they are
-// (S19).
+// blockedFirst says that an execution of the class is blocked on the key. The ones behind it that need the same key stay as they are (S19).
 type blockedFirst struct {
 	class int32
 	key   string
 }
 
-// learnFull remembers which queues wait for room, unless it has come meanwhile, and which queues were found. The picker's lock is
-// held.
+// learnFull records which queues wait for room, unless their key got room meanwhile, and which queues were found. The picker's lock is held.
 func (k *pick) learnFull() {
 	p := k.p
 	p.apart = p.apart && len(k.full) > 0
@@ -181,7 +178,7 @@ func (k *pick) learnFull() {
 		}
 		k.found = k.found || a.refused && !k.spent(a)
 	}
-	numbers := map[int32][]string{} // of the keys without room
+	numbers := map[int32][]string{} // block numbers of the keys without room
 	for key, why := range k.full {
 		if why.NextFree != 0 && strings.HasPrefix(key, "rate:") {
 			p.armed.Store(key, why.NextFree)
@@ -195,8 +192,8 @@ func (k *pick) learnFull() {
 	k.learnBlocks()
 }
 
-// learnBlocks takes up the queues in which the survey saw rows. Those that were not asked are asked next: also one that something was
-// filed in after the queues to be asked were chosen, and that is therefore known by now. The picker's lock is held.
+// learnBlocks adds the queues in which the survey saw rows. Those that were not asked are asked next, including a queue that is known by now
+// because something was filed there after the queues to ask were chosen. The picker's lock is held.
 func (k *pick) learnBlocks() {
 	p := k.p
 	var asked map[queueID]*askedQueue
@@ -218,7 +215,7 @@ func (k *pick) learnBlocks() {
 	}
 }
 
-// waitBehind passes the queues over of what is blocked on one of the keys, of a class that was asked. The picker's lock is held.
+// waitBehind passes over the queues, of a class that was asked, whose executions are blocked on one of the keys. The picker's lock is held.
 func (k *pick) waitBehind(a *askedQueue, numbers map[int32][]string) {
 	if first := k.p.queues[queueID{class: a.class.ID}]; first != nil && len(numbers) > 0 {
 		for _, q := range first.behind {
@@ -231,7 +228,7 @@ func (k *pick) waitBehind(a *askedQueue, numbers map[int32][]string) {
 	}
 }
 
-// waitFor passes a queue over until its key has room.
+// waitFor passes a queue over until its key has room. If the key got room during this pick, the queue is asked again at once.
 func (k *pick) waitFor(q *classQueue, key string) {
 	p := k.p
 	if p.freed[key] || p.freed["*"] {
@@ -248,10 +245,10 @@ func (k *pick) waitFor(q *classQueue, key string) {
 	p.full[key][q] = true
 }
 
-// roomIn tells that admission keys may have room (S47): whoever waits for one is served. "*" is all of them.
+// roomIn records that admission keys may have room (S47), so that queues which wait for one are asked again. "*" stands for all keys.
 func (p *picker) roomIn(keys []string) { p.committed(pickNews{keys: keys}) }
 
-// room is roomIn for a caller that holds the lock. It reports whether somebody may be served now.
+// room is roomIn for a caller that holds the lock. It reports whether a call may be served now.
 func (p *picker) room(keys []string) bool {
 	if len(keys) == 0 {
 		return false
@@ -284,15 +281,14 @@ func (p *picker) roomy(key string) {
 	p.armed.Delete(key)
 }
 
-// lapseFull lets queues be asked again whose keys have room by now: a rate at its next free moment (S40), a budget at its reset. The
-// lock is held.
+// lapseFull lets queues be asked again whose keys have room by now: a rate at its next free time (S40), a budget at its reset. The lock is held.
 func (p *picker) lapseFull(now time.Time) {
 	for key, at := p.lapses.first(); key != "" && !at.After(now); key, at = p.lapses.first() {
 		p.roomy(key)
 	}
 }
 
-// blockedElsewhere tells that other processes may have blocked executions: nobody knows any more under which numbers there are rows.
+// blockedElsewhere records that other processes may have blocked executions: classes must be surveyed again for block numbers with rows.
 func (p *picker) blockedElsewhere() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -311,8 +307,8 @@ func (p *picker) doubtSurveys() {
 	}
 }
 
-// doubtBudgets lets queues that wait for budgets be asked again. Room in a budget may come without an event in the log (B42), so that
-// the poll, which is the safety net under all hints, has to look.
+// doubtBudgets lets queues that wait for budgets be asked again. A budget may get room without an event in the log (B42), so the poll, which backs
+// up all hints, has to look.
 func (p *picker) doubtBudgets() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

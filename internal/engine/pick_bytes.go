@@ -7,11 +7,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A claim may ask for a thousand tasks, and each may have megabytes of input. What one answer carries is bounded by maxClaimBytes, and
-// what one transaction loads by the same, as far as the sizes in its queues can be foreseen: each queue remembers the largest input
-// seen of late. Inputs so small that all that was asked for fits, which is the usual case, change nothing.
+// A claim may ask for a thousand tasks, and each may have megabytes of input. maxClaimBytes bounds what one answer carries, and also what one
+// transaction loads, as far as sizes can be estimated: each queue keeps the size of the largest input seen recently. In the usual case inputs are
+// so small that everything that was asked for fits, and this changes nothing.
 
-// foreseeable is the size of input to reckon with: of a queue that nobody has looked into, the largest that is allowed.
+// foreseeable returns the input size to plan with. For a queue that was never read it is the largest size allowed.
 func (q *classQueue) foreseeable(most int) int {
 	if q.largest == 0 {
 		return most
@@ -19,10 +19,10 @@ func (q *classQueue) foreseeable(most int) int {
 	return int(q.largest)
 }
 
-// sawInput remembers an input of that size.
+// sawInput records an input of that size.
 func (q *classQueue) sawInput(size int) { q.largest = max(q.largest, int32(size), 1) }
 
-// cutToSize lowers the numbers of rows that are asked for, so that their inputs have room.
+// cutToSize lowers the numbers of rows to ask for, so that their inputs fit.
 func (k *pick) cutToSize() {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
@@ -40,21 +40,20 @@ func (k *pick) cutToSize() {
 		}
 	}
 	for _, a := range k.asked {
-		a.limit = min(a.limit+int(a.more), max(a.limit, maxClaimTasks)) + a.knownBad() // so that they keep no other row out
+		a.limit = min(a.limit+int(a.more), max(a.limit, maxClaimTasks)) + a.knownBad() // so that rows known to be bad take no place of others
 	}
 }
 
 const (
-	fewQueues  = 4 // so few are asked for all that is wanted
+	fewQueues  = 4 // up to this many queues are each asked for all that is wanted
 	leastAsked = 3
-	// leastOfEach is asked of each where there are as many queues as rows that are wanted: most give one, and another tells that there is
-	// more.
+	// leastOfEach is asked of each queue if there are as many queues as rows wanted: most give one, and a second one shows that there are more.
 	leastOfEach = 2
 )
 
-// cutToShares lowers the numbers of rows that many queues are asked for: to lock and read all that is wanted in each of them would be
-// to read most of it in vain. Each is asked for somewhat more than its share, since some give more than others; one that gave all
-// that it was asked for is asked for twice that, so that one which alone has the best rows is soon asked for all.
+// cutToShares lowers the numbers of rows that many queues are asked for: locking and reading all that is wanted in each of them would mostly be in
+// vain. Each is asked for somewhat more than its share, since some give more than others. A queue that gave everything it was asked for is asked
+// for twice as much the next time, so that a queue which alone has the best rows is soon asked for all.
 func (k *pick) cutToShares() {
 	if len(k.asked) <= fewQueues {
 		return
@@ -77,9 +76,10 @@ func (k *pick) cutToShares() {
 	}
 }
 
-// askTogether asks for no more rows of all queues than all calls want, where each call takes from each queue and nothing but the order of
-// the rows decides, since all are of one turn: the best of all are then the best for everyone (S6). If one of them has no room after all, the next row counts, which
-// was left out: the look begins anew, and so do the next ones until all that they see has room (S19).
+// askTogether asks all queues together for no more rows than all calls want. It does so only if each call may take from each queue and all queues
+// are of one turn, so that only the order of the rows decides: the best rows of all queues are then the best for every call (S6). If one of them
+// has no room, the next row counts, which was left out: the look is repeated with each queue asked separately, and so are the next ones until all
+// rows that they see have room (S19).
 func (k *pick) askTogether() {
 	if len(k.asked) < 2 || k.p.apart {
 		return
@@ -97,7 +97,7 @@ func (k *pick) askTogether() {
 		}
 	}
 	for _, left := range k.left {
-		if left != turn.key { // it may be the turn of what was not asked
+		if left != turn.key { // the turn may be that of a queue which was not asked
 			return
 		}
 	}
@@ -106,24 +106,22 @@ func (k *pick) askTogether() {
 
 var errLookApart = errors.New("there is no room for some of the best rows")
 
-// dry tells that all rows are taken of a queue that was asked for fewer than it might have had to give: which row comes next is not
-// known.
+// dry reports whether all rows are taken of a queue that was asked for fewer than it may have: its next row is not known.
 func (a *askedQueue) dry() bool { return a.cut && len(a.rows) == 0 && a.got >= a.limit }
 
-// noteDry remembers that the queue is dry, once its last row is taken.
+// noteDry records that the queue is dry, once its last row is taken.
 func (k *pick) noteDry(a *askedQueue) {
 	if a.dry() {
 		k.dried = append(k.dried, a)
 	}
 }
 
-// driedUp reports whether nothing is known of what comes next for the call.
+// driedUp reports whether the next row for the call is unknown because one of its queues is dry.
 func (k *pick) driedUp(call *claim) bool {
 	return slices.ContainsFunc(k.dried, func(a *askedQueue) bool { return a.users[call.filter] })
 }
 
-// learnSizes remembers how large the inputs were, and how many were taken. What was seen before counts less with each look. The
-// picker's lock is held.
+// learnSizes records how large the inputs were, and how many rows were taken. Older values count less with each look. The picker's lock is held.
 func (k *pick) learnSizes() {
 	for _, a := range k.asked {
 		if a.got > 0 {
@@ -139,14 +137,14 @@ func (k *pick) learnSizes() {
 	k.short = k.short || k.beyond && !slices.ContainsFunc(k.asked, func(a *askedQueue) bool { return len(a.rows) > 0 && a.passed == "" })
 }
 
-// forgetSizes reckons with the worst: the transaction may have failed because it was too large. The picker's lock is held.
+// forgetSizes makes the next plan assume the largest inputs: the transaction may have failed because it was too large. The picker's lock is held.
 func (k *pick) forgetSizes() {
 	for _, a := range k.asked {
 		a.largest = 0
 	}
 }
 
-// fits reports whether the call's answer has room for the input of the queue's first row. One task is always given.
+// fits reports whether the call's answer has room for the input of the row. One task is always given.
 func (k *pick) fits(u *unit, call *claim, row store.QueueRow, room int) bool {
 	return len(k.given[call]) == 0 || u.entries[row.ID].x.Input.Size <= room
 }

@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// A limit per user makes a class, and so a queue, for each user, of which there may be hundreds of thousands. A pick must not go through
-// all of them. Each filter therefore keeps the queues that have work which may start in the order in which their lane serves them: the
-// turns of its fairness keys by their v, and in a turn the queues by their heads (S18, S24). A pick takes as many from the top as it asks.
+// A limit per user creates a class, and so a queue, for each user, and there may be hundreds of thousands. A pick must not iterate over all of
+// them. Each filter therefore keeps the queues that have work which may start in the order in which their lane serves them: the turns of its
+// fairness keys by their v, and within a turn the queues by their heads (S18, S24). A pick takes as many from the top as it asks.
 //
-// The order is brought up to date late. What may come in front is told: a queue that gets work, room or a lower head is put into the
-// picker's list of news, which each filter reads when it is used. What moves back is found when it comes to the top: the head of a queue
-// and the v of a turn only grow, unless there is news of them. A queue may stand in a filter twice; who takes it leaves the second out.
+// The order is updated lazily. Changes that may move a queue to the front are announced: a queue that gets work, room or a lower head is appended
+// to the picker's list of news, which each filter reads when it is used. Changes that move a queue back are noticed when it comes to the top:
+// without news, the head of a queue and the v of a turn only grow. A queue may be in a filter twice; the code that takes it skips the second one.
 //
-// All of it is protected by the picker's lock. v is read under the lock of the turns, which is taken after that one.
+// The picker's lock protects all of it. v is read under the lock of the turns (turning), which is taken after that one.
 
-// placedQueue is a queue in the order of its turn, with the head that it had when it got its place.
+// placedQueue is a queue in the order of its turn, with the head that it had when it was placed.
 type placedQueue struct {
 	*classQueue
 	at int64
@@ -27,13 +27,13 @@ func (c placedQueue) compare(other placedQueue) int {
 	return cmp.Or(cmp.Compare(c.at, other.at), cmp.Compare(c.class.ID, other.class.ID), cmp.Compare(c.block, other.block))
 }
 
-// turnQueues are the candidates of one fairness key, a heap.
+// turnQueues are the candidates of one fairness key, as a heap.
 type turnQueues struct {
 	key      string
-	v        float64 // that it had when it got its place; below 0 while it has not entered
-	pos      int     // in the order of its lane
-	entering bool    // it is among those that are to enter
-	sound    int     // how many candidates there were when the worthless ones were last left out
+	v        float64 // its v when it was placed; below 0 until it has entered
+	pos      int     // index in the order of its lane
+	entering bool    // it is in laneQueues.entering
+	sound    int     // number of candidates after the last tidy
 	queues   []placedQueue
 }
 
@@ -42,7 +42,7 @@ func (t *turnQueues) Less(i, j int) bool { return t.queues[i].compare(t.queues[j
 func (t *turnQueues) Swap(i, j int)      { t.queues[i], t.queues[j] = t.queues[j], t.queues[i] }
 func (t *turnQueues) Push(x any)         { t.queues = append(t.queues, x.(placedQueue)) }
 
-// Pop takes the last one off.
+// Pop removes the last element, for container/heap.
 func (t *turnQueues) Pop() any {
 	last := len(t.queues) - 1
 	c := t.queues[last]
@@ -51,7 +51,7 @@ func (t *turnQueues) Pop() any {
 	return c
 }
 
-// first is the queue with the lowest head; ok is false when there is none that work can be taken from.
+// first returns the queue with the lowest head; ok is false if there is no queue that work can be taken from.
 func (t *turnQueues) first() (c placedQueue, ok bool) {
 	for len(t.queues) > 0 {
 		c := &t.queues[0]
@@ -68,7 +68,7 @@ func (t *turnQueues) first() (c placedQueue, ok bool) {
 	return placedQueue{}, false
 }
 
-// tidy leaves out what work cannot be taken from and what is there twice.
+// tidy removes duplicates and queues that no work can be taken from.
 func (t *turnQueues) tidy() {
 	seen := make(map[*classQueue]bool, len(t.queues))
 	t.queues = slices.DeleteFunc(t.queues, func(c placedQueue) bool {
@@ -83,13 +83,13 @@ func (t *turnQueues) tidy() {
 	t.sound = len(t.queues)
 }
 
-// laneQueues are the candidates of one lane that a filter matches: a heap of turns.
+// laneQueues are the candidates of one lane that a filter matches, as a heap of turns.
 type laneQueues struct {
 	name       string
 	turns      map[string]*turnQueues
 	order      []*turnQueues
 	entering   []*turnQueues // turns that may have been idle until now (S24)
-	unknown    []*classQueue // queues whose heads nobody knows
+	unknown    []*classQueue // queues whose heads are not known
 	unsurveyed []*classQueue
 }
 
@@ -116,7 +116,7 @@ func (l *laneQueues) Push(x any) {
 	l.order = append(l.order, t)
 }
 
-// Pop takes the last one off.
+// Pop removes the last element, for container/heap.
 func (l *laneQueues) Pop() any {
 	last := len(l.order) - 1
 	t := l.order[last]
@@ -125,7 +125,7 @@ func (l *laneQueues) Pop() any {
 	return t
 }
 
-// add gives a queue its place, if work can be taken from it.
+// add places a queue, if work can be taken from it.
 func (l *laneQueues) add(q *classQueue, key string) {
 	if q.block == 0 && !q.surveyed {
 		l.unsurveyed = append(l.unsurveyed, q)
@@ -152,11 +152,11 @@ func (l *laneQueues) add(q *classQueue, key string) {
 	}
 }
 
-// drop forgets a turn without candidates.
+// drop removes a turn without candidates.
 func (l *laneQueues) drop(t *turnQueues) {
 	heap.Remove(l, t.pos)
 	delete(l.turns, t.key)
-	if len(l.turns) == 0 { // maps and lists do not shrink by themselves
+	if len(l.turns) == 0 { // maps and slices do not shrink by themselves
 		l.turns, l.order, l.entering = map[string]*turnQueues{}, nil, nil
 	}
 }
@@ -172,7 +172,7 @@ func (l *laneQueues) any() bool {
 	return false
 }
 
-// anyUnsurveyed reports whether there is a class of which nobody knows under which numbers it has rows.
+// anyUnsurveyed reports whether there is a class for which it is not known under which block numbers it has rows.
 func (l *laneQueues) anyUnsurveyed() bool {
 	for n := len(l.unsurveyed); n > 0; n = len(l.unsurveyed) {
 		if !l.unsurveyed[n-1].surveyed {
@@ -184,7 +184,7 @@ func (l *laneQueues) anyUnsurveyed() bool {
 	return false
 }
 
-// few lists all candidates if there are no more than most; ok is false if there are, or may be.
+// few returns all candidates if there are no more than most; ok is false if there are, or may be, more.
 func (l *laneQueues) few(most int) (all []*classQueue, ok bool) {
 	if len(l.order) > most {
 		return nil, false
@@ -209,7 +209,7 @@ func (l *laneQueues) few(most int) (all []*classQueue, ok bool) {
 	return all, true
 }
 
-// peek takes up to most queues whose heads nobody knows out of the list of those. Who looks at them and learns nothing puts them back.
+// peek removes up to most queues from the list of those whose heads are not known. A caller that learns nothing of them must put them back.
 func (l *laneQueues) peek(most int) (unknown []*classQueue) {
 	for n := len(l.unknown); n > 0 && len(unknown) < most; n = len(l.unknown) {
 		if q := l.unknown[n-1]; q.takes() && q.head == math.MinInt64 {

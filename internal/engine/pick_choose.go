@@ -16,7 +16,7 @@ type claimGroup struct {
 	max int // how many tasks they want together
 }
 
-// gather finds out what the calls may take from, and takes up the classes that must be surveyed.
+// gather determines what the calls may take from and which classes must be surveyed.
 func (k *pick) gather() {
 	p := k.p
 	p.mu.Lock()
@@ -48,12 +48,12 @@ func (k *pick) gather() {
 					k.survey = append(k.survey, q.class)
 				}
 			}
-			lane.unsurveyed = nil // whoever is not surveyed after this pick is news
+			lane.unsurveyed = nil // a class that is not surveyed by this pick is announced as news (putBack)
 		}
 	}
 }
 
-// openLanes are the candidates of the group in lanes that let something be picked, in order of their names.
+// openLanes returns the candidates of the group in lanes that allow picks, in order of their names.
 func (k *pick) openLanes(g *claimGroup) (lanes []*laneQueues) {
 	for _, name := range slices.Sorted(maps.Keys(g.lanes)) {
 		if k.p.openLane(name) {
@@ -66,8 +66,8 @@ func (k *pick) openLanes(g *claimGroup) (lanes []*laneQueues) {
 // mostPeeks bounds how long the calls of one pick wait until the heads of their queues are known.
 const mostPeeks = 64
 
-// peek learns the heads of queues of which nothing is known, as after a start. It goes on while most turns have others that would be left
-// out: such a queue keeps the rest of its turn from being served (S18), so that a transaction would lock rows and keys to give nothing.
+// peek learns the heads of queues of which nothing is known, as after a start. It continues while most turns have more of them than can be asked: a
+// queue with an unknown head keeps the rest of its turn from being served (S18), so a transaction would lock rows and keys to give nothing.
 func (k *pick) peek() {
 	for range mostPeeks {
 		if !k.peekSome() || !k.manyUnknown() || k.p.e.stopping() {
@@ -76,7 +76,7 @@ func (k *pick) peek() {
 	}
 }
 
-// manyUnknown reports whether there is a lane with more queues of unknown heads than a pick may ask for beside one of each turn.
+// manyUnknown reports whether a lane has more queues with unknown heads than a pick may ask in addition to one of each turn.
 func (k *pick) manyUnknown() bool {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
@@ -90,8 +90,8 @@ func (k *pick) manyUnknown() bool {
 	return false
 }
 
-// peekSome looks at as many queues as one read takes, without locks. Nobody waits for it: what is filed meanwhile counts more than what it
-// saw. It reports whether it has learned anything.
+// peekSome reads the heads of as many queues as one read takes, without locks, and without making a filing wait: what is filed meanwhile replaces
+// what it saw. It reports whether it has learned anything.
 func (k *pick) peekSome() bool {
 	unknown, want := k.unknown()
 	if len(unknown) == 0 {
@@ -99,7 +99,7 @@ func (k *pick) peekSome() bool {
 	}
 	ctx, cancel := context.WithTimeout(k.p.e.background(), storeTimeout)
 	defer cancel()
-	loaded, err := k.p.e.store.Read(ctx, want) // on an error the transaction itself will meet the failure
+	loaded, err := k.p.e.store.Read(ctx, want) // if it fails, the transaction will fail in the same way
 	heads := map[queueID]int64{}
 	if err == nil {
 		for _, row := range loaded.Picked {
@@ -119,13 +119,13 @@ func (k *pick) peekSome() bool {
 	return err == nil
 }
 
-// unknownQueue is a queue whose head nobody knows.
+// unknownQueue is a queue whose head is not known.
 type unknownQueue struct {
 	*classQueue
-	filings uint64 // how often something was filed there when it was taken up: hints may come at any time
+	filings uint64 // value of its filings before the read: hints may come at any time
 }
 
-// unknown takes up queues whose heads nobody knows, and what to read of them. If there are few queues at all, or few of those, they are
+// unknown returns queues whose heads are not known, and what to read of them. If there are few queues, or few of those, it returns none: they are
 // simply asked.
 func (k *pick) unknown() (unknown []unknownQueue, want store.Want) {
 	p := k.p
@@ -164,7 +164,7 @@ func (k *pick) unknown() (unknown []unknownQueue, want store.Want) {
 	return nil, want
 }
 
-// few lists the queues that the calls may take from, each once, if there are no more than most. The lock is held.
+// few returns the queues that the calls may take from, each once, if there are no more than most. The lock is held.
 func (k *pick) few(most int) (all []*classQueue, ok bool) {
 	seen := map[*classQueue]bool{}
 	for _, g := range k.groups {
@@ -184,8 +184,8 @@ func (k *pick) few(most int) (all []*classQueue, ok bool) {
 	return all, len(all) <= most
 }
 
-// choose asks all queues if there are few. Else it asks those that their lanes serve first, the same number of every lane, and remembers
-// how far their rows may be trusted.
+// choose asks all queues if there are few. Otherwise it asks those that their lanes serve first, the same number for every lane, and records up to
+// which order key their rows may be taken.
 func (k *pick) choose() {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
@@ -223,7 +223,7 @@ func (k *pick) takeTurns(lanes []*servedLane) {
 	}
 }
 
-// askable is how many queues are asked at most: each row that is taken may come from another one.
+// askable returns the maximum number of queues to ask: each row that is taken may come from another queue.
 func (k *pick) askable() int {
 	wanted := 0
 	for _, g := range k.groups {
@@ -251,7 +251,7 @@ type servedLane struct {
 	of     []*claimGroup
 }
 
-// serving are the lanes that are open, in order of their names.
+// serving returns the lanes that are open, in order of their names.
 func (k *pick) serving() (lanes []*servedLane) {
 	places := map[string]*servedLane{}
 	for _, g := range k.groups {
@@ -268,8 +268,8 @@ func (k *pick) serving() (lanes []*servedLane) {
 	return lanes
 }
 
-// enter lets the turns that may have been idle take part, as of one round of all keys with candidates (S24): what a key enters with
-// depends on the smallest v among the others, which is that of one of those that stand first. Both locks are held.
+// enter lets the turns that may have been idle take part, as in one round of all keys with candidates (S24): the v with which a key enters depends
+// on the smallest v among the others, which belongs to one of those that stand first. Both locks are held.
 func (k *pick) enter(lane *servedLane) {
 	var keys []string
 	entering := map[string]bool{}
@@ -303,8 +303,8 @@ func (k *pick) enter(lane *servedLane) {
 	}
 }
 
-// standing is the first turn that has entered and has candidates; nil: there is none. Those that have not stand before it. Both locks
-// are held.
+// standing returns the first turn that has entered and has candidates, or nil. Turns that have not entered stand before it and are skipped. Both
+// locks are held.
 func (k *pick) standing(l *laneQueues) *turnQueues {
 	var aside []*turnQueues
 	defer func() {
@@ -333,7 +333,7 @@ func (k *pick) standing(l *laneQueues) *turnQueues {
 	return nil
 }
 
-// takeFirst takes the queue out that the lane serves first of those that are left; nil: none is. Both locks are held.
+// takeFirst removes and returns the queue that the lane serves first of those that are left, or nil. Both locks are held.
 func (k *pick) takeFirst(lane *servedLane) *classQueue {
 	var best *turnQueues
 	for _, l := range lane.groups {
@@ -349,7 +349,7 @@ func (k *pick) takeFirst(lane *servedLane) *classQueue {
 	return q
 }
 
-// before reports whether the first queue of one turn is served before that of another, perhaps of the same key for other calls.
+// before reports whether the first queue of turn a is served before that of b. The two may have the same key, for different calls.
 func (k *pick) before(a, b *turnQueues) bool {
 	if order := cmp.Or(cmp.Compare(a.v, b.v), cmp.Compare(a.key, b.key)); order != 0 {
 		return order < 0
@@ -357,7 +357,7 @@ func (k *pick) before(a, b *turnQueues) bool {
 	return a.queues[0].compare(b.queues[0]) < 0
 }
 
-// firstTurn is the turn that is served first of those with queues that are not taken yet; nil: there is none. Both locks are held.
+// firstTurn returns the turn that is served first of those with queues that are not taken yet, or nil. Both locks are held.
 func (k *pick) firstTurn(l *laneQueues) *turnQueues {
 	for len(l.order) > 0 {
 		t := l.order[0]
@@ -379,8 +379,8 @@ func (k *pick) firstTurn(l *laneQueues) *turnQueues {
 	return nil
 }
 
-// noteLeft remembers which turn comes first among the queues that were not asked, for each group, and the lowest head in it. Turns are
-// taken as a whole, so that of the turns which were asked only that one may have queues left. Both locks are held.
+// noteLeft records, for each group, which turn comes first among the queues that were not asked, and the lowest head in it. Turns are taken as a
+// whole, so of the turns that were asked only that one may have queues left. Both locks are held.
 func (k *pick) noteLeft(lanes []*servedLane) {
 	for _, lane := range lanes {
 		for i, l := range lane.groups {
@@ -394,14 +394,14 @@ func (k *pick) noteLeft(lanes []*servedLane) {
 	}
 }
 
-// bind notes that rows of the turn may be taken only up to an order key: a queue that was not asked may have one there.
+// bind records that rows of the turn may be taken only up to an order key: a queue that was not asked may have a row there.
 func (k *pick) bind(turn laneTurn, head int64) {
 	if bound, ok := k.bound[turn]; !ok || head < bound {
 		setIn(&k.bound, turn, head)
 	}
 }
 
-// bindTurn does so for a turn of which no queue was asked. The lock is held.
+// bindTurn is bind for a turn of which no queue was asked. The lock is held.
 func (k *pick) bindTurn(turn laneTurn) {
 	for _, g := range k.groups {
 		lane := g.lanes[turn.lane]
@@ -414,11 +414,11 @@ func (k *pick) bindTurn(turn laneTurn) {
 	}
 }
 
-// leftFor names the queues of a lane that calls of a filter may take from and that were not asked.
+// leftFor identifies the queues of a lane that calls of a filter may take from and that were not asked.
 type leftFor struct{ lane, filter string }
 
-// putBack gives the queues that were taken out of the order of their lanes their places again, and those that could not be surveyed to
-// the next pick. It must be called when the pick is over, however that ended. The picker's lock is held.
+// putBack puts the queues that were taken out of the order of their lanes back into it, and leaves classes that could not be surveyed to the next
+// pick. It must be called when the pick is over, whatever its outcome. The picker's lock is held.
 func (k *pick) putBack() {
 	delete(k.p.taking, k)
 	for _, a := range k.asked {

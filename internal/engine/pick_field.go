@@ -8,23 +8,23 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// laneField is what a call may take of one lane that is open (S3): its queues, the one with the best row first. There may be hundreds, and
-// each row that is taken asks for the best again. Of a lane that shares its turns between keys it is what lies under each of them.
+// laneField is what a call may take from one open lane (S3): a heap of its queues, the one with the best row first. There may be hundreds, and the
+// best is asked for after each row that is taken. In a lane with fairness there is one laneField for each key.
 type laneField struct {
 	k      *pick
 	lane   *core.Lane
 	queues []*askedQueue // a heap
 
 	keys   map[string]*laneField // nil: the lane has no fairness
-	open   int                   // keys from which a row may be taken
-	served *laneField            // that of the key from which the last row came
-	gone   bool                  // of a key: no row may be taken any more
-	round  *core.Round           // of these keys and of the one that comes first among the queues that were not asked
-	behind string                // that one; "": all were asked
+	open   int                   // number of keys from which a row may be taken
+	served *laneField            // field of the key from which the last row came
+	gone   bool                  // in the field of a key: no row may be taken any more
+	round  *core.Round           // of these keys and of behind
+	behind string                // the key that comes first among the queues that were not asked; "": all were asked
 }
 
-// fieldsOf sorts the queues that the call may take from, by lane. It is good for as long as only calls of one filter are served: rows are
-// taken by way of it alone.
+// fieldsOf sorts the queues that the call may take from, by lane. The result is reused while only calls of one filter are served, since rows are
+// taken only through it.
 func (k *pick) fieldsOf(u *unit, call *claim) map[string]*laneField {
 	if k.fields != nil && len(k.groups) == 1 && k.fieldOf == call.filter {
 		return k.fields
@@ -77,7 +77,7 @@ func (f *laneField) init() {
 	f.open = len(f.keys)
 }
 
-// open reports whether the first row of the queue may be taken: no queue that was not asked may hold a better one.
+// open reports whether the first row of the queue may be taken: no queue that was not asked may have a better one.
 func (k *pick) open(a *askedQueue) bool {
 	if len(a.rows) == 0 || a.passed != "" {
 		return false
@@ -86,8 +86,8 @@ func (k *pick) open(a *askedQueue) bool {
 	return !ok || a.rows[0].Order <= bound
 }
 
-// first is the queue with the lowest order key, ties by UUID (S6); nil: there is none. A queue that has nothing more to give never has
-// again.
+// first returns the queue with the lowest order key, ties by UUID (S6), or nil. A queue that has nothing more to give is removed: it gets no more
+// rows during this pick.
 func (f *laneField) first() *askedQueue {
 	for len(f.queues) > 0 {
 		if !f.k.open(f.queues[0]) {
@@ -102,14 +102,14 @@ func (f *laneField) first() *askedQueue {
 	return nil
 }
 
-// fairest is the queue with the best row of the key whose turn it is (S24); nil: it is the turn of a queue that was not asked. took counts
-// the turn. Rows are taken from the key that it names alone, so that only this one may have none any more when it is called again. The
-// turns are locked, and nobody else changes them while calls of one filter are served: the round stays what it was.
+// fairest returns the queue with the best row under the key whose turn it is (S24), or nil if it is the turn of a queue that was not asked. took
+// counts the turn. Rows are taken only from the key that it returns, so only that one can be empty at the next call. turning is held while calls of
+// one filter are served, so the turns do not change and the round stays valid.
 func (f *laneField) fairest() (best *askedQueue, took func()) {
 	if f.round == nil {
 		keys := slices.Collect(maps.Keys(f.keys))
 		if f.behind != "" && f.keys[f.behind] == nil {
-			keys = append(keys, f.behind) // behind its turn nothing is known
+			keys = append(keys, f.behind) // what comes after its turn is not known
 		}
 		f.round = f.k.p.turns.Round(f.lane.Name, keys, weightsOf(f.lane))
 	}
@@ -126,7 +126,7 @@ func (f *laneField) fairest() (best *askedQueue, took func()) {
 	return nil, nil
 }
 
-// empty tells that there is nothing to take.
+// empty reports whether there is nothing to take.
 func (f *laneField) empty() bool {
 	if f.keys == nil {
 		return f.first() == nil
@@ -146,7 +146,7 @@ func (f *laneField) Less(i, j int) bool { return f.queues[i].rows[0].Compare(f.q
 func (f *laneField) Swap(i, j int)      { f.queues[i], f.queues[j] = f.queues[j], f.queues[i] }
 func (f *laneField) Push(any)           {} // none is added
 
-// Pop takes the last one off.
+// Pop removes the last element, for container/heap.
 func (f *laneField) Pop() any {
 	last := len(f.queues) - 1
 	f.queues = f.queues[:last]

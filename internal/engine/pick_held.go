@@ -10,18 +10,18 @@ import (
 
 // Rows of admission that other transactions hold (S73).
 //
-// A pick locks the budgets, rates and slots of what it may take. If another transaction holds one of them for longer than a lock timeout
-// the pick is given up, and the row is remembered (held_rows.go). The next pick passes over what needs a remembered row, as if it had no
-// room, and serves everything else; what was passed over is neither blocked nor changed in any other way. When the row is free, or after
-// some seconds, it is forgotten, and what was passed over is looked at again.
+// A pick locks the budgets, rates and slots of the rows that it may take. If another transaction holds one of them for longer than a lock timeout,
+// the pick is given up, and the row is recorded (held_rows.go). The next pick passes over work that needs a recorded row, as if there were no room
+// for it, and serves everything else. Work that was passed over is neither blocked nor changed in any other way. When the row is free, or after
+// some seconds, it is forgotten, and the work is looked at again.
 //
-// A row may become free between the moment when the pick asks what is remembered and the moment when the picker learns what was passed
-// over. The picker notes the keys that were freed during a pick (picker.freed), and looks at their queues again at once.
+// A row may become free between the time at which the pick asks what is recorded and the time at which the picker learns what was passed over. The
+// picker notes the keys that were freed during a pick (picker.freed), and asks their queues again at once.
 //
-// A call that does not wait, and would be answered with nothing because of such a row or lane, waits for up to longestPick: most rows are
-// held for some milliseconds only.
+// A call that does not wait, and would be answered with nothing because of such a row or lane, waits for up to longestPick: most rows are held for
+// a few milliseconds only.
 
-// heldKey stands for a row that others hold, among the admission keys that queues wait for.
+// heldKey returns the key under which queues wait for a row that others hold, among the admission keys.
 func heldKey(lock store.Lock) string {
 	if lock.Counter != "" {
 		return "held:" + lock.Counter
@@ -29,12 +29,12 @@ func heldKey(lock store.Lock) string {
 	return fmt.Sprintf("held:%d:%s", lock.Doc.Kind, lock.Doc.Key)
 }
 
-// ofRoom reports whether picks lock the row for admission, or to hold a lane.
+// ofRoom reports whether picks lock the row for admission, or to keep a lane from changing.
 func ofRoom(lock store.Lock) bool {
 	return lock.Shared || lock.Counter != "" || lock.Doc.Kind == docBudget || lock.Doc.Kind == docRate
 }
 
-// admissionKey is the key of admission that the row is of.
+// admissionKey returns the admission key that the row belongs to.
 func admissionKey(lock store.Lock) string {
 	if lock.Doc.Kind == docBudget {
 		if id, ok := core.ParseUUID(lock.Doc.Key); ok {
@@ -44,7 +44,7 @@ func admissionKey(lock store.Lock) string {
 	return lock.Counter + lock.Doc.Key // one of them is set
 }
 
-// watchRoom remembers the rows that kept a pick waiting.
+// watchRoom records the rows that made a pick wait.
 func (h *heldRows) watchRoom(locks []store.Lock) {
 	h.watch(slices.DeleteFunc(slices.Clone(locks), func(lock store.Lock) bool { return !ofRoom(lock) }))
 }
@@ -54,7 +54,7 @@ func (h *heldRows) holdsAny(locks ...store.Lock) bool {
 	return h.known.Load() > 0 && len(h.among(locks, nil)) > 0
 }
 
-// holdsRoom reports whether any row is held that work might need which is handed over.
+// holdsRoom reports whether a row is held that a hand-over might need.
 func (h *heldRows) holdsRoom() bool {
 	if h.known.Load() == 0 {
 		return false
@@ -69,7 +69,7 @@ func (h *heldRows) holdsRoom() bool {
 	return false
 }
 
-// heldRoom finds a row that others hold and that is needed to decide about an execution in a queue, or to end what it has reserved.
+// heldRoom returns a row that others hold and that is needed to decide on an execution in a queue, or to end its reservation.
 func (u *unit) heldRoom(x *core.Execution) (lock store.Lock, held bool) {
 	if u.e.held.known.Load() == 0 {
 		return store.Lock{}, false
@@ -93,7 +93,7 @@ func (u *unit) heldRoom(x *core.Execution) (lock store.Lock, held bool) {
 			doc(rateRef(use.RateKey()))
 		}
 		if !u.locked[use.SlotsKey()] {
-			locks = append(locks, store.Lock{Counter: use.SlotsKey()}) // also without a limit it is counted
+			locks = append(locks, store.Lock{Counter: use.SlotsKey()}) // it is counted also without a limit
 		}
 	}
 	if found := u.e.held.among(locks, nil); len(found) > 0 {
@@ -102,7 +102,7 @@ func (u *unit) heldRoom(x *core.Execution) (lock store.Lock, held bool) {
 	return store.Lock{}, false
 }
 
-// leavesReserved reports whether the unit of a pick leaves an execution alone because others hold what it has reserved.
+// leavesReserved reports whether the unit of a pick leaves an execution as it is because others hold what it has reserved.
 func (u *unit) leavesReserved(ent *entry) bool {
 	if !u.picks {
 		return false
@@ -114,7 +114,7 @@ func (u *unit) leavesReserved(ent *entry) bool {
 	return held
 }
 
-// passHeldRoom passes over the rows that need what others hold: a whole queue if all of it does.
+// passHeldRoom passes over the rows that need what others hold, or over a whole queue if all of it does.
 func (k *pick) passHeldRoom(u *unit) {
 	if u.e.held.known.Load() == 0 && len(u.passed) == 0 {
 		return
@@ -142,7 +142,7 @@ func (k *pick) passHeldRoom(u *unit) {
 	}
 }
 
-// learnSkipped remembers of which queues rows were passed over alone. The picker's lock is held.
+// learnSkipped records the queues of which single rows were passed over. The picker's lock is held.
 func (k *pick) learnSkipped() {
 	p := k.p
 	for _, a := range k.heldBack {
@@ -160,7 +160,7 @@ func (k *pick) learnSkipped() {
 	}
 }
 
-// free tells that a row which others held may be free.
+// free makes claims look again at work that needs a row which may be free now.
 func (p *picker) free(lock store.Lock) {
 	if lock.Shared {
 		p.lookAgain()
@@ -182,8 +182,8 @@ func (p *picker) free(lock store.Lock) {
 	}
 }
 
-// outwaits lets a call whose time is over wait once for what others hold. passed: a pick has passed over what the call might have got. The
-// lock is held.
+// outwaits lets a call whose time is over wait once more for what others hold. passed: a pick has passed over work that the call might have got.
+// The lock is held.
 func (p *picker) outwaits(call *claim, passed bool) bool {
 	if call.outwaited || !passed && !p.lanesHeld(call) {
 		return false
@@ -197,7 +197,7 @@ func (p *picker) outwaits(call *claim, passed bool) bool {
 	return true
 }
 
-// lanesHeld reports whether a lane of the call cannot be looked at.
+// lanesHeld reports whether a lane of the call cannot be read now.
 func (p *picker) lanesHeld(call *claim) bool {
 	if p.e.held.known.Load() == 0 {
 		return false
@@ -208,13 +208,13 @@ func (p *picker) lanesHeld(call *claim) bool {
 	})
 }
 
-// heldLane reports whether others hold the lane or its places, so that no pick may look at it now.
+// heldLane reports whether others hold the lane or its counter of places, so that no pick can use it now.
 func (p *picker) heldLane(lane *core.Lane) bool {
 	return p.e.held.holdsAny(store.Lock{Lane: lane.ID, Shared: true}, store.Lock{Counter: laneCounter(lane.Name)})
 }
 
-// passedFor reports whether something that the call might have got was passed over because of what others hold. A lane that was held when
-// the queues were chosen may be free by now: then nobody wakes the call any more, and the next look is at once. The lock is held.
+// passedFor reports whether work that the call might have got was passed over because of what others hold. A lane that was held when the queues
+// were chosen may be free by now: then nothing wakes the call any more, and it looks again at once. The lock is held.
 func (k *pick) passedFor(call *claim) bool {
 	if k.shut[call] {
 		if !k.p.lanesHeld(call) {
@@ -225,8 +225,7 @@ func (k *pick) passedFor(call *claim) bool {
 	return slices.ContainsFunc(k.heldBack, func(a *askedQueue) bool { return a.users[call.filter] })
 }
 
-// endPatience answers calls whose time was over long ago, and of which nobody knows how to serve them without what others hold. The lock is
-// held.
+// endPatience answers calls that are long past their deadline and cannot be served without what others hold. The lock is held.
 func (p *picker) endPatience(k *pick, err error) {
 	now := p.e.cfg.Clock.Now()
 	for _, call := range k.calls {

@@ -9,35 +9,35 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// What the picker has sorted out of the dictionary. It goes on where it stopped while classes are only added, so that a class
-// among many costs no look at the others.
+// What the picker derives from the dictionary. While classes are only added it continues where it stopped, so that a new class costs no look at the
+// others.
 
 // matchedQueues are the queues whose classes a filter matches.
 type matchedQueues struct {
 	filter  string
 	matches func(*core.Class) bool
 	dict    *dictionary
-	seen    map[string]int // how many classes of each lane were looked at
-	list    []*classQueue  // for what is ready
-	polled  int            // where in the list the next poll goes on
+	seen    map[string]int // number of classes of each lane that were examined
+	list    []*classQueue  // the queues for ready executions
+	polled  int            // index in list at which the next poll continues
 	lanes   map[string]*laneQueues
-	news    int       // how much of the picker's news it has read; below 0: it has not looked at any queue
+	news    int       // how much of the picker's news it has read; below 0: it has not read any queue
 	claimed time.Time // when a call last used it
 
 	used  bool   // by a claim since the last poll
-	fresh uint64 // number of the last poll whose turn was asked about or doubted
+	fresh uint64 // number of the last poll that asked about its queues, or up to which they were reset
 }
 
-// queuesOf lists the queues for what is ready that a call may take from. The lock is held.
+// queuesOf returns the queues for ready executions that a call may take from. The lock is held.
 func (p *picker) queuesOf(call *claim) []*classQueue { return p.matchedBy(call).list }
 
-// matchedBy is what the call's filter matches, up to date. The lock is held.
+// matchedBy returns the queues that the call's filter matches, up to date. The lock is held.
 func (p *picker) matchedBy(call *claim) *matchedQueues {
 	dict := p.e.dict.now()
 	p.forget(dict)
 	m := p.matched[call.filter]
 	if m == nil {
-		probe := &claim{req: call.req} // the call itself has an answer that need not be kept
+		probe := &claim{req: call.req} // not the call itself, whose answer would be kept alive
 		m = newMatchedQueues(call.filter, probe.matches, slices.Values(call.req.Lanes))
 		p.matched[call.filter] = m
 	}
@@ -54,7 +54,7 @@ func newMatchedQueues(filter string, matches func(*core.Class) bool, lanes iter.
 	return m
 }
 
-// catchUp brings a filter of this era up to date.
+// catchUp brings a filter of the current era up to date.
 func (p *picker) catchUp(m *matchedQueues, dict *dictionary) {
 	if m.dict != dict {
 		p.match(m, dict)
@@ -62,30 +62,29 @@ func (p *picker) catchUp(m *matchedQueues, dict *dictionary) {
 	p.read(m, dict)
 }
 
-// filterKept is for how long a filter counts that no call uses: its workers may be busy.
+// filterKept is how long a filter is kept that no call uses: its workers may be busy.
 const filterKept = 10 * time.Minute
 
-// sortAnew has each filter look at all queues again the next time that it is used. Filters that nobody uses any more are dropped. The lock is
-// held.
+// sortAnew makes each filter read all queues again when it is next used. Filters that are no longer used are dropped. The lock is held.
 func (p *picker) sortAnew() {
 	for filter := range p.matched {
 		p.unsort(filter)
 	}
 }
 
-// unsort does so for one filter.
+// unsort is sortAnew for one filter.
 func (p *picker) unsort(filter string) {
 	m := p.matched[filter]
 	if p.unused(m) {
 		delete(p.matched, filter)
 		return
 	}
-	anew := newMatchedQueues(filter, m.matches, maps.Keys(m.lanes)) // a pick under way may have the other
+	anew := newMatchedQueues(filter, m.matches, maps.Keys(m.lanes)) // a copy: a pick under way may use the old one
 	anew.claimed = m.claimed
 	p.matched[filter] = anew
 }
 
-// unused tells that no call has used a filter for long.
+// unused reports whether no call has used a filter for filterKept.
 func (p *picker) unused(m *matchedQueues) bool {
 	return p.e.cfg.Clock.Now().Sub(m.claimed) > filterKept
 }
@@ -100,8 +99,8 @@ func (p *picker) wanted(class *core.Class) bool {
 	return false
 }
 
-// filtersHaveMore reports whether a call of a filter that is in use, be its workers busy now, may find rows under the key: in the order of the
-// filter, or in queues that picks under way have taken out of it. The lock is held.
+// filtersHaveMore reports whether a call of a filter that is in use, even if all its workers are busy now, may find rows under the key: in the
+// order of the filter, or in queues that picks under way have taken out of it. The lock is held.
 func (p *picker) filtersHaveMore(turn laneTurn) bool {
 	for k := range p.taking {
 		for q := range k.taken {
@@ -127,14 +126,14 @@ func (p *picker) filtersHaveMore(turn laneTurn) bool {
 	return false
 }
 
-// How many classes of a filter one poll asks for. More of them take turns, so that what no hint has told of is found later than within a
-// second (S68). Where no other process files anything a poll finds only what could not be read before.
+// The number of classes of a filter that one poll asks for. If there are more they take turns, so that work without a hint is found later than
+// within a second (S68). If no other process files anything, a poll finds only what could not be read before.
 const (
 	pollShared = 4096
 	pollAlone  = 256
 )
 
-// pollAtMost is how many classes of a filter one poll asks for.
+// pollAtMost returns the number of classes of a filter that one poll asks for.
 func (p *picker) pollAtMost() int {
 	if p.e.store.Info().Shared {
 		return pollShared
@@ -142,12 +141,12 @@ func (p *picker) pollAtMost() int {
 	return pollAlone
 }
 
-// pollRound is how many polls of so many queues it takes until all had their turn.
+// pollRound returns how many polls of most queues each it takes to ask about all queues.
 func (m *matchedQueues) pollRound(most int) uint64 {
 	return uint64(max(1, (len(m.list)+most-1)/most))
 }
 
-// pollNext are the queues whose turn it is to be polled, at most so many.
+// pollNext returns the queues whose turn it is to be polled, at most most.
 func (m *matchedQueues) pollNext(most int) []*classQueue {
 	if len(m.list) <= most {
 		return m.list
@@ -161,7 +160,7 @@ func (m *matchedQueues) pollNext(most int) []*classQueue {
 	return slices.Concat(m.list[from:], m.list[:m.polled])
 }
 
-// match adds the classes that came since.
+// match adds the classes that were added to the dictionary since the last call.
 func (p *picker) match(m *matchedQueues, dict *dictionary) {
 	m.dict = dict
 	for lane := range m.lanes {
@@ -175,8 +174,8 @@ func (p *picker) match(m *matchedQueues, dict *dictionary) {
 	}
 }
 
-// read adds the queues that there is news of. A queue is made after its class, and to make one is news: of queues of classes that came
-// since the last time there is always some. What reads for the first time looks at all queues instead.
+// read adds the queues that are in the news. A queue is created after its class, and creating one is news, so the news includes the queues of new
+// classes. A filter that reads for the first time adds all queues instead.
 func (p *picker) read(m *matchedQueues, dict *dictionary) {
 	if m.news < 0 {
 		for _, q := range m.list {
@@ -198,23 +197,23 @@ func (p *picker) read(m *matchedQueues, dict *dictionary) {
 	}
 }
 
-// newsKept is how much news is kept until it is looked whether all have read it.
+// newsKept is how much news is kept before it is checked whether all filters have read it.
 const newsKept = 4096
 
-// queueNews lists queues that work may be taken from, or that nobody has surveyed, since a moment. Places are numbered for ever.
+// queueNews lists queues that work may be taken from, or that are not surveyed, in the order in which that was noticed. Entries are numbered from
+// the start of the process.
 type queueNews struct {
-	base int // number of the first that is kept
+	base int // number of the first entry in list
 	list []*classQueue
 }
 
 func (n *queueNews) end() int                      { return n.base + len(n.list) }
 func (n *queueNews) since(place int) []*classQueue { return n.list[place-n.base:] }
 
-// tell notes that work may be taken from the queue, or sooner than before, or that it is not surveyed any more. The lock is held.
+// tell adds news: work may be taken from the queue, or earlier than before, or it is not surveyed any more. The lock is held.
 func (p *picker) tell(q *classQueue) { p.news.list = append(p.news.list, q) }
 
-// trimNews drops what all filters have read. Those of which there is much that they have not read look at all queues again instead, if they
-// are used once more.
+// trimNews drops what all filters have read. A filter that is far behind reads all queues again instead, if it is used again.
 func (p *picker) trimNews() {
 	behind := p.news.end()
 	for filter, m := range p.matched {
@@ -231,7 +230,7 @@ func (p *picker) trimNews() {
 	}
 }
 
-// forget drops what was sorted out of dictionaries of another era, filters that nobody uses any more, and queues of classes that are gone.
+// forget drops what was derived from a dictionary of another era, filters that are no longer used, and queues of classes that were removed.
 func (p *picker) forget(dict *dictionary) {
 	if p.era == dict.era {
 		return
@@ -248,9 +247,9 @@ func (p *picker) forget(dict *dictionary) {
 	}
 }
 
-// keyedClasses are the classes of a lane by the fairness key under which it serves them. Most keys of many have one class each.
+// keyedClasses are the classes of a lane by the fairness key under which it serves them. If there are many keys, most have one class each.
 type keyedClasses struct {
-	seen   int // how many classes of the lane were looked at
+	seen   int // number of classes of the lane that were examined
 	first  map[string]*core.Class
 	others map[string][]*core.Class
 }
@@ -263,7 +262,7 @@ func (k *keyedClasses) add(key string, class *core.Class) {
 	setIn(&k.others, key, append(k.others[key], class))
 }
 
-// count is how many classes the key has.
+// count returns how many classes the key has.
 func (k *keyedClasses) count(key string) int {
 	if k.first[key] == nil {
 		return 0
@@ -271,7 +270,7 @@ func (k *keyedClasses) count(key string) int {
 	return 1 + len(k.others[key])
 }
 
-// of goes through the classes of the key.
+// of iterates over the classes of the key.
 func (k *keyedClasses) of(key string) iter.Seq[*core.Class] {
 	return func(yield func(*core.Class) bool) {
 		if first := k.first[key]; first == nil || !yield(first) {
@@ -285,7 +284,7 @@ func (k *keyedClasses) of(key string) iter.Seq[*core.Class] {
 	}
 }
 
-// classesOf are the classes of a lane. The lock is held.
+// classesOf returns the classes of a lane. The lock is held.
 func (p *picker) classesOf(lane string) *keyedClasses {
 	dict := p.e.dict.now()
 	p.forget(dict)

@@ -19,8 +19,8 @@ func (k *pick) serveAll(u *unit) {
 	}
 }
 
-// loadRepeats loads what calls that were answered before got then. Their records are locked first: if nothing of it is held any
-// more, the calls get something new, and the same calls at another server must see what.
+// loadRepeats loads what repeated calls got when they were first answered. Their records are locked first: if none of those leases is held any
+// more, the calls get new work, and the same calls at another server must see which.
 func (k *pick) loadRepeats(u *unit) {
 	var repeats []*claim
 	locked := store.Want{LockDocs: true}
@@ -47,8 +47,8 @@ func (k *pick) loadRepeats(u *unit) {
 	}
 }
 
-// serve gives a call what it asked for, as far as there is work (S18). A repeated call gets the leases it got before (L117), also
-// while its instance drains: they are no new work, and would lapse unseen.
+// serve gives a call what it asked for, as far as there is work (S18). A repeated call gets the leases it got before (L117), also while its
+// instance drains: they are not new work, and would lapse without being noticed.
 func (k *pick) serve(u *unit, call *claim) {
 	if k.errs[call] != nil || !k.signs(u, call) || !k.admitWorker(u, call) || k.repeat(u, call) || k.drain[call] || k.isOver(u, call) {
 		return
@@ -79,8 +79,8 @@ func (k *pick) serve(u *unit, call *claim) {
 	}
 }
 
-// admitWorker counts the claim as a sign of life of its instance (S50). A dead instance gets nothing until it registers again
-// (S52), a draining one is told so (S53).
+// admitWorker counts the claim as a sign of life of its instance (S50). A dead instance gets nothing until it registers again (S52). A draining one
+// is answered with a drain notice (S53).
 func (k *pick) admitWorker(u *unit, call *claim) bool {
 	find := u.claimant
 	if call.grants() {
@@ -93,25 +93,25 @@ func (k *pick) admitWorker(u *unit, call *claim) bool {
 	}
 	if call.grants() && (worker == nil || !worker.OwnedBy(call.caller.registrant())) {
 		k.drain[call] = worker != nil && worker.Draining
-		return true // a promise to another's instance is no sign of life of it, and does not make it the caller's
+		return true // a grant to an instance of another caller is no sign of life of that instance, and does not change its owner
 	}
 	if worker != nil && !worker.Live(u.now) && !k.refresh {
 		k.lapsed[call] = true
-		return false // its record is not locked, and must be written: the next look does
+		return false // its record must be written, and is not locked: the next look locks it
 	}
 	if worker, err = k.seen(u, call, worker); err != nil {
 		k.errs[call] = err
 		return false
 	}
 	call.since = worker.OwnedSince()
-	if k.drain[call] = worker.Draining; !worker.Draining { // else every claim of it is looked at, so that every answer says so
+	if k.drain[call] = worker.Draining; !worker.Draining { // otherwise every claim of it is looked at, so that every answer has the drain notice
 		k.workers[call.req.InstanceID], k.docs[call.req.InstanceID] = worker, u.doc(workerRef(call.req.InstanceID))
 	}
 	return true
 }
 
-// seen notes that the claim's instance is alive, and registers one that is unknown, or that another worker has left, with what the
-// claim says (S50).
+// seen records that the claim's instance is alive. An instance that is not registered, or that another worker has left, is registered with the
+// values of the claim (S50).
 func (k *pick) seen(u *unit, call *claim, worker *core.Worker) (*core.Worker, error) {
 	fx, by := u.effects(call.caller), call.caller.registrant()
 	if worker != nil && worker.WorkerID == call.req.WorkerID && worker.OwnedBy(by) {
@@ -137,7 +137,7 @@ func (k *pick) seen(u *unit, call *claim, worker *core.Worker) (*core.Worker, er
 	return &registered, nil
 }
 
-// repeat answers a claim that was answered before with the leases that are still held (L117).
+// repeat answers a claim that was answered before with the leases that are still held (L117). It reports whether there is one.
 func (k *pick) repeat(u *unit, call *claim) bool {
 	if call.req.RequestKey == "" {
 		return false
@@ -163,7 +163,7 @@ func (k *pick) repeat(u *unit, call *claim) bool {
 	return true
 }
 
-// claimedIDs reads which executions the record of a claim names.
+// claimedIDs returns the executions that the record of a claim names.
 func claimedIDs(doc *store.Doc) []core.UUID {
 	ids := make([]core.UUID, len(doc.Data)/len(core.UUID{}))
 	for i := range ids {
@@ -172,23 +172,23 @@ func claimedIDs(doc *store.Doc) []core.UUID {
 	return ids
 }
 
-// recordClaim writes down which leases a claim got, for as long as one of them is held.
+// recordClaim records which leases a claim got. The record is kept as long as one of them is held.
 func (k *pick) recordClaim(u *unit, call *claim) {
 	ids := make([]byte, 0, len(core.UUID{})*len(k.given[call]))
 	for _, t := range k.given[call] {
 		ids = append(ids, t.ent.x.ID.UUID[:]...)
 	}
 	ref := claimRef(&call.req)
-	// Another server may be serving the same call, and of a hand-over nobody has looked whether it was answered before: then the
-	// record is there, this one is not written, and the next pick answers the repeat.
+	// Another server may be serving the same call, and a hand-over has not checked whether the call was answered before. In both cases the record
+	// exists already, this transaction fails with Conflict, and the next pick answers the repeat.
 	u.putOrAdd(store.Doc{DocRef: ref, Body: []byte("{}"), Data: ids})
 	timer := u.timerAt(timerClaims, roundUp(u.now.Add(claimRecordLook), core.Second))
 	timer.Texts = append(timer.Texts, ref.Key)
 }
 
-// next finds the queue with the best row for the call: the lane whose turn it is, in it the fairness key whose turn it is, in
-// it the lowest order key (S18, S24). nil: nothing more for this call. Of a row for which the answer has no room nothing is taken,
-// nor of those behind it, and it stays its turn.
+// next returns the queue with the best row for the call: in the lane whose turn it is, under the fairness key whose turn it is, the lowest order
+// key (S18, S24). It returns nil if there is nothing more for this call. If the answer has no room for that row, neither it nor a row behind it is
+// taken, and the turn is not used up.
 func (k *pick) next(u *unit, call *claim, room int) (best *askedQueue, took func()) {
 	field := k.nextLane(u, call)
 	if field == nil || k.driedUp(call) || k.turnedAway(call) {
@@ -204,12 +204,12 @@ func (k *pick) next(u *unit, call *claim, room int) (best *askedQueue, took func
 	return best, took
 }
 
-// weightsOf gives the weights of a lane's fairness keys (S2).
+// weightsOf returns the weights of a lane's fairness keys (S2).
 func weightsOf(lane *core.Lane) func(key string) int {
 	return func(key string) int { return lane.Settings.FairnessWeights[key] }
 }
 
-// nextLane is the lane that serves the call next: rotating from the one served last, or the first listed (S18).
+// nextLane returns the lane that serves the call next: rotating from the one served last, or the first listed (S18).
 func (k *pick) nextLane(u *unit, call *claim) *laneField {
 	lanes := call.req.Lanes
 	start := 0
@@ -251,7 +251,7 @@ func (k *pick) take(u *unit, call *claim, a *askedQueue, ent *entry) {
 // fair reports whether the lane shares its turns between keys (S24).
 func fair(lane *core.Lane) bool { return lane.Settings.Fairness != core.FairnessOff }
 
-// howAcquired tells again how the present lease was acquired.
+// howAcquired returns how the current lease was acquired, for the answer to a repeated claim.
 func howAcquired(x *core.Execution) core.Acquired {
 	switch {
 	case x.Attempt.FirstEpoch != x.LeaseEpoch:

@@ -11,14 +11,31 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// picker serves all claims of a process: one transaction at a time, for as many callers as wait. It remembers what it has
-// seen of every queue, so that a claim looks only where there may be work, and an idle process does not look at all.
+// picker serves all claims of a process: one transaction (a pick) at a time, for as many calls as wait. It caches what it knows of every queue, so
+// that a claim looks only where there may be work, and an idle process does not look at all.
+//
+// How a claim finds work. A claim waits in waiting. round selects the calls that may find something (runnable), plans which queues to ask (plan:
+// the queues that their lanes serve first), and runs one transaction: it locks the best rows of these queues that are free, checks admission under
+// locks, leases rows to the calls in order of arrival, and commits. Then it updates what is known of the queues (learn) and answers the calls. A
+// call that got nothing waits until there is news: a commit of this process (pickNews), a hint of another one, or the poll.
+//
+// What keeps the order (S6, S18, S24). The order key of a row is stored in its queue row, so all processes read the same order. A row is taken only
+// if no better row can be in a queue that was not asked (bound, left), or behind the rows that were read of a queue that was asked (dry). Two
+// processes may pick at the same time: row locks keep them from taking the same row, and each passes over the rows that the other holds. Those rows
+// are then either leased or given back; floors.go explains how rows that were given back are found. Lanes are locked for sharing, so that a rule
+// that changes is seen by all later picks (awaitClaims).
+//
+// What the cache may claim: that a queue is empty, that it has no row below its floor or head, or that a key has no room for it. Such an entry may
+// be wrong in one direction without harm: a queue that is thought to have rows is asked in vain. The other direction, work that is not found, is
+// limited to two polls (floors.go). Every change by this process corrects the cache in publish.
+//
+// mu protects everything behind it. turning protects the turns of fairness keys; it is taken after mu, or alone, and never before mu.
 type picker struct {
 	e    *Engine
 	kick chan struct{}
-	held int // picks in a row that submits wait for
+	held int // picks in a row during which submits were kept back
 
-	turning sync.Mutex // held while calls are served; taken after mu
+	turning sync.Mutex // held while calls are served
 	turns   core.Turns
 	lastFor string // lane served last (S18)
 
@@ -27,55 +44,54 @@ type picker struct {
 	waiting []*claim // in order of arrival
 	queues  map[queueID]*classQueue
 	full    map[string]map[*classQueue]bool // queues that are passed over, by the admission key that has no room for them
-	lapses  lapses                          // when such keys have room by themselves
-	skipped map[string]map[*classQueue]bool // queues of which rows alone were passed over, by what others hold (heldKey)
+	lapses  lapses                          // when such keys have room again by themselves
+	skipped map[string]map[*classQueue]bool // queues of which single rows were passed over, by the row that others hold (heldKey)
 	freed   map[string]bool                 // keys that got room since the pick under way began; "*": all
-	armed   sync.Map                        // rates for which a timer is armed, with its moment
-	apart   bool                            // some of what stands in the queues has no room: each is asked for all that is wanted
-	surveys uint64                          // how often executions may have been blocked elsewhere
+	armed   sync.Map                        // rates for which a timer is armed, with its time
+	apart   bool                            // some rows have no room: each queue is asked for all that is wanted, and not all together
+	surveys uint64                          // how often executions may have been blocked by other processes
 	matched map[string]*matchedQueues       // by claim.filter
-	taking  map[*pick]bool                  // picks under way that have taken queues out of the order of these
-	news    queueNews                       // that not all of these have read
-	polls   uint64                          // that have asked about queues
+	taking  map[*pick]bool                  // picks under way that have taken queues out of the order of matched
+	news    queueNews                       // news that not all of matched have read
+	polls   uint64                          // number of polls that have asked about queues
 	keyed   map[string]*keyedClasses        // by lane
-	era     int64                           // of the dictionary that both are of
-	looks   map[string]*instanceLook        // by instance; one that is not there must be looked at
-	pause   time.Time                       // the store failed: not before this moment
+	era     int64                           // era of the dictionary that matched and keyed were built from
+	looks   map[string]*instanceLook        // by instance; an instance that is missing must be looked at
+	pause   time.Time                       // after a failure of the store: no pick before this time
 	aside   map[core.UUID]*aside            // rows that made picks panic
-	alone   int                             // so many rounds serve one call each: one of them makes picks panic
+	alone   int                             // number of rounds that serve one call each, because one of the calls makes picks panic
 }
 
-// instanceLook says when the record of an instance must be looked at again, so that its claims keep it alive (S50). Between
-// the two moments a waiting claim lets others come due, so that one transaction serves many.
+// instanceLook says when the record of an instance must be read again, so that its claims keep it alive (S50). Between the two times a waiting
+// claim waits for others to become due, so that one transaction serves many.
 type instanceLook struct {
-	from  time.Time  // no sooner has a look anything to write
-	until time.Time  // no waiting claim goes on for longer without one
-	doc   *store.Doc // the record as it was then; nil if it lets no claim be served
+	from  time.Time  // before this a look has nothing to write
+	until time.Time  // no waiting claim waits longer without a look
+	doc   *store.Doc // the record as it was then; nil if no claim may be served
 
 	worker *core.Worker // the same, decoded
 }
 
-// queueID names a queue: that of a class, for executions filed under one number (core.Execution.Block).
+// queueID identifies a queue: the executions of a class that are filed under one block number (core.Execution.Block).
 type queueID struct{ class, block int32 }
 
-// classQueue is what the picker knows of one queue of a class. There is one for each user where limits are per user: each word of it costs
-// megabytes.
+// classQueue is what the picker knows of one queue. Where limits are per user there is one for each user, so each word of it costs megabytes.
 type classQueue struct {
 	class    *core.Class
 	block    int32
 	maybe    bool                // there may be rows
-	surveyed bool                // only of the queue for what is ready: there are no others
-	filings  uint64              // how often something may have been filed: reports whether a look is out of date
-	floor    int64               // no row below is worth looking at (floors.go)
-	head     int64               // no row below is known; math.MinInt64 while nothing is
-	largest  int32               // size of the largest input seen of late; 0: nothing is known
-	expected int32               // rows that the next look may take, going by the last one
-	more     int32               // rows to be asked for beside those that are wanted: all that the last look saw was refused
+	surveyed bool                // only in the queue for ready executions: all other queues of the class that have rows are known
+	filings  uint64              // how often something may have been filed; a look is out of date if it has changed
+	floor    int64               // no row below it is worth looking at (floors.go)
+	head     int64               // no row below it is known; math.MinInt64 if nothing is known
+	largest  int32               // size of the largest input seen recently; 0: not known
+	expected int32               // rows that the next look may take, according to the last one
+	more     int32               // rows to ask for beyond those that are wanted: everything that the last look saw was refused
 	held     int32               // looks in a row whose first row was at the floor and was not taken
 	bad      map[core.UUID]int64 // rows whose executions cannot be read, with their order keys
-	asked    uint64              // number of the last poll that asked about it, or before which nothing was believed of it
-	full     string              // the admission key that had no room for its first row; "": it has, as far as anybody knows (S19)
-	behind   []*classQueue       // only of the queue for what is ready: the other queues of the class that may have rows
+	asked    uint64              // number of the last poll that asked about it, or before which nothing was known of it
+	full     string              // the admission key that had no room for its first row; "": it has room as far as this process knows (S19)
+	behind   []*classQueue       // only in the queue for ready executions: the other queues of the class that may have rows
 }
 
 // takes reports whether a look may find a row that can be taken.
@@ -90,7 +106,7 @@ func newPicker(e *Engine) *picker {
 	}
 }
 
-// add lets a call wait for work.
+// add adds a call to those that wait for work.
 func (p *picker) add(call *claim) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +122,8 @@ func (p *picker) add(call *claim) error {
 	return nil
 }
 
-// abandon takes a call away whose caller has left. It reports whether the call was still waiting; one that is being served is
-// answered in a moment.
+// abandon removes a call whose caller has given up. It reports whether the call was still waiting; a call that is being served is answered by its
+// transaction.
 func (p *picker) abandon(call *claim) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,14 +154,14 @@ type filing struct {
 	size  int // of the input
 }
 
-// filed tells that this process has put rows into queues, or has let go of some that stand there.
+// filed records that this process has put rows into queues, or has unlocked rows that are there.
 func (p *picker) filed(rows []filing) { p.committed(pickNews{filed: rows}) }
 
-// letGo tells of rows that the unit had locked and left where they stood, because their commands were refused or the whole
-// transaction failed: a pick has passed over them meanwhile (S9).
+// letGo reports the queued rows that the unit had locked and has left where they were, because their commands were refused or the transaction
+// failed. A pick may have passed over them meanwhile (S9).
 func (u *unit) letGo(failed bool) {
 	if !u.e.store.Info().Shared {
-		return // a transaction is alone there
+		return // transactions take turns: no pick ran meanwhile
 	}
 	var rows []filing
 	for _, ent := range u.entries {
@@ -156,7 +172,7 @@ func (u *unit) letGo(failed bool) {
 	u.remembers(func() { u.e.picker.filed(rows) })
 }
 
-// queue is the queue for what is ready of a class.
+// queue returns the queue for ready executions of a class.
 func (p *picker) queue(class *core.Class) *classQueue { return p.queueOf(class, 0) }
 
 func (p *picker) queueOf(class *core.Class, block int32) *classQueue {
@@ -174,15 +190,15 @@ func (p *picker) queueOf(class *core.Class, block int32) *classQueue {
 	return q
 }
 
-// forgetQueue forgets an empty queue of executions blocked on a key: there may be as many as there are budgets. Whoever blocks another
-// one says so. The lock is held.
+// forgetQueue forgets an empty queue of executions that are blocked on a key: there may be as many as there are budgets. A commit or hint that
+// blocks another execution there creates it again. The lock is held.
 func (p *picker) forgetQueue(q *classQueue) {
 	if !core.KeyBlock(q.block) {
 		return
 	}
 	delete(p.queues, q.id())
 	first := p.queue(q.class)
-	if first.surveyed && p.e.store.Info().Shared { // another process may have held its rows while it was looked at
+	if first.surveyed && p.e.store.Info().Shared { // another process may have held its rows during the look
 		first.surveyed = false
 		p.tell(first)
 	}
@@ -190,7 +206,7 @@ func (p *picker) forgetQueue(q *classQueue) {
 	p.notFull(q)
 }
 
-// each goes through all queues that a call may take from. The lock is held.
+// each calls f for all queues that a call may take from. The lock is held.
 func (p *picker) each(call *claim, f func(*classQueue)) {
 	for _, q := range p.queuesOf(call) {
 		f(q)
@@ -231,7 +247,7 @@ func (p *picker) close() {
 	p.closeWaiting()
 }
 
-// closeWaiting answers whoever waits; calls that a commit under way is about to answer get that answer. The lock is held.
+// closeWaiting answers the waiting calls. A call that a transaction under way serves gets its answer from that. The lock is held.
 func (p *picker) closeWaiting() {
 	for _, call := range slices.Clone(p.waiting) {
 		if !call.serving {
@@ -240,8 +256,8 @@ func (p *picker) closeWaiting() {
 	}
 }
 
-// idleUntil is until when the picker may sleep: the first call's time is over, an instance must be kept alive, or the pause after a
-// failure is over.
+// idleUntil returns until when the picker may sleep: until the deadline of the first call, until an instance must be kept alive, until a key has
+// room again, or until the pause after a failure is over.
 func (p *picker) idleUntil() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,7 +265,7 @@ func (p *picker) idleUntil() time.Time {
 	idle := now.Add(time.Hour)
 	for _, call := range p.waiting {
 		if call.serving {
-			continue // whoever serves it wakes the picker
+			continue // the picker is woken when its transaction ends
 		}
 		idle = sooner(idle, call.deadline)
 		if look := p.lookOf(call); call.looked {
@@ -279,8 +295,8 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// round answers the calls whose time is over and runs one transaction for those that may find work. It reports whether another
-// round may help at once.
+// round answers the calls whose deadline has passed and runs one transaction for those that may find work. It reports whether another round at once
+// may help.
 func (p *picker) round() (again bool) {
 	var calls []*claim
 	err := p.e.contain(inClaim, func() {
@@ -295,7 +311,7 @@ func (p *picker) round() (again bool) {
 	return again
 }
 
-// serve runs one transaction for calls. It reports whether another may help at once.
+// serve runs one transaction for calls. It reports whether another at once may help.
 func (p *picker) serve(calls []*claim) bool {
 	pick := p.planFor(calls)
 	if len(pick.asked) <= believeAtMost && p.e.store.Info().Shared {
@@ -323,7 +339,7 @@ func (p *picker) serve(calls []*claim) bool {
 	return answered || pick.again()
 }
 
-// concludeAll takes over what a committed pick has seen, and answers its calls. The lock is held.
+// concludeAll learns from a committed pick and answers its calls. The lock is held.
 func (p *picker) concludeAll(pick *pick) (answered bool) {
 	pick.learn()
 	for _, call := range pick.calls {
@@ -333,13 +349,13 @@ func (p *picker) concludeAll(pick *pick) (answered bool) {
 	return answered
 }
 
-// letSubmits commits the submits that waited for picks.
+// letSubmits lets the submits be committed that waited for picks.
 func (p *picker) letSubmits() {
 	p.held = 0
 	p.e.committer.letGo()
 }
 
-// conclude answers a call that a committed pick has served, if it need not wait on. The lock is held.
+// conclude answers a call that a committed pick has served, unless it keeps waiting. The lock is held.
 func (p *picker) conclude(pick *pick, call *claim) (answered bool) {
 	switch {
 	case pick.answers(call):
@@ -353,10 +369,10 @@ func (p *picker) conclude(pick *pick, call *claim) (answered bool) {
 	return false
 }
 
-// finish answers a call and takes it off the list. The lock is held.
+// finish removes a call from the waiting ones and answers it. The lock is held.
 func (p *picker) finish(call *claim, err error) { p.finishWhen(nil, call, err) }
 
-// finishWhen takes a call off the list and answers it when what it got is safe. The lock is held.
+// finishWhen removes a call from the waiting ones and answers it when what it got is durable. The lock is held.
 func (p *picker) finishWhen(safe *safety, call *claim, err error) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(other *claim) bool { return other == call })
 	safe.then(func(lost error) {
@@ -371,14 +387,14 @@ func (p *picker) finishWhen(safe *safety, call *claim, err error) {
 	}
 }
 
-// finishRepeats answers whoever waits for the same request, of which the answer is now known to be nothing (L117): its caller asks under
-// another key from now on, and would not hear of what a connection that broke unnoticed still gets. The lock is held.
+// finishRepeats answers the other waiting calls of the same request, after one of them was answered with nothing (L117): the client uses another
+// key from now on, and would not learn of work given to an older call whose connection broke. The lock is held.
 func (p *picker) finishRepeats(call *claim) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(other *claim) bool {
 		if other.request() != call.request() {
 			return false
 		}
-		if p.e.closes(other) { // what it is answered must be on record
+		if p.e.closes(other) { // its empty answer must be recorded first
 			other.deadline = p.e.cfg.Clock.Now()
 			return false
 		}
@@ -391,7 +407,7 @@ func (p *picker) finishRepeats(call *claim) {
 	})
 }
 
-// failed handles a transaction that the store refused: calls that do not wait get the error, the others try again later.
+// failed handles a transaction that the store refused: calls that do not wait get the error, the others are tried again later.
 func (p *picker) failed(pick *pick, err error) bool {
 	kind := store.FaultOf(err)
 	if p.apart = p.apart || errors.Is(err, errLookApart); !errors.Is(err, errLookApart) {
@@ -404,7 +420,7 @@ func (p *picker) failed(pick *pick, err error) bool {
 			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
 		}
 	}
-	p.e.held.watchRoom(store.Held(err)) // the next pick leaves out what needs them
+	p.e.held.watchRoom(store.Held(err)) // the next pick leaves out work that needs them
 	if fault := panicOf(err); fault != nil && kind != store.Unknown {
 		return p.blame(pick, fault)
 	}
@@ -428,7 +444,7 @@ func (p *picker) failed(pick *pick, err error) bool {
 	return false
 }
 
-// runnable lists the calls for which a look at the store may find something, and answers those that may not wait any longer.
+// runnable returns the calls for which a look at the store may find something, marked as being served, and answers those whose time is over.
 func (p *picker) runnable() []*claim {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -448,13 +464,13 @@ func (p *picker) runnable() []*claim {
 	late, served := p.overdue(now), p.servedNow()
 	for _, call := range slices.Clone(p.waiting) {
 		switch {
-		case call.gone: // answered in this very loop, with another call of its request
+		case call.gone: // answered in this loop, together with another call of its request
 		case call.serving || served[call.request()]: // by a commit that hands it work
 		case p.mayFind(call, now) || late[call] || (call.mayRepeat() || p.e.closes(call)) && !call.deadline.After(now):
 			if p.alone > 0 && len(calls) > 0 {
 				continue
 			}
-			call.serving, call.check = true, false // whatever happens from now on asks for another look
+			call.serving, call.check = true, false // any change from now on sets check again
 			calls = append(calls, call)
 		case !call.deadline.After(now) && !p.outwaits(call, false):
 			call.answer.Now = core.TimeOf(now)
@@ -465,9 +481,8 @@ func (p *picker) runnable() []*claim {
 	return calls
 }
 
-// mayFind reports whether a look at the store on behalf of the call may find something. A call that does not wait is not
-// satisfied with what this process believes of lanes, classes and queues that other processes change too (SI16); one that waits is
-// woken by them.
+// mayFind reports whether a look at the store for the call may find something. For a call that does not wait, the cache is not enough: other
+// processes change lanes, classes and queues too (SI16). A call that waits is woken by them.
 func (p *picker) mayFind(call *claim, now time.Time) bool {
 	shared := p.e.store.Info().Shared && !call.looked && call.req.Wait == 0
 	look := p.lookOf(call)
@@ -489,7 +504,7 @@ func (p *picker) mayFind(call *claim, now time.Time) bool {
 	return found
 }
 
-// open reports whether the queue's lane lets anything be picked, as far as this process knows (S3).
+// open reports whether the queue's lane allows picks, as far as this process knows (S3).
 func (p *picker) open(q *classQueue) bool { return p.openLane(q.class.Lane) }
 
 func (p *picker) openLane(name string) bool {
@@ -497,8 +512,8 @@ func (p *picker) openLane(name string) bool {
 	return lane != nil && lane.Settings.State.Claimable() && !lane.Counting && !p.heldLane(lane)
 }
 
-// unknownRequests lists the calls that may repeat one that was answered before, and the records that would tell (L117). The
-// poll looks for them, so that a call that waits for work costs no look of its own.
+// unknownRequests returns the calls that may repeat one that was answered before, and the records to read to find out (L117). The poll reads them,
+// so that a call that waits for work needs no transaction for it.
 func (p *picker) unknownRequests() (calls []*claim, refs []store.DocRef) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -510,7 +525,7 @@ func (p *picker) unknownRequests() (calls []*claim, refs []store.DocRef) {
 	return calls, refs
 }
 
-// knownRequests tells which of the calls were answered before: they are served at once.
+// knownRequests takes the result of that poll: calls that were answered before are served at once.
 func (p *picker) knownRequests(calls []*claim, answered []bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,20 +6,20 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// What makes the picker look again at queues and instances: hints, the log, changes of lanes, another incarnation of the database.
+// What makes the picker look again at queues and instances: commits, hints, the log, changes of lanes, another incarnation of the database.
 
 // pickNews is what a commit of this process means for claims.
 //
-// A pick plans by what the picker knows. All that one commit did must become known at once: a pick between two pieces of news would serve
-// what the first made possible, also where the second makes something possible that goes before it.
+// A pick plans with what the picker knows at one moment, under mu. Everything that one commit did must become known in one step: a pick between two
+// steps would serve what the first one made possible, although the second one may make something possible that comes before it.
 type pickNews struct {
 	filed  []filing // rows that were put into queues
-	lanes  bool     // the rules of lanes have changed: nothing that is known of queues holds
-	places bool     // a place in a lane came free; what is known of its queues holds
-	keys   []string // admission keys that got room; "*": all may have
+	lanes  bool     // the rules of lanes have changed: everything known of queues is void
+	places bool     // a place in a lane came free; what is known of its queues stays valid
+	keys   []string // admission keys that got room; "*": all may have room
 }
 
-// committed takes news in.
+// committed applies news and wakes the picker if a claim may be served now.
 func (p *picker) committed(news pickNews) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -39,7 +39,7 @@ func (p *picker) committed(news pickNews) {
 	}
 }
 
-// file notes rows in queues. The lock is held.
+// file records rows in queues. The lock is held.
 func (p *picker) file(rows []filing) {
 	for _, row := range rows {
 		q := p.queueOf(row.class, row.block)
@@ -54,7 +54,7 @@ func (p *picker) file(rows []filing) {
 	}
 }
 
-// hinted takes in what another process hints at, at once as committed does.
+// hinted applies the hint of another process, in one step as committed does.
 func (p *picker) hinted(hint store.Hint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *picker) hinted(hint store.Hint) {
 	}
 }
 
-// doubtLanes lets the queues of lanes be asked in which other processes may have filed something. The lock is held.
+// doubtLanes makes picks ask the queues of lanes again in which other processes may have filed something. The lock is held.
 func (p *picker) doubtLanes(lanes []string) {
 	dict := p.e.dict.now()
 	for _, lane := range lanes {
@@ -89,11 +89,11 @@ func (p *picker) doubtLanes(lanes []string) {
 	}
 }
 
-// doubtClasses lets the queues of classes be asked of which other processes have filed or blocked something, or in whose lanes a place came
-// free. What that costs does not depend on how many other classes are known. The lock is held.
+// doubtClasses makes picks ask the queues of classes again in which other processes have filed or blocked something, or in whose lanes a place came
+// free. Its cost does not depend on the number of other classes. The lock is held.
 func (p *picker) doubtClasses(classes []int32, blocked bool) {
 	if blocked {
-		p.surveys++ // one that is under way may not have seen it
+		p.surveys++ // a survey under way may have missed it
 	}
 	for _, class := range classes {
 		first := p.doubtClass(class)
@@ -104,8 +104,8 @@ func (p *picker) doubtClasses(classes []int32, blocked bool) {
 	}
 }
 
-// doubtClass lets all queues of a class be asked. It returns the one for what is ready; nil: nothing is believed of the class. The lock is
-// held.
+// doubtClass makes picks ask all queues of a class again. It returns the one for ready executions, or nil if nothing is cached of the class. The
+// lock is held.
 func (p *picker) doubtClass(class int32) *classQueue {
 	first := p.queues[queueID{class: class}]
 	if first == nil {
@@ -119,7 +119,7 @@ func (p *picker) doubtClass(class int32) *classQueue {
 	return first
 }
 
-// lookAgain forgets everything known of the queues: a lane opened, a limit changed, a class is new.
+// lookAgain forgets everything known of the queues: a lane has opened, a limit has changed, or a class is new.
 func (p *picker) lookAgain() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +133,7 @@ func (p *picker) doubtAll() {
 	p.roomy("*")
 }
 
-// recheck looks at the records of instances again on behalf of their claims, those that wait (S53) and those that come.
+// recheck makes claims read the records of instances again, both those that wait (S53) and those that come.
 func (p *picker) recheck(instances ...string) {
 	p.e.drains.forget(instances...)
 	changed := make(map[string]bool, len(instances))
@@ -149,7 +149,7 @@ func (p *picker) recheck(instances ...string) {
 	p.wake()
 }
 
-// forgetAll forgets all queues and instances: numbers of classes may be those of others now (R3). Claims wait on.
+// forgetAll forgets all queues and instances: a class number may belong to another class now (R3). Claims keep waiting.
 func (p *picker) forgetAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,8 +179,7 @@ func (p *picker) recheckAll() {
 	p.wake()
 }
 
-// answeredElsewhere looks again on behalf of claims whose requests another process may have answered: it has given something to their
-// instances.
+// answeredElsewhere makes claims look again whose requests another process may have answered: it has given work to their instances.
 func (p *picker) answeredElsewhere(instances map[string]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

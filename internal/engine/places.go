@@ -7,14 +7,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// A lane with a cap counts the executions that are granted or running in it (S5). The count is the number of executions that
-// hold the lane's key; it is kept in a counter that changes with the holds.
+// A lane with a cap counts the executions that are granted or running in it (S5). The count is the number of executions that hold the lane's key.
+// It is kept in a counter that changes with the holds.
 
 const laneCounterPrefix = "lane:"
 
 func laneCounter(lane string) string { return laneCounterPrefix + lane }
 
-// laneOfCounter is the lane whose places a counter counts, "" for other counters.
+// laneOfCounter returns the lane whose places a counter counts, or "" for other counters.
 func laneOfCounter(key string) string {
 	lane, ok := strings.CutPrefix(key, laneCounterPrefix)
 	if !ok {
@@ -23,7 +23,7 @@ func laneOfCounter(key string) string {
 	return lane
 }
 
-// laneNamed is a lane as locked in this transaction, else as the dictionary has it.
+// laneNamed returns a lane as locked in this transaction, else as in the dictionary.
 func (u *unit) laneNamed(name string) *core.Lane {
 	lane := u.dict.lanes[name]
 	if lane == nil {
@@ -35,7 +35,7 @@ func (u *unit) laneNamed(name string) *core.Lane {
 	return lane
 }
 
-// hasPlace reports whether the lane may take one more (S5). The lane's counter must be loaded.
+// hasPlace reports whether the lane may take one more execution (S5). The lane's counter must be loaded.
 func (u *unit) hasPlace(lane *core.Lane) bool {
 	if lane.Settings.MaxConcurrent == 0 {
 		return true
@@ -44,7 +44,7 @@ func (u *unit) hasPlace(lane *core.Lane) bool {
 	return loaded && used < int64(lane.Settings.MaxConcurrent)
 }
 
-// takePlace occupies a place of a lane that has a cap.
+// takePlace occupies a place in a lane with a cap.
 func (u *unit) takePlace(lane *core.Lane, x *core.Execution) {
 	if lane == nil || lane.Settings.MaxConcurrent == 0 {
 		return
@@ -53,13 +53,13 @@ func (u *unit) takePlace(lane *core.Lane, x *core.Execution) {
 	if contains(x.Holds, key) {
 		return
 	}
-	if used, loaded := u.counters[key]; loaded { // not if the cap was set behind a forced claim, which asks for no place
+	if used, loaded := u.counters[key]; loaded { // it is not loaded if the cap was set after a forced claim, which asks for no place
 		u.counters[key] = used + 1
 	}
 	x.Holds = slices.Sorted(slices.Values(append(slices.Clone(x.Holds), key)))
 }
 
-// freed notes that places came free in this transaction: whoever is decided after that may have them.
+// freed updates the loaded counters with slots that came free in this transaction, so that commands decided later can take them.
 func (u *unit) freed(before, now []string) {
 	for _, key := range before {
 		if _, loaded := u.counters[key]; loaded && !contains(now, key) {

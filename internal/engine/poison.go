@@ -9,10 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A panic is a fault of this program that some row or command brings out. It ends what met it and nothing else: its transaction is rolled
-// back, the row or command is found and set aside as any other that fails (S63), and the process lives. Every goroutine of the engine runs
-// below contain or keepRunning, and whatever holds a mutex releases it by a deferred call (internal/archtest checks both), so that nothing
-// waits for one that panicked.
+// A panic is a bug of this program that some row or command triggers. It ends only the work that met it: its transaction is rolled back, the row or
+// command is found and set aside like any other that fails (S63), and the process continues. Every goroutine of the engine runs below contain or
+// keepRunning, and every mutex is released by a deferred call (internal/archtest checks both), so that nothing waits for a goroutine that panicked.
 
 // The places where panics are contained, as metrics and logs name them.
 const (
@@ -20,21 +19,21 @@ const (
 	inClaim   = "claim"
 	inTimer   = "timer"
 	inTask    = "followup"
-	inCommit  = "commit" // behind it: what was written stays, and is told
+	inCommit  = "commit" // after it: what was written stays, and is published
 	inSearch  = "search"
 	inLog     = "log"
 	inHint    = "hint"
 	inUpkeep  = "upkeep"
 )
 
-// restartPause is how long a loop that panicked rests before it begins anew.
+// restartPause is how long a loop that panicked pauses before it starts again.
 const restartPause = time.Second
 
 // panicked is the error of what met a panic. Its callers see code internal, and nothing of the panic itself.
 type panicked struct {
 	cause *store.Panicked
-	row   core.UUID // that was at hand; zero: none
-	graph bool      // a flow was told of what had ended
+	row   core.UUID // the row being handled; zero: none
+	graph bool      // flows were being advanced
 	told  *core.Error
 }
 
@@ -43,13 +42,13 @@ func newPanicked(what string, cause *store.Panicked, row core.UUID) *panicked {
 	return &panicked{cause: cause, row: row, told: told}
 }
 
-// Error shows what the program panicked with.
+// Error returns what the program panicked with.
 func (p *panicked) Error() string { return p.cause.Error() }
 
 // Unwrap returns what callers see, and the panic.
 func (p *panicked) Unwrap() []error { return []error{p.told, p.cause} }
 
-// panicOf finds the panic behind an error; nil: it has another cause.
+// panicOf returns the panic behind an error, or nil if it has another cause.
 func panicOf(err error) *panicked {
 	var p *panicked
 	errors.As(err, &p)
@@ -68,7 +67,7 @@ func (e *Engine) caught(place string, recovered any, err error) error {
 	return fault
 }
 
-// reportPanic counts and logs a panic. The handler of the log is code of users: it may be what panics.
+// reportPanic counts and logs a panic. The log handler is user code, and may itself be what panics.
 func (e *Engine) reportPanic(place, what string, p *panicked) {
 	defer func() { _ = recover() }()
 	e.meter.panicked(place)
@@ -95,8 +94,8 @@ func (e *Engine) Contain(f func()) error {
 	return nil
 }
 
-// keepRunning runs a loop of the engine until it returns. One that panics is begun anew: what it has to do stands in the store and in what
-// it was told, and not in its own variables.
+// keepRunning runs a loop of the engine until it returns. A loop that panics is started again: its work is in the store and in shared state, not in
+// its own variables.
 func (e *Engine) keepRunning(place string, loop func()) {
 	for e.contain(place, loop) != nil && !e.stopping() {
 		timer := e.cfg.Clock.NewTimer(restartPause)
@@ -108,14 +107,14 @@ func (e *Engine) keepRunning(place string, loop func()) {
 	}
 }
 
-// trap tells a test which row is handled now.
+// trap reports to a test which row is being handled.
 func (e *Engine) trap(place string, row core.UUID) {
 	if e.cfg.Trap != nil {
 		e.cfg.Trap(place, row.String())
 	}
 }
 
-// at notes the row that the unit handles now: if that panics it is the one to blame.
+// at records the row that the unit handles now: a panic is attributed to it.
 func (u *unit) at(place string, row core.UUID) {
 	u.row = row
 	u.e.trap(place, row)
@@ -133,9 +132,9 @@ func (u *unit) decideAll(batch []*request) []error {
 	return refusals
 }
 
-// gaveUp is the error of a batch whose transaction panicked. The unit may be in any state: the error gives the transaction up, and the batch
-// is cut until the command is alone that brings it about. What panics while work is handed to claims speaks against no command: the batch is
-// tried again without that, and a pick finds the row.
+// gaveUp returns the error of a batch whose transaction panicked. The unit may be in any state: the error gives the transaction up, and the batch
+// is split until the command that causes the panic is alone. A panic while work is handed to claims is attributed to no command: the batch is tried
+// again without the hand-over, and a pick finds the row.
 func (e *Engine) gaveUp(batch []*request, u *unit, recovered any, err error) error {
 	if recovered == nil {
 		return err
@@ -153,7 +152,7 @@ func (e *Engine) gaveUp(batch []*request, u *unit, recovered any, err error) err
 	return fault
 }
 
-// guilty is the error of a batch that met a panic. A command for many rows hears which one was at hand.
+// guilty returns the error of a batch that met a panic. For a command on many rows it names the row being handled.
 func guilty(batch []*request, cause *store.Panicked, row core.UUID) *panicked {
 	name := inCommand
 	if len(batch) > 0 {
@@ -165,21 +164,21 @@ func guilty(batch []*request, cause *store.Panicked, row core.UUID) *panicked {
 	return newPanicked(name, cause, row)
 }
 
-// leavesGraph reports whether a command may succeed if the edges of what it ends are left to follow-up work: to resolve them panicked. What
-// has ended is then told, and the member that brings the panic about is found and set aside by that work.
+// leavesGraph reports whether a command may succeed if the edges of what it ends are left to follow-up work, because resolving them panicked. The
+// end is then committed, and that work finds and sets aside the member that causes the panic.
 func leavesGraph(batch []*request, mode batchMode, err error) bool {
 	p := panicOf(err)
 	return p != nil && p.graph && !mode.leave && len(batch) == 1
 }
 
-// reportGuilty tells of the command that is alone with its panic; of any other error nothing.
+// reportGuilty logs the panic of a command that is alone in its batch. Other errors are ignored.
 func (e *Engine) reportGuilty(r *request, err error) {
 	if p := panicOf(err); p != nil {
 		e.reportPanic(inCommand, r.name(), p)
 	}
 }
 
-// answering runs f, which answers a batch. It must not panic where it is called: whatever is left unanswered then gets an error.
+// answering runs f, which answers a batch. If f panics, the requests that are still unanswered get an error.
 func (e *Engine) answering(batch []*request, f func()) {
 	err := e.contain(inCommand, f)
 	if err == nil {
@@ -190,15 +189,15 @@ func (e *Engine) answering(batch []*request, f func()) {
 	}
 }
 
-// unknownOutcome is the answer to whoever cannot be told what became of its call.
+// unknownOutcome returns the answer for a call whose outcome is unknown.
 func unknownOutcome(err error) error {
 	return core.Errorf(core.CodeTimeout, "a fault of the engine was met before the answer: %w", err).WithHint("the outcome is unknown; the same call again is safe")
 }
 
-// lends notes the claims that the unit serves beside its commands, and what lets them wait on if it comes to nothing.
+// lends records the claims that the unit serves besides its commands, and the function that lets them keep waiting if the unit fails.
 func (u *unit) lends(k *pick, back func(*pick, error)) { u.lent, u.back = k, back }
 
-// takeBack lets the claims wait on that the unit was to serve.
+// takeBack lets the claims keep waiting that the unit was to serve.
 func (u *unit) takeBack(why error) {
 	if k := u.lent; k != nil {
 		u.lent = nil
@@ -207,7 +206,7 @@ func (u *unit) takeBack(why error) {
 	u.handing = false
 }
 
-// tellClaims tells the claims what they got with the commit. If that panics they are told that nobody knows: they may have leases.
+// tellClaims answers the claims after the commit. If that panics, they get the answer that their outcome is unknown: they may have leases.
 func (u *unit) tellClaims(k *pick, tell func(*unit, *pick)) {
 	u.lent, u.handing = nil, false
 	if err := u.e.contain(inClaim, func() { tell(u, k) }); err != nil {
@@ -215,7 +214,7 @@ func (u *unit) tellClaims(k *pick, tell func(*unit, *pick)) {
 	}
 }
 
-// writeOut writes the changes. What panics while they are made ready has written nothing; of any other panic of the store it is not known.
+// writeOut writes the changes. A panic while they are prepared has written nothing; after any other panic of the store the outcome is unknown.
 func (u *unit) writeOut(ctx context.Context) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -230,7 +229,7 @@ func (u *unit) writeOut(ctx context.Context) (err error) {
 	return err
 }
 
-// told runs what follows from a commit. If it panics the commit stands all the same: whatever this process believes is looked at again.
+// told runs what follows from a commit. If it panics, the commit stands: what this process has cached is dropped and read again.
 func (u *unit) told(f func()) {
 	if u.e.contain(inCommit, f) == nil {
 		return

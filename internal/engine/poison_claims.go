@@ -9,16 +9,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// asideLong is how long a row that was set aside is remembered after its next try.
+// asideLong is how long a row that was set aside is kept in aside after its next try.
 const asideLong = 10 * time.Minute
 
-// aside is a row in a queue that makes picks panic. They pass over it until its pause is over, and then try it again (S63).
+// aside is a row in a queue that makes picks panic. Picks pass over it until its pause is over, and then try it again (S63).
 type aside struct {
 	failures int // in a row
 	until    time.Time
-	call     *claim // that was served when it panicked; nil: none
-	told     bool   // by an event
-	tried    bool   // its pause is over, and queues are looked at again
+	call     *claim // the call that was served when it panicked; nil: none
+	told     bool   // an event was written for it
+	tried    bool   // its pause is over, and its queues are read again
 }
 
 // run takes rows, leases them and commits.
@@ -47,7 +47,7 @@ func (k *pick) run() (err error) {
 	return nil
 }
 
-// gaveUp is the error of a pick that panicked. After its commit nobody knows what the calls have got.
+// gaveUp returns the error of a pick that panicked. After its commit the outcome for the calls is unknown.
 func (k *pick) gaveUp(u *unit, recovered any, err error) error {
 	switch {
 	case recovered == nil:
@@ -59,7 +59,7 @@ func (k *pick) gaveUp(u *unit, recovered any, err error) error {
 	}
 }
 
-// planFor plans a pick for calls that are being served. If that panics they wait on.
+// planFor plans a pick for calls that are being served. If that panics, they keep waiting.
 func (p *picker) planFor(calls []*claim) *pick {
 	planned := false
 	defer func() {
@@ -72,8 +72,8 @@ func (p *picker) planFor(calls []*claim) *pick {
 	return k
 }
 
-// giveUp lets calls wait on for a while that nothing was done for. The order of the queues is made anew: the plan that panicked may have
-// taken some out of it.
+// giveUp lets calls keep waiting for a while for which nothing was done. The order of the queues is rebuilt: the plan that panicked may have taken
+// some queues out of it.
 func (p *picker) giveUp(calls []*claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *picker) giveUp(calls []*claim) {
 	p.unserved(calls, nil)
 }
 
-// lost answers calls of which nobody knows what they have got.
+// lost answers calls whose outcome is unknown.
 func (p *picker) lost(calls []*claim, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,8 +96,8 @@ func (p *picker) lost(calls []*claim, err error) {
 	}
 }
 
-// blame sets aside what made a pick panic: the row at hand, or the call that was served if it has panicked with another row before. If neither
-// is known the calls are served one by one, until the guilty one is alone. The lock is held.
+// blame sets aside what made a pick panic: the row being handled, or the call being served if it has panicked with another row before. If neither
+// is known, the calls are served one by one, until the one at fault is alone. The lock is held.
 func (p *picker) blame(k *pick, fault *panicked) bool {
 	p.e.reportPanic(inClaim, "", fault)
 	call := k.call
@@ -134,7 +134,7 @@ func (p *picker) setAside(row core.UUID, call *claim, now core.Time) {
 	p.e.gauges.rows.add(row.String(), now.Add(pause))
 }
 
-// acquit gives back the rows that were set aside on account of a call that turned out to be the one to blame. The lock is held.
+// acquit releases the rows that were set aside because of a call that turned out to be at fault itself. The lock is held.
 func (p *picker) acquit(guilty *claim) {
 	for row, s := range p.aside {
 		if s.call == guilty {
@@ -159,7 +159,7 @@ func (p *picker) tryAside(now time.Time) {
 	}
 }
 
-// asideNow are the rows that a pick passes over. The lock is held.
+// asideNow returns the rows that a pick passes over. The lock is held.
 func (p *picker) asideNow(now time.Time) map[core.UUID]aside {
 	if len(p.aside) == 0 {
 		return nil
@@ -173,7 +173,7 @@ func (p *picker) asideNow(now time.Time) map[core.UUID]aside {
 	return passed
 }
 
-// passesAside reports whether the pick passes over a row that was set aside, and says so when that is new.
+// passesAside reports whether the pick passes over a row that was set aside, and writes an event the first time.
 func (k *pick) passesAside(u *unit, a *askedQueue, row store.QueueRow) bool {
 	s, found := k.aside[row.ID]
 	if !found {
@@ -181,7 +181,7 @@ func (k *pick) passesAside(u *unit, a *askedQueue, row store.QueueRow) bool {
 	}
 	a.bad = append(a.bad, row)
 	if _, known := a.classQueue.bad[row.ID]; !known {
-		k.ended = true // it was in the way of another row
+		k.ended = true // it took the place of another row
 	}
 	if !s.told {
 		left := s.until.Sub(u.e.cfg.Clock.Now())
@@ -191,7 +191,7 @@ func (k *pick) passesAside(u *unit, a *askedQueue, row store.QueueRow) bool {
 	return true
 }
 
-// learnAside notes what a committed pick has told of rows that were set aside, and forgets those that it has given out. The lock is held.
+// learnAside records which rows a committed pick has written events for, and releases those that it has given out. The lock is held.
 func (k *pick) learnAside() {
 	for _, row := range k.told {
 		if s := k.p.aside[row]; s != nil {
@@ -208,7 +208,7 @@ func (k *pick) learnAside() {
 	}
 }
 
-// resetQueues forgets everything known of the rows in queues. The lock is held.
+// resetQueues drops everything known of the rows in queues. The lock is held.
 func (p *picker) resetQueues() {
 	for _, q := range p.queues {
 		p.reset(q)

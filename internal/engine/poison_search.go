@@ -8,8 +8,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// project writes a round of search rows. If an execution makes it panic, that is found by leaving out half of the executions, and the round
-// goes on without it: lists show it as it was, until it changes again, and no other waits for it (S63).
+// project writes a round of search rows. If an execution makes it panic, it is found by leaving out half of the executions, and the round continues
+// without it: lists show it as it was until it changes again, and no list waits for it (S63).
 func (f *follower) project(ctx context.Context, round *store.Projection) error {
 	err := f.tryProject(ctx, *round)
 	if panicOf(err) == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// ofRow reports whether an error speaks against the row or the rule that met it, and not against the store: the same again fails again.
+// ofRow reports whether an error is due to the row or the rule that met it, and not to the store: a repetition fails again.
 func ofRow(err error) bool {
 	if panicOf(err) != nil {
 		return true
@@ -26,8 +26,8 @@ func ofRow(err error) bool {
 	return store.FaultOf(err) == store.Broken
 }
 
-// setTimerAside splits a timer whose rule failed: what can be handled is, and each of the others gets a timer of its own, later with every
-// failure, with an event that tells of it (S63). An error means that the store failed: the whole timer comes again.
+// setTimerAside splits a timer whose rule failed: what can be handled is, and each of the others gets a timer of its own, later with every failure,
+// and an event (S63). An error means that the store failed: the whole timer is tried again.
 func (e *Engine) setTimerAside(ctx context.Context, t store.Timer, why error) error {
 	if !ofRow(why) || ctx.Err() != nil {
 		return why
@@ -89,7 +89,7 @@ func itemsOf(t store.Timer) (items []store.Timer) {
 	return items
 }
 
-// rowOf names the row of a timer for one.
+// rowOf returns the row of a timer that has one.
 func rowOf(t store.Timer) string {
 	if byID(t.Kind) {
 		return t.IDs[0].String()
@@ -97,9 +97,9 @@ func rowOf(t store.Timer) string {
 	return timerName(t.Kind) + ":" + t.Texts[0]
 }
 
-// A timer of a row that was set aside says how often that has failed in a row, in the list that its kind has no use for.
+// A timer of a row that was set aside contains how often the row has failed in a row, in the list that its kind does not use.
 
-// failuresOf is how often the row of a timer has failed in a row.
+// failuresOf returns how often the row of a timer has failed in a row.
 func failuresOf(t store.Timer) int {
 	switch {
 	case byID(t.Kind) && len(t.Texts) == 1:

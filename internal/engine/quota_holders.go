@@ -17,8 +17,8 @@ const (
 // holding are the statuses in which an execution may hold slots, those first in which most do (S41).
 var holding = []core.Status{core.Running, core.Granted, core.Suspended, core.Delayed, core.Blocked, core.Ready}
 
-// findHolders names the first executions that hold slots of the keys. For a caller who does not see everything it counts those. It walks
-// once through the classes of all keys that lack somebody.
+// findHolders finds the first executions that hold slots of the keys. For a caller that does not see everything it counts them. It reads once
+// through the classes of all keys that have too few.
 func (l *quotaLook) findHolders(ctx context.Context, views []QuotaKeyView) error {
 	h := &holderWalk{look: l, found: map[string]int{}, lacking: map[string]*QuotaKeyView{}}
 	for i := range views {
@@ -42,7 +42,7 @@ func (l *quotaLook) findHolders(ctx context.Context, views []QuotaKeyView) error
 	return nil
 }
 
-// holderWalk looks for those who hold slots.
+// holderWalk finds the holders of slots.
 type holderWalk struct {
 	look    *quotaLook
 	lacking map[string]*QuotaKeyView // by slots key, those of which more are to be found
@@ -89,7 +89,7 @@ func (h *holderWalk) take(x *core.Execution) {
 	}
 }
 
-// classes are those that name a key of which somebody is to be found.
+// classes returns the classes that name a key for which holders are still looked for.
 func (h *holderWalk) classes() []int32 {
 	var numbers []int32
 	for _, view := range h.lacking {

@@ -12,15 +12,15 @@ import (
 
 const opDeleteQuota = "delete_quota"
 
-// DeleteQuota forgets a quota. While an execution that has not ended is attached to it, or a namespace gives it to its submits, that is
-// quota_in_use; force does it all the same: it limits nobody any more, and what it kept waiting goes on (S38).
+// DeleteQuota removes a quota. While an execution that has not ended is attached to it, or a namespace adds it to its submits, that is
+// quota_in_use. With force it is removed anyway: it limits nothing any more, and what it blocked continues (S38).
 func (e *Engine) DeleteQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction) error {
 	request := requestRef(c, opDeleteQuota, id, how.RequestKey)
 	repeated, err := e.answered(ctx, request)
 	if err != nil {
 		return err
 	}
-	if repeated || force { // a repeat finds nothing, and has nothing to do
+	if repeated || force { // a repeat finds nothing to do
 		return e.dropQuota(ctx, c, id, force, how, nil)
 	}
 	err = e.deleteUnused(ctx, c, id, how)
@@ -37,14 +37,14 @@ func (e *Engine) deleteUnused(ctx context.Context, c Caller, id string, how Admi
 		return err
 	}
 	return e.whileMarked(ctx, quotaKey(id), func(mark *removalMark) error {
-		if err := e.checkQuotaUnused(ctx, id); err != nil { // again, now that nobody comes
+		if err := e.checkQuotaUnused(ctx, id); err != nil { // again: from now on no new reference can appear
 			return err
 		}
 		return e.dropQuota(ctx, c, id, false, how, mark)
 	})
 }
 
-// dropQuota is DeleteQuota once it is known that it may.
+// dropQuota is DeleteQuota once it is known that the quota may be removed.
 func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction, mark *removalMark) error {
 	return e.administer(ctx, &adminCommand{
 		op: opDeleteQuota, caller: c, how: how, ref: quotaRef(id), mark: mark, where: everywhere,
@@ -56,7 +56,7 @@ func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool,
 				return adminChange{}, err
 			}
 			quota, err := decodeQuota(doc)
-			if err != nil { // nobody can say what it was
+			if err != nil { // its record cannot be read
 				quota = core.NewQuota(id, u.now)
 			} else if err := core.CheckRevision(how.Revision, quota.Revision); err != nil {
 				return adminChange{}, err
@@ -71,7 +71,7 @@ func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool,
 	}, id, force)
 }
 
-// checkQuotaUnused refuses to forget a quota that somebody needs.
+// checkQuotaUnused refuses to remove a quota that is needed.
 func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
 	if err := e.dict.reload(ctx); err != nil {
 		return publicFault(err)
@@ -90,7 +90,7 @@ func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
 		}
 	}
 	e.adoptAll(ctx)
-	if err := e.follower.reachAll(ctx); err != nil { // what is there is counted, not guessed
+	if err := e.follower.reachAll(ctx); err != nil { // so that everything that exists is counted
 		return err
 	}
 	if dict, err = e.dictionaryNow(ctx); err != nil { // with the classes of what was adopted
@@ -117,15 +117,15 @@ func unfinished() []core.Status {
 	return slices.DeleteFunc(slices.Clone(core.Statuses()), core.Status.Terminal)
 }
 
-// freeQuota lets go on what a quota kept waiting that is gone, and forgets its admissions (S47). Slots are counted by those who hold
-// them, until they let go.
+// freeQuota unblocks what waited for a quota that was removed, and removes its admissions (S47). Its slots stay counted until their holders release
+// them.
 func (e *Engine) freeQuota(ctx context.Context, t task) error {
 	pass := func(_ *unit, x *core.Execution, fx *core.Effects) bool {
 		return x.Unblock(fx, func(key string) bool { return quotaOfKey(key) == t.Quota })
 	}
 	for {
 		dict, err := e.dictionaryNow(ctx)
-		if err != nil || dict.quotas[t.Quota] != nil { // there is one of that name again: claims look at what it keeps waiting
+		if err != nil || dict.quotas[t.Quota] != nil { // there is a quota of that name again: claims decide on what it blocks
 			return err
 		}
 		ids, err := e.blockedOn(ctx, dict, t.Quota)
@@ -149,7 +149,7 @@ func (e *Engine) dictionaryNow(ctx context.Context) (*dictionary, error) {
 	return e.dict.now(), nil
 }
 
-// unblock sends executions through the gate whose keys are gone. pass does so with one, and reports whether it changed it.
+// unblock readmits executions whose keys were removed. pass does so with one, and reports whether it changed it.
 func (e *Engine) unblock(ctx context.Context, ids []core.UUID, pass func(u *unit, x *core.Execution, fx *core.Effects) bool) error {
 	cmds := make([]command, len(ids))
 	for i, id := range ids {
@@ -168,7 +168,7 @@ func (e *Engine) unblock(ctx context.Context, ids []core.UUID, pass func(u *unit
 	return nil
 }
 
-// blockedOn finds executions that a quota keeps waiting, a batch at a time. Rows of another key with the same number are none of them.
+// blockedOn finds executions that are blocked on a quota, a batch at a time. Rows of another key with the same block number are left out.
 func (e *Engine) blockedOn(ctx context.Context, dict *dictionary, quota string) (ids []core.UUID, err error) {
 	for some := range slices.Chunk(dict.classesOf(quota, everyClass), classesAsked) {
 		queues, err := e.blockedQueues(ctx, dict, some, quota)
@@ -201,7 +201,7 @@ func (e *Engine) blockedIn(ctx context.Context, queue blockedQueue, quota string
 	return e.stillBlocked(ctx, ids, quota)
 }
 
-// stillBlocked are those of the executions that are blocked on a key of the quota.
+// stillBlocked returns those of the executions that are blocked on a key of the quota.
 func (e *Engine) stillBlocked(ctx context.Context, ids []core.UUID, quota string) ([]core.UUID, error) {
 	loaded, err := e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 	if err != nil {
@@ -227,7 +227,7 @@ func quotaOfKey(key string) string {
 	return ""
 }
 
-// dropRates forgets the admissions of a quota that is gone.
+// dropRates removes the admissions of a removed quota.
 func (e *Engine) dropRates(ctx context.Context, quota string) error {
 	scan := store.Scan{Kind: docRate, Prefix: "rate:" + quota, Limit: unblockBatch}
 	for {

@@ -21,10 +21,10 @@ type QuotaView struct {
 // QuotaKeyView is the use of one key of a quota; of one without keys there is the key "" alone.
 type QuotaKeyView struct {
 	Key     string
-	Held    int       // slots in use; for a caller who does not see all namespaces: by executions that it sees
-	Holders []core.ID // the first of those who hold them
-	// Admitted is how many admissions count at this moment, and NextFree the moment at which there is room again, absent while there
-	// is. Both are over all namespaces, and only told to whoever sees all of them.
+	Held    int       // slots in use; for a caller that does not see all namespaces: by executions that it sees
+	Holders []core.ID // the first of their holders
+	// Admitted is how many admissions count now, and NextFree when there is room again, absent if there is. Both are over all namespaces, and shown
+	// only to a caller that sees all of them.
 	Admitted int
 	NextFree core.Time
 	Blocked  int  // executions that wait for room, counted up to a bound
@@ -174,7 +174,7 @@ func (l *quotaLook) all(ctx context.Context) error {
 	return nil
 }
 
-// count fills in slots and admissions. For a caller who does not see everything a counter only tells that somebody holds a slot.
+// count fills in slots and admissions. For a caller that does not see everything a counter only shows that a slot is held.
 func (l *quotaLook) count(ctx context.Context, want store.Want) error {
 	loaded, err := l.e.store.Read(ctx, want)
 	if err != nil {
@@ -192,7 +192,7 @@ func (l *quotaLook) count(ctx context.Context, want store.Want) error {
 		}
 		window, err := core.DecodeRateWindow(doc.Data)
 		if err != nil {
-			continue // claims tell of it, and admit nobody
+			continue // claims report it, and admit nothing
 		}
 		view.Admitted = window.Count(loaded.Now, s.WindowMS)
 		if next := window.NextFree(loaded.Now, s.WindowMS, s.RateLimit); next > loaded.Now {

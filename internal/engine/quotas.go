@@ -12,7 +12,7 @@ import (
 
 func noSuchQuota(id string) error { return core.Errorf(core.CodeQuotaNotFound, "no quota %q", id) }
 
-// PutQuota states the whole record of a quota, making it if it is new (S36). It acts from its commit on.
+// PutQuota sets the whole record of a quota, and creates it if it is new (S36). It takes effect with its commit.
 func (e *Engine) PutQuota(ctx context.Context, c Caller, id string, s core.QuotaSettings, how AdminAction) (QuotaView, error) {
 	if err := core.CheckQuotaID(id); err != nil {
 		return QuotaView{}, err
@@ -51,22 +51,22 @@ type quotaArgs struct {
 	Revision *int64
 }
 
-// quotaToPut is the quota as it is before it gets new settings. A record that nobody can read is stated anew: so it is mended.
+// quotaToPut returns the quota as it is before it gets new settings. A record that cannot be read is written from scratch, which repairs it.
 func quotaToPut(id string, doc *store.Doc, expected *int64, now core.Time) (*core.Quota, error) {
 	if doc != nil {
 		if quota, err := decodeQuota(doc); err == nil {
 			return quota, core.CheckRevision(expected, quota.Revision)
 		}
-	} else if expected != nil { // nobody knows the revision of a quota that is not there
+	} else if expected != nil { // a quota that does not exist has no revision
 		return nil, noSuchQuota(id)
 	}
 	return core.NewQuota(id, now), nil
 }
 
-// everywhere: quotas are shared by all namespaces.
+// everywhere returns the chain of all namespaces, since quotas are shared by all.
 func everywhere(*store.Doc) ([]string, error) { return []string{core.Everywhere}, nil }
 
-// quotaChange is what a change of a quota writes; to is nil when it goes.
+// quotaChange returns what a change of a quota writes; to is nil if it is removed.
 func quotaChange(from, to *core.Quota) adminChange {
 	change := adminChange{chain: core.Everywhere, entity: "quota", id: from.ID}
 	if from.Revision > 0 {
@@ -79,9 +79,9 @@ func quotaChange(from, to *core.Quota) adminChange {
 	return change
 }
 
-// rulesChanged lets everybody decide by the new rules: what was refused by the old ones may be admitted now (S47).
+// rulesChanged makes all processes decide by the new rules: what was refused by the old ones may be admitted now (S47).
 func (e *Engine) rulesChanged() {
-	// A failure here only means that the next transaction reads it.
+	// If this fails, the next transaction reads the dictionary.
 	_ = e.dict.reload(e.background())
 	e.picker.lookAgain()
 	e.hints.send(store.Hint{Dictionary: true, Keys: []string{"*"}})

@@ -19,7 +19,7 @@ type Rates struct{ Submitted, Started, Completed Rate }
 // Rate is an average over the last minute and over the last five.
 type Rate struct{ OneMinute, FiveMinutes float64 }
 
-// rates counts what passes through each lane, from the log that the process follows: in memory, from its start on.
+// rates counts what passes through each lane, from the log that the process follows: in memory, since its start.
 type rates struct {
 	mu    sync.Mutex
 	since core.Time // the first moment counted; absent: nothing yet
@@ -41,7 +41,7 @@ type rateCounts struct {
 
 func newRates() *rates { return &rates{lanes: map[ratedLane]*laneRate{}} }
 
-// start says from when on the log is followed.
+// start sets the time from which the log is followed.
 func (r *rates) start(now core.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// readOne reads rows of which one execution is the heart. An execution that waits in the inbox is adopted first (L88).
+// readOne reads one execution with the other rows of want. An execution in the inbox is adopted first (L88).
 func (e *Engine) readOne(ctx context.Context, c Caller, id core.GivenID, want store.Want) (*store.Loaded, *core.Execution, error) {
 	for adopted := false; ; adopted = true {
 		loaded, err := e.store.Read(ctx, want)
@@ -48,7 +48,7 @@ func (e *Engine) view(ctx context.Context, x *core.Execution, version int64) (Vi
 	return View{Execution: x, Lane: dict.state(x.Class.Lane)}, nil
 }
 
-// state is the state of a lane, active while the dictionary does not know it.
+// state returns the state of a lane, or active if the dictionary does not have it.
 func (d *dictionary) state(lane string) core.LaneState {
 	if l := d.lanes[lane]; l != nil {
 		return l.Settings.State
@@ -65,7 +65,7 @@ func (e *Engine) Input(ctx context.Context, c Caller, id core.GivenID) (core.Pay
 	return x.Input, nil
 }
 
-// Result reads the result of a succeeded execution (L123); nil when it has none.
+// Result returns the result of a succeeded execution (L123), or nil if it has none.
 func (e *Engine) Result(ctx context.Context, c Caller, id core.GivenID) (*core.Payload, error) {
 	_, x, err := e.readOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Results: true})
 	switch {
@@ -106,7 +106,7 @@ func (e *Engine) Attempts(ctx context.Context, c Caller, id core.GivenID) ([]cor
 	return core.AttemptsOf(x, loaded.History), nil
 }
 
-// Attempt shows one attempt (L126): that of an index, or the last one if index is negative.
+// Attempt returns one attempt (L126): that of an index, or the last one if index is negative.
 func (e *Engine) Attempt(ctx context.Context, c Caller, id core.GivenID, index int) (core.Attempt, error) {
 	attempts, err := e.Attempts(ctx, c, id)
 	if err != nil {
@@ -123,7 +123,7 @@ func (e *Engine) Attempt(ctx context.Context, c Caller, id core.GivenID, index i
 	return core.Attempt{}, core.Errorf(core.CodeAttemptNotFound, "the execution has no such attempt").With("attempts", len(attempts))
 }
 
-// Leases lists the lease history above an epoch (L127); more tells that further entries exist.
+// Leases returns the lease history above an epoch (L127); more reports whether further entries exist.
 func (e *Engine) Leases(ctx context.Context, c Caller, id core.GivenID, after int64, limit int) (entries []core.LeaseRecord, more bool, err error) {
 	loaded, x, err := e.readLeases(ctx, c, id, after, limit+1)
 	if err == nil && after < x.HistoryFloor() { // what the store has below is no longer in the history (L40)
@@ -182,7 +182,7 @@ func (e *Engine) StoreTime() core.Time { return e.sweep.storeNow() }
 // maxWait is the longest that a reader may wait (L124).
 const maxWait = 60 * time.Second
 
-// Wait answers when the execution is terminal, or with its present state when d is over (L124).
+// Wait returns when the execution is terminal, or with its current state when d is over (L124).
 func (e *Engine) Wait(ctx context.Context, c Caller, id core.GivenID, d time.Duration) (View, error) {
 	return waitFor(ctx, e, id.UUID, d, func(ctx context.Context) (View, bool, error) {
 		view, err := e.Describe(ctx, c, id)
@@ -190,7 +190,7 @@ func (e *Engine) Wait(ctx context.Context, c Caller, id core.GivenID, d time.Dur
 	})
 }
 
-// waitFor reads something until it has ended, or d is over. It sleeps in between: waiters.wake tells of the end.
+// waitFor reads something until it has ended, or d is over. In between it waits for waiters.wake.
 func waitFor[V any](ctx context.Context, e *Engine, id core.UUID, d time.Duration, read func(context.Context) (view V, ended bool, err error)) (view V, err error) {
 	if d < 0 || d > maxWait {
 		return view, core.Invalid("wait_ms", "%s, want 0..%s", d, maxWait)

@@ -12,13 +12,13 @@ import (
 
 const (
 	readyAge   = 10 * time.Second      // how long a count of what waits is believed
-	readyFull  = 50 * time.Millisecond // and how long, at least, if there is no room by now, or the store could not tell
+	readyFull  = 50 * time.Millisecond // and at least how long, if there is no room now or the store could not count
 	readyPause = 10                    // times as long as the last count took the next one has to wait in any case
 )
 
-// readyBounds knows about how many executions of namespaces wait for workers. Between two counts each submit counts as one that waits, so that
-// what is known is rather too much than too little, and the next count puts it right: soon, if there seems to be no room, as workers may have
-// taken all of it since.
+// readyBounds estimates how many executions of each namespace wait for workers. Between two counts each submit counts as one that waits, so the
+// estimate is rather too high than too low, and the next count corrects it: soon, if there seems to be no room, since workers may have taken all of
+// it.
 type readyBounds struct {
 	e  *Engine
 	mu sync.Mutex
@@ -32,9 +32,9 @@ type readyBound struct {
 	counting bool
 	fresh    int       // taken since the count under way began: it may have missed them
 	begun    int       // number of counts that began
-	last     int       // number of the last of them that told something
+	last     int       // number of the last count that succeeded
 	from, at time.Time // when the last count began, and ended, well or not
-	failed   bool      // it told nothing
+	failed   bool      // the last count failed
 }
 
 // readyTaken is what a request has taken of a bound; of none if it is zero.
@@ -71,7 +71,7 @@ func (t readyTaken) settled(created bool, err error) {
 	}
 }
 
-// giveBack gives back what submits have taken that come to nothing before they are queued.
+// giveBack returns what submits have taken that fail before they are queued.
 func giveBack(cmds []*submit) {
 	for _, cmd := range cmds {
 		if cmd != nil {
@@ -80,9 +80,9 @@ func giveBack(cmds []*submit) {
 	}
 }
 
-// admit counts submits as what waits, and tells which of them are refused because their namespace is full. It does so before they are queued:
-// a refusal among the commands of a batch would let the batch run twice, and whoever sends too much would slow all others down. What repeats
-// a submit is not refused, as it adds nothing.
+// admit counts submits as waiting, and returns which of them are refused because their namespace is full. It does so before they are enqueued: a
+// refusal among the commands of a batch would make the batch run twice, and a caller that sends too much would slow down all others. A repeat of a
+// submit is not refused, since it adds nothing.
 func (b *readyBounds) admit(ctx context.Context, cmds ...*submit) (refused map[*submit]error, err error) {
 	for _, cmd := range cmds {
 		if cmd == nil {
@@ -105,8 +105,8 @@ func (b *readyBounds) admit(ctx context.Context, cmds ...*submit) (refused map[*
 	return refused, nil
 }
 
-// spareRepeats takes those off the refused whose key or id is there already. One whose first try is on its way is refused, and told so when
-// it asks again.
+// spareRepeats removes from the refused those whose key or id exists already. If the first try is still under way, the repeat is refused and gets
+// the answer when it is sent again.
 func (b *readyBounds) spareRepeats(ctx context.Context, cmds []*submit, refused map[*submit]error) error {
 	w := store.Want{SkipUnreadable: true}
 	for _, cmd := range cmds {
@@ -129,7 +129,7 @@ func (b *readyBounds) spareRepeats(ctx context.Context, cmds []*submit, refused 
 	return nil
 }
 
-// seek asks for all that reports whether a submit is a repeat. One without a key or an id of its own never is.
+// seek adds the rows that show whether a submit is a repeat. One without a key or an id of its own never is.
 func (s *submit) seek(w *store.Want) {
 	if s.s.ID != nil {
 		w.Executions = append(w.Executions, s.id.UUID)
@@ -168,7 +168,7 @@ func spareLater(cmds []*submit, refused map[*submit]error) {
 	}
 }
 
-// take counts n executions as such that wait, or tells why they may not: rate_limited.
+// take counts n executions as waiting, or returns rate_limited.
 func (b *readyBounds) take(ctx context.Context, namespace string, space core.NamespaceSettings, n int) (readyTaken, error) {
 	if space.MaxReady == 0 || n == 0 {
 		return readyTaken{}, nil
@@ -180,7 +180,7 @@ func (b *readyBounds) take(ctx context.Context, namespace string, space core.Nam
 	return r.take(space, n)
 }
 
-// begin tells a caller who brings n to count, if it is time and nobody else does.
+// begin reports whether a caller with n submits should count now: it is time, and no other caller does.
 func (r *readyBound) begin(now time.Time, space core.NamespaceSettings, n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -199,7 +199,7 @@ func (r *readyBound) begin(now time.Time, space core.NamespaceSettings, n int) b
 // recount asks the store. If it does not answer what is known stays, and submits fail by themselves.
 func (b *readyBounds) recount(ctx context.Context, r *readyBound, namespace string, most int) {
 	n, told := 0, false
-	defer func() { r.end(n, told, b.e.cfg.Clock.Now()) }() // also when the count panics: nobody else counts before
+	defer func() { r.end(n, told, b.e.cfg.Clock.Now()) }() // also if the count panics: until then no other caller counts
 	var err error
 	n, err = b.count(ctx, namespace, most)
 	told = err == nil
@@ -238,8 +238,8 @@ func (b *readyBounds) bound(namespace string) *readyBound {
 	return r
 }
 
-// What counts as waiting: what is ready, and what was submitted with a delay or has no room in a quota or budget as yet. It was submitted all the
-// same, and becomes ready without another submit. Retries, children and what operators pause belong to what has run already.
+// What counts as waiting: what is ready, and what was submitted with a delay or has no room in a quota or budget yet. It was submitted, and becomes
+// ready without another submit. Retries, children and paused executions belong to work that has run already.
 var (
 	waitingStatuses = []core.Status{core.Ready, core.Delayed, core.Blocked}
 	waitingReasons  = []core.Reason{core.WaitingForWorker, core.WaitingForDelay, core.WaitingForQuota, core.WaitingForBudget}

@@ -7,16 +7,22 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// maxRecalled bounds what a process remembers.
+// maxRecalled bounds how many executions a process caches.
 const maxRecalled = 16_384
 
-// recollection is what this process remembers of running executions since it last wrote them: nearly always the next command
-// on one comes from the worker that got it here, and finds it unchanged. Such a command is decided without loading the row; the
-// store writes only if the row is still what was remembered (store.Changes.Assume). A command that would be refused, or would
-// change nothing, is never answered from memory.
+// recollection is the cache of running executions, as this process last wrote them. The next command on such an execution nearly always comes from
+// the worker that claimed it here, and finds it unchanged. It is decided on the cached row without loading it, which saves a round trip.
+//
+// A cached row may be stale: another process may have changed it, or one of its timers may be due. This is noticed when the unit is written. The
+// store writes a cached row only if the version in the database is the cached one, if its own clock is before the row's next timer
+// (store.Changes.Assume, AssumeUntil), and if the dictionary and the incarnation are the ones that the unit used. Otherwise nothing is written, the
+// rows are dropped from the cache, and the batch is tried again with loaded rows.
+//
+// A write is checked that way; an answer without a write is not. Therefore a command that is refused, or that changes nothing, is never answered
+// from the cache (unit.doubted): the batch is tried again with loaded rows.
 type recollection struct {
 	mu   sync.Mutex
-	rows map[core.UUID]*core.Execution // without inputs; nobody changes them
+	rows map[core.UUID]*core.Execution // without inputs; must not be changed
 }
 
 func newRecollection() *recollection { return &recollection{rows: map[core.UUID]*core.Execution{}} }
@@ -27,21 +33,22 @@ func (r *recollection) of(id core.UUID) *core.Execution {
 	return r.rows[id]
 }
 
-// note remembers what a committed transaction has left running, and forgets the rest of what it wrote. draw is that of its versions.
+// note caches what a committed transaction has left running, and drops the other rows that it wrote. draw holds the random bits of the versions
+// that the commit wrote.
 func (r *recollection) note(written []*entry, draw uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, ent := range written {
 		id := ent.x.ID.UUID
-		if ent.removed || ent.x.Status != core.Running || ent.x.Reservation != nil { // budgets are settled under their locks
+		if ent.removed || ent.x.Status != core.Running || ent.x.Reservation != nil { // budgets are settled under their locks, so the row must be loaded
 			delete(r.rows, id)
 			continue
 		}
-		x := *ent.x // what it points to is not changed any more
+		x := *ent.x // a shallow copy: what it points to is not changed any more
 		x.Version = store.NextVersion(x.Version, draw)
 		x.Input.Data = nil
 		if known := r.rows[id]; known != nil && known.Version>>32 > x.Version>>32 {
-			continue // a later transaction was quicker to tell; if it was of another execution of this id, the next command forgets it
+			continue // a later transaction published first; if that was another execution with this id, the next command drops it
 		}
 		if len(r.rows) >= maxRecalled {
 			r.forgetAny()
@@ -69,13 +76,13 @@ func (r *recollection) forgetAll() {
 	clear(r.rows)
 }
 
-// byWorker is a command that comes from the holder of a lease.
+// byWorker is a command of the holder of a lease. It needs only the row of its target.
 type byWorker interface {
 	command
 	target() core.UUID
 }
 
-// believe finds what is remembered of the rows that a batch needs, and adds to want what must be loaded.
+// believe returns the cached rows that the commands of a batch can use, and adds to want what must be loaded.
 func (e *Engine) believe(batch []*request, mode batchMode, want *store.Want) (recalled []*core.Execution) {
 	for _, r := range batch {
 		if cmd, ok := r.command.(byWorker); ok && !mode.careful {
@@ -89,7 +96,7 @@ func (e *Engine) believe(batch []*request, mode batchMode, want *store.Want) (re
 	return recalled
 }
 
-// disbelieve forgets the rows of a batch: something was not as remembered.
+// disbelieve drops the rows of a batch from the cache, because something was not as cached.
 func (e *Engine) disbelieve(batch []*request) {
 	for _, r := range batch {
 		if cmd, ok := r.command.(byWorker); ok {
@@ -98,14 +105,14 @@ func (e *Engine) disbelieve(batch []*request) {
 	}
 }
 
-// assume takes remembered rows into the unit, but for those that it has loaded.
+// assume adds cached rows to the unit, except those that it has loaded.
 func (u *unit) assume(recalled []*core.Execution) {
 	for _, x := range recalled {
 		if u.entries[x.ID.UUID] != nil {
 			continue
 		}
 		if x.WakeAt != 0 {
-			u.doubted = u.doubted || x.WakeAt <= u.now // its timers are to be settled under its lock (L18)
+			u.doubted = u.doubted || x.WakeAt <= u.now // its timers must be settled under its lock (L18)
 			u.ch.AssumeUntil = earlier(u.ch.AssumeUntil, x.WakeAt)
 		}
 		ent := loadedEntry(x.Clone())

@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A policy names quotas and budgets. They are judged last, by the dictionary whose version the commit checks (L80): so nobody attaches
-// what another takes away in the same moment. Which budget a name means is decided there too; it is part of the class.
+// A policy names quotas and budgets. They are checked last, with the dictionary whose version the commit checks (L80), so that a submit cannot
+// attach what is removed at the same time. Which budget a name means is decided there too; it is part of the class.
 
 // references are what a submission's policy names.
 type references struct {
@@ -21,7 +21,7 @@ type references struct {
 	fixed   bool                        // they were judged already
 }
 
-// none tells that the policy names nothing that must exist.
+// none reports whether the policy names nothing that must exist.
 func (r *references) none() bool {
 	return r.given == nil || len(r.given.Quotas)+len(r.given.BudgetIDs) == 0
 }
@@ -44,7 +44,7 @@ func (r *references) resolve(rules *rules, namespace string) error {
 		entry, ok := rules.registry.Resolve(namespace, name)
 		if !ok {
 			entry, ok = r.foundBudget(name)
-			above = append(above, entry.Ancestors...) // the registry does not know them (B6)
+			above = append(above, entry.Ancestors...) // the registry does not contain them (B6)
 		}
 		if !ok {
 			return core.Errorf(core.CodeInvalidPolicy, "no budget %q", name).WithField(fmt.Sprintf("budget_ids[%d]", i))
@@ -63,7 +63,7 @@ func (r *references) resolve(rules *rules, namespace string) error {
 	return nil
 }
 
-// foundBudget is a budget that no rule tells of.
+// foundBudget returns a budget that is in no rule.
 func (r *references) foundBudget(name string) (core.BudgetEntry, bool) {
 	if entry, ok := r.found[name]; ok {
 		return entry, true
@@ -83,7 +83,7 @@ type badUse struct{ member, why, hint string }
 func (r *rules) checkQuotaUse(use core.QuotaUse) *badUse {
 	quota := r.quotas[use.Quota]
 	switch {
-	case quota == nil && r.quotaUnreadable(use.Quota): // what it wants of a key nobody can say; admission refuses (S45)
+	case quota == nil && r.quotaUnreadable(use.Quota): // what it needs of a key cannot be decided; admission refuses (S45)
 		return nil
 	case quota == nil:
 		return &badUse{"quota", fmt.Sprintf("no quota %q", use.Quota), "set it up first: quotas are shared by all namespaces"}
@@ -121,7 +121,7 @@ func (r *references) class(s *core.Submission) core.Class {
 	return class
 }
 
-// addDefaults adds the quotas that the namespace gives to every submit which does not name them (U101). One that is gone limits nobody.
+// addDefaults adds the quotas that the namespace adds to every submit which does not name them (U101). One that was removed limits nothing.
 func (r *rules) addDefaults(p *core.Policy, defaults []core.QuotaUse) (*core.Policy, error) {
 	var added []core.QuotaUse
 	for _, use := range defaults {
@@ -159,8 +159,8 @@ func (s *submit) refer(ctx context.Context, known *rules, defaults []core.QuotaU
 	return s.refs.findBudgets(ctx, known, s.s.Namespace, read)
 }
 
-// unresolved tells that something which the policy names was not found. Whether the submit is a duplicate must be known before it is
-// refused (L80): until then it has a class without a number.
+// unresolved reports whether something that the policy names was not found. It must be known whether the submit is a duplicate before it is refused
+// (L80): until then it has a class without a number.
 func (s *submit) unresolved() bool {
 	if s.refs.resolve(s.e.dict.now().rules, s.s.Namespace) == nil {
 		return false
@@ -173,7 +173,7 @@ func (s *submit) unresolved() bool {
 // docReader reads small records that no execution owns.
 type docReader func(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error)
 
-// findBudgets looks for budgets that no rule tells of: those of one execution or one flow. What is not found is refused later (L80).
+// findBudgets looks for budgets that are in no rule: those of one execution or one flow. What is not found is refused later (L80).
 func (r *references) findBudgets(ctx context.Context, rules *rules, namespace string, read docReader) error {
 	var names, records []store.DocRef
 	for _, name := range r.given.BudgetIDs {

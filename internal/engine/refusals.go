@@ -11,10 +11,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Refusals of valid credentials are rows of the audit log (U131), which nobody can delete: who is refused again and again must not fill the
-// store. The first refusal of a principal for an action is a row at once; those that follow within a minute are counted and become one row
-// when it is over. The number of actions is that of the operations, so that a principal causes a bounded number of rows per minute and
-// process. Counts that are not written yet are lost when the process is killed; the row of the first refusal is not.
+// Refusals of valid credentials are rows of the audit log (U131), which cannot be deleted: a principal that is refused again and again must not
+// fill the store. The first refusal of a principal for an action is a row at once; those that follow within a minute are counted and become one row
+// when it is over. The number of actions is that of the operations, so a principal causes a bounded number of rows per minute and process. Counts
+// that are not written yet are lost when the process is killed; the row of the first refusal is not.
 
 // refusalSpan is how long refusals of a principal for an action are counted as one.
 const refusalSpan = time.Minute
@@ -48,14 +48,14 @@ type refusals struct {
 type refusalCount struct {
 	last  refused // the newest of them
 	until time.Time
-	n     int // that no row tells of
+	n     int // refusals without a row
 }
 
 func newRefusals() *refusals {
 	return &refusals{spans: map[refusalKind]*refusalCount{}, begun: make(chan struct{}, 1)}
 }
 
-// note counts a refusal. first tells that it begins a span: it is a row of its own.
+// note counts a refusal. first reports whether it begins a span: it then gets a row of its own.
 func (r *refusals) note(now time.Time, kind refusalKind, one refused) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,8 +71,8 @@ func (r *refusals) note(now time.Time, kind refusalKind, one refused) (first boo
 	return true
 }
 
-// over takes the spans that are over away and returns what they counted, with the end of the next one; zero when none is left. all takes
-// those that go on too.
+// over removes the spans that have ended and returns what they counted, with the end of the next one; zero if none is left. all removes the others
+// too.
 func (r *refusals) over(now time.Time, all bool) (counted []*refused, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,7 +174,7 @@ func (r *refused) decide(u *unit) error {
 	return nil
 }
 
-// countedRefusals is what a row tells of refusals that followed another within a minute.
+// countedRefusals is the content of a row about refusals that followed another within a minute.
 type countedRefusals struct {
 	Count int `json:"refusals"`
 }

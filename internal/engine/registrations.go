@@ -9,17 +9,17 @@ import (
 // registrationPatience bounds the wait for a registration of this process.
 const registrationPatience = 100 * time.Millisecond
 
-// registrations tells of registrations of this process that are under way. Between the commit of one and the moment at which its caller
-// knows, transactions see a version of the dictionary that nobody here knows yet. They wait a moment for it: to read all classes again for
-// each batch of new ones would cost the more the more classes there are. The wait is bounded, since the registration may in turn wait for
-// a lock of such a transaction. The zero value is ready for use.
+// registrations tracks registrations of this process that are under way. Between the commit of one and its return, transactions see a version of
+// the dictionary that this process has not read yet. They wait a moment for it: reading all classes again for each batch of new ones would cost
+// more with every class. The wait is bounded, since the registration may in turn wait for a lock of such a transaction. The zero value is ready for
+// use.
 type registrations struct {
 	mu   sync.Mutex
 	n    int
-	over chan struct{} // closed when one has ended; nil: nobody waits
+	over chan struct{} // closed when one has ended; nil: no call waits
 }
 
-// begin notes that one begins; the function that it returns, that it has ended.
+// begin records that a registration begins; the returned function records that it has ended.
 func (r *registrations) begin() (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,7 @@ func (r *registrations) begin() (end func()) {
 	}
 }
 
-// next is closed when the next one has ended; nil: none is under way.
+// next returns a channel that is closed when the next registration has ended, or nil if none is under way.
 func (r *registrations) next() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +48,7 @@ func (r *registrations) next() <-chan struct{} {
 	return r.over
 }
 
-// await waits until one has told what is wanted, none is under way, or patience has run out.
+// await waits until told returns true, no registration is under way, or patience has run out.
 func (r *registrations) await(ctx context.Context, told func() bool) {
 	ctx, cancel := context.WithTimeout(ctx, registrationPatience)
 	defer cancel()

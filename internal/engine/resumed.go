@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Whoever goes on after a suspension is told how it ended (W80). That is read once the leases are committed: the records of a wait that is
-// over change no more. Work that never waited costs nothing.
+// A task that continues after a suspension contains how the suspension ended (W80). That is read after the leases are committed: the records of a
+// wait that is over do not change any more. Work that never waited costs nothing.
 
 // waitTries is how often the store is asked for waits: leases hang on the answer that are given already.
 const waitTries = 8
@@ -27,9 +27,9 @@ func (e *Engine) tellTasks(ctx context.Context, tasks []Task) ([]Task, error) {
 	return e.tellWaits(ctx, tasks)
 }
 
-// tellWaits gives the tasks of one answer the waits that are over, by one look for all dossiers and one for all payloads. A task
-// whose wait cannot be read is left out: it is nobody's who could go on with it, and its lease lapses (W10). A store that does not
-// answer is told when there is no other task: the same claim again gets the leases.
+// tellWaits adds the waits that are over to the tasks of one answer, with one read for all dossiers and one for all payloads. A task whose wait
+// cannot be read is left out: no worker could continue it, and its lease lapses (W10). If the store does not answer, that is an error only if there
+// is no other task: the same claim again gets the leases.
 func (e *Engine) tellWaits(ctx context.Context, tasks []Task) ([]Task, error) {
 	resumed, unreadable, fault := e.resumedWaits(ctx, tasks)
 	if len(resumed)+len(unreadable) == 0 {
@@ -71,8 +71,8 @@ func (e *Engine) tellTask(ctx context.Context, t Task) (Task, error) {
 	return t, nil
 }
 
-// resumedWaits reads the waits that are over, and tells of which executions they cannot be read: of all, if the store does not answer.
-// The caller of a claim may have gone: he has the leases all the same, so the answer is made.
+// resumedWaits reads the waits that are over, and returns for which executions they cannot be read: for all, if the store does not answer. The
+// caller of a claim may have given up: it has the leases in any case, so the answer is built.
 func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[core.UUID]*core.Observation, unreadable map[core.UUID]error, fault error) {
 	var want store.Want
 	room := maxClaimBytes
@@ -123,10 +123,10 @@ func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[co
 	return resumed, unreadable, nil
 }
 
-// unread reports whether the task goes on after a wait of which nothing is told yet.
+// unread reports whether the task continues after a wait that has not been added to it yet.
 func (t *Task) unread() bool { return t.ResumedFrom == core.InterruptedSuspended && t.Resumed == nil }
 
-// unreadableWaits says the same of all tasks that go on after a wait.
+// unreadableWaits returns the same error for all tasks that continue after a wait.
 func unreadableWaits(tasks []Task, why error) map[core.UUID]error {
 	all := map[core.UUID]error{}
 	for i := range tasks {
@@ -152,7 +152,7 @@ func (e *Engine) insist(ctx context.Context, read func() error) error {
 	}
 }
 
-// resumedWait is the wait after which the task goes on; nil when it goes on after something else. Codes: corruption.
+// resumedWait returns the wait after which the task continues, or nil if it continues after something else. Codes: corruption.
 func (t *Task) resumedWait(loaded *store.Loaded) (*core.Observation, error) {
 	d, err := loadedDossier(loaded, t.Execution.ID.UUID)
 	if err != nil {

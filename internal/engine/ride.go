@@ -10,15 +10,15 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Where transactions take turns anyway, claims that may find work ride along with the commands of the next commit: both share one
-// transaction, and the wait for the disk at its end, instead of taking turns with one each. The rules are those of a pick (S16); the rows
-// that the commands are about to file stand in their place among those of the store.
+// On a store where transactions take turns, claims that may find work are served in the transaction of the next commit. Both share one transaction,
+// and the disk sync at its end, instead of taking turns with one each. The rules are those of a pick (S16); the rows that the commands are going to
+// queue are merged into those that were read from the store.
 
-// ride serves the claims that may find work in this unit. It returns nil when there are none; else the outcome must be told with rode or
-// fellOff.
+// ride serves the claims that may find work in this unit. It returns nil if there are none. Otherwise the caller must report the outcome with rode
+// or fellOff.
 func (u *unit) ride(ctx context.Context) (*pick, error) {
 	if u.e.store.Info().Shared || u.ch.RaisesDictionary() {
-		return nil, nil // claims are decided by lanes and rules as they were (S36)
+		return nil, nil // claims are decided with the lanes and rules before this change (S36)
 	}
 	coming, all := u.newlyQueued()
 	if !all {
@@ -47,7 +47,7 @@ func (u *unit) ride(ctx context.Context) (*pick, error) {
 	return k, nil
 }
 
-// rows are all that may be taken.
+// rows returns all rows that may be taken.
 func (k *pick) rows() (all []store.QueueRow) {
 	for _, a := range k.asked {
 		all = append(all, a.rows...)
@@ -55,13 +55,13 @@ func (k *pick) rows() (all []store.QueueRow) {
 	return all
 }
 
-// newlyQueued lists what the unit puts into queues for what is ready, best first (S6). all is false when it moves something there, or
-// takes it from what is remembered, or what admission says of it is for a pick of its own: what would be found in the store is then not
-// what it will be.
+// newlyQueued returns what the unit puts into queues for ready executions, best first (S6). all is false if the unit moves a row that is queued
+// already, uses one from the cache, or queues one whose admission needs a pick of its own: the rows in the store are then not what they will be
+// after the commit.
 func (u *unit) newlyQueued() (rows []store.QueueRow, all bool) {
 	for _, ent := range u.order {
 		if ent.created {
-			u.settle(ent) // one that was left in a transaction of its own may be over by now (S17)
+			u.settle(ent) // one that was submitted in a transaction of its caller may have expired by now (S17)
 		}
 		switch {
 		case ent.removed || !ent.changed || !ent.x.Queued():
@@ -76,7 +76,7 @@ func (u *unit) newlyQueued() (rows []store.QueueRow, all bool) {
 	return rows, true
 }
 
-// loadPick loads what a pick looks at, beside what the commands have loaded and changed.
+// loadPick loads what a pick reads, except docs that the commands have loaded already.
 func (u *unit) loadPick(ctx context.Context, want store.Want) error {
 	want.Docs = slices.DeleteFunc(want.Docs, func(ref store.DocRef) bool { _, known := u.docs[ref]; return known })
 	loaded, err := u.tx.Load(ctx, want)
@@ -87,7 +87,7 @@ func (u *unit) loadPick(ctx context.Context, want store.Want) error {
 	return u.loadReserved(ctx)
 }
 
-// join puts rows that the unit is about to file among those that were found, where it is known what stands before them.
+// join merges rows that the unit is going to queue into those that were read, where it is known which rows come before them.
 func (k *pick) join(coming []store.QueueRow) {
 	asked := k.byID()
 	for _, row := range coming {
@@ -108,7 +108,7 @@ func (k *pick) join(coming []store.QueueRow) {
 	}
 }
 
-// newcomers is a queue of which nothing was asked because it is believed to be empty; nil: no call takes from it.
+// newcomers returns a queue that was not asked because it is known to be empty, or nil if no call takes from it.
 func (k *pick) newcomers(class int32) *askedQueue {
 	k.p.mu.Lock()
 	defer k.p.mu.Unlock()
@@ -129,7 +129,7 @@ func (k *pick) newcomers(class int32) *askedQueue {
 	return a
 }
 
-// board takes the calls that may find something out of the picker's hands; nil: there are none.
+// board returns a pick for the calls that may find something, marked as being served, or nil if there are none.
 func (p *picker) board(dict *dictionary) *pick {
 	if p.e.dict.now() != dict {
 		return nil
@@ -141,7 +141,7 @@ func (p *picker) board(dict *dictionary) *pick {
 	return nil
 }
 
-// rode answers the calls of a ride that was committed; those that got nothing wait on.
+// rode answers the calls of a ride that was committed. Those that got nothing keep waiting.
 func (p *picker) rode(u *unit, k *pick) {
 	k.grant(u)
 	p.mu.Lock()
@@ -154,7 +154,7 @@ func (p *picker) rode(u *unit, k *pick) {
 	p.wake()
 }
 
-// fellOff lets the calls of a ride that failed wait on.
+// fellOff lets the calls of a failed ride keep waiting.
 func (p *picker) fellOff(k *pick, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +166,7 @@ func (p *picker) fellOff(k *pick, err error) {
 	p.wake()
 }
 
-// commitWithRiders commits the unit together with the claims that ride along.
+// commitWithRiders commits the unit together with the claims that it serves.
 func (u *unit) commitWithRiders(ctx context.Context, commands []string) error {
 	k, err := u.ride(ctx)
 	if k == nil {
@@ -184,17 +184,17 @@ func (u *unit) commitWithRiders(ctx context.Context, commands []string) error {
 	return nil
 }
 
-// mostWithout is how many batches in a row may take no claims along before these get a transaction of their own.
+// mostWithout is how many batches in a row may serve no claims before the claims get a transaction of their own.
 const mostWithout = 2
 
-// turn is a turn of the picker that the committer takes.
+// turn is a turn of the picker, which a line of the committer runs.
 type turn struct {
 	take func() (again bool)
 	done chan bool
 }
 
-// between lets the picker take a turn between two commits, where transactions take turns anyway: while it looks, commands gather for the
-// next commit, with which its claims ride along. It reports whether another turn may help.
+// between runs take between two commits, on a store where transactions take turns. While it runs, commands collect for the next commit, which may
+// serve further claims. It reports whether another turn may help.
 func (c *committer) between(take func() bool) (again bool) {
 	t := &turn{take, make(chan bool, 1)}
 	if !c.giveTurn(t) {
@@ -204,7 +204,7 @@ func (c *committer) between(take func() bool) (again bool) {
 	return <-t.done
 }
 
-// giveTurn lets the committer take a turn; false: it has closed.
+// giveTurn hands a turn to the committer. It returns false if the committer has closed.
 func (c *committer) giveTurn(t *turn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +214,7 @@ func (c *committer) giveTurn(t *turn) bool {
 	return !c.closed
 }
 
-// takeTurn takes the picker's turn, if there is one and no commit has a place for its claims. The lock is held.
+// takeTurn runs the picker's turn if there is one and the next commits cannot serve its claims. It reports whether it did. The lock is held.
 func (c *committer) takeTurn() bool {
 	t := c.turn
 	if t == nil || c.busy > 0 || len(c.queue) > 0 && c.without < mostWithout && !c.closed {
@@ -228,14 +228,14 @@ func (c *committer) takeTurn() bool {
 	c.busy++
 	c.mu.Unlock()
 	again := false
-	_ = c.e.contain(inClaim, func() { again = t.take() }) // the lock must be taken again, and the picker answered
+	_ = c.e.contain(inClaim, func() { again = t.take() }) // a panic must not keep the lock from being taken again, nor the picker from its answer
 	t.done <- again
 	c.mu.Lock()
 	c.busy--
 	return true
 }
 
-// offered notes that claims could ride along.
+// offered records that the claims could be served by a batch.
 func (c *committer) offered() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

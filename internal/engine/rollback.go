@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Rollback tells of acknowledged commits that the database came back without.
+// Rollback describes acknowledged commits that the database has lost.
 type Rollback struct {
 	From        int64     `json:"from"` // the newest position of the event log that was known
 	To          int64     `json:"to"`   // where the log ended when that was noticed
@@ -40,12 +40,12 @@ func decodeRollbacks(doc *store.Doc) (r rollbacks, err error) {
 	return r, nil
 }
 
-// open are those that nobody has acknowledged.
+// open returns those that are not acknowledged.
 func (r *rollbacks) open() []Rollback {
 	return r.Seen[max(0, len(r.Seen)-int(r.Count-r.Acknowledged)):]
 }
 
-// recordLoss gives the log a new identity and tells of the loss in the audit log, unless another process has.
+// recordLoss gives the log a new identity and writes an audit row about the loss, unless another process has done so.
 func (e *Engine) recordLoss(ctx context.Context, incarnation string, from, to int64) error {
 	loss := &loss{Rollback: Rollback{From: from, To: to, Incarnation: incarnation}}
 	if err := e.do(ctx, loss); err != nil {
@@ -56,7 +56,7 @@ func (e *Engine) recordLoss(ctx context.Context, incarnation string, from, to in
 	return nil
 }
 
-// loss is recordLoss on its way.
+// loss is the command of recordLoss.
 type loss struct{ Rollback }
 
 func (*loss) name() string { return "store.rolled_back" }
@@ -90,7 +90,7 @@ func (l *loss) decide(u *unit) error {
 	return nil
 }
 
-// AcknowledgeRollbacks states that an operator knows of the commits that were lost: the doctor fails no more. It answers those that were
+// AcknowledgeRollbacks records that an operator has acknowledged the lost commits: the doctor's check no longer fails. It returns those that were
 // open; none is no error.
 func (e *Engine) AcknowledgeRollbacks(ctx context.Context, c Caller, how AdminAction) ([]Rollback, error) {
 	var answer []Rollback

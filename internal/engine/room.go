@@ -9,16 +9,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// What admission looks at is locked behind the executions, in one load: budgets, then rate keys, then slots and places, then lanes
-// (S73). Testing, taking and freeing a key so take turns on its own row (S47).
+// What admission needs is locked after the executions, in one load: budgets, then rate keys, then slots and places, then lanes (S73). Testing,
+// taking and freeing a key are thereby serialized on its own row (S47).
 
 func rateRef(key string) store.DocRef { return store.DocRef{Kind: docRate, Key: key} }
 
 // limits reports whether admission may refuse the execution.
 func (u *unit) limits(x *core.Execution) bool { return len(x.Budgets) > 0 || u.dict.limited(x.Class) }
 
-// wantRoom adds the rows that decide whether the execution is admitted. They are to be locked. Those of quotas may be added once for each of
-// many executions: whoever asks for many leaves out what is there twice, in one go.
+// wantRoom adds the rows that decide whether the execution is admitted. They are to be locked. Rows of quotas may be added once for each of many
+// executions: a caller with many executions removes the duplicates in one step.
 func (u *unit) wantRoom(w *store.Want, x *core.Execution) {
 	w.LockDocs = true
 	u.wantBudgets(w, u.budgetsOf(x))
@@ -38,7 +38,7 @@ func (u *unit) wantRoom(w *store.Want, x *core.Execution) {
 			}
 		}
 		if _, loaded := u.counters[use.SlotsKey()]; !loaded && quota.Settings.ConcurrencyLimit > 0 {
-			w.Counters = append(w.Counters, use.SlotsKey()) // else they are only counted (S43)
+			w.Counters = append(w.Counters, use.SlotsKey()) // otherwise they are only counted (S43)
 		}
 	}
 }
@@ -50,8 +50,8 @@ func (u *unit) wantDoc(w *store.Want, ref store.DocRef) {
 	}
 }
 
-// loadReserved locks what the grants and leases of the loaded executions have taken: a timer that is due may end them, whatever the
-// command is (L18).
+// loadReserved locks the budgets and rates that the grants and leases of the loaded executions are charged to: a due timer may end them, whatever
+// the command is (L18).
 func (u *unit) loadReserved(ctx context.Context) error {
 	want := store.Want{LockDocs: true}
 	for _, ent := range u.entries {
@@ -77,13 +77,13 @@ func (u *unit) loadReserved(ctx context.Context) error {
 	if u.e.failed(err) != nil {
 		return err
 	}
-	u.now = max(u.now, loaded.Now) // whether an epoch is over is judged by the clock behind the lock (BI9)
+	u.now = max(u.now, loaded.Now) // whether an epoch has ended is judged by the clock read after the lock (BI9)
 	u.absorb(want, loaded)
 	u.openBooks()
 	return nil
 }
 
-// room is what admission decides on, of the rows that were loaded.
+// room returns what admission decides on, from the rows that were loaded.
 func (u *unit) room() *core.Room {
 	if u.counters == nil {
 		u.counters = map[string]int64{}
@@ -131,7 +131,7 @@ func (u *unit) giveBack(admissions []core.RateAdmission) {
 	}
 }
 
-// writeRates writes the windows that changed. What no longer counts is left out; a window without anything goes.
+// writeRates writes the windows that changed. Entries that no longer count are left out, and an empty window is dropped.
 func (u *unit) writeRates() {
 	for key, window := range u.rates {
 		if window.Changed() {
@@ -140,7 +140,7 @@ func (u *unit) writeRates() {
 	}
 }
 
-// writeRate writes a window, or drops it, and makes sure that somebody looks at it when nothing of it counts any more.
+// writeRate writes a window, or drops it, and arms a timer for the time when nothing of it counts any more.
 func (u *unit) writeRate(key string, window *core.RateWindow) {
 	length := u.rateWindow(key)
 	window.Trim(u.now, length)
@@ -160,25 +160,25 @@ func (u *unit) writeRate(key string, window *core.RateWindow) {
 	u.putOrAdd(doc)
 }
 
-// rateWindow is how long admissions of a rate key count. Those of a quota that is gone count no longer.
+// rateWindow returns how long admissions of a rate key count. Those of a quota that was removed do not count any more.
 func (u *unit) rateWindow(key string) core.Millis {
 	id, _, _ := strings.Cut(strings.TrimPrefix(key, "rate:"), "/")
 	if quota := u.dict.quotas[id]; quota != nil {
 		return quota.Settings.WindowMS
 	}
 	if u.dict.quotaUnreadable(id) {
-		return core.Day // the longest there is: nothing is forgotten before somebody mends it
+		return core.Day // the longest possible: nothing is dropped before it is repaired
 	}
 	return 0
 }
 
-// sweepRates wakes whoever waits for room in a rate (S47), and drops windows in which nothing counts any more.
+// sweepRates wakes the claims that wait for room in a rate (S47), and drops windows in which nothing counts any more.
 func (e *Engine) sweepRates(ctx context.Context, t store.Timer) error {
 	e.picker.roomIn(t.Texts)
 	e.hints.send(store.Hint{Keys: t.Texts})
 	return e.onDocs(ctx, docRate, t.Texts, func(u *unit, doc *store.Doc) error {
 		window, err := core.DecodeRateWindow(doc.Data)
-		if err != nil { // claims tell of it; the other keys are looked at all the same
+		if err != nil { // claims report it; the other keys are still handled
 			return nil
 		}
 		if doc.ExpiresAt <= u.now {

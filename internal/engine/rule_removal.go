@@ -8,31 +8,31 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A quota or budget that nobody needs goes in two commits (S38, B5). The first marks it: that makes another version of the dictionary, so
-// that submits which were decided before are decided again and turned away. Only then is counted who names it, and the second commit
-// takes it away together with the mark. If it is needed, the mark goes alone.
+// A quota or budget that is not needed is removed in two commits (S38, B5). The first marks it: that creates another version of the dictionary, so
+// that submits which were decided before are decided again and refused. Only then the references to it are counted, and the second commit removes
+// it together with the mark. If it is needed, only the mark is removed.
 
-// removalMark keeps submits from naming what is about to go.
+// removalMark keeps submits from naming what is being removed.
 type removalMark struct {
-	Token core.UUID `json:"token"` // of the call that looks whether it is needed
+	Token core.UUID `json:"token"` // of the call that checks whether it is needed
 	key   string
 }
 
-// removalFor bounds how long a mark stands whose process has ended: follow-up work takes it away.
+// removalFor bounds how long a mark is kept whose process has ended: follow-up work removes it.
 const removalFor = core.Minute
 
 func removalRef(key string) store.DocRef { return store.DocRef{Kind: docRemoval, Key: key} }
 
 func quotaKey(id string) string { return "quota:" + id }
 
-// whileMarked runs do while nobody can begin to name what has the key. do takes the mark along if it takes that away.
+// whileMarked runs do while no new reference to what has the key can appear. If do removes that, it removes the mark with it.
 func (e *Engine) whileMarked(ctx context.Context, key string, do func(mark *removalMark) error) error {
 	mark := &removalMark{key: key, Token: e.mint()}
 	if err := e.do(ctx, &setMark{mark}); err != nil {
 		return err
 	}
 	err := do(mark)
-	// It is gone already if do took it along. What fails here is follow-up work.
+	// It is removed already if do removed it. If this fails, follow-up work does it.
 	_ = e.unmark(e.background(), key, mark.Token)
 	return err
 }
@@ -46,8 +46,8 @@ func (s *setMark) want(w *store.Want, _ bool) {
 	w.Docs, w.LockDocs = append(w.Docs, removalRef(s.mark.key)), true
 }
 
-// decide takes over a mark that stands already: it may be what a call left behind that never came to its end. If that is on its way
-// still it finds another's mark, and has removed nothing.
+// decide replaces a mark that exists already: it may come from a call that never ended. If that call is still running, it finds another mark, and
+// removes nothing.
 func (s *setMark) decide(u *unit) error {
 	body, _ := json.Marshal(s.mark)
 	u.putOrAdd(store.Doc{DocRef: removalRef(s.mark.key), Body: body})
@@ -61,19 +61,19 @@ func (m *removalMark) take(u *unit) error {
 		return nil
 	}
 	if !m.stands(u.doc(removalRef(m.key))) {
-		return beingRemoved(m.key) // it stood too long, and others may name it again, or another call looks now
+		return beingRemoved(m.key) // it was kept too long, and there may be new references, or another call checks now
 	}
 	u.dropDoc(removalRef(m.key))
 	return nil
 }
 
-// stands reports whether the record is that of this very mark. One that cannot be read is nobody's.
+// stands reports whether the record is this mark. One that cannot be read is not.
 func (m *removalMark) stands(doc *store.Doc) bool {
 	var kept removalMark
 	return doc != nil && json.Unmarshal(doc.Body, &kept) == nil && kept.Token == m.Token
 }
 
-// unmark takes a mark away whose call is over.
+// unmark removes the mark of a call that is over.
 func (e *Engine) unmark(ctx context.Context, key string, token core.UUID) error {
 	mark := &removalMark{key: key, Token: token}
 	return e.onRefs(ctx, []store.DocRef{removalRef(key)}, func(u *unit, doc *store.Doc) error {

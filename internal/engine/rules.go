@@ -9,14 +9,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// rules are the quotas, and which budgets apply to which executions, as the dictionary has them. They are immutable and shared.
+// rules are the quotas, and which budgets apply to which executions, as in the dictionary. They are immutable and shared.
 type rules struct {
 	quotas   map[string]*core.Quota // by id
 	budgets  []core.BudgetEntry
 	registry *core.BudgetRegistry // of them
 	lost     []core.UUID          // budgets whose rule cannot be read
-	removing map[string]bool      // what is about to go, by removalRef: nobody may begin to name it
-	// unreadable are the rules whose bytes cannot be read: whoever needs one of them is not admitted (S45).
+	removing map[string]bool      // what is being removed, by removalRef: new references to it are refused
+	// unreadable are the rules whose bytes cannot be read: an execution that needs one of them is not admitted (S45).
 	unreadable map[store.DocRef]bool
 }
 
@@ -37,7 +37,7 @@ func budgetNameRef(namespace, name string) store.DocRef {
 	return store.DocRef{Kind: docBudgetName, Key: namespace + "\x00" + name}
 }
 
-// parseRules reads the rules. One that cannot be read keeps nobody from the others.
+// parseRules reads the rules. One that cannot be read does not affect the others.
 func parseRules(docs []store.Doc) *rules {
 	r := &rules{quotas: map[string]*core.Quota{}, unreadable: map[store.DocRef]bool{}, removing: map[string]bool{}}
 	for i := range docs {
@@ -81,16 +81,16 @@ func decodeQuota(doc *store.Doc) (*core.Quota, error) {
 	return &q, nil
 }
 
-// quotaUnreadable tells that there is such a quota and that nobody can say what it is.
+// quotaUnreadable reports whether there is a quota of this id whose record cannot be read.
 func (r *rules) quotaUnreadable(id string) bool { return r.unreadable[quotaRef(id)] }
 
-// limited reports whether admission may refuse executions of the class: it needs something, or a budget may reach them by their
-// namespace, lane or tags. One that cannot be read may reach anybody.
+// limited reports whether admission may refuse executions of the class: it needs something, or a budget may apply to them by namespace, lane or
+// tags. A budget that cannot be read may apply to every execution.
 func (d *dictionary) limited(class *core.Class) bool {
 	return class.Needs != "" || len(d.lost) > 0 || d.registry.MayReach(class)
 }
 
-// ruleChanger is a command that may change what admission asks of many executions.
+// ruleChanger is a command that may change what admission requires of many executions.
 type ruleChanger interface {
 	command
 	changesRules() bool
@@ -107,8 +107,8 @@ func (b *budgetCommand) changesRules() bool {
 	}
 }
 
-// awaitClaims takes all lanes for itself if a command of the batch changes a rule: claims hold theirs, so that those under way end
-// first, and the later ones see what has changed. So it acts from its commit on (S36, B7).
+// awaitClaims locks all lanes exclusively if a command of the batch changes a rule. Claims lock their lanes for sharing, so those under way end
+// first, and later ones see the change. The rule thus takes effect with its commit (S36, B7).
 func (u *unit) awaitClaims(ctx context.Context, batch []*request) error {
 	if !slices.ContainsFunc(batch, func(r *request) bool {
 		changer, ok := r.command.(ruleChanger)
@@ -121,6 +121,6 @@ func (u *unit) awaitClaims(ctx context.Context, batch []*request) error {
 		want.LockLanes = append(want.LockLanes, lane.ID)
 	}
 	slices.Sort(want.LockLanes)
-	u.ch.Dictionary = u.dict.version // no lane has come since
+	u.ch.Dictionary = u.dict.version // checked by the commit: no lane was added since
 	return u.load(ctx, want)
 }

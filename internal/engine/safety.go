@@ -2,17 +2,17 @@ package engine
 
 import "sync"
 
-// safety is when what a transaction did can be told to others: once it cannot be lost any more. The engine itself goes on before that,
-// and builds on it; what comes later is lost together with it or not at all.
+// safety tracks the durability of a transaction: until it is known, nothing of it may become visible outside of this process. The engine itself
+// continues at once and builds on the transaction. That is correct because later transactions cannot become durable without the earlier one.
 type safety struct {
 	e     *Engine
 	mu    sync.Mutex
 	known bool
-	err   error // the outcome is unknown
+	err   error // not nil: the outcome is unknown
 	later []func(error)
 }
 
-// reached says how it went. Who comes while others are told comes after them.
+// reached reports the outcome and calls the waiting functions in their order. Functions that are added meanwhile are called after them.
 func (s *safety) reached(err error) {
 	for {
 		later := s.take(err)
@@ -20,12 +20,12 @@ func (s *safety) reached(err error) {
 			return
 		}
 		for _, f := range later {
-			_ = s.e.contain(inCommit, func() { f(err) }) // one that panics keeps no other from its answer
+			_ = s.e.contain(inCommit, func() { f(err) }) // a panic in one must not keep the others from being called
 		}
 	}
 }
 
-// take returns those who wait; none: from now on it is known.
+// take removes and returns the waiting functions. If there are none, the outcome is known from now on, and then calls functions directly.
 func (s *safety) take(err error) (later []func(error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *safety) take(err error) (later []func(error)) {
 	return later
 }
 
-// then calls f when it is known, in the order of the calls. Who has no transaction need not wait.
+// then calls f with the outcome as soon as it is known, in the order of the calls. A nil safety is the one of no transaction: f is called at once.
 func (s *safety) then(f func(error)) {
 	if s == nil {
 		f(nil)
@@ -47,7 +47,7 @@ func (s *safety) then(f func(error)) {
 	}
 }
 
-// wait lets f wait, unless it is known how it went.
+// wait adds f to the waiting functions, unless the outcome is known.
 func (s *safety) wait(f func(error)) (known bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

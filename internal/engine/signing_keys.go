@@ -69,9 +69,9 @@ func (e *Engine) RevokeSigningKey(ctx context.Context, c Caller, kid string, for
 	return answered(&answer, err)
 }
 
-// RewrapSigningKeys exchanges the master key, in one transaction, and tells how many secrets are sealed under the new one (W24).
-// This engine goes on with it; others on the same store sign no more until they are started with it. Codes: invalid_argument,
-// master_key_required, master_key_mismatch.
+// RewrapSigningKeys replaces the master key, in one transaction, and returns how many secrets are sealed under the new one (W24). This engine
+// continues with it; others on the same store sign nothing until they are started with it. Codes: invalid_argument, master_key_required,
+// master_key_mismatch.
 func (e *Engine) RewrapSigningKeys(ctx context.Context, c Caller, to core.MasterKey, how AdminAction) (int, error) {
 	if to.IsZero() {
 		return 0, core.Invalid("master_key", "there must be a new one")
@@ -147,7 +147,7 @@ type keySetChange struct {
 	after  func() // once it is committed; nil: nothing
 }
 
-// onKeySet changes the key set under its lock and tells of it in the event log (W25) and the audit log.
+// onKeySet changes the key set under its lock and records it in the event log (W25) and the audit log.
 func (e *Engine) onKeySet(ctx context.Context, k *keySetChange, args any) error {
 	return e.administer(ctx, &adminCommand{
 		op: k.op, caller: k.caller, how: k.how, ref: keySetRef, answer: k.answer,
@@ -185,7 +185,7 @@ func (k *keySetChange) act(u *unit, doc *store.Doc) (adminChange, error) {
 	return change, nil
 }
 
-// auditedKeySet is what the audit log tells of the key set: which key signs, and the key that the change was about.
+// auditedKeySet is the key set in an audit row: which key signs, and the key that the change was about.
 type auditedKeySet struct {
 	Version    int64         `json:"version"`
 	CurrentKid string        `json:"current_kid"`

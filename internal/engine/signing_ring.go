@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// keySetRef names the one record that holds all signing keys (W19): who changes it locks it, and of several who make it one wins.
+// keySetRef names the one record that holds all signing keys (W19): a change locks it, and of several processes that create it one wins.
 var keySetRef = store.DocRef{Kind: docSigningKeys, Key: "signing_keys"}
 
 // wantKeys adds the key set to the rows of a command that signs or verifies.

@@ -71,7 +71,7 @@ func (e *Engine) seedConfigured(ctx context.Context) error {
 	return nil
 }
 
-// seedRandom makes the first key where nobody configured one. Of several engines that start together one wins, and all use its key.
+// seedRandom creates the first key if none was configured. Of several engines that start together one wins, and all use its key.
 func (e *Engine) seedRandom(ctx context.Context) error {
 	var name [4]byte
 	var secret [32]byte
@@ -99,7 +99,7 @@ func (e *Engine) tellSeeded(told core.SeedOutcome) {
 	}
 }
 
-// startChange is a change of the key set that the engine makes by itself: no row of the audit log tells of it.
+// startChange is a change of the key set by the engine itself, without an audit row.
 func (e *Engine) startChange(ctx context.Context, op string, change func(fx *core.Effects, set *core.KeySet) error) error {
 	return e.onKeySet(ownWork(ctx), &keySetChange{op: op, caller: engineCaller, change: change}, nil)
 }

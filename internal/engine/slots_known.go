@@ -7,19 +7,19 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
-// slotsKept bounds how many keys a process remembers.
+// slotsKept bounds how many keys a process caches.
 const slotsKept = 16_384
 
-// slotsKnown is how many slots of each key are in use, as far as this process knows: as a pick last saw under its lock, and as its own
-// commits have changed it since. Others change it too, so that nothing is decided by it alone: work is admitted on these numbers, by the
-// same rule (S44), and the store checks when it takes the slots, which locks them, that there is room in truth (S47). If there is not,
-// nothing is written, and a pick looks. Nothing is refused on these numbers, and a key that nobody knows is locked first.
+// slotsKnown caches how many slots of each key are in use: as a pick last saw it under its lock, and as commits of this process have changed it
+// since. Other processes change it too, so the cache alone decides nothing. Work is admitted on these numbers, by the same rule (S44), and the
+// store checks that there is room when it takes the slots, which locks them (S47). If there is none, nothing is written, and a pick decides under
+// the lock. Nothing is refused on these numbers, and a key that is not cached is locked first.
 type slotsKnown struct {
 	mu    sync.Mutex
 	inUse map[string]int64
 }
 
-// learn takes over what a committed unit has seen and changed.
+// learn updates the cache with what a committed unit has seen and changed.
 func (s *slotsKnown) learn(u *unit) {
 	if len(u.locked)+len(u.ch.Counters) == 0 {
 		return
@@ -41,8 +41,8 @@ func (s *slotsKnown) learn(u *unit) {
 	}
 }
 
-// decides reports whether an execution can be admitted on what is known: it asks for slots alone, and how many of those are in use is
-// known. The unit then believes it.
+// decides reports whether an execution can be admitted with the cache: it needs nothing but slots, and their use is cached. The unit then uses the
+// cached numbers.
 func (s *slotsKnown) decides(u *unit, x *core.Execution) bool {
 	if u.dict.chargesAny(x) {
 		return false
@@ -61,7 +61,7 @@ func (d *dictionary) chargesAny(x *core.Execution) bool {
 	return len(x.Budgets) > 0 || len(d.lost) > 0 || d.registry.MayReach(x.Class) || len(d.needsOf(x.Class).NamedBudgets()) > 0
 }
 
-// believes notes in the unit how many slots are in use. It reports whether that is known, and not by a lock.
+// believes takes the cached number of slots in use into the unit. It reports whether there is one and the unit has not locked the counter.
 func (s *slotsKnown) believes(u *unit, key string) bool {
 	if _, known := u.believed[key]; known {
 		return true
@@ -83,7 +83,7 @@ func (s *slotsKnown) forgetAll() {
 	s.inUse = nil
 }
 
-// forget drops what was believed of a hand-over that failed: perhaps that was wrong.
+// forget drops the keys that a failed hand-over or pick has used: their numbers may have been wrong.
 func (s *slotsKnown) forget(k *pick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *slotsKnown) forget(k *pick) {
 	}
 }
 
-// believeSlots lets admission count on what is believed to be in use, without what the unit itself has given back.
+// believeSlots puts the cached numbers into the unit's counters, less what the unit itself has given back.
 func (u *unit) believeSlots() {
 	for key, n := range u.believed {
 		setIn(&u.counters, key, n)
@@ -110,7 +110,7 @@ func (u *unit) believeSlots() {
 	}
 }
 
-// assumeRoom notes that the slots which were given must be there when the unit is written.
+// assumeRoom adds the assumption, checked by the commit, that the slots which were given are free.
 func (u *unit) assumeRoom(tasks []grantedTask) {
 	for _, t := range tasks {
 		if !u.limits(t.ent.x) {
@@ -137,7 +137,7 @@ func (p *picker) waitsFor(needs *core.Needs) bool {
 	return false
 }
 
-// of is how many slots of a key are in use, if that is known.
+// of returns how many slots of a key are in use, if that is cached.
 func (s *slotsKnown) of(key string) (n int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

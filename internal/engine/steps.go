@@ -11,8 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// stepIndex is what an execution knows of its steps as a whole: how many there are in all runs, and for a run that was
-// replayed with keep_steps the first run whose steps it sees (L150).
+// stepIndex describes the steps of an execution as a whole: how many there are in all runs, and for a run that was replayed with keep_steps the
+// first run whose steps it sees (L150).
 type stepIndex struct {
 	Count int         `json:"count"`
 	From  map[int]int `json:"from,omitempty"`
@@ -48,7 +48,7 @@ func (u *unit) putStepIndex(id core.UUID, index stepIndex) {
 	u.putDoc(store.Doc{DocRef: stepsRef(id), Body: body})
 }
 
-// putStep remembers the result of a step (L149).
+// putStep stores the result of a step (L149).
 type putStep struct {
 	caller Caller
 	id     core.GivenID
@@ -58,7 +58,7 @@ type putStep struct {
 	answer StepAnswer
 }
 
-// PutStep remembers the result of a step. The first write of a name wins.
+// PutStep stores the result of a step. The first write of a name wins.
 func (e *Engine) PutStep(ctx context.Context, c Caller, id core.GivenID, f core.Fence, name string, result core.Payload) (StepAnswer, error) {
 	if err := core.CheckStepArguments(name, result.Data); err != nil {
 		return StepAnswer{}, err
@@ -81,7 +81,7 @@ func (s *putStep) want(w *store.Want, _ bool) {
 	w.Docs = append(w.Docs, stepsRef(s.id.UUID), stepRef(s.id.UUID, 0, s.step))
 }
 
-// more looks for the name in the runs that the present one sees. The first run was looked at already.
+// more looks for the name in the runs that the current one sees. The first of them was read already.
 func (s *putStep) more(u *unit, w *store.Want) {
 	ent, err := u.find(s.caller, s.id)
 	if err != nil {
@@ -151,7 +151,7 @@ func decodeStep(doc *store.Doc) (core.StepRecord, error) {
 	return record, nil
 }
 
-// Steps lists the steps that a run sees, in order of writing (L150); nil: the present run.
+// Steps returns the steps that a run sees, in order of writing (L150); nil: the current run.
 func (e *Engine) Steps(ctx context.Context, c Caller, id core.GivenID, run *int) ([]core.StepRecord, error) {
 	want := store.Want{
 		Executions: []core.UUID{id.UUID}, Docs: []store.DocRef{stepsRef(id.UUID)},
@@ -196,7 +196,7 @@ func (u *unit) checkSteps(id core.UUID, r ReplayRequest) error {
 	return err
 }
 
-// carrySteps lets the present run of a replayed execution see what the run before saw (L150).
+// carrySteps lets the current run of a replayed execution see what the run before saw (L150).
 func (u *unit) carrySteps(x *core.Execution) error {
 	index, err := decodeStepIndex(u.doc(stepsRef(x.ID.UUID)))
 	if err != nil {

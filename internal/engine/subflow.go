@@ -163,10 +163,10 @@ func (n *nodeEnd) want(w *store.Want, _ bool) {
 	}
 }
 
-// flows are both at once: the end of the node goes on into its own.
+// flows returns both flows: the end of the node also advances its own flow.
 func (n *nodeEnd) flows(u *unit) []core.UUID { return append(flowOf(u.entries[n.node.UUID]), n.flow) }
 
-// decide judges by the sub-flow as it is under its lock. One that was opened again since tells of its next end itself (F57, S64).
+// decide uses the sub-flow as it is under its lock. If it was opened again since, its next end is reported separately (F57, S64).
 func (n *nodeEnd) decide(u *unit) error {
 	f := u.flow(n.flow)
 	if f == nil || f.State != n.state {

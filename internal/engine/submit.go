@@ -19,17 +19,17 @@ type submit struct {
 	id          core.ID
 	refs        references
 	budgets     ownBudgets   // of the policy
-	class       *core.Class  // without a number: what the policy names was not found when it was looked for
+	class       *core.Class  // without a number: what the policy names was not found
 	fingerprint []byte       // of a submit with a key
-	request     store.DocRef // record of a submit that its call's key makes repeatable (U13); the id stands for that key
-	print       string       // of all that such a call asks for
-	show        bool         // the answer has what was created
-	unfiled     bool         // it is a duplicate of what may wait in the inbox: that is filed first (L88)
-	sought      bool         // the inbox was looked into
+	request     store.DocRef // record of a submit that is repeatable by its call's key (U13); the id stands for that key
+	print       string       // fingerprint of everything that such a call asks for
+	show        bool         // the answer contains what was created
+	unfiled     bool         // it is a duplicate of a submission that may be in the inbox: that is adopted first (L88)
+	sought      bool         // the inbox was searched
 	again       bool         // the call was answered before
-	bound       error        // why the namespace takes no such input or class, unless it is a duplicate
-	later       bool         // its class is not registered before it is known that none of those that come with it is refused
-	taken       readyTaken   // of what may wait in the namespace
+	bound       error        // why the namespace refuses such an input or class, unless it is a duplicate
+	later       bool         // its class is registered only once it is known that no other item of its call is refused
+	taken       readyTaken   // counted against the namespace's bound of waiting executions
 	answer      SubmitAnswer
 }
 
@@ -79,8 +79,8 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 	return cmd, nil
 }
 
-// checkSubmit checks a submission, one of several whose new names are counted together. With nil it was accepted before: no bound of its
-// namespace refuses it.
+// checkSubmit checks a submission, one of several whose new names are counted together. If names is nil, it was accepted before, and no bound of
+// its namespace refuses it.
 func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, names *newNames) (*submit, error) {
 	var space core.NamespaceSettings
 	settings := func() (_ core.NamespaceSettings, err error) {
@@ -90,7 +90,7 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 		}
 		return space, err
 	}
-	priority := s.Priority // as it was asked for: what the namespace makes of it may change until the call is repeated
+	priority := s.Priority // as requested: what the namespace makes of it may change until the call is repeated
 	if err := checkArguments(c, &s, e.cfg.Limits, settings); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 	if cmd.bound == nil {
 		cmd.bound = names.check(space, &class)
 	}
-	if cmd.bound != nil { // whether it is a duplicate must be known first (L80)
+	if cmd.bound != nil { // it must be known first whether it is a duplicate (L80)
 		cmd.class = &class
 	}
 	return cmd, nil
@@ -134,13 +134,13 @@ func (e *Engine) readDocs(ctx context.Context, refs ...store.DocRef) (map[store.
 	return loaded.Docs, nil
 }
 
-// requestPrint tells two calls under one key apart. Unlike the fingerprint of the work (L83) it is over everything they ask for (W4).
+// requestPrint distinguishes two calls under one key. Unlike the fingerprint of the work (L83) it covers everything they ask for (W4).
 func requestPrint(s *core.Submission, priority int) string {
 	return fingerprint(s.Fingerprint(), s.IdempotencyKey, priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
 }
 
-// checkArguments brings a submission into order and checks it for itself. Bounds of the namespace are left: they may have changed since the
-// first try of a repeat.
+// checkArguments normalizes a submission and checks it by itself. Bounds of the namespace are not checked: they may have changed since the first
+// try of a repeat.
 func checkArguments(c Caller, s *core.Submission, limits core.Limits, settings func() (core.NamespaceSettings, error)) error {
 	if s.Creator == "" {
 		s.Creator, s.CreatorKey = c.Principal, c.KeyID
@@ -162,8 +162,8 @@ func (s *submit) key() store.Key {
 	return store.Key{Space: store.ExecutionKeys, Namespace: s.s.Namespace, Text: s.s.IdempotencyKey}
 }
 
-// keepClass makes sure that new executions may have the class: it may have been retired since it was looked up, and what the policy
-// names may be there now, or be another budget. If it cannot be registered now, decide asks for another try.
+// keepClass makes sure that new executions may use the class: it may have been retired since it was looked up, and what the policy names may exist
+// now, or be another budget. If it cannot be registered now, decide requests another try.
 func (s *submit) keepClass() {
 	dict := s.e.dict.now()
 	if s.bound != nil || s.later || s.refs.resolve(dict.rules, s.s.Namespace) != nil || s.hasClass(dict) {
@@ -179,7 +179,7 @@ func (s *submit) hasClass(dict *dictionary) bool {
 	return dict.gives(s.class) && (len(s.refs.budgets) == 0 || s.refs.class(&s.s).Needs == s.class.Needs)
 }
 
-// lostClass tells that the class is not, or no more, that of such executions, and asks for another try.
+// lostClass reports whether the class is not, or no longer, that of such executions, and requests another try.
 func (s *submit) lostClass(u *unit) bool {
 	if s.later || s.hasClass(u.dict) {
 		return false
@@ -197,9 +197,9 @@ func (s *submit) want(w *store.Want, careful bool) {
 	}
 	s.keepClass()
 	if !careful {
-		return // a key or id that is there already makes the insert fail, and the batch is tried again with care
+		return // a key or id that exists already makes the insert fail, and the batch is tried again with care
 	}
-	w.Inputs = true // the fingerprint of an execution that has this id is recomputed
+	w.Inputs = true // the fingerprint of an existing execution with this id is recomputed
 	w.Executions = append(w.Executions, s.id.UUID)
 	if s.s.IdempotencyKey != "" {
 		w.Keys = append(w.Keys, s.key())
@@ -209,7 +209,7 @@ func (s *submit) want(w *store.Want, careful bool) {
 	}
 }
 
-// more loads the execution that the key names, so that the answer can tell its state.
+// more loads the execution that the key names, so that the answer contains its state.
 func (s *submit) more(u *unit, w *store.Want) {
 	var first recordedSubmit
 	if rec, err := u.recordedRequest(s.request, s.print); rec != nil && err == nil && rec.into(&first) == nil {
@@ -237,7 +237,7 @@ func (s *submit) decide(u *unit) error {
 		return nil
 	}
 	if refusal := s.refusedBeside(u, takenBudgets{}); refusal != nil {
-		if !u.careful { // whether it is a duplicate must be known first (L80), and perhaps this dictionary is not the newest
+		if !u.careful { // it must be known first whether it is a duplicate (L80), and this dictionary may not be the newest
 			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
 			return nil
 		}
@@ -253,8 +253,8 @@ func (s *submit) decide(u *unit) error {
 	return nil
 }
 
-// refusedBeside is the refusal of what is no duplicate: by the lane, then by what the policy names (L80), then by the bounds of the namespace.
-// Budgets of others of the same request have taken names and ids.
+// refusedBeside returns the refusal of a submit that is no duplicate: by the lane, then by what the policy names (L80), then by the bounds of the
+// namespace. taken are the names and ids of budgets of other items of the same request.
 func (s *submit) refusedBeside(u *unit, taken takenBudgets) error {
 	if err := (present{now: u.now, dict: u.dict}).refuses(s); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (s *submit) refusedBeside(u *unit, taken takenBudgets) error {
 	return s.bound
 }
 
-// recordedSubmit is what is kept of a submit that its call's key makes repeatable: what it created, or was a duplicate of.
+// recordedSubmit is the record of a submit that is repeatable by its call's key: what it created, or was a duplicate of.
 type recordedSubmit struct{ ID core.ID }
 
 // answered answers a call that was answered before.
@@ -283,16 +283,16 @@ func (s *submit) answered(u *unit) (bool, error) {
 	return true, nil
 }
 
-// record keeps what the call was answered, if its key makes it repeatable.
+// record stores the answer of the call, if its key makes it repeatable.
 func (s *submit) record(u *unit) {
 	if s.request.Key == "" || u.redo != nil {
 		return
 	}
-	// Perhaps nobody has looked for it: one that is there makes the write fail, and the batch is tried again with care.
+	// The record may not have been looked up: if it exists, the write fails with Conflict, and the batch is tried again with care.
 	u.recordRequest(s.request, s.print, recordedSubmit{s.answer.ID})
 }
 
-// known answers a submit whose key or id is there already (L83..L85). expired is the row of a key whose window is over.
+// known answers a submit whose key or id exists already (L83..L85). expired is the row of a key whose window is over.
 func (s *submit) known(u *unit) (expired *store.KeyRow, found bool, err error) {
 	if s.s.IdempotencyKey != "" {
 		if row, ok := u.keys[s.key()]; ok {
@@ -308,7 +308,7 @@ func (s *submit) known(u *unit) (expired *store.KeyRow, found bool, err error) {
 		}
 	}
 	if ent := u.entries[s.id.UUID]; ent != nil {
-		if !ent.created && !u.careful { // loaded for another command of this batch: without its input, and nobody looked for the key
+		if !ent.created && !u.careful { // loaded for another command of this batch: without its input, and its key was not looked up
 			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
 			return nil, true, nil
 		}
@@ -318,7 +318,7 @@ func (s *submit) known(u *unit) (expired *store.KeyRow, found bool, err error) {
 		s.duplicate(u, ent.x.ID)
 		return nil, true, nil
 	}
-	if u.unfiled[s.id.UUID] { // of a transaction that has committed: what it is, is known once it is filed
+	if u.unfiled[s.id.UUID] { // of a committed transaction: its content is known once it is adopted
 		if s.sought {
 			return nil, true, heldByOpenTransaction()
 		}
@@ -328,7 +328,7 @@ func (s *submit) known(u *unit) (expired *store.KeyRow, found bool, err error) {
 	return expired, false, nil
 }
 
-// fileFirst asks for another try after the inbox was emptied (L88).
+// fileFirst requests another try after the inbox was emptied (L88).
 func (s *submit) fileFirst(u *unit) {
 	s.unfiled = true
 	u.redo = &store.Fault{Kind: store.Conflict, Err: errUnfiled}
@@ -408,7 +408,7 @@ func (s *submit) write(u *unit, expired *store.KeyRow) {
 	}
 }
 
-// laneState is the state of an execution's lane, active while the dictionary does not know it.
+// laneState returns the state of an execution's lane, or active if the dictionary does not have it.
 func (u *unit) laneState(x *core.Execution) core.LaneState {
 	if lane := u.lane(x); lane != nil {
 		return lane.Settings.State

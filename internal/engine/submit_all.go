@@ -33,7 +33,7 @@ func (s *submitAll) decide(u *unit) error {
 	return nil
 }
 
-// registerNow lets items have their classes registered that waited until it was known that no item is refused, by another try.
+// registerNow has the classes registered of items that waited until it was known that no item is refused, and requests another try.
 func (s *submitAll) registerNow(u *unit) {
 	for _, cmd := range s.cmds {
 		if cmd.later {
@@ -45,7 +45,7 @@ func (s *submitAll) registerNow(u *unit) {
 	}
 }
 
-// discard forgets everything that a command which has the unit to itself did before it was refused.
+// discard drops everything that a command which is alone in its unit did before it was refused.
 func (u *unit) discard() {
 	u.ch = store.Changes{}
 	u.order, u.timers, u.after, u.books, u.graph = nil, nil, nil, nil, flowPart{}

@@ -19,8 +19,8 @@ const (
 	smallBulk    = 100
 )
 
-// SubmitMany creates many executions: one result an item, in order (L87). Items are independent unless atomic is set: then the
-// first refusal refuses all, with the item's index in its details.
+// SubmitMany creates many executions: one result per item, in order (L87). Items are independent unless atomic is set: then the first refusal
+// refuses all, with the index of the item in its details.
 func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission, atomic bool) ([]SubmitItem, error) {
 	if e.stopping() {
 		return nil, errShuttingDown()
@@ -46,7 +46,7 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 	return items, err
 }
 
-// submitChunks runs the items in chunks: where transactions run side by side, the next one is made while the database writes the last.
+// submitChunks runs the items in chunks: where transactions run side by side, the next one is prepared while the database writes the last.
 func (e *Engine) submitChunks(ctx context.Context, cmds []*submit, items []SubmitItem) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -88,8 +88,8 @@ func checkBulkSize(all []core.Submission) error {
 	return nil
 }
 
-// admitSubmits checks every item and registers all new classes at once. A faulty item gets its error and no command, and so does one that the
-// bound of what waits refuses. Of items that are made together or not at all none is registered while one is refused.
+// admitSubmits checks every item and registers all new classes at once. An invalid item gets its error and no command, and so does one that the
+// bound of waiting executions refuses. If the items are atomic, nothing is registered while one is refused.
 func (e *Engine) admitSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, together bool) ([]*submit, error) {
 	cmds := e.checkSubmits(ctx, c, all, items, e.newNames())
 	refused, err := e.ready.admit(ctx, cmds...)
@@ -116,7 +116,7 @@ func (e *Engine) checkSubmits(ctx context.Context, c Caller, all []core.Submissi
 	return cmds
 }
 
-// classify finds the classes of submits, and registers all new ones at once, unless they are to wait until all else was checked.
+// classify finds the classes of submits, and registers all new ones at once, unless they must wait until everything else was checked.
 func (e *Engine) classify(ctx context.Context, cmds []*submit, wait func() bool) error {
 	var missing []core.Class
 	places := map[className]int{} // of a class in missing
@@ -185,8 +185,8 @@ func repeated(cmds []*submit) bool {
 	return false
 }
 
-// submitChunk runs a part of a bulk submit. A large one runs on the caller's own goroutine and connection, so that it is nobody's sibling.
-// Where transactions take turns anyway a small one shares them with others.
+// submitChunk runs a part of a bulk submit. A large one runs on the caller's own goroutine and connection, so that it delays no other commands. On
+// a store where transactions take turns a small one shares them with others.
 func (e *Engine) submitChunk(ctx context.Context, cmds []*submit, items []SubmitItem) {
 	var batch []*request
 	var at []int

@@ -33,7 +33,7 @@ func (e *Engine) Suspended(ctx context.Context, c Caller, q SuspendedQuery) (Sus
 	return page, nil
 }
 
-// suspendedList goes through what is suspended in order of (suspended_at, execution_id).
+// suspendedList reads what is suspended in order of (suspended_at, execution_id).
 type suspendedList struct {
 	e      *Engine
 	caller Caller
@@ -85,7 +85,7 @@ type suspendedAt struct {
 	doc store.Doc
 }
 
-// next gives marks in order. Each namespace has a list of its own: they are read together and merged.
+// next returns marks in order. Each namespace has a list of its own: they are read together and merged.
 func (l *suspendedList) next(ctx context.Context) func(n int) ([]suspendedAt, error) {
 	return func(n int) ([]suspendedAt, error) {
 		lists, err := l.scan(ctx, n)
@@ -110,8 +110,7 @@ func (l *suspendedList) next(ctx context.Context) func(n int) ([]suspendedAt, er
 	}
 }
 
-// scan reads up to n marks of each namespace that the caller may see. That a namespace is new is told by the dictionary: what is in it
-// has classes.
+// scan reads up to n marks of each namespace that the caller may see. New namespaces are found in the dictionary: what is in them has classes.
 func (l *suspendedList) scan(ctx context.Context, n int) ([][]store.Doc, error) {
 	dict := l.e.dict.now()
 	for {
@@ -136,7 +135,7 @@ func (l *suspendedList) scan(ctx context.Context, n int) ([][]store.Doc, error) 
 	}
 }
 
-// namespaces are those in which to look.
+// namespaces returns the namespaces to search.
 func (l *suspendedList) namespaces(dict *dictionary) []string {
 	switch {
 	case l.query.Namespace != "" && !l.caller.sees(l.query.Namespace):
@@ -155,7 +154,7 @@ func (l *suspendedList) namespaces(dict *dictionary) []string {
 	return slices.Collect(maps.Keys(known))
 }
 
-// show loads the executions behind marks; nil for one that is gone, goes on, or is not asked for.
+// show loads the executions of marks; nil for one that was removed, has continued, or does not match.
 func (l *suspendedList) show(ctx context.Context) func(marks []suspendedAt) ([]*SuspendedItem, error) {
 	return func(marks []suspendedAt) ([]*SuspendedItem, error) {
 		items := make([]*SuspendedItem, len(marks))
@@ -186,7 +185,7 @@ func (l *suspendedList) show(ctx context.Context) func(marks []suspendedAt) ([]*
 					return nil, err
 				}
 			}
-			if item != nil && item.SuspendedAt == marks[i].At && l.keeps(w, item) { // else it has another mark by now
+			if item != nil && item.SuspendedAt == marks[i].At && l.keeps(w, item) { // otherwise it has another mark by now
 				items[i] = item
 			}
 		}
@@ -194,7 +193,7 @@ func (l *suspendedList) show(ctx context.Context) func(marks []suspendedAt) ([]*
 	}
 }
 
-// mayKeep looks at what a mark tells. The reason is the last to be written when a timeout hands the work to operators.
+// mayKeep checks what a mark contains. The reason is written last when a timeout hands the work to operators.
 func (l *suspendedList) mayKeep(m *suspendedMark) bool {
 	q := l.query
 	return (q.Lane == "" || m.Lane == q.Lane) && (q.FlowID == nil || q.FlowID.Names(m.FlowID)) &&
@@ -209,7 +208,7 @@ func (l *suspendedList) keeps(w *waiting, item *SuspendedItem) bool {
 		(q.Approver == "" || slices.ContainsFunc(item.Links, func(link core.LinkView) bool { return link.Approver == q.Approver }))
 }
 
-// item shows what the execution waits for; nil when it does not. Codes: corruption.
+// item returns what the execution waits for, or nil if it does not wait. Codes: corruption.
 func (l *suspendedList) item(w *waiting) (*SuspendedItem, error) {
 	shown, err := w.x.SuspendedView(w.d)
 	if err != nil || shown == nil {
@@ -231,7 +230,7 @@ func (l *suspendedList) item(w *waiting) (*SuspendedItem, error) {
 	return item, nil
 }
 
-// neededSources is how many different people the condition asks for; of several numbers the first.
+// neededSources returns how many different people the condition requires; of several numbers the first.
 func neededSources(nodes []core.NodeProgress) int {
 	for _, node := range nodes {
 		if node.Node.Kind == core.ConditionCount && node.Node.CountKind == core.CountDistinctSources {
@@ -241,14 +240,14 @@ func neededSources(nodes []core.NodeProgress) int {
 	return 0
 }
 
-// Bounds of what people said: a comment of the greatest length has room in the one, of a whole page as many as fit into the other.
+// Bounds of comments: one comment of the greatest length fits into the first, and a page has as many as fit into the second.
 const (
 	commentBytes  = 32 << 10
 	commentsBytes = waitBytes
 )
 
-// fillDecisions loads what people said, for the whole page at once. A payload that is longer than any comment is left out. What cannot
-// be read of one execution is missing there alone, and an execution that was removed since is no more in the list.
+// fillDecisions loads the comments for the whole page at once. A payload that is longer than any comment is left out. What cannot be read of one
+// execution is missing only there, and an execution that was removed since is no longer in the list.
 func (e *Engine) fillDecisions(ctx context.Context, items []SuspendedItem) ([]SuspendedItem, error) {
 	var data waitData
 	room := commentsBytes

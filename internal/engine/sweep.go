@@ -14,9 +14,9 @@ import (
 
 const (
 	sweepLimit    = 500                     // timers taken at a time (S61)
-	sweepHide     = 1500 * time.Millisecond // a timer taken by a process that then dies is taken again after this (S62)
-	hideAgain     = sweepHide / 3           // what is still being handled is hidden anew so often
-	sweepPatience = 100 * time.Millisecond  // a slow kind of timer holds up the others no longer (S61)
+	sweepHide     = 1500 * time.Millisecond // a timer taken by a process that then dies is taken again after this time (S62)
+	hideAgain     = sweepHide / 3           // how often what is still being handled is hidden again
+	sweepPatience = 100 * time.Millisecond  // how long a slow kind of timer delays the others at most (S61)
 	maintainEvery = time.Minute
 	longestSleep  = time.Hour
 )
@@ -30,8 +30,8 @@ type sweeper struct {
 	began   bool // the clock was compared with the log
 
 	mu     sync.Mutex
-	next   core.Time   // earliest timer known, by the store's clock; absent: none
-	offset core.Millis // store's clock minus host's
+	next   core.Time   // earliest known timer, by the store's clock; absent: none
+	offset core.Millis // store's clock minus the host's
 	clock  clockWatch
 	kinds  map[store.TimerKind]bool // that are being handled
 	works  map[store.TimerKind]*workKind
@@ -43,7 +43,7 @@ func newSweeper(e *Engine) *sweeper {
 	}
 }
 
-// armed tells of a timer that this process has written, or that the poll has seen.
+// armed records the time of a timer that this process has written, or that the poll has seen.
 func (s *sweeper) armed(at core.Time) {
 	if at == 0 || s.e.cfg.NoTimers {
 		return
@@ -59,7 +59,7 @@ func (s *sweeper) armed(at core.Time) {
 	}
 }
 
-// sees notes the store's clock, which was read at some moment of a span, and returns by how much it was set since it was last seen.
+// sees records the store's clock, which was read within a span of time, and returns by how much it was set since the last call.
 func (s *sweeper) sees(now core.Time, read clockRead) (step core.Millis) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *sweeper) sees(now core.Time, read clockRead) (step core.Millis) {
 	return s.clock.sees(now, read)
 }
 
-// ahead is how far the store's clock is ahead of the host's.
+// ahead returns how far the store's clock is ahead of the host's.
 func (s *sweeper) ahead() core.Millis {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,13 +77,12 @@ func (s *sweeper) ahead() core.Millis {
 // storeNow estimates the store's clock.
 func (s *sweeper) storeNow() core.Time { return s.storeTime(s.e.cfg.Clock.Now()) }
 
-// storeTime estimates the store's clock at a moment of the host's.
+// storeTime estimates the store's clock at a time of the host's clock.
 func (s *sweeper) storeTime(host time.Time) core.Time {
 	return core.TimeOf(host).Add(s.ahead())
 }
 
-// run polls and turns timers until ctx ends. What it does every so often it first does so long after the engine was opened, however
-// late this goroutine begins.
+// run polls and runs timers until ctx ends. Periodic work is first done one period after the engine was opened, however late this goroutine begins.
 func (s *sweeper) run(ctx context.Context, opened time.Time) {
 	polled, maintained := opened, opened
 	s.poll(ctx)
@@ -115,13 +114,13 @@ func (s *sweeper) run(ctx context.Context, opened time.Time) {
 	}
 }
 
-// wakesAt is when there is something to do: the earliest timer known is due, or the next poll.
+// wakesAt returns when there is something to do: the earliest known timer is due, or the next poll.
 func (s *sweeper) wakesAt(polled time.Time) time.Time {
 	now := s.e.cfg.Clock.Now()
 	return sooner(now.Add(s.untilDue(now)), polled.Add(s.e.cfg.PollInterval))
 }
 
-// untilDue is how long it is from now until the earliest timer known.
+// untilDue returns the time from now until the earliest known timer.
 func (s *sweeper) untilDue(now time.Time) time.Duration {
 	next := s.nextKnown()
 	if next == 0 {
@@ -130,21 +129,21 @@ func (s *sweeper) untilDue(now time.Time) time.Duration {
 	return min(time.Duration(next.Sub(s.storeTime(now)))*time.Millisecond, longestSleep)
 }
 
-// nextKnown is the earliest timer known; absent: none.
+// nextKnown returns the earliest known timer; absent: none.
 func (s *sweeper) nextKnown() core.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.next
 }
 
-// forgetNext forgets the earliest timer known: the poll tells it anew.
+// forgetNext forgets the earliest timer: the poll finds it again.
 func (s *sweeper) forgetNext() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = 0
 }
 
-// turn handles due timers until none is left but those of kinds that are still being handled.
+// turn handles due timers until only those of kinds that are still being handled are left.
 func (s *sweeper) turn(ctx context.Context) {
 	s.forgetNext()
 	for ctx.Err() == nil {
@@ -163,14 +162,14 @@ func (s *sweeper) turn(ctx context.Context) {
 			break
 		}
 	}
-	s.ask(ctx, nil) // tells the next timer
+	s.ask(ctx, nil) // finds the next timer
 }
 
-// poll is the safety net under all hints, and how an idle process learns of timers that others armed (S71). Only this asks about queues,
-// so that it costs no more when many timers are due.
+// poll backs up all hints, and is how an idle process finds timers that others armed (S71). Only poll asks about queues, so that many due timers
+// cost no further queue reads.
 func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, s.e.picker.doubted()) }
 
-// ask asks the store whatever the process must know, and whether there are rows where none are believed to be.
+// ask polls the store for everything that the process needs, including rows that contradict what the picker has cached.
 func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
 	calls, refs := s.e.picker.unknownRequests()
 	read := s.begins()
@@ -196,7 +195,7 @@ func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
 		s.e.log.look()
 	}
 	s.e.follower.moved(seen.Incarnation, seen.Projected)
-	// A failure here only means that the next poll tries again.
+	// If this fails, the next poll tries again.
 	if seen.Incarnation != s.e.dict.now().incarnation {
 		_ = s.e.dict.reload(ctx)
 	} else {
@@ -218,8 +217,8 @@ func (s *sweeper) maintain(ctx context.Context) {
 	}
 }
 
-// handle begins to run every timer through the rule of its kind. Each kind goes its own way, so that none waits for another (S61);
-// bulk jobs and follow-up work, which may take long, some at a time.
+// handle starts to run every timer through the rule of its kind. Each kind has its own goroutine, so that none waits for another (S61). Bulk jobs
+// and follow-up work, which may take long, run a few at a time.
 func (s *sweeper) handle(ctx context.Context, since string, timers []store.Timer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +249,7 @@ func (s *sweeper) begin(ctx context.Context, since string, timers []store.Timer,
 	})
 }
 
-// finished notes that timers have been handled.
+// finished records that timers have been handled.
 func (s *sweeper) finished(done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,7 +260,7 @@ func (s *sweeper) finished(done func()) {
 	}
 }
 
-// keepHidden keeps timers from other processes while they are handled.
+// keepHidden hides timers from other processes while they are handled.
 func (s *sweeper) keepHidden(ctx context.Context, applied <-chan struct{}, timers func() []store.Timer) {
 	for {
 		timer := s.e.cfg.Clock.NewTimer(hideAgain)
@@ -274,7 +273,7 @@ func (s *sweeper) keepHidden(ctx context.Context, applied <-chan struct{}, timer
 			return
 		case <-timer.C:
 		}
-		// A failure only means that another process may take them too, which changes nothing (S64).
+		// If this fails, another process may take them too, which is harmless (S64).
 		_ = s.e.failed(s.e.store.HideTimers(ctx, timers(), sweepHide))
 	}
 }
@@ -292,7 +291,7 @@ func (s *sweeper) atWork() []store.TimerKind {
 	return kinds
 }
 
-// settle waits until the kinds that are being handled are done, but not for long.
+// settle waits a short time for the kinds that are being handled.
 func (s *sweeper) settle(ctx context.Context) {
 	timer := s.e.cfg.Clock.NewTimer(sweepPatience)
 	defer timer.Stop()
@@ -307,8 +306,8 @@ func (s *sweeper) settle(ctx context.Context) {
 	}
 }
 
-// apply runs timers of one kind through its rule and removes those that are done. since is the incarnation that was known before they were
-// taken: in another one their numbers may be those of others.
+// apply runs timers of one kind through its rule and removes those that are done. since is the incarnation as it was before they were taken: in
+// another one their numbers may belong to other timers.
 func (s *sweeper) apply(ctx context.Context, since string, timers []store.Timer) {
 	done := s.applyWorkers(ctx, timers)
 	if done == nil {
@@ -349,8 +348,8 @@ func (e *Engine) applyRule(ctx context.Context, timer store.Timer) (err error) {
 	return rule(e, ctx, timer)
 }
 
-// applyWorkers looks at all instances that are due in one transaction: each has registered in a commit of its own, but they wait
-// together (S71). It returns nil if that fails, or if the timers are of another kind: they are then looked at one by one.
+// applyWorkers handles all due instances in one transaction: each has registered in a commit of its own, but they are due together (S71). It
+// returns nil if that fails, or if the timers are of another kind: they are then handled one by one.
 func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) []store.Timer {
 	if len(timers) < 2 || timers[0].Kind != timerWorkers {
 		return nil
@@ -365,7 +364,7 @@ func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) []stor
 	return timers
 }
 
-// postpone leaves a timer whose rule failed because of the store: it shows up again when it is no longer hidden (S63).
+// postpone leaves a timer whose rule failed because of the store: it is taken again when it is no longer hidden (S63).
 func (s *sweeper) postpone(timer store.Timer, err error) {
 	s.e.notes.Warn("a timer could not be handled", "kind", timer.Kind, "tries", timer.Tries, "error", err)
 	s.armed(s.storeNow().Add(sweepHide.Milliseconds()))
@@ -404,7 +403,7 @@ func (e *Engine) write(ctx context.Context, name string, ch *store.Changes) erro
 	return e.writeSince(ctx, e.incarnation(), name, ch)
 }
 
-// writeSince is write for changes that name numbers of the store: since is the incarnation that was known before those were.
+// writeSince is write for changes that contain numbers of the store: since is the incarnation as it was before those were read.
 func (e *Engine) writeSince(ctx context.Context, since, name string, ch *store.Changes) error {
 	u, err := e.beginSince(ctx, since, store.Want{})
 	if err != nil {

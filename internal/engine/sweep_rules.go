@@ -17,7 +17,7 @@ const sweepChunk = 500
 // wake settles one execution and arms its next timer.
 type wake struct {
 	id core.UUID
-	at core.Time // of the entry in the due index, which is used up
+	at core.Time // time of the entry in the due index, which is used up
 }
 
 func (w *wake) name() string { return "wake" }
@@ -35,17 +35,17 @@ func (w *wake) decide(u *unit) error {
 	}
 	ent.x.TimerAt = 0
 	u.settle(ent)
-	if w.at <= u.now { // else it had come by a clock that was set back since, and nobody knows how much of the time has passed
+	if w.at <= u.now { // otherwise it was due by a clock that was set back since, and it is unknown how much of the time has passed
 		u.elapse(ent)
 	}
 	if ent.x.WakeAt != 0 {
-		u.touchLease(ent) // nothing but the timer changes (S65)
+		u.touchLease(ent) // only the timer changes (S65)
 	}
 	return nil
 }
 
-// elapse fires the timer of an execution whose times lie ahead of the clock: its entry in the due index, which has come, was made for the
-// time that the timer lasts (arm). Any change of the execution since then would have made a later one.
+// elapse fires the timer of an execution whose times are ahead of the clock: its entry in the due index, which is due now, was made for the
+// duration of the timer (arm). Any change of the execution since then would have made a later one.
 func (u *unit) elapse(ent *entry) {
 	if due, _ := ent.x.Ahead(u.now); due == 0 {
 		return
@@ -57,7 +57,7 @@ func (u *unit) elapse(ent *entry) {
 	u.keep(fx)
 }
 
-// sweepWake looks at executions whose timer is due (L19). Most entries of finished work are stale: a plain read sorts them out.
+// sweepWake handles executions whose timer is due (L19). Most entries of finished work are stale: a plain read without locks filters them.
 func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 	for ids := range slices.Chunk(t.IDs, sweepChunk) {
 		loaded, err := e.store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
@@ -80,7 +80,7 @@ func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 	return nil
 }
 
-// quarantine moves the timers of rows whose rule failed, so that they delay nobody (S63).
+// quarantine moves the timers of rows whose rule failed, so that they delay no others (S63).
 func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID, errs []error) error {
 	failures := failuresOf(t)
 	for i, err := range errs {
@@ -88,7 +88,7 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 			continue
 		}
 		if core.CodeOf(err).Info().Class == "unavailable" {
-			return err // the store, not the row: the whole timer comes again
+			return err // the store failed, not the row: the whole timer is tried again
 		}
 		now, unread := e.store.Now(ctx)
 		if unread != nil {
@@ -108,7 +108,7 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 	return nil
 }
 
-// maxFailures is from where on the pause grows no more.
+// maxFailures is the number of failures from which on the pause stays the same.
 const maxFailures = 12
 
 // laterBy is the pause before the next try of what has failed so often before in a row (S63).
@@ -116,8 +116,8 @@ func laterBy(failures int) core.Millis {
 	return min(core.Second<<min(failures, maxFailures), 5*core.Minute)
 }
 
-// quarantined is the event that tells of a row that was set aside: of an execution or follow-up work, by its UUID, or of the log, by its position. An
-// absent next: it is not tried again.
+// quarantined returns the event about a row that was set aside: an execution or follow-up work, by its UUID, or a part of the log, by its position.
+// If next is absent, it is not tried again.
 func quarantined(row any, why core.Code, failures int, now, next core.Time) core.Event {
 	fields := map[string]any{"row": row, "error": string(why), "failures": failures}
 	if next != 0 {
@@ -230,7 +230,7 @@ func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *u
 	return u.commit(ctx, []string{"sweep"})
 }
 
-// sweepClaims removes the record of a claim none of whose leases is held any more, nor any of whose grants is out (L117).
+// sweepClaims removes the record of a claim if none of its leases is held and none of its grants is outstanding any more (L117).
 func (e *Engine) sweepClaims(ctx context.Context, t store.Timer) error {
 	return e.onDocs(ctx, docClaim, t.Texts, func(u *unit, doc *store.Doc) error {
 		loaded, err := e.store.Read(ctx, store.Want{Executions: claimedIDs(doc)})
@@ -251,7 +251,7 @@ func (e *Engine) sweepClaims(ctx context.Context, t store.Timer) error {
 	})
 }
 
-// sweepWorkers notes instances that have lapsed and forgets those long gone (S50, S54).
+// sweepWorkers marks instances that have lapsed and removes those that lapsed long ago (S50, S54).
 func (e *Engine) sweepWorkers(ctx context.Context, t store.Timer) error {
 	return e.onDocs(ctx, docWorker, t.Texts, func(u *unit, doc *store.Doc) error {
 		w, err := decodeWorker(doc)

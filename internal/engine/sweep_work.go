@@ -7,8 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// worksAtOnce is how many bulk jobs, or pieces of follow-up work of one kind, a process works on at a time. After an outage thousands may be
-// due: each of them takes connections that commands need.
+// worksAtOnce is how many bulk jobs, or pieces of follow-up work of one kind, a process runs at a time. After an outage thousands may be due, and
+// each of them takes connections that commands need.
 const worksAtOnce = 4
 
 // taskTimers are the kinds of timers of follow-up work.
@@ -56,10 +56,10 @@ type dueWork struct {
 	since string
 }
 
-// workKind is what is due of one kind of work. It is bounded: while no place is free no more timers of the kind are taken.
+// workKind is the due work of one kind. It is bounded: while none can be started, no more timers of the kind are taken.
 type workKind struct {
 	waiting []dueWork      // in order
-	taken   map[int64]bool // by number: those that wait and those under way
+	taken   map[int64]bool // by number: those that wait and those that run
 	held    []store.Timer  // the same, to be kept hidden
 	running int
 	over    chan struct{} // closed when nothing of it is left
@@ -68,7 +68,7 @@ type workKind struct {
 // full reports whether what is due must wait until a place is free.
 func (w *workKind) full() bool { return w.running >= worksAtOnce }
 
-// workOn works on timers as places are free. The lock is held.
+// workOn runs timers as far as the bound allows. The lock is held.
 func (s *sweeper) workOn(ctx context.Context, since string, kind store.TimerKind, timers []store.Timer) {
 	w := s.works[kind]
 	if w == nil {
@@ -99,14 +99,14 @@ func (s *sweeper) heldOf(w *workKind) []store.Timer {
 	return slices.Clone(w.held)
 }
 
-// work works on a timer and then on those that wait behind it.
+// work runs a timer and then those that wait behind it.
 func (s *sweeper) work(ctx context.Context, kind store.TimerKind, due dueWork) {
 	for more := true; more; due, more = s.nextWork(ctx, kind, due.timer) {
 		_ = s.e.contain(inTask, func() { s.apply(ctx, due.since, []store.Timer{due.timer}) })
 	}
 }
 
-// nextWork ends the work on a timer, and returns the next one that waits.
+// nextWork ends the work of a timer, and returns the next one that waits.
 func (s *sweeper) nextWork(ctx context.Context, kind store.TimerKind, ended store.Timer) (next dueWork, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ type targeted struct {
 	req    TargetedRequest
 	check  func(x *core.Execution, t core.Targeted) error
 	ring   *core.KeyRing // of a grant
-	since  core.Time     // when the caller got the instance: leases from before are another's
+	since  core.Time     // when the caller got the instance: earlier leases belong to another caller
 	task   Task
 }
 
@@ -92,7 +92,7 @@ func (t *targeted) more(u *unit, w *store.Want) {
 	}
 }
 
-// wantTaking adds what decides whether the execution may be taken now. Its lane is locked, so that a pause is a barrier for targeted claims
+// wantTaking adds the rows that decide whether the execution may be taken now. Its lane is locked, so that a pause is a barrier for targeted claims
 // too (S4), and its places are counted.
 func (u *unit) wantTaking(w *store.Want, x *core.Execution) {
 	if u.limits(x) {
@@ -138,8 +138,8 @@ func (t *targeted) decide(u *unit) error {
 	return nil
 }
 
-// admitWorker refuses the claims of an instance that was marked dead or is another worker's (S52, SI13). seen counts the claim as a
-// sign of life (S50); it registers nobody: of lanes and kinds it says nothing.
+// admitWorker refuses the claims of an instance that was marked dead or belongs to another worker (S52, SI13). seen counts the claim as a sign of
+// life (S50). It registers no instance, since the claim names no lanes and kinds.
 func (t *targeted) admitWorker(u *unit) (seen func(), err error) {
 	if !t.byInstance() {
 		return func() {}, nil
@@ -169,7 +169,7 @@ func (u *unit) sawClaimant(c Caller, w *core.Worker, workerID string) {
 	}
 }
 
-// audits reports whether the claim is an operator's act, which the audit log tells of (U131).
+// audits reports whether the claim is an operator's act, which is recorded in the audit log (U131).
 func (t *targeted) audits() bool { return t.op == "operator_claim" && t.caller.audits() }
 
 func (t *targeted) chains(u *unit) []string {

@@ -10,20 +10,20 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// task is a piece of follow-up work: too large for the transaction that made it necessary, done afterwards in bounded batches,
-// kept until it is done, harmless when done twice.
+// task is a piece of follow-up work: work that is too large for the transaction that made it necessary. It is done afterwards in bounded batches,
+// kept until it is done, and harmless if done twice.
 type task struct {
 	Kind string `json:"kind"`
 	Lane string `json:"lane,omitempty"`
 
-	Retention *core.RetentionByStatus `json:"retention,omitempty"` // what the lane, or the default, said before
-	Default   *core.RetentionByStatus `json:"default,omitempty"`   // what the default says now
-	Cursor    string                  `json:"cursor,omitempty"`    // of the walk through the lane: done up to here
+	Retention *core.RetentionByStatus `json:"retention,omitempty"` // the retention of the lane, or the default, before the change
+	Default   *core.RetentionByStatus `json:"default,omitempty"`   // the default now
+	Cursor    string                  `json:"cursor,omitempty"`    // of the scan of the lane: done up to here
 
 	Quota  string    `json:"quota,omitempty"`
 	Budget core.UUID `json:"budget,omitzero"`
 	Gone   core.UUID `json:"gone,omitzero"`   // the budget below it that was deleted
-	Before core.Time `json:"before,omitzero"` // what came later is none of it
+	Before core.Time `json:"before,omitzero"` // what came later is not concerned
 
 	Execution core.UUID `json:"execution,omitzero"`
 	Epoch     int64     `json:"epoch,omitempty"`
@@ -44,29 +44,29 @@ type task struct {
 const (
 	taskCountLane   = "count_lane"   // a lane got a cap: what runs in it takes its places (S5)
 	taskRefileLane  = "refile_lane"  // a lane's ageing changed: its queued rows get new order keys (S8)
-	taskRetireLane  = "retire_lane"  // a lane's retention got shorter: it reaches what has ended before (L139)
-	taskRetireAll   = "retire_all"   // the default retention got shorter: it reaches what has ended before (L139)
+	taskRetireLane  = "retire_lane"  // a lane's retention got shorter: it applies to what has ended before (L139)
+	taskRetireAll   = "retire_all"   // the default retention got shorter: it applies to what has ended before (L139)
 	taskTrimHistory = "trim_history" // entries have left the lease history of an execution (L40)
-	taskFreeQuota   = "free_quota"   // a quota is gone: what it kept waiting goes on (S47)
+	taskFreeQuota   = "free_quota"   // a quota was removed: what it blocked continues (S47)
 
 	taskCancelHolders = "cancel_holders" // a budget was breached: leases charged to it end (B27)
-	taskFreeBudget    = "free_budget"    // a budget is gone: what it kept waiting goes on (B33)
-	taskFreeUnreached = "free_unreached" // a budget below this one is gone: what this one no longer reaches goes on (B33)
-	taskDropEpoch     = "drop_epoch"     // the time of a past epoch of a budget is over
-	taskDropBudget    = "drop_budget"    // the time of what a deleted budget left is over (B5)
-	taskLeaveBudget   = "leave_budget"   // the execution that a budget is for is gone
+	taskFreeBudget    = "free_budget"    // a budget was deleted: what it blocked continues (B33)
+	taskFreeUnreached = "free_unreached" // a budget below this one was deleted: what this one no longer applies to continues (B33)
+	taskDropEpoch     = "drop_epoch"     // a past epoch of a budget is to be removed
+	taskDropBudget    = "drop_budget"    // what a deleted budget left is to be removed (B5)
+	taskLeaveBudget   = "leave_budget"   // the execution that a budget is for was removed
 
-	taskUnmark = "unmark_rule" // a process may have ended while it looked whether a quota or budget may go (S38, B5)
+	taskUnmark = "unmark_rule" // a process may have ended while it checked whether a quota or budget may be removed (S38, B5)
 
 	taskResolveEdges = "resolve_edges"  // a member has ended: edges that lead from it are still pending (F28)
-	taskCancelLosers = "cancel_losers"  // a join is decided: upstreams that it needs no more end (F30)
+	taskCancelLosers = "cancel_losers"  // a join is decided: upstreams that it no longer needs end (F30)
 	taskCancelFlow   = "cancel_members" // a flow was cancelled: its members end (F49)
-	taskBeginSubflow = "begin_subflow"  // a flow node may start: its sub-flow is made (F46)
+	taskBeginSubflow = "begin_subflow"  // a flow node may start: its sub-flow is created (F46)
 	taskEndNode      = "end_node"       // a sub-flow has ended: so does its node (F47)
 	taskEndChildren  = "end_children"   // a parent has ended: its children flow is sealed or cancelled (F44)
-	taskSpreadBudget = "spread_budget"  // a budget reaches the members of a flow, or is gone and reaches them no more (B6)
+	taskSpreadBudget = "spread_budget"  // a budget applies to the members of a flow, or was deleted and no longer does (B6)
 	taskSealQuorums  = "seal_quorums"   // a flow was sealed while a member could not be read, whose quorum may be out of reach (F24)
-	taskRemoveFlow   = "remove_flow"    // the time of a finished flow is over (L140)
+	taskRemoveFlow   = "remove_flow"    // a finished flow is to be removed (L140)
 )
 
 const (
@@ -74,28 +74,28 @@ const (
 	refileBatch = 1000
 )
 
-// addTask leaves follow-up work behind, to be begun at once.
+// addTask adds follow-up work that starts at once.
 func (u *unit) addTask(t task) { u.addTaskAt(t, u.now) }
 
-// addTaskAt leaves follow-up work behind, to be begun then.
+// addTaskAt adds follow-up work that starts at that time.
 func (u *unit) addTaskAt(t task, at core.Time) {
 	u.addTaskAs(u.e.mint().String(), t, at)
 }
 
-// addTaskAs leaves follow-up work behind under an id. If it waits there already it is done once, at the earlier moment.
+// addTaskAs adds follow-up work under an id. If it exists already it is done once, at the earlier time.
 func (u *unit) addTaskAs(id string, t task, at core.Time) {
 	u.putDoc(t.doc(store.DocRef{Kind: docTask, Key: id}))
 	timer := u.timerAt(taskTimer(t.Kind), at)
 	timer.Texts = append(timer.Texts, id)
 }
 
-// doc is how the work is kept.
+// doc returns the record of the work.
 func (t *task) doc(ref store.DocRef) store.Doc {
 	body, _ := json.Marshal(t)
 	return store.Doc{DocRef: ref, Body: body}
 }
 
-// sweepTasks goes on with follow-up work until it is done. What fails stays, to be tried again, and holds up none of the rest (S63).
+// sweepTasks runs follow-up work until it is done. What fails stays, to be tried again, and does not delay the rest (S63).
 func (e *Engine) sweepTasks(ctx context.Context, t store.Timer) error {
 	var failed error
 	for _, id := range t.Texts {
@@ -138,7 +138,7 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 	return nil
 }
 
-// sweepTask goes on with a piece of follow-up work that was due then, until it is done.
+// sweepTask runs a piece of follow-up work that was due then, until it is done.
 func (e *Engine) sweepTask(ctx context.Context, id string, due core.Time) (err error) {
 	defer func() { err = e.caught(inTask, recover(), err) }()
 	doc, err := e.taskDoc(ctx, id)
@@ -159,7 +159,7 @@ func (e *Engine) sweepTask(ctx context.Context, id string, due core.Time) (err e
 	return nil
 }
 
-// taskDoc is the record of a piece of follow-up work; nil: another process has done it.
+// taskDoc returns the record of a piece of follow-up work, or nil if another process has done it.
 func (e *Engine) taskDoc(ctx context.Context, id string) (*store.Doc, error) {
 	ref := store.DocRef{Kind: docTask, Key: id}
 	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{ref}})
@@ -209,8 +209,8 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
 	}
 }
 
-// countLane gives every execution that runs in the lane its place, then opens the lane for picking (S5). Meanwhile nothing is
-// picked there, so that what runs only gets less.
+// countLane gives every execution that runs in the lane its place, then opens the lane for picks (S5). Meanwhile nothing is picked there, so the
+// number of running executions only falls.
 func (e *Engine) countLane(ctx context.Context, t task) error {
 	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"running", "granted"}}
 	err := e.eachMatching(ctx, f, countBatch, func(x *core.Execution) command {
@@ -251,7 +251,7 @@ func (o *openLane) decide(u *unit) error {
 	return nil
 }
 
-// refileLane gives the lane's queued executions the order keys of the present ageing (S8).
+// refileLane gives the lane's queued executions the order keys of the current ageing (S8).
 func (e *Engine) refileLane(ctx context.Context, t task) error {
 	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"ready", "blocked"}}
 	return e.eachMatching(ctx, f, refileBatch, func(x *core.Execution) command {

@@ -16,13 +16,13 @@ type Tracer interface {
 
 // Span is a span under way. Its methods are called by one goroutine at a time.
 type Span interface {
-	// Tell says which execution it is about.
+	// Tell sets the execution that the span is about.
 	Tell(Facts)
 	// End ends it; nil: it went well.
 	End(err error)
 }
 
-// Facts are what a span tells of an execution.
+// Facts are the attributes of a span about an execution.
 type Facts struct {
 	ID      core.ID
 	Class   *core.Class
@@ -90,7 +90,7 @@ func subjectOf(cmd command) core.UUID {
 	}
 }
 
-// tell says in the span of a claim which execution it got, if it got one alone.
+// tell sets the execution in the span of a claim, if the claim got exactly one.
 func (c *claim) tell() {
 	if c.span != nil && len(c.answer.Tasks) == 1 {
 		c.span.Tell(factsOf(c.answer.Tasks[0].Execution))

@@ -11,68 +11,83 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// unit is one transaction under way: the rows it has locked, as the commands so far have left them, and what is to be written.
+// unit is one transaction in memory: the rows that it has locked, as the commands so far have left them, and the changes to be written. It
+// is used by one goroutine; only its safety is used by others too.
+//
+// Lock order (S73). Every transaction locks rows in the same order of kinds, and rows of one kind in one trip in the order of their keys:
+//
+//   - idempotency keys, then the records that a command names itself, then executions by id (the first load and loadMore);
+//   - budgets and rates (loadReserved, loadBooks), then counters of slots and places, then lanes (awaitClaims, loadRoom);
+//   - heads of audit chains (lockChains), then flows (lockGraphs, advanceFlows). Ledger rows come last (loadLedger),
+//     under the lock of their budget.
+//
+// Two transactions that wait only for rows of a later kind than the ones they hold, or for higher keys of the same kind, cannot wait for each other
+// in a cycle, so they cannot deadlock. A row that is found only under a later lock breaks that order, for example the member at the end of an edge:
+// the store locks executions and keys behind a later kind only if they are free, and does not wait. What is not free is left to follow-up work.
+// Every other wait ends with a lock timeout (store.Want.Patient), and where the order was broken after all, for example by a foreign transaction,
+// the database reports a deadlock, which is the fault Retry. Rows of edges, waitpoints, suspensions, grants and steps are not locked: the row of
+// their flow or execution protects them.
 type unit struct {
 	e       *Engine
 	tx      store.Tx
 	now     core.Time
 	dict    *dictionary
-	since   string // the incarnation that it was decided on, known before anything remembered was looked at (R2)
-	version int64  // of the dictionary, as last seen
+	since   string // the incarnation that decisions rest on; read before anything cached was used (R2)
+	version int64  // highest version of the dictionary seen in this transaction
 	careful bool
-	redo    error                    // set by a command that finds the whole batch must be tried again
-	doubted bool                     // set by a command that must not be answered from memory
-	picks   bool                     // it is that of a pick, which passes over what needs such rows
-	passed  map[core.UUID]store.Lock // what a pick has passed over for that, and cannot settle
+	redo    error                    // set by a command that requires the whole batch to be tried again
+	doubted bool                     // set if a command must not be answered from the cache
+	picks   bool                     // it belongs to a pick, which passes over work whose rows others hold
+	passed  map[core.UUID]store.Lock // what a pick has passed over for that reason and cannot settle
 	heeds   bool                     // it does not wait for rows that are known to be held
 	line    *heldLine
 
-	row       core.UUID // that is handled now
-	advancing bool      // flows hear of what has ended now
-	leaves    bool      // all edges are left to follow-up work: to resolve them at once made the unit panic
-	handing   bool      // work is handed to claims now, which no command asked for
+	row       core.UUID // the row being handled; a panic is attributed to it
+	advancing bool      // advanceFlows is running
+	leaves    bool      // all edges are left to follow-up work: resolving them in the transaction made an earlier try panic
+	handing   bool      // work is being leased to claims, which no command asked for
 	lent      *pick     // the claims that get it; nil: none
 	back      func(*pick, error)
 
 	entries  map[core.UUID]*entry
 	order    []*entry // in order of first use
 	held     map[core.UUID]bool
-	unfiled  map[core.UUID]bool  // ids that submissions in the inbox have
+	unfiled  map[core.UUID]bool  // ids of submissions in the inbox
 	broken   map[core.UUID]error // executions whose bytes cannot be read
 	keys     map[store.Key]store.KeyRow
-	docs     map[store.DocRef]*store.Doc // nil: known to be absent
+	docs     map[store.DocRef]*store.Doc // nil value: known to be absent
 	scanned  [][]store.Doc
 	history  map[historyKey]core.LeaseRecord
-	ended    map[historyKey]int // place in ch.History
+	ended    map[historyKey]int // index in ch.History
 	lanes    map[int32]core.Lane
 	counters map[string]int64
 	inbox    []store.InboxRow
 	picked   []store.QueueRow
-	leftOut  bool              // more could have been picked
-	looks    []store.QueueLook // of what was picked
+	leftOut  bool              // the pick had more rows than it returned
+	looks    []store.QueueLook // at the queues that were picked from
 	ch       store.Changes
 	timers   map[timerKey]*store.Timer
 	chains   map[string]*auditChain // by namespace
 	rolls    map[int]*auditRoll     // by number
 	advanced []func()               // run once flows have advanced
 	after    []func()               // run once the transaction has committed
-	safe     safety                 // of what it did, and of what it saw
+	safe     safety                 // durability of what it wrote and of what it read
 	began    time.Duration          // by the meter's clock
-	audits   []core.AuditRow        // what the audit log tells of
-	spans    []Span                 // of the commands that it serves
+	audits   []core.AuditRow        // rows that this unit adds to the audit log
+	spans    []Span                 // of the commands it runs
 	waits    map[core.UUID]*waitFile
 
-	blocks     map[int32][]int32           // numbers under which classes have rows
-	books      *core.Books                 // the budgets at hand; nil: none
+	blocks     map[int32][]int32           // block numbers under which classes have rows
+	books      *core.Books                 // the budgets in this unit; nil: none
 	budgets    budgetPart                  // what is known of their rows
 	rates      map[string]*core.RateWindow // by key
-	opened     int                         // how many docs were looked through for them
+	opened     int                         // number of docs already searched for them
 	unreadable map[string]bool             // admission keys whose records cannot be read (S45)
 	roomBack   []string                    // admission keys that have room again
-	believed   map[string]int64            // slots that are believed to be in use: what counters has of them is not locked
-	locked     map[string]bool             // those whose counters are
+	believed   map[string]int64            // slots in use according to the cache: their values in counters are not locked
+	locked     map[string]bool             // keys whose counters are locked
 
-	graph flowPart // flows and edges at hand
+	graph flowPart // flows and edges in this unit
 }
 
 type historyKey struct {
@@ -80,42 +95,42 @@ type historyKey struct {
 	epoch int64
 }
 
-// entry is an execution inside a unit.
+// entry is an execution inside a unit. Besides the execution it keeps what the commit compares it with.
 type entry struct {
 	x        *core.Execution
-	filed    *store.QueueRow // where it was queued when loaded
-	blocked  string          // the admission key that it was blocked on when loaded
-	holds    []string        // slots that it occupied when loaded
+	filed    *store.QueueRow // its queue row when loaded
+	blocked  string          // the admission key that blocked it when loaded
+	holds    []string        // slots that it held when loaded
 	ended    bool            // it was terminal when loaded
-	waited   core.Reason     // what it depended on when loaded
-	advanced bool            // its flow knows of its end
-	followed bool            // it ended because the flow below it had: that is left alone
+	waited   core.Reason     // its dependency when loaded
+	advanced bool            // its end has been counted in its flow
+	followed bool            // it ended because the flow below it had ended: that flow is left as it is
 	idle     bool            // no timer was armed when it was loaded: its entry in the due index may be used up
 	created  bool
 	changed  bool
 	renewed  bool // only its lease times changed
 	removed  bool
-	recalled *core.Execution // not loaded: as this process remembers it. Nobody may change it
+	recalled *core.Execution // not loaded: the copy in the cache, which must not be changed
 
-	waits    *core.Waits       // as they were when it was loaded
-	reserved *core.Reservation // as it was when it was loaded
-	leased   int64             // the lease epoch that it was for
-	used     map[string]int64  // its meters when it was loaded
+	waits    *core.Waits       // its waits when loaded
+	reserved *core.Reservation // its reservation when loaded
+	leased   int64             // the lease epoch of that reservation
+	used     map[string]int64  // its meters when loaded
 
-	readySince core.Time // of one that was acquired: until then it was ready so long
+	readySince core.Time // set when it is acquired: when it became ready
 	acquiredAt core.Time
-	suspended  bool // of one that was acquired: it goes on after a suspension
+	suspended  bool // set when it is acquired: it continues after a suspension
 }
 
 func (ent *entry) assumed() bool { return ent.recalled != nil }
 
-// justEnded reports whether the execution has ended in this unit. Its flow, its children and its retention hear of that with the commit.
+// justEnded reports whether the execution has ended in this unit. The commit then updates its flow, its children and its retention.
 func (ent *entry) justEnded() bool { return ent.x.Status.Terminal() && !ent.ended }
 
-// before is a copy of the execution as it is now, to go back to after a refusal.
+// before returns a copy of the execution as it is now, for restoring it after a refusal.
 func (ent *entry) before() *core.Execution {
 	if ent.recalled != nil && !ent.changed && !ent.renewed {
-		return ent.recalled // a refusal gives up the whole unit
+		return ent.recalled // no copy needed: a refusal on a cached row gives up the whole unit
 	}
 	return ent.x.Clone()
 }
@@ -128,12 +143,12 @@ func (ent *entry) back(before *core.Execution) {
 	ent.x = before
 }
 
-// begin opens a unit with the rows that want names, for what rests on nothing that was remembered before.
+// begin opens a unit and loads the rows of want. The caller must not have used anything cached.
 func (e *Engine) begin(ctx context.Context, want store.Want) (*unit, error) {
 	return e.beginSince(ctx, e.incarnation(), want)
 }
 
-// beginSince is begin for what rests on something that was remembered: since is the incarnation that was known before it was looked at.
+// beginSince is begin for a caller that has used something cached. since is the incarnation as it was before the caller read the cache.
 func (e *Engine) beginSince(ctx context.Context, since string, want store.Want) (*unit, error) {
 	u := &unit{e: e, since: since}
 	if err := u.begin(ctx, want); err != nil {
@@ -142,8 +157,8 @@ func (e *Engine) beginSince(ctx context.Context, since string, want store.Want) 
 	return u, nil
 }
 
-// beginHeeding is beginSince for a batch of commands, which does not wait for rows that are known to be held. line is the one whose commands
-// they are. A unit that comes with an error has ended, and tells what it had loaded by then.
+// beginHeeding is beginSince for a batch of commands: it does not wait for rows that are known to be held. line is the line that the commands come
+// from, or nil. If it returns an error, the unit may still be non-nil: its transaction has ended, and it shows what was loaded by then.
 func (e *Engine) beginHeeding(ctx context.Context, since string, want store.Want, line *heldLine) (*unit, error) {
 	u := &unit{e: e, since: since, heeds: true, line: line}
 	err := u.begin(ctx, want)
@@ -153,7 +168,7 @@ func (e *Engine) beginHeeding(ctx context.Context, since string, want store.Want
 	return u, err
 }
 
-// beginPick is beginSince for a pick, which passes over what needs rows that are known to be held.
+// beginPick is beginSince for a pick: it passes over work that needs rows which are known to be held.
 func (e *Engine) beginPick(ctx context.Context, since string, want store.Want) (*unit, error) {
 	u := &unit{e: e, since: since, picks: true}
 	if err := u.begin(ctx, want); err != nil {
@@ -191,9 +206,9 @@ func (u *unit) begin(ctx context.Context, want store.Want) error {
 	return nil
 }
 
-// expect makes room for what so many commands will leave behind.
+// expect preallocates for the results of this many commands.
 func (u *unit) expect(commands, endings int) {
-	u.ch.Events = slices.Grow(u.ch.Events, commands) // those of budgets that began anew as they were loaded are there already
+	u.ch.Events = slices.Grow(u.ch.Events, commands) // budgets whose epoch ended while they were loaded have left events already
 	u.ch.History = slices.Grow(u.ch.History, endings)
 }
 
@@ -210,10 +225,10 @@ func (u *unit) load(ctx context.Context, want store.Want) error {
 		return err
 	}
 	if want.LockDocs {
-		u.now = max(u.now, loaded.Now) // whether an epoch is over is judged by the clock behind the lock (BI9)
+		u.now = max(u.now, loaded.Now) // whether an epoch has ended is judged by the clock read after the lock (BI9)
 	}
 	u.absorb(want, loaded)
-	if len(want.ShareLanes) > 0 && u.version > u.dict.version { // a rule may have changed before the lanes were held (S36)
+	if len(want.ShareLanes) > 0 && u.version > u.dict.version { // a rule may have changed before the lanes were locked (S36)
 		return &store.Fault{Kind: store.Stale, Err: errRulesChanged}
 	}
 	return u.loadReserved(ctx)
@@ -221,7 +236,7 @@ func (u *unit) load(ctx context.Context, want store.Want) error {
 
 var errRulesChanged = errors.New("the rules have changed")
 
-// absorb takes loaded rows into the unit. Rows that it has already stay as the commands left them.
+// absorb adds loaded rows to the unit. Rows that the unit has already keep the state in which the commands left them.
 func (u *unit) absorb(want store.Want, loaded *store.Loaded) {
 	u.version = max(u.version, loaded.Dictionary)
 	for id, x := range loaded.Executions {
@@ -287,7 +302,7 @@ func loadedEntry(x *core.Execution) *entry {
 	return ent
 }
 
-// find is the execution that the caller named, or execution_not_found: also for one of another namespace (W5).
+// find returns the execution that the caller named, or execution_not_found, also for an execution of another namespace (W5).
 func (u *unit) find(c Caller, id core.GivenID) (*entry, error) {
 	if err := u.broken[id.UUID]; err != nil {
 		return nil, err
@@ -299,20 +314,20 @@ func (u *unit) find(c Caller, id core.GivenID) (*entry, error) {
 	return ent, nil
 }
 
-// effects starts the record of what a command of this caller does.
+// effects returns an empty record for what a command of this caller does.
 func (u *unit) effects(c Caller) *core.Effects {
 	return &core.Effects{
 		Now: u.now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Books: u.books, //nolint:gosec // G404: it spreads retries
 	}
 }
 
-// engineEffects starts the record of what a timer does.
+// engineEffects returns an empty record for what a timer does.
 func (u *unit) engineEffects() *core.Effects {
 	return u.effects(engineCaller)
 }
 
-// on settles the named execution and applies op to it (L76). A refusal leaves the record as settling left it (L78).
-// op reports whether it changed the record.
+// on settles the named execution and applies op to it (L76). A refusal leaves the record as settling left it (L78). op reports whether it changed
+// the record.
 func (u *unit) on(c Caller, id core.GivenID, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
 	ent, err := u.find(c, id)
 	if err != nil {
@@ -342,7 +357,8 @@ func (u *unit) apply(c Caller, ent *entry, op func(x *core.Execution, fx *core.E
 	return nil
 }
 
-// settle applies the execution's due timers (L18).
+// settle applies the execution's due timers (L18). Every command settles before it decides, so that its result does not depend on whether the sweep
+// was faster.
 func (u *unit) settle(ent *entry) {
 	if ent.x.WakeAt == 0 || ent.x.WakeAt > max(u.now, ent.x.Latest()) {
 		return
@@ -364,7 +380,7 @@ func (u *unit) touch(ent *entry) {
 	ent.changed = true
 }
 
-// touchLease marks an execution whose lease times alone changed.
+// touchLease marks an execution of which only the lease times have changed.
 func (u *unit) touchLease(ent *entry) {
 	if !ent.changed && !ent.renewed {
 		u.order = append(u.order, ent)
@@ -380,7 +396,7 @@ func (u *unit) create(x *core.Execution, fx *core.Effects) {
 	u.keep(fx)
 }
 
-// remove takes an execution away with everything that belongs to it.
+// remove removes an execution with everything that belongs to it.
 func (u *unit) remove(ent *entry) {
 	ent.removed = true
 	u.ch.Remove = append(u.ch.Remove, ent.x.ID.UUID)
@@ -388,7 +404,7 @@ func (u *unit) remove(ent *entry) {
 	u.leaveBudgets(ent.x)
 }
 
-// keep takes over what a command did besides changing its record.
+// keep adds what a command did besides changing its record: events, history, waits, rates given back.
 func (u *unit) keep(fx *core.Effects) {
 	u.ch.Events = append(u.ch.Events, fx.Events...)
 	for _, rec := range fx.History {
@@ -405,7 +421,7 @@ func (u *unit) keep(fx *core.Effects) {
 	u.giveBack(fx.RatesBack)
 }
 
-// keepRecord writes an entry of the lease history; one that this transaction has not yet written is replaced in place.
+// keepRecord writes an entry of the lease history. An entry that this transaction is going to write is replaced in place.
 func (u *unit) keepRecord(rec core.LeaseRecord) {
 	if pending := u.pending(rec.ExecutionID.UUID, rec.Epoch); pending != nil {
 		rec.Replaces = pending.Replaces
@@ -417,7 +433,7 @@ func (u *unit) keepRecord(rec core.LeaseRecord) {
 	u.trimHistory(&rec)
 }
 
-// pending is an entry of the lease history that this transaction is about to write.
+// pending returns an entry of the lease history that this transaction is going to write, or nil.
 func (u *unit) pending(id core.UUID, epoch int64) *core.LeaseRecord {
 	if at, ok := u.ended[historyKey{id, epoch}]; ok {
 		return &u.ch.History[at]
@@ -425,10 +441,10 @@ func (u *unit) pending(id core.UUID, epoch int64) *core.LeaseRecord {
 	return nil
 }
 
-// doc is a small record as the commands so far have left it; nil when there is none.
+// doc returns a record as the commands so far have left it, or nil if there is none. The unit must have looked for it.
 func (u *unit) doc(ref store.DocRef) *store.Doc { return u.docs[ref] }
 
-// putDoc writes a small record.
+// putDoc writes a record, whether it exists or not.
 func (u *unit) putDoc(doc store.Doc) {
 	setIn(&u.docs, doc.DocRef, &doc)
 	for _, pending := range [][]store.Doc{u.ch.NewDocs, u.ch.PutDocs} {
@@ -440,8 +456,8 @@ func (u *unit) putDoc(doc store.Doc) {
 	u.ch.PutDocs = append(u.ch.PutDocs, doc)
 }
 
-// putOrAdd writes a small record that the unit has looked for: if it is there it must be locked; if it is not, and somebody else is
-// faster, that is Conflict, and not his that is lost.
+// putOrAdd writes a record that the unit has looked for. A record that exists must be locked. One that does not exist is inserted; if another
+// transaction inserts it first, the commit fails with Conflict and does not overwrite it.
 func (u *unit) putOrAdd(doc store.Doc) {
 	if u.doc(doc.DocRef) != nil {
 		u.putDoc(doc)
@@ -451,22 +467,22 @@ func (u *unit) putOrAdd(doc store.Doc) {
 	u.ch.NewDocs = append(u.ch.NewDocs, doc)
 }
 
-// dropDoc removes a small record, also one that this transaction was about to write.
+// dropDoc removes a record, also one that this transaction is going to write.
 func (u *unit) dropDoc(ref store.DocRef) {
 	setIn(&u.docs, ref, nil)
 	isIt := func(d store.Doc) bool { return d.DocRef == ref }
 	u.ch.PutDocs = slices.DeleteFunc(u.ch.PutDocs, isIt)
-	if at := slices.IndexFunc(u.ch.NewDocs, isIt); at >= 0 { // it is not there: what is may be another's
+	if at := slices.IndexFunc(u.ch.NewDocs, isIt); at >= 0 { // there was none: one that is there now belongs to another transaction
 		u.ch.NewDocs = slices.Delete(u.ch.NewDocs, at, at+1)
 		return
 	}
 	u.ch.DropDocs = append(u.ch.DropDocs, ref)
 }
 
-// lane is the lane of an execution.
+// lane returns the lane of an execution, or nil if it is not known.
 func (u *unit) lane(x *core.Execution) *core.Lane { return u.laneNamed(x.Class.Lane) }
 
-// record finds the lease history entry that a fence names: as this transaction writes it, else as it was loaded.
+// record returns the lease history entry that a fence names, as this transaction writes it, else as it was loaded.
 func (u *unit) record(id core.UUID, epoch int64) *core.LeaseRecord {
 	if pending := u.pending(id, epoch); pending != nil {
 		copied := *pending

@@ -8,13 +8,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// A row whose execution cannot be read stays where it stands, so that it is served as soon as somebody has mended it, and every
-// pick passes over it (S63).
+// A row whose execution cannot be read stays in its queue, so that it is served as soon as it is repaired, and every pick passes over it (S63).
 
-// unreadableLook is when a row that cannot be read is looked at again: the poll finds it in its queue.
+// unreadableLook is after which time a row that cannot be read is looked at again: the poll finds it in its queue.
 const unreadableLook = core.Second
 
-// knownBad counts the rows from the floor on that are known to be unreadable. Only the picker's own goroutine knows them.
+// knownBad counts the rows from the floor on that are known to be unreadable. Only the picker's own goroutine uses them.
 func (a *askedQueue) knownBad() int {
 	n := 0
 	for _, order := range a.classQueue.bad {
@@ -25,8 +24,8 @@ func (a *askedQueue) knownBad() int {
 	return n
 }
 
-// setAside passes over a row that cannot be read, and says so when it is new. It was in the way of another row then, so that
-// there must be another look.
+// setAside passes over a row that cannot be read, and writes an event if it is new. A new one took the place of another row, so the pick looks
+// again.
 func (k *pick) setAside(u *unit, a *askedQueue, row store.QueueRow) {
 	a.bad = append(a.bad, row)
 	if _, known := a.classQueue.bad[row.ID]; known {
@@ -37,7 +36,7 @@ func (k *pick) setAside(u *unit, a *askedQueue, row store.QueueRow) {
 	u.ch.Events = append(u.ch.Events, quarantined(row.ID, core.CodeCorruption, 1, u.now, u.now.Add(unreadableLook)))
 }
 
-// learnBad remembers which rows of those that were seen cannot be read.
+// learnBad records which of the rows that were seen cannot be read.
 func (a *askedQueue) learnBad() {
 	if len(a.bad) == 0 && len(a.classQueue.bad) == 0 {
 		return

@@ -8,31 +8,30 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// bearer is a command of somebody who proves by a token that he may give it, whatever his namespaces are (W33). What the token was sent
-// for may not exist: the command then takes the same way as for what does, with the same work, and gets the same answer as for a
-// wrong token.
+// bearer is a command of a caller that proves its right by a token, regardless of its namespaces (W33). The target of the token may not exist: the
+// command then does the same work as for one that exists, and gets the same answer as for a wrong token.
 type bearer struct {
 	op          string
 	caller      Caller
 	id          core.GivenID // of the execution
 	given       *core.GivenID
 	token       core.Token
-	proved      core.ID      // of the execution, if the token is good by what this process remembers
+	proved      core.ID      // the execution, if the token is valid according to the cache
 	request     store.DocRef // zero: no request key
-	keyed       error        // what is wrong with the request key; told to who has proved himself
+	keyed       error        // what is wrong with the request key; returned only after the token is verified
 	fingerprint string
 	answer      any
-	// fields are what the token must vouch for; nil: there is no such thing.
+	// fields returns what the token must match; nil: the target does not exist.
 	fields func(d *core.Dossier) core.TokenFields
 	// refusal is the one answer to every token that is not good.
 	refusal func(err error) error
-	check   func() error // of the arguments, behind the token (W57)
+	check   func() error // of the arguments, after the token (W57)
 	act     func(d *core.Dossier, x *core.Execution, fx *core.Effects) (changed bool, err error)
-	told    func(d *core.Dossier) (who Caller, t toldChange) // what the audit log tells of it; nil: nothing
+	told    func(d *core.Dossier) (who Caller, t toldChange) // the content of the audit row; nil: none
 }
 
-// bear runs a bearer's command on what ref finds. The token is judged before anything is locked, and once more inside: whoever has no
-// good one holds up nobody, and is told nothing of the state of what he named.
+// bear runs a bearer's command on what ref finds. The token is checked before anything is locked, and again inside: a caller without a valid token
+// blocks no other command, and learns nothing of the state of the target.
 func (e *Engine) bear(ctx context.Context, ref store.DocRef, b *bearer, args any) error {
 	id, proved := b.proved, b.proved != core.ID{}
 	if !proved {
@@ -49,7 +48,7 @@ func (e *Engine) bear(ctx context.Context, ref store.DocRef, b *bearer, args any
 	b.caller.Namespaces = nil
 	if b.keyed = core.CheckRequestKey(b.caller.RequestKey); b.keyed == nil && b.caller.RequestKey != "" {
 		b.request = requestRef(b.caller, b.op, ref.Key, b.caller.RequestKey)
-		b.request.Owner = owner(b.id.UUID) // it goes with the execution (L141)
+		b.request.Owner = owner(b.id.UUID) // it is removed with the execution (L141)
 		b.fingerprint = fingerprint(args)
 	}
 	return e.do(ctx, b)
@@ -61,8 +60,8 @@ type borneRows struct {
 	at whereabouts // zero: there is no such thing
 }
 
-// readBorne reads them without a lock, records and keys in one snapshot. Of what does not exist just as much is asked of the store, so
-// that time does not tell it (W33); what cannot be read does not exist for who has proved nothing.
+// readBorne reads them without a lock, records and keys in one snapshot. For a target that does not exist the store is asked for just as much, so
+// that the time does not reveal it (W33). What cannot be read does not exist for a caller whose token is not verified.
 func (e *Engine) readBorne(ctx context.Context, ref store.DocRef) (rows borneRows, err error) {
 	at, _, err := e.whereIs(ctx, ref)
 	switch {
@@ -87,7 +86,7 @@ func (r *borneRows) vouched() *core.Dossier {
 	d := &core.Dossier{}
 	for _, doc := range r.Owned[dossierKey(r.at.ExecutionID.UUID)] {
 		if doc.Key != "" && (doc.Key[0] == waitpointLetter || doc.Key[0] == linkLetter) {
-			_ = readWait(d, &doc) // whoever has proved himself is told
+			_ = readWait(d, &doc) // the error is returned after the token is verified
 		}
 	}
 	return d
@@ -147,7 +146,7 @@ func (b *bearer) verified(u *unit) (ent *entry, d *core.Dossier, fault core.Toke
 	return ent, d, 0, nil
 }
 
-// chains names a chain only to who has proved himself: nobody else makes the trip that locks it.
+// chains names a chain only if the token is verified: no other caller causes the trip that locks it.
 func (b *bearer) chains(u *unit) []string {
 	if b.told == nil {
 		return nil
@@ -193,7 +192,7 @@ func (u *unit) tokenRefused(fault core.TokenFault) {
 	u.after = append(u.after, func() { u.e.meter.tokenRefused(fault) })
 }
 
-// Signal delivers a signal to whoever waits at the waitpoint (section 6). id, when given, must be the waitpoint's execution (W33).
+// Signal delivers a signal to the waitpoint of a token (section 6). id, if given, must be the waitpoint's execution (W33).
 func (e *Engine) Signal(ctx context.Context, c Caller, id *core.GivenID, token core.Token, cmd core.SignalCommand) (core.SignalAnswer, error) {
 	if token.Reveal() == "" {
 		_, err := (&core.KeyRing{}).Verify(0, token, nil)
@@ -221,7 +220,7 @@ func (e *Engine) Signal(ctx context.Context, c Caller, id *core.GivenID, token c
 	return answered(&answer, err)
 }
 
-// Decide takes the decision of whoever holds a link (W71, W72).
+// Decide takes the decision of the holder of a link (W71, W72).
 func (e *Engine) Decide(ctx context.Context, c Caller, token core.Token, cmd core.DecideCommand) (core.DecideAnswer, error) {
 	args := cmd
 	cmd.MintedID = e.mint()

@@ -7,8 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// waitBytes is what the payloads of one execution's waits come to at most in one answer. What has no room is left out: its size is told,
-// and lists of signals bring it in parts.
+// waitBytes bounds the payloads of one execution's waits in one answer. What does not fit is left out: its size is shown, and lists of signals
+// return it in parts.
 const waitBytes = 8 << 20
 
 // waitData gathers payloads that are to be shown, so that one read fills all of them.
@@ -23,8 +23,8 @@ type blankPayload struct {
 	payload   *core.Payload
 }
 
-// observation asks for what a suspension shows, as far as there is room: what it keeps for whoever goes on, the signals that count, then
-// the others. It tells how many bytes that is.
+// observation requests what a suspension shows, as far as there is room: what it keeps for the worker that continues, the signals that count, then
+// the others. It returns how many bytes that is.
 func (d *waitData) observation(id core.UUID, o *core.Observation, room int) (used int) {
 	room = min(room, waitBytes)
 	if c := o.Continuation; c != nil && c.Size <= room {
@@ -66,7 +66,7 @@ func (d *waitData) add(id core.UUID, ref store.DocRef, p *core.Payload) {
 	}
 }
 
-// load fills the payloads, and tells of which executions bytes are missing; nothing is read when there are no payloads.
+// load fills in the payloads, and returns for which executions bytes are missing. Nothing is read if there are no payloads.
 func (d *waitData) load(ctx context.Context, s store.Store) (missing map[core.UUID]error, err error) {
 	if len(d.blank) == 0 {
 		return nil, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// The records of an execution's waits are docs that it owns, all of one kind, so that one look loads its dossier. The first byte of a
-// key tells what is kept under it; values are stored: never change them.
+// The records of an execution's waits are docs that it owns, all of one kind, so that one read loads its dossier. The first byte of a key says what
+// is kept under it. The values are stored: never change them.
 const (
 	waitpointLetter     = 'w' // waitpoint id
 	waitpointEndLetter  = 'W'
@@ -56,7 +56,7 @@ func signalDataRef(id core.UUID, ordinal int) store.DocRef {
 	return store.DocRef{Kind: docWaitData, Owner: owner(id), Key: numbered(signalLetter, ordinal)}
 }
 
-// continuationRef names the bytes that a suspension keeps for whoever goes on.
+// continuationRef names the bytes that a suspension keeps for the worker that continues.
 func continuationRef(id core.UUID, seq int) store.DocRef {
 	return store.DocRef{Kind: docWaitData, Owner: owner(id), Key: numbered(suspensionLetter, seq)}
 }
@@ -89,7 +89,7 @@ func suspendedID(key string) (core.UUID, error) {
 	return id, nil
 }
 
-// whereabouts tells which execution has a waitpoint or a link: the body of docWaitpointAt, docWaitpointOpen and docLinkAt. It never changes.
+// whereabouts names the execution that has a waitpoint or a link: the body of docWaitpointAt, docWaitpointOpen and docLinkAt. It never changes.
 type whereabouts struct {
 	ExecutionID core.ID `json:"execution_id"`
 	Namespace   string  `json:"namespace"`

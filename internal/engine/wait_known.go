@@ -9,8 +9,8 @@ import (
 // maxKnownWaitpoints is how many waitpoints a process remembers.
 const maxKnownWaitpoints = 4096
 
-// knownWaitpoints are those whose tokens this process has shown last. A token that is good by what it remembers needs no look at the
-// store before the transaction, which judges it anew by what is stored. Nothing is refused by this memory.
+// knownWaitpoints caches the waitpoints whose tokens this process has shown last. A token that is valid according to the cache needs no read before
+// the transaction, which checks it again with what is stored. Nothing is refused because of the cache.
 type knownWaitpoints struct {
 	mu    sync.Mutex
 	of    map[core.UUID]core.WaitpointFields
@@ -50,7 +50,7 @@ func (k *knownWaitpoints) get(id core.UUID) (core.WaitpointFields, bool) {
 	return fields, ok
 }
 
-// proved tells of which execution the waitpoint is, if the token is good by what this process remembers; zero: it must look.
+// proved returns the execution of the waitpoint if the token is valid according to the cache; zero: the store must be read.
 func (e *Engine) proved(waitpoint core.UUID, token core.Token) core.ID {
 	fields, known := e.waitpoints.get(waitpoint)
 	ring := e.signing.last()

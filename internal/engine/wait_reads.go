@@ -21,7 +21,7 @@ func wantWaiting(w *store.Want, id core.UUID) {
 	w.Owned = append(w.Owned, dossierKey(id))
 }
 
-// waitingOf makes the copy of rows that were read for nobody else. Codes: corruption.
+// waitingOf returns a copy of rows that were read for this call only. Codes: corruption.
 func waitingOf(loaded *store.Loaded, x *core.Execution) (waiting, error) {
 	d, err := loadedDossier(loaded, x.ID.UUID)
 	if err != nil {

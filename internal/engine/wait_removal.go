@@ -8,7 +8,7 @@ import (
 // What an execution owns goes with it. What its waitpoints and links are found by has no owner: the keys of the records in its dossier
 // name it. Marks of what is open follow the record (markWaits), and work that is over has none.
 
-// wantRemovable adds what the removal of an execution must know. One that never waited needs nothing.
+// wantRemovable adds the rows that the removal of an execution needs. One that never waited needs none.
 func (u *unit) wantRemovable(w *store.Want, id core.UUID) {
 	ent := u.entries[id]
 	if ent != nil && ent.x.Waits != nil {
@@ -21,8 +21,8 @@ func (u *unit) wantRemovable(w *store.Want, id core.UUID) {
 	}
 }
 
-// removeWhereabouts removes what the execution's waitpoints and links are found by. It needs the keys alone, so that records which
-// cannot be read are in nobody's way.
+// removeWhereabouts removes the locators of the execution's waitpoints and links. It needs only the keys, so that records which cannot be read do
+// not prevent it.
 func (u *unit) removeWhereabouts(id core.UUID) {
 	file := u.waits[id]
 	if file == nil {

@@ -105,7 +105,7 @@ func (a *BulkArgs) checkFor(action string) error {
 	return nil
 }
 
-// withoutPayload is what may be told of the arguments.
+// withoutPayload returns the arguments as they may be shown.
 func (a BulkArgs) withoutPayload() BulkArgs {
 	if a.Signal != nil {
 		told := *a.Signal

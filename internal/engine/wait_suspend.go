@@ -80,7 +80,7 @@ func freshRefs(bindings []core.Binding) (refs []store.DocRef) {
 // waitpointTaken reports whether a waitpoint has the id, of whichever execution: for ids that the command has named before.
 func (u *unit) waitpointTaken(id core.UUID) bool { return u.doc(waitpointAtRef(id)) != nil }
 
-// known is a dossier with what this very command has begun and closed: how its waitpoints stand depends on that.
+// known is a dossier with what this command has begun and closed: how its waitpoints stand depends on that.
 func known(d *core.Dossier, fx *core.Effects) *core.Dossier {
 	with := *d
 	with.Suspensions, with.WaitpointEnds = slices.Clip(d.Suspensions), slices.Clip(d.WaitpointEnds)

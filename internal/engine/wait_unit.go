@@ -9,7 +9,7 @@ import (
 type waitFile struct {
 	asked   bool // the docs are all that was stored
 	docs    []store.Doc
-	dossier *core.Dossier // nil: nobody has asked for it yet
+	dossier *core.Dossier // nil: not loaded
 	err     error         // why there is none
 	wrote   []core.WaitWrite
 }
@@ -61,7 +61,7 @@ func (u *unit) keepWaits(writes []core.WaitWrite) {
 	}
 }
 
-// writeWait turns a record into docs. Whoever changes a waitpoint has the dossier: without it, it is new.
+// writeWait turns a record into docs. A command that changes a waitpoint has the dossier loaded: without it, the waitpoint is new.
 func (u *unit) writeWait(file *waitFile, write core.WaitWrite) {
 	id := write.ExecutionID.UUID
 	doc := store.Doc{DocRef: waitRef(id, write.Record), Body: write.Record.Encode()}
@@ -91,7 +91,7 @@ func (u *unit) putWaitData(ref store.DocRef, p *core.Payload) {
 	}
 }
 
-// addDoc writes a small record that must not be there: if somebody else was faster it is Conflict.
+// addDoc writes a record that must not exist: if another transaction inserts it first, the commit fails with Conflict.
 func (u *unit) addDoc(doc store.Doc) {
 	setIn(&u.docs, doc.DocRef, &doc)
 	u.ch.NewDocs = append(u.ch.NewDocs, doc)

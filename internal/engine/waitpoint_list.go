@@ -37,7 +37,7 @@ func (e *Engine) Waitpoints(ctx context.Context, c Caller, q WaitpointQuery) (Wa
 	return page, nil
 }
 
-// waitpointList goes through a list of waitpoints.
+// waitpointList iterates over a list of waitpoints.
 type waitpointList struct {
 	e      *Engine
 	caller Caller
@@ -114,7 +114,7 @@ func (l *waitpointList) ofOne(ctx context.Context, id core.GivenID) (page Waitpo
 	return page, nil
 }
 
-// behind is the cursor that goes on behind a waitpoint.
+// behind returns the cursor that continues after a waitpoint.
 func (l *waitpointList) behind(id string) string { return core.EncodeCursor(l.scope, []byte(id)) }
 
 // next gives the marks of waitpoints in order of the ids. Those that are open have marks of their own, so that the many that are closed
@@ -271,10 +271,10 @@ const (
 	mostLooked  = 10_000 // and one call: others may have many marks, and filters may let few pass
 )
 
-// fillPage goes through marks in order until limit things are found that are shown, and one more is known to follow. next gives the
-// n marks that follow those it gave before, fewer at the end; show loads what they stand for, nil for what the list does not have.
-// A look that found too little is followed by a longer one. last is the mark behind which the list goes on, nil at its end: after many
-// marks that show nothing a page may be short or empty, and go on all the same.
+// fillPage reads marks in order until it has limit items to show and knows that one more follows. next returns the n marks after those it returned
+// before, fewer at the end; show loads their items, nil for a mark that the list does not show. A read that found too little is followed by a
+// longer one. last is the mark after which the list continues, nil at its end: after many marks that show nothing a page may be short or empty
+// although the list continues.
 func fillPage[M, T any](limit int, next func(n int) ([]M, error), show func([]M) ([]*T, error)) (items []T, last *M, err error) {
 	for look, looked := limit+1, 0; ; look = min(2*look, max(longestLook, limit+1), mostLooked-looked) {
 		marks, err := next(look)

@@ -14,7 +14,7 @@ type waiters struct {
 
 func newWaiters() *waiters { return &waiters{of: map[core.UUID]map[chan struct{}]struct{}{}} }
 
-// enter returns a channel that is closed when the execution ends, and what to call when nobody waits on it any more.
+// enter returns a channel that is closed when the execution ends, and a function to call when the caller stops waiting.
 func (w *waiters) enter(id core.UUID) (<-chan struct{}, func()) {
 	ended := make(chan struct{})
 	w.mu.Lock()
@@ -35,14 +35,14 @@ func (w *waiters) leave(id core.UUID, ended chan struct{}) {
 	}
 }
 
-// wake tells everybody who waits for the execution that it has ended.
+// wake wakes the calls that wait for the execution: it has ended.
 func (w *waiters) wake(id core.UUID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.end(id)
 }
 
-// wakeAll tells everybody: those whose execution has not ended wait again.
+// wakeAll wakes all calls: those whose execution has not ended wait again.
 func (w *waiters) wakeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +51,7 @@ func (w *waiters) wakeAll() {
 	}
 }
 
-// end wakes those who wait for the execution. The lock is held.
+// end wakes the calls that wait for the execution. The lock is held.
 func (w *waiters) end(id core.UUID) {
 	for ended := range w.of[id] {
 		close(ended)

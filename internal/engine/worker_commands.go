@@ -23,7 +23,7 @@ func (o *onOne) want(w *store.Want, _ bool) { w.Executions = append(w.Executions
 
 func (o *onOne) target() core.UUID { return o.id.UUID }
 
-// more loads the lease history entry of a fence that is not the present lease's.
+// more loads the lease history entry of a fence that is not the current lease's.
 func (o *onOne) more(u *unit, w *store.Want) {
 	if o.fence == nil {
 		return
@@ -98,7 +98,7 @@ type CompleteItem struct {
 // user's own transaction has just submitted is not found.
 func (e *Engine) CompleteMany(ctx context.Context, c Caller, all []Ending) []CompleteItem {
 	items := make([]CompleteItem, len(all))
-	answers := make([]core.CompleteAnswer, len(all)) // that of one whose caller gave up may still be written
+	answers := make([]core.CompleteAnswer, len(all)) // the answer of a command whose caller gave up may still be written
 	var cmds []command
 	var at []int
 	for i := range all {

@@ -50,9 +50,9 @@ type onWorker struct {
 	caller     Caller
 	instanceID string
 	reason     string
-	audited    bool // it is an operator's act, which the audit log tells of (U131)
+	audited    bool // it is an operator's act, which is recorded in the audit log (U131)
 	args       any  // what a repeat under the caller's key is recognised by; nil: by nothing, it states the whole record (L117)
-	answer     any  // where act leaves what a repeat must know, and where the repeat finds it; nil: nothing
+	answer     any  // where act leaves what a repeat needs, and where the repeat finds it; nil: nothing
 	act        func(u *unit, w *core.Worker, fx *core.Effects) (changed *core.Worker, err error)
 }
 
@@ -142,7 +142,7 @@ func (c Caller) registrant() core.Registrant {
 	return core.Registrant{Name: c.Principal, KeyID: c.KeyID, Namespaces: c.Namespaces}
 }
 
-// submitter is the caller as who submits.
+// submitter returns the caller as a submitter.
 func (c Caller) submitter() core.Submitter { return core.Submitter{Name: c.Principal, KeyID: c.KeyID} }
 
 // seesWorker reports whether an instance concerns the caller: it serves one of its namespaces (U121).
@@ -162,7 +162,7 @@ func (u *unit) claimant(c Caller, workerID, instanceID string) (*core.Worker, er
 	return w, w.CheckClaim(u.now, workerID, c.registrant())
 }
 
-// target is claimant for who promises work to an instance, which need not be the caller's.
+// target is claimant for a grant to an instance, which need not be the caller's.
 func (u *unit) target(c Caller, workerID, instanceID string) (*core.Worker, error) {
 	w, err := u.worker(instanceID)
 	switch {
@@ -239,7 +239,7 @@ func orNil(list []string) []string {
 	return list
 }
 
-// Drain tells an instance, or all instances of a worker, to finish what they hold and take nothing more (S53).
+// Drain makes an instance, or all instances of a worker, finish what they hold and take nothing more (S53).
 func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID string, on bool) error {
 	instances := []string{instanceID}
 	if instanceID == "" {
@@ -392,7 +392,7 @@ func (l *lapse) decide(u *unit) error {
 		case x.Lease == nil || x.Lease.InstanceID != l.instanceID || !gone && x.Lease.AcquiredAt > l.until:
 			return false, nil
 		case l.caller.OwnInstances && !w.Acquired(x.Lease.AcquiredAt):
-			return false, nil // it is a lease of whoever had the instance before
+			return false, nil // the lease belongs to the previous owner of the instance
 		}
 		return x.LapseNow(fx), nil
 	})
