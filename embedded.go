@@ -47,7 +47,7 @@ func (e *embedded) Executions() Executions { return embeddedExecutions{e} }
 func (e *embedded) Operate() Operate       { return embeddedOperate{e} }
 func (e *embedded) Events() Events         { return embeddedEvents{e} }
 func (e *embedded) Quotas() Quotas         { return Quotas{e} }
-func (e *embedded) Lanes() Lanes           { return embeddedLanes{e} }
+func (e *embedded) Lanes() Lanes           { return Lanes{e} }
 func (e *embedded) Workers() Workers       { return embeddedWorkers{e} }
 func (e *embedded) Work() Work             { return embeddedWork{e} }
 func (e *embedded) seam() seam {

@@ -53,7 +53,7 @@ func (r *remote) Executions() Executions { return remoteExecutions{r} }
 func (r *remote) Operate() Operate       { return remoteOperate{r} }
 func (r *remote) Events() Events         { return remoteEvents{r} }
 func (r *remote) Quotas() Quotas         { return Quotas{r} }
-func (r *remote) Lanes() Lanes           { return remoteLanes{r} }
+func (r *remote) Lanes() Lanes           { return Lanes{r} }
 func (r *remote) Workers() Workers       { return remoteWorkers{r} }
 func (r *remote) Work() Work             { return remoteWork{r} }
 func (r *remote) seam() seam {

@@ -12,7 +12,7 @@ func (e *Env) Operate() flowfabric.Operate {
 }
 
 // Lanes steers the lanes. Its commands survive the death of the process.
-func (e *Env) Lanes() flowfabric.Lanes { return lanes{e.alive(context.Background()).client.Lanes(), e} }
+func (e *Env) Lanes() flowfabric.Lanes { return flowfabric.NewLanes(e) }
 
 // Workers shows and steers the fleet. Its commands survive the death of the process.
 func (e *Env) Workers() flowfabric.Workers {
@@ -124,48 +124,6 @@ func (o operate) Bulk(ctx context.Context, r flowfabric.BulkRequest) (*flowfabri
 	o.env.Settle() // a job reads what follows the log
 	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.BulkJob, error) {
 		return c.Operate().Bulk(ctx, r)
-	})
-}
-
-type lanes struct {
-	flowfabric.Lanes
-	env *Env
-}
-
-func (l lanes) act(ctx context.Context, a []flowfabric.LaneAction, do func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error)) (*flowfabric.Lane, error) {
-	a = keyed(l.env, a, func(a *flowfabric.LaneAction) *string { return &a.RequestKey })
-	return again(ctx, l.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Lane, error) {
-		return do(ctx, c.Lanes(), a...)
-	})
-}
-
-func (l lanes) Put(ctx context.Context, name string, s flowfabric.LaneSettings, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-		return c.Put(ctx, name, s, a...)
-	})
-}
-
-func (l lanes) Pause(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-		return c.Pause(ctx, name, a...)
-	})
-}
-
-func (l lanes) Resume(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-		return c.Resume(ctx, name, a...)
-	})
-}
-
-func (l lanes) Drain(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-		return c.Drain(ctx, name, a...)
-	})
-}
-
-func (l lanes) Disable(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-		return c.Disable(ctx, name, a...)
 	})
 }
 
