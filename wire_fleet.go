@@ -2,7 +2,7 @@ package flowfabric
 
 import "github.com/flowfabric/flowfabric/internal/wire"
 
-// The JSON of lists, events, workers and jobs.
+// The JSON of lists, events and jobs.
 
 // MarshalJSON writes the count as the HTTP API shows it (U35).
 func (c Count) MarshalJSON() ([]byte, error) {
@@ -71,30 +71,6 @@ func eventFrom(w wire.Event) Event {
 		e.AttemptIndex = *w.AttemptIndex
 	}
 	return e
-}
-
-// MarshalJSON writes the instance as the HTTP API shows it (U102).
-func (i WorkerInfo) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(wire.Worker{
-		WorkerID: i.WorkerID, WorkerInstanceID: i.InstanceID, State: i.State, Namespaces: i.Namespaces, Lanes: i.Lanes, Kinds: i.Kinds,
-		Capabilities: i.Capabilities, MaxConcurrent: i.MaxConcurrent, Version: i.Version, Labels: i.Labels,
-		RegisteredAt: wireTime(i.RegisteredAt), RegisteredBy: i.RegisteredBy, LastSeenAt: wireTime(i.LastSeen), ExpiresAt: wireTime(i.ExpiresAt), Leases: i.Leases,
-	})
-}
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (i *WorkerInfo) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.Worker](text)
-	*i = *workerFrom(w)
-	return err
-}
-
-func workerFrom(w *wire.Worker) *WorkerInfo {
-	return &WorkerInfo{
-		WorkerID: w.WorkerID, InstanceID: w.WorkerInstanceID, State: w.State, Namespaces: w.Namespaces, Lanes: w.Lanes, Kinds: w.Kinds,
-		Capabilities: w.Capabilities, MaxConcurrent: w.MaxConcurrent, Version: w.Version, Labels: w.Labels,
-		RegisteredAt: w.RegisteredAt.Time, RegisteredBy: w.RegisteredBy, LastSeen: w.LastSeenAt.Time, ExpiresAt: w.ExpiresAt.Time, Leases: w.Leases,
-	}
 }
 
 // MarshalJSON writes the job as the HTTP API shows it (U57).

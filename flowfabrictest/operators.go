@@ -16,7 +16,9 @@ func (e *Env) Lanes() flowfabric.Lanes { return flowfabric.NewLanes(e) }
 
 // Workers shows and steers the fleet. Its commands survive the death of the process.
 func (e *Env) Workers() flowfabric.Workers {
-	return workers{e.alive(context.Background()).client.Workers(), e}
+	return flowfabric.NewWorkers(e, func(ctx context.Context, instanceID string) ([]*flowfabric.Execution, error) {
+		return e.alive(ctx).client.Workers().Leases(ctx, instanceID)
+	})
 }
 
 type operate struct {
@@ -125,30 +127,6 @@ func (o operate) Bulk(ctx context.Context, r flowfabric.BulkRequest) (*flowfabri
 	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.BulkJob, error) {
 		return c.Operate().Bulk(ctx, r)
 	})
-}
-
-type workers struct {
-	flowfabric.Workers
-	env *Env
-}
-
-func (w workers) act(ctx context.Context, do func(ctx context.Context, c flowfabric.Workers) error) error {
-	_, err := again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
-		return struct{}{}, do(ctx, c.Workers())
-	})
-	return err
-}
-
-func (w workers) Drain(ctx context.Context, t flowfabric.WorkerTarget) error {
-	return w.act(ctx, func(ctx context.Context, c flowfabric.Workers) error { return c.Drain(ctx, t) })
-}
-
-func (w workers) Undrain(ctx context.Context, t flowfabric.WorkerTarget) error {
-	return w.act(ctx, func(ctx context.Context, c flowfabric.Workers) error { return c.Undrain(ctx, t) })
-}
-
-func (w workers) MarkDead(ctx context.Context, instanceID string, o flowfabric.DeadOptions) error {
-	return w.act(ctx, func(ctx context.Context, c flowfabric.Workers) error { return c.MarkDead(ctx, instanceID, o) })
 }
 
 // Quotas limit when work starts. Its commands survive the death of the process.

@@ -28,6 +28,7 @@ func New(e *engine.Engine, host clock.Clock) *Service {
 	s := &Service{engine: e, clock: host, handlers: map[*wire.Operation]handler{}}
 	s.quotas()
 	s.lanes()
+	s.workers()
 	return s
 }
 
