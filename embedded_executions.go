@@ -282,3 +282,12 @@ func texts[T ~string](values []T) []string {
 	}
 	return plain
 }
+
+// workerLeases lists the executions that an instance runs.
+func (e *embedded) workerLeases(ctx context.Context, instanceID string) ([]*Execution, error) {
+	views, err := e.engine.WorkerLeases(ctx, e.asOperator(ctx), instanceID)
+	if err != nil {
+		return nil, publicError(err)
+	}
+	return each(views, executionOf), nil
+}

@@ -6,33 +6,28 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // Status is the one stored status of an execution.
-type Status string
+type Status = api.Status
 
 // The statuses. Succeeded, failed, cancelled, expired and skipped are terminal.
 const (
-	StatusReady     Status = "ready"
-	StatusDelayed   Status = "delayed"
-	StatusBlocked   Status = "blocked"
-	StatusGranted   Status = "granted"
-	StatusRunning   Status = "running"
-	StatusSuspended Status = "suspended"
-	StatusSucceeded Status = "succeeded"
-	StatusFailed    Status = "failed"
-	StatusCancelled Status = "cancelled"
-	StatusExpired   Status = "expired"
-	StatusSkipped   Status = "skipped"
+	StatusReady     = api.StatusReady
+	StatusDelayed   = api.StatusDelayed
+	StatusBlocked   = api.StatusBlocked
+	StatusGranted   = api.StatusGranted
+	StatusRunning   = api.StatusRunning
+	StatusSuspended = api.StatusSuspended
+	StatusSucceeded = api.StatusSucceeded
+	StatusFailed    = api.StatusFailed
+	StatusCancelled = api.StatusCancelled
+	StatusExpired   = api.StatusExpired
+	StatusSkipped   = api.StatusSkipped
 )
-
-// Terminal reports whether s is final: only a replay leaves it.
-func (s Status) Terminal() bool {
-	status, ok := core.ParseStatus(string(s))
-	return ok && status.Terminal()
-}
 
 // Execution is one piece of work as a reader sees it. Absent moments are the zero time.
 type Execution struct {

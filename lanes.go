@@ -3,51 +3,40 @@ package flowfabric
 import (
 	"context"
 	"iter"
-	"time"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Lanes steers the named queues. A lane begins to exist with the first submit or Put that names it.
-type Lanes interface {
-	// List walks the lanes by name.
-	List(ctx context.Context) iter.Seq2[*Lane, error]
-	// Page gives one page of the lanes. Codes: invalid_cursor.
-	Page(ctx context.Context, o ...PageOptions) (Page[*Lane], error)
-	// Get shows a lane. Codes: lane_not_found.
-	Get(ctx context.Context, name string) (*Lane, error)
-	// Put states all settings of a lane, creating it if need be. Codes: invalid_argument, precondition_failed.
-	Put(ctx context.Context, name string, s LaneSettings, o ...LaneAction) (*Lane, error)
-	// Pause lets submits in and nothing out. Codes of the four: lane_not_found, precondition_failed.
-	Pause(ctx context.Context, name string, o ...LaneAction) (*Lane, error)
-	// Resume opens the lane again.
-	Resume(ctx context.Context, name string, o ...LaneAction) (*Lane, error)
-	// Drain lets work out and no submits in.
-	Drain(ctx context.Context, name string, o ...LaneAction) (*Lane, error)
-	// Disable closes the lane both ways.
-	Disable(ctx context.Context, name string, o ...LaneAction) (*Lane, error)
+// Lanes controls the named queues. A lane begins to exist with the first submit or Put that names it.
+type Lanes struct{ via transport.Transport }
 
-	sealed()
-}
+// NewLanes are the lanes behind a transport. Programs get theirs from Client.Lanes.
+func NewLanes(t transport.Transport) Lanes { return Lanes{t} }
 
 // LaneState opens or closes a lane.
-type LaneState string
+type LaneState = api.LaneState
 
 // The states of a lane.
 const (
-	LaneActive   LaneState = "active"
-	LanePaused   LaneState = "paused"   // submits enter, nothing is claimed
-	LaneDraining LaneState = "draining" // no submits enter, work is claimed
-	LaneDisabled LaneState = "disabled" // neither
+	LaneActive   = api.LaneActive
+	LanePaused   = api.LanePaused   // submits enter, nothing is claimed
+	LaneDraining = api.LaneDraining // no submits enter, work is claimed
+	LaneDisabled = api.LaneDisabled // neither
 )
 
 // LaneSettings are all settings of a lane. The zero value is the default.
-type LaneSettings struct {
-	State           LaneState      // "active"
-	MaxConcurrent   int            // executions at a time; 0: no cap
-	Ageing          time.Duration  // the waiting that one point of priority is worth; 0: priority always wins
-	Fairness        string         // "auto": namespaces take turns; "off", "namespace" or "key"
-	FairnessWeights map[string]int // shares by key, 1..1000; 1 each
-	Retention       Retention      // of what finishes in this lane
-}
+type LaneSettings = api.LaneSettings
+
+// Lane is a lane, its settings, and its executions as far as the client's namespaces are concerned.
+type Lane = api.Lane
+
+// LaneRates are executions per second.
+type LaneRates = api.LaneRates
+
+// Rate is an average per second over two spans.
+type Rate = api.Rate
 
 // LaneAction is what a command on a lane may carry.
 type LaneAction struct {
@@ -58,33 +47,64 @@ type LaneAction struct {
 	Revision *int64
 }
 
-// Lane is a lane, its settings, and what goes on in it as far as the client's namespaces are concerned.
-type Lane struct {
-	Name         string
-	Settings     LaneSettings
-	Revision     int64 // counts the changes of the settings
-	Since        time.Time
-	RegisteredBy string // submit, put_lane
-	Counts       map[Status]int
-	AtLeast      bool // some count stopped at 10 000
-
-	// OldestReadyAt is since when the ready execution waits that waits longest, of the 100 that were submitted first; zero: none
-	// is ready.
-	OldestReadyAt time.Time
-	Workers       int // live instances that take from it, draining ones included
-	Rates         LaneRates
+// List iterates over the lanes by name.
+func (l Lanes) List(ctx context.Context) iter.Seq2[*Lane, error] {
+	return walk(nil, "", func(cursor string) (Page[*Lane], error) { return l.Page(ctx, PageOptions{Cursor: cursor}) })
 }
 
-// LaneRates are executions a second. Each process counts what passes in the event log that it follows, from its start on: right
-// after that the averages are over the time since then.
-type LaneRates struct {
-	Submitted Rate
-	Started   Rate // leases acquired
-	Completed Rate // ended, however
+// Page returns one page of the lanes. Codes: invalid_cursor.
+func (l Lanes) Page(ctx context.Context, o ...PageOptions) (Page[*Lane], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*Lane]{}, err
+	}
+	return value(transport.Call(ctx, l.via, wire.ListLanes, &wire.ListLanesRequest{PageFields: pageFields(options.Limit, options.Cursor)}, transport.Options{}))
 }
 
-// Rate is an average a second over two spans.
-type Rate struct {
-	OneMinute   float64
-	FiveMinutes float64
+// Get returns a lane. Codes: lane_not_found.
+func (l Lanes) Get(ctx context.Context, name string) (*Lane, error) {
+	return transport.Call(ctx, l.via, wire.GetLane, &wire.ByLane{Lane: name}, transport.Options{})
+}
+
+// Put states all settings of a lane, creating it if need be. Codes: invalid_argument, precondition_failed, lane_not_found with a Revision of
+// one that is not there.
+func (l Lanes) Put(ctx context.Context, name string, s LaneSettings, o ...LaneAction) (*Lane, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	s.Retention = s.Retention.Normalized()
+	request := &wire.PutLaneRequest{ByLane: wire.ByLane{Lane: name}, IfMatch: (*wire.Revision)(options.Revision)}
+	request.Body.LaneSettings, request.Body.Reason = s, options.Reason
+	return transport.Call(ctx, l.via, wire.PutLane, request, transport.Options{Key: options.RequestKey})
+}
+
+// Pause lets submits in and nothing out. Codes: lane_not_found, precondition_failed.
+func (l Lanes) Pause(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+	return l.act(ctx, wire.PauseLane, name, o)
+}
+
+// Resume opens the lane again. Codes: lane_not_found, precondition_failed.
+func (l Lanes) Resume(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+	return l.act(ctx, wire.ResumeLane, name, o)
+}
+
+// Drain lets work out and no submits in. Codes: lane_not_found, precondition_failed.
+func (l Lanes) Drain(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+	return l.act(ctx, wire.DrainLane, name, o)
+}
+
+// Disable closes the lane both ways. Codes: lane_not_found, precondition_failed.
+func (l Lanes) Disable(ctx context.Context, name string, o ...LaneAction) (*Lane, error) {
+	return l.act(ctx, wire.DisableLane, name, o)
+}
+
+func (l Lanes) act(ctx context.Context, call wire.Call[wire.LaneActionRequest, Lane], name string, o []LaneAction) (*Lane, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.LaneActionRequest{ByLane: wire.ByLane{Lane: name}, IfMatch: (*wire.Revision)(options.Revision)}
+	request.Body.Reason = options.Reason
+	return transport.Call(ctx, l.via, call, request, transport.Options{Key: options.RequestKey})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
@@ -107,7 +108,7 @@ func (cfg OpenConfig) engine(hooks engine.Hooks) (engine.Config, error) {
 	return engine.Config{
 		Clock: hooks.Clock, Logger: cfg.Logger, NoTimers: cfg.NoEngine, Probe: hooks.Probe, Tracer: tracerOf(cfg.Tracer),
 		Limits: core.Limits{MaxPayload: cfg.MaxPayload}, QueueLimit: cfg.QueueLimit, BatchLimit: cfg.BatchLimit, MaxWaitingClaims: cfg.MaxClaims,
-		PollInterval: cfg.PollInterval, LeaseTTL: millis(cfg.LeaseTTL), Retention: cfg.Retention.core(), EventRetention: cfg.EventRetention,
+		PollInterval: cfg.PollInterval, LeaseTTL: millis(cfg.LeaseTTL), Retention: service.CoreRetention(cfg.Retention), EventRetention: cfg.EventRetention,
 		AuditRetention: cfg.AuditRetention, MasterKey: master, SigningKey: seed,
 	}, nil
 }

@@ -171,28 +171,28 @@ func TestU132_lanes_open_and_close(t *testing.T) {
 		}
 		settings := flowfabric.LaneSettings{
 			MaxConcurrent: 3, Ageing: time.Second, Fairness: "key", FairnessWeights: map[string]int{"a": 2},
-			Retention: flowfabric.Retention{Failed: time.Hour, Succeeded: flowfabric.KeepForever},
+			Retention: flowfabric.Retention{Failed: time.Hour, Succeeded: flowfabric.KeepForever, Skipped: -1},
 		}
 		lane := must[*flowfabric.Lane](t)(lanes.Put(ctx, "slow", settings))
-		if s := lane.Settings; s.State != flowfabric.LaneActive || s.MaxConcurrent != 3 || s.Ageing != time.Second || s.Fairness != "key" ||
-			s.FairnessWeights["a"] != 2 || s.Retention != settings.Retention {
-			t.Errorf("settings %+v", lane.Settings)
+		if s := lane.LaneSettings; s.State != flowfabric.LaneActive || s.MaxConcurrent != 3 || s.Ageing != time.Second || s.Fairness != "key" ||
+			s.FairnessWeights["a"] != 2 || s.Retention != settings.Retention.Normalized() || s.Retention.Skipped != flowfabric.KeepForever {
+			t.Errorf("settings %+v", lane.LaneSettings)
 		}
 		in := flowfabric.SubmitOptions{Lane: "slow"}
 		must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x"), in)))
 		for state, change := range map[flowfabric.LaneState]func(context.Context, string, ...flowfabric.LaneAction) (*flowfabric.Lane, error){
 			flowfabric.LanePaused: lanes.Pause, flowfabric.LaneDraining: lanes.Drain, flowfabric.LaneDisabled: lanes.Disable,
 		} {
-			if lane := must[*flowfabric.Lane](t)(change(ctx, "slow", flowfabric.LaneAction{Reason: "test"})); lane.Settings.State != state || lane.Settings.MaxConcurrent != 3 {
-				t.Errorf("%s: %+v", state, lane.Settings)
+			if lane := must[*flowfabric.Lane](t)(change(ctx, "slow", flowfabric.LaneAction{Reason: "test"})); lane.State != state || lane.MaxConcurrent != 3 {
+				t.Errorf("%s: %+v", state, lane.LaneSettings)
 			}
 			_, err := w.Submit(ctx, echo.Submission(flowfabric.Text("x"), in))
 			if accepted := state == flowfabric.LanePaused; accepted != (err == nil) || err != nil && flowfabric.CodeOf(err) != "lane_not_accepting" {
 				t.Errorf("submit to a %s lane = %v", state, err)
 			}
 		}
-		if lane := must[*flowfabric.Lane](t)(lanes.Resume(ctx, "slow")); lane.Settings.State != flowfabric.LaneActive {
-			t.Errorf("resumed: %s", lane.Settings.State)
+		if lane := must[*flowfabric.Lane](t)(lanes.Resume(ctx, "slow")); lane.State != flowfabric.LaneActive {
+			t.Errorf("resumed: %s", lane.State)
 		}
 		var names []string
 		for lane, err := range lanes.List(ctx) {

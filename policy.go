@@ -6,7 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -77,18 +79,12 @@ type Backoff struct {
 	Jitter     float64       // 0..1: the share of the wait that chance may take away
 }
 
-// KeepForever as a retention keeps finished executions until somebody deletes them.
-const KeepForever time.Duration = -1
+// KeepForever as a retention keeps finished executions until they are deleted.
+const KeepForever = api.KeepForever
 
 // Retention is how long finished executions are kept, by the status they ended in. A zero field leaves that status to the next
 // rule: the policy's, then the lane's, then the engine's (succeeded and skipped 3 days, cancelled 7, failed and expired 14).
-type Retention struct {
-	Succeeded time.Duration
-	Failed    time.Duration
-	Cancelled time.Duration
-	Expired   time.Duration
-	Skipped   time.Duration
-}
+type Retention = api.Retention
 
 // policyJSON is the policy as the rules read it (L11).
 type policyJSON struct {
@@ -231,7 +227,7 @@ func encodePolicy(p *Policy, short Policy) ([]byte, error) {
 		Estimate:    p.Estimate,
 		Budgets:     budgetsWire(p.Budgets),
 		DedupWindow: millis(p.DedupWindow),
-		Retention:   p.Retention.core(),
+		Retention:   service.CoreRetention(p.Retention),
 		Suspension:  suspensionJSON{millis(p.Suspension.DefaultTimeout), p.Suspension.OnTimeout},
 		MaxSignals:  p.MaxSignals,
 	}
@@ -283,38 +279,6 @@ func policyOf(x *core.Execution) json.RawMessage {
 }
 
 var defaultPolicy = sync.OnceValue(func() json.RawMessage { return core.DefaultPolicy().Canonical() })
-
-func (r Retention) core() core.RetentionByStatus {
-	part := func(d time.Duration) *core.Millis {
-		if d == 0 {
-			return nil
-		}
-		ms := core.Millis(-1)
-		if d > 0 {
-			ms = millis(d)
-		}
-		return &ms
-	}
-	return core.RetentionByStatus{
-		Succeeded: part(r.Succeeded), Failed: part(r.Failed), Cancelled: part(r.Cancelled), Expired: part(r.Expired), Skipped: part(r.Skipped),
-	}
-}
-
-func retentionOf(r core.RetentionByStatus) Retention {
-	part := func(ms *core.Millis) time.Duration {
-		switch {
-		case ms == nil:
-			return 0
-		case *ms < 0:
-			return KeepForever
-		default:
-			return duration(*ms)
-		}
-	}
-	return Retention{
-		Succeeded: part(r.Succeeded), Failed: part(r.Failed), Cancelled: part(r.Cancelled), Expired: part(r.Expired), Skipped: part(r.Skipped),
-	}
-}
 
 // countOrDefault leaves 0 to the default and turns a negative count into none.
 func countOrDefault(n int) *int {

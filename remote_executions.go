@@ -167,3 +167,11 @@ func (f Filter) wire() wire.Filter {
 	}
 	return w
 }
+
+// workerLeases lists the executions that an instance runs.
+func (r *remote) workerLeases(ctx context.Context, instanceID string) ([]*Execution, error) {
+	return collect(walk(nil, "", func(cursor string) (Page[*Execution], error) {
+		request := &wire.ListWorkerLeasesRequest{ByInstance: *byInstance(instanceID), PageFields: pageFields(fullPage, cursor)}
+		return onePage(ctx, r, wire.ListWorkerLeases, request, func(w wire.Execution) *Execution { return executionFrom(&w) })
+	}))
+}

@@ -32,7 +32,7 @@ type scripted struct {
 
 func (s *scripted) seam() seam       { return seam{clock: s.clock, claims: s.claims, brief: s.brief} }
 func (s *scripted) Work() Work       { return &s.work }
-func (s *scripted) Workers() Workers { return instantWorkers{} }
+func (s *scripted) Workers() Workers { return Workers{via: instantWorkers{}} }
 
 func (s *scripted) Events() Events {
 	if s.events != nil {

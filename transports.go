@@ -11,18 +11,19 @@ import (
 
 // Do does an operation on the engine in this process, for the principal of the context, else for the one that the client was opened for.
 func (e *embedded) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
-	return publicError(e.service.Do(ctx, e.serviceCaller(ctx, how.Key), op, request, answer))
+	return publicError(e.service.Do(ctx, e.serviceCaller(ctx, how), op, request, answer))
 }
 
-func (e *embedded) serviceCaller(ctx context.Context, key string) service.Caller {
+func (e *embedded) serviceCaller(ctx context.Context, how transport.Options) service.Caller {
+	key := how.Key
 	if key == "" {
 		key = e.mintKey()
 	}
 	if p, ok := principal.From(ctx); ok {
-		return service.Caller{Principal: p, Key: key}
+		return service.Caller{Principal: p, Key: key, AsWorker: how.AsWorker}
 	}
 	own := principal.Principal{Name: e.principal, Namespace: e.namespace, Namespaces: e.namespaces, Operator: true}
-	return service.Caller{Principal: own, Owner: true, Key: key}
+	return service.Caller{Principal: own, Owner: true, Key: key, AsWorker: how.AsWorker}
 }
 
 // Do does an operation at the server.

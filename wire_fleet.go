@@ -1,13 +1,8 @@
 package flowfabric
 
-import (
-	"maps"
+import "github.com/flowfabric/flowfabric/internal/wire"
 
-	"github.com/flowfabric/flowfabric/internal/core"
-	"github.com/flowfabric/flowfabric/internal/wire"
-)
-
-// The JSON of lists, events, lanes, workers and jobs.
+// The JSON of lists, events and jobs.
 
 // MarshalJSON writes the count as the HTTP API shows it (U35).
 func (c Count) MarshalJSON() ([]byte, error) {
@@ -76,94 +71,6 @@ func eventFrom(w wire.Event) Event {
 		e.AttemptIndex = *w.AttemptIndex
 	}
 	return e
-}
-
-// MarshalJSON writes the lane as the HTTP API shows it (U100).
-func (l Lane) MarshalJSON() ([]byte, error) {
-	w := wire.Lane{
-		Lane: l.Name, LaneSettings: l.Settings.wire(), Revision: l.Revision, Since: wireTime(l.Since), RegisteredBy: l.RegisteredBy,
-		AtLeast: l.AtLeast, OldestReadyAt: wireTime(l.OldestReadyAt), Workers: &l.Workers,
-		Rates: &wire.LaneRates{
-			Submitted: wire.Rate(l.Rates.Submitted), Started: wire.Rate(l.Rates.Started), Completed: wire.Rate(l.Rates.Completed),
-		},
-	}
-	if len(l.Counts) > 0 {
-		w.Counts = make(map[string]int, len(l.Counts))
-	}
-	for status, n := range l.Counts {
-		w.Counts[string(status)] = n
-	}
-	return wire.Marshal(w)
-}
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (l *Lane) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.Lane](text)
-	*l = *laneFrom(w)
-	return err
-}
-
-func laneFrom(w *wire.Lane) *Lane {
-	l := &Lane{
-		Name: w.Lane, Settings: laneSettingsFrom(w.LaneSettings), Revision: w.Revision, Since: w.Since.Time, RegisteredBy: w.RegisteredBy,
-		AtLeast: w.AtLeast, Counts: make(map[Status]int, len(w.Counts)), OldestReadyAt: w.OldestReadyAt.Time,
-	}
-	for status, n := range w.Counts {
-		l.Counts[Status(status)] = n
-	}
-	if w.Workers != nil {
-		l.Workers = *w.Workers
-	}
-	if r := w.Rates; r != nil {
-		l.Rates = LaneRates{Submitted: Rate(r.Submitted), Started: Rate(r.Started), Completed: Rate(r.Completed)}
-	}
-	return l
-}
-
-func (s LaneSettings) wire() wire.LaneSettings {
-	w := wire.LaneSettings{
-		State: string(s.State), MaxConcurrent: s.MaxConcurrent, AgeingMS: millis(s.Ageing), Fairness: s.Fairness, FairnessWeights: s.FairnessWeights,
-	}
-	if s.Retention != (Retention{}) {
-		retention := wire.Retention(s.Retention.core())
-		w.RetentionMS = &retention
-	}
-	return w
-}
-
-func laneSettingsFrom(w wire.LaneSettings) LaneSettings {
-	s := LaneSettings{
-		State: LaneState(w.State), MaxConcurrent: w.MaxConcurrent, Ageing: duration(w.AgeingMS), Fairness: w.Fairness,
-		FairnessWeights: maps.Clone(w.FairnessWeights),
-	}
-	if w.RetentionMS != nil {
-		s.Retention = retentionOf(core.RetentionByStatus(*w.RetentionMS))
-	}
-	return s
-}
-
-// MarshalJSON writes the instance as the HTTP API shows it (U102).
-func (i WorkerInfo) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(wire.Worker{
-		WorkerID: i.WorkerID, WorkerInstanceID: i.InstanceID, State: i.State, Namespaces: i.Namespaces, Lanes: i.Lanes, Kinds: i.Kinds,
-		Capabilities: i.Capabilities, MaxConcurrent: i.MaxConcurrent, Version: i.Version, Labels: i.Labels,
-		RegisteredAt: wireTime(i.RegisteredAt), RegisteredBy: i.RegisteredBy, LastSeenAt: wireTime(i.LastSeen), ExpiresAt: wireTime(i.ExpiresAt), Leases: i.Leases,
-	})
-}
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (i *WorkerInfo) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.Worker](text)
-	*i = *workerFrom(w)
-	return err
-}
-
-func workerFrom(w *wire.Worker) *WorkerInfo {
-	return &WorkerInfo{
-		WorkerID: w.WorkerID, InstanceID: w.WorkerInstanceID, State: w.State, Namespaces: w.Namespaces, Lanes: w.Lanes, Kinds: w.Kinds,
-		Capabilities: w.Capabilities, MaxConcurrent: w.MaxConcurrent, Version: w.Version, Labels: w.Labels,
-		RegisteredAt: w.RegisteredAt.Time, RegisteredBy: w.RegisteredBy, LastSeen: w.LastSeenAt.Time, ExpiresAt: w.ExpiresAt.Time, Leases: w.Leases,
-	}
 }
 
 // MarshalJSON writes the job as the HTTP API shows it (U57).

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -102,7 +103,7 @@ func policyShown(text []byte) *Policy {
 	_ = json.Unmarshal(text, &w)
 	p := &Policy{
 		Retry: w.Retry.policy(), LeaseGrace: duration(w.LeaseGrace), MaxReclaims: countGiven(w.MaxReclaims), MaxReplays: countGiven(w.MaxReplays),
-		FairnessKey: w.FairnessKey, DedupWindow: duration(w.DedupWindow), Retention: retentionOf(w.Retention),
+		FairnessKey: w.FairnessKey, DedupWindow: duration(w.DedupWindow), Retention: service.RetentionOf(w.Retention),
 		Budgets: budgetsShownOf(w.Budgets), Quotas: quotaUsesOf(w.Quotas), SlotsWhileWaiting: w.Slots, BudgetIDs: w.BudgetIDs, Estimate: w.Estimate,
 		Suspension: SuspensionPolicy{duration(w.Suspension.DefaultTimeout), w.Suspension.OnTimeout}, MaxSignals: w.MaxSignals,
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // instant is a client that always has work and accepts every ending at once: what is left is the worker's own cost.
@@ -18,7 +20,7 @@ type instant struct {
 func (i *instant) seam() seam       { return seam{clock: clock.System()} }
 func (i *instant) Work() Work       { return instantWork{i} }
 func (i *instant) Events() Events   { return instantEvents{} }
-func (i *instant) Workers() Workers { return instantWorkers{} }
+func (i *instant) Workers() Workers { return Workers{via: instantWorkers{}} }
 
 type instantWork struct{ *instant }
 
@@ -71,14 +73,15 @@ func (instantEvents) Read(ctx context.Context, o ...ReadOptions) (EventPage, err
 	return EventPage{}, nil
 }
 
-type instantWorkers struct{ Workers }
+type instantWorkers struct{}
 
-// Drain is refused: claims that wait are given up.
-func (instantWorkers) Drain(context.Context, WorkerTarget) error {
-	return newError(core.CodeWorkerNotRegistered, "nobody")
+// Do refuses a drain, so that claims that wait are given up, and does nothing else.
+func (instantWorkers) Do(_ context.Context, op *wire.Operation, _, _ any, _ transport.Options) error {
+	if op == wire.DrainWorker.Operation {
+		return newError(core.CodeWorkerNotRegistered, "nobody")
+	}
+	return nil
 }
-
-func (instantWorkers) MarkDead(context.Context, string, DeadOptions) error { return nil }
 
 // BenchmarkWorker is the worker's own cost of one task: slot, context, handler, ending.
 func BenchmarkWorker(b *testing.B) {

@@ -3,30 +3,29 @@ package flowfabric
 import (
 	"context"
 	"iter"
-	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Workers shows and steers the fleet.
-type Workers interface {
-	// List walks the instances by id. Codes: invalid_argument, invalid_cursor.
-	List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*WorkerInfo, error]
-	// Page gives one page of the instances. Codes: invalid_argument, invalid_cursor.
-	Page(ctx context.Context, o ...WorkerFilter) (Page[*WorkerInfo], error)
-	// Get shows one instance. Codes: worker_not_registered.
-	Get(ctx context.Context, instanceID string) (*WorkerInfo, error)
-	// Leases lists the executions that the instance runs. Codes: worker_not_registered.
-	Leases(ctx context.Context, instanceID string) ([]*Execution, error)
-	// Drain tells workers to take nothing new and finish what they have. Codes: worker_not_registered.
-	Drain(ctx context.Context, t WorkerTarget) error
-	// Undrain takes Drain back. Codes: worker_not_registered.
-	Undrain(ctx context.Context, t WorkerTarget) error
-	// MarkDead says that an instance is gone. Codes: worker_not_registered.
-	MarkDead(ctx context.Context, instanceID string, o DeadOptions) error
-
-	sealed()
+// Workers shows and controls the registered worker instances.
+type Workers struct {
+	via    transport.Transport
+	leases leasesOf
 }
+
+// leasesOf lists the executions that an instance runs. Executions are no values of package api yet, so transports do not carry them.
+type leasesOf = func(ctx context.Context, instanceID string) ([]*Execution, error)
+
+// NewWorkers are the workers behind a transport; leases does what Workers.Leases does. Programs get theirs from Client.Workers.
+func NewWorkers(t transport.Transport, leases func(ctx context.Context, instanceID string) ([]*Execution, error)) Workers {
+	return Workers{t, leases}
+}
+
+// WorkerInfo is a registered instance.
+type WorkerInfo = api.Worker
 
 // WorkerFilter selects instances. The zero value: the live ones.
 type WorkerFilter struct {
@@ -46,7 +45,7 @@ type WorkerTarget struct {
 	Leaving bool
 }
 
-// check refuses a target that names nobody, or two.
+// check refuses a target that names no worker, or two.
 func (t WorkerTarget) check() error {
 	switch {
 	case (t.WorkerID == "") == (t.InstanceID == ""):
@@ -66,21 +65,86 @@ type DeadOptions struct {
 	own bool // a worker of this process signs off itself, which is no operator's act
 }
 
-// WorkerInfo is a registered instance.
-type WorkerInfo struct {
-	WorkerID      string
-	InstanceID    string
-	State         string // live, draining, dead
-	Namespaces    []string
-	Lanes         []string
-	Kinds         []string // empty: all
-	Capabilities  []string
-	MaxConcurrent int
-	Version       string
-	Labels        map[string]string
-	RegisteredAt  time.Time
-	RegisteredBy  string // principal
-	LastSeen      time.Time
-	ExpiresAt     time.Time // when it counts as gone, unless it is seen before
-	Leases        int       // executions it runs
+// List iterates over the instances by id. Codes: invalid_argument, invalid_cursor.
+func (w Workers) List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*WorkerInfo, error] {
+	options, err := single(o)
+	return walk(err, options.Cursor, func(cursor string) (Page[*WorkerInfo], error) {
+		options.Cursor = cursor
+		return w.Page(ctx, options)
+	})
 }
+
+// Page returns one page of the instances. Codes: invalid_argument, invalid_cursor.
+func (w Workers) Page(ctx context.Context, o ...WorkerFilter) (Page[*WorkerInfo], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*WorkerInfo]{}, err
+	}
+	request := &wire.ListWorkersRequest{
+		PageFields: pageFields(options.Limit, options.Cursor), Lane: options.Lane, Capability: options.Capability, State: options.State,
+	}
+	return value(transport.Call(ctx, w.via, wire.ListWorkers, request, transport.Options{}))
+}
+
+// Get returns one instance. Codes: worker_not_registered.
+func (w Workers) Get(ctx context.Context, instanceID string) (*WorkerInfo, error) {
+	return transport.Call(ctx, w.via, wire.GetWorker, byInstance(instanceID), transport.Options{})
+}
+
+// Leases lists the executions that the instance runs. Codes: worker_not_registered.
+func (w Workers) Leases(ctx context.Context, instanceID string) ([]*Execution, error) {
+	return w.leases(ctx, instanceID)
+}
+
+// Drain tells workers to take nothing new and finish what they have. Codes: worker_not_registered.
+func (w Workers) Drain(ctx context.Context, t WorkerTarget) error {
+	err := t.check()
+	switch {
+	case err != nil:
+	case t.InstanceID != "":
+		_, err = transport.Call(ctx, w.via, wire.DrainWorker, &wire.DrainWorkerRequest{ByInstance: *byInstance(t.InstanceID), Leaving: t.Leaving}, transport.Options{})
+	default:
+		_, err = transport.Call(ctx, w.via, wire.DrainWorkers, &wire.DrainWorkersRequest{WorkerID: t.WorkerID}, transport.Options{})
+	}
+	return err
+}
+
+// Undrain takes Drain back. Codes: worker_not_registered.
+func (w Workers) Undrain(ctx context.Context, t WorkerTarget) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	if t.InstanceID != "" {
+		return w.undrain(ctx, t.InstanceID)
+	}
+	found := false
+	for instance, err := range w.List(ctx, WorkerFilter{State: "all"}) { // there is no operation for all instances of a worker
+		if err == nil && instance.WorkerID == t.WorkerID {
+			found = true
+			err = w.undrain(ctx, instance.InstanceID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !found {
+		return newError(core.CodeWorkerNotRegistered, "no instance of worker %q", t.WorkerID)
+	}
+	return nil
+}
+
+func (w Workers) undrain(ctx context.Context, instanceID string) error {
+	_, err := transport.Call(ctx, w.via, wire.UndrainWorker, byInstance(instanceID), transport.Options{})
+	return err
+}
+
+// MarkDead says that an instance is gone. Codes: worker_not_registered.
+func (w Workers) MarkDead(ctx context.Context, instanceID string, o DeadOptions) error {
+	request := &wire.MarkDeadRequest{ByInstance: *byInstance(instanceID)}
+	take := !o.KeepLeases
+	request.Body.Reason, request.Body.TakeLeases = o.Reason, &take
+	_, err := transport.Call(ctx, w.via, wire.MarkWorkerDead, request, transport.Options{AsWorker: o.own})
+	return err
+}
+
+func byInstance(id string) *wire.ByInstance { return &wire.ByInstance{Instance: id} }

@@ -12,11 +12,13 @@ func (e *Env) Operate() flowfabric.Operate {
 }
 
 // Lanes steers the lanes. Its commands survive the death of the process.
-func (e *Env) Lanes() flowfabric.Lanes { return lanes{e.alive(context.Background()).client.Lanes(), e} }
+func (e *Env) Lanes() flowfabric.Lanes { return flowfabric.NewLanes(e) }
 
 // Workers shows and steers the fleet. Its commands survive the death of the process.
 func (e *Env) Workers() flowfabric.Workers {
-	return workers{e.alive(context.Background()).client.Workers(), e}
+	return flowfabric.NewWorkers(e, func(ctx context.Context, instanceID string) ([]*flowfabric.Execution, error) {
+		return e.alive(ctx).client.Workers().Leases(ctx, instanceID)
+	})
 }
 
 type operate struct {
@@ -125,72 +127,6 @@ func (o operate) Bulk(ctx context.Context, r flowfabric.BulkRequest) (*flowfabri
 	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.BulkJob, error) {
 		return c.Operate().Bulk(ctx, r)
 	})
-}
-
-type lanes struct {
-	flowfabric.Lanes
-	env *Env
-}
-
-func (l lanes) act(ctx context.Context, a []flowfabric.LaneAction, do func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error)) (*flowfabric.Lane, error) {
-	a = keyed(l.env, a, func(a *flowfabric.LaneAction) *string { return &a.RequestKey })
-	return again(ctx, l.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Lane, error) {
-		return do(ctx, c.Lanes(), a...)
-	})
-}
-
-func (l lanes) Put(ctx context.Context, name string, s flowfabric.LaneSettings, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-		return c.Put(ctx, name, s, a...)
-	})
-}
-
-func (l lanes) Pause(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-		return c.Pause(ctx, name, a...)
-	})
-}
-
-func (l lanes) Resume(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-		return c.Resume(ctx, name, a...)
-	})
-}
-
-func (l lanes) Drain(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-		return c.Drain(ctx, name, a...)
-	})
-}
-
-func (l lanes) Disable(ctx context.Context, name string, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-	return l.act(ctx, a, func(ctx context.Context, c flowfabric.Lanes, a ...flowfabric.LaneAction) (*flowfabric.Lane, error) {
-		return c.Disable(ctx, name, a...)
-	})
-}
-
-type workers struct {
-	flowfabric.Workers
-	env *Env
-}
-
-func (w workers) act(ctx context.Context, do func(ctx context.Context, c flowfabric.Workers) error) error {
-	_, err := again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
-		return struct{}{}, do(ctx, c.Workers())
-	})
-	return err
-}
-
-func (w workers) Drain(ctx context.Context, t flowfabric.WorkerTarget) error {
-	return w.act(ctx, func(ctx context.Context, c flowfabric.Workers) error { return c.Drain(ctx, t) })
-}
-
-func (w workers) Undrain(ctx context.Context, t flowfabric.WorkerTarget) error {
-	return w.act(ctx, func(ctx context.Context, c flowfabric.Workers) error { return c.Undrain(ctx, t) })
-}
-
-func (w workers) MarkDead(ctx context.Context, instanceID string, o flowfabric.DeadOptions) error {
-	return w.act(ctx, func(ctx context.Context, c flowfabric.Workers) error { return c.MarkDead(ctx, instanceID, o) })
 }
 
 // Quotas limit when work starts. Its commands survive the death of the process.

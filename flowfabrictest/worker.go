@@ -8,6 +8,8 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Worker is a worker of the environment. It dies with the process and is started again with it, unless it was killed.
@@ -111,7 +113,17 @@ type link struct {
 func (k *link) Work() flowfabric.Work { return linkWork{k.Client.Work(), k.shift} }
 
 // Workers is the fleet, to which a dead worker says no goodbye.
-func (k *link) Workers() flowfabric.Workers { return linkWorkers{k.Client.Workers(), k.shift} }
+func (k *link) Workers() flowfabric.Workers {
+	return flowfabric.NewWorkers(k, k.Client.Workers().Leases)
+}
+
+// Do passes unless the worker is dead.
+func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	_, err := through(ctx, k.shift, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, k.Client.(transport.Transport).Do(ctx, op, request, answer, how)
+	})
+	return err
+}
 
 // Waitpoints is what handlers make links at.
 func (k *link) Waitpoints() flowfabric.Waitpoints {
@@ -204,17 +216,4 @@ func sentByHandler(item flowfabric.WorkItem) bool {
 	return slices.Contains([]flowfabric.Op{
 		flowfabric.OpStep, flowfabric.OpProgress, flowfabric.OpRenew, flowfabric.OpDelay, flowfabric.OpSuspend, flowfabric.OpWaitpoint,
 	}, item.Op)
-}
-
-type linkWorkers struct {
-	flowfabric.Workers
-	shift *shift
-}
-
-// MarkDead passes unless the worker is dead.
-func (k linkWorkers) MarkDead(ctx context.Context, instanceID string, o flowfabric.DeadOptions) error {
-	_, err := through(ctx, k.shift, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, k.Workers.MarkDead(ctx, instanceID, o)
-	})
-	return err
 }

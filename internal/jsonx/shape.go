@@ -98,7 +98,7 @@ func (s *Shape) Has(name string) bool {
 }
 
 // ShapeOf describes a type. It panics if the type, or one that it refers to, cannot be read: if it is of a kind that has no form, or a
-// struct that has a field without a JSON name, two fields of one name, or a time.Duration whose name does not end in _ms.
+// struct that has a field without a JSON name, two fields of one name, or a time.Duration whose name does not end in _ms and whose tag unit is not "ms".
 func ShapeOf(t reflect.Type) *Shape { return shapeOf(t) }
 
 var shapeOf = remember(func(t reflect.Type, known func(reflect.Type) (*Shape, bool)) map[reflect.Type]*Shape {

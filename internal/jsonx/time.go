@@ -163,13 +163,13 @@ func Duration(ms int64) time.Duration {
 	return time.Duration(max(min(ms, most), -most)) * time.Millisecond
 }
 
-// checkUnit panics if a field holds spans of time and its name does not say their unit.
+// checkUnit panics if a field holds spans of time and neither its name nor its tag says their unit.
 func checkUnit(owner reflect.Type, f reflect.StructField, name string) {
 	t := f.Type
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
 	}
-	if t == durationType && !strings.HasSuffix(name, "_ms") {
+	if t == durationType && !strings.HasSuffix(name, "_ms") && f.Tag.Get("unit") != "ms" {
 		panic("jsonx: " + owner.String() + "." + f.Name + " is written in milliseconds and is called " + name + ", without _ms at the end")
 	}
 }

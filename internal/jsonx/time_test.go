@@ -206,4 +206,15 @@ func TestU6_a_span_of_time_says_its_unit_by_its_name(t *testing.T) {
 			t.Errorf("%T can be written: %q", value, got)
 		}
 	}
+	type tagged struct {
+		Wait time.Duration `json:"wait" unit:"ms"`
+	}
+	var read tagged
+	text, err := Marshal(tagged{time.Second})
+	if err != nil || string(text) != `{"wait":1000}` {
+		t.Errorf("with a tag: %s, %v", text, err)
+	}
+	if err := Decode(text, &read); err != nil || read.Wait != time.Second {
+		t.Errorf("with a tag: %+v, %v", read, err)
+	}
 }

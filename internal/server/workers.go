@@ -10,28 +10,21 @@ import (
 )
 
 func (s *Server) serveWorkers() {
-	handle(s, wire.ListWorkers, s.listWorkers)
-	handle(s, wire.GetWorker, s.getWorker)
+	pass(s, wire.ListWorkers)
+	pass(s, wire.GetWorker)
 	handle(s, wire.ListWorkerLeases, s.listWorkerLeases)
-	handle(s, wire.DrainWorker, s.drainOne)
-	handle(s, wire.UndrainWorker, s.undrainOne)
-	handle(s, wire.MarkWorkerDead, s.markDead)
-	handle(s, wire.DrainWorkers, s.drainAll)
+	steer(s, wire.DrainWorker)
+	steer(s, wire.UndrainWorker)
+	steer(s, wire.MarkWorkerDead)
+	steer(s, wire.DrainWorkers)
 }
 
-// listWorkers lists instances by id (U102).
-func (s *Server) listWorkers(ctx context.Context, r *wire.ListWorkersRequest) (answer, error) {
-	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[*flowfabric.WorkerInfo], error) {
-		return s.client.Workers().Page(ctx, flowfabric.WorkerFilter{
-			Lane: r.Lane, Capability: r.Capability, State: r.State, Limit: o.Limit, Cursor: o.Cursor,
-		})
+// steer serves an operation that steers workers (U103) as the service does it. This much is compiled for each call.
+func steer[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
+	handle(s, call, func(ctx context.Context, r *Req) (answer, error) {
+		a, err := ask(steering(ctx), s, call, r)
+		return shows(a), err
 	})
-}
-
-// getWorker shows an instance (U102).
-func (s *Server) getWorker(ctx context.Context, r *wire.ByInstance) (answer, error) {
-	worker, err := s.client.Workers().Get(ctx, r.Instance)
-	return shows(worker), err
 }
 
 // listWorkerLeases lists what an instance runs (U102).
@@ -45,42 +38,6 @@ func (s *Server) listWorkerLeases(ctx context.Context, r *wire.ListWorkerLeasesR
 		summaries[i] = shown(x, wire.ViewSummary, "")
 	}
 	return pageOf(summaries, r.PageFields, "leases of "+r.Instance)
-}
-
-// drainOne tells an instance to take nothing new (U103).
-func (s *Server) drainOne(ctx context.Context, r *wire.DrainWorkerRequest) (answer, error) {
-	ctx = steering(ctx)
-	err := s.client.Workers().Drain(ctx, flowfabric.WorkerTarget{InstanceID: r.Instance, Leaving: r.Leaving})
-	if err != nil {
-		return answer{}, err
-	}
-	return s.getWorker(ctx, &r.ByInstance)
-}
-
-// undrainOne takes that back (U103).
-func (s *Server) undrainOne(ctx context.Context, r *wire.ByInstance) (answer, error) {
-	ctx = steering(ctx)
-	err := s.client.Workers().Undrain(ctx, flowfabric.WorkerTarget{InstanceID: r.Instance})
-	if err != nil {
-		return answer{}, err
-	}
-	return s.getWorker(ctx, r)
-}
-
-// drainAll tells all instances of a worker (U103).
-func (s *Server) drainAll(ctx context.Context, r *wire.DrainWorkersRequest) (answer, error) {
-	err := s.client.Workers().Drain(steering(ctx), flowfabric.WorkerTarget{WorkerID: r.WorkerID})
-	return shows(wire.Drained{WorkerID: r.WorkerID, Drain: true}), err
-}
-
-// markDead says that an instance is gone (U103).
-func (s *Server) markDead(ctx context.Context, r *wire.MarkDeadRequest) (answer, error) {
-	ctx = steering(ctx)
-	keep := r.Body.TakeLeases != nil && !*r.Body.TakeLeases
-	if err := s.client.Workers().MarkDead(ctx, r.Instance, flowfabric.DeadOptions{Reason: r.Body.Reason, KeepLeases: keep}); err != nil {
-		return answer{}, err
-	}
-	return s.getWorker(ctx, &r.ByInstance)
 }
 
 // ownInstance reports whether the caller itself registered what a call would steer, and whether it works for the caller's namespaces

@@ -14,6 +14,8 @@ type Caller struct {
 	Owner bool // the program that opened the store: it administers all namespaces
 	// Key is by which the repeat of a command is recognised, where the request itself was sent under none.
 	Key string
+	// AsWorker says that a worker of this process acts for itself, which is no operator's act.
+	AsWorker bool
 
 	repeats int // how often this command was done before, without a known outcome
 }
@@ -22,6 +24,7 @@ type Caller struct {
 const (
 	actorClient   = "client"
 	actorOperator = "operator"
+	actorWorker   = "worker"
 )
 
 func (c *Caller) as(actor string) engine.Caller {

@@ -26,6 +26,8 @@ type handler func(ctx context.Context, c Caller, request, answer any) error
 func New(e *engine.Engine, host clock.Clock) *Service {
 	s := &Service{engine: e, clock: host, handlers: map[*wire.Operation]handler{}}
 	s.quotas()
+	s.lanes()
+	s.workers()
 	return s
 }
 

@@ -20,6 +20,8 @@ type Transport interface {
 type Options struct {
 	Key  string        // by which a repeat is recognised for 24 hours; "": the transport mints one
 	Wait time.Duration // how long the operation may wait before it answers
+	// AsWorker says that a worker of this process acts for itself, which is no operator's act. A server knows by the caller's key.
+	AsWorker bool
 }
 
 // Call does an operation and returns its answer.

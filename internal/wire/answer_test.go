@@ -103,7 +103,7 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 		element := reflect.New(v.Type().Elem()).Elem()
 		drawAnswer(t, element)
 		v.Set(reflect.MakeMap(v.Type()))
-		v.SetMapIndex(reflect.ValueOf(rapid.String().Draw(t, "key")), element)
+		v.SetMapIndex(reflect.ValueOf(rapid.String().Draw(t, "key")).Convert(v.Type().Key()), element)
 	case reflect.Float64:
 		v.SetFloat(rapid.Float64Range(-1e9, 1e9).Draw(t, "ratio"))
 	default:

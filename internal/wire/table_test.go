@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestU2_every_operation_is_there_once(t *testing.T) {
@@ -234,7 +236,7 @@ func TestU6_instants_and_durations_are_known_by_their_names(t *testing.T) {
 		if named := instant.MatchString(name) && name != "resumed_from" && name != "hand_to" && !slices.Contains(ends, owner); isTime(f.Type) != named { // U28 calls a word so, U50 a worker
 			t.Errorf("%s.%s is called %s and is a %s", owner, f.Name, name, f.Type)
 		}
-		whole := f.Type == reflect.TypeFor[int64]() || f.Type == reflect.TypeFor[*int64]() || f.Type == reflect.TypeFor[*Retention]() ||
+		whole := f.Type == reflect.TypeFor[int64]() || f.Type == reflect.TypeFor[*int64]() || f.Type == reflect.TypeFor[api.Retention]() ||
 			f.Type == reflect.TypeFor[time.Duration]()
 		if strings.HasSuffix(name, "_ms") && !whole {
 			t.Errorf("%s.%s is called %s and is a %s", owner, f.Name, name, f.Type)

@@ -1,6 +1,10 @@
 package wire
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // workerCalls are the fleet of section 2.7.
 var workerCalls = []*Operation{row(ListWorkers), row(GetWorker), row(ListWorkerLeases), row(DrainWorker), row(UndrainWorker), row(MarkWorkerDead), row(DrainWorkers)}
@@ -10,11 +14,11 @@ var sharedOrOwn = map[Role]Condition{Operate: SharedThings, Admin: SharedThings,
 
 // The calls on workers.
 var (
-	ListWorkers = Call[ListWorkersRequest, Page[Worker]]{&Operation{
+	ListWorkers = Call[ListWorkersRequest, api.Page[*api.Worker]]{&Operation{
 		ID: "list_workers", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers", Roles: Read,
 		Go: "Workers.List", Command: "workers list", Summary: "List worker instances", Status: []int{http.StatusOK},
 	}}
-	GetWorker = Call[ByInstance, Worker]{&Operation{
+	GetWorker = Call[ByInstance, api.Worker]{&Operation{
 		ID: "get_worker", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers/{instance}", Roles: Read,
 		Go: "Workers.Get", Command: "workers get", Summary: "Show a worker instance", Status: []int{http.StatusOK},
 	}}
@@ -22,19 +26,19 @@ var (
 		ID: "list_worker_leases", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers/{instance}/leases", Roles: Read,
 		Go: "Workers.Leases", Command: "workers leases", Summary: "List the executions that an instance runs", Status: []int{http.StatusOK},
 	}}
-	DrainWorker = Call[DrainWorkerRequest, Worker]{&Operation{
+	DrainWorker = Call[DrainWorkerRequest, api.Worker]{&Operation{
 		ID: "drain_worker", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/drain", Roles: Operate | Work, Only: sharedOrOwn,
 		Audit: "drain", Go: "Workers.Drain", Command: "workers drain", Summary: "Tell an instance to take nothing new", Status: []int{http.StatusOK},
 	}}
-	UndrainWorker = Call[ByInstance, Worker]{&Operation{
+	UndrainWorker = Call[ByInstance, api.Worker]{&Operation{
 		ID: "undrain_worker", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/undrain", Roles: Operate | Work, Only: sharedOrOwn,
 		Audit: "undrain", Go: "Workers.Undrain", Command: "workers undrain", Summary: "Take a drain back", Status: []int{http.StatusOK},
 	}}
-	MarkWorkerDead = Call[MarkDeadRequest, Worker]{&Operation{
+	MarkWorkerDead = Call[MarkDeadRequest, api.Worker]{&Operation{
 		ID: "mark_worker_dead", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/dead", Roles: Operate | Work, Only: sharedOrOwn,
 		Audit: "mark_dead", Go: "Workers.MarkDead", Command: "workers dead", Summary: "Say that an instance is gone", Status: []int{http.StatusOK},
 	}}
-	DrainWorkers = Call[DrainWorkersRequest, Drained]{&Operation{
+	DrainWorkers = Call[DrainWorkersRequest, api.Drained]{&Operation{
 		ID: "drain_workers", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/drain", Roles: Operate | Work, Only: sharedOrOwn,
 		Audit: "drain", Go: "Workers.Drain", Command: "workers drain --worker", Summary: "Tell all instances of a worker to take nothing new",
 		Status: []int{http.StatusOK},
@@ -66,25 +70,6 @@ type ListWorkerLeasesRequest struct {
 	PageFields
 }
 
-// Worker is a registered instance.
-type Worker struct {
-	WorkerID         string            `json:"worker_id" doc:"Logical name of the worker."`
-	WorkerInstanceID string            `json:"worker_instance_id" doc:"Name of the process."`
-	State            string            `json:"state" enum:"live,draining,dead" doc:"Whether it takes work."`
-	Namespaces       []string          `json:"namespaces,omitempty" doc:"Namespaces that it works for; absent: all."`
-	Lanes            []string          `json:"lanes,omitempty" doc:"Lanes that it takes from."`
-	Kinds            []string          `json:"kinds,omitempty" doc:"Kinds that it handles; absent: all."`
-	Capabilities     []string          `json:"capabilities,omitempty" doc:"What it can do."`
-	MaxConcurrent    int               `json:"max_concurrent,omitempty" doc:"Tasks at a time; absent: not stated."`
-	Version          string            `json:"version,omitempty" doc:"Version of the program."`
-	Labels           map[string]string `json:"labels,omitempty" doc:"Anything else, by key."`
-	RegisteredAt     Time              `json:"registered_at,omitzero" doc:"When it was first registered."`
-	RegisteredBy     string            `json:"registered_by,omitempty" doc:"Principal that registered it."`
-	LastSeenAt       Time              `json:"last_seen_at,omitzero" doc:"When it was last seen."`
-	ExpiresAt        Time              `json:"expires_at,omitzero" doc:"When it counts as gone unless it is seen before."`
-	Leases           int               `json:"leases" doc:"Executions that it runs."`
-}
-
 // MarkDeadRequest says that an instance is gone.
 type MarkDeadRequest struct {
 	ByInstance
@@ -97,10 +82,4 @@ type MarkDeadRequest struct {
 // DrainWorkersRequest drains all instances of a worker.
 type DrainWorkersRequest struct {
 	WorkerID string `query:"worker_id" required:"true" doc:"Logical name of the worker."`
-}
-
-// Drained is the answer when many instances were told.
-type Drained struct {
-	WorkerID string `json:"worker_id" doc:"Logical name of the worker."`
-	Drain    bool   `json:"drain" doc:"They take nothing new."`
 }

@@ -263,7 +263,7 @@ func TestU250_a_program_has_engine_worker_and_server_inside_it(t *testing.T) {
 		if x := only(t, c, p.Name); x.Status != flowfabric.StatusSucceeded {
 			t.Errorf("%+v", x)
 		}
-		if lane, err := c.Lanes().Get(t.Context(), p.Name); err != nil || lane.Settings.State != flowfabric.LanePaused {
+		if lane, err := c.Lanes().Get(t.Context(), p.Name); err != nil || lane.State != flowfabric.LanePaused {
 			t.Errorf("%+v, %v", lane, err)
 		}
 		var told []string

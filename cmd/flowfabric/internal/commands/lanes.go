@@ -121,7 +121,7 @@ func laneNow(ctx context.Context, c flowfabric.Client, name string) (flowfabric.
 	case err != nil:
 		return flowfabric.LaneSettings{}, nil, err
 	default:
-		return lane.Settings, &lane.Revision, nil
+		return lane.LaneSettings, &lane.Revision, nil
 	}
 }
 

@@ -271,7 +271,7 @@ func openConfig(v *settings.Values, log *slog.Logger) flowfabric.OpenConfig {
 		SigningKid: settings.Get[string](v, "signing-kid"), SigningSecret: settings.Get[string](v, "signing-secret"),
 		Retention: flowfabric.Retention{
 			Succeeded: kept["succeeded"], Failed: kept["failed"], Cancelled: kept["cancelled"], Expired: kept["expired"], Skipped: kept["skipped"],
-		},
+		}.Normalized(),
 	}
 }
 

@@ -189,16 +189,16 @@ func (s *session) laneView() show.View[*flowfabric.Lane] {
 	}
 	return show.View[x]{ID: func(l x) string { return l.Name }, None: "no lanes", Columns: []show.Column[x]{
 		{Name: "LANE", Text: func(l x) string { return l.Name }},
-		{Name: "STATE", Text: func(l x) string { return string(l.Settings.State) }},
+		{Name: "STATE", Text: func(l x) string { return string(l.State) }},
 		{Name: "READY", Text: of(flowfabric.StatusReady)},
 		{Name: "RUNNING", Text: of(flowfabric.StatusRunning)},
 		{Name: "FAILED", Text: of(flowfabric.StatusFailed)},
 		{Name: "OLDEST READY", Text: func(l x) string { return p.Time(l.OldestReadyAt) }},
 		{Name: "WORKERS", Text: func(l x) string { return strconv.Itoa(l.Workers) }},
 		{Name: "DONE/S", Text: func(l x) string { return strconv.FormatFloat(l.Rates.Completed.OneMinute, 'f', 1, 64) }},
-		{Name: "MAX", Text: func(l x) string { return strconv.Itoa(l.Settings.MaxConcurrent) }, Wide: true},
-		{Name: "FAIRNESS", Text: func(l x) string { return l.Settings.Fairness }, Wide: true},
-		{Name: "AGEING", Text: func(l x) string { return l.Settings.Ageing.String() }, Wide: true},
+		{Name: "MAX", Text: func(l x) string { return strconv.Itoa(l.MaxConcurrent) }, Wide: true},
+		{Name: "FAIRNESS", Text: func(l x) string { return l.Fairness }, Wide: true},
+		{Name: "AGEING", Text: func(l x) string { return l.Ageing.String() }, Wide: true},
 		{Name: "REVISION", Text: func(l x) string { return strconv.FormatInt(l.Revision, 10) }, Wide: true},
 	}}
 }

@@ -164,7 +164,7 @@ func laneRow(now time.Time, l *flowfabric.Lane) []string {
 	of := func(status flowfabric.Status) string { return strconv.Itoa(l.Counts[status]) }
 	rate := func(r flowfabric.Rate) string { return strconv.FormatFloat(r.OneMinute, 'f', 1, 64) }
 	return []string{
-		l.Name, string(l.Settings.State), of(flowfabric.StatusReady), of(flowfabric.StatusRunning), of(flowfabric.StatusFailed),
+		l.Name, string(l.State), of(flowfabric.StatusReady), of(flowfabric.StatusRunning), of(flowfabric.StatusFailed),
 		since(now, l.OldestReadyAt), strconv.Itoa(l.Workers), rate(l.Rates.Submitted), rate(l.Rates.Completed),
 	}
 }

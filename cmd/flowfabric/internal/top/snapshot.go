@@ -134,10 +134,10 @@ func again(x *flowfabric.Execution) string {
 func (s *Snapshot) whyWaiting(x *flowfabric.Execution) string {
 	if i := slices.IndexFunc(s.Lanes, func(l *flowfabric.Lane) bool { return l.Name == x.Lane }); i >= 0 {
 		lane := s.Lanes[i]
-		if state := lane.Settings.State; state == flowfabric.LanePaused || state == flowfabric.LaneDisabled {
+		if state := lane.State; state == flowfabric.LanePaused || state == flowfabric.LaneDisabled {
 			return "the lane is " + string(state)
 		}
-		if most := lane.Settings.MaxConcurrent; most > 0 && lane.Counts[flowfabric.StatusRunning] >= most {
+		if most := lane.MaxConcurrent; most > 0 && lane.Counts[flowfabric.StatusRunning] >= most {
 			return fmt.Sprintf("the lane is full: %d at a time", most)
 		}
 	}

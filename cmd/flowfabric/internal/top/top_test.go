@@ -42,9 +42,9 @@ func scene() *Snapshot {
 	s := &Snapshot{
 		AsOf: noon,
 		Lanes: []*flowfabric.Lane{
-			{Name: "default", Settings: flowfabric.LaneSettings{State: flowfabric.LaneActive}, Counts: map[flowfabric.Status]int{flowfabric.StatusReady: 1, flowfabric.StatusRunning: 1}, OldestReadyAt: noon.Add(-5 * time.Minute), Workers: 1},
+			{Name: "default", LaneSettings: flowfabric.LaneSettings{State: flowfabric.LaneActive}, Counts: map[flowfabric.Status]int{flowfabric.StatusReady: 1, flowfabric.StatusRunning: 1}, OldestReadyAt: noon.Add(-5 * time.Minute), Workers: 1},
 			{
-				Name: "mail", Settings: flowfabric.LaneSettings{State: flowfabric.LanePaused}, Counts: map[flowfabric.Status]int{flowfabric.StatusReady: 8412, flowfabric.StatusRunning: 1, flowfabric.StatusFailed: 1},
+				Name: "mail", LaneSettings: flowfabric.LaneSettings{State: flowfabric.LanePaused}, Counts: map[flowfabric.Status]int{flowfabric.StatusReady: 8412, flowfabric.StatusRunning: 1, flowfabric.StatusFailed: 1},
 				OldestReadyAt: noon.Add(-2 * time.Minute), Workers: 1, Rates: flowfabric.LaneRates{Submitted: flowfabric.Rate{OneMinute: 12.34}, Completed: flowfabric.Rate{OneMinute: 3}},
 			},
 		},
@@ -247,8 +247,8 @@ func TestU177_why_work_is_stuck(t *testing.T) {
 		{x: waiting("page"), workers: []*flowfabric.WorkerInfo{free}, want: "no worker takes it"},
 		{x: waiting("mail"), workers: []*flowfabric.WorkerInfo{busy}, want: "its workers are busy"},
 		{x: waiting("mail"), workers: []*flowfabric.WorkerInfo{busy, free}, want: "no free worker has what it requires"},
-		{x: waiting("mail"), lane: flowfabric.Lane{Settings: flowfabric.LaneSettings{State: flowfabric.LaneDisabled}}, want: "the lane is disabled"},
-		{x: waiting("mail"), lane: flowfabric.Lane{Settings: flowfabric.LaneSettings{MaxConcurrent: 2}, Counts: map[flowfabric.Status]int{flowfabric.StatusRunning: 2}}, want: "the lane is full: 2 at a time"},
+		{x: waiting("mail"), lane: flowfabric.Lane{LaneSettings: flowfabric.LaneSettings{State: flowfabric.LaneDisabled}}, want: "the lane is disabled"},
+		{x: waiting("mail"), lane: flowfabric.Lane{LaneSettings: flowfabric.LaneSettings{MaxConcurrent: 2}, Counts: map[flowfabric.Status]int{flowfabric.StatusRunning: 2}}, want: "the lane is full: 2 at a time"},
 		{x: again, want: "3 retries, 1 reclaims: no route"},
 		{x: execution("1", flowfabric.StatusReady, "mail", "a", time.Second), want: ""},
 		{x: execution("1", flowfabric.StatusRunning, "mail", "a", time.Hour), want: ""},

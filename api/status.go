@@ -1,0 +1,27 @@
+package api
+
+import "github.com/flowfabric/flowfabric/internal/core"
+
+// Status is the one stored status of an execution.
+type Status string
+
+// The statuses. Succeeded, failed, cancelled, expired and skipped are terminal.
+const (
+	StatusReady     Status = "ready"
+	StatusDelayed   Status = "delayed"
+	StatusBlocked   Status = "blocked"
+	StatusGranted   Status = "granted"
+	StatusRunning   Status = "running"
+	StatusSuspended Status = "suspended"
+	StatusSucceeded Status = "succeeded"
+	StatusFailed    Status = "failed"
+	StatusCancelled Status = "cancelled"
+	StatusExpired   Status = "expired"
+	StatusSkipped   Status = "skipped"
+)
+
+// Terminal reports whether s is final: only a replay leaves it.
+func (s Status) Terminal() bool {
+	status, ok := core.ParseStatus(string(s))
+	return ok && status.Terminal()
+}

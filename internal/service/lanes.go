@@ -1,0 +1,93 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"maps"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (s *Service) lanes() {
+	on(s, wire.ListLanes, s.listLanes)
+	on(s, wire.GetLane, s.getLane)
+	on(s, wire.PutLane, s.putLane)
+	on(s, wire.PauseLane, s.setLaneState(core.LanePaused))
+	on(s, wire.ResumeLane, s.setLaneState(core.LaneActive))
+	on(s, wire.DrainLane, s.setLaneState(core.LaneDraining))
+	on(s, wire.DisableLane, s.setLaneState(core.LaneDisabled))
+}
+
+// listLanes lists the lanes by name (U100).
+func (s *Service) listLanes(ctx context.Context, c Caller, r *wire.ListLanesRequest) (api.Page[*api.Lane], error) {
+	return page(r.PageFields, laneOf, func(cursor string, limit *int) ([]engine.LaneView, string, error) {
+		return s.engine.Lanes(ctx, c.client(), cursor, limit)
+	})
+}
+
+// getLane shows a lane (U100).
+func (s *Service) getLane(ctx context.Context, c Caller, r *wire.ByLane) (api.Lane, error) {
+	return laneShown(s.engine.GetLane(ctx, c.client(), r.Lane))
+}
+
+// putLane states all settings of a lane (U100).
+func (s *Service) putLane(ctx context.Context, c Caller, r *wire.PutLaneRequest) (api.Lane, error) {
+	b := &r.Body
+	settings := core.LaneSettings{
+		State: core.LaneActive, MaxConcurrent: b.MaxConcurrent, AgeingMS: millis(b.Ageing), Fairness: b.Fairness,
+		FairnessWeights: maps.Clone(b.FairnessWeights), RetentionMS: CoreRetention(b.Retention),
+	}
+	if b.State != "" {
+		if err := settings.State.UnmarshalText([]byte(b.State)); err != nil {
+			return api.Lane{}, err
+		}
+	}
+	return laneShown(s.engine.PutLane(ctx, c.operator(), r.Lane, settings, c.laneAction(b.Reason, r.IfMatch)))
+}
+
+// setLaneState sets the state of a lane alone (U100).
+func (s *Service) setLaneState(state core.LaneState) func(context.Context, Caller, *wire.LaneActionRequest) (api.Lane, error) {
+	return func(ctx context.Context, c Caller, r *wire.LaneActionRequest) (api.Lane, error) {
+		return laneShown(s.engine.SetLaneState(ctx, c.operator(), r.Lane, state, c.laneAction(r.Body.Reason, r.IfMatch)))
+	}
+}
+
+// laneAction is what a command on a lane carries. It is known by the key of its request (U13).
+func (c *Caller) laneAction(reason string, revision *wire.Revision) engine.Operator {
+	return engine.Operator{Reason: reason, RequestKey: cmp.Or(c.RequestKey, c.Key), Revision: (*int64)(revision)}
+}
+
+func laneShown(v engine.LaneView, err error) (api.Lane, error) {
+	if err != nil {
+		return api.Lane{}, err
+	}
+	return *laneOf(v), nil
+}
+
+func laneOf(v engine.LaneView) *api.Lane {
+	s := v.Lane.Settings
+	return &api.Lane{
+		Name: v.Lane.Name, Revision: v.Lane.Revision, Since: v.Lane.Since.Std(), RegisteredBy: v.Lane.RegisteredBy, AtLeast: v.AtLeast,
+		LaneSettings: api.LaneSettings{
+			State: api.LaneState(s.State.String()), MaxConcurrent: s.MaxConcurrent, Ageing: duration(s.AgeingMS), Fairness: s.Fairness,
+			FairnessWeights: maps.Clone(s.FairnessWeights), Retention: RetentionOf(s.RetentionMS),
+		},
+		Counts: countsOf(v.Counts), OldestReadyAt: v.OldestReady.Std(), Workers: v.Workers,
+		Rates: api.LaneRates{Submitted: api.Rate(v.Rates.Submitted), Started: api.Rate(v.Rates.Started), Completed: api.Rate(v.Rates.Completed)},
+	}
+}
+
+// countsOf shows counts by status; nil when there are none.
+func countsOf(counts map[core.Status]int) map[api.Status]int {
+	if len(counts) == 0 {
+		return nil
+	}
+	shown := make(map[api.Status]int, len(counts))
+	for status, n := range counts {
+		shown[api.Status(status.String())] = n
+	}
+	return shown
+}

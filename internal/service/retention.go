@@ -1,0 +1,42 @@
+package service
+
+import (
+	"time"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// CoreRetention returns a retention as the engine reads it: a span of 0 is absent, a negative one is for ever.
+func CoreRetention(r api.Retention) core.RetentionByStatus {
+	part := func(d time.Duration) *core.Millis {
+		if d == 0 {
+			return nil
+		}
+		ms := core.Millis(-1)
+		if d > 0 {
+			ms = millis(d)
+		}
+		return &ms
+	}
+	return core.RetentionByStatus{
+		Succeeded: part(r.Succeeded), Failed: part(r.Failed), Cancelled: part(r.Cancelled), Expired: part(r.Expired), Skipped: part(r.Skipped),
+	}
+}
+
+// RetentionOf returns what CoreRetention was made of.
+func RetentionOf(r core.RetentionByStatus) api.Retention {
+	part := func(ms *core.Millis) time.Duration {
+		switch {
+		case ms == nil:
+			return 0
+		case *ms < 0:
+			return api.KeepForever
+		default:
+			return duration(*ms)
+		}
+	}
+	return api.Retention{
+		Succeeded: part(r.Succeeded), Failed: part(r.Failed), Cancelled: part(r.Cancelled), Expired: part(r.Expired), Skipped: part(r.Skipped),
+	}
+}

@@ -1,0 +1,82 @@
+package service
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (s *Service) workers() {
+	on(s, wire.ListWorkers, s.listWorkers)
+	on(s, wire.GetWorker, s.getWorker)
+	on(s, wire.DrainWorker, s.drainWorker)
+	on(s, wire.UndrainWorker, s.undrainWorker)
+	on(s, wire.MarkWorkerDead, s.markWorkerDead)
+	on(s, wire.DrainWorkers, s.drainWorkers)
+}
+
+// listWorkers lists instances by id (U102).
+func (s *Service) listWorkers(ctx context.Context, c Caller, r *wire.ListWorkersRequest) (api.Page[*api.Worker], error) {
+	return page(r.PageFields, workerOf, func(cursor string, limit *int) ([]engine.WorkerView, string, error) {
+		return s.engine.Workers(ctx, c.operator(), engine.WorkerQuery{
+			Lane: r.Lane, Capability: r.Capability, State: r.State, Limit: limit, Cursor: cursor,
+		})
+	})
+}
+
+// getWorker shows an instance (U102).
+func (s *Service) getWorker(ctx context.Context, c Caller, r *wire.ByInstance) (api.Worker, error) {
+	view, err := s.engine.Worker(ctx, c.operator(), r.Instance)
+	if err != nil {
+		return api.Worker{}, err
+	}
+	return *workerOf(view), nil
+}
+
+// drainWorker tells an instance to take nothing new (U103). It states what is to be, so that a repeat does no harm (L117).
+func (s *Service) drainWorker(ctx context.Context, c Caller, r *wire.DrainWorkerRequest) (api.Worker, error) {
+	if r.Leaving {
+		return s.workerAfter(ctx, c, &r.ByInstance, s.engine.Leave(ctx, c.as(actorWorker), r.Instance))
+	}
+	return s.workerAfter(ctx, c, &r.ByInstance, s.engine.Drain(ctx, c.operator(), "", r.Instance, true))
+}
+
+// undrainWorker takes that back (U103).
+func (s *Service) undrainWorker(ctx context.Context, c Caller, r *wire.ByInstance) (api.Worker, error) {
+	return s.workerAfter(ctx, c, r, s.engine.Drain(ctx, c.operator(), "", r.Instance, false))
+}
+
+// markWorkerDead says that an instance is gone (U103).
+func (s *Service) markWorkerDead(ctx context.Context, c Caller, r *wire.MarkDeadRequest) (api.Worker, error) {
+	who := c.operator()
+	if c.AsWorker {
+		who = c.as(actorWorker)
+	}
+	take := r.Body.TakeLeases == nil || *r.Body.TakeLeases
+	return s.workerAfter(ctx, c, &r.ByInstance, s.engine.MarkDead(ctx, who, r.Instance, r.Body.Reason, take))
+}
+
+// drainWorkers tells all instances of a worker to take nothing new (U103).
+func (s *Service) drainWorkers(ctx context.Context, c Caller, r *wire.DrainWorkersRequest) (api.Drained, error) {
+	err := s.engine.Drain(ctx, c.operator(), r.WorkerID, "", true)
+	return api.Drained{WorkerID: r.WorkerID, Drain: true}, err
+}
+
+// workerAfter shows an instance as a command has left it, unless the command failed.
+func (s *Service) workerAfter(ctx context.Context, c Caller, r *wire.ByInstance, err error) (api.Worker, error) {
+	if err != nil {
+		return api.Worker{}, err
+	}
+	return s.getWorker(ctx, c, r)
+}
+
+func workerOf(v engine.WorkerView) *api.Worker {
+	w := v.Worker
+	return &api.Worker{
+		WorkerID: w.WorkerID, InstanceID: w.InstanceID, State: v.State, Namespaces: w.Namespaces, Lanes: w.Lanes, Kinds: w.Kinds,
+		Capabilities: w.Capabilities, MaxConcurrent: w.MaxConcurrent, Version: w.Version, Labels: w.Labels,
+		RegisteredAt: w.RegisteredAt.Std(), RegisteredBy: w.RegisteredBy, LastSeen: w.LastSeen.Std(), ExpiresAt: w.ExpiresAt().Std(), Leases: v.Leases,
+	}
+}
