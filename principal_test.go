@@ -206,6 +206,7 @@ func (w *world) tryAll(ctx context.Context, t *testing.T, x things) tried {
 // notTried are methods that name nothing of a tenant's, with the reason.
 var notTried = map[string]string{
 	"Client.Close":               "it concerns the process",
+	"Client.Do":                  "the methods of the groups, which are tried, are made of it",
 	"Quotas.Put":                 "quotas are shared by all namespaces: who may set one up is the server's to decide (U121)",
 	"Quotas.Delete":              "as Quotas.Put",
 	"Lanes.Put":                  "lanes are shared by all namespaces: who may set one up is the server's to decide (U121)",
