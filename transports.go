@@ -23,7 +23,7 @@ func (e *embedded) serviceCaller(ctx context.Context, how transport.Options) ser
 		return service.Caller{Principal: p, Key: key, AsWorker: how.AsWorker}
 	}
 	own := principal.Principal{Name: e.principal, Namespace: e.namespace, Namespaces: e.namespaces, Operator: true}
-	return service.Caller{Principal: own, Owner: true, Key: key, AsWorker: how.AsWorker}
+	return service.Caller{Principal: own, Key: key, AsWorker: how.AsWorker}
 }
 
 // Do does an operation at the server.

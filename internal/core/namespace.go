@@ -48,8 +48,11 @@ func (s *NamespaceSettings) Check() error {
 			field string
 			n     int
 		}{
-			{"max_submit_per_second", s.MaxSubmitPerSecond}, {"max_requests_per_second", s.MaxRequestsPerSecond},
-			{"max_lanes", s.MaxLanes}, {"max_classes", s.MaxClasses}, {"max_ready", s.MaxReady},
+			{"max_submit_per_second", s.MaxSubmitPerSecond},
+			{"max_requests_per_second", s.MaxRequestsPerSecond},
+			{"max_lanes", s.MaxLanes},
+			{"max_classes", s.MaxClasses},
+			{"max_ready", s.MaxReady},
 		} {
 			if err := checkRange(limit.field, limit.n); err != nil {
 				return err

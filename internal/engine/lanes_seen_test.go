@@ -129,7 +129,7 @@ func TestI14_E35_events_of_every_kind_are_shown_to_those_of_their_namespace_alon
 			return len(shown["mine"]) > 0 && shown["mine"][len(shown["mine"])-1] == "execution.submitted"
 		})
 		same(t, "of its own", shown["mine"][:len(shown["mine"])-1], eventKinds(t))
-		others := append(shown["acme"], slices.DeleteFunc(shown[""], func(kind string) bool { return strings.HasPrefix(kind, "quota.") })...)
+		others := slices.Concat(shown["acme"], slices.DeleteFunc(shown[""], func(kind string) bool { return strings.HasPrefix(kind, "quota.") }))
 		if len(others) > 0 {
 			t.Errorf("%v of another namespace, or of none, are shown", others)
 		}

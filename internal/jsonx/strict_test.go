@@ -28,7 +28,7 @@ type outer struct {
 	Raws    []json.RawMessage  `json:"raws"`
 	At      time.Time          `json:"at"`
 	Pair    pair               `json:"pair"`
-	WaitMS  time.Duration      `json:"wait_ms"`
+	Wait    time.Duration      `json:"wait_ms"`
 	Bytes   []byte             `json:"bytes"`
 	One     string             `json:"one" oneof:"x"`
 	Another string             `json:"another" oneof:"x"`

@@ -22,7 +22,7 @@ func Scratch() (directory string, end func(), err error) {
 	if directory, err = os.MkdirTemp(parent, "fftmp"); err != nil {
 		return "", nil, err
 	}
-	if err := os.Chmod(directory, 0o711); err != nil { //nolint:gosec // G302: servers of another user open their own files in it
+	if err := os.Chmod(directory, 0o711); err != nil { // servers of another user open their own files in it
 		return "", nil, errors.Join(err, os.RemoveAll(directory))
 	}
 	if !runsPrograms(directory) {
@@ -49,6 +49,5 @@ func Scratch() (directory string, end func(), err error) {
 func runsPrograms(directory string) bool {
 	program := filepath.Join(directory, "program")
 	defer func() { _ = os.Remove(program) }()
-	//nolint:gosec // G306: to be run
 	return os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700) == nil && exec.Command(program).Run() == nil //nolint:noctx // ends at once
 }

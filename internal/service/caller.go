@@ -1,9 +1,6 @@
 package service
 
 import (
-	"slices"
-
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/principal"
 )
@@ -11,7 +8,6 @@ import (
 // Caller is who an operation is done for.
 type Caller struct {
 	principal.Principal
-	Owner bool // the program that opened the store: it administers all namespaces
 	// Key is by which the repeat of a command is recognised, where the request itself was sent under none.
 	Key string
 	// AsWorker says that a worker of this process acts for itself, which is no operator's act.
@@ -47,21 +43,3 @@ func (c *Caller) operator() engine.Caller {
 	}
 	return c.as(actorClient)
 }
-
-// home is the namespace that new work goes to; namespace_required when a caller of several has not chosen one (U121).
-func (c *Caller) home() (string, error) {
-	switch {
-	case c.Namespace != "" && c.Namespaces != nil && !slices.Contains(c.Namespaces, c.Namespace):
-		return "", core.Errorf(core.CodeNamespaceForbidden, "the caller has no namespace %q", c.Namespace)
-	case c.Namespace != "":
-		return c.Namespace, nil
-	case len(c.Namespaces) == 1:
-		return c.Namespaces[0], nil
-	default:
-		return "", core.Errorf(core.CodeNamespaceRequired, "the caller has several namespaces").
-			WithField("header.FlowFabric-Namespace").WithHint("name one of them")
-	}
-}
-
-// first reports whether the command is done for the first time. What a repeat finds done may be its own doing.
-func (c *Caller) first() bool { return c.repeats == 0 }

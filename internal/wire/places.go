@@ -96,7 +96,7 @@ func pointerTo(parts []string) string {
 // argumentParts cuts the name of an argument apart: policy.retry, items[3].kind, tags["app.tier"].
 func argumentParts(argument string) (parts []string) {
 	for argument != "" {
-		part, rest := argument, ""
+		var part, rest string
 		quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(argument, "["))
 		switch end := strings.IndexAny(argument[1:], ".[") + 1; {
 		case err == nil && argument[0] == '[':

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/flowfabric/flowfabric/internal/pgtest"
@@ -59,7 +60,7 @@ func run(version string, arguments []string) (int, error) {
 	defer end()
 	command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command.Env = append(environment, pgtest.Variable+"="+server.Socket())
+	command.Env = slices.Concat(environment, []string{pgtest.Variable + "=" + server.Socket()})
 	var exit *exec.ExitError
 	switch err := command.Run(); {
 	case err == nil:
