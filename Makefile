@@ -17,12 +17,17 @@ EXPLORE ?= 10m
 # BENCH are the arguments of `make bench`.
 BENCH ?=
 
-# Every test runs once. SHARED are those of the engine that run under the race detector, on both stores: claims and leases, invariants under
-# concurrency, readers of the log, rows that others hold, failovers, and what is named after what happens meanwhile. `make race` runs
-# everything under the detector.
+# SHARED are the tests of the engine that run under the race detector. RULED are named after rules: claims and leases, invariants under
+# concurrency, readers of the log, rows that others hold, failovers; they run under it on Postgres, where transactions run side by side, and
+# without it on SQLite, where they take turns. MEANWHILE are named after what happens at the same time; they run under it on both stores.
+# `make race` runs everything under the detector.
 ENGINE := ./internal/engine
-SHARED := ^Test(S[I0-9]|[BEFLW]I[0-9]|E[0-9]|I[0-9]|R[0-9])|concurrent|races|processes|while_|under_way|meanwhile|together
+RULED := ^Test(S[I0-9]|[BEFLW]I[0-9]|E[0-9]|I[0-9]|R[0-9])
+MEANWHILE := concurrent|races|processes|while_|under_way|meanwhile|together
+SHARED := $(RULED)|$(MEANWHILE)
 ON_SQLITE := /sqlite|//sqlite
+RULED_ON_SQLITE := $(RULED)/sqlite|$(RULED)//sqlite
+SHARED_ON_POSTGRES := ($(SHARED))/postgres|($(SHARED))//postgres
 
 # WATCHED are further packages of which `make test` runs WATCHED_TESTS under the detector: the worker runtime and its client, the server's
 # limits, feeds and streams, and several engines on one Postgres.
@@ -77,9 +82,9 @@ help: ## list the targets
 test: $(TALLY) modules ## all tests on every store, the concurrent code under the race detector too
 	@go build ./...
 	@$(PGCLUSTER) $(TALLY) -at-once=2 \
-		   $(LEAN) $(BOUNDS) -skip '$(VOLUME)|$(SHARED)' $(ENGINE) \
+		   $(LEAN) $(BOUNDS) -skip '$(VOLUME)|$(SHARED_ON_POSTGRES)' $(ENGINE) \
 		-- $(LEAN) $(BOUNDS) -p 2 $(OTHERS) \
-		-- $(DETECTED) $(BOUNDS) -run '$(SHARED)' -skip '$(VOLUME)' $(ENGINE) \
+		-- $(DETECTED) $(BOUNDS) -run '$(SHARED)' -skip '$(VOLUME)|$(RULED_ON_SQLITE)' $(ENGINE) \
 		-- $(LEAN) $(BOUNDS) -parallel 2 $(LOOKING) \
 		-- $(LEAN) $(BOUNDS) -p 2 -skip '$(WATCHED_TESTS)' $(WATCHED) \
 		-- $(LEAN) $(BOUNDS) -run '$(VOLUME)' $(ENGINE) \

@@ -32,7 +32,8 @@ type claim struct {
 	looks     int       // number of picks that have looked for it
 	asked     bool      // the poll has checked whether it was answered before
 	whole     bool      // it has read its queues from their starts
-	outwaited bool      // it has waited for what others hold, past its deadline
+	patient   time.Time // until when it waits for what others hold, past its deadline; zero: it has met nothing of the kind
+	bystander bool      // it asks for grants of an instance that is not the caller's: it keeps nothing alive
 	gone      bool      // its caller has given up
 	serving   bool      // a transaction for it is under way
 	check     bool      // its worker's record may have changed: read it again

@@ -36,6 +36,7 @@ func (k *pick) passHeld(i int, a *askedQueue) {
 	if i < len(k.saw) && k.saw[i].Held > 0 {
 		a.got += k.saw[i].Held
 		a.refused = true
+		k.heldBack = append(k.heldBack, a)
 	}
 }
 

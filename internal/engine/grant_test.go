@@ -523,7 +523,12 @@ func TestS22_a_caller_that_has_gone_is_granted_nothing(t *testing.T) {
 			_, err := w.e.Grant(ctx, client, r)
 			done <- err
 		}()
-		eventually(t, "a call waits", func() bool { return w.e.WaitingClaims() == 1 })
+		eventually(t, "a call waits", func() bool {
+			if len(done) > 0 {
+				t.Fatal(<-done)
+			}
+			return w.e.WaitingClaims() == 1
+		})
 		leave()
 		refused(t, <-done, core.CodeTimeout)
 		id := w.submit(core.Submission{})

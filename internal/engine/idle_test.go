@@ -102,6 +102,45 @@ func TestS71_a_thousand_waiting_instances_are_kept_alive_by_few_transactions(t *
 	})
 }
 
+func TestSC17_S71_calls_for_grants_that_wait_for_instances_of_others_cost_no_more_than_the_poll(t *testing.T) {
+	t.Parallel()
+	config := withKey
+	config.Clock = turned
+	onStoresWith(t, config, func(t *testing.T, w *world) {
+		w.unaudited = true // the engine that counts is the test's own
+		closeEngine(t, w.e)
+		counting := &counted{Store: w.store}
+		w.e = w.openCounted(counting, counting)
+		w.register(core.Registration{WorkerID: "w", InstanceID: "taken", LivenessTTLMS: core.Hour})
+		scheduler := engine.Caller{Principal: "scheduler", Actor: "client", KeyID: "of-the-scheduler"}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		for _, instance := range []string{"not-registered", "taken"} {
+			wg.Go(func() {
+				r := ask()
+				r.InstanceID, r.Wait = instance, 60*time.Second
+				if grants, err := w.e.Grant(ctx, scheduler, r); err == nil && len(grants) > 0 {
+					t.Error(grants)
+				}
+			})
+		}
+		eventually(t, "both wait", func() bool { return w.e.WaitingClaims() == 2 })
+		for range 5 { // what the beginning leaves to do
+			w.second(counting)
+		}
+		queries, writes := counting.queries.Load(), counting.writes.Load()
+		for range 30 {
+			w.second(counting)
+		}
+		if n := counting.queries.Load() - queries; n > 32 { // two for what a hint of the beginning may still cause
+			t.Errorf("%d queries in 30 seconds", n)
+		}
+		same(t, "writes", counting.writes.Load()-writes, 0)
+	})
+}
+
 // openCounted opens an engine on a store that counts, and waits until its first poll is over: that comes by itself, and the polls after it
 // when the test turns the clock.
 func (w *world) openCounted(s store.Store, c *counted) *engine.Engine {

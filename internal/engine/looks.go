@@ -25,13 +25,13 @@ func (l *instanceLook) strangeTo(call *claim) bool {
 }
 
 // overdue returns one waiting claim of every instance that may be refreshed, as soon as the first of them must be (S50). Claims that have not
-// looked yet are left out: they look in any case.
+// looked yet are left out: they look in any case. So are those that keep nothing alive: what changes in their instances reaches them (recheck).
 func (p *picker) overdue(now time.Time) map[*claim]bool {
 	first := false
 	due, instances := map[*claim]bool{}, map[string]bool{}
 	for _, call := range p.waiting {
 		look := p.lookOf(call)
-		if !call.looked || now.Before(look.from) || instances[call.req.InstanceID] {
+		if !call.looked || call.bystander || now.Before(look.from) || instances[call.req.InstanceID] {
 			continue
 		}
 		first = first || !now.Before(look.until)

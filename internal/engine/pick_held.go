@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -18,8 +19,12 @@ import (
 // A row may become free between the time at which the pick asks what is recorded and the time at which the picker learns what was passed over. The
 // picker notes the keys that were freed during a pick (picker.freed), and asks their queues again at once.
 //
-// A call that does not wait, and would be answered with nothing because of such a row or lane, waits for up to longestPick: most rows are held for
-// a few milliseconds only.
+// A call that does not wait, and would be answered with nothing because of such a row or lane, or because others hold executions that it might have
+// got, waits for up to longestPick: most rows are held for a few milliseconds only. Meanwhile it looks again every heldStep: nothing tells this
+// process that another one has released a row without changing it.
+
+// heldStep is how often a call looks again for what others hold, past its deadline.
+const heldStep = 20 * time.Millisecond
 
 // heldKey returns the key under which queues wait for a row that others hold, among the admission keys.
 func heldKey(lock store.Lock) string {
@@ -182,18 +187,34 @@ func (p *picker) free(lock store.Lock) {
 	}
 }
 
-// outwaits lets a call whose time is over wait once more for what others hold. passed: a pick has passed over work that the call might have got.
-// The lock is held.
+// outwaits lets a call whose time is over wait a little more for what others hold. passed: a pick has passed over work that the call might have
+// got. The lock is held.
 func (p *picker) outwaits(call *claim, passed bool) bool {
-	if call.outwaited || !passed && !p.lanesHeld(call) {
+	if !passed && !p.lanesHeld(call) {
 		return false
 	}
-	call.outwaited = true
-	until := call.deadline.Add(longestPick - call.req.Wait)
-	if !until.After(p.e.cfg.Clock.Now()) {
+	if call.patient.IsZero() {
+		call.patient = call.deadline.Add(longestPick - call.req.Wait)
+	}
+	now := p.e.cfg.Clock.Now()
+	if !call.patient.After(now) {
 		return false
 	}
-	call.deadline = until
+	call.deadline = sooner(call.patient, now.Add(heldStep))
+	return true
+}
+
+// looksOnceMore reports whether a call that waits past its deadline for what others hold is to look again. Its queues count as unread: what was held
+// there may be free. The lock is held.
+func (p *picker) looksOnceMore(call *claim, now time.Time) bool {
+	if call.patient.IsZero() || call.deadline.After(now) {
+		return false
+	}
+	p.each(call, func(q *classQueue) {
+		if !q.maybe {
+			p.reset(q)
+		}
+	})
 	return true
 }
 

@@ -268,10 +268,11 @@ func (p *picker) idleUntil() time.Time {
 			continue // the picker is woken when its transaction ends
 		}
 		idle = sooner(idle, call.deadline)
-		if look := p.lookOf(call); call.looked {
-			idle = sooner(idle, look.until)
-		} else { // it looks as soon as that keeps its instance alive
+		switch look := p.lookOf(call); {
+		case !call.looked: // it looks as soon as that keeps its instance alive
 			idle = sooner(idle, look.from)
+		case !call.bystander:
+			idle = sooner(idle, look.until)
 		}
 	}
 	if key, at := p.lapses.first(); key != "" && len(p.waiting) > 0 {
@@ -466,7 +467,7 @@ func (p *picker) runnable() []*claim {
 		switch {
 		case call.gone: // answered in this loop, together with another call of its request
 		case call.serving || served[call.request()]: // by a commit that hands it work
-		case p.mayFind(call, now) || late[call] || (call.mayRepeat() || p.e.closes(call)) && !call.deadline.After(now):
+		case p.mayFind(call, now) || late[call] || p.looksOnceMore(call, now) || (call.mayRepeat() || p.e.closes(call)) && !call.deadline.After(now):
 			if p.alone > 0 && len(calls) > 0 {
 				continue
 			}

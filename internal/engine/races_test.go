@@ -307,6 +307,74 @@ func TestS9_a_row_that_a_refused_command_held_while_a_claim_looked_is_found(t *t
 	})
 }
 
+// holding lets a claim that does not wait look while a command of e holds the row of the task, which the command then leaves as it was. meanwhile
+// runs between. It returns where the answer of the claim comes.
+func (w *world) holding(e *engine.Engine, b *between, task engine.Task, meanwhile func(answer <-chan engine.ClaimAnswer)) <-chan engine.ClaimAnswer {
+	w.t.Helper()
+	answer := make(chan engine.ClaimAnswer, 1)
+	b.afterBegin.set(func(want store.Want) bool { return len(want.Executions) > 0 }, func() {
+		r := ask()
+		r.InstanceID = "does-not-wait"
+		go func() {
+			got, err := w.e.Claim(w.ctx(), client, r)
+			if err != nil {
+				w.t.Error(err)
+			}
+			answer <- got
+		}()
+		w.seen("does-not-wait")
+		r.InstanceID, r.Lanes = "next", []string{"empty"}
+		if _, err := w.e.Claim(w.ctx(), client, r); err != nil { // picks take turns: that of the first claim is over
+			w.t.Error(err)
+		}
+		if len(answer) > 0 {
+			w.t.Error("the claim did not wait for the row")
+		}
+		meanwhile(answer)
+	})
+	_, err := e.Cancel(w.ctx(), operator, given(task), &core.Fence{LeaseID: core.UUID{1}, AttemptID: task.Execution.Attempt.ID, Epoch: 9}, "", engine.Operator{})
+	refused(w.t, err, core.CodeStaleLease)
+	return answer
+}
+
+func TestS19_a_claim_that_does_not_wait_gets_the_row_that_a_refused_command_held_while_it_looked(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{Clock: turned}, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		w.release(task)
+		b := w.interpose()
+		answer := w.holding(w.e, b, task, func(<-chan engine.ClaimAnswer) {})
+		same(t, "the row", given(w.only(answer)), given(task))
+	})
+}
+
+func TestS19_a_claim_that_does_not_wait_looks_again_for_the_row_that_another_process_held(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{Clock: turned, PollInterval: time.Hour}, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		w.release(task)
+		b := &between{Store: w.openStore(), busy: make(chan struct{})}
+		answer := w.holding(w.openEngine(b), b, task, func(<-chan engine.ClaimAnswer) {})
+		w.turn(250)
+		same(t, "the row", given(w.only(answer)), given(task))
+	})
+}
+
+func TestS19_a_claim_that_does_not_wait_is_told_empty_after_250_ms_if_another_process_holds_the_row(t *testing.T) {
+	t.Parallel()
+	onShared(t, engine.Config{Clock: turned, PollInterval: time.Hour}, func(t *testing.T, w *world) {
+		task := w.started(core.Submission{})
+		w.release(task)
+		b := &between{Store: w.openStore(), busy: make(chan struct{})}
+		w.holding(w.openEngine(b), b, task, func(answer <-chan engine.ClaimAnswer) {
+			w.turn(250)
+			if got := <-answer; len(got.Tasks) > 0 {
+				t.Error(got.Tasks)
+			}
+		})
+	})
+}
+
 func TestS5_a_place_that_another_process_frees_is_found_when_its_hint_is_lost(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{}, func(t *testing.T, w *world) {

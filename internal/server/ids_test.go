@@ -203,7 +203,7 @@ func TestL1_U7_no_answer_shows_a_full_form(t *testing.T) {
 		_, second := w.graphOf77(t, 2)
 		w.post(t, "/v1/executions/"+url.PathEscape(second.full)+"/hold", `{"reason":"r"}`).wants(t, 200)
 		w.post(t, "/v1/budgets", `{"name":"b","scope":{"type":"flow","value":"`+flow.full+`"},"dimensions":{"tokens":{"hard":9}}}`).wants(t, 201)
-		// It waits: a claim that does not may pass over a row which the follow-up work of the flow holds at this moment.
+		// It waits: one that does not is answered after 250 ms, also if the follow-up work of the flow holds the row for longer.
 		claimed := w.post(t, "/v1/work/claim", `{"worker_id":"w","worker_instance_id":"i","lanes":["default"],"wait_ms":60000}`).wants(t, 200)
 		fence := claimed.text(t, "tasks.0.lease.fence")
 		spawned := w.post(t, "/v1/executions/"+url.PathEscape(member.full)+"/spawn", `{"lease":"`+fence+`","children":[{"name":"c","kind":"job"}]}`).wants(t, 200)

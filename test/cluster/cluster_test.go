@@ -106,7 +106,7 @@ func TestI1_I2_I3_I4_I5_I6_I7_I8_I9_I10_I13_I16_I17_I18_hold_for_three_engines_a
 	r := follow(ctx, engines[0], testseed.Stream(seed, "reader"))
 	var killers sync.WaitGroup
 	for i := range 2 {
-		killers.Go(func() { killing(ctx, t, at, j, testseed.Stream(seed, fmt.Sprint("killer", i)), 4) })
+		killers.Go(func() { killing(ctx, t, at, j, testseed.Stream(seed, fmt.Sprint("killer", i)), 2) })
 	}
 	killers.Wait()
 	waitFor(ctx, j, enough)
