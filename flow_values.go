@@ -26,7 +26,7 @@ func (f *Flow) core(namespace string) (core.FlowSubmission, error) {
 	}
 	s.ID, s.Namespace, s.Kind, s.IdempotencyKey, s.Unsealed, s.Tags = &id, namespace, f.Kind, f.IdempotencyKey, f.Unsealed, maps.Clone(f.Tags)
 	if len(f.Budgets) > 0 {
-		if s.Budgets, err = json.Marshal(budgetsWire(f.Budgets)); err != nil {
+		if s.Budgets, err = json.Marshal(f.Budgets); err != nil {
 			return s, err
 		}
 	}

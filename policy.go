@@ -9,7 +9,6 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/service"
-	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Policy says how one execution is run. It is fixed when the execution is submitted. The zero value means: no retry, no timeout,
@@ -41,8 +40,8 @@ type Policy struct {
 	BudgetIDs []string
 	// Estimate is what is reserved of its budgets when it starts, by dimension. SubmitOptions.Estimate is short for it.
 	Estimate map[string]int64
-	// Budgets are made with the execution, and cover it and what it spawns; up to 4, without a Scope. SubmitOptions.Budgets is short for it.
-	Budgets []Budget
+	// Budgets are made with the execution, and cover it and what it spawns; up to 4. SubmitOptions.Budgets is short for it.
+	Budgets []BudgetDefinition
 	// DedupWindow is how long the idempotency key holds; 0: 24 hours, 1 second to 90 days.
 	DedupWindow time.Duration
 	// Retention says how long the execution is kept after its end; zero fields: the lane's, then the engine's.
@@ -88,22 +87,22 @@ type Retention = api.Retention
 
 // policyJSON is the policy as the rules read it (L11).
 type policyJSON struct {
-	Retry       *retryJSON              `json:"retry_policy,omitempty"`
-	Timeouts    *timeoutsJSON           `json:"timeout_policy,omitempty"`
-	LeaseGrace  int64                   `json:"lease_grace_ms,omitempty"`
-	MaxReclaims *int                    `json:"max_reclaim_count,omitempty"`
-	MaxReplays  *int                    `json:"max_replay_count,omitempty"`
-	Routing     *routingJSON            `json:"routing_requirements,omitempty"`
-	FairnessKey string                  `json:"fairness_key,omitempty"`
-	Quotas      []core.QuotaUse         `json:"quotas,omitempty"`
-	Slots       string                  `json:"slots_while_waiting,omitempty"`
-	BudgetIDs   []string                `json:"budget_ids,omitempty"`
-	Estimate    map[string]int64        `json:"estimate,omitempty"`
-	Budgets     []wire.BudgetDefinition `json:"budgets,omitempty"`
-	DedupWindow int64                   `json:"dedup_window_ms,omitempty"`
-	Retention   core.RetentionByStatus  `json:"retention_ms,omitzero"`
-	Suspension  suspensionJSON          `json:"suspension_policy,omitzero"`
-	MaxSignals  int                     `json:"max_signals_per_execution,omitempty"`
+	Retry       *retryJSON             `json:"retry_policy,omitempty"`
+	Timeouts    *timeoutsJSON          `json:"timeout_policy,omitempty"`
+	LeaseGrace  int64                  `json:"lease_grace_ms,omitempty"`
+	MaxReclaims *int                   `json:"max_reclaim_count,omitempty"`
+	MaxReplays  *int                   `json:"max_replay_count,omitempty"`
+	Routing     *routingJSON           `json:"routing_requirements,omitempty"`
+	FairnessKey string                 `json:"fairness_key,omitempty"`
+	Quotas      []core.QuotaUse        `json:"quotas,omitempty"`
+	Slots       string                 `json:"slots_while_waiting,omitempty"`
+	BudgetIDs   []string               `json:"budget_ids,omitempty"`
+	Estimate    map[string]int64       `json:"estimate,omitempty"`
+	Budgets     ownBudgets             `json:"budgets,omitempty"`
+	DedupWindow int64                  `json:"dedup_window_ms,omitempty"`
+	Retention   core.RetentionByStatus `json:"retention_ms,omitzero"`
+	Suspension  suspensionJSON         `json:"suspension_policy,omitzero"`
+	MaxSignals  int                    `json:"max_signals_per_execution,omitempty"`
 }
 
 type suspensionJSON struct {
@@ -159,7 +158,7 @@ var shortForms = []struct {
 	},
 	{
 		"budgets", "Budgets", "budgets", func(p *Policy) bool { return len(p.Budgets) > 0 },
-		func(p, short *Policy) { p.Budgets = short.Budgets }, func(p *Policy) any { return budgetsWire(p.Budgets) },
+		func(p, short *Policy) { p.Budgets = short.Budgets }, func(p *Policy) any { return p.Budgets },
 	},
 	{
 		"quotas", "Quotas", "quotas", func(p *Policy) bool { return len(p.Quotas) > 0 },
@@ -225,7 +224,7 @@ func encodePolicy(p *Policy, short Policy) ([]byte, error) {
 		Slots:       p.SlotsWhileWaiting,
 		BudgetIDs:   p.BudgetIDs,
 		Estimate:    p.Estimate,
-		Budgets:     budgetsWire(p.Budgets),
+		Budgets:     p.Budgets,
 		DedupWindow: millis(p.DedupWindow),
 		Retention:   service.CoreRetention(p.Retention),
 		Suspension:  suspensionJSON{millis(p.Suspension.DefaultTimeout), p.Suspension.OnTimeout},
@@ -249,6 +248,28 @@ func (p *Policy) checkBudgets() error {
 		return nil
 	}
 	return checkOwnBudgets(p.Budgets)
+}
+
+// checkOwnBudgets refuses budgets that could not be made with an execution as they are written.
+func checkOwnBudgets(all []BudgetDefinition) error {
+	for _, b := range all {
+		if err := b.Reset.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownBudgets are the budgets of a policy. Those that cannot be read are left out: the rules refuse the text of the policy.
+type ownBudgets []BudgetDefinition
+
+// UnmarshalJSON reads all of them or none.
+func (b *ownBudgets) UnmarshalJSON(text []byte) error {
+	var all []BudgetDefinition
+	if json.Unmarshal(text, &all) == nil {
+		*b = all
+	}
+	return nil
 }
 
 func (r *RetryPolicy) json() *retryJSON {
