@@ -1,6 +1,7 @@
 package flowfabric_test
 
 import (
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -56,7 +57,7 @@ func TestU95_a_budget_is_made_once_whoever_repeats_it(t *testing.T) {
 		}
 		all := int64(1200)
 		dimensions := map[string]flowfabric.BudgetDimension{
-			"tokens": {BudgetLimits: given.Dimensions["tokens"], EffectiveHard: all, Available: &all}, "pages": {},
+			"tokens": {Hard: all, Soft: 800, DefaultReserve: 100, EffectiveHard: all, Available: &all}, "pages": {},
 		}
 		if !reflect.DeepEqual(made.Dimensions, dimensions) {
 			t.Errorf("%+v", made.Dimensions)
@@ -101,6 +102,28 @@ func TestU7_a_budget_goes_by_its_id_and_by_its_name(t *testing.T) {
 	})
 }
 
+func TestU22_a_limit_of_0_in_a_policy_refuses_its_item_and_no_other(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		var refused flowfabric.Submission
+		if err := json.Unmarshal([]byte(`{"kind":"k","policy":{"budgets":[{"dimensions":{"tokens":{"hard":0}}}]}}`), &refused); err != nil {
+			t.Fatal(err)
+		}
+		changed := refused
+		policy := *refused.Policy
+		changed.Policy, policy.MaxReplays = &policy, 3 // the text that it was read from does not hold any more
+		answers := must[[]flowfabric.SubmitResult](t)(w.SubmitMany(ctx, []flowfabric.Submission{{Kind: "k"}, refused, changed, {Kind: "k"}}))
+		var codes []string
+		for _, answer := range answers {
+			codes = append(codes, flowfabric.CodeOf(answer.Err))
+		}
+		if !slices.Equal(codes, []string{"", "invalid_policy", "invalid_policy", ""}) {
+			t.Errorf("%+v", answers)
+		}
+	})
+}
+
 func TestU17_a_change_of_a_budget_that_was_changed_meanwhile_is_stale(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
@@ -136,7 +159,7 @@ func TestU97_only_what_is_given_changes(t *testing.T) {
 			Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &eight, Remove: []string{"soft"}}, "calls": {}},
 		})
 		want := map[string]flowfabric.BudgetDimension{
-			"tokens": {BudgetLimits: flowfabric.Limit{Hard: 8, DefaultReserve: 1}, EffectiveHard: eight, Available: &eight}, "calls": {},
+			"tokens": {Hard: eight, DefaultReserve: 1, EffectiveHard: eight, Available: &eight}, "calls": {},
 		}
 		if !reflect.DeepEqual(got.Dimensions, want) || got.OnHard != fail || got.Reset.Every != time.Hour || got.NextResetAt.IsZero() {
 			t.Errorf("%+v", got)

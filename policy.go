@@ -3,12 +3,14 @@ package flowfabric
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/service"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Policy says how one execution is run. It is fixed when the execution is submitted. The zero value means: no retry, no timeout,
@@ -260,15 +262,22 @@ func checkOwnBudgets(all []BudgetDefinition) error {
 	return nil
 }
 
-// ownBudgets are the budgets of a policy. Those that cannot be read are left out: the rules refuse the text of the policy.
+// checkLimits refuses a limit of 0 in budgets that were read from JSON: in Go it would be none.
+func checkLimits(all []BudgetDefinition) error {
+	for i := range all {
+		if err := all[i].CheckLimits(); err != nil {
+			return within(fmt.Sprintf("budgets[%d]", i), err)
+		}
+	}
+	return nil
+}
+
+// ownBudgets are the budgets that the text of a policy gives.
 type ownBudgets []BudgetDefinition
 
-// UnmarshalJSON reads all of them or none.
+// UnmarshalJSON reads what can be read. What cannot stays zero: the rules refuse the text of the policy.
 func (b *ownBudgets) UnmarshalJSON(text []byte) error {
-	var all []BudgetDefinition
-	if json.Unmarshal(text, &all) == nil {
-		*b = all
-	}
+	_ = wire.DecodeJSON(text, (*[]BudgetDefinition)(b))
 	return nil
 }
 

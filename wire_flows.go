@@ -59,7 +59,7 @@ func flowFrom(w *wire.FlowSubmission) (Flow, error) {
 		ID: ID(w.FlowID), Kind: w.Kind, IdempotencyKey: w.IdempotencyKey, Defaults: part.defaults, Nodes: part.nodes, Edges: part.edges, Output: part.output,
 		Unsealed: w.Seal != nil && !*w.Seal, Tags: w.Tags, Budgets: w.Budgets,
 	}
-	return f, nil
+	return f, checkLimits(w.Budgets)
 }
 
 // wire is the graph in the form of requests.

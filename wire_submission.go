@@ -65,6 +65,9 @@ func submissionFrom(w *wire.Submission) (Submission, error) {
 		StartAt: w.DelayUntil.Time, Deadline: w.DeadlineAt.Time, Tags: maps.Clone(w.Tags), Requires: w.Requires,
 		Quotas: w.Quotas, BudgetIDs: w.BudgetIDs, Estimate: w.Estimate, Budgets: w.Budgets,
 	}}
+	if err := checkLimits(w.Budgets); err != nil {
+		return Submission{}, err
+	}
 	switch {
 	case w.Policy != nil:
 		s.Policy = policyFrom(w.Policy)

@@ -37,10 +37,12 @@ type BudgetStatus struct {
 
 // BudgetDimension is a dimension with its limits and its numbers.
 type BudgetDimension struct {
-	BudgetLimits
-	EffectiveHard int64 `json:"effective_hard,omitempty" doc:"The hard limit with what approvals have added until the next reset."` // 0: no limit
-	Used          int64 `json:"used" doc:"Used in this epoch."`
-	Reserved      int64 `json:"reserved" doc:"Reserved for leases and grants that are out."`
+	Hard           int64 `json:"hard,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Never passed; at least 1. No limit if absent."`             // 0: no limit
+	Soft           int64 `json:"soft,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Told of when it is passed; at least 1."`                    // 0: none
+	DefaultReserve int64 `json:"default_reserve,omitempty" minimum:"0" maximum:"9007199254740991" doc:"Reserved for executions that give no estimate."` // 0: nothing
+	EffectiveHard  int64 `json:"effective_hard,omitempty" doc:"The hard limit with what approvals have added until the next reset."`                    // 0: no limit
+	Used           int64 `json:"used" doc:"Used in this epoch."`
+	Reserved       int64 `json:"reserved" doc:"Reserved for leases and grants that are out."`
 	// Overrun was spent before it was reported.
 	Overrun   int64  `json:"overrun" doc:"Used beyond the hard limit."`
 	Available *int64 `json:"available,omitempty" doc:"What is left of the effective limit."` // nil: there is no limit

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -40,23 +42,40 @@ type BudgetLimits struct {
 	Hard           int64 `json:"hard,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Never passed; at least 1. No limit if absent."`             // 0: no limit
 	Soft           int64 `json:"soft,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Told of when it is passed; at least 1."`                    // at most Hard; 0: none
 	DefaultReserve int64 `json:"default_reserve,omitempty" minimum:"0" maximum:"9007199254740991" doc:"Reserved for executions that give no estimate."` // at most Hard
+
+	zeroHard, zeroSoft bool // JSON gave a 0, which is refused and does not mean none
 }
 
-// CheckJSON refuses a limit of 0, which would be read as none.
-func (l *BudgetLimits) CheckJSON(given []string) (faults jsonx.Errors) {
-	for _, limit := range []struct {
-		name  string
-		value int64
-	}{{"hard", l.Hard}, {"soft", l.Soft}} {
-		if limit.value == 0 && slices.Contains(given, limit.name) {
-			faults = append(faults, &jsonx.Error{
-				Code: string(core.CodeInvalidBudget), Field: "/" + limit.name, Detail: "a limit is at least 1",
-				Hint: "leave it out for no limit; to stop at once, close the budget",
-			})
+// CheckJSON keeps in mind which limits were given as 0. It does not refuse them: in a batch they refuse their item and not the whole request.
+func (l *BudgetLimits) CheckJSON(given []string) jsonx.Errors {
+	l.zeroHard = l.Hard == 0 && slices.Contains(given, "hard")
+	l.zeroSoft = l.Soft == 0 && slices.Contains(given, "soft")
+	return nil
+}
+
+// checkLimits refuses a limit of 0 that was read from JSON. Of several the same is reported each time.
+func checkLimits(dimensions map[string]BudgetLimits) error {
+	for _, name := range slices.Sorted(maps.Keys(dimensions)) {
+		at := core.FieldUnder("dimensions", name)
+		switch limits := dimensions[name]; {
+		case limits.zeroHard:
+			return zeroLimit(at + ".hard")
+		case limits.zeroSoft:
+			return zeroLimit(at + ".soft")
 		}
 	}
-	return faults
+	return nil
 }
+
+func zeroLimit(field string) error {
+	return Errorf(string(core.CodeInvalidBudget), "a limit is at least 1").At(field, "leave it out for no limit; to stop at once, close the budget")
+}
+
+// CheckLimits refuses a limit that JSON gave as 0 with invalid_budget: in Go 0 means none.
+func (b *Budget) CheckLimits() error { return checkLimits(b.Dimensions) }
+
+// CheckLimits refuses a limit that JSON gave as 0 with invalid_budget: in Go 0 means none.
+func (b *BudgetDefinition) CheckLimits() error { return checkLimits(b.Dimensions) }
 
 // BudgetScope is what a budget covers.
 type BudgetScope struct {
@@ -154,8 +173,12 @@ func (b Budget) MarshalJSON() ([]byte, error) {
 //
 // Codes: invalid_json, unknown_field, missing_field, invalid_argument, invalid_budget for a limit of 0.
 func (b *Budget) UnmarshalJSON(text []byte) error {
-	*b = Budget{}
-	return readRequest(text, b)
+	var read Budget
+	if err := cmp.Or(readRequest(text, &read), read.CheckLimits()); err != nil {
+		return err
+	}
+	*b = read
+	return nil
 }
 
 // MarshalJSON writes the definition as the HTTP API takes it.
@@ -169,10 +192,31 @@ func (b BudgetDefinition) AppendJSON(text []byte) ([]byte, error) {
 	return jsonx.Append(text, &shown)
 }
 
-// UnmarshalJSON reads a definition as strictly as the HTTP API does.
+// UnmarshalJSON reads a definition as strictly as the HTTP API does, with the codes of Budget.UnmarshalJSON.
 func (b *BudgetDefinition) UnmarshalJSON(text []byte) error {
-	*b = BudgetDefinition{}
-	return readRequest(text, b)
+	var read BudgetDefinition
+	if err := cmp.Or(readRequest(text, &read), read.CheckLimits()); err != nil {
+		return err
+	}
+	*b = read
+	return nil
+}
+
+// MarshalJSON writes the limits as the HTTP API takes them.
+func (l BudgetLimits) MarshalJSON() ([]byte, error) { return l.AppendJSON(nil) }
+
+// AppendJSON appends what MarshalJSON writes. A limit that was read as 0 is written as 0, so that it is refused wherever it is read.
+func (l BudgetLimits) AppendJSON(text []byte) ([]byte, error) {
+	return jsonx.Append(text, &LimitChange{
+		Hard: limitGiven(l.Hard, l.zeroHard), Soft: limitGiven(l.Soft, l.zeroSoft), DefaultReserve: limitGiven(l.DefaultReserve, false),
+	})
+}
+
+func limitGiven(n int64, zero bool) *int64 {
+	if n == 0 && !zero {
+		return nil
+	}
+	return &n
 }
 
 // MarshalJSON writes the reset as the HTTP API takes it, with its kind.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 func TestU9_a_budget_comes_back_as_it_was_written(t *testing.T) {
@@ -54,16 +55,45 @@ func TestU95_what_a_definition_leaves_out_is_written_as_the_rules_read_it(t *tes
 	}
 }
 
-func TestU11_a_limit_of_0_is_refused_with_its_field(t *testing.T) {
+func TestU11_of_several_limits_of_0_the_same_is_refused_each_time(t *testing.T) {
 	t.Parallel()
-	var b api.Budget
-	err := json.Unmarshal([]byte(`{"name":"b","dimensions":{"d":{"hard":0},"c":{"soft":0,"default_reserve":0},"e":{"hard":1}}}`), &b)
-	var refusal *api.Error
-	if !errors.As(err, &refusal) || refusal.Code != "invalid_budget" || refusal.Field != "/dimensions/d/hard" || refusal.Hint == "" {
-		t.Fatalf("%v", err)
+	const text = `{"name":"b","dimensions":{"d":{"hard":0},"c":{"soft":0},"b":{"soft":0,"hard":0,"default_reserve":0},"a":{"hard":1}}}`
+	for range 50 {
+		var budget api.Budget
+		var own api.BudgetDefinition
+		for _, read := range []json.Unmarshaler{&budget, &own} {
+			err := read.UnmarshalJSON([]byte(text))
+			var refusal *api.Error
+			if !errors.As(err, &refusal) || refusal.Code != "invalid_budget" || refusal.Field != "dimensions.b.hard" || refusal.Hint == "" {
+				t.Fatalf("%T: %v", read, err)
+			}
+		}
+		if budget.Name+own.Name != "" {
+			t.Fatalf("what is refused was read: %+v, %+v", budget, own)
+		}
 	}
-	if len(refusal.Errors) != 2 || refusal.Errors[1].Field != "/dimensions/c/soft" {
-		t.Errorf("%+v", refusal.Errors)
+}
+
+func TestU22_a_limit_of_0_is_kept_until_its_item_is_checked(t *testing.T) {
+	t.Parallel()
+	for text, refused := range map[string]bool{
+		`{"dimensions":{"tokens":{"hard":0}}}`:                              true,
+		`{"dimensions":{"tokens":{"soft":0}}}`:                              true,
+		`{"dimensions":{"tokens":{"hard":5,"soft":0}}}`:                     true,
+		`{"dimensions":{"tokens":{"hard":5,"soft":4}}}`:                     false,
+		`{"dimensions":{"tokens":{"hard":5,"soft":4,"default_reserve":1}}}`: false,
+		`{"dimensions":{"tokens":{}}}`:                                      false,
+	} {
+		var read api.BudgetDefinition
+		if err := jsonx.Decode([]byte(text), &read); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := read.CheckLimits(); (err != nil) != refused {
+			t.Errorf("%s: %v", text, err)
+		}
+		if written, err := json.Marshal(read); err != nil || string(written) != text {
+			t.Errorf("%s, %v, want %s", written, err, text)
+		}
 	}
 }
 

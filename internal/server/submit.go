@@ -101,19 +101,19 @@ func submissionOf(w wire.Submission) (flowfabric.Submission, error) {
 	s := flowfabric.Submission{Kind: w.Kind, Input: payloadOf(w.InputFields.Payload()), SubmitOptions: flowfabric.SubmitOptions{
 		ID: flowfabric.ID(w.ExecutionID), Lane: w.Lane, IdempotencyKey: w.IdempotencyKey, Priority: w.Priority, Delay: millis(w.DelayMS),
 		StartAt: w.DelayUntil.Time, Deadline: w.DeadlineAt.Time, Tags: w.Tags, Requires: w.Requires, Quotas: w.Quotas,
-		BudgetIDs: w.BudgetIDs, Estimate: w.Estimate, Budgets: w.Budgets,
+		BudgetIDs: w.BudgetIDs, Estimate: w.Estimate,
 	}}
-	if w.Policy == nil && w.FairnessKey == "" {
+	if w.Policy == nil && w.FairnessKey == "" && len(w.Budgets) == 0 {
 		return s, nil
 	}
 	// The policy keeps fields that the Go type does not have: only its own reader takes it over whole.
-	text, err := wire.Marshal(wire.Submission{Kind: w.Kind, Policy: w.Policy, FairnessKey: w.FairnessKey})
+	text, err := wire.Marshal(wire.Submission{Kind: w.Kind, Policy: w.Policy, FairnessKey: w.FairnessKey, Budgets: w.Budgets})
 	if err != nil {
 		return s, err
 	}
 	var read flowfabric.Submission
 	err = read.UnmarshalJSON(text)
-	s.Policy = read.Policy
+	s.Policy, s.Budgets = read.Policy, read.Budgets
 	return s, err
 }
 

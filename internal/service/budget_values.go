@@ -132,7 +132,7 @@ func budgetOf(v engine.BudgetView) *api.BudgetStatus {
 	}
 	for name, d := range v.Numbers {
 		b.Dimensions[name] = api.BudgetDimension{
-			BudgetLimits:  api.BudgetLimits{Hard: limitOf(d.Hard), Soft: limitOf(d.Soft), DefaultReserve: limitOf(d.DefaultReserve)},
+			Hard: limitOf(d.Hard), Soft: limitOf(d.Soft), DefaultReserve: limitOf(d.DefaultReserve),
 			EffectiveHard: limitOf(d.EffectiveHard), Used: d.Used, Reserved: d.Reserved, Overrun: d.Overrun, Available: d.Available,
 		}
 	}

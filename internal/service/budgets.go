@@ -37,6 +37,9 @@ func (c *Caller) budget(named wire.ByBudget) (engine.BudgetRef, error) {
 
 // createBudget makes a budget (U95).
 func (s *Service) createBudget(ctx context.Context, c Caller, r *wire.CreateBudgetRequest) (api.CreatedBudget, error) {
+	if err := r.Body.CheckLimits(); err != nil {
+		return api.CreatedBudget{}, err
+	}
 	home, err := c.home()
 	if err != nil {
 		return api.CreatedBudget{}, err
