@@ -254,18 +254,18 @@ func (p *Policy) checkBudgets() error {
 
 // checkOwnBudgets refuses budgets that could not be made with an execution as they are written.
 func checkOwnBudgets(all []BudgetDefinition) error {
-	for _, b := range all {
-		if err := b.Reset.Check(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return eachBudget(all, func(b *BudgetDefinition) error { return b.Reset.Check() })
 }
 
 // checkLimits refuses a limit of 0 in budgets that were read from JSON: in Go it would be none.
 func checkLimits(all []BudgetDefinition) error {
+	return eachBudget(all, (*BudgetDefinition).CheckLimits)
+}
+
+// eachBudget checks budgets that are made with an execution or a flow, and says which of them is at fault.
+func eachBudget(all []BudgetDefinition, check func(*BudgetDefinition) error) error {
 	for i := range all {
-		if err := all[i].CheckLimits(); err != nil {
+		if err := check(&all[i]); err != nil {
 			return within(fmt.Sprintf("budgets[%d]", i), err)
 		}
 	}

@@ -38,7 +38,7 @@ func (f *Flow) wire() (wire.FlowSubmission, error) {
 		return wire.FlowSubmission{}, err
 	}
 	if err := checkOwnBudgets(f.Budgets); err != nil {
-		return wire.FlowSubmission{}, within("budgets", err)
+		return wire.FlowSubmission{}, err
 	}
 	w := wire.FlowSubmission{
 		Kind: f.Kind, FlowID: string(f.ID), IdempotencyKey: f.IdempotencyKey, Defaults: part.Defaults, Nodes: part.Nodes, Edges: part.Edges, Output: part.Output,
