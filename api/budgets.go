@@ -46,7 +46,7 @@ type BudgetLimits struct {
 	zeroHard, zeroSoft bool // JSON gave a 0, which is refused and does not mean none
 }
 
-// CheckJSON keeps in mind which limits were given as 0. It does not refuse them: in a batch they refuse their item and not the whole request.
+// CheckJSON records which limits were given as 0. It does not refuse them: in a batch they refuse their item and not the whole request.
 func (l *BudgetLimits) CheckJSON(given []string) jsonx.Errors {
 	l.zeroHard = l.Hard == 0 && slices.Contains(given, "hard")
 	l.zeroSoft = l.Soft == 0 && slices.Contains(given, "soft")
@@ -58,9 +58,9 @@ func checkLimits(dimensions map[string]BudgetLimits) error {
 	for _, name := range slices.Sorted(maps.Keys(dimensions)) {
 		at := core.FieldUnder("dimensions", name)
 		switch limits := dimensions[name]; {
-		case limits.zeroHard:
+		case limits.Hard == 0 && limits.zeroHard:
 			return zeroLimit(at + ".hard")
-		case limits.zeroSoft:
+		case limits.Soft == 0 && limits.zeroSoft:
 			return zeroLimit(at + ".soft")
 		}
 	}
