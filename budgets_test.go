@@ -1,8 +1,9 @@
 package flowfabric_test
 
 import (
+	"encoding/json"
 	"errors"
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,9 +18,9 @@ func tokens(name string, hard int64) flowfabric.Budget {
 }
 
 // budget makes a budget.
-func (w *world) budget(t testing.TB, b flowfabric.Budget) *flowfabric.BudgetStatus {
+func (w *world) budget(t testing.TB, b flowfabric.Budget) *flowfabric.CreatedBudget {
 	t.Helper()
-	return must[*flowfabric.BudgetStatus](t)(w.Budgets().Create(inTime(t), b))
+	return must[*flowfabric.CreatedBudget](t)(w.Budgets().Create(inTime(t), b))
 }
 
 // refusedWith wants an error of this code.
@@ -51,17 +52,21 @@ func TestU95_a_budget_is_made_once_whoever_repeats_it(t *testing.T) {
 			Approval:    flowfabric.BudgetApproval{Timeout: time.Hour, OnTimeout: flowfabric.CancelOnTimeout, DefaultRaise: map[string]int64{"tokens": 500}},
 		}
 		made := w.budget(t, given)
-		if made.Existed || made.Namespace != "default" || made.State != "active" || made.Parent != above.ID || made.NextResetAt.IsZero() || made.CreatedAt.IsZero() {
+		if made.Outcome != flowfabric.BudgetCreated || made.Namespace != "default" || made.State != "active" || made.Parent != above.ID || made.NextResetAt.IsZero() || made.CreatedAt.IsZero() {
 			t.Errorf("%+v", made)
 		}
-		if !maps.Equal(made.Dimensions, given.Dimensions) || made.Numbers["tokens"] != (flowfabric.BudgetNumbers{EffectiveHard: 1200, Available: 1200}) || made.Numbers["pages"] != (flowfabric.BudgetNumbers{}) {
-			t.Errorf("%+v %+v", made.Dimensions, made.Numbers)
+		all := int64(1200)
+		dimensions := map[string]flowfabric.BudgetDimension{
+			"tokens": {Hard: all, Soft: 800, DefaultReserve: 100, EffectiveHard: all, Available: &all}, "pages": {},
+		}
+		if !reflect.DeepEqual(made.Dimensions, dimensions) {
+			t.Errorf("%+v", made.Dimensions)
 		}
 		if made.Reset.Unit != "month" || made.Reset.Timezone != "Europe/Berlin" || made.OnHard != given.OnHard || made.OnLeaseLoss != given.OnLeaseLoss ||
 			made.Approval.Timeout != time.Hour || made.Approval.OnTimeout != flowfabric.CancelOnTimeout || made.Approval.DefaultRaise["tokens"] != 500 {
-			t.Errorf("%+v", made.Budget)
+			t.Errorf("%+v", made)
 		}
-		if again := w.budget(t, given); !again.Existed || again.ID != made.ID {
+		if again := w.budget(t, given); again.Outcome != flowfabric.BudgetExists || again.ID != made.ID {
 			t.Errorf("%+v", again)
 		}
 		given.OnHard = flowfabric.BlockNew
@@ -97,6 +102,28 @@ func TestU7_a_budget_goes_by_its_id_and_by_its_name(t *testing.T) {
 	})
 }
 
+func TestU22_a_limit_of_0_in_a_policy_refuses_its_item_and_no_other(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		var refused flowfabric.Submission
+		if err := json.Unmarshal([]byte(`{"kind":"k","policy":{"budgets":[{"dimensions":{"tokens":{"hard":0}}}]}}`), &refused); err != nil {
+			t.Fatal(err)
+		}
+		changed := refused
+		policy := *refused.Policy
+		changed.Policy, policy.MaxReplays = &policy, 3 // the text that it was read from does not hold any more
+		answers := must[[]flowfabric.SubmitResult](t)(w.SubmitMany(ctx, []flowfabric.Submission{{Kind: "k"}, refused, changed, {Kind: "k"}}))
+		var codes []string
+		for _, answer := range answers {
+			codes = append(codes, flowfabric.CodeOf(answer.Err))
+		}
+		if !slices.Equal(codes, []string{"", "invalid_policy", "invalid_policy", ""}) {
+			t.Errorf("%+v", answers)
+		}
+	})
+}
+
 func TestU17_a_change_of_a_budget_that_was_changed_meanwhile_is_stale(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
@@ -106,7 +133,7 @@ func TestU17_a_change_of_a_budget_that_was_changed_meanwhile_is_stale(t *testing
 		changed := must[*flowfabric.BudgetStatus](t)(w.Budgets().Update(ctx, "b", flowfabric.BudgetUpdate{
 			Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &twenty}},
 		}, flowfabric.AdminAction{Revision: &made.Revision}))
-		if changed.Revision != made.Revision+1 || changed.Numbers["tokens"].Available != 20 {
+		if changed.Revision != made.Revision+1 || *changed.Dimensions["tokens"].Available != 20 {
 			t.Errorf("%+v", changed)
 		}
 		old := flowfabric.AdminAction{Revision: &made.Revision}
@@ -131,8 +158,10 @@ func TestU97_only_what_is_given_changes(t *testing.T) {
 			OnHard: &fail, RemoveDimensions: []string{"pages"}, Reset: &flowfabric.BudgetReset{Every: time.Hour},
 			Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &eight, Remove: []string{"soft"}}, "calls": {}},
 		})
-		want := map[string]flowfabric.Limit{"tokens": {Hard: 8, DefaultReserve: 1}, "calls": {}}
-		if !maps.Equal(got.Dimensions, want) || got.OnHard != fail || got.Reset.Every != time.Hour || got.NextResetAt.IsZero() {
+		want := map[string]flowfabric.BudgetDimension{
+			"tokens": {Hard: eight, DefaultReserve: 1, EffectiveHard: eight, Available: &eight}, "calls": {},
+		}
+		if !reflect.DeepEqual(got.Dimensions, want) || got.OnHard != fail || got.Reset.Every != time.Hour || got.NextResetAt.IsZero() {
 			t.Errorf("%+v", got)
 		}
 		refusedWith(t, "invalid_budget")(w.Budgets().Update(ctx, "b", flowfabric.BudgetUpdate{Dimensions: map[string]flowfabric.LimitChange{"tokens": {Hard: &zero}}}))
@@ -206,10 +235,10 @@ func TestU98_a_charge_books_refuses_and_is_given_back(t *testing.T) {
 		id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "k"})).ID
 		once := flowfabric.Charge{Usage: of(20), ExecutionID: id}
 		once.DedupKey = "k"
-		if r := charge(once); r.Outcome != flowfabric.UsageSoftBreach || r.Soft != 50 || r.Used != 60 || r.Repeated {
+		if r := charge(once); r.Outcome != flowfabric.UsageSoftBreach || r.Soft != 50 || r.Used != 60 || r.Repeated() {
 			t.Errorf("%+v", r)
 		}
-		if r := charge(once); r.Outcome != flowfabric.UsageSoftBreach || !r.Repeated || !r.Applied {
+		if r := charge(once); r.Outcome != flowfabric.UsageApplied || !r.Repeated() || r.First().Outcome != flowfabric.UsageSoftBreach || !r.Applied {
 			t.Errorf("%+v", r)
 		}
 		once.Amounts = map[string]int64{"tokens": 21}
@@ -236,7 +265,7 @@ func TestU98_a_charge_books_refuses_and_is_given_back(t *testing.T) {
 			}
 		}
 		now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(ctx, "b"))
-		if now.Numbers["tokens"].Used != 80 || now.Numbers["tokens"].Overrun != 20 || now.Breaches != 2 || now.SoftBreaches != 1 || now.LastBreach == nil {
+		if now.Dimensions["tokens"].Used != 80 || now.Dimensions["tokens"].Overrun != 20 || now.Breaches != 2 || now.SoftBreaches != 1 || now.LastBreach == nil {
 			t.Errorf("%+v", now)
 		}
 		must[*flowfabric.BudgetStatus](t)(w.Budgets().Close(ctx, "b"))
@@ -251,7 +280,7 @@ func TestU97_a_reset_begins_an_epoch_and_keeps_the_last_one(t *testing.T) {
 		made := w.budget(t, tokens("b", 100))
 		must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, "b", flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"tokens": 30}}}))
 		now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Reset(ctx, "b"))
-		if now.Epoch != made.Epoch+1 || now.Numbers["tokens"].Used != 0 || now.Revision != made.Revision {
+		if now.Epoch != made.Epoch+1 || now.Dimensions["tokens"].Used != 0 || now.Revision != made.Revision {
 			t.Errorf("%+v", now)
 		}
 		epochs := must[[]flowfabric.BudgetEpoch](t)(all(w.Budgets().Epochs(ctx, "b")))

@@ -291,3 +291,27 @@ func (e *embedded) workerLeases(ctx context.Context, instanceID string) ([]*Exec
 	}
 	return each(views, executionOf), nil
 }
+
+func (e embeddedExecutions) Usage(ctx context.Context, id ID, o ...UsageOptions) (ExecutionUsage, error) {
+	return executionUsage(ctx, e.client, id, o)
+}
+
+func (e embeddedExecutions) Budgets(ctx context.Context, id ID) (ApplicableBudgets, error) {
+	return executionBudgets(ctx, e.client, id)
+}
+
+// budgetsOf are the budgets that the record of an execution tells of: those of its lease or grant, and those made for it.
+func budgetsOf(x *core.Execution) (all []ExecutionBudget) {
+	if x.Reservation != nil {
+		for _, hold := range x.Reservation.Holds {
+			all = append(all, ExecutionBudget{ID: hold.Budget.String(), Reserved: hold.Remaining})
+		}
+	}
+	for _, scoped := range x.Budgets {
+		id := scoped.ID.String()
+		if !slices.ContainsFunc(all, func(b ExecutionBudget) bool { return b.ID == id }) {
+			all = append(all, ExecutionBudget{ID: id})
+		}
+	}
+	return all
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 type embeddedWork struct{ client *embedded }
@@ -126,7 +127,7 @@ func claimedOf(t engine.Task) *Claimed {
 		DeadlineAt: x.DeadlineAt.Std(), AttemptDeadline: x.AttemptDeadline.Std(), RunIndex: x.RunIndex(), CreatedAt: x.CreatedAt.Std(),
 		FlowID: idOf(x.FlowID), RootFlowID: idOf(x.RootFlowID()), ParentID: idOf(x.ParentID), Trace: traceContextOf(x.Trace), Resume: resumeOf(t.Resumed),
 		Inputs:    some(t.Inputs, namedInputOf),
-		Remaining: remainingOf(t.Remaining),
+		Remaining: service.Remaining(t.Remaining),
 	}
 	if x.Member != nil {
 		claimed.Name = x.Member.Name
@@ -234,7 +235,7 @@ func (e embeddedWork) usage(ctx context.Context, id core.GivenID, fence core.Fen
 	if err != nil {
 		return WorkAnswer{}, err
 	}
-	receipt := usageReceiptOf(outcome, false)
+	receipt := service.UsageReceipt(outcome)
 	return WorkAnswer{Usage: &receipt}, nil
 }
 

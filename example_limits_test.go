@@ -58,7 +58,7 @@ func ExampleTask_ReportUsage() {
 	}
 	fmt.Println(run.Result(ctx))
 	b, err := client.Budgets().Get(ctx, "team-red")
-	n := b.Numbers["tokens"]
+	n := b.Dimensions["tokens"]
 	fmt.Println(n.Used, "used,", n.Overrun, "beyond the limit, which is now", n.EffectiveHard, err)
 	// Output:
 	// because: why? <nil>

@@ -22,11 +22,11 @@ func (f *Flow) core(namespace string) (core.FlowSubmission, error) {
 		return s, err
 	}
 	if err := checkOwnBudgets(f.Budgets); err != nil {
-		return s, within("budgets", err)
+		return s, err
 	}
 	s.ID, s.Namespace, s.Kind, s.IdempotencyKey, s.Unsealed, s.Tags = &id, namespace, f.Kind, f.IdempotencyKey, f.Unsealed, maps.Clone(f.Tags)
 	if len(f.Budgets) > 0 {
-		if s.Budgets, err = json.Marshal(budgetsWire(f.Budgets)); err != nil {
+		if s.Budgets, err = json.Marshal(f.Budgets); err != nil {
 			return s, err
 		}
 	}

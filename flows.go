@@ -99,7 +99,7 @@ type Flow struct {
 	Output   string // name of the node whose result is that of the flow; "": none
 	Unsealed bool   // more may come: it does not end before Seal
 	Tags     map[string]string
-	Budgets  []Budget // that are made with the flow and cover its members; up to 4
+	Budgets  []BudgetDefinition // that are made with the flow and cover its members; up to 4
 }
 
 // FlowExtension is what is added to a flow.

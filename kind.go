@@ -59,9 +59,9 @@ type SubmitOptions struct {
 	BudgetIDs      []string // budgets that it uses, by id or name; up to 16
 	// Estimate is what it is expected to use, by dimension: reserved when it starts.
 	Estimate map[string]int64
-	Budgets  []Budget   // that are made with it and cover it; up to 4, without a Scope
-	Quotas   []QuotaUse // that limit when it starts; up to 8
-	Policy   *Policy    // nil: no retry, engine defaults
+	Budgets  []BudgetDefinition // that are made with it and cover it; up to 4
+	Quotas   []QuotaUse         // that limit when it starts; up to 8
+	Policy   *Policy            // nil: no retry, engine defaults
 }
 
 // short are the options that are short for fields of the policy.

@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
@@ -41,8 +42,8 @@ type Policy struct {
 	BudgetIDs []string
 	// Estimate is what is reserved of its budgets when it starts, by dimension. SubmitOptions.Estimate is short for it.
 	Estimate map[string]int64
-	// Budgets are made with the execution, and cover it and what it spawns; up to 4, without a Scope. SubmitOptions.Budgets is short for it.
-	Budgets []Budget
+	// Budgets are made with the execution, and cover it and what it spawns; up to 4. SubmitOptions.Budgets is short for it.
+	Budgets []BudgetDefinition
 	// DedupWindow is how long the idempotency key holds; 0: 24 hours, 1 second to 90 days.
 	DedupWindow time.Duration
 	// Retention says how long the execution is kept after its end; zero fields: the lane's, then the engine's.
@@ -88,22 +89,22 @@ type Retention = api.Retention
 
 // policyJSON is the policy as the rules read it (L11).
 type policyJSON struct {
-	Retry       *retryJSON              `json:"retry_policy,omitempty"`
-	Timeouts    *timeoutsJSON           `json:"timeout_policy,omitempty"`
-	LeaseGrace  int64                   `json:"lease_grace_ms,omitempty"`
-	MaxReclaims *int                    `json:"max_reclaim_count,omitempty"`
-	MaxReplays  *int                    `json:"max_replay_count,omitempty"`
-	Routing     *routingJSON            `json:"routing_requirements,omitempty"`
-	FairnessKey string                  `json:"fairness_key,omitempty"`
-	Quotas      []core.QuotaUse         `json:"quotas,omitempty"`
-	Slots       string                  `json:"slots_while_waiting,omitempty"`
-	BudgetIDs   []string                `json:"budget_ids,omitempty"`
-	Estimate    map[string]int64        `json:"estimate,omitempty"`
-	Budgets     []wire.BudgetDefinition `json:"budgets,omitempty"`
-	DedupWindow int64                   `json:"dedup_window_ms,omitempty"`
-	Retention   core.RetentionByStatus  `json:"retention_ms,omitzero"`
-	Suspension  suspensionJSON          `json:"suspension_policy,omitzero"`
-	MaxSignals  int                     `json:"max_signals_per_execution,omitempty"`
+	Retry       *retryJSON             `json:"retry_policy,omitempty"`
+	Timeouts    *timeoutsJSON          `json:"timeout_policy,omitempty"`
+	LeaseGrace  int64                  `json:"lease_grace_ms,omitempty"`
+	MaxReclaims *int                   `json:"max_reclaim_count,omitempty"`
+	MaxReplays  *int                   `json:"max_replay_count,omitempty"`
+	Routing     *routingJSON           `json:"routing_requirements,omitempty"`
+	FairnessKey string                 `json:"fairness_key,omitempty"`
+	Quotas      []core.QuotaUse        `json:"quotas,omitempty"`
+	Slots       string                 `json:"slots_while_waiting,omitempty"`
+	BudgetIDs   []string               `json:"budget_ids,omitempty"`
+	Estimate    map[string]int64       `json:"estimate,omitempty"`
+	Budgets     ownBudgets             `json:"budgets,omitempty"`
+	DedupWindow int64                  `json:"dedup_window_ms,omitempty"`
+	Retention   core.RetentionByStatus `json:"retention_ms,omitzero"`
+	Suspension  suspensionJSON         `json:"suspension_policy,omitzero"`
+	MaxSignals  int                    `json:"max_signals_per_execution,omitempty"`
 }
 
 type suspensionJSON struct {
@@ -159,7 +160,7 @@ var shortForms = []struct {
 	},
 	{
 		"budgets", "Budgets", "budgets", func(p *Policy) bool { return len(p.Budgets) > 0 },
-		func(p, short *Policy) { p.Budgets = short.Budgets }, func(p *Policy) any { return budgetsWire(p.Budgets) },
+		func(p, short *Policy) { p.Budgets = short.Budgets }, func(p *Policy) any { return p.Budgets },
 	},
 	{
 		"quotas", "Quotas", "quotas", func(p *Policy) bool { return len(p.Quotas) > 0 },
@@ -225,7 +226,7 @@ func encodePolicy(p *Policy, short Policy) ([]byte, error) {
 		Slots:       p.SlotsWhileWaiting,
 		BudgetIDs:   p.BudgetIDs,
 		Estimate:    p.Estimate,
-		Budgets:     budgetsWire(p.Budgets),
+		Budgets:     p.Budgets,
 		DedupWindow: millis(p.DedupWindow),
 		Retention:   service.CoreRetention(p.Retention),
 		Suspension:  suspensionJSON{millis(p.Suspension.DefaultTimeout), p.Suspension.OnTimeout},
@@ -249,6 +250,35 @@ func (p *Policy) checkBudgets() error {
 		return nil
 	}
 	return checkOwnBudgets(p.Budgets)
+}
+
+// checkOwnBudgets refuses budgets that could not be made with an execution as they are written.
+func checkOwnBudgets(all []BudgetDefinition) error {
+	return eachBudget(all, func(b *BudgetDefinition) error { return b.Reset.Check() })
+}
+
+// checkLimits refuses a limit of 0 in budgets that were read from JSON: in Go it would be none.
+func checkLimits(all []BudgetDefinition) error {
+	return eachBudget(all, (*BudgetDefinition).CheckLimits)
+}
+
+// eachBudget checks budgets that are made with an execution or a flow, and says which of them is at fault.
+func eachBudget(all []BudgetDefinition, check func(*BudgetDefinition) error) error {
+	for i := range all {
+		if err := check(&all[i]); err != nil {
+			return within(fmt.Sprintf("budgets[%d]", i), err)
+		}
+	}
+	return nil
+}
+
+// ownBudgets are the budgets that the text of a policy gives.
+type ownBudgets []BudgetDefinition
+
+// UnmarshalJSON reads what can be read. What cannot stays zero: the rules refuse the text of the policy.
+func (b *ownBudgets) UnmarshalJSON(text []byte) error {
+	_ = wire.DecodeJSON(text, (*[]BudgetDefinition)(b))
+	return nil
 }
 
 func (r *RetryPolicy) json() *retryJSON {

@@ -95,7 +95,7 @@ func (w *world) furnish(ctx context.Context, t *testing.T, namespace string) thi
 		{Name: "a", Kind: "k", SubmitOptions: late}, flowfabric.Node{Name: "b", Kind: "k", SubmitOptions: late}.After("a"),
 	}})).ID
 	own.edge = must[flowfabric.Page[flowfabric.EdgeView]](t)(w.Flows().EdgesPage(ctx, own.flow)).Items[0].ID
-	own.budget = must[*flowfabric.BudgetStatus](t)(w.Budgets().Create(ctx, flowfabric.Budget{
+	own.budget = must[*flowfabric.CreatedBudget](t)(w.Budgets().Create(ctx, flowfabric.Budget{
 		Name: "month", Dimensions: map[string]flowfabric.Limit{"calls": {Hard: 10}},
 	})).ID
 	must[flowfabric.UsageReceipt](t)(w.Budgets().Charge(ctx, own.budget, flowfabric.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"calls": 3}}, ExecutionID: own.done}))

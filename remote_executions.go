@@ -175,3 +175,11 @@ func (r *remote) workerLeases(ctx context.Context, instanceID string) ([]*Execut
 		return onePage(ctx, r, wire.ListWorkerLeases, request, func(w wire.Execution) *Execution { return executionFrom(&w) })
 	}))
 }
+
+func (r remoteExecutions) Usage(ctx context.Context, id ID, o ...UsageOptions) (ExecutionUsage, error) {
+	return executionUsage(ctx, r.client, id, o)
+}
+
+func (r remoteExecutions) Budgets(ctx context.Context, id ID) (ApplicableBudgets, error) {
+	return executionBudgets(ctx, r.client, id)
+}

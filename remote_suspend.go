@@ -19,7 +19,7 @@ func (i *WorkItem) keyed(c clock.Clock) *WorkItem {
 		suspension.Key = mintUUID(c).String()
 		return i.with(func(own *WorkItem) { own.Suspension = &suspension })
 	case i.Op == OpUsage && i.Usage.DedupKey == "":
-		return i.with(func(own *WorkItem) { own.Usage, _ = i.Usage.keyed(c) })
+		return i.with(func(own *WorkItem) { own.Usage, _ = keyedUsage(i.Usage, c) })
 	default: // most: they are not copied
 		return i
 	}
@@ -34,7 +34,7 @@ func (i *WorkItem) with(change func(own *WorkItem)) *WorkItem {
 // forget makes nothing of a repeat under a key that only this call had: a further try of it.
 func (a *WorkAnswer) forget(item *WorkItem) {
 	if a.Usage != nil && item.Usage.DedupKey == "" {
-		a.Usage.Repeated = false
+		*a.Usage = a.Usage.First()
 	}
 }
 

@@ -275,7 +275,7 @@ func operateStory(t *testing.T, k *keyed, c flowfabric.Client) {
 	must[*flowfabric.Execution](t)(c.Operate().Hold(ctx, id))
 	must[*flowfabric.Execution](t)(c.Operate().ReleaseHold(ctx, id))
 	must[*flowfabric.Execution](t)(c.Operate().SetPriority(ctx, id, 5))
-	must[*flowfabric.BudgetStatus](t)(c.Budgets().Create(ctx, flowfabric.Budget{Name: "b", Scope: flowfabric.BudgetScope{Type: "namespace"}, Dimensions: map[string]flowfabric.Limit{"x": {Hard: 5}}}))
+	must[*flowfabric.CreatedBudget](t)(c.Budgets().Create(ctx, flowfabric.Budget{Name: "b", Scope: flowfabric.BudgetScope{Type: "namespace"}, Dimensions: map[string]flowfabric.Limit{"x": {Hard: 5}}}))
 	run := k.waits(t, func(ctx context.Context, task *flowfabric.Task) ([]string, error) {
 		said, err := flowfabric.AwaitSignal[string](ctx, task, "word", flowfabric.WaitOptions{Name: "approved"})
 		return []string{said}, err

@@ -19,15 +19,17 @@ func (t *Task) ReportUsage(ctx context.Context, u Usage) (UsageReceipt, error) {
 	if ctx.Err() != nil {
 		return UsageReceipt{}, context.Cause(ctx)
 	}
-	u, minted := u.keyed(t.runner.clock) // its tries are one report
+	u, minted := keyedUsage(u, t.runner.clock) // its tries are one report
 	answer, err := t.keepUntilAnswered(ctx, WorkItem{Op: OpUsage, Usage: u})
 	if err != nil {
 		return UsageReceipt{}, err
 	}
 	receipt := *answer.Usage
-	if receipt.Repeated {
-		receipt.Repeated = !minted
-		return receipt, nil // what was done about it then is done
+	switch {
+	case receipt.Repeated() && minted:
+		return receipt.First(), nil // what was done about it then is done
+	case receipt.Repeated():
+		return receipt, nil
 	}
 	return receipt, t.breached(&receipt)
 }

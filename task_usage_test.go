@@ -73,7 +73,7 @@ func TestU142_a_report_that_is_refused_is_an_error_and_a_soft_limit_is_none(t *t
 			t.Errorf("%+v", x.Attempt)
 		}
 		now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(ctx, "b"))
-		if n := now.Numbers["tokens"]; n.Used != 100 || n.Overrun != 10 || n.Reserved != 0 || now.LiveHolds != 0 {
+		if n := now.Dimensions["tokens"]; n.Used != 100 || n.Overrun != 10 || n.Reserved != 0 || now.LiveHolds != 0 {
 			t.Errorf("%+v", now)
 		}
 	})
@@ -113,11 +113,11 @@ func TestU151_a_budget_that_asks_parks_the_work_until_an_operator_raises_it(t *t
 		if result := must[string](t)(run.Result(ctx)); result != "42" {
 			t.Errorf("%q", result)
 		}
-		if second := receive(t, reports); second.err != nil || !second.receipt.Repeated || !second.receipt.Applied {
+		if second := receive(t, reports); second.err != nil || !second.receipt.Repeated() || !second.receipt.Applied {
 			t.Errorf("%+v", second)
 		}
 		now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(ctx, made.ID))
-		if n := now.Numbers["tokens"]; n.EffectiveHard != 2000 || n.Used != 1200 || n.Overrun != 100 || now.Dimensions["tokens"].Hard != 1200 {
+		if n := now.Dimensions["tokens"]; n.EffectiveHard != 2000 || n.Used != 1200 || n.Overrun != 100 || now.Dimensions["tokens"].Hard != 1200 {
 			t.Errorf("%+v", now)
 		}
 	})
@@ -204,7 +204,7 @@ func TestU68_U69_U70_U71_what_is_used_may_come_with_the_end_of_the_lease(t *test
 		}
 		for i, item := range ends {
 			task := h.claims(time.Minute)
-			if n := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(ctx, "b")).Numbers["tokens"]; n.Used != int64(i) || n.Reserved != 10 {
+			if n := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(ctx, "b")).Dimensions["tokens"]; n.Used != int64(i) || n.Reserved != 10 {
 				t.Errorf("before %s: %+v", item.Op, n)
 			}
 			item.ID, item.Lease, item.Usage = id, task.Lease, used(1)
@@ -216,7 +216,7 @@ func TestU68_U69_U70_U71_what_is_used_may_come_with_the_end_of_the_lease(t *test
 			}
 		}
 		now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(ctx, "b"))
-		if n := now.Numbers["tokens"]; n.Used != 4 || n.Reserved != 0 {
+		if n := now.Dimensions["tokens"]; n.Used != 4 || n.Reserved != 0 {
 			t.Errorf("%+v", n)
 		}
 		first := 0
@@ -234,11 +234,11 @@ func TestU32_work_brings_budgets_and_an_estimate_in_its_policy_or_in_short(t *te
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx, h := inTime(t), hand{w, t}
 		named := w.budget(t, tokens("named", 100))
-		own := flowfabric.Budget{Name: "own", Dimensions: map[string]flowfabric.Limit{"tokens": {Hard: 20}}}
+		own := flowfabric.BudgetDefinition{Name: "own", Dimensions: map[string]flowfabric.Limit{"tokens": {Hard: 20}}}
 		estimate := map[string]int64{"tokens": 15}
 		for name, o := range map[string]flowfabric.SubmitOptions{
-			"short":  {BudgetIDs: []string{"named"}, Estimate: estimate, Budgets: []flowfabric.Budget{own}},
-			"policy": {Policy: &flowfabric.Policy{BudgetIDs: []string{named.ID}, Estimate: estimate, Budgets: []flowfabric.Budget{{Dimensions: own.Dimensions}}}},
+			"short":  {BudgetIDs: []string{"named"}, Estimate: estimate, Budgets: []flowfabric.BudgetDefinition{own}},
+			"policy": {Policy: &flowfabric.Policy{BudgetIDs: []string{named.ID}, Estimate: estimate, Budgets: []flowfabric.BudgetDefinition{{Dimensions: own.Dimensions}}}},
 		} {
 			id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "k", SubmitOptions: o})).ID
 			found := must[flowfabric.ApplicableBudgets](t)(w.Executions().Budgets(ctx, id))
@@ -265,9 +265,10 @@ func TestU32_work_brings_budgets_and_an_estimate_in_its_policy_or_in_short(t *te
 		}{
 			"ids twice":      {flowfabric.SubmitOptions{BudgetIDs: []string{"named"}, Policy: &flowfabric.Policy{BudgetIDs: []string{"named"}}}, "invalid_argument"},
 			"estimate twice": {flowfabric.SubmitOptions{Estimate: estimate, Policy: &flowfabric.Policy{Estimate: estimate}}, "invalid_argument"},
-			"budgets twice":  {flowfabric.SubmitOptions{Budgets: []flowfabric.Budget{own}, Policy: &flowfabric.Policy{Budgets: []flowfabric.Budget{own}}}, "invalid_argument"},
+			"budgets twice":  {flowfabric.SubmitOptions{Budgets: []flowfabric.BudgetDefinition{own}, Policy: &flowfabric.Policy{Budgets: []flowfabric.BudgetDefinition{own}}}, "invalid_argument"},
 			"unknown":        {flowfabric.SubmitOptions{BudgetIDs: []string{"nobody"}}, "invalid_policy"},
-			"a scope":        {flowfabric.SubmitOptions{Budgets: []flowfabric.Budget{{Scope: flowfabric.BudgetScope{Type: "namespace"}, Dimensions: own.Dimensions}}}, "invalid_policy"},
+			"two resets":     {flowfabric.SubmitOptions{Budgets: []flowfabric.BudgetDefinition{{Reset: flowfabric.BudgetReset{Every: time.Hour, Unit: "day"}, Dimensions: own.Dimensions}}}, "invalid_budget"},
+			"no dimension":   {flowfabric.SubmitOptions{Budgets: []flowfabric.BudgetDefinition{{}}}, "invalid_policy"},
 		} {
 			if _, err := w.Submit(ctx, flowfabric.Submission{Kind: "k", SubmitOptions: o.SubmitOptions}); flowfabric.CodeOf(err) != o.code {
 				t.Errorf("%s: %v, want %s", name, err, o.code)
@@ -310,7 +311,7 @@ func TestI14_a_budget_of_another_namespace_is_as_one_that_is_not_there(t *testin
 			return principal.With(inTime(t), principal.Principal{Name: namespace, Namespace: namespace, Namespaces: []string{namespace}, Operator: true})
 		}
 		red, blue := as("red"), as("blue")
-		made := must[*flowfabric.BudgetStatus](t)(w.Budgets().Create(red, tokens("b", 10)))
+		made := must[*flowfabric.CreatedBudget](t)(w.Budgets().Create(red, tokens("b", 10)))
 		for _, called := range []string{made.ID, "b"} {
 			for name, call := range map[string]func() error{
 				"get":    func() error { _, err := w.Budgets().Get(blue, called); return err },
@@ -330,7 +331,7 @@ func TestI14_a_budget_of_another_namespace_is_as_one_that_is_not_there(t *testin
 				"epochs": func() error { _, err := w.Budgets().EpochsPage(blue, called); return err },
 				"spend":  func() error { _, err := w.Budgets().SpendPage(blue, called); return err },
 				"parent": func() error {
-					_, err := w.Budgets().Create(blue, flowfabric.Budget{Name: "c", Parent: called, Dimensions: made.Dimensions})
+					_, err := w.Budgets().Create(blue, flowfabric.Budget{Name: "c", Parent: called, Dimensions: tokens("c", 10).Dimensions})
 					return err
 				},
 			} {
@@ -345,10 +346,10 @@ func TestI14_a_budget_of_another_namespace_is_as_one_that_is_not_there(t *testin
 		if page := must[flowfabric.Page[*flowfabric.BudgetStatus]](t)(w.Budgets().Page(blue)); len(page.Items) > 0 {
 			t.Errorf("%+v", page.Items)
 		}
-		if own := must[*flowfabric.BudgetStatus](t)(w.Budgets().Create(blue, tokens("b", 5))); own.ID == made.ID || own.Existed {
+		if own := must[*flowfabric.CreatedBudget](t)(w.Budgets().Create(blue, tokens("b", 5))); own.ID == made.ID || own.Outcome != flowfabric.BudgetCreated {
 			t.Errorf("%+v", own)
 		}
-		if now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(red, "b")); now.Revision != made.Revision || now.Numbers["tokens"].Used != 0 {
+		if now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(red, "b")); now.Revision != made.Revision || now.Dimensions["tokens"].Used != 0 {
 			t.Errorf("%+v", now)
 		}
 	})

@@ -1,64 +1,52 @@
 package flowfabric
 
-import "encoding/json"
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// The dimensions that mean the same everywhere. Time is measured by the engine: reporting it is reserved_dimension.
+const (
+	InputTokens  = api.InputTokens
+	OutputTokens = api.OutputTokens
+	CostMicros   = api.CostMicros // millionths of the currency
+	WallMillis   = api.WallMillis
+)
 
 // Usage is what work has used, or is about to use.
-type Usage struct {
-	// Amounts are by dimension, 1..32, each 0..2^53-1.
-	Amounts map[string]int64
-	// DedupKey makes the report count once, however often it is made: of an execution as long as that is kept, of a charge for 7 days.
-	// "": each call counts.
-	DedupKey string
-	// AlreadySpent books it even beyond the limits, as overrun: it cannot be undone any more. Otherwise a report that does not fit changes
-	// nothing.
-	AlreadySpent bool
-}
+type Usage = api.Usage
+
+// Charge is usage that is booked without a lease.
+type Charge = api.Charge
 
 // The outcomes of a report of usage.
 const (
-	UsageOK         = "ok"
-	UsageSoftBreach = "soft_breach" // a soft limit is passed
-	UsageHardBreach = "hard_breach" // a hard limit would be passed, and nothing was booked; or was, by what was spent already
+	UsageOK         = api.UsageOK
+	UsageSoftBreach = api.UsageSoftBreach // a soft limit is passed
+	UsageHardBreach = api.UsageHardBreach // a hard limit would be passed, and nothing was booked; or was, by what was spent already
+	UsageApplied    = api.UsageApplied    // it was booked before, under the same DedupKey; FirstOutcome is what came of it then
 )
 
 // The actions that a hard breach takes on the work that reports.
 const (
-	ActionNone      = "none"
-	ActionFailed    = "failed"
-	ActionSuspended = "suspended"
-	ActionCancelled = "cancelled"
+	ActionNone      = api.ActionNone
+	ActionFailed    = api.ActionFailed
+	ActionSuspended = api.ActionSuspended
+	ActionCancelled = api.ActionCancelled
 )
 
 // UsageReceipt says what came of a report of usage.
-type UsageReceipt struct {
-	Outcome  string // UsageOK, UsageSoftBreach, UsageHardBreach
-	Repeated bool   // it was booked before, under the same DedupKey: this is what came of it then
-	Applied  bool   // it is booked
-	Action   string // what the breach did to the work: ActionNone, ActionFailed, ActionSuspended, ActionCancelled
-	UsageBreach
-	All []UsageBreach // every limit that was passed, of which the embedded one is the first; nil without any
-	// Remaining is what may still be reported of each dimension with a hard limit, by id of the budget.
-	Remaining map[string]map[string]int64
-}
+type UsageReceipt = api.UsageReceipt
 
 // UsageBreach is a limit that was passed; zero without any.
-type UsageBreach struct {
-	Budget    string // its id
-	Dimension string
-	Used      int64
-	Reserved  int64
-	Hard      int64
-	Attempted int64 // what was reported
-	Overrun   int64 // how much of that was booked beyond the limit
-	Soft      int64
-}
+type UsageBreach = api.UsageBreach
 
 // ExecutionUsage is what an execution has used in all, with or without budgets.
-type ExecutionUsage struct {
-	ExecutionID ID
-	Attempt     *int // of this attempt alone; nil: of all
-	Amounts     map[string]int64
-}
+type ExecutionUsage = api.ExecutionUsage
 
 // UsageOptions choose what usage is shown.
 type UsageOptions struct {
@@ -66,19 +54,48 @@ type UsageOptions struct {
 }
 
 // ApplicableBudgets are the budgets that decide whether an execution may start.
-type ApplicableBudgets struct {
-	Budgets []*BudgetStatus // the explicit ones first, then from the innermost to the outermost
-	Refusal *BudgetRefusal  // nil: they would admit it now
-}
+type ApplicableBudgets = api.ApplicableBudgets
 
 // BudgetRefusal says which budget has no room.
-type BudgetRefusal struct {
-	BlockedOn string          // budget:<id>
-	Detail    json.RawMessage // dimension, need, available, next_reset_at
-}
+type BudgetRefusal = api.BudgetRefusal
 
 // ExecutionBudget is a budget that an execution is charged to.
-type ExecutionBudget struct {
-	ID       string
-	Reserved map[string]int64 // what its lease or grant still has of it, by dimension
+type ExecutionBudget = api.ExecutionBudget
+
+// executionUsage is Executions.Usage.
+func executionUsage(ctx context.Context, via transport.Transport, id ID, o []UsageOptions) (ExecutionUsage, error) {
+	options, err := single(o)
+	if err != nil {
+		return ExecutionUsage{}, err
+	}
+	path, err := byID(id)
+	if err != nil {
+		return ExecutionUsage{}, err
+	}
+	return value(transport.Call(ctx, via, wire.GetUsage, &wire.GetUsageRequest{ByID: path, Attempt: options.Attempt}, transport.Options{}))
+}
+
+// executionBudgets is Executions.Budgets.
+func executionBudgets(ctx context.Context, via transport.Transport, id ID) (ApplicableBudgets, error) {
+	path, err := byID(id)
+	if err != nil {
+		return ApplicableBudgets{}, err
+	}
+	return value(transport.Call(ctx, via, wire.ListExecutionBudgets, &path, transport.Options{}))
+}
+
+// keyedUsage gives a report that brings no key one before its first try, so that a second try does not count again.
+func keyedUsage(u Usage, c clock.Clock) (keyed Usage, minted bool) {
+	if u.DedupKey == "" {
+		u.DedupKey, minted = mintUUID(c).String(), true
+	}
+	return u, minted
+}
+
+// amounts are never absent.
+func amounts(given map[string]int64) map[string]int64 {
+	if given == nil {
+		return map[string]int64{}
+	}
+	return given
 }

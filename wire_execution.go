@@ -34,7 +34,7 @@ func (x *Execution) wire() *wire.Execution {
 		Failure:     x.Failure.wire(),
 		InputShown:  wire.ShowInput(x.Input.wire(x.InputSize), x.Input.encoding()),
 		ResultShown: wire.ShowResult(x.Result.wire(x.ResultSize), x.Result.encoding()), HasResult: x.HasResult,
-		Inputs: some(x.Inputs, NamedInput.wire), Policy: x.Policy, Budgets: budgetsShown(x.Budgets), Traceparent: x.Traceparent,
+		Inputs: some(x.Inputs, NamedInput.wire), Policy: x.Policy, Budgets: x.Budgets, Traceparent: x.Traceparent,
 	}
 	x.writeRecord(w)
 	if x.Attempt != nil {
@@ -85,7 +85,7 @@ func executionFrom(w *wire.Execution) *Execution {
 		TotalAttempts: w.TotalAttempts, RetryCount: w.RetryCount, ReclaimCount: w.ReclaimCount, ReplayCount: w.ReplayCount,
 		Failure: failureFrom(w.Failure), Cancellation: (*Cancellation)(w.Cancellation),
 		Input: payloadFrom(input), InputSize: input.Size, HasResult: w.HasResult, Result: payloadFrom(result), ResultSize: result.Size,
-		Inputs: some(w.Inputs, namedInputFrom), Policy: w.Policy, Budgets: executionBudgetsFrom(w.Budgets), Traceparent: w.Traceparent,
+		Inputs: some(w.Inputs, namedInputFrom), Policy: w.Policy, Budgets: w.Budgets, Traceparent: w.Traceparent,
 	}
 	x.readRecord(w)
 	if w.Attempt != nil {

@@ -38,11 +38,11 @@ func (f *Flow) wire() (wire.FlowSubmission, error) {
 		return wire.FlowSubmission{}, err
 	}
 	if err := checkOwnBudgets(f.Budgets); err != nil {
-		return wire.FlowSubmission{}, within("budgets", err)
+		return wire.FlowSubmission{}, err
 	}
 	w := wire.FlowSubmission{
 		Kind: f.Kind, FlowID: string(f.ID), IdempotencyKey: f.IdempotencyKey, Defaults: part.Defaults, Nodes: part.Nodes, Edges: part.Edges, Output: part.Output,
-		Tags: f.Tags, Budgets: budgetsWire(f.Budgets),
+		Tags: f.Tags, Budgets: f.Budgets,
 	}
 	if f.Unsealed {
 		w.Seal = new(bool)
@@ -57,10 +57,9 @@ func flowFrom(w *wire.FlowSubmission) (Flow, error) {
 	}
 	f := Flow{
 		ID: ID(w.FlowID), Kind: w.Kind, IdempotencyKey: w.IdempotencyKey, Defaults: part.defaults, Nodes: part.nodes, Edges: part.edges, Output: part.output,
-		Unsealed: w.Seal != nil && !*w.Seal, Tags: w.Tags,
+		Unsealed: w.Seal != nil && !*w.Seal, Tags: w.Tags, Budgets: w.Budgets,
 	}
-	f.Budgets, err = budgetsFrom(w.Budgets)
-	return f, within("budgets", err)
+	return f, checkLimits(w.Budgets)
 }
 
 // wire is the graph in the form of requests.

@@ -91,3 +91,22 @@ func TestU5_a_submission_is_read_strictly(t *testing.T) {
 		}
 	}
 }
+
+func TestU32_a_limit_of_0_is_refused_where_work_is_read(t *testing.T) {
+	t.Parallel()
+	const own = `"budgets":[{"dimensions":{"tokens":{"hard":1}}},{"dimensions":{"tokens":{"soft":0}}}]`
+	for _, c := range []struct {
+		text, place string
+		into        json.Unmarshaler
+	}{
+		{`{"kind":"k",` + own + `}`, "", &Submission{}},
+		{`{"kind":"k",` + own + `}`, "", &Flow{}},
+		{`{"kind":"k","nodes":[{"name":"a","kind":"k",` + own + `}]}`, "nodes[0].", &Flow{}},
+		{`{"kind":"k","defaults":{` + own + `},"nodes":[{"name":"a","kind":"k"}]}`, "defaults.", &Flow{}},
+		{`{"nodes":[{"name":"a","kind":"k",` + own + `}]}`, "nodes[0].", &FlowExtension{}},
+	} {
+		if err := c.into.UnmarshalJSON([]byte(c.text)); CodeOf(err) != string(core.CodeInvalidBudget) || fieldOf(err) != c.place+"budgets[1].dimensions.tokens.soft" {
+			t.Errorf("%s: %v", c.text, err)
+		}
+	}
+}

@@ -54,7 +54,7 @@ func (s *Submission) wire() (wire.Submission, error) {
 	return wire.Submission{
 		Kind: s.Kind, ExecutionID: string(s.ID), Lane: s.Lane, Priority: s.Priority, DelayMS: millis(s.Delay), DelayUntil: wireTime(s.StartAt),
 		DeadlineAt: wireTime(s.Deadline), IdempotencyKey: s.IdempotencyKey, Tags: s.Tags, Policy: policy, Requires: s.Requires,
-		Quotas: s.Quotas, BudgetIDs: s.BudgetIDs, Estimate: s.Estimate, Budgets: budgetsWire(s.Budgets),
+		Quotas: s.Quotas, BudgetIDs: s.BudgetIDs, Estimate: s.Estimate, Budgets: s.Budgets,
 		InputFields: wire.InputOf(s.Input.wire(len(s.Input.Data))),
 	}, nil
 }
@@ -63,10 +63,9 @@ func submissionFrom(w *wire.Submission) (Submission, error) {
 	s := Submission{Kind: w.Kind, Input: payloadFrom(w.InputFields.Payload()), SubmitOptions: SubmitOptions{
 		ID: ID(w.ExecutionID), Lane: w.Lane, IdempotencyKey: w.IdempotencyKey, Priority: w.Priority, Delay: duration(w.DelayMS),
 		StartAt: w.DelayUntil.Time, Deadline: w.DeadlineAt.Time, Tags: maps.Clone(w.Tags), Requires: w.Requires,
-		Quotas: w.Quotas, BudgetIDs: w.BudgetIDs, Estimate: w.Estimate,
+		Quotas: w.Quotas, BudgetIDs: w.BudgetIDs, Estimate: w.Estimate, Budgets: w.Budgets,
 	}}
-	var err error
-	if s.Budgets, err = budgetsFrom(w.Budgets); err != nil {
+	if err := checkLimits(w.Budgets); err != nil {
 		return Submission{}, err
 	}
 	switch {
@@ -104,7 +103,7 @@ func policyShown(text []byte) *Policy {
 	p := &Policy{
 		Retry: w.Retry.policy(), LeaseGrace: duration(w.LeaseGrace), MaxReclaims: countGiven(w.MaxReclaims), MaxReplays: countGiven(w.MaxReplays),
 		FairnessKey: w.FairnessKey, DedupWindow: duration(w.DedupWindow), Retention: service.RetentionOf(w.Retention),
-		Budgets: budgetsShownOf(w.Budgets), Quotas: quotaUsesOf(w.Quotas), SlotsWhileWaiting: w.Slots, BudgetIDs: w.BudgetIDs, Estimate: w.Estimate,
+		Budgets: w.Budgets, Quotas: quotaUsesOf(w.Quotas), SlotsWhileWaiting: w.Slots, BudgetIDs: w.BudgetIDs, Estimate: w.Estimate,
 		Suspension: SuspensionPolicy{duration(w.Suspension.DefaultTimeout), w.Suspension.OnTimeout}, MaxSignals: w.MaxSignals,
 	}
 	if w.Timeouts != nil {

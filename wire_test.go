@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -67,11 +68,15 @@ func draw(t *rapid.T, v reflect.Value) {
 	case *json.RawMessage:
 		*into = json.RawMessage(`{"at":` + string(must(json.Marshal(rapid.StringN(0, 8, -1).Draw(t, "json")))) + `}`)
 		return
-	case *[]Budget:
+	case *BudgetDefinition:
 		drawKind(t, v)
-		for i := range *into { // those of an execution
-			settleBudget(&(*into)[i])
-			(*into)[i].Scope = BudgetScope{}
+		notNil(&into.Dimensions)
+		return
+	case *BudgetReset: // of one sort
+		if drawKind(t, v); into.Unit != "" {
+			*into = BudgetReset{Type: core.ResetCalendar, Unit: into.Unit, Timezone: into.Timezone}
+		} else {
+			*into = BudgetReset{Type: core.ResetInterval, Every: into.Every, AnchorAt: into.AnchorAt}
 		}
 		return
 	case *Condition:
@@ -91,6 +96,12 @@ func draw(t *rapid.T, v reflect.Value) {
 		return
 	}
 	drawKind(t, v)
+}
+
+func notNil[K comparable, V any](m *map[K]V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
 }
 
 func drawKind(t *rapid.T, v reflect.Value) {

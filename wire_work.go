@@ -150,7 +150,7 @@ func (a *WorkAnswer) UnmarshalJSON(text []byte) error {
 }
 
 func (a *WorkAnswer) wire() wire.WorkAnswer {
-	w := wire.WorkAnswer{Status: string(a.Status), Outcome: a.Outcome, Reason: a.Reason, RetryAt: wireTime(a.RetryAt), Late: a.Late}
+	w := wire.WorkAnswer{Status: string(a.Status), Outcome: a.Outcome, Reason: a.Reason, RetryAt: wireTime(a.RetryAt), Late: a.Late, Usage: a.Usage}
 	if a.Renewal.TTL != 0 {
 		renewal := a.Renewal.wire()
 		w.Lease, w.Drain = &renewal, a.Renewal.Drain
@@ -158,10 +158,6 @@ func (a *WorkAnswer) wire() wire.WorkAnswer {
 	if a.Step != nil {
 		step := a.Step.wire()
 		w.Step = &step
-	}
-	if a.Usage != nil {
-		receipt := a.Usage.wire()
-		w.Usage = &receipt
 	}
 	a.waitInto(&w)
 	a.childrenInto(&w)
@@ -185,7 +181,7 @@ func (a *WorkAnswer) waitInto(w *wire.WorkAnswer) {
 
 func workAnswerFrom(w *wire.WorkAnswer) WorkAnswer {
 	a := WorkAnswer{
-		Status: Status(w.Status), Outcome: w.Outcome, Reason: w.Reason, RetryAt: w.RetryAt.Time, Late: w.Late,
+		Status: Status(w.Status), Outcome: w.Outcome, Reason: w.Reason, RetryAt: w.RetryAt.Time, Late: w.Late, Usage: w.Usage,
 	}
 	if w.Lease != nil {
 		a.Renewal = renewalFrom(*w.Lease)
@@ -194,10 +190,6 @@ func workAnswerFrom(w *wire.WorkAnswer) WorkAnswer {
 	if w.Step != nil {
 		step := stepFrom(*w.Step)
 		a.Step = &step
-	}
-	if w.Usage != nil {
-		receipt := usageReceiptFrom(w.Usage)
-		a.Usage = &receipt
 	}
 	a.waitFrom(w)
 	a.childrenFrom(w)

@@ -213,7 +213,7 @@ func checkBooked(ctx context.Context, client flowfabric.Client, n int, sample *S
 		if err != nil {
 			return err
 		}
-		used, reserved = used+budget.Numbers[ffUnit].Used, reserved+budget.Numbers[ffUnit].Reserved
+		used, reserved = used+budget.Dimensions[ffUnit].Used, reserved+budget.Dimensions[ffUnit].Reserved
 	}
 	if used != int64(n) || reserved != 0 {
 		sample.Fail("%d of %d reports are booked, %d are reserved", used, n, reserved)

@@ -131,3 +131,6 @@ func (o operate) Bulk(ctx context.Context, r flowfabric.BulkRequest) (*flowfabri
 
 // Quotas limit when work starts. Its commands survive the death of the process.
 func (e *Env) Quotas() flowfabric.Quotas { return flowfabric.NewQuotas(e) }
+
+// Budgets limit what work uses. Its commands survive the death of the process.
+func (e *Env) Budgets() flowfabric.Budgets { return flowfabric.NewBudgets(e) }

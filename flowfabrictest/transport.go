@@ -15,8 +15,8 @@ func (e *Env) Do(ctx context.Context, op *wire.Operation, request, answer any, h
 	if how.Key == "" && op.Method != http.MethodGet {
 		how.Key = e.mintKey()
 	}
-	if op == wire.DeleteQuota.Operation {
-		e.Settle() // what is attached to it is found by work that follows the log
+	if op == wire.DeleteQuota.Operation || op == wire.DeleteBudget.Operation {
+		e.Settle() // what is attached to it, or names it, is found by work that follows the log
 	}
 	_, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (flowfabric.None, error) {
 		return flowfabric.None{}, c.Do(ctx, op, request, answer, how)

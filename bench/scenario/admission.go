@@ -53,7 +53,7 @@ func (l *limits) check(ctx context.Context, s *Sample) error {
 	for _, key := range quota.Keys {
 		held, blocked = held+key.Slots, blocked+key.Blocked
 	}
-	s.check("budget_reserved", 0, int(budget.Numbers[unit].Reserved))
+	s.check("budget_reserved", 0, int(budget.Dimensions[unit].Reserved))
 	s.check("budget_holds", 0, int(budget.LiveHolds))
 	s.check("quota_slots", 0, held)
 	s.check("blocked", 0, blocked)

@@ -4,6 +4,8 @@ package principal
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"sync/atomic"
 )
 
@@ -35,6 +37,16 @@ type Principal struct {
 
 	// Repeated is set by the client when the request repeats one that was answered before (U13); nil: nobody asks.
 	Repeated *atomic.Bool
+}
+
+// OnceKey names what a request makes by the key of the request, for work that brings no name of its own: the same request makes it once,
+// another one under that key is a conflict (U13). "" without a key.
+func (p *Principal) OnceKey() string {
+	if p.RequestKey == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("request\x00" + p.Name + "\x00" + p.KeyID + "\x00" + p.RequestKey))
+	return hex.EncodeToString(sum[:])
 }
 
 // Feed is what a worker may read of the event log.

@@ -217,6 +217,44 @@ func TestU32_a_submit_makes_budgets_of_its_own_and_shows_them_in_full(t *testing
 	})
 }
 
+func TestU32_budgets_beside_a_policy_that_has_some_are_refused_whatever_those_are(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		for _, own := range []string{`{"hard":1}`, `{"hard":0}`, `{"soft":0}`, `{"hard":"1"}`, `{"hard":1.5}`, `{"hrad":1}`} {
+			w.post(t, "/v1/executions", `{"kind":"k","budgets":[{"dimensions":{"tokens":{}}}],"policy":{"budgets":[{"dimensions":{"tokens":`+own+`}}]}}`).
+				refuses(t, 400, "invalid_argument")
+		}
+		if made := w.get(t, "/v1/executions/count"); made.number(t, "total") != 0 {
+			t.Errorf("%s", made.body)
+		}
+	})
+}
+
+func TestU89_a_limit_of_0_in_any_budget_of_a_flow_refuses_the_flow(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		const own = `"budgets":[{"name":"own","dimensions":{"tokens":{"hard":1}}},{"dimensions":{"tokens":{"hard":0}}}]`
+		open := "/v1/flows/" + bare(w.post(t, "/v1/flows", `{"kind":"k","seal":false}`).wants(t, 201).text(t, "flow_id"))
+		for _, c := range []struct{ path, body, place string }{
+			{"/v1/flows", `{"kind":"k","nodes":[{"name":"a","kind":"k"}],` + own + `}`, ""},
+			{"/v1/flows", `{"kind":"k","dry_run":true,"nodes":[{"name":"a","kind":"k"}],` + own + `}`, ""},
+			{"/v1/flows", `{"kind":"k","nodes":[{"name":"a","kind":"k"},{"name":"b","kind":"k",` + own + `}]}`, "/nodes/1"},
+			{"/v1/flows", `{"kind":"k","nodes":[{"name":"a","kind":"k"}],"defaults":{` + own + `}}`, "/defaults"},
+			{"/v1/flows", `{"kind":"k","nodes":[{"name":"a","flow":{"nodes":[{"name":"b","kind":"k",` + own + `}]}}]}`, "/nodes/0/flow/nodes/0"},
+			{open + "/extend", `{"nodes":[{"name":"a","kind":"k",` + own + `}]}`, "/nodes/0"},
+		} {
+			refused := w.post(t, c.path, c.body).refuses(t, 400, "invalid_budget")
+			if refused.text(t, "detail") != "a limit is at least 1" || refused.text(t, "field") != c.place+"/budgets/1/dimensions/tokens/hard" {
+				t.Errorf("%s: %s", c.body, refused.body)
+			}
+		}
+		if made := w.get(t, "/v1/executions/count"); made.number(t, "total") != 0 {
+			t.Errorf("%s", made.body)
+		}
+		w.get(t, "/v1/budgets/own").refuses(t, 404, "budget_not_found")
+	})
+}
+
 func TestU98_workers_and_operators_charge_and_others_do_not(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {

@@ -52,6 +52,38 @@ func TestU33_a_batch_answers_for_each_item_in_order(t *testing.T) {
 	})
 }
 
+func TestU22_a_limit_of_0_refuses_its_item_and_no_other(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		const field = "/budgets/1/dimensions/tokens/hard"
+		refused := `{"kind":"b","budgets":[{"name":"own","dimensions":{"tokens":{"hard":1}}},{"dimensions":{"pages":{"hard":1},"tokens":{"hard":0}}}]}`
+		answer := w.post(t, "/v1/executions/bulk", `{"items":[{"kind":"a"},`+refused+`,{"kind":"a"}]}`).wants(t, 200)
+		if answer.number(t, "failed") != 1 || answer.text(t, "items.0.outcome") != "created" || answer.text(t, "items.2.outcome") != "created" ||
+			answer.text(t, "items.1.error.code") != "invalid_budget" || answer.text(t, "items.1.error.field") != field ||
+			answer.text(t, "items.1.error.detail") != "a limit is at least 1" || answer.text(t, "items.1.error.hint") == "" {
+			t.Errorf("%s", answer.body)
+		}
+		lines := linesOf(t, w.send(t, request{
+			method: "POST", path: "/v1/executions/bulk", header: map[string]string{"Content-Type": "application/x-ndjson"},
+			body: "{\"kind\":\"a\"}\n" + refused + "\n{\"kind\":\"a\"}\n",
+		}).wants(t, 200).body)
+		if len(lines) != 3 || !lines[0].OK || lines[1].OK || lines[1].Error.Code != "invalid_budget" || !lines[2].OK {
+			t.Errorf("%+v", lines)
+		}
+		atomic := w.post(t, "/v1/executions/bulk", `{"atomic":true,"items":[{"kind":"b"},`+refused+`]}`).refuses(t, 400, "invalid_budget")
+		if atomic.number(t, "index") != 1 || atomic.text(t, "field") != "/items/1"+field || atomic.field(t, "errors") != nil {
+			t.Errorf("%s", atomic.body)
+		}
+		if made := w.get(t, "/v1/executions/count?kind=a"); made.number(t, "total") != 4 {
+			t.Errorf("%s", made.body)
+		}
+		if made := w.get(t, "/v1/executions/count?kind=b"); made.number(t, "total") != 0 {
+			t.Errorf("%s", made.body)
+		}
+		w.get(t, "/v1/budgets/own").refuses(t, 404, "budget_not_found")
+	})
+}
+
 func TestU33_lines_are_committed_as_they_come_in(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {

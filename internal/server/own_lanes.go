@@ -67,7 +67,7 @@ func (s *Server) inLanes(ctx context.Context, x *exchange, id flowfabric.ID) (bo
 // leasedInLanes reports whether a worker of certain lanes charges for what it works on: the execution is in one of them, and an instance that
 // the caller's key registered holds its lease.
 func (s *Server) leasedInLanes(ctx context.Context, x *exchange, r any) (bool, error) {
-	var id string
+	var id flowfabric.ID
 	switch r := r.(type) {
 	case *wire.ChargeBudgetRequest:
 		id = r.Body.ExecutionID
@@ -77,7 +77,7 @@ func (s *Server) leasedInLanes(ctx context.Context, x *exchange, r any) (bool, e
 	if id == "" {
 		return false, nil
 	}
-	execution, err := s.outline(ctx, flowfabric.ID(id))
+	execution, err := s.outline(ctx, id)
 	if err != nil || execution.Lease == nil || x.mayWorkOn(execution.Lane) != nil {
 		return false, err
 	}

@@ -41,6 +41,10 @@ func TestU11_the_field_of_a_refusal_is_its_place_in_the_request(t *testing.T) {
 			{request{method: "POST", path: execution + "/complete", body: `{}`, header: map[string]string{"FlowFabric-Lease": lease + ".0." + attempt}}, "header.FlowFabric-Lease"},
 			{request{method: "POST", path: execution + "/complete", body: `{"lease":{"lease_id":"x","lease_epoch":1,"attempt_id":"y"}}`}, "/lease/lease_id"},
 			{request{method: "POST", path: "/v1/executions", body: `{"kind":"k","budgets":[{"dimensions":{"tokens":{}}},{"dimensions":{"tokens":{"hard":0}}}]}`}, "/budgets/1/dimensions/tokens/hard"},
+			{request{method: "POST", path: "/v1/executions", body: `{"kind":"k","budgets":[{"dimensions":{"tokens":{}}},{"dimensions":{"tokens":{}},"reset":{"type":"none","unit":"day"}}]}`}, "/budgets/1/reset"},
+			{request{method: "POST", path: "/v1/flows", body: `{"kind":"k","budgets":[{"dimensions":{"tokens":{}}},{"dimensions":{"tokens":{}},"reset":{"type":"none","unit":"day"}}]}`}, "/budgets/1/reset"},
+			{request{method: "POST", path: "/v1/flows", body: `{"kind":"k","nodes":[{"name":"a","kind":"k","budgets":[{"dimensions":{"tokens":{}},"reset":{"type":"none","unit":"day"}}]}]}`}, "/nodes/0/budgets/0/reset"},
+			{request{method: "POST", path: "/v1/flows", body: `{"kind":"k","nodes":[{"name":"a","kind":"k"}],"defaults":{"budgets":[{"dimensions":{"tokens":{}},"reset":{"type":"none","unit":"day"}}]}}`}, "/defaults/budgets/0/reset"},
 			{request{method: "POST", path: "/v1/executions/bulk", body: `{"atomic":true,"items":[{"kind":"k"},{"kind":"k","lane":"a b"}]}`}, "/items/1/lane"},
 			{request{method: "POST", path: "/v1/executions/bulk", body: `{"atomic":true,"items":[{"kind":"k"},{"kind":"k","budgets":[{"dimensions":{"tokens":{"hard":0}}}]}]}`}, "/items/1/budgets/0/dimensions/tokens/hard"},
 		} {

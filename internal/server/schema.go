@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"reflect"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 // newSchemas is a registry that knows the types of package wire that write their JSON themselves.
 func newSchemas() huma.Registry {
-	registry := huma.NewMapRegistry(schemaRefs, huma.DefaultSchemaNamer)
+	registry := huma.NewMapRegistry(schemaRefs, schemaName)
 	for from, to := range map[reflect.Type]reflect.Type{
 		reflect.TypeFor[wire.Time]():                  reflect.TypeFor[time.Time](),
 		reflect.TypeFor[wire.LeaseRef]():              reflect.TypeFor[leaseSchema](),
@@ -23,6 +24,15 @@ func newSchemas() huma.Registry {
 		registry.RegisterTypeAlias(from, to)
 	}
 	return registry
+}
+
+// schemaNames are the names of schemas that are not those of their Go types.
+var schemaNames = map[string]string{"BudgetStatus": "Budget", "PageBudgetStatus": "PageBudget"}
+
+// schemaName names the schema of a type.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	return cmp.Or(schemaNames[name], name)
 }
 
 // leaseSchema is a lease in a request (U27).

@@ -3,8 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -182,23 +180,13 @@ func (s *Server) createWaitpoint(ctx context.Context, r *wire.CreateWaitpointReq
 	if err != nil {
 		return answer{}, err
 	}
-	item.Waitpoint = newWaitpointOf(r.Body.WaitpointKey, r.Body.ExpiryFields, cmp.Or(r.Body.IdempotencyKey, exchangeOf(ctx).onceKey()))
+	item.Waitpoint = newWaitpointOf(r.Body.WaitpointKey, r.Body.ExpiryFields, cmp.Or(r.Body.IdempotencyKey, exchangeOf(ctx).caller.OnceKey()))
 	a, err := s.do(ctx, item)
 	if err != nil {
 		return answer{}, err
 	}
 	made := s.issued(exchangeOf(ctx), &a.Waitpoints[0])
 	return shows(made).with("Location", "/v1/waitpoints/"+a.Waitpoints[0].ID), nil
-}
-
-// onceKey names what a request makes by the key of the request, for work that brings no name of its own: the same request makes it once,
-// another one under that key is a conflict (U13). "" without a key.
-func (x *exchange) onceKey() string {
-	if x.caller.RequestKey == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte("request\x00" + x.caller.Name + "\x00" + x.caller.KeyID + "\x00" + x.caller.RequestKey))
-	return hex.EncodeToString(sum[:])
 }
 
 func newWaitpointOf(key string, f wire.ExpiryFields, idempotencyKey string) *flowfabric.NewWaitpoint {

@@ -138,7 +138,7 @@ func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer,
 		return answer{}, refuse("batch_too_large", "the batch has too many items").at("/items").current("limit", maxWorkItems)
 	}
 	x := exchangeOf(ctx)
-	key := x.onceKey()
+	key := x.caller.OnceKey()
 	x.caller.RequestKey = "" // it names each item by its index: two of one execution are not repeats of each other
 	ctx = x.acting(ctx)
 	items := make([]flowfabric.WorkItem, len(r.Body.Items))
@@ -159,8 +159,8 @@ func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer,
 	all := wire.ItemsFor[workShown](len(answers))
 	secret := false
 	for i, a := range answers {
-		if a.Usage != nil { // a repeat that was only known by the key of its request has the first answer (U13)
-			a.Usage.Repeated = a.Usage.Repeated && r.Body.Items[i].DedupKey != ""
+		if a.Usage != nil && r.Body.Items[i].DedupKey == "" { // a repeat that was only known by the key of its request has the first answer (U13)
+			*a.Usage = a.Usage.First()
 		}
 		shown := s.workShown(x, a, r.Encoding)
 		secret = secret || shown.tokens != nil

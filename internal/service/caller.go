@@ -1,6 +1,10 @@
 package service
 
 import (
+	"cmp"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/principal"
 )
@@ -43,3 +47,24 @@ func (c *Caller) operator() engine.Caller {
 	}
 	return c.as(actorClient)
 }
+
+// home is the namespace that new work goes to; namespace_required when a caller of several has not chosen one (U121).
+func (c *Caller) home() (string, error) {
+	switch {
+	case c.Namespace != "" && c.Namespaces != nil && !slices.Contains(c.Namespaces, c.Namespace):
+		return "", core.Errorf(core.CodeNamespaceForbidden, "the caller has no namespace %q", c.Namespace)
+	case c.Namespace != "":
+		return c.Namespace, nil
+	case len(c.Namespaces) == 1:
+		return c.Namespaces[0], nil
+	default:
+		return "", core.Errorf(core.CodeNamespaceRequired, "the caller has several namespaces").
+			WithField("header.FlowFabric-Namespace").WithHint("name one of them")
+	}
+}
+
+// first reports whether the command is done for the first time. What a repeat finds done may be its own doing.
+func (c *Caller) first() bool { return c.repeats == 0 }
+
+// once names what a command makes that brings no name of its own, so that a repeat of the command makes it once.
+func (c *Caller) once() string { return cmp.Or(c.OnceKey(), c.Key) }

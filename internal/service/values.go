@@ -25,3 +25,24 @@ func idOf(id core.ID) api.ID {
 	}
 	return api.ID(id.String())
 }
+
+// givenID parses the id of an execution that may be left out; invalid_id.
+func givenID(id api.ID) (*core.GivenID, error) {
+	if id == "" {
+		return nil, nil
+	}
+	given, err := core.ParseID(string(id))
+	if err != nil {
+		return nil, err
+	}
+	return &given, nil
+}
+
+// uuidOf parses another id; invalid_id with the field.
+func uuidOf(field, text string) (core.UUID, error) {
+	id, ok := core.ParseUUID(text)
+	if !ok {
+		return id, core.Errorf(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(text)).WithField(field).WithHint("give it as it was shown")
+	}
+	return id, nil
+}

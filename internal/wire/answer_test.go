@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -75,6 +76,9 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			drawAnswer(t, v.Field(i))
+		}
+		if reset, ok := v.Addr().Interface().(*api.BudgetReset); ok && reset.Type == "" {
+			reset.Type = "none" // it is never empty in JSON
 		}
 		if items := v.FieldByName("Items"); strings.HasPrefix(v.Type().Name(), "Page[") && items.IsNil() {
 			items.Set(reflect.MakeSlice(items.Type(), 0, 0)) // it is never null in JSON

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -75,7 +76,7 @@ type WorkAnswer struct {
 	TimeoutAt    Time               `json:"timeout_at,omitzero" doc:"Of suspend: when the wait times out."`
 	Waitpoint    *IssuedWaitpoint   `json:"waitpoint,omitempty" doc:"Of waitpoint: the one that was made, with its token."`
 
-	Usage *UsageReceipt `json:"usage,omitempty" doc:"Of usage: what came of it."`
+	Usage *api.UsageReceipt `json:"usage,omitempty" doc:"Of usage: what came of it."`
 
 	Spawned *Spawned        `json:"spawned,omitempty" doc:"Of spawn: the children."`
 	Waited  *ChildrenWaited `json:"waited,omitempty" doc:"Of wait_children: how it is."`

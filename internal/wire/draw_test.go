@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -85,6 +86,10 @@ func drawValue(t *rapid.T, s *jsonx.Shape, v reflect.Value, needed bool) {
 			*into = drawCondition(t, 2)
 		case *Binding:
 			*into = drawBinding(t)
+		case *api.BudgetReset:
+			if drawStruct(t, s, v); into.Type == "" {
+				into.Type = "none" // it is never empty in JSON
+			}
 		default:
 			drawStruct(t, s, v)
 		}

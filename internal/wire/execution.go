@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // Execution is one piece of work as readers see it (U26).
 type Execution struct {
@@ -49,13 +53,13 @@ type Execution struct {
 	HasResult bool      `json:"has_result" doc:"Whether there is a result, be it empty."`
 	Retained  *Retained `json:"retained,omitempty" doc:"Why and until when it is kept."`
 
-	StateVector *StateVector      `json:"state_vector,omitempty" doc:"The state in seven parts, with view=full."`
-	Inputs      []NamedInput      `json:"inputs,omitempty" doc:"What it got from the members that it waited for, without the bytes, with view=full."`
-	Policy      json.RawMessage   `json:"policy,omitempty" doc:"The frozen policy, with view=full."`
-	Suspension  *OpenSuspension   `json:"suspension,omitempty" doc:"The wait that is open, with view=full."`
-	Join        *Join             `json:"join,omitempty" doc:"Which members of its flow it waits for, with view=full."`
-	Budgets     []ExecutionBudget `json:"budgets,omitempty" doc:"The budgets that its lease is charged to and those that were made for it, with view=full."`
-	Traceparent string            `json:"traceparent,omitempty" doc:"W3C trace context of the submit, with view=full."`
+	StateVector *StateVector          `json:"state_vector,omitempty" doc:"The state in seven parts, with view=full."`
+	Inputs      []NamedInput          `json:"inputs,omitempty" doc:"What it got from the members that it waited for, without the bytes, with view=full."`
+	Policy      json.RawMessage       `json:"policy,omitempty" doc:"The frozen policy, with view=full."`
+	Suspension  *OpenSuspension       `json:"suspension,omitempty" doc:"The wait that is open, with view=full."`
+	Join        *Join                 `json:"join,omitempty" doc:"Which members of its flow it waits for, with view=full."`
+	Budgets     []api.ExecutionBudget `json:"budgets,omitempty" doc:"The budgets that its lease is charged to and those that were made for it, with view=full."`
+	Traceparent string                `json:"traceparent,omitempty" doc:"W3C trace context of the submit, with view=full."`
 
 	Next               string       `json:"next,omitempty" enum:"initial,retry,reclaim,replay,resume" doc:"How its next attempt begins, with view=full; absent while none is to begin."`
 	BlockedOn          string       `json:"blocked_on,omitempty" doc:"What has no room for it, with view=full: budget:<id>, rate:<quota> or slots:<quota>."`

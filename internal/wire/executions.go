@@ -110,22 +110,22 @@ type SubmitRequest struct {
 
 // Submission is a piece of work to submit (U32).
 type Submission struct {
-	Kind           string             `json:"kind" required:"true" maxLength:"128" doc:"Kind of work."`
-	ExecutionID    string             `json:"execution_id,omitempty" doc:"Id that the caller brings, which makes the submit repeatable."`
-	Lane           string             `json:"lane,omitempty" maxLength:"64" doc:"Queue to go through; default if absent."`
-	Priority       int                `json:"priority,omitempty" doc:"Larger starts earlier; clamped into 0..9000."`
-	DelayMS        int64              `json:"delay_ms,omitempty" oneof:"start" minimum:"0" maximum:"315360000000" doc:"Not started for so long."`
-	DelayUntil     Time               `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
-	DeadlineAt     Time               `json:"deadline_at,omitzero" doc:"Expires at this moment."`
-	IdempotencyKey string             `json:"idempotency_key,omitempty" maxLength:"256" doc:"Name of the work: a second submit with it is a duplicate."`
-	Tags           map[string]string  `json:"tags,omitempty" doc:"Tags by key."`
-	Policy         json.RawMessage    `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
-	Requires       []string           `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
-	FairnessKey    string             `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`
-	Quotas         []api.QuotaUse     `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`
-	BudgetIDs      []string           `json:"budget_ids,omitempty" doc:"Budgets that it uses, by id or name; short for the field of the policy."`
-	Estimate       map[string]int64   `json:"estimate,omitempty" doc:"What it is expected to use, by dimension: reserved when it starts; short for the field of the policy."`
-	Budgets        []BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with it and cover it alone, up to 4; short for the field of the policy."`
+	Kind           string                 `json:"kind" required:"true" maxLength:"128" doc:"Kind of work."`
+	ExecutionID    string                 `json:"execution_id,omitempty" doc:"Id that the caller brings, which makes the submit repeatable."`
+	Lane           string                 `json:"lane,omitempty" maxLength:"64" doc:"Queue to go through; default if absent."`
+	Priority       int                    `json:"priority,omitempty" doc:"Larger starts earlier; clamped into 0..9000."`
+	DelayMS        int64                  `json:"delay_ms,omitempty" oneof:"start" minimum:"0" maximum:"315360000000" doc:"Not started for so long."`
+	DelayUntil     Time                   `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
+	DeadlineAt     Time                   `json:"deadline_at,omitzero" doc:"Expires at this moment."`
+	IdempotencyKey string                 `json:"idempotency_key,omitempty" maxLength:"256" doc:"Name of the work: a second submit with it is a duplicate."`
+	Tags           map[string]string      `json:"tags,omitempty" doc:"Tags by key."`
+	Policy         json.RawMessage        `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
+	Requires       []string               `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
+	FairnessKey    string                 `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`
+	Quotas         []api.QuotaUse         `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`
+	BudgetIDs      []string               `json:"budget_ids,omitempty" doc:"Budgets that it uses, by id or name; short for the field of the policy."`
+	Estimate       map[string]int64       `json:"estimate,omitempty" doc:"What it is expected to use, by dimension: reserved when it starts; short for the field of the policy."`
+	Budgets        []api.BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with it and cover it alone, up to 4; short for the field of the policy."`
 	InputFields
 }
 

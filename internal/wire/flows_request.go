@@ -17,34 +17,34 @@ type SubmitFlowRequest struct {
 
 // FlowSubmission is a graph to submit (U89).
 type FlowSubmission struct {
-	Kind           string             `json:"kind" required:"true" maxLength:"128" doc:"Kind of flow."`
-	FlowID         string             `json:"flow_id,omitempty" doc:"Id that the caller brings, which makes the submit repeatable."`
-	IdempotencyKey string             `json:"idempotency_key,omitempty" maxLength:"256" doc:"Name of the work: a second submit with it finds the flow of the first."`
-	Defaults       *NodeFields        `json:"defaults,omitempty" doc:"What nodes have that leave it out."`
-	Nodes          []FlowNode         `json:"nodes,omitempty" doc:"The members, at most 5000."`
-	Edges          []FlowEdge         `json:"edges,omitempty" most:"100000" doc:"Who waits for whom, at most 50000; besides those of after."`
-	Output         string             `json:"output,omitempty" doc:"Name of the member whose result is that of the flow."`
-	Seal           *bool              `json:"seal,omitempty" doc:"Whether nothing more comes; true if absent."`
-	Tags           map[string]string  `json:"tags,omitempty" doc:"Tags by key."`
-	Budgets        []BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with the flow and cover its members, up to 4."`
+	Kind           string                 `json:"kind" required:"true" maxLength:"128" doc:"Kind of flow."`
+	FlowID         string                 `json:"flow_id,omitempty" doc:"Id that the caller brings, which makes the submit repeatable."`
+	IdempotencyKey string                 `json:"idempotency_key,omitempty" maxLength:"256" doc:"Name of the work: a second submit with it finds the flow of the first."`
+	Defaults       *NodeFields            `json:"defaults,omitempty" doc:"What nodes have that leave it out."`
+	Nodes          []FlowNode             `json:"nodes,omitempty" doc:"The members, at most 5000."`
+	Edges          []FlowEdge             `json:"edges,omitempty" most:"100000" doc:"Who waits for whom, at most 50000; besides those of after."`
+	Output         string                 `json:"output,omitempty" doc:"Name of the member whose result is that of the flow."`
+	Seal           *bool                  `json:"seal,omitempty" doc:"Whether nothing more comes; true if absent."`
+	Tags           map[string]string      `json:"tags,omitempty" doc:"Tags by key."`
+	Budgets        []api.BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with the flow and cover its members, up to 4."`
 }
 
 // NodeFields are the fields of a submission that a node may have (U32).
 type NodeFields struct {
-	Kind        string             `json:"kind,omitempty" maxLength:"128" doc:"Kind of work."`
-	Lane        string             `json:"lane,omitempty" maxLength:"64" doc:"Queue to go through; default if absent."`
-	Priority    *int               `json:"priority,omitempty" doc:"Larger starts earlier; clamped into 0..9000."`
-	DelayMS     *int64             `json:"delay_ms,omitempty" oneof:"start" minimum:"0" maximum:"315360000000" doc:"Not started for so long."`
-	DelayUntil  Time               `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
-	DeadlineAt  Time               `json:"deadline_at,omitzero" doc:"Expires at this moment."`
-	Tags        map[string]string  `json:"tags,omitzero" doc:"Tags by key."`
-	Policy      json.RawMessage    `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
-	Requires    []string           `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
-	FairnessKey string             `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`
-	Quotas      []api.QuotaUse     `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`
-	BudgetIDs   []string           `json:"budget_ids,omitempty" doc:"Budgets that it uses, by id or name; short for the field of the policy."`
-	Estimate    map[string]int64   `json:"estimate,omitempty" doc:"What it is expected to use, by dimension; short for the field of the policy."`
-	Budgets     []BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with it and cover it alone, up to 4; short for the field of the policy."`
+	Kind        string                 `json:"kind,omitempty" maxLength:"128" doc:"Kind of work."`
+	Lane        string                 `json:"lane,omitempty" maxLength:"64" doc:"Queue to go through; default if absent."`
+	Priority    *int                   `json:"priority,omitempty" doc:"Larger starts earlier; clamped into 0..9000."`
+	DelayMS     *int64                 `json:"delay_ms,omitempty" oneof:"start" minimum:"0" maximum:"315360000000" doc:"Not started for so long."`
+	DelayUntil  Time                   `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
+	DeadlineAt  Time                   `json:"deadline_at,omitzero" doc:"Expires at this moment."`
+	Tags        map[string]string      `json:"tags,omitzero" doc:"Tags by key."`
+	Policy      json.RawMessage        `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
+	Requires    []string               `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
+	FairnessKey string                 `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`
+	Quotas      []api.QuotaUse         `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`
+	BudgetIDs   []string               `json:"budget_ids,omitempty" doc:"Budgets that it uses, by id or name; short for the field of the policy."`
+	Estimate    map[string]int64       `json:"estimate,omitempty" doc:"What it is expected to use, by dimension; short for the field of the policy."`
+	Budgets     []api.BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with it and cover it alone, up to 4; short for the field of the policy."`
 	InputFields
 }
 

@@ -46,7 +46,7 @@ func checkLimits(ctx context.Context, t *testing.T, client flowfabric.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := budget.Numbers[unit]; n.Used != int64(count.Total) || n.Reserved != 0 || n.Overrun != 0 || budget.LiveHolds != 0 {
+	if n := budget.Dimensions[unit]; n.Used != int64(count.Total) || n.Reserved != 0 || n.Overrun != 0 || budget.LiveHolds != 0 {
 		t.Errorf("I9, BI2: %+v and %d holds after %d executions", n, budget.LiveHolds, count.Total)
 	}
 	quota, err := client.Quotas().Get(ctx, limitsName)

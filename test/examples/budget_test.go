@@ -21,10 +21,10 @@ func TestU241_prompts_reserve_are_warned_and_ask_for_more_tokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := status.Numbers["tokens"]; n.Used != 1550 || n.Overrun != 450 || n.Reserved != 0 || n.EffectiveHard != 3200 {
+		if n := status.Dimensions["tokens"]; n.Used != 1550 || n.Overrun != 450 || n.Reserved != 0 || n.EffectiveHard != 3200 {
 			t.Errorf("%+v", n)
 		}
-		if cost := status.Numbers[flowfabric.CostMicros].Used; cost != 40_000 || status.Breaches != 1 || status.SoftBreaches != 1 || status.LiveHolds != 0 {
+		if cost := status.Dimensions[flowfabric.CostMicros].Used; cost != 40_000 || status.Breaches != 1 || status.SoftBreaches != 1 || status.LiveHolds != 0 {
 			t.Errorf("it cost %d: %+v", cost, status)
 		}
 		all := executions(t, c, p.Name)

@@ -247,7 +247,7 @@ func checkRoom(t *testing.T, c flowfabric.Client, lane string, red bool) {
 		}
 		return
 	}
-	if n := budget.Numbers["pictures"]; err != nil || n.Used != 5 || n.EffectiveHard != 5 || n.Reserved != 0 {
+	if n := budget.Dimensions["pictures"]; err != nil || n.Used != 5 || n.EffectiveHard != 5 || n.Reserved != 0 {
 		t.Errorf("%+v, %v", budget, err)
 	}
 	waiting := flowfabric.Filter{Lane: []string{lane}, Kind: []string{string(tenants.Render)}, Reason: []string{"waiting_for_budget"}}

@@ -53,7 +53,7 @@ func (d *desk) answer(ctx context.Context, t *flowfabric.Task, p Prompt) (string
 func (d *desk) hear(p Prompt, reply chat.Reply, r flowfabric.UsageReceipt) {
 	said := fmt.Sprintf("%q took %d tokens: %s", p.Question, reply.Tokens, r.Outcome)
 	switch {
-	case r.Repeated:
+	case r.Repeated():
 		said = fmt.Sprintf("%q goes on; its %d tokens are booked already, and the model is not asked again", p.Question, reply.Tokens)
 	case r.Outcome == flowfabric.UsageSoftBreach:
 		said += fmt.Sprintf(", %d are used and %d was the soft limit", r.Used, r.Soft)

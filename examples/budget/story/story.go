@@ -115,8 +115,8 @@ func (o *office) numbers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := b.Numbers[tokens]
-	o.Show("the budget: %d of %d used, %d reserved, %d left", n.Used, n.EffectiveHard, n.Reserved, n.Available)
+	n := b.Dimensions[tokens]
+	o.Show("the budget: %d of %d used, %d reserved, %d left", n.Used, n.EffectiveHard, n.Reserved, *n.Available)
 	return nil
 }
 
@@ -243,9 +243,9 @@ func (o *office) report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := b.Numbers[tokens]
+	n := b.Dimensions[tokens]
 	o.Show("in all %d tokens within the limit and %d beyond it, %s; warnings: %d, breaches: %d", n.Used, n.Overrun,
-		money(b.Numbers[flowfabric.CostMicros].Used), b.SoftBreaches, b.Breaches)
+		money(b.Dimensions[flowfabric.CostMicros].Used), b.SoftBreaches, b.Breaches)
 	return nil
 }
 

@@ -104,7 +104,7 @@ func (h *house) money(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.Show("red has used %d of %d", b.Numbers[pictures].Used, b.Numbers[pictures].EffectiveHard)
+	h.Show("red has used %d of %d", b.Dimensions[pictures].Used, b.Dimensions[pictures].EffectiveHard)
 	return h.waits(ctx, "waiting_for_budget")
 }
 

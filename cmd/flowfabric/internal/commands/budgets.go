@@ -133,7 +133,11 @@ flowfabric budgets create careful tokens.hard=1000 --on-hard suspend_for_approva
 		if approval != nil {
 			b.Approval = *approval
 		}
-		return s.printBudget(c.Budgets().Create(ctx, b, flowfabric.AdminAction{Reason: f.reason}))
+		made, err := c.Budgets().Create(ctx, b, flowfabric.AdminAction{Reason: f.reason})
+		if err != nil {
+			return err
+		}
+		return s.printBudget(&made.BudgetStatus, nil)
 	})
 	f.register(cmd)
 	cmd.Flags().StringVar(&f.id, "id", "", "id of the budget; minted if absent")

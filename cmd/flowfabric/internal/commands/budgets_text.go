@@ -138,8 +138,8 @@ func (s *session) budgetView() show.View[*flowfabric.BudgetStatus] {
 // usedText shows what is used of each limit: tokens 40+100/1200, with what is reserved behind the plus.
 func usedText(b *flowfabric.BudgetStatus) string {
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(b.Numbers)) {
-		n := b.Numbers[name]
+	for _, name := range slices.Sorted(maps.Keys(b.Dimensions)) {
+		n := b.Dimensions[name]
 		text := fmt.Sprintf("%s %d", name, n.Used)
 		if n.Reserved > 0 {
 			text += fmt.Sprintf("+%d", n.Reserved)
@@ -153,32 +153,34 @@ func usedText(b *flowfabric.BudgetStatus) string {
 }
 
 func dimensionView(b *flowfabric.BudgetStatus) show.View[string] {
-	number := func(of func(flowfabric.BudgetNumbers) int64) func(string) string {
-		return func(name string) string { return strconv.FormatInt(of(b.Numbers[name]), 10) }
+	type d = flowfabric.BudgetDimension
+	number := func(of func(d) int64) func(string) string {
+		return func(name string) string { return strconv.FormatInt(of(b.Dimensions[name]), 10) }
 	}
-	limit := func(of func(flowfabric.Limit) int64) func(string) string {
+	limit := func(of func(d) int64) func(string) string {
 		return func(name string) string { return limitText(int(of(b.Dimensions[name]))) }
 	}
 	return show.View[string]{ID: func(name string) string { return name }, Columns: []show.Column[string]{
 		{Name: "DIMENSION", Text: func(name string) string { return name }},
-		{Name: "USED", Text: number(func(n flowfabric.BudgetNumbers) int64 { return n.Used })},
-		{Name: "RESERVED", Text: number(func(n flowfabric.BudgetNumbers) int64 { return n.Reserved })},
-		{Name: "OVERRUN", Text: number(func(n flowfabric.BudgetNumbers) int64 { return n.Overrun })},
+		{Name: "USED", Text: number(func(n d) int64 { return n.Used })},
+		{Name: "RESERVED", Text: number(func(n d) int64 { return n.Reserved })},
+		{Name: "OVERRUN", Text: number(func(n d) int64 { return n.Overrun })},
 		{Name: "AVAILABLE", Text: func(name string) string {
-			if b.Numbers[name].EffectiveHard == 0 {
+			left := b.Dimensions[name].Available
+			if left == nil {
 				return "-"
 			}
-			return strconv.FormatInt(b.Numbers[name].Available, 10)
+			return strconv.FormatInt(*left, 10)
 		}},
-		{Name: "SOFT", Text: limit(func(l flowfabric.Limit) int64 { return l.Soft })},
-		{Name: "HARD", Text: limit(func(l flowfabric.Limit) int64 { return l.Hard })},
+		{Name: "SOFT", Text: limit(func(l d) int64 { return l.Soft })},
+		{Name: "HARD", Text: limit(func(l d) int64 { return l.Hard })},
 		{Name: "RAISED TO", Text: func(name string) string {
-			if b.Numbers[name].EffectiveHard == b.Dimensions[name].Hard {
+			if b.Dimensions[name].EffectiveHard == b.Dimensions[name].Hard {
 				return ""
 			}
-			return strconv.FormatInt(b.Numbers[name].EffectiveHard, 10)
+			return strconv.FormatInt(b.Dimensions[name].EffectiveHard, 10)
 		}},
-		{Name: "RESERVE", Text: limit(func(l flowfabric.Limit) int64 { return l.DefaultReserve })},
+		{Name: "RESERVE", Text: limit(func(l d) int64 { return l.DefaultReserve })},
 	}}
 }
 
@@ -192,10 +194,10 @@ func amountText(amounts map[string]int64) string {
 
 func receiptView() show.View[flowfabric.UsageReceipt] {
 	type x = flowfabric.UsageReceipt
-	return show.View[x]{ID: func(r x) string { return r.Outcome }, Columns: []show.Column[x]{
-		{Name: "OUTCOME", Text: func(r x) string { return r.Outcome }},
+	return show.View[x]{ID: func(r x) string { return r.First().Outcome }, Columns: []show.Column[x]{
+		{Name: "OUTCOME", Text: func(r x) string { return r.First().Outcome }},
 		{Name: "BOOKED", Text: func(r x) string {
-			if r.Repeated {
+			if r.Repeated() {
 				return "before"
 			}
 			return yesText(r.Applied)
@@ -227,8 +229,9 @@ type releasedSpend struct {
 }
 
 func releasedView(id string) show.View[releasedSpend] {
-	return show.View[releasedSpend]{ID: func(releasedSpend) string { return id }, Columns: []show.Column[releasedSpend]{
-		{Name: "RELEASED", Text: func(r releasedSpend) string {
+	type x = releasedSpend
+	return show.View[x]{ID: func(x) string { return id }, Columns: []show.Column[x]{
+		{Name: "RELEASED", Text: func(r x) string {
 			if len(r.Released) == 0 {
 				return "nothing"
 			}

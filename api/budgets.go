@@ -1,0 +1,263 @@
+package api
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
+)
+
+// Budget is the definition of a budget. Numbers and words out of their range are invalid_budget with the field.
+type Budget struct {
+	Name string `json:"name" required:"true" doc:"Name, unique in the namespace."` // 1..128 characters
+	// Scope is what it covers. The zero value: only executions that name it in their BudgetIDs. It cannot be changed.
+	Scope  BudgetScope `json:"scope,omitzero" doc:"What it covers; if absent only executions that name it."`
+	ID     string      `json:"budget_id,omitempty" doc:"Id that the caller brings, which makes the create repeatable."` // a UUID; "": minted
+	Parent string      `json:"parent,omitempty" doc:"Id or name of the budget above it."`                               // at most 8 levels; "": none. It cannot be changed
+	// Dimensions are what it counts, 1..32: InputTokens, OutputTokens, CostMicros, WallMillis, and names of your own (a-z, 0-9, _).
+	Dimensions  map[string]BudgetLimits `json:"dimensions" required:"true" doc:"What it counts, 1 to 32: limits by name."`
+	Reset       BudgetReset             `json:"reset,omitzero" doc:"When it begins anew; never if absent."`
+	OnHard      HardAction              `json:"on_hard,omitempty" doc:"What a breach of a hard limit does: block_new (if absent), fail, suspend_for_approval or cancel_running."`
+	OnLeaseLoss LossAction              `json:"on_lease_loss,omitempty" doc:"What becomes of what a lost lease has reserved: release (if absent) or forfeit."`
+	Approval    BudgetApproval          `json:"approval,omitzero" doc:"How suspend_for_approval asks."`
+}
+
+// BudgetDefinition is a budget that is made with an execution or a flow, and covers it. Its fields are those of Budget.
+type BudgetDefinition struct {
+	Name        string                  `json:"name,omitempty" doc:"Name, unique in the namespace; made of the execution's id if absent."`
+	ID          string                  `json:"budget_id,omitempty" doc:"Id that the caller brings, which makes the create repeatable."`
+	Parent      string                  `json:"parent,omitempty" doc:"Id or name of the budget above it."`
+	Dimensions  map[string]BudgetLimits `json:"dimensions" required:"true" doc:"What it counts, 1 to 32: limits by name."`
+	Reset       BudgetReset             `json:"reset,omitzero" doc:"When it begins anew; never if absent."`
+	OnHard      HardAction              `json:"on_hard,omitempty" doc:"What a breach of a hard limit does: block_new (if absent), fail, suspend_for_approval or cancel_running."`
+	OnLeaseLoss LossAction              `json:"on_lease_loss,omitempty" doc:"What becomes of what a lost lease has reserved: release (if absent) or forfeit."`
+	Approval    BudgetApproval          `json:"approval,omitzero" doc:"How suspend_for_approval asks."`
+}
+
+// BudgetLimits are the limits of a dimension. The zero value limits nothing and counts.
+type BudgetLimits struct {
+	Hard           int64 `json:"hard,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Never passed; at least 1. No limit if absent."`             // 0: no limit
+	Soft           int64 `json:"soft,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Told of when it is passed; at least 1."`                    // at most Hard; 0: none
+	DefaultReserve int64 `json:"default_reserve,omitempty" minimum:"0" maximum:"9007199254740991" doc:"Reserved for executions that give no estimate."` // at most Hard
+
+	zeroHard, zeroSoft bool // JSON gave a 0, which is refused and does not mean none
+}
+
+// CheckJSON records which limits were given as 0. It does not refuse them: in a batch they refuse their item and not the whole request.
+func (l *BudgetLimits) CheckJSON(given []string) jsonx.Errors {
+	l.zeroHard = l.Hard == 0 && slices.Contains(given, "hard")
+	l.zeroSoft = l.Soft == 0 && slices.Contains(given, "soft")
+	return nil
+}
+
+// checkLimits refuses a limit of 0 that was read from JSON. Of several the same is reported each time.
+func checkLimits(dimensions map[string]BudgetLimits) error {
+	for _, name := range slices.Sorted(maps.Keys(dimensions)) {
+		at := core.FieldUnder("dimensions", name)
+		switch limits := dimensions[name]; {
+		case limits.Hard == 0 && limits.zeroHard:
+			return zeroLimit(at + ".hard")
+		case limits.Soft == 0 && limits.zeroSoft:
+			return zeroLimit(at + ".soft")
+		}
+	}
+	return nil
+}
+
+func zeroLimit(field string) error {
+	return Errorf(string(core.CodeInvalidBudget), "a limit is at least 1").At(field, "leave it out for no limit; to stop at once, close the budget")
+}
+
+// CheckLimits refuses a limit that JSON gave as 0 with invalid_budget: in Go 0 means none.
+func (b *Budget) CheckLimits() error { return checkLimits(b.Dimensions) }
+
+// CheckLimits refuses a limit that JSON gave as 0 with invalid_budget: in Go 0 means none.
+func (b *BudgetDefinition) CheckLimits() error { return checkLimits(b.Dimensions) }
+
+// BudgetScope is what a budget covers.
+type BudgetScope struct {
+	Type  string `json:"type" required:"true" doc:"namespace, lane, flow, execution, tag or none."` // "": none
+	Value string `json:"value,omitempty" doc:"Name of the lane, id of the flow or execution, key=value of the tag."`
+}
+
+// BudgetReset is when a budget begins anew: in intervals, or by the calendar. The zero value: never.
+type BudgetReset struct {
+	Type     string        `json:"type" required:"true" doc:"none, interval or calendar."`                                    // "": that of the fields that are set
+	Every    time.Duration `json:"every_ms,omitempty" maximum:"9000000000000" doc:"Of interval: its length, at least 60000."` // at least a minute
+	AnchorAt time.Time     `json:"anchor_at,omitzero" doc:"Of interval: a moment from which the intervals are counted."`      // zero: 1970-01-01 UTC
+	Unit     string        `json:"unit,omitempty" doc:"Of calendar: hour, day, week (from Monday) or month."`                 // instead of Every
+	Timezone string        `json:"timezone,omitempty" doc:"Of calendar: IANA name; UTC if absent."`
+}
+
+// Kind returns Type, or that which the other fields imply.
+func (r BudgetReset) Kind() string {
+	switch {
+	case r.Type != "":
+		return r.Type
+	case r.Every != 0 || !r.AnchorAt.IsZero():
+		return core.ResetInterval
+	case r.Unit != "" || r.Timezone != "":
+		return core.ResetCalendar
+	default:
+		return core.ResetNone
+	}
+}
+
+// Check refuses fields that the kind of reset does not have with invalid_budget: they would be ignored.
+func (r BudgetReset) Check() error {
+	kind := r.Kind()
+	byInterval, byCalendar := r.Every != 0 || !r.AnchorAt.IsZero(), r.Unit != "" || r.Timezone != ""
+	if byInterval && kind != core.ResetInterval || byCalendar && kind != core.ResetCalendar {
+		return Errorf(string(core.CodeInvalidBudget), "a reset goes in intervals or by the calendar").At("reset", "give every_ms and anchor_at, or unit and timezone")
+	}
+	return nil
+}
+
+// HardAction is what the breach of a hard limit does.
+type HardAction string
+
+// The actions on a hard breach.
+const (
+	BlockNew           HardAction = "block_new"            // new work waits for room, running work continues
+	FailReporter       HardAction = "fail"                 // the work that reports ends failed, without a retry
+	SuspendForApproval HardAction = "suspend_for_approval" // the work that reports waits until an operator raises the limit or refuses
+	CancelRunning      HardAction = "cancel_running"       // all work that is charged to the budget and runs is cancelled
+)
+
+// LossAction is what becomes of what a lease has reserved when it is lost.
+type LossAction string
+
+// The actions on the loss of a lease.
+const (
+	ReleaseReserved LossAction = "release" // it is given back
+	ForfeitReserved LossAction = "forfeit" // it counts as used
+)
+
+// BudgetApproval is how SuspendForApproval asks.
+type BudgetApproval struct {
+	Timeout   time.Duration   `json:"timeout_ms,omitempty" minimum:"0" maximum:"31536000000" doc:"604800000 if absent."` // 0: 7 days
+	OnTimeout TimeoutBehavior `json:"timeout_behavior,omitempty" doc:"fail if absent; as that of a suspension."`         // "": FailOnTimeout
+	// DefaultRaise is by how much an approval raises the limits, if it says nothing of them itself.
+	DefaultRaise map[string]int64 `json:"default_raise,omitempty" doc:"By how much an approval raises the limits that says nothing of it, by dimension."`
+}
+
+// BudgetUpdate changes a budget. What is nil stays as it is.
+type BudgetUpdate struct {
+	Name             *string                `json:"name,omitempty" doc:"Another name."`
+	Dimensions       map[string]LimitChange `json:"dimensions,omitempty" doc:"Limits to change, by dimension; one that is new is made."`
+	RemoveDimensions []string               `json:"remove_dimensions,omitempty" doc:"Dimensions to remove."`
+	Reset            *BudgetReset           `json:"reset,omitempty" doc:"When it begins anew."`
+	OnHard           *HardAction            `json:"on_hard,omitempty" doc:"What a breach of a hard limit does."`
+	OnLeaseLoss      *LossAction            `json:"on_lease_loss,omitempty" doc:"What becomes of what a lost lease has reserved."`
+	Approval         *BudgetApproval        `json:"approval,omitempty" doc:"How suspend_for_approval asks."`
+}
+
+// LimitChange changes the limits of a dimension. What is nil stays as it is.
+type LimitChange struct {
+	Hard           *int64   `json:"hard,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Never passed; at least 1. No limit if absent."`
+	Soft           *int64   `json:"soft,omitempty" minimum:"1" maximum:"9007199254740991" doc:"Told of when it is passed; at least 1."`
+	DefaultReserve *int64   `json:"default_reserve,omitempty" minimum:"0" maximum:"9007199254740991" doc:"Reserved for executions that give no estimate."`
+	Remove         []string `json:"remove,omitempty" doc:"Limits that are taken away: hard, soft, default_reserve."`
+}
+
+// MarshalJSON writes the definition as the HTTP API takes it.
+func (b Budget) MarshalJSON() ([]byte, error) {
+	b.Dimensions = notNil(b.Dimensions)
+	return jsonx.Marshal(&b)
+}
+
+// UnmarshalJSON reads a definition as strictly as the HTTP API does: its errors have codes, and the path of the field at fault.
+//
+// Codes: invalid_json, unknown_field, missing_field, invalid_argument, invalid_budget for a limit of 0.
+func (b *Budget) UnmarshalJSON(text []byte) error {
+	var read Budget
+	if err := cmp.Or(readRequest(text, &read), read.CheckLimits()); err != nil {
+		return err
+	}
+	*b = read
+	return nil
+}
+
+// MarshalJSON writes the definition as the HTTP API takes it.
+func (b BudgetDefinition) MarshalJSON() ([]byte, error) { return b.AppendJSON(nil) }
+
+// AppendJSON appends what MarshalJSON writes.
+func (b BudgetDefinition) AppendJSON(text []byte) ([]byte, error) {
+	type fields BudgetDefinition
+	shown := fields(b)
+	shown.Dimensions = notNil(b.Dimensions)
+	return jsonx.Append(text, &shown)
+}
+
+// UnmarshalJSON reads a definition as strictly as the HTTP API does, with the codes of Budget.UnmarshalJSON.
+func (b *BudgetDefinition) UnmarshalJSON(text []byte) error {
+	var read BudgetDefinition
+	if err := cmp.Or(readRequest(text, &read), read.CheckLimits()); err != nil {
+		return err
+	}
+	*b = read
+	return nil
+}
+
+// MarshalJSON writes the limits as the HTTP API takes them.
+func (l BudgetLimits) MarshalJSON() ([]byte, error) { return l.AppendJSON(nil) }
+
+// AppendJSON appends what MarshalJSON writes. A limit that was read as 0 is written as 0, so that it is refused wherever it is read.
+func (l BudgetLimits) AppendJSON(text []byte) ([]byte, error) {
+	return jsonx.Append(text, &LimitChange{
+		Hard: limitGiven(l.Hard, l.zeroHard), Soft: limitGiven(l.Soft, l.zeroSoft), DefaultReserve: limitGiven(l.DefaultReserve, false),
+	})
+}
+
+func limitGiven(n int64, zero bool) *int64 {
+	if n == 0 && !zero {
+		return nil
+	}
+	return &n
+}
+
+// MarshalJSON writes the reset as the HTTP API takes it, with its kind.
+func (r BudgetReset) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
+
+// AppendJSON appends what MarshalJSON writes.
+func (r BudgetReset) AppendJSON(text []byte) ([]byte, error) {
+	type fields BudgetReset
+	shown := fields(r)
+	shown.Type = r.Kind()
+	return jsonx.Append(text, &shown)
+}
+
+// UnmarshalJSON reads a reset as strictly as the HTTP API does.
+func (r *BudgetReset) UnmarshalJSON(text []byte) error {
+	*r = BudgetReset{}
+	return readRequest(text, r)
+}
+
+// MarshalJSON writes the approval as the HTTP API takes it.
+func (a BudgetApproval) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&a) }
+
+// UnmarshalJSON reads it as strictly as the HTTP API does.
+func (a *BudgetApproval) UnmarshalJSON(text []byte) error {
+	*a = BudgetApproval{}
+	return readRequest(text, a)
+}
+
+// MarshalJSON writes the change as the HTTP API takes it.
+func (u BudgetUpdate) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&u) }
+
+// UnmarshalJSON reads a change as strictly as the HTTP API does.
+func (u *BudgetUpdate) UnmarshalJSON(text []byte) error {
+	*u = BudgetUpdate{}
+	return readRequest(text, u)
+}
+
+// notNil is the map, or an empty one where there is none: it is an object in JSON.
+func notNil[V any](m map[string]V) map[string]V {
+	if m == nil {
+		return map[string]V{}
+	}
+	return m
+}
