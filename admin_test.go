@@ -133,7 +133,7 @@ func TestU101_a_program_administers_namespaces(t *testing.T) {
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx, spaces := inTime(t), w.Admin().Namespaces()
 		put := must[*flowfabric.Namespace](t)(spaces.Put(ctx, "default", flowfabric.NamespaceSettings{MaxPayloadBytes: 4, MaxSubmitPerSecond: 9, MaxRequestsPerSecond: 7}))
-		if put.Revision != 1 || put.Settings.MaxPayloadBytes != 4 || put.Settings.MaxSubmitPerSecond != 9 || put.Settings.MaxRequestsPerSecond != 7 {
+		if put.Revision != 1 || put.MaxPayloadBytes != 4 || put.MaxSubmitPerSecond != 9 || put.MaxRequestsPerSecond != 7 {
 			t.Errorf("put %+v", put)
 		}
 		_, err := w.Submit(ctx, flowfabric.Submission{Kind: "k", Input: flowfabric.JSON("long enough")})

@@ -45,15 +45,6 @@ func (e *embedded) asOperator(ctx context.Context) engine.Caller {
 	return e.caller(ctx, actorOperator)
 }
 
-// asAdmin is who administers the store. The program that opened it does so everywhere; a principal where it may act.
-func (e *embedded) asAdmin(ctx context.Context) engine.Caller {
-	c := e.asOperator(ctx)
-	if _, ok := principal.From(ctx); !ok {
-		c.Namespaces = nil
-	}
-	return c
-}
-
 // home is the namespace that new work goes to; namespace_required when a principal of several has not chosen one (U121).
 func (e *embedded) home(ctx context.Context) (string, error) {
 	p, ok := principal.From(ctx)
@@ -84,6 +75,15 @@ func checkSubmitter(ctx context.Context, of core.Submitter) error {
 		return nil
 	}
 	return newError(core.CodeRoleRequired, "another principal submitted it")
+}
+
+// action converts what an administrator's change carries and gives it a request key, so that it can be repeated.
+func (e *embedded) action(ctx context.Context, a AdminAction) engine.AdminAction {
+	how := engine.AdminAction{Reason: a.Reason, RequestKey: a.RequestKey, Revision: a.Revision}
+	if how.RequestKey == "" {
+		how.RequestKey = e.requestKey(ctx)
+	}
+	return how
 }
 
 // requestKey is the key under which a command is repeated that brings none: that of the request (U13), else a new one.

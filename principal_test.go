@@ -232,9 +232,13 @@ func untried(answers tried) []string {
 		"Namespaces": reflect.TypeFor[flowfabric.Namespaces](), "Waitpoints": reflect.TypeFor[flowfabric.Waitpoints](), "Budgets": reflect.TypeFor[flowfabric.Budgets](),
 		"Flows": reflect.TypeFor[flowfabric.Flows](),
 	} {
+		receivers := 1 // of a struct it is an argument
+		if group.Kind() == reflect.Interface {
+			receivers = 0
+		}
 		for i := range group.NumMethod() {
 			m := group.Method(i)
-			if _, done := answers[name+"."+m.Name]; m.IsExported() && m.Type.NumIn() > 0 && !done && notTried[name+"."+m.Name] == "" {
+			if _, done := answers[name+"."+m.Name]; m.IsExported() && m.Type.NumIn() > receivers && !done && notTried[name+"."+m.Name] == "" {
 				missing = append(missing, name+"."+m.Name)
 			}
 		}

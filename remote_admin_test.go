@@ -21,7 +21,7 @@ func TestU132_the_server_is_administered_over_http(t *testing.T) {
 		t.Errorf("info %+v", info)
 	}
 	ns := must[*flowfabric.Namespace](t)(admin.Namespaces().Put(ctx, "red", flowfabric.NamespaceSettings{Description: "the reds"}))
-	if got := must[*flowfabric.Namespace](t)(admin.Namespaces().Get(ctx, "red")); !reflect.DeepEqual(got, ns) || got.Settings.Description != "the reds" {
+	if got := must[*flowfabric.Namespace](t)(admin.Namespaces().Get(ctx, "red")); !reflect.DeepEqual(got, ns) || got.Description != "the reds" {
 		t.Errorf("namespace %+v, then %+v", ns, got)
 	}
 	stale := ns.Revision + 1

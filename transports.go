@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"context"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -19,16 +20,25 @@ func (e *embedded) serviceCaller(ctx context.Context, how transport.Options) ser
 	if key == "" {
 		key = e.mintKey()
 	}
+	c := service.Caller{Key: key, AsWorker: how.AsWorker, Chosen: how.Namespace}
 	if p, ok := principal.From(ctx); ok {
-		return service.Caller{Principal: p, Key: key, AsWorker: how.AsWorker}
+		c.Principal = p
+		return c
 	}
-	own := principal.Principal{Name: e.principal, Namespace: e.namespace, Namespaces: e.namespaces, Operator: true}
-	return service.Caller{Principal: own, Key: key, AsWorker: how.AsWorker}
+	c.Principal = principal.Principal{Name: e.principal, Namespace: e.namespace, Namespaces: e.namespaces, Operator: true}
+	c.Owner = true
+	return c
 }
 
-// Do does an operation at the server.
+// Do does an operation at the server. What only the process can do that has the store is not_implemented.
 func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
-	return r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait})
+	if op.Local != "" {
+		return newError(core.CodeNotImplemented, "%s is not part of the HTTP API", op.Local).At("", "use a client of Open on the store")
+	}
+	if into, ok := answer.(*wire.Sink); ok {
+		return r.stream(ctx, op, request, into)
+	}
+	return r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait, namespace: how.Namespace})
 }
 
 // value is the answer of a call by value; zero with an error.

@@ -1,6 +1,9 @@
 package service
 
 import (
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/principal"
 )
@@ -12,8 +15,13 @@ type Caller struct {
 	Key string
 	// AsWorker says that a worker of this process acts for itself, which is no operator's act.
 	AsWorker bool
+	// Owner says that the caller is the program that opened the store, and administers all of it.
+	Owner bool
+	// Chosen is the namespace that an operation names in place of the caller's own; "": it names none.
+	Chosen string
 
-	repeats int // how often this command was done before, without a known outcome
+	repeats int      // how often this command was done before, without a known outcome
+	random  [40]byte // of an operation that makes a secret: the same in all tries, so that a repeat finds what the first one made
 }
 
 // The actors of E24 that a caller may be.
@@ -42,4 +50,28 @@ func (c *Caller) operator() engine.Caller {
 		return c.as(actorOperator)
 	}
 	return c.as(actorClient)
+}
+
+// admin is who administers the store: its owner everywhere, others where they may act.
+func (c *Caller) admin() engine.Caller {
+	who := c.operator()
+	if c.Owner {
+		who.Namespaces = nil
+	}
+	return who
+}
+
+// home is the namespace that new work goes to; namespace_required when a caller of several has not chosen one (U121).
+func (c *Caller) home() (string, error) {
+	switch {
+	case c.Namespace != "" && c.Namespaces != nil && !slices.Contains(c.Namespaces, c.Namespace):
+		return "", core.Errorf(core.CodeNamespaceForbidden, "the caller has no namespace %q", c.Namespace)
+	case c.Namespace != "":
+		return c.Namespace, nil
+	case len(c.Namespaces) == 1:
+		return c.Namespaces[0], nil
+	default:
+		return "", core.Errorf(core.CodeNamespaceRequired, "the caller has several namespaces").
+			WithField("header.FlowFabric-Namespace").WithHint("name one of them")
+	}
 }
