@@ -44,14 +44,14 @@ func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenCon
 	_, canCopy := st.(store.Backuper)
 	_, canJoin := st.(store.TxSubmitter)
 	client.service = service.New(e, host, service.Config{
-		KeyGrace: cfg.keyGrace(), Settings: settingsOf(cfg, e), Features: map[string]bool{"backup": canCopy, "transactional_submit": canJoin}, Checks: client.checkFiles,
+		KeyGrace: cfg.keyGrace(), Settings: settingsOf(cfg, e), Features: map[string]bool{"backup": canCopy, "transactional_submit": canJoin}, Checks: client.checkFiles, Closed: client.closed.Load,
 	})
 	return client
 }
 
 func (e *embedded) Executions() Executions { return embeddedExecutions{e} }
 func (e *embedded) Operate() Operate       { return embeddedOperate{e} }
-func (e *embedded) Events() Events         { return embeddedEvents{e} }
+func (e *embedded) Events() Events         { return Events{e, e.clock} }
 func (e *embedded) Quotas() Quotas         { return Quotas{e} }
 func (e *embedded) Lanes() Lanes           { return Lanes{e} }
 func (e *embedded) Workers() Workers       { return Workers{e, e.workerLeases} }

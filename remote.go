@@ -52,7 +52,7 @@ func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 
 func (r *remote) Executions() Executions { return remoteExecutions{r} }
 func (r *remote) Operate() Operate       { return remoteOperate{r} }
-func (r *remote) Events() Events         { return remoteEvents{r} }
+func (r *remote) Events() Events         { return Events{r, r.clock} }
 func (r *remote) Quotas() Quotas         { return Quotas{r} }
 func (r *remote) Lanes() Lanes           { return Lanes{r} }
 func (r *remote) Workers() Workers       { return Workers{r, r.workerLeases} }

@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"context"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/service"
@@ -38,7 +39,12 @@ func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any
 	if into, ok := answer.(*wire.Sink); ok {
 		return r.stream(ctx, op, request, into)
 	}
-	return r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait, namespace: how.Namespace})
+	asked := r.clock.Now()
+	err := r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait, namespace: how.Namespace})
+	if page, ok := answer.(*api.EventPage); ok && err == nil && len(page.Events) == 0 {
+		r.rest(ctx, asked, how.Wait)
+	}
+	return err
 }
 
 // value is the answer of a call by value; zero with an error.

@@ -206,8 +206,6 @@ func TestU9_every_answer_comes_back_as_it_was_written(t *testing.T) {
 	roundTrip[Lease, wire.Lease](t, "Lease", nil)
 	roundTrip[LeaseRecord, wire.LeaseRecord](t, "LeaseRecord", nil)
 	roundTrip[StepRecord, wire.Step](t, "StepRecord", nil)
-	roundTrip[Event, wire.Event](t, "Event", func(t *rapid.T, e *Event) { e.AttemptIndex = rapid.IntRange(-1, 3).Draw(t, "attempt") })
-	roundTrip[EventPage, wire.EventPage](t, "EventPage", func(_ *rapid.T, p *EventPage) { p.Events = append([]Event{}, p.Events...) })
 	roundTrip[Count, wire.Count](t, "Count", nil)
 	roundTrip[Explanation, wire.Explanation](t, "Explanation", nil)
 	roundTrip[BulkJob, wire.BulkJob](t, "BulkJob", nil)

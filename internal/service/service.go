@@ -33,6 +33,8 @@ type Config struct {
 	Features map[string]bool
 	// Checks are what the doctor says besides the checks of the engine; nil: nothing.
 	Checks func() []api.Check
+	// Closed reports whether the client was closed: what waits is then told so; nil: it never is.
+	Closed func() bool
 }
 
 // handler does one operation: it reads a request of the operation's type and fills in an answer of its type.
@@ -49,6 +51,7 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.signingKeys()
 	s.audit()
 	s.installation()
+	s.events()
 	return s
 }
 

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -12,7 +11,7 @@ var eventCalls = []*Operation{row(ListEvents), row(ListAudit), row(VerifyAudit)}
 
 // The calls that read the logs.
 var (
-	ListEvents = Call[EventsRequest, EventPage]{&Operation{
+	ListEvents = Call[EventsRequest, api.EventPage]{&Operation{
 		ID: "list_events", Rule: "U106", Method: http.MethodGet, Path: "/v1/events", Roles: Read | Submit | Work,
 		Only: map[Role]Condition{Submit: OwnEvents, Work: OwnFeed},
 		Go:   "Events.Follow", Command: "events --follow", Summary: "Read or follow the event log",
@@ -59,40 +58,6 @@ type EventsRequest struct {
 	Tags             map[string]*string `query:"tag." doc:"tag.<key>=<value>."`
 	Actor            string             `query:"actor" enum:"client,worker,operator,approver,engine" doc:"Events made by this sort of actor."`
 	Since            Time               `query:"since" doc:"Events of this moment or later."`
-}
-
-// EventPage is a part of the event log (U16).
-type EventPage struct {
-	Items []Event `json:"items" doc:"The events, in order."`
-	Next  string  `json:"next" doc:"Read on after this position."`
-	AtEnd bool    `json:"at_end" doc:"Nothing follows yet."`
-}
-
-// Event is one thing that happened.
-type Event struct {
-	ID               string            `json:"id" doc:"The same for every reader."`
-	Cursor           string            `json:"cursor" doc:"Position in the log."`
-	Kind             string            `json:"kind" doc:"What happened."`
-	V                int               `json:"v" doc:"Version of the kind's fields."`
-	At               Time              `json:"at,omitzero" doc:"When."`
-	Namespace        string            `json:"namespace,omitempty" doc:"Namespace that it concerns."`
-	ExecutionID      string            `json:"execution_id,omitempty" doc:"Execution that it concerns."`
-	ExecutionKind    string            `json:"execution_kind,omitempty" doc:"Kind of that execution."`
-	FlowID           string            `json:"flow_id,omitempty" doc:"Flow that it concerns."`
-	RootFlowID       string            `json:"root_flow_id,omitempty" doc:"The outermost flow around that."`
-	Lane             string            `json:"lane,omitempty" doc:"Lane that it concerns."`
-	AttemptIndex     *int              `json:"attempt_index,omitempty" doc:"Attempt that it concerns."`
-	WorkerInstanceID string            `json:"worker_instance_id,omitempty" doc:"Instance that it concerns."`
-	Tags             map[string]string `json:"tags,omitempty" doc:"Tags at that moment."`
-	Actor            Actor             `json:"actor" doc:"Who did it."`
-	RequestID        string            `json:"request_id,omitempty" doc:"Request that did it."`
-	Data             json.RawMessage   `json:"data,omitempty" doc:"What only this kind has."`
-}
-
-// Actor is who made an event.
-type Actor struct {
-	Type string `json:"type" enum:"client,worker,operator,approver,engine" doc:"What sort."`
-	ID   string `json:"id,omitempty" doc:"Its name."`
 }
 
 // AuditRequest reads the audit log.
