@@ -20,13 +20,13 @@ type Admin struct{ via transport.Transport }
 func NewAdmin(t transport.Transport) Admin { return Admin{t} }
 
 // APIKeys are the credentials of a server's callers.
-func (a Admin) APIKeys() APIKeys { return APIKeys{a.via} }
+func (a Admin) APIKeys() APIKeys { return NewAPIKeys(a.via) }
 
 // SigningKeys are the keys that sign tokens.
-func (a Admin) SigningKeys() SigningKeys { return SigningKeys{a.via} }
+func (a Admin) SigningKeys() SigningKeys { return NewSigningKeys(a.via) }
 
 // Namespaces are the tenants of the store.
-func (a Admin) Namespaces() Namespaces { return Namespaces{a.via} }
+func (a Admin) Namespaces() Namespaces { return NewNamespaces(a.via) }
 
 // AdminAction is what an administrator's change may carry.
 type AdminAction struct {
