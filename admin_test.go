@@ -133,7 +133,7 @@ func TestU101_a_program_administers_namespaces(t *testing.T) {
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx, spaces := inTime(t), w.Admin().Namespaces()
 		put := must[*flowfabric.Namespace](t)(spaces.Put(ctx, "default", flowfabric.NamespaceSettings{MaxPayloadBytes: 4, MaxSubmitPerSecond: 9, MaxRequestsPerSecond: 7}))
-		if put.Revision != 1 || put.Settings.MaxPayloadBytes != 4 || put.Settings.MaxSubmitPerSecond != 9 || put.Settings.MaxRequestsPerSecond != 7 {
+		if put.Revision != 1 || put.MaxPayloadBytes != 4 || put.MaxSubmitPerSecond != 9 || put.MaxRequestsPerSecond != 7 {
 			t.Errorf("put %+v", put)
 		}
 		_, err := w.Submit(ctx, flowfabric.Submission{Kind: "k", Input: flowfabric.JSON("long enough")})
@@ -235,4 +235,34 @@ func TestU113_a_backup_opens_as_a_store_or_names_the_tool(t *testing.T) {
 		other := openWorld(t, "sqlite:"+path, engine.Hooks{})
 		must[*flowfabric.Execution](t)(other.Get(ctx, id))
 	})
+}
+
+func TestU104_a_repeat_of_unknown_outcome_shows_the_secret_that_it_made(t *testing.T) {
+	t.Parallel()
+	for name, address := range everyStore() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			made, rotated := &forgetful{command: "create_api_key"}, &forgetful{command: "rotate_api_key"}
+			made.left.Store(1)
+			rotated.left.Store(1)
+			w := openWorld(t, address(t), engine.Hooks{Probe: bothForget{made, rotated}})
+			ctx, keys := inTime(t), w.Admin().APIKeys()
+			key := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"*"}}))
+			must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, key.Secret))
+			again := must[*flowfabric.NewAPIKey](t)(keys.Rotate(ctx, key.ID))
+			must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, again.Secret))
+			if made.left.Load() > 0 || rotated.left.Load() > 0 {
+				t.Error("no answer was lost")
+			}
+		})
+	}
+}
+
+// bothForget loses answers to commits of two commands.
+type bothForget [2]*forgetful
+
+func (b bothForget) BeforeCommit([]string) error { return nil }
+
+func (b bothForget) AfterCommit(commands []string) error {
+	return errors.Join(b[0].AfterCommit(commands), b[1].AfterCommit(commands))
 }

@@ -38,19 +38,26 @@ type embedded struct {
 }
 
 func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenConfig) *embedded {
-	return &embedded{
-		engine: e, service: service.New(e, host), store: st, clock: host, tracer: cfg.Tracer, cfg: cfg, principal: cfg.Principal, namespace: cfg.Namespace, namespaces: []string{cfg.Namespace},
+	client := &embedded{
+		engine: e, store: st, clock: host, tracer: cfg.Tracer, cfg: cfg, principal: cfg.Principal, namespace: cfg.Namespace, namespaces: []string{cfg.Namespace},
 	}
+	_, canCopy := st.(store.Backuper)
+	_, canJoin := st.(store.TxSubmitter)
+	client.service = service.New(e, host, service.Config{
+		KeyGrace: cfg.keyGrace(), Settings: settingsOf(cfg, e), Features: map[string]bool{"backup": canCopy, "transactional_submit": canJoin}, Checks: client.checkFiles, Closed: client.closed.Load,
+	})
+	return client
 }
 
 func (e *embedded) Executions() Executions { return embeddedExecutions{e} }
 func (e *embedded) Operate() Operate       { return embeddedOperate{e} }
-func (e *embedded) Events() Events         { return embeddedEvents{e} }
+func (e *embedded) Events() Events         { return Events{e, e.clock} }
 func (e *embedded) Quotas() Quotas         { return Quotas{e} }
 func (e *embedded) Lanes() Lanes           { return Lanes{e} }
 func (e *embedded) Workers() Workers       { return Workers{e, e.workerLeases} }
 func (e *embedded) Budgets() Budgets       { return Budgets{e} }
 func (e *embedded) Work() Work             { return embeddedWork{e} }
+func (e *embedded) Admin() Admin           { return Admin{e} }
 func (e *embedded) seam() seam {
 	return seam{clock: e.clock, tracer: e.tracer, claims: flowingClaims, submitTx: e.submitTx}
 }

@@ -45,15 +45,6 @@ func (e *embedded) asOperator(ctx context.Context) engine.Caller {
 	return e.caller(ctx, actorOperator)
 }
 
-// asAdmin is who administers the store. The program that opened it does so everywhere; a principal where it may act.
-func (e *embedded) asAdmin(ctx context.Context) engine.Caller {
-	c := e.asOperator(ctx)
-	if _, ok := principal.From(ctx); !ok {
-		c.Namespaces = nil
-	}
-	return c
-}
-
 // home is the namespace that new work goes to; namespace_required when a principal of several has not chosen one (U121).
 func (e *embedded) home(ctx context.Context) (string, error) {
 	p, ok := principal.From(ctx)

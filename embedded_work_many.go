@@ -6,10 +6,11 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // maxWorkItems bounds one call of Do (U20).
-const maxWorkItems = 1000
+const maxWorkItems = wire.MaxWorkItems
 
 func (e embeddedWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
 	if len(items) > maxWorkItems {

@@ -2,29 +2,41 @@ package flowfabric
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"iter"
 	"time"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/backoff"
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Events reads the log of everything that happened. It has one order for all readers and keeps events for a week.
-type Events interface {
-	// Read gives the events after a position. Codes: invalid_cursor, invalid_filter, cursor_too_old.
-	Read(ctx context.Context, o ...ReadOptions) (EventPage, error)
-	// Follow gives events as they happen until ctx ends; it then ends without an error. An interruption of the store is
-	// bridged. Each event is given at least once, in order; remember Event.Cursor to go on later.
-	//
-	// Codes: invalid_cursor, invalid_filter, cursor_too_old.
-	Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, error]
-
-	sealed()
+type Events struct {
+	via   transport.Transport
+	clock clock.Clock // by which Follow pauses while the log cannot be read
 }
+
+// NewEvents is the log behind a transport; c is the clock by which Follow pauses. Programs get theirs from Client.Events.
+func NewEvents(t transport.Transport, c clock.Clock) Events { return Events{t, c} }
 
 // Positions in the log besides cursors.
 const (
-	FromStart = "start" // the oldest event kept
-	FromEnd   = "end"   // only what happens from now on
+	FromStart = api.FromStart // the oldest event kept
+	FromEnd   = api.FromEnd   // only what happens from now on
 )
+
+// EventPage is a part of the log.
+type EventPage = api.EventPage
+
+// Event is one thing that happened. Data holds what only this kind of event has.
+type Event = api.Event
+
+// Actor is who made an event.
+type Actor = api.Actor
 
 // ReadOptions say which events to read.
 type ReadOptions struct {
@@ -43,34 +55,89 @@ type EventFilter struct {
 	Outcome     string // of execution.completed: success, failed, cancelled, expired, skipped
 	InstanceID  string // of the worker
 	Tags        map[string]string
-	ActorType   string // client, worker, operator, engine
+	ActorType   string // client, worker, operator, approver, engine
 	Since       time.Time
 }
 
-// EventPage is a part of the log.
-type EventPage struct {
-	Events []Event
-	Next   string // read on from here, also when there are no events
-	AtEnd  bool   // nothing follows yet
+// Read returns the events after a position. Codes: invalid_cursor, invalid_filter, cursor_too_old.
+func (e Events) Read(ctx context.Context, o ...ReadOptions) (EventPage, error) {
+	options, err := single(o)
+	if err != nil {
+		return EventPage{}, err
+	}
+	for _, id := range []ID{options.ExecutionID, options.FlowID} {
+		if id == "" {
+			continue
+		}
+		if _, err := parseID(id); err != nil {
+			return EventPage{}, err
+		}
+	}
+	return value(transport.Call(ctx, e.via, wire.ListEvents, options.wire(), transport.Options{Wait: min(options.Wait, followPiece)}))
 }
 
-// Event is one thing that happened. Data holds what only this kind of event has.
-type Event struct {
-	ID           string // the same for every reader
-	Cursor       string // position in the log
-	Kind         string
-	At           time.Time
-	Namespace    string
-	ExecutionID  ID
-	ExecKind     string // kind of the execution
-	Lane         string
-	FlowID       ID
-	RootFlowID   ID  // the outermost flow; "" outside a flow
-	AttemptIndex int // -1: does not apply
-	InstanceID   string
-	Tags         map[string]string
-	ActorType    string
-	ActorID      string
-	RequestID    string
-	Data         json.RawMessage
+// followPiece is how long one read of a follower waits.
+const followPiece = 30 * time.Second
+
+// Follow returns events as they happen until ctx ends; it then ends without an error. An interruption of the store is
+// bridged. Each event is returned at least once, in order; remember Event.Cursor to go on later.
+//
+// Codes: invalid_cursor, invalid_filter, cursor_too_old.
+func (e Events) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		options, err := single(o)
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		options.Wait = followPiece
+		for try := 0; ctx.Err() == nil; {
+			page, err := e.Read(ctx, options)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil && (!errors.Is(err, ErrUnavailable) || isClosed(err)):
+				yield(Event{}, err)
+				return
+			case err != nil:
+				backoff.Pause(ctx, e.clock, max(backoff.Delay(try), RetryDelay(err)))
+				try++
+				continue
+			}
+			for _, event := range page.Events {
+				if !yield(event, nil) {
+					return
+				}
+			}
+			try, options.After = 0, page.Next
+		}
+	}
+}
+
+// isClosed reports whether an error says that the client itself was closed. A server that is shutting down says the same of itself, but
+// only an error of this process has one of the engine as its cause.
+func isClosed(err error) bool {
+	var here *core.Error
+	return errors.As(err, &here) && here.Code == core.CodeShuttingDown
+}
+
+func (o ReadOptions) wire() *wire.EventsRequest {
+	request := &wire.EventsRequest{
+		PositionFields: wire.PositionFields{After: o.After}, Kind: o.Kinds, ExecutionID: string(o.ExecutionID), FlowID: string(o.FlowID),
+		Lane: o.Lane, Outcome: o.Outcome, WorkerInstanceID: o.InstanceID, Actor: o.ActorType, Since: wireTime(o.Since),
+	}
+	if o.Limit != 0 {
+		request.PositionFields.Limit = &o.Limit
+	}
+	if o.Wait != 0 {
+		wait := millis(o.Wait)
+		request.WaitMS = &wait
+	}
+	if len(o.Tags) > 0 {
+		request.Tags = make(map[string]*string, len(o.Tags))
+	}
+	for key, value := range o.Tags {
+		request.Tags[key] = &value
+	}
+	return request
 }

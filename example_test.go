@@ -320,7 +320,7 @@ func ExampleEvents() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(event.Kind, event.ActorType)
+		fmt.Println(event.Kind, event.Actor.Type)
 		if event.Kind == "execution.completed" {
 			enough()
 		}

@@ -145,3 +145,20 @@ func openError(err error) error {
 	}
 	return publicError(err)
 }
+
+// masterKey is the one that Open was given; none when it was given none.
+func (cfg OpenConfig) masterKey() (core.MasterKey, error) {
+	if cfg.MasterKey == "" {
+		return core.MasterKey{}, nil
+	}
+	return core.ParseMasterKey(cfg.MasterKey)
+}
+
+// signingKey is the one that Open was given to seed; nil when it was given none.
+func (cfg OpenConfig) signingKey() (*core.SeedCommand, error) {
+	if cfg.SigningKid == "" && cfg.SigningSecret == "" {
+		return nil, nil
+	}
+	seed, err := core.NewSeed(cfg.SigningKid, cfg.SigningSecret)
+	return &seed, err
+}

@@ -89,7 +89,7 @@ func TestU101_a_namespace_has_default_quotas(t *testing.T) {
 		}
 		must[*flowfabric.Quota](t)(w.Quotas().Put(ctx, "mail", flowfabric.QuotaSettings{RateLimit: 1}))
 		made := must[*flowfabric.Namespace](t)(namespaces.Put(ctx, "default", settings))
-		if diff := cmp.Diff(settings, made.Settings); diff != "" {
+		if diff := cmp.Diff(settings, made.NamespaceSettings); diff != "" {
 			t.Errorf("settings (-want +got):\n%s", diff)
 		}
 	})

@@ -52,12 +52,13 @@ func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 
 func (r *remote) Executions() Executions { return remoteExecutions{r} }
 func (r *remote) Operate() Operate       { return remoteOperate{r} }
-func (r *remote) Events() Events         { return remoteEvents{r} }
+func (r *remote) Events() Events         { return Events{r, r.clock} }
 func (r *remote) Quotas() Quotas         { return Quotas{r} }
 func (r *remote) Lanes() Lanes           { return Lanes{r} }
 func (r *remote) Workers() Workers       { return Workers{r, r.workerLeases} }
 func (r *remote) Budgets() Budgets       { return Budgets{r} }
 func (r *remote) Work() Work             { return remoteWork{r} }
+func (r *remote) Admin() Admin           { return Admin{r} }
 func (r *remote) seam() seam {
 	return seam{clock: r.clock, tracer: r.cfg.Tracer, claims: flowingClaims, brief: true, submitTx: r.submitTx}
 }

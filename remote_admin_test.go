@@ -3,6 +3,7 @@ package flowfabric_test
 import (
 	"bytes"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
@@ -21,7 +22,7 @@ func TestU132_the_server_is_administered_over_http(t *testing.T) {
 		t.Errorf("info %+v", info)
 	}
 	ns := must[*flowfabric.Namespace](t)(admin.Namespaces().Put(ctx, "red", flowfabric.NamespaceSettings{Description: "the reds"}))
-	if got := must[*flowfabric.Namespace](t)(admin.Namespaces().Get(ctx, "red")); !reflect.DeepEqual(got, ns) || got.Settings.Description != "the reds" {
+	if got := must[*flowfabric.Namespace](t)(admin.Namespaces().Get(ctx, "red")); !reflect.DeepEqual(got, ns) || got.Description != "the reds" {
 		t.Errorf("namespace %+v, then %+v", ns, got)
 	}
 	stale := ns.Revision + 1
@@ -59,5 +60,39 @@ func TestU132_the_server_is_administered_over_http(t *testing.T) {
 	}
 	if _, err := admin.APIKeys().Authenticate(ctx, key.Secret); flowfabric.CodeOf(err) != "not_implemented" {
 		t.Errorf("Authenticate: %v", err)
+	}
+}
+
+func TestU2_a_client_of_a_server_refuses_what_only_the_process_with_the_store_can_do(t *testing.T) {
+	t.Parallel()
+	in, client := serve(t, says(200, "{}"))
+	ctx, admin := inTime(t), client.Admin()
+	for name, call := range map[string]func() error{
+		"record a refusal": func() error {
+			return admin.RecordRefusal(ctx, flowfabric.Refusal{Action: "hold", Code: "role_required"})
+		},
+		"look at all namespaces": func() error {
+			_, err := admin.OnlyNamespace(ctx, "default")
+			return err
+		},
+		"install a key": func() error {
+			_, err := admin.APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: "k"}, flowfabric.CreateKeyOptions{Secret: "ffk_abcdefghijkl_" + strings.Repeat("A", 43)})
+			return err
+		},
+		"authenticate": func() error {
+			_, err := admin.APIKeys().Authenticate(ctx, "secret")
+			return err
+		},
+		"exchange the master key": func() error {
+			_, err := admin.SigningKeys().Rewrap(ctx, strings.Repeat("0", 64))
+			return err
+		},
+	} {
+		if err := call(); flowfabric.CodeOf(err) != "not_implemented" {
+			t.Errorf("%s: %v, want not_implemented", name, err)
+		}
+	}
+	if n := len(in.all()); n != 0 {
+		t.Errorf("the server was sent %d requests", n)
 	}
 }

@@ -208,7 +208,10 @@ func (r *remote) isClosed() bool {
 	return r.closed
 }
 
-func closedError() error { return newError(core.CodeShuttingDown, "the client is closed") }
+// closedError is what calls on a closed client are told. It is made of an error of the engine, by which isClosed knows it from that of a server.
+func closedError() error {
+	return publicError(core.Errorf(core.CodeShuttingDown, "the client is closed"))
+}
 
 // putHead adds the headers that every request has.
 func (r *remote) putHead(o *wire.Operation, head http.Header, how sending) {

@@ -17,6 +17,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/quiet"
 	"github.com/flowfabric/flowfabric/internal/standstill"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // scripted is a client whose answers a test writes.
@@ -26,7 +28,7 @@ type scripted struct {
 	work   scriptedWork
 	claims int
 	brief  bool
-	events Events // nil: nothing happens
+	events transport.Transport // nil: nothing happens
 	family *standstill.Family
 }
 
@@ -36,23 +38,20 @@ func (s *scripted) Workers() Workers { return Workers{via: instantWorkers{}} }
 
 func (s *scripted) Events() Events {
 	if s.events != nil {
-		return s.events
+		return Events{s.events, s.clock}
 	}
-	return instantEvents{}
+	return Events{instantEvents{}, s.clock}
 }
 
-// failingEvents are an event log whose reads end in an error, or do not end by themselves.
-type failingEvents struct {
-	Events
-	err error
-}
+// failingEvents is the way to an event log whose reads end in an error, or do not end by themselves.
+type failingEvents struct{ err error }
 
-func (f failingEvents) Read(ctx context.Context, _ ...ReadOptions) (EventPage, error) {
+func (f failingEvents) Do(ctx context.Context, _ *wire.Operation, _, _ any, _ transport.Options) error {
 	if f.err == nil {
 		<-ctx.Done()
-		return EventPage{}, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
-	return EventPage{}, f.err
+	return f.err
 }
 
 func TestU145_a_worker_does_not_stand_still_because_its_feed_cannot_be_read(t *testing.T) {

@@ -3,6 +3,10 @@ package flowfabric
 import (
 	"context"
 	"time"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // SigningKeys are the keys that sign tokens of waitpoints and links, for the whole installation. At most one is active, and signs;
@@ -10,34 +14,10 @@ import (
 // process at once.
 //
 // Where nothing is said of it, AdminAction.Revision does not count: keys have no revision.
-type SigningKeys interface {
-	// List shows the keys that verify now, in the order of their creation.
-	List(ctx context.Context, o ...ListKeysOptions) (SigningKeyList, error)
-	// Seed installs the first key. The secret is 64 hexadecimal digits. A kid that is known, in whatever state, changes nothing.
-	//
-	// Codes: invalid_kid, invalid_secret_hex, seed_conflict while another key is active, idempotency_conflict, master_key_required,
-	// master_key_mismatch.
-	Seed(ctx context.Context, kid, secretHex string, o ...AdminAction) (SeedResult, error)
-	// Rotate makes another key the active one: a new one, or one that verifies yet. The former one verifies for the grace of this
-	// call. Rotating to the active key is a success that changes nothing.
-	//
-	// Codes: invalid_kid, invalid_secret_hex, invalid_grace_ms, rotation_conflict when another secret is held under the kid,
-	// key_retired when the key was revoked or is past its time, idempotency_conflict, master_key_required, master_key_mismatch.
-	Rotate(ctx context.Context, kid string, o ...RotateKeyOptions) (RotateResult, error)
-	// Revoke ends a key: every token of it is dead at once. A second time is a success. The active one is revoked by force alone, and
-	// then nothing can be signed until the next Seed or Rotate.
-	//
-	// Codes: invalid_kid, key_not_found, key_active, idempotency_conflict.
-	Revoke(ctx context.Context, kid string, o ...RevokeKeyOptions) (RevokeResult, error)
-	// Rewrap seals all stored secrets under another master key, 32 bytes as hexadecimal digits or base64, and tells how many there
-	// are. This process goes on with it; others on the same store sign no more until they are started with it. Connect clients
-	// cannot: not_implemented.
-	//
-	// Codes: invalid_argument, master_key_required, master_key_mismatch.
-	Rewrap(ctx context.Context, masterKey string, o ...AdminAction) (int, error)
+type SigningKeys struct{ via transport.Transport }
 
-	sealed()
-}
+// NewSigningKeys are the keys behind a transport. Programs get theirs from Client.Admin.
+func NewSigningKeys(t transport.Transport) SigningKeys { return SigningKeys{t} }
 
 // ListKeysOptions say which signing keys are listed.
 type ListKeysOptions struct {
@@ -59,57 +39,99 @@ type RevokeKeyOptions struct {
 
 // The states of a signing key.
 const (
-	KeyActive     = "active"      // it signs and verifies
-	KeyVerifyOnly = "verify_only" // it verifies until VerifyUntil
-	KeyExpired    = "expired"     // past its time
-	KeyRevoked    = "revoked"
+	KeyActive     = api.KeyActive     // it signs and verifies
+	KeyVerifyOnly = api.KeyVerifyOnly // it verifies until VerifyUntil
+	KeyExpired    = api.KeyExpired    // past its time
+	KeyRevoked    = api.KeyRevoked
 )
 
-// SigningKeyList is what SigningKeys.List shows.
-type SigningKeyList struct {
-	CurrentKid string // of the active key; "": none is
-	Keys       []SigningKey
-}
+// SigningKeyList is what SigningKeys.List returns.
+type SigningKeyList = api.SigningKeyList
 
 // SigningKey is a key without its secret.
-type SigningKey struct {
-	Kid         string
-	State       string
-	CreatedAt   time.Time
-	VerifyUntil time.Time // the last moment at which it verifies; zero: no end, or it was revoked
-	RevokedAt   time.Time
-}
+type SigningKey = api.SigningKey
 
 // The outcomes of changes of signing keys.
 const (
-	OutcomeSeeded        = "seeded"
-	OutcomeAlreadySeeded = "already_seeded"
-	OutcomeRotated       = "rotated"
-	OutcomeRevoked       = "revoked"
-	OutcomeNoop          = "noop"
+	OutcomeSeeded        = api.OutcomeSeeded
+	OutcomeAlreadySeeded = api.OutcomeAlreadySeeded
+	OutcomeRotated       = api.OutcomeRotated
+	OutcomeRevoked       = api.OutcomeRevoked
+	OutcomeNoop          = api.OutcomeNoop
 )
 
 // SeedResult is the answer to SigningKeys.Seed.
-type SeedResult struct {
-	Outcome string // OutcomeSeeded, OutcomeAlreadySeeded
-	Kid     string
-	// Of OutcomeAlreadySeeded.
-	SameSecret bool   // false also when the secret is no longer held
-	State      string // of the key
-}
+type SeedResult = api.SeededKey
 
 // RotateResult is the answer to SigningKeys.Rotate.
-type RotateResult struct {
-	Outcome string // OutcomeRotated, OutcomeNoop
-	Kid     string // that was rotated to
-	// Of OutcomeRotated.
-	PreviousKid string // "": no key was active
-	PurgedCount int    // keys that lost their secret because their time was over
-	Reactivated bool   // the key was there, and verified
-}
+type RotateResult = api.RotatedKey
 
 // RevokeResult is the answer to SigningKeys.Revoke.
-type RevokeResult struct {
-	Outcome string // OutcomeRevoked, OutcomeNoop
-	Kid     string
+type RevokeResult = api.RevokedKey
+
+// List returns the keys that verify now, in the order of their creation.
+func (k SigningKeys) List(ctx context.Context, o ...ListKeysOptions) (SigningKeyList, error) {
+	options, err := single(o)
+	if err != nil {
+		return SigningKeyList{}, err
+	}
+	return value(transport.Call(ctx, k.via, wire.ListSigningKeys, &wire.ListSigningKeysRequest{IncludeRetired: options.Retired}, transport.Options{}))
+}
+
+// Seed installs the first key. The secret is 64 hexadecimal digits. A kid that is known, in whatever state, changes nothing.
+//
+// Codes: invalid_kid, invalid_secret_hex, seed_conflict while another key is active, idempotency_conflict, master_key_required,
+// master_key_mismatch.
+func (k SigningKeys) Seed(ctx context.Context, kid, secretHex string, o ...AdminAction) (SeedResult, error) {
+	options, err := single(o)
+	if err != nil {
+		return SeedResult{}, err
+	}
+	request := &wire.SeedSigningKeyRequest{}
+	request.Body.Kid, request.Body.SecretHex, request.Body.AdminFields = kid, secretHex, options.wire()
+	return value(transport.Call(ctx, k.via, wire.SeedSigningKey, request, transport.Options{Key: options.RequestKey}))
+}
+
+// Rotate makes another key the active one: a new one, or one that verifies yet. The former one verifies for the grace of this
+// call. Rotating to the active key is a success that changes nothing.
+//
+// Codes: invalid_kid, invalid_secret_hex, invalid_grace_ms, rotation_conflict when another secret is held under the kid,
+// key_retired when the key was revoked or is past its time, idempotency_conflict, master_key_required, master_key_mismatch.
+func (k SigningKeys) Rotate(ctx context.Context, kid string, o ...RotateKeyOptions) (RotateResult, error) {
+	options, err := single(o)
+	if err != nil {
+		return RotateResult{}, err
+	}
+	request := &wire.RotateSigningKeyRequest{}
+	request.Body.Kid, request.Body.SecretHex, request.Body.AdminFields = kid, options.SecretHex, options.wire()
+	request.Body.GraceMS = givenMillis(options.Grace)
+	return value(transport.Call(ctx, k.via, wire.RotateSigningKey, request, transport.Options{Key: options.RequestKey}))
+}
+
+// Revoke ends a key: every token of it is dead at once. A second time is a success. The active one is revoked by force alone, and
+// then nothing can be signed until the next Seed or Rotate.
+//
+// Codes: invalid_kid, key_not_found, key_active, idempotency_conflict.
+func (k SigningKeys) Revoke(ctx context.Context, kid string, o ...RevokeKeyOptions) (RevokeResult, error) {
+	options, err := single(o)
+	if err != nil {
+		return RevokeResult{}, err
+	}
+	request := &wire.RevokeSigningKeyRequest{Kid: kid}
+	request.Body.Force, request.Body.AdminFields = options.Force, options.wire()
+	return value(transport.Call(ctx, k.via, wire.RevokeSigningKey, request, transport.Options{Key: options.RequestKey}))
+}
+
+// Rewrap seals all stored secrets under another master key, 32 bytes as hexadecimal digits or base64, and returns how many there
+// are. This process goes on with it; others on the same store sign no more until they are started with it. Connect clients
+// cannot: not_implemented.
+//
+// Codes: invalid_argument, master_key_required, master_key_mismatch.
+func (k SigningKeys) Rewrap(ctx context.Context, masterKey string, o ...AdminAction) (int, error) {
+	options, err := single(o)
+	if err != nil {
+		return 0, err
+	}
+	request := &wire.RewrapRequest{AdminFields: options.wire(), MasterKey: masterKey}
+	return value(transport.Call(ctx, k.via, wire.RewrapSigningKeys, request, transport.Options{Key: options.RequestKey}))
 }

@@ -40,7 +40,7 @@ func TestU105_signing_keys_are_administered_by_every_client(t *testing.T) {
 		}
 		one, two, hour := secretOne, secretTwo, time.Hour
 		rotated := must[flowfabric.RotateResult](t)(keys.Rotate(ctx, "a", flowfabric.RotateKeyOptions{SecretHex: &one, Grace: &hour}))
-		if want := (flowfabric.RotateResult{Outcome: flowfabric.OutcomeRotated, Kid: "a", PreviousKid: own.CurrentKid}); rotated != want {
+		if want := (flowfabric.RotateResult{Outcome: flowfabric.OutcomeRotated, NewKid: "a", PreviousKid: own.CurrentKid}); rotated != want {
 			t.Errorf("%+v, want %+v", rotated, want)
 		}
 		again := must[flowfabric.RotateResult](t)(keys.Rotate(ctx, "a"))

@@ -20,6 +20,14 @@ func storeFile(address string) string {
 // byOthers are the modes by which users reach a file that neither own it nor are of its group.
 const byOthers fs.FileMode = 0o007
 
+// checkFiles is what the doctor says of the files of the store; nothing when it has none.
+func (e *embedded) checkFiles() []Check {
+	if e.file == "" {
+		return nil
+	}
+	return []Check{checkFiles(e.file)}
+}
+
 // checkFiles looks whether others can read or write the files of a store: inputs, results and, without a master key, signing secrets are in
 // them as they are. In a directory that others cannot enter the modes of files do not matter.
 func checkFiles(path string) Check {

@@ -2,7 +2,10 @@ package flowfabric
 
 import (
 	"context"
+	"net/http"
 
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -11,24 +14,39 @@ import (
 
 // Do does an operation on the engine in this process, for the principal of the context, else for the one that the client was opened for.
 func (e *embedded) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
-	return publicError(e.service.Do(ctx, e.serviceCaller(ctx, how), op, request, answer))
+	return publicError(e.service.Do(ctx, e.serviceCaller(ctx, op, how), op, request, answer))
 }
 
-func (e *embedded) serviceCaller(ctx context.Context, how transport.Options) service.Caller {
+// serviceCaller is for whom an operation is done. A command that brings no key gets one, for its repeats.
+func (e *embedded) serviceCaller(ctx context.Context, op *wire.Operation, how transport.Options) service.Caller {
 	key := how.Key
-	if key == "" {
+	if key == "" && op.Method != http.MethodGet {
 		key = e.mintKey()
 	}
+	c := service.Caller{Key: key, AsWorker: how.AsWorker, Chosen: how.Namespace}
 	if p, ok := principal.From(ctx); ok {
-		return service.Caller{Principal: p, Key: key, AsWorker: how.AsWorker}
+		c.Principal = p
+		return c
 	}
-	own := principal.Principal{Name: e.principal, Namespace: e.namespace, Namespaces: e.namespaces, Operator: true}
-	return service.Caller{Principal: own, Key: key, AsWorker: how.AsWorker}
+	c.Principal = principal.Principal{Name: e.principal, Namespace: e.namespace, Namespaces: e.namespaces, Operator: true}
+	c.Owner = true
+	return c
 }
 
-// Do does an operation at the server.
+// Do does an operation at the server. What only the process can do that has the store is not_implemented.
 func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
-	return r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait})
+	if op.Local != "" {
+		return newError(core.CodeNotImplemented, "%s is not part of the HTTP API", op.Local).At("", "use a client of Open on the store")
+	}
+	if into, ok := answer.(*wire.Sink); ok {
+		return r.stream(ctx, op, request, into)
+	}
+	asked := r.clock.Now()
+	err := r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait, namespace: how.Namespace})
+	if page, ok := answer.(*api.EventPage); ok && err == nil && len(page.Events) == 0 {
+		r.rest(ctx, asked, how.Wait)
+	}
+	return err
 }
 
 // value is the answer of a call by value; zero with an error.

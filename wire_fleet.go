@@ -2,7 +2,7 @@ package flowfabric
 
 import "github.com/flowfabric/flowfabric/internal/wire"
 
-// The JSON of lists, events and jobs.
+// The JSON of counts and jobs.
 
 // MarshalJSON writes the count as the HTTP API shows it (U35).
 func (c Count) MarshalJSON() ([]byte, error) {
@@ -18,59 +18,6 @@ func (c *Count) UnmarshalJSON(text []byte) error {
 
 func countFrom(w *wire.Count) Count {
 	return Count{Counts: w.Counts, Total: w.Total, AtLeast: w.AtLeast, AsOf: w.AsOf.Time}
-}
-
-// MarshalJSON writes the page as the HTTP API shows it (U106).
-func (p EventPage) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(wire.EventPage{Items: each(p.Events, Event.wire), Next: p.Next, AtEnd: p.AtEnd})
-}
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (p *EventPage) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.EventPage](text)
-	*p = eventPageFrom(w)
-	return err
-}
-
-func eventPageFrom(w *wire.EventPage) EventPage {
-	return EventPage{Events: each(w.Items, eventFrom), Next: w.Next, AtEnd: w.AtEnd}
-}
-
-// eventVersion is the version of the fields of all kinds of events.
-const eventVersion = 1
-
-// MarshalJSON writes the event as the HTTP API shows it.
-func (e Event) MarshalJSON() ([]byte, error) { return wire.Marshal(e.wire()) }
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (e *Event) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.Event](text)
-	*e = eventFrom(*w)
-	return err
-}
-
-func (e Event) wire() wire.Event {
-	w := wire.Event{
-		ID: e.ID, Cursor: e.Cursor, Kind: e.Kind, V: eventVersion, At: wireTime(e.At), Namespace: e.Namespace, ExecutionID: string(e.ExecutionID),
-		ExecutionKind: e.ExecKind, FlowID: string(e.FlowID), RootFlowID: string(e.RootFlowID), Lane: e.Lane, WorkerInstanceID: e.InstanceID, Tags: e.Tags,
-		Actor: wire.Actor{Type: e.ActorType, ID: e.ActorID}, RequestID: e.RequestID, Data: e.Data,
-	}
-	if e.AttemptIndex >= 0 {
-		w.AttemptIndex = &e.AttemptIndex
-	}
-	return w
-}
-
-func eventFrom(w wire.Event) Event {
-	e := Event{
-		ID: w.ID, Cursor: w.Cursor, Kind: w.Kind, At: w.At.Time, Namespace: w.Namespace, ExecutionID: ID(w.ExecutionID),
-		ExecKind: w.ExecutionKind, FlowID: ID(w.FlowID), RootFlowID: ID(w.RootFlowID), Lane: w.Lane, AttemptIndex: -1, InstanceID: w.WorkerInstanceID, Tags: w.Tags,
-		ActorType: w.Actor.Type, ActorID: w.Actor.ID, RequestID: w.RequestID, Data: w.Data,
-	}
-	if w.AttemptIndex != nil {
-		e.AttemptIndex = *w.AttemptIndex
-	}
-	return e
 }
 
 // MarshalJSON writes the job as the HTTP API shows it (U57).

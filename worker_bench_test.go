@@ -19,7 +19,7 @@ type instant struct {
 
 func (i *instant) seam() seam       { return seam{clock: clock.System()} }
 func (i *instant) Work() Work       { return instantWork{i} }
-func (i *instant) Events() Events   { return instantEvents{} }
+func (i *instant) Events() Events   { return Events{via: instantEvents{}} }
 func (i *instant) Workers() Workers { return Workers{via: instantWorkers{}} }
 
 type instantWork struct{ *instant }
@@ -64,13 +64,14 @@ func (instantWork) Do(_ context.Context, items ...WorkItem) ([]WorkAnswer, error
 	return make([]WorkAnswer, len(items)), nil
 }
 
-type instantEvents struct{ Events }
+// instantEvents is the way to an event log in which nothing happens.
+type instantEvents struct{}
 
-func (instantEvents) Read(ctx context.Context, o ...ReadOptions) (EventPage, error) {
-	if o[0].Wait > 0 {
+func (instantEvents) Do(ctx context.Context, _ *wire.Operation, _, _ any, how transport.Options) error {
+	if how.Wait > 0 {
 		<-ctx.Done()
 	}
-	return EventPage{}, nil
+	return nil
 }
 
 type instantWorkers struct{}

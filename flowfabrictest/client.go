@@ -92,7 +92,7 @@ func (e *Env) Executions() flowfabric.Executions {
 }
 
 // Events reads the log.
-func (e *Env) Events() flowfabric.Events { return e.alive(context.Background()).client.Events() }
+func (e *Env) Events() flowfabric.Events { return flowfabric.NewEvents(e, e.clock) }
 
 // Work is the worker protocol, for tests that act as a worker.
 func (e *Env) Work() flowfabric.Work { return e.alive(context.Background()).client.Work() }

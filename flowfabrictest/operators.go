@@ -21,6 +21,9 @@ func (e *Env) Workers() flowfabric.Workers {
 	})
 }
 
+// Admin is what administrators do. Its commands survive the death of the process.
+func (e *Env) Admin() flowfabric.Admin { return flowfabric.NewAdmin(e) }
+
 type operate struct {
 	flowfabric.Operate
 	env *Env

@@ -18,6 +18,9 @@ func (e *Env) Do(ctx context.Context, op *wire.Operation, request, answer any, h
 	if op == wire.DeleteQuota.Operation || op == wire.DeleteBudget.Operation {
 		e.Settle() // what is attached to it, or names it, is found by work that follows the log
 	}
+	if _, streams := answer.(*wire.Sink); streams { // it has what came before the process died
+		return e.alive(ctx).client.Do(ctx, op, request, answer, how)
+	}
 	_, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (flowfabric.None, error) {
 		return flowfabric.None{}, c.Do(ctx, op, request, answer, how)
 	})

@@ -2,14 +2,14 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -18,30 +18,30 @@ func (s *Server) serveAdmin() {
 	handle(s, wire.GetInfo, s.info)
 	handle(s, wire.GetSettings, s.settings)
 	handle(s, wire.RunDoctor, s.doctor)
-	handle(s, wire.CheckIntegrity, s.integrity)
-	handle(s, wire.AcknowledgeRollbacks, s.acknowledgeRollbacks)
+	pass(s, wire.CheckIntegrity)
+	pass(s, wire.AcknowledgeRollbacks)
 	handle(s, wire.MakeBackup, s.backup)
 	handle(s, wire.DrainServer, s.drainServer)
 	handle(s, wire.Nudge, s.nudge)
-	handle(s, wire.ListAudit, s.listAudit)
+	pass(s, wire.ListAudit)
 	handle(s, wire.VerifyAudit, s.verifyAudit)
 }
 
-// whoami shows who the caller is (U111).
+// whoami shows who the caller is (U111), with the roles by which it was let in.
 func (s *Server) whoami(ctx context.Context, _ *wire.None) (answer, error) {
 	who := exchangeOf(ctx).caller
 	namespaces := who.Namespaces
 	if namespaces == nil {
 		namespaces = []string{allNamespaces}
 	}
-	return shows(wire.Principal{
+	return shows(api.Principal{
 		Principal: who.Name, KeyID: who.KeyID, Namespaces: namespaces, Roles: who.roles.Names(), Open: who.open,
 	}), nil
 }
 
-// info shows version, store, features and limits (U112).
-func (s *Server) info(ctx context.Context, _ *wire.None) (answer, error) {
-	info, err := s.client.Admin().Info(ctx)
+// info shows version, store, features and limits (U112): besides those of the engine the server's own.
+func (s *Server) info(ctx context.Context, r *wire.None) (answer, error) {
+	info, err := ask(ctx, s, wire.GetInfo, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -56,68 +56,45 @@ func (s *Server) info(ctx context.Context, _ *wire.None) (answer, error) {
 }
 
 // settings shows the effective settings (U113): those of the process, or of the client where the process has none.
-func (s *Server) settings(ctx context.Context, _ *wire.None) (answer, error) {
-	all := wire.Settings{Settings: []wire.Setting{}}
+func (s *Server) settings(ctx context.Context, r *wire.None) (answer, error) {
 	if s.cfg.Settings == nil {
-		known, err := s.client.Admin().Settings(ctx)
-		if err != nil {
-			return answer{}, err
-		}
-		return shows(struct {
-			Settings []flowfabric.Setting `json:"settings"`
-		}{known}), nil
+		known, err := ask(ctx, s, wire.GetSettings, r)
+		return shows(known), err
 	}
+	all := api.Settings{Settings: []api.Setting{}}
 	for _, setting := range s.cfg.Settings {
-		value, err := json.Marshal(setting.Value)
-		if err != nil {
-			return answer{}, err
-		}
-		all.Settings = append(all.Settings, wire.Setting{Name: setting.Name, Value: value, Source: setting.Source})
+		all.Settings = append(all.Settings, api.Setting(setting))
 	}
 	return shows(all), nil
 }
 
 // doctor checks store, work and server (U113).
-func (s *Server) doctor(ctx context.Context, _ *wire.None) (answer, error) {
-	found, err := s.client.Admin().Doctor(ctx)
+func (s *Server) doctor(ctx context.Context, r *wire.None) (answer, error) {
+	found, err := ask(ctx, s, wire.RunDoctor, r)
 	if err != nil {
 		return answer{}, err
 	}
-	return shows(flowfabric.NewCheckup(append(found.Checks, s.ownChecks()...)...)), nil
+	return shows(api.NewCheckup(append(found.Checks, s.ownChecks()...)...)), nil
 }
 
 // ownChecks is what the server says of itself.
-func (s *Server) ownChecks() []flowfabric.Check {
-	credentials := flowfabric.Check{Name: "credentials", State: flowfabric.CheckOK, Detail: "callers need credentials"}
+func (s *Server) ownChecks() []api.Check {
+	credentials := api.Check{Name: "credentials", State: api.CheckOK, Detail: "callers need credentials"}
 	switch {
 	case s.exposed():
-		credentials.State, credentials.Detail, credentials.Hint = flowfabric.CheckWarn, exposedDetail, "create an admin key: from then on everybody needs a key"
+		credentials.State, credentials.Detail, credentials.Hint = api.CheckWarn, exposedDetail, "create an admin key: from then on everybody needs a key"
 	case s.open.now():
-		credentials.State, credentials.Detail, credentials.Hint = flowfabric.CheckWarn, "everybody on this host may do everything", "create an admin key"
+		credentials.State, credentials.Detail, credentials.Hint = api.CheckWarn, "everybody on this host may do everything", "create an admin key"
 	}
-	stopping := flowfabric.Check{Name: "stopping", State: flowfabric.CheckOK, Detail: "the server takes work"}
+	stopping := api.Check{Name: "stopping", State: api.CheckOK, Detail: "the server takes work"}
 	if s.drains() {
-		stopping = flowfabric.Check{Name: "stopping", State: flowfabric.CheckWarn, Detail: "the server is stopping and hands out no work", Hint: "use another server"}
+		stopping = api.Check{Name: "stopping", State: api.CheckWarn, Detail: "the server is stopping and hands out no work", Hint: "use another server"}
 	}
-	all := []flowfabric.Check{credentials, stopping}
+	all := []api.Check{credentials, stopping}
 	if s.cfg.Checks != nil {
 		all = append(all, s.cfg.Checks()...)
 	}
 	return all
-}
-
-// integrity recounts what is counted (U113).
-func (s *Server) integrity(ctx context.Context, _ *wire.None) (answer, error) {
-	report, err := s.client.Admin().Integrity(ctx)
-	return shows(report), err
-}
-
-// acknowledgeRollbacks states that an administrator knows of the commits that were lost (R5).
-func (s *Server) acknowledgeRollbacks(ctx context.Context, r *wire.AcknowledgeRollbacksRequest) (answer, error) {
-	all, err := s.client.Admin().AcknowledgeRollbacks(ctx, adminAction(r.Body.AdminFields, nil))
-	return shows(struct {
-		Rollbacks []flowfabric.Rollback `json:"rollbacks"`
-	}{append([]flowfabric.Rollback{}, all...)}), err
 }
 
 // backup delivers a consistent copy of the store (U113).
@@ -126,7 +103,7 @@ func (s *Server) backup(context.Context, *wire.None) (answer, error) {
 		header := x.w.Header()
 		header.Set("Content-Type", wire.ContentBytes)
 		header.Set("Content-Disposition", `attachment; filename="flowfabric.db"`)
-		switch err := s.client.Admin().Backup(ctx, x.w); {
+		switch err := s.via.Do(ctx, wire.MakeBackup.Operation, &wire.None{}, &wire.Sink{To: x.w}, transport.Options{}); {
 		case err == nil:
 		case x.w.status == 0:
 			header.Del("Content-Disposition")
@@ -148,31 +125,20 @@ func (s *Server) nudge(ctx context.Context, r *wire.NudgeRequest) (answer, error
 	return nothing(), s.client.Nudge(ctx, r.Body.Lanes...)
 }
 
-// listAudit reads the audit log (U110).
-func (s *Server) listAudit(ctx context.Context, r *wire.AuditRequest) (answer, error) {
-	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.AuditRow], error) {
-		return s.client.Admin().AuditPage(ctx, flowfabric.AuditFilter{
-			Principal: r.Principal, Action: r.Action, Entity: r.Entity, EntityID: r.EntityID, From: r.From.Time, To: r.To.Time,
-			Limit: o.Limit, Cursor: o.Cursor,
-		})
-	})
-}
-
 // verifyAudit recomputes a chain of the audit log (U131).
 func (s *Server) verifyAudit(ctx context.Context, r *wire.VerifyAuditRequest) (answer, error) {
 	x := exchangeOf(ctx)
-	namespace := x.caller.Namespace
 	switch {
 	case r.Shared && !x.caller.everywhere:
 		return answer{}, refuse("role_required", "this chain is for keys of all namespaces").at("query.shared").hint("leave it out")
 	case r.Shared:
 		who := x.caller.Principal
 		who.Namespaces = nil
-		ctx, namespace = principal.With(ctx, who), allNamespaces
-	case namespace == "":
+		ctx = principal.With(ctx, who)
+	case x.caller.Namespace == "":
 		return answer{}, namespaceRequired()
 	}
-	check, err := s.client.Admin().VerifyAudit(ctx, namespace)
+	check, err := ask(ctx, s, wire.VerifyAudit, r)
 	return shows(check), err
 }
 
@@ -187,8 +153,8 @@ func (s *Server) recordRefusal(ctx context.Context, x *exchange, code string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
 	defer cancel()
 	entity, id := x.route.entity(x.r)
-	err := s.client.Admin().RecordRefusal(x.acting(ctx), flowfabric.Refusal{Action: wire.AuditAction(x.route.Operation), Entity: entity, EntityID: id, Code: code})
-	if err != nil {
+	refusal := &wire.RecordRefusalRequest{Action: wire.AuditAction(x.route.Operation), Entity: entity, EntityID: id, Code: code}
+	if _, err := ask(x.acting(ctx), s, wire.RecordRefusal, refusal); err != nil {
 		s.notes.Error("a refusal is not in the audit log", "request_id", x.id, "code", code, "error", err)
 	}
 }

@@ -3,13 +3,12 @@ package server
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -25,21 +24,7 @@ func (s *Server) listEvents(ctx context.Context, r *wire.EventsRequest) (answer,
 		x.caller.Feed = &principal.Feed{Lanes: x.caller.key.Lanes}
 		ctx = x.acting(ctx)
 	}
-	filter := flowfabric.EventFilter{
-		Kinds: r.Kind, ExecutionID: flowfabric.ID(r.ExecutionID), FlowID: flowfabric.ID(r.FlowID), Lane: r.Lane, Outcome: r.Outcome,
-		InstanceID: r.WorkerInstanceID, ActorType: r.Actor, Since: r.Since.Time,
-	}
-	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
-		value := r.Tags[key]
-		if value == nil {
-			return answer{}, refuse("invalid_filter", "the tag has no value").at("query.tag." + key).hint("write tag." + key + "=value")
-		}
-		if filter.Tags == nil {
-			filter.Tags = map[string]string{}
-		}
-		filter.Tags[key] = *value
-	}
-	return s.readEvents(ctx, filter, r.PositionFields, r.WaitFields)
+	return s.readEvents(ctx, r)
 }
 
 // ownEvents reports whether the events that are asked for are those of an execution or a flow that the key itself submitted.
@@ -69,47 +54,36 @@ func (s *Server) listExecutionEvents(ctx context.Context, r *wire.ExecutionEvent
 	if _, err := s.outline(ctx, flowfabric.ID(r.ID)); err != nil {
 		return answer{}, err
 	}
-	return s.readEvents(ctx, flowfabric.EventFilter{ExecutionID: flowfabric.ID(r.ID)}, r.PositionFields, r.WaitFields)
+	return s.readEvents(ctx, &wire.EventsRequest{WaitFields: r.WaitFields, PositionFields: r.PositionFields, ExecutionID: r.ID})
 }
 
 // readEvents answers with a page, waits for one, or pushes events as they come.
-func (s *Server) readEvents(ctx context.Context, filter flowfabric.EventFilter, at wire.PositionFields, fields wire.WaitFields) (answer, error) {
-	options := flowfabric.ReadOptions{EventFilter: filter, After: at.Position()}
-	if options.After == "" {
-		options.After = flowfabric.FromEnd
-	}
-	if at.Limit != nil {
-		if *at.Limit < 0 {
-			return answer{}, refuse("invalid_argument", "a limit is not negative").at("query.limit")
-		}
-		options.Limit = min(*at.Limit, largestPage)
-	}
+func (s *Server) readEvents(ctx context.Context, r *wire.EventsRequest) (answer, error) {
 	if wantsPush(exchangeOf(ctx)) {
-		return s.push(ctx, options)
+		return s.push(ctx, *r)
 	}
-	wait, err := waitOf(fields, eventWait)
+	wait, err := waitOf(r.WaitFields, eventWait)
 	if err != nil {
 		return answer{}, err
 	}
-	if at.Limit != nil && *at.Limit == 0 {
-		options.Limit = 1 // what is refused with another limit is refused with 0 too
-		_, err := s.client.Events().Read(ctx, options)
-		return shows(flowfabric.EventPage{Next: options.After}), err
+	if r.Limit != nil && *r.Limit == 0 {
+		page, err := ask(ctx, s, wire.ListEvents, r)
+		return shows(page), err
 	}
-	page, err := s.eventsNow(ctx, options, wait.atMost)
+	page, err := s.eventsNow(ctx, *r, wait.atMost)
 	return wait.told(shows(page)), err
 }
 
 // eventsNow is a page of events, or an empty one when the wait is over.
-func (s *Server) eventsNow(ctx context.Context, options flowfabric.ReadOptions, wait time.Duration) (flowfabric.EventPage, error) {
-	page, err := s.client.Events().Read(ctx, options)
+func (s *Server) eventsNow(ctx context.Context, r wire.EventsRequest, wait time.Duration) (*api.EventPage, error) {
+	r.WaitFields = wire.WaitFields{}
+	page, err := ask(ctx, s, wire.ListEvents, &r)
 	if err != nil || len(page.Events) > 0 || !page.AtEnd || wait <= 0 {
 		return page, err
 	}
-	options.After = page.Next
+	r = readOn(r, page.Next, wait)
 	ended, err := s.until(ctx, s.readers, wait, func(waiting context.Context) error {
-		options.Wait = wait
-		next, err := s.client.Events().Read(waiting, options)
+		next, err := ask(waiting, s, wire.ListEvents, &r)
 		if err == nil {
 			page = next
 		}
@@ -119,6 +93,14 @@ func (s *Server) eventsNow(ctx context.Context, options flowfabric.ReadOptions, 
 		return page, nil
 	}
 	return page, err
+}
+
+// readOn is the same request after a position, which waits for what happens there.
+func readOn(r wire.EventsRequest, after string, wait time.Duration) wire.EventsRequest {
+	ms := wait.Milliseconds()
+	r.PositionFields = wire.PositionFields{After: after, Limit: r.Limit}
+	r.WaitFields = wire.WaitFields{WaitMS: &ms}
+	return r
 }
 
 // wantsPush reports whether the caller accepts server-sent events (U19).

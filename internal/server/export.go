@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -110,7 +111,7 @@ func given(text string) *string {
 type exportParts struct {
 	Attempts []flowfabric.Attempt `json:"attempts,omitempty"`
 	Signals  []any                `json:"signals,omitempty"`
-	Events   []flowfabric.Event   `json:"events,omitempty"`
+	Events   []api.Event          `json:"events,omitempty"`
 }
 
 // exportLine is an execution with what is to be included; nil when it is gone meanwhile.
@@ -169,12 +170,12 @@ func unlessState(err error) error {
 }
 
 // eventsOf reads all events of an execution that are kept.
-func (s *Server) eventsOf(ctx context.Context, id flowfabric.ID) ([]flowfabric.Event, error) {
-	var all []flowfabric.Event
-	for after := flowfabric.FromStart; ; {
-		page, err := s.client.Events().Read(ctx, flowfabric.ReadOptions{
-			EventFilter: flowfabric.EventFilter{ExecutionID: id}, After: after, Limit: largestPage,
-		})
+func (s *Server) eventsOf(ctx context.Context, id flowfabric.ID) ([]api.Event, error) {
+	var all []api.Event
+	limit := largestPage
+	request := &wire.EventsRequest{ExecutionID: string(id), PositionFields: wire.PositionFields{After: api.FromStart, Limit: &limit}}
+	for {
+		page, err := ask(ctx, s, wire.ListEvents, request)
 		if err != nil {
 			return nil, err
 		}
@@ -182,6 +183,6 @@ func (s *Server) eventsOf(ctx context.Context, id flowfabric.ID) ([]flowfabric.E
 		if page.AtEnd {
 			return all, nil
 		}
-		after = page.Next
+		request.After = page.Next
 	}
 }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -42,7 +43,7 @@ func (w *world) check(t *testing.T, name string) flowfabric.Check {
 	t.Helper()
 	answer := w.get(t, "/v1/admin/doctor").wants(t, 200)
 	var found flowfabric.Checkup
-	if err := found.UnmarshalJSON(answer.body); err != nil {
+	if err := json.Unmarshal(answer.body, &found); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range found.Checks {
@@ -61,7 +62,7 @@ func TestU113_the_doctor_of_a_server_looks_at_store_and_server(t *testing.T) {
 	admin := w.key(t, "*", "admin")
 	answer := w.send(t, request{method: "GET", path: "/v1/admin/doctor", key: admin}).wants(t, 200)
 	var found flowfabric.Checkup
-	if err := found.UnmarshalJSON(answer.body); err != nil {
+	if err := json.Unmarshal(answer.body, &found); err != nil {
 		t.Fatal(err)
 	}
 	states := map[string]string{}

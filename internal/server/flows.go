@@ -241,7 +241,7 @@ func (s *Server) listFlowEvents(ctx context.Context, r *wire.FlowEventsRequest) 
 	if _, err := s.client.Flows().Get(ctx, flowfabric.ID(r.ID)); err != nil {
 		return answer{}, err
 	}
-	return s.readEvents(ctx, flowfabric.EventFilter{FlowID: flowfabric.ID(r.ID)}, r.PositionFields, r.WaitFields)
+	return s.readEvents(ctx, &wire.EventsRequest{WaitFields: r.WaitFields, PositionFields: r.PositionFields, FlowID: r.ID})
 }
 
 // getJoin shows what a member waits for (U92).

@@ -81,6 +81,7 @@ var bodyForms = map[string]form{
 	"CreateBudgetRequestBody.name": {plainForm.pattern, 128}, "UpdateBudgetRequestBody.name": {plainForm.pattern, 128}, "BudgetDefinition.name": {plainForm.pattern, 128},
 	"SignalFields.name": plainForm, "SendExecutionSignalRequestBody.name": plainForm, "ApproveRequestBody.name": plainForm,
 	"ClaimRequestBody.namespaces": nameForm, "GrantRequestBody.namespaces": nameForm, "RegisterRequestBody.namespaces": nameForm,
+	"CreateAPIKeyRequestBody.namespaces": nameForm, "PatchAPIKeyRequestBody.namespaces": nameForm,
 	"Lease.worker_id": anyForm, "Lease.worker_instance_id": anyForm, // nobody reads them: a lease goes back as the claim gave it
 	"Filter.kind": anyForm, "Filter.lane": anyForm, "Filter.worker_instance_id": anyForm, "Filter.idempotency_key": anyForm,
 }

@@ -188,5 +188,6 @@ func (s *Server) sharesNothing(ctx context.Context, x *exchange) (bool, error) {
 	if len(x.caller.Namespaces) != 1 {
 		return false, nil
 	}
-	return s.client.Admin().OnlyNamespace(ctx, x.caller.Namespaces[0])
+	only, err := ask(ctx, s, wire.OnlyNamespace, &wire.ByNamespace{Name: x.caller.Namespaces[0]})
+	return only != nil && *only, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -19,8 +20,12 @@ const (
 
 // push follows the log as server-sent events (E36). The first read happens before the answer begins, so that a wrong cursor is a
 // problem and not a stream.
-func (s *Server) push(ctx context.Context, options flowfabric.ReadOptions) (answer, error) {
-	page, err := s.client.Events().Read(ctx, options)
+func (s *Server) push(ctx context.Context, r wire.EventsRequest) (answer, error) {
+	r.WaitFields = wire.WaitFields{}
+	if r.Limit != nil && *r.Limit == 0 {
+		r.Limit = nil // a stream has no empty pages
+	}
+	page, err := ask(ctx, s, wire.ListEvents, &r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -31,12 +36,12 @@ func (s *Server) push(ctx context.Context, options flowfabric.ReadOptions) (answ
 	return answer{stream: func(ctx context.Context, x *exchange) {
 		defer leave()
 		defer s.metrics.enter(x, groupSSE)()
-		s.follow(x.acting(ctx), x, options, page)
+		s.follow(x.acting(ctx), x, r, page)
 	}}, nil
 }
 
 // follow writes events until the client goes, the server drains, or the key is no longer valid. Resume is by the last id.
-func (s *Server) follow(ctx context.Context, x *exchange, options flowfabric.ReadOptions, page flowfabric.EventPage) {
+func (s *Server) follow(ctx context.Context, x *exchange, r wire.EventsRequest, page *api.EventPage) {
 	header := x.w.Header()
 	header.Set("Content-Type", eventContent)
 	header.Set("Cache-Control", "no-store")
@@ -50,14 +55,14 @@ func (s *Server) follow(ctx context.Context, x *exchange, options flowfabric.Rea
 		if !stream.send(page.Events) {
 			return
 		}
-		options.After, options.Wait = page.Next, keepAlive
-		next, err := s.client.Events().Read(ctx, options)
+		r = readOn(r, page.Next, keepAlive)
+		next, err := ask(ctx, s, wire.ListEvents, &r)
 		switch {
 		case interrupted(ctx, err):
 			return
 		case errors.Is(err, flowfabric.ErrUnavailable) && failures < maxFailedReads:
 			failures++
-			page = flowfabric.EventPage{Next: page.Next}
+			page = &api.EventPage{Next: page.Next}
 			stream.line(": waiting for the store")
 			if !pause(ctx, time.Second<<failures) {
 				return
@@ -111,8 +116,9 @@ func (e *eventStream) line(lines ...string) bool {
 }
 
 // send writes events, each with its cursor as id.
-func (e *eventStream) send(events []flowfabric.Event) bool {
-	for _, event := range events {
+func (e *eventStream) send(events []api.Event) bool {
+	for i := range events {
+		event := &events[i]
 		data, err := wire.Marshal(event)
 		if err != nil || !e.line("id: "+event.Cursor, "event: "+event.Kind, "data: "+string(data)) {
 			return false

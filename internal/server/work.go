@@ -130,7 +130,7 @@ func taskAsBytes(task *flowfabric.Claimed) {
 }
 
 // maxWorkItems bounds a batch (U20).
-const maxWorkItems = 1000
+const maxWorkItems = wire.MaxWorkItems
 
 // sendWork sends commands of many executions (U77).
 func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer, error) {

@@ -16,8 +16,13 @@ type Caller struct {
 	Key string
 	// AsWorker says that a worker of this process acts for itself, which is no operator's act.
 	AsWorker bool
+	// Owner says that the caller is the program that opened the store, and administers all of it.
+	Owner bool
+	// Chosen is the namespace that an operation names in place of the caller's own; "": it names none.
+	Chosen string
 
-	repeats int // how often this command was done before, without a known outcome
+	repeats int      // how often this command was done before, without a known outcome
+	random  [40]byte // of an operation that makes a secret: the same in all tries, so that a repeat finds what the first one made
 }
 
 // The actors of E24 that a caller may be.
@@ -46,6 +51,15 @@ func (c *Caller) operator() engine.Caller {
 		return c.as(actorOperator)
 	}
 	return c.as(actorClient)
+}
+
+// admin is who administers the store: its owner everywhere, others where they may act.
+func (c *Caller) admin() engine.Caller {
+	who := c.operator()
+	if c.Owner {
+		who.Namespaces = nil
+	}
+	return who
 }
 
 // home is the namespace that new work goes to; namespace_required when a caller of several has not chosen one (U121).

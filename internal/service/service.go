@@ -4,7 +4,10 @@ package service
 
 import (
 	"context"
+	"crypto/rand"
+	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -16,19 +19,40 @@ import (
 type Service struct {
 	engine   *engine.Engine
 	clock    clock.Clock
+	cfg      Config
 	handlers map[*wire.Operation]handler
+}
+
+// Config is what a service knows of the process around the engine.
+type Config struct {
+	// KeyGrace is how long a secret that was replaced works on unless the call says otherwise.
+	KeyGrace time.Duration
+	// Settings are those in force.
+	Settings []api.Setting
+	// Features are what the store can do: backup, transactional_submit.
+	Features map[string]bool
+	// Checks are what the doctor says besides the checks of the engine; nil: nothing.
+	Checks func() []api.Check
+	// Closed reports whether the client was closed: what waits is then told so; nil: it never is.
+	Closed func() bool
 }
 
 // handler does one operation: it reads a request of the operation's type and fills in an answer of its type.
 type handler func(ctx context.Context, c Caller, request, answer any) error
 
 // New makes the service of an engine. host is the clock by which it pauses before it repeats a command.
-func New(e *engine.Engine, host clock.Clock) *Service {
-	s := &Service{engine: e, clock: host, handlers: map[*wire.Operation]handler{}}
+func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
+	s := &Service{engine: e, clock: host, cfg: cfg, handlers: map[*wire.Operation]handler{}}
 	s.quotas()
 	s.lanes()
 	s.workers()
 	s.budgets()
+	s.apiKeys()
+	s.namespaces()
+	s.signingKeys()
+	s.audit()
+	s.installation()
+	s.events()
 	return s
 }
 
@@ -46,6 +70,9 @@ func (s *Service) Do(ctx context.Context, c Caller, op *wire.Operation, request,
 	do, ok := s.handlers[op]
 	if !ok {
 		return core.Errorf(core.CodeInternal, "no handler does %s", op.ID)
+	}
+	if op.Secret {
+		rand.Read(c.random[:]) // never fails (crypto/rand)
 	}
 	for {
 		err := do(ctx, c, request, answer)

@@ -11,8 +11,8 @@ import (
 
 // Transport does operations of the table. It may be used from many goroutines at once.
 type Transport interface {
-	// Do does one operation. request points to the operation's request type, answer to its answer type, which is filled in. A command whose
-	// outcome is unknown is repeated under one key until it is known, or until ctx ends.
+	// Do does one operation. request points to the operation's request type, answer to its answer type, which is filled in; a wire.Sink says
+	// where the bytes of its answer go. A command whose outcome is unknown is repeated under one key until it is known, or until ctx ends.
 	Do(ctx context.Context, op *wire.Operation, request, answer any, how Options) error
 }
 
@@ -22,6 +22,8 @@ type Options struct {
 	Wait time.Duration // how long the operation may wait before it answers
 	// AsWorker says that a worker of this process acts for itself, which is no operator's act. A server knows by the caller's key.
 	AsWorker bool
+	// Namespace stands in the place of the client's own; "": it does not.
+	Namespace string
 }
 
 // Call does an operation and returns its answer.

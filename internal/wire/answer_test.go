@@ -108,6 +108,8 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 		drawAnswer(t, element)
 		v.Set(reflect.MakeMap(v.Type()))
 		v.SetMapIndex(reflect.ValueOf(rapid.String().Draw(t, "key")).Convert(v.Type().Key()), element)
+	case reflect.Interface: // any value; null is none
+		v.Set(reflect.ValueOf(rapid.String().Draw(t, "any")))
 	case reflect.Float64:
 		v.SetFloat(rapid.Float64Range(-1e9, 1e9).Draw(t, "ratio"))
 	default:

@@ -10,6 +10,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
+// MaxWorkItems bounds the commands of one batch of the worker protocol (U20).
+const MaxWorkItems = 1000
+
 // batchCalls are the worker's commands many at a time (U77).
 var batchCalls = []*Operation{row(SendWork)}
 

@@ -1,8 +1,9 @@
 package wire
 
 import (
-	"encoding/json"
 	"net/http"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // eventCalls are the event log and the audit log of section 2.7.
@@ -10,17 +11,17 @@ var eventCalls = []*Operation{row(ListEvents), row(ListAudit), row(VerifyAudit)}
 
 // The calls that read the logs.
 var (
-	ListEvents = Call[EventsRequest, EventPage]{&Operation{
+	ListEvents = Call[EventsRequest, api.EventPage]{&Operation{
 		ID: "list_events", Rule: "U106", Method: http.MethodGet, Path: "/v1/events", Roles: Read | Submit | Work,
 		Only: map[Role]Condition{Submit: OwnEvents, Work: OwnFeed},
 		Go:   "Events.Follow", Command: "events --follow", Summary: "Read or follow the event log",
 		Status: []int{http.StatusOK}, Waits: true, Streams: true,
 	}}
-	ListAudit = Call[AuditRequest, Page[AuditRow]]{&Operation{
+	ListAudit = Call[AuditRequest, api.Page[api.AuditRow]]{&Operation{
 		ID: "list_audit", Rule: "U110", Method: http.MethodGet, Path: "/v1/audit", Roles: Admin,
 		Go: "Admin.Audit", Command: "audit list", Summary: "Read the audit log", Status: []int{http.StatusOK},
 	}}
-	VerifyAudit = Call[VerifyAuditRequest, AuditCheck]{&Operation{
+	VerifyAudit = Call[VerifyAuditRequest, api.AuditCheck]{&Operation{
 		ID: "verify_audit", Rule: "U131", Method: http.MethodGet, Path: "/v1/audit/verify", Roles: Admin,
 		Go: "Admin.VerifyAudit", Command: "audit verify", Summary: "Recompute the chain of audit rows of a namespace", Status: []int{http.StatusOK},
 	}}
@@ -59,40 +60,6 @@ type EventsRequest struct {
 	Since            Time               `query:"since" doc:"Events of this moment or later."`
 }
 
-// EventPage is a part of the event log (U16).
-type EventPage struct {
-	Items []Event `json:"items" doc:"The events, in order."`
-	Next  string  `json:"next" doc:"Read on after this position."`
-	AtEnd bool    `json:"at_end" doc:"Nothing follows yet."`
-}
-
-// Event is one thing that happened.
-type Event struct {
-	ID               string            `json:"id" doc:"The same for every reader."`
-	Cursor           string            `json:"cursor" doc:"Position in the log."`
-	Kind             string            `json:"kind" doc:"What happened."`
-	V                int               `json:"v" doc:"Version of the kind's fields."`
-	At               Time              `json:"at,omitzero" doc:"When."`
-	Namespace        string            `json:"namespace,omitempty" doc:"Namespace that it concerns."`
-	ExecutionID      string            `json:"execution_id,omitempty" doc:"Execution that it concerns."`
-	ExecutionKind    string            `json:"execution_kind,omitempty" doc:"Kind of that execution."`
-	FlowID           string            `json:"flow_id,omitempty" doc:"Flow that it concerns."`
-	RootFlowID       string            `json:"root_flow_id,omitempty" doc:"The outermost flow around that."`
-	Lane             string            `json:"lane,omitempty" doc:"Lane that it concerns."`
-	AttemptIndex     *int              `json:"attempt_index,omitempty" doc:"Attempt that it concerns."`
-	WorkerInstanceID string            `json:"worker_instance_id,omitempty" doc:"Instance that it concerns."`
-	Tags             map[string]string `json:"tags,omitempty" doc:"Tags at that moment."`
-	Actor            Actor             `json:"actor" doc:"Who did it."`
-	RequestID        string            `json:"request_id,omitempty" doc:"Request that did it."`
-	Data             json.RawMessage   `json:"data,omitempty" doc:"What only this kind has."`
-}
-
-// Actor is who made an event.
-type Actor struct {
-	Type string `json:"type" enum:"client,worker,operator,approver,engine" doc:"What sort."`
-	ID   string `json:"id,omitempty" doc:"Its name."`
-}
-
 // AuditRequest reads the audit log.
 type AuditRequest struct {
 	PageFields
@@ -107,38 +74,4 @@ type AuditRequest struct {
 // VerifyAuditRequest recomputes a chain: that of the caller's namespace.
 type VerifyAuditRequest struct {
 	Shared bool `query:"shared" doc:"The chain of what belongs to no namespace; for keys of all namespaces."`
-}
-
-// AuditCheck is the outcome of a recomputation.
-type AuditCheck struct {
-	Namespace  string   `json:"namespace" doc:"Namespace whose chain it is; * of what belongs to none."`
-	OK         bool     `json:"ok" doc:"Every row fits, and with a key the chain is the one that was written."`
-	Keyed      bool     `json:"keyed" doc:"The chain is sealed under a key that the master key protects. If not, who can write the database can rewrite it, unseen."`
-	FirstKeyed int64    `json:"first_keyed,omitempty" doc:"Number of the first row that was written under the key."`
-	First      int64    `json:"first" doc:"Number of the oldest row that is kept."`
-	Last       int64    `json:"last" doc:"Number of the newest row; 0 if there never was one."`
-	Rows       int64    `json:"rows" doc:"Rows that are kept and fit."`
-	Broken     int64    `json:"broken,omitempty" doc:"Number of the first row that does not fit, from the beginning of the chain; absent if the fault is not that of one row."`
-	Problem    string   `json:"problem,omitempty" doc:"What is wrong."`
-	Removed    []string `json:"removed,omitempty" doc:"Namespaces whose chains were removed whole; with shared only."`
-	Hash       string   `json:"hash,omitempty" doc:"Hash of the newest row: kept elsewhere it proves later that the chain was not set back."`
-}
-
-// AuditRow is one row of the audit log (U131).
-type AuditRow struct {
-	AuditID   string          `json:"audit_id" doc:"Id of the row."`
-	At        Time            `json:"at,omitzero" doc:"When."`
-	Namespace string          `json:"namespace,omitempty" doc:"Namespace whose chain it belongs to."`
-	Principal string          `json:"principal" doc:"Who."`
-	Action    string          `json:"action" doc:"What was done."`
-	Entity    string          `json:"entity,omitempty" doc:"What sort of thing it was done to."`
-	EntityID  string          `json:"entity_id,omitempty" doc:"Which one."`
-	Reason    string          `json:"reason,omitempty" doc:"Why."`
-	RequestID string          `json:"request_id,omitempty" doc:"Request that did it."`
-	Address   string          `json:"address,omitempty" doc:"Where it came from."`
-	Before    json.RawMessage `json:"before,omitempty" doc:"Changed fields as they were."`
-	After     json.RawMessage `json:"after,omitempty" doc:"Changed fields as they are."`
-	Outcome   string          `json:"outcome" doc:"Whether it was done."`
-	PrevHash  string          `json:"prev_hash" doc:"Hash of the row before."`
-	Hash      string          `json:"hash" doc:"Hash over the row before and this one."`
 }

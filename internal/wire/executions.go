@@ -77,7 +77,7 @@ var (
 		ID: "list_steps", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/steps", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Steps", Command: "attempts --steps", Summary: "List what steps have remembered", Status: []int{http.StatusOK},
 	}}
-	ListExecutionEvents = Call[ExecutionEventsRequest, EventPage]{&Operation{
+	ListExecutionEvents = Call[ExecutionEventsRequest, api.EventPage]{&Operation{
 		ID: "list_execution_events", Rule: "U43", Method: http.MethodGet, Path: "/v1/executions/{id}/events", Roles: Read | Submit, Only: ownToo,
 		Go: "Events.Read", Command: "events", Summary: "Read or follow the events of an execution",
 		Status: []int{http.StatusOK}, Waits: true, Streams: true,

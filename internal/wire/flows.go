@@ -1,6 +1,10 @@
 package wire
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // flowCalls are section 2.5, and what sections 2.1 and 2.3 have of graphs.
 var flowCalls = []*Operation{
@@ -76,7 +80,7 @@ var (
 		ID: "get_flow_usage", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/usage", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Usage", Command: "flow get --usage", Summary: "Show what the members of a flow have used in all", Status: []int{http.StatusOK},
 	}}
-	ListFlowEvents = Call[FlowEventsRequest, EventPage]{&Operation{
+	ListFlowEvents = Call[FlowEventsRequest, api.EventPage]{&Operation{
 		ID: "list_flow_events", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/events", Roles: Read | Submit, Only: ownToo,
 		Go: "Events.Read", Command: "events --flow", Summary: "Read or follow the events of a flow and its members",
 		Status: []int{http.StatusOK}, Waits: true, Streams: true,

@@ -27,6 +27,8 @@ type Operation struct {
 	Streams  bool  // pushes server-sent events to who accepts them (U19)
 	Secret   bool  // the answer holds a secret: Cache-Control: no-store
 	Reserved bool  // answers 501 until it is built
+	// Local says what an operation does that only the process can do which has the store: it is no part of the HTTP API, nor of the table.
+	Local string
 
 	Request reflect.Type // set by row: the struct of path, query, header and Body
 	Answer  reflect.Type // set by row: the JSON type; None without content, Raw for bytes

@@ -79,6 +79,9 @@ func (p *plan) pointer(parts []string) string {
 	return pointerTo(parts)
 }
 
+// TagArgument is what the rules call the tag of a key.
+func TagArgument(key string) string { return tagsArgument + "[" + strconv.Quote(key) + "]" }
+
 // tagsArgument is what the rules call the tags of a request, whichever way they come.
 const tagsArgument = "tags"
 

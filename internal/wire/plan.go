@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strconv"
@@ -16,6 +17,14 @@ import (
 type Raw struct {
 	Data        []byte
 	ContentType string
+}
+
+// Sink is the answer of an operation that delivers a stream of bytes: whoever asks says where they go. They are written while the operation
+// is done, and when it fails what was written is worth nothing.
+type Sink struct {
+	To io.Writer
+	// Progress is told now and then how many pages of a copy are there. It is called from other goroutines, one at a time; nil: it is not asked for.
+	Progress func(pages, total int)
 }
 
 // place is where a parameter travels.

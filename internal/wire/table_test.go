@@ -45,6 +45,20 @@ func TestU2_every_operation_is_reachable_from_go_and_the_command_line_or_says_wh
 	}
 }
 
+func TestU2_what_is_no_part_of_the_http_api_says_so_and_has_no_route(t *testing.T) {
+	t.Parallel()
+	for _, o := range localCalls {
+		if o.Local == "" || o.Path != "" || slices.Contains(Operations(), o) {
+			t.Errorf("%s: local %q at %q", o.ID, o.Local, o.Path)
+		}
+	}
+	for _, o := range Operations() {
+		if o.Local != "" {
+			t.Errorf("%s is in the table, and local: %s", o.ID, o.Local)
+		}
+	}
+}
+
 func TestU2_no_call_is_left_out_of_the_table(t *testing.T) {
 	t.Parallel()
 	listed := map[string]bool{}
@@ -170,7 +184,7 @@ func TestU11_statuses_and_kinds_of_answers_agree(t *testing.T) {
 				t.Errorf("%s: %d is no status of success", o.ID, status)
 			}
 		}
-		if o.Raw != (o.Answer == reflect.TypeFor[Raw]()) {
+		if o.Raw != (o.Answer == reflect.TypeFor[Raw]() || o.Answer == reflect.TypeFor[Sink]()) {
 			t.Errorf("%s: raw %t, answer %s", o.ID, o.Raw, o.Answer)
 		}
 		if empty := slices.Equal(o.Status, []int{http.StatusNoContent}) || o.Reserved; empty != (o.Answer == reflect.TypeFor[None]()) {
@@ -229,7 +243,7 @@ func TestU6_instants_and_durations_are_known_by_their_names(t *testing.T) {
 	t.Parallel()
 	instant := regexp.MustCompile(`(^|_)(at|since|until|from|to)$|^as_of$|^server_time$`)
 	isTime := func(typ reflect.Type) bool {
-		return typ == reflect.TypeFor[Time]() || typ == reflect.TypeFor[*Time]() || typ == reflect.TypeFor[time.Time]()
+		return typ == reflect.TypeFor[Time]() || typ == reflect.TypeFor[*Time]() || typ == reflect.TypeFor[time.Time]() || typ == reflect.TypeFor[*time.Time]()
 	}
 	eachField(func(owner reflect.Type, f reflect.StructField, _, name string) {
 		ends := []reflect.Type{reflect.TypeFor[FlowEdge](), reflect.TypeFor[ListEdgesRequest](), reflect.TypeFor[NamedInput]()}                          // U89, U91, U28 call members so

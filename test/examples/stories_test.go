@@ -209,8 +209,8 @@ func checkTenants(t *testing.T, p *place) {
 					t.Errorf("%+v, %v", row, err)
 				}
 			}
-			if space, err := c.Admin().Namespaces().Get(t.Context(), tenant); err != nil || space.Settings.MaxPayloadBytes != 1000 ||
-				!slices.Equal(space.Settings.DefaultQuotas, []flowfabric.QuotaUse{{Quota: p.Name, Key: tenant}}) {
+			if space, err := c.Admin().Namespaces().Get(t.Context(), tenant); err != nil || space.MaxPayloadBytes != 1000 ||
+				!slices.Equal(space.DefaultQuotas, []flowfabric.QuotaUse{{Quota: p.Name, Key: tenant}}) {
 				t.Errorf("%+v, %v", space, err)
 			}
 			checkRoom(t, c, p.Name, tenant == p.Name+"-red")

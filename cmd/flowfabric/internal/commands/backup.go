@@ -16,7 +16,6 @@ import (
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
-	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // checksumSuffix ends the name of the file with the checksum of a copy, in the form of sha256sum.
@@ -107,10 +106,10 @@ func (s *session) writeBackup(ctx context.Context, c flowfabric.Client, path str
 
 // verdict is what is known of a copy.
 type verdict struct {
-	OK          bool              `json:"ok"`
-	Checksum    string            `json:"checksum"` // ok, or missing: nothing is beside the file
-	Checked     []string          `json:"checked"`
-	Differences []wire.Difference `json:"differences,omitempty"`
+	OK          bool                    `json:"ok"`
+	Checksum    string                  `json:"checksum"` // ok, or missing: nothing is beside the file
+	Checked     []string                `json:"checked"`
+	Differences []flowfabric.Difference `json:"differences,omitempty"`
 }
 
 var verdictView = show.View[verdict]{
@@ -151,10 +150,7 @@ func (s *session) verify(ctx context.Context, path, checksum string) error {
 	found := verdict{Checksum: checksum}
 	err := s.withOpened(ctx, "sqlite:"+path, flowfabric.OpenConfig{Migrate: "off"}, func(c flowfabric.Client) error {
 		report, err := c.Admin().Integrity(ctx)
-		found.OK, found.Checked = report.OK, report.Checked
-		for _, d := range report.Differences {
-			found.Differences = append(found.Differences, wire.Difference(d))
-		}
+		found.OK, found.Checked, found.Differences = report.OK, report.Checked, report.Differences
 		return err
 	})
 	if err != nil {

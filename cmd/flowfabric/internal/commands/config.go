@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -65,13 +66,21 @@ func (s *session) runningConfig(ctx context.Context, cmd *cobra.Command) error {
 	}
 	var rows []settings.Row
 	for _, setting := range answer.Settings {
-		var text string
-		if json.Unmarshal(setting.Value, &text) != nil {
-			text = string(setting.Value)
-		}
-		rows = append(rows, settings.Row{Name: setting.Name, Value: text, Source: setting.Source})
+		rows = append(rows, settings.Row{Name: setting.Name, Value: settingText(setting.Value), Source: setting.Source})
 	}
 	return show.All(s.printer, settingView, rows)
+}
+
+// settingText is a value as a text: a string as it is, anything else as JSON.
+func settingText(value any) string {
+	if value == nil {
+		return ""
+	}
+	if text, ok := value.(string); ok {
+		return text
+	}
+	text, _ := json.Marshal(value) // it was read from JSON
+	return string(text)
 }
 
 // info shows the server and who asks it.
@@ -89,7 +98,7 @@ func (s *session) info() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return show.One(s.printer, infoView, identified{info, who})
+				return show.One(s.printer, infoView, identified{*info, *who})
 			})
 		},
 	}
@@ -97,9 +106,12 @@ func (s *session) info() *cobra.Command {
 
 // identified is the server and the caller in one document.
 type identified struct {
-	*wire.Info
-	Caller *wire.Principal `json:"caller"`
+	flowfabric.Info
+	Caller flowfabric.Identity `json:"caller"`
 }
+
+// MarshalJSON writes one flat document.
+func (i identified) MarshalJSON() ([]byte, error) { return wire.Marshal(&i) }
 
 var infoView = show.View[identified]{
 	ID: func(i identified) string { return i.Version },

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -100,7 +101,7 @@ flowfabric keys rotate autumn --secret-hex @new.hex --reason 'twice a year'
 			return err
 		}
 		type x = flowfabric.RotateResult
-		return show.One(s.printer, keyOutcome(func(r x) (string, string) { return r.Kid, r.Outcome },
+		return show.One(s.printer, keyOutcome(func(r x) (string, string) { return cmp.Or(r.NewKid, r.Kid), r.Outcome },
 			show.Column[x]{Name: "BEFORE", Text: func(r x) string { return r.PreviousKid }},
 			show.Column[x]{Name: "PURGED", Text: func(r x) string { return strconv.Itoa(r.PurgedCount) }}), result)
 	})

@@ -18,11 +18,11 @@ func (s *session) namespaceView() show.View[*flowfabric.Namespace] {
 	type x = *flowfabric.Namespace
 	return show.View[x]{ID: func(n x) string { return n.Name }, None: "no namespace was set up", Columns: []show.Column[x]{
 		{Name: "NAMESPACE", Text: func(n x) string { return n.Name }},
-		{Name: "SUBMITS/S", Text: func(n x) string { return strconv.Itoa(n.Settings.MaxSubmitPerSecond) }},
-		{Name: "MAX PAYLOAD", Text: func(n x) string { return strconv.Itoa(n.Settings.MaxPayloadBytes) }},
-		{Name: "QUOTAS", Text: func(n x) string { return quotaUsesText(n.Settings.DefaultQuotas) }},
+		{Name: "SUBMITS/S", Text: func(n x) string { return strconv.Itoa(n.MaxSubmitPerSecond) }},
+		{Name: "MAX PAYLOAD", Text: func(n x) string { return strconv.Itoa(n.MaxPayloadBytes) }},
+		{Name: "QUOTAS", Text: func(n x) string { return quotaUsesText(n.DefaultQuotas) }},
 		{Name: "CREATED", Text: func(n x) string { return p.Time(n.CreatedAt) }},
-		{Name: "DESCRIPTION", Text: func(n x) string { return n.Settings.Description }},
+		{Name: "DESCRIPTION", Text: func(n x) string { return n.Description }},
 		{Name: "REVISION", Text: func(n x) string { return strconv.FormatInt(n.Revision, 10) }, Wide: true},
 	}}
 }
@@ -81,7 +81,7 @@ flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 
 		now, err := c.Admin().Namespaces().Get(ctx, args[0])
 		switch {
 		case err == nil:
-			settings = now.Settings
+			settings = now.NamespaceSettings
 			if now.Revision > 0 {
 				action.Revision = &now.Revision
 			}

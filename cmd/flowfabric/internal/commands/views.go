@@ -175,7 +175,7 @@ func (s *session) eventView() show.View[flowfabric.Event] {
 		{Name: "EXECUTION", Text: func(e x) string { return bareID(e.ExecutionID) }},
 		{Name: "KIND", Text: func(e x) string { return e.ExecKind }},
 		{Name: "LANE", Text: func(e x) string { return e.Lane }},
-		{Name: "BY", Text: func(e x) string { return strings.Trim(e.ActorType+" "+e.ActorID, " ") }},
+		{Name: "BY", Text: func(e x) string { return strings.Trim(e.Actor.Type+" "+e.Actor.ID, " ") }},
 		{Name: "CURSOR", Text: func(e x) string { return e.Cursor }, Wide: true},
 		{Name: "DATA", Text: func(e x) string { return string(e.Data) }, Wide: true},
 	}}

@@ -39,7 +39,7 @@ func (m Model) detailLines() []string {
 	lines = append(lines, "")
 	for i := len(m.detail.events) - 1; i >= 0; i-- {
 		e := m.detail.events[i]
-		line := fmt.Sprintf("  %6s ago  %-26s %s %s", since(now, e.At), e.Kind, e.ActorType, e.ActorID)
+		line := fmt.Sprintf("  %6s ago  %-26s %s %s", since(now, e.At), e.Kind, e.Actor.Type, e.Actor.ID)
 		lines = append(lines, strings.TrimRight(fit(line, m.width), " "))
 	}
 	return lines

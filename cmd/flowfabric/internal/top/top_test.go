@@ -93,7 +93,7 @@ func keys(names ...string) []tea.Msg {
 func TestU177_frames(t *testing.T) {
 	t.Parallel()
 	opened := detailMsg{detail: &detail{scene().Failed[0], []flowfabric.Event{
-		{Kind: "execution.submitted", At: noon.Add(-2 * time.Hour), ActorType: "client", ActorID: "ana"}, {Kind: "execution.completed", At: noon.Add(-time.Hour), ActorType: "worker"},
+		{Kind: "execution.submitted", At: noon.Add(-2 * time.Hour), Actor: flowfabric.Actor{Type: "client", ID: "ana"}}, {Kind: "execution.completed", At: noon.Add(-time.Hour), Actor: flowfabric.Actor{Type: "worker"}},
 	}}}
 	for name, m := range map[string]Model{
 		"80x24":           shown(80, 24),

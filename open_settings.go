@@ -2,47 +2,22 @@ package flowfabric
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strconv"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 )
 
-func (e embeddedAdmin) Doctor(ctx context.Context) (Checkup, error) {
-	var all []Check
-	for _, c := range e.client.engine.Doctor(ctx, engine.DefaultBounds()) {
-		all = append(all, Check{Name: c.Name, State: string(c.State), Detail: c.Detail, Hint: c.Hint})
-	}
-	if e.client.file != "" {
-		all = append(all, checkFiles(e.client.file))
-	}
-	return NewCheckup(all...), nil
-}
-
-func (e embeddedAdmin) AcknowledgeRollbacks(ctx context.Context, o ...AdminAction) ([]Rollback, error) {
-	options, err := single(o)
-	if err != nil {
-		return nil, err
-	}
-	how := e.client.action(ctx, options)
-	found, err := untilKnown(ctx, e.client.clock, func() ([]engine.Rollback, error) {
-		return e.client.engine.AcknowledgeRollbacks(ctx, e.client.asAdmin(ctx), how)
-	})
-	return each(found, func(r engine.Rollback) Rollback {
-		return Rollback{From: r.From, To: r.To, Incarnation: r.Incarnation, At: r.At.Std()}
-	}), err
-}
-
-// Settings tells what Open was given, and the defaults of the rest.
-func (e embeddedAdmin) Settings(context.Context) ([]Setting, error) {
-	given, used := e.client.cfg, e.client.engine.Config()
+// settingsOf are the settings that Open was given, and the defaults of the rest.
+func settingsOf(given OpenConfig, e *engine.Engine) []Setting {
+	used, kind := e.Config(), e.Info().Kind
 	kept := fmt.Sprintf("succeeded=%s,skipped=%s,cancelled=%s,failed=%s,expired=%s", keptText(used.Retention.Succeeded), keptText(used.Retention.Skipped),
 		keptText(used.Retention.Cancelled), keptText(used.Retention.Failed), keptText(used.Retention.Expired))
 	all := []Setting{
-		{Name: "FF_STORE", Value: e.client.engine.Info().Kind, Source: fromProgram},
+		{Name: "FF_STORE", Value: kind, Source: fromProgram},
 		setting("FF_STORE_DIRECT_URL", given.DirectURL != "", isSet(given.DirectURL)),
 		setting("FF_MIGRATE", given.Migrate != "", cmp.Or(given.Migrate, "auto")),
 		setting("FF_UNSAFE_DURABILITY", given.UnsafeDurability, strconv.FormatBool(given.UnsafeDurability)),
@@ -55,17 +30,17 @@ func (e embeddedAdmin) Settings(context.Context) ([]Setting, error) {
 		setting("FF_RETENTION", given.Retention != Retention{}, kept),
 		setting("FF_EVENT_RETENTION", given.EventRetention != 0, keptSpan(used.EventRetention)),
 		setting("FF_AUDIT_RETENTION", given.AuditRetention != 0, keptSpan(used.AuditRetention)),
-		setting("FF_KEY_GRACE", given.KeyGrace != 0, e.client.keyGrace().String()),
+		setting("FF_KEY_GRACE", given.KeyGrace != 0, given.keyGrace().String()),
 		setting("FF_MASTER_KEY", given.MasterKey != "", isSet(given.MasterKey)),
 		setting("FF_SIGNING_KID", given.SigningKid != "", given.SigningKid),
 		setting("FF_SIGNING_SECRET", given.SigningSecret != "", isSet(given.SigningSecret)),
 	}
-	if e.client.engine.Info().Kind == "postgres" {
+	if kind == "postgres" {
 		all = append(all,
 			setting("FF_STORE_POOL", given.StorePool != 0, strconv.Itoa(cmp.Or(given.StorePool, postgres.DefaultPool))),
 			setting("FF_STORE_TIMEOUT", given.StoreTimeout != 0, cmp.Or(given.StoreTimeout, postgres.DefaultTimeout).String()))
 	}
-	return all, nil
+	return all
 }
 
 const (
@@ -73,11 +48,16 @@ const (
 	fromProgram = "program"
 )
 
+// setting is one of them; a value of "" is none.
 func setting(name string, given bool, value string) Setting {
+	one := Setting{Name: name, Source: fromDefault}
 	if given {
-		return Setting{Name: name, Value: value, Source: fromProgram}
+		one.Source = fromProgram
 	}
-	return Setting{Name: name, Value: value, Source: fromDefault}
+	if value != "" {
+		one.Value = value
+	}
+	return one
 }
 
 // isSet shows a secret, or an address that may hold a password.
@@ -101,4 +81,12 @@ func keptSpan(d time.Duration) string {
 		return "-1"
 	}
 	return d.String()
+}
+
+// keyGrace is how long a secret that was replaced works on unless the call says otherwise.
+func (cfg OpenConfig) keyGrace() time.Duration {
+	if cfg.KeyGrace == 0 {
+		return duration(core.DefaultOverlap)
+	}
+	return cfg.KeyGrace
 }

@@ -1,0 +1,146 @@
+package flowfabric
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// APIKeys are the credentials of a server's callers.
+type APIKeys struct{ via transport.Transport }
+
+// NewAPIKeys are the keys behind a transport. Programs get theirs from Client.Admin.
+func NewAPIKeys(t transport.Transport) APIKeys { return APIKeys{t} }
+
+// APIKeySettings are what a key may do.
+type APIKeySettings = api.APIKeySettings
+
+// APIKey is a key without its secret.
+type APIKey = api.APIKey
+
+// NewAPIKey is a key with its secret.
+type NewAPIKey = api.NewAPIKey
+
+// APIKeyChange changes settings of a key; what is nil stays.
+type APIKeyChange = api.APIKeyChange
+
+// CreateKeyOptions say how a key is made.
+type CreateKeyOptions struct {
+	AdminAction        // a new key has no revision
+	Secret      string // a whole key, "ffk_…", to install instead of a new one; installing it twice is a success
+}
+
+// RevokeAPIKeyOptions say how a key is revoked.
+type RevokeAPIKeyOptions struct {
+	AdminAction
+	Force bool // also the last one that administers all namespaces
+}
+
+// RotateOptions say how a key is rotated.
+type RotateOptions struct {
+	AdminAction
+	Overlap *time.Duration // how long the old secret works on, up to 30 days; nil: what the server is set to (KeyGrace), a day by default
+}
+
+// List iterates over the keys by id.
+func (k APIKeys) List(ctx context.Context) iter.Seq2[*APIKey, error] {
+	return walk(nil, "", func(cursor string) (Page[*APIKey], error) { return k.Page(ctx, PageOptions{Cursor: cursor}) })
+}
+
+// Page returns one page of the keys. Codes: invalid_cursor.
+func (k APIKeys) Page(ctx context.Context, o ...PageOptions) (Page[*APIKey], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*APIKey]{}, err
+	}
+	return value(transport.Call(ctx, k.via, wire.ListAPIKeys, &wire.ListAPIKeysRequest{PageFields: pageFields(options.Limit, options.Cursor)}, transport.Options{}))
+}
+
+// Get returns a key. Codes: api_key_not_found.
+func (k APIKeys) Get(ctx context.Context, id string) (*APIKey, error) {
+	return transport.Call(ctx, k.via, wire.GetAPIKey, &wire.ByKey{ID: id}, transport.Options{})
+}
+
+// Create makes a key and returns its secret, this once. A call with the request key of an earlier one returns the key that that one
+// made, without the secret.
+//
+// Codes: invalid_argument, namespace_forbidden, invalid_credentials and id_conflict for a given Secret, which Connect clients cannot
+// install: not_implemented.
+func (k APIKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOptions) (*NewAPIKey, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	how := transport.Options{Key: options.RequestKey}
+	if options.Secret != "" {
+		request := &wire.InstallAPIKeyRequest{APIKeySettings: s, AdminFields: options.wire(), Secret: options.Secret}
+		return transport.Call(ctx, k.via, wire.InstallAPIKey, request, how)
+	}
+	request := &wire.CreateAPIKeyRequest{}
+	request.Body.APIKeySettings, request.Body.AdminFields = s, options.wire()
+	return transport.Call(ctx, k.via, wire.CreateAPIKey, request, how)
+}
+
+// Change changes the settings that are given. It works at once in this process, within five seconds in others.
+//
+// Codes: api_key_not_found, key_retired for one that was revoked, invalid_argument, namespace_forbidden, precondition_failed,
+// last_admin_key when no key would be left that administers all namespaces.
+func (k APIKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...AdminAction) (*APIKey, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.PatchAPIKeyRequest{ByKey: wire.ByKey{ID: id}, IfMatch: (*wire.Revision)(options.Revision)}
+	request.Body.APIKeyChange, request.Body.AdminFields = c, options.wire()
+	return transport.Call(ctx, k.via, wire.PatchAPIKey, request, transport.Options{Key: options.RequestKey})
+}
+
+// Revoke ends a key for good. A second time is a success.
+//
+// Codes: api_key_not_found, precondition_failed, last_admin_key when no other key administers all namespaces.
+func (k APIKeys) Revoke(ctx context.Context, id string, o ...RevokeAPIKeyOptions) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
+	request := &wire.RevokeAPIKeyRequest{
+		ByKey: wire.ByKey{ID: id}, Force: options.Force, IfMatch: (*wire.Revision)(options.Revision), Body: options.wire(),
+	}
+	_, err = transport.Call(ctx, k.via, wire.RevokeAPIKey, request, transport.Options{Key: options.RequestKey})
+	return err
+}
+
+// Rotate gives a key a new secret and returns it, this once. The old one works on for a while. A call with the request key of an
+// earlier one answers without the secret.
+//
+// Codes: api_key_not_found, key_retired for one that was revoked, invalid_argument, precondition_failed.
+func (k APIKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (*NewAPIKey, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.RotateAPIKeyRequest{ByKey: wire.ByKey{ID: id}, IfMatch: (*wire.Revision)(options.Revision)}
+	request.Body.AdminFields, request.Body.OverlapMS = options.wire(), givenMillis(options.Overlap)
+	return transport.Call(ctx, k.via, wire.RotateAPIKey, request, transport.Options{Key: options.RequestKey})
+}
+
+// Authenticate finds the key of a secret. Servers ask for each request; the answer is at most five seconds old, and sees what
+// this process changed at once. Connect clients cannot: not_implemented.
+//
+// Codes: missing_credentials, invalid_credentials, api_key_expired, api_key_revoked.
+func (k APIKeys) Authenticate(ctx context.Context, secret string) (*APIKey, error) {
+	return transport.Call(ctx, k.via, wire.Authenticate, &wire.AuthenticateRequest{Secret: secret}, transport.Options{})
+}
+
+// givenMillis is a span in milliseconds, nil when none is given.
+func givenMillis(d *time.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	ms := millis(*d)
+	return &ms
+}

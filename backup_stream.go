@@ -1,0 +1,78 @@
+package flowfabric
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net/http"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// stream does an operation whose answer is bytes, and hands them on as they come. It is not repeated: the sink has what came.
+func (r *remote) stream(ctx context.Context, op *wire.Operation, request any, into *wire.Sink) error {
+	message, err := wire.EncodeRequest(op, request)
+	if err != nil {
+		return api.FaultsError(err)
+	}
+	ctx, done, err := r.begin(ctx, true, false)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r.putHead(op, message.Header, sending{})
+	asked, err := r.request(ctx, message)
+	if err != nil {
+		return err
+	}
+	response, err := r.http.Do(asked)
+	if err != nil {
+		return unanswered(err, false) // whether it was asked for or not, nothing has changed
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return problemFrom(response)
+	}
+	if _, err := io.Copy(&pageCounter{w: into.To, told: into.Progress}, response.Body); err != nil {
+		return newError(core.CodeStoreUnavailable, "the copy did not come whole: %w", err)
+	}
+	return nil
+}
+
+// pageCounter hands a SQLite file on and tells how many of its pages have come. Size and number of the pages stand in the head of the
+// file.
+type pageCounter struct {
+	w    io.Writer
+	told func(pages, total int) // nil: nobody wants to know
+
+	head  []byte
+	bytes int64
+}
+
+// Where the head of a SQLite file tells of its pages.
+const (
+	pageSizeAt  = 16 // two bytes; 1 stands for 65536
+	pageCountAt = 28 // four bytes
+	headBytes   = pageCountAt + 4
+)
+
+// Write hands a part on.
+func (c *pageCounter) Write(part []byte) (int, error) {
+	n, err := c.w.Write(part)
+	c.bytes += int64(n)
+	if missing := headBytes - len(c.head); missing > 0 {
+		c.head = append(c.head, part[:min(missing, n)]...)
+	}
+	if c.told != nil && len(c.head) == headBytes {
+		size := int64(binary.BigEndian.Uint16(c.head[pageSizeAt:]))
+		if size == 1 {
+			size = 65536
+		}
+		if size > 0 {
+			c.told(int(c.bytes/size), int(binary.BigEndian.Uint32(c.head[pageCountAt:])))
+		}
+	}
+	return n, err
+}

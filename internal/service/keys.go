@@ -1,0 +1,124 @@
+package service
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (s *Service) apiKeys() {
+	on(s, wire.ListAPIKeys, s.listAPIKeys)
+	on(s, wire.GetAPIKey, s.getAPIKey)
+	on(s, wire.CreateAPIKey, s.createAPIKey)
+	on(s, wire.InstallAPIKey, s.installAPIKey)
+	on(s, wire.PatchAPIKey, s.patchAPIKey)
+	on(s, wire.RevokeAPIKey, s.revokeAPIKey)
+	on(s, wire.RotateAPIKey, s.rotateAPIKey)
+	on(s, wire.Authenticate, s.authenticate)
+}
+
+// listAPIKeys lists the keys by id (U104).
+func (s *Service) listAPIKeys(ctx context.Context, c Caller, r *wire.ListAPIKeysRequest) (api.Page[*api.APIKey], error) {
+	return page(r.PageFields, apiKeyOf, func(cursor string, limit *int) ([]core.APIKey, string, error) {
+		return s.engine.APIKeys(ctx, c.admin(), cursor, limit)
+	})
+}
+
+// getAPIKey shows a key (U104).
+func (s *Service) getAPIKey(ctx context.Context, c Caller, r *wire.ByKey) (api.APIKey, error) {
+	return apiKeyShown(s.engine.APIKey(ctx, c.admin(), r.ID))
+}
+
+// createAPIKey makes a key and shows its secret (U104).
+func (s *Service) createAPIKey(ctx context.Context, c Caller, r *wire.CreateAPIKeyRequest) (api.NewAPIKey, error) {
+	return s.makeAPIKey(ctx, c, core.MintAPISecret(c.random), &r.Body.APIKeySettings, r.Body.AdminFields)
+}
+
+// installAPIKey makes a key of a secret that exists.
+func (s *Service) installAPIKey(ctx context.Context, c Caller, r *wire.InstallAPIKeyRequest) (api.NewAPIKey, error) {
+	secret, err := core.ParseAPISecret(r.Secret)
+	if err != nil {
+		return api.NewAPIKey{}, err
+	}
+	return s.makeAPIKey(ctx, c, secret, &r.APIKeySettings, r.AdminFields)
+}
+
+func (s *Service) makeAPIKey(ctx context.Context, c Caller, secret core.APISecret, of *api.APIKeySettings, f wire.AdminFields) (api.NewAPIKey, error) {
+	settings := core.APIKeySettings{
+		Name: of.Name, Roles: of.Roles, Namespaces: of.Namespaces, Lanes: of.Lanes, ExpiresAt: core.TimeOf(of.ExpiresAt),
+		MaxRequestsPerSecond: of.MaxRequestsPerSecond, MaxInFlight: of.MaxInFlight,
+	}
+	k, err := s.engine.CreateAPIKey(ctx, c.admin(), secret, settings, c.action(f, nil))
+	return newAPIKey(k, secret, k.ID == secret.KeyID(), err)
+}
+
+// patchAPIKey changes what is given (U104).
+func (s *Service) patchAPIKey(ctx context.Context, c Caller, r *wire.PatchAPIKeyRequest) (api.APIKey, error) {
+	b := &r.Body
+	patch := core.APIKeyPatch{
+		Name: b.Name, Roles: b.Roles, Namespaces: b.Namespaces, Lanes: b.Lanes, MaxRequestsPerSecond: b.MaxRequestsPerSecond, MaxInFlight: b.MaxInFlight,
+	}
+	if b.ExpiresAt != nil {
+		at := core.TimeOf(*b.ExpiresAt)
+		patch.ExpiresAt = &at
+	}
+	return apiKeyShown(s.engine.ChangeAPIKey(ctx, c.admin(), r.ID, patch, b.Force, c.action(b.AdminFields, r.IfMatch)))
+}
+
+// revokeAPIKey ends a key (U104).
+func (s *Service) revokeAPIKey(ctx context.Context, c Caller, r *wire.RevokeAPIKeyRequest) (wire.None, error) {
+	_, err := s.engine.RevokeAPIKey(ctx, c.admin(), r.ID, r.Force, c.action(r.Body, r.IfMatch))
+	return wire.None{}, err
+}
+
+// rotateAPIKey gives a key a new secret and shows it (U104).
+func (s *Service) rotateAPIKey(ctx context.Context, c Caller, r *wire.RotateAPIKeyRequest) (api.NewAPIKey, error) {
+	secret := core.MintSecretOf(r.ID, [32]byte(c.random[:]))
+	answer, err := s.engine.RotateAPIKey(ctx, c.admin(), secret, s.grace(r.Body.OverlapMS), c.action(r.Body.AdminFields, r.IfMatch))
+	return newAPIKey(answer.Key, secret, answer.Present, err)
+}
+
+// grace is how long a secret that was replaced works on.
+func (s *Service) grace(given *int64) core.Millis {
+	if given == nil {
+		return millis(s.cfg.KeyGrace)
+	}
+	return *given
+}
+
+// authenticate finds the key of a secret (U120).
+func (s *Service) authenticate(ctx context.Context, _ Caller, r *wire.AuthenticateRequest) (api.APIKey, error) {
+	return apiKeyShown(s.engine.Authenticate(ctx, r.Secret))
+}
+
+// newAPIKey shows the secret of a key if it is this one and not that of an earlier call.
+func newAPIKey(k core.APIKey, secret core.APISecret, own bool, err error) (api.NewAPIKey, error) {
+	if err != nil {
+		return api.NewAPIKey{}, err
+	}
+	made := api.NewAPIKey{APIKey: *apiKeyOf(k)}
+	if own {
+		made.Secret = secret.Reveal()
+	}
+	return made, nil
+}
+
+func apiKeyShown(k core.APIKey, err error) (api.APIKey, error) {
+	if err != nil {
+		return api.APIKey{}, err
+	}
+	return *apiKeyOf(k), nil
+}
+
+func apiKeyOf(k core.APIKey) *api.APIKey {
+	return &api.APIKey{
+		ID: k.ID, Revision: k.Revision, CreatedAt: k.CreatedAt.Std(), CreatedBy: k.CreatedBy, RotatedAt: k.RotatedAt.Std(),
+		LastUsedAt: k.LastUsedAt.Std(), RevokedAt: k.RevokedAt.Std(),
+		APIKeySettings: api.APIKeySettings{
+			Name: k.Name, Roles: k.Roles, Namespaces: k.Namespaces, Lanes: k.Lanes, ExpiresAt: k.ExpiresAt.Std(),
+			MaxRequestsPerSecond: k.MaxRequestsPerSecond, MaxInFlight: k.MaxInFlight,
+		},
+	}
+}

@@ -1,0 +1,68 @@
+package flowfabric
+
+import (
+	"context"
+	"iter"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// Namespaces are the tenants of a store. A namespace exists by being used; here those are set up that need other settings than
+// the default.
+type Namespaces struct{ via transport.Transport }
+
+// NewNamespaces are the namespaces behind a transport. Programs get theirs from Client.Admin.
+func NewNamespaces(t transport.Transport) Namespaces { return Namespaces{t} }
+
+// NamespaceSettings are all settings of a namespace. The zero value is the default.
+type NamespaceSettings = api.NamespaceSettings
+
+// Namespace is a namespace and its settings.
+type Namespace = api.Namespace
+
+// List iterates over the namespaces by name.
+func (n Namespaces) List(ctx context.Context) iter.Seq2[*Namespace, error] {
+	return walk(nil, "", func(cursor string) (Page[*Namespace], error) { return n.Page(ctx, PageOptions{Cursor: cursor}) })
+}
+
+// Page returns one page of the namespaces. Codes: invalid_cursor.
+func (n Namespaces) Page(ctx context.Context, o ...PageOptions) (Page[*Namespace], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*Namespace]{}, err
+	}
+	request := &wire.ListNamespacesRequest{PageFields: pageFields(options.Limit, options.Cursor)}
+	return value(transport.Call(ctx, n.via, wire.ListNamespaces, request, transport.Options{}))
+}
+
+// Get returns a namespace. Codes: namespace_not_found.
+func (n Namespaces) Get(ctx context.Context, name string) (*Namespace, error) {
+	return transport.Call(ctx, n.via, wire.GetNamespace, &wire.ByNamespace{Name: name}, transport.Options{})
+}
+
+// Put states all settings of a namespace, setting it up if need be. Codes: invalid_argument, precondition_failed,
+// namespace_not_found with a Revision of one that is not set up.
+func (n Namespaces) Put(ctx context.Context, name string, s NamespaceSettings, o ...AdminAction) (*Namespace, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.PutNamespaceRequest{ByNamespace: wire.ByNamespace{Name: name}, IfMatch: (*wire.Revision)(options.Revision)}
+	request.Body.NamespaceSettings, request.Body.AdminFields = s, options.wire()
+	return transport.Call(ctx, n.via, wire.PutNamespace, request, transport.Options{Key: options.RequestKey})
+}
+
+// Delete forgets a namespace without executions. Its audit log stays.
+//
+// Codes: namespace_not_found, namespace_not_empty, precondition_failed.
+func (n Namespaces) Delete(ctx context.Context, name string, o ...AdminAction) error {
+	options, err := single(o)
+	if err != nil {
+		return err
+	}
+	request := &wire.DeleteNamespaceRequest{ByNamespace: wire.ByNamespace{Name: name}, IfMatch: (*wire.Revision)(options.Revision), Body: options.wire()}
+	_, err = transport.Call(ctx, n.via, wire.DeleteNamespace, request, transport.Options{Key: options.RequestKey})
+	return err
+}
