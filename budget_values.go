@@ -223,19 +223,3 @@ func remainingOf(left map[core.UUID]map[string]int64) map[string]map[string]int6
 	}
 	return shown
 }
-
-// budgetsOf are the budgets that the record of an execution tells of: those of its lease or grant, and those made for it.
-func budgetsOf(x *core.Execution) (all []ExecutionBudget) {
-	if x.Reservation != nil {
-		for _, hold := range x.Reservation.Holds {
-			all = append(all, ExecutionBudget{ID: hold.Budget.String(), Reserved: hold.Remaining})
-		}
-	}
-	for _, scoped := range x.Budgets {
-		id := scoped.ID.String()
-		if !slices.ContainsFunc(all, func(b ExecutionBudget) bool { return b.ID == id }) {
-			all = append(all, ExecutionBudget{ID: id})
-		}
-	}
-	return all
-}

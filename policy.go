@@ -3,7 +3,6 @@ package flowfabric
 import (
 	"cmp"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -269,16 +268,6 @@ func (r *RetryPolicy) json() *retryJSON {
 	}
 	return text
 }
-
-// policyOf is the frozen policy of an execution as JSON, all of it.
-func policyOf(x *core.Execution) json.RawMessage {
-	if x.Policy == nil || x.Policy == core.DefaultPolicy() { // by far the most frequent one
-		return defaultPolicy()
-	}
-	return x.Policy.Canonical()
-}
-
-var defaultPolicy = sync.OnceValue(func() json.RawMessage { return core.DefaultPolicy().Canonical() })
 
 // countOrDefault leaves 0 to the default and turns a negative count into none.
 func countOrDefault(n int) *int {

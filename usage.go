@@ -1,6 +1,10 @@
 package flowfabric
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // Usage is what work has used, or is about to use.
 type Usage struct {
@@ -78,7 +82,4 @@ type BudgetRefusal struct {
 }
 
 // ExecutionBudget is a budget that an execution is charged to.
-type ExecutionBudget struct {
-	ID       string
-	Reserved map[string]int64 // what its lease or grant still has of it, by dimension
-}
+type ExecutionBudget = api.ExecutionBudget

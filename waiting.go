@@ -3,6 +3,8 @@ package flowfabric
 import (
 	"context"
 	"time"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Waitpoint is an address at which work waits for signals.
@@ -87,15 +89,15 @@ type Binding struct {
 }
 
 // TimeoutBehavior is what happens to a suspension whose time is over.
-type TimeoutBehavior string
+type TimeoutBehavior = api.TimeoutBehavior
 
 // The behaviours at a timeout.
 const (
-	FailOnTimeout     TimeoutBehavior = "fail"
-	CancelOnTimeout   TimeoutBehavior = "cancel"
-	ExpireOnTimeout   TimeoutBehavior = "expire"
-	ResumeOnTimeout   TimeoutBehavior = "auto_resume_with_timeout_signal" // go on, with a signal named TimeoutSignal
-	EscalateOnTimeout TimeoutBehavior = "escalate"                        // wait on, for an operator
+	FailOnTimeout     = api.FailOnTimeout
+	CancelOnTimeout   = api.CancelOnTimeout
+	ExpireOnTimeout   = api.ExpireOnTimeout
+	ResumeOnTimeout   = api.ResumeOnTimeout   // go on, with a signal named TimeoutSignal
+	EscalateOnTimeout = api.EscalateOnTimeout // wait on, for an operator
 )
 
 // TimeoutSignal is the name of the signal that tells of a timeout.

@@ -138,7 +138,7 @@ func (n *Node) wire(place string) (wire.FlowNode, error) {
 		return w, within(place, err)
 	}
 	if n.Join != (Join{}) {
-		spec := n.Join.wire()
+		spec := joinWire(n.Join)
 		w.Join = &spec
 	}
 	if n.Flow != nil {
@@ -196,7 +196,7 @@ func edgeFrom(w wire.FlowEdge) Edge {
 	return Edge{ID: w.EdgeID, From: w.From, To: w.To, Kind: EdgeKind(w.Kind), Pass: w.Pass}
 }
 
-func (j Join) wire() wire.JoinSpec {
+func joinWire(j Join) wire.JoinSpec {
 	w := wire.JoinSpec{Policy: string(j.Policy), K: j.K}
 	if j.CancelRemaining {
 		w.OnSatisfied = wire.CancelRemaining

@@ -40,7 +40,7 @@ func (s *Submission) UnmarshalJSON(text []byte) error {
 }
 
 func (s *Submission) wire() (wire.Submission, error) {
-	if err := s.Input.problem("input"); err != nil {
+	if err := s.Input.Problem("input"); err != nil {
 		return wire.Submission{}, err
 	}
 	var policy []byte
@@ -55,7 +55,7 @@ func (s *Submission) wire() (wire.Submission, error) {
 		Kind: s.Kind, ExecutionID: string(s.ID), Lane: s.Lane, Priority: s.Priority, DelayMS: millis(s.Delay), DelayUntil: wireTime(s.StartAt),
 		DeadlineAt: wireTime(s.Deadline), IdempotencyKey: s.IdempotencyKey, Tags: s.Tags, Policy: policy, Requires: s.Requires,
 		Quotas: s.Quotas, BudgetIDs: s.BudgetIDs, Estimate: s.Estimate, Budgets: budgetsWire(s.Budgets),
-		InputFields: wire.InputOf(s.Input.wire(len(s.Input.Data))),
+		InputFields: wire.InputOf(wirePayload(s.Input)),
 	}, nil
 }
 

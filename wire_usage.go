@@ -83,15 +83,3 @@ func applicableFrom(w *wire.ApplicableBudgets) ApplicableBudgets {
 	}
 	return a
 }
-
-func budgetsShown(all []ExecutionBudget) []wire.ExecutionBudget {
-	return some(all, func(b ExecutionBudget) wire.ExecutionBudget {
-		return wire.ExecutionBudget{BudgetID: b.ID, Reserved: b.Reserved}
-	})
-}
-
-func executionBudgetsFrom(all []wire.ExecutionBudget) []ExecutionBudget {
-	return some(all, func(b wire.ExecutionBudget) ExecutionBudget {
-		return ExecutionBudget{ID: b.BudgetID, Reserved: b.Reserved}
-	})
-}

@@ -28,6 +28,7 @@ func New(e *engine.Engine, host clock.Clock) *Service {
 	s.quotas()
 	s.lanes()
 	s.workers()
+	s.executions()
 	return s
 }
 

@@ -101,9 +101,3 @@ type BudgetRefusal struct {
 	BlockedOn      string          `json:"blocked_on" doc:"budget:<id>."`
 	BlockingDetail json.RawMessage `json:"blocking_detail,omitempty" doc:"dimension, need, available and next_reset_at."`
 }
-
-// ExecutionBudget is a budget that an execution is charged to.
-type ExecutionBudget struct {
-	BudgetID string           `json:"budget_id" doc:"Id of the budget."`
-	Reserved map[string]int64 `json:"reserved,omitempty" doc:"What its lease or grant still has of it, by dimension."`
-}
