@@ -164,7 +164,7 @@ func nodeFrom(place string, w *wire.FlowNode) (Node, error) {
 	if f.DelayMS != nil {
 		s.DelayMS = *f.DelayMS
 	}
-	read, err := submissionFrom(&s)
+	read, err := submissionFrom(&s, policyFrom)
 	if err != nil {
 		return Node{}, within(place, err)
 	}
