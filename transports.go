@@ -28,6 +28,9 @@ func (e *embedded) serviceCaller(ctx context.Context, how transport.Options) ser
 
 // Do does an operation at the server.
 func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	if exact, ok := request.(interface{ AskForBytes() }); ok {
+		exact.AskForBytes()
+	}
 	return r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait})
 }
 

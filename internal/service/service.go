@@ -29,6 +29,7 @@ func New(e *engine.Engine, host clock.Clock) *Service {
 	s.lanes()
 	s.workers()
 	s.budgets()
+	s.executions()
 	return s
 }
 
