@@ -155,8 +155,8 @@ func TestU134_a_submission_keeps_all_its_options(t *testing.T) {
 			!x.DelayUntil.Equal(start) || !x.DeadlineAt.Equal(deadline) || x.Creator != w.who || x.Namespace != "default" {
 			t.Errorf("Get = %+v", x)
 		}
-		if !bytes.Equal(x.Input.Data, []byte{0, 255}) || x.Input.ContentType != "x/y" || x.InputSize != 2 {
-			t.Errorf("input %+v of %d bytes", x.Input, x.InputSize)
+		if !bytes.Equal(x.Input.Data, []byte{0, 255}) || x.Input.ContentType != "x/y" || x.Input.Size() != 2 {
+			t.Errorf("input %+v of %d bytes", x.Input, x.Input.Size())
 		}
 		again := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w, flowfabric.Bytes([]byte{0, 255}, "x/y"), flowfabric.SubmitOptions{
 			Lane: "slow", IdempotencyKey: "key", Requires: []string{"gpu"},

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -49,12 +50,12 @@ func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenCon
 	return client
 }
 
-func (e *embedded) Executions() Executions { return embeddedExecutions{e} }
+func (e *embedded) Executions() Executions { return Executions{e, embeddedExecutions{e}} }
 func (e *embedded) Operate() Operate       { return embeddedOperate{e} }
 func (e *embedded) Events() Events         { return Events{e, e.clock} }
 func (e *embedded) Quotas() Quotas         { return Quotas{e} }
 func (e *embedded) Lanes() Lanes           { return Lanes{e} }
-func (e *embedded) Workers() Workers       { return Workers{e, e.workerLeases} }
+func (e *embedded) Workers() Workers       { return Workers{e} }
 func (e *embedded) Budgets() Budgets       { return Budgets{e} }
 func (e *embedded) Work() Work             { return embeddedWork{e} }
 func (e *embedded) Admin() Admin           { return Admin{e} }
@@ -74,11 +75,11 @@ func (e *embedded) SubmitAndShow(ctx context.Context, s Submission) (SubmitResul
 	if err != nil || view == nil {
 		return result, nil, err
 	}
-	created := executionOf(*view)
-	created.Policy, created.Traceparent = policyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent
-	created.Budgets = budgetsOf(view.Execution)
-	if created.InputSize > inlinePayload {
-		created.Input.Data = nil
+	created := service.ExecutionOf(*view)
+	created.Policy, created.Traceparent = service.PolicyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent
+	created.Budgets = service.BudgetsOf(view.Execution)
+	if created.Input.Size() > inlinePayload {
+		created.Input = api.Unloaded(created.Input.ContentType, created.Input.Size())
 	}
 	return result, created, nil
 }
@@ -243,7 +244,7 @@ func (e *embedded) Outline(ctx context.Context, id ID) (*Execution, error) {
 	if err != nil {
 		return nil, err
 	}
-	return executionOf(view), nil
+	return service.ExecutionOf(view), nil
 }
 
 func (e *embedded) describe(ctx context.Context, id ID) (engine.View, error) {
@@ -286,30 +287,30 @@ const inlinePayload = 64 << 10
 
 // withPayloads shows the execution with those payloads that are small enough.
 func (e *embedded) withPayloads(ctx context.Context, view engine.View) (*Execution, error) {
-	x := executionOf(view)
-	x.Policy, x.Traceparent, x.Budgets = policyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent, budgetsOf(view.Execution)
+	x := service.ExecutionOf(view)
+	x.Policy, x.Traceparent, x.Budgets = service.PolicyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent, service.BudgetsOf(view.Execution)
 	given := view.Execution.ID.Given()
 	if m := view.Execution.Member; m != nil && m.Inputs {
 		inputs, err := e.engine.Inputs(ctx, e.asClient(ctx), given)
 		if err != nil {
 			return nil, publicError(err)
 		}
-		x.Inputs = some(inputs, namedInputOf)
+		x.Inputs = some(inputs, service.NamedInputOf)
 	}
-	if x.Input.Data == nil && x.InputSize <= inlinePayload {
+	if x.Input.Data == nil && x.Input.Size() <= inlinePayload {
 		input, err := e.engine.Input(ctx, e.asClient(ctx), given)
 		if err != nil {
 			return nil, publicError(err)
 		}
-		x.Input = payloadOf(input)
+		x.Input = service.PayloadOf(input)
 	}
-	if x.HasResult && x.Result.Data == nil && x.ResultSize <= inlinePayload {
+	if x.HasResult && x.Result.Data == nil && x.Result.Size() <= inlinePayload {
 		result, err := e.engine.Result(ctx, e.asClient(ctx), given)
 		if err = publicError(err); err != nil && !errors.Is(err, ErrState) { // a replay may have come between
 			return nil, err
 		}
 		if result != nil {
-			x.Result = payloadOf(*result)
+			x.Result = service.PayloadOf(*result)
 		}
 	}
 	return x, nil

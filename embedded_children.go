@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
@@ -75,7 +76,7 @@ func (e embeddedWork) waitChildren(ctx context.Context, id core.GivenID, fence c
 
 func (i *WorkItem) childrenWait(id core.GivenID, fence core.Fence) (engine.ChildrenWaitRequest, error) {
 	o := i.waitOptions()
-	spec, err := Join{Policy: o.Policy, K: o.K, CancelRemaining: o.CancelRemaining}.core()
+	spec, err := joinSpec(Join{Policy: o.Policy, K: o.K, CancelRemaining: api.CancelRemaining(o.CancelRemaining)})
 	return engine.ChildrenWaitRequest{
 		ID: id, Fence: fence, Names: o.Names, Join: spec, Kind: core.EdgeKind(o.Kind), TimeoutMS: millis(o.Timeout), Usage: i.Usage.Amounts,
 	}, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 func (e embeddedFlows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView], error) {
@@ -146,7 +147,7 @@ func (e embeddedFlows) Join(ctx context.Context, id ID, member string) (*JoinVie
 	if err != nil {
 		return nil, publicError(err)
 	}
-	return joinShown(view), nil
+	return service.JoinShown(view), nil
 }
 
 func (e embeddedFlows) Usage(ctx context.Context, id ID) (map[string]int64, error) {
@@ -184,16 +185,4 @@ func (e embeddedExecutions) ChildrenPage(ctx context.Context, id ID, o ...PageOp
 		return Page[FlowMember]{Items: []FlowMember{}}, nil
 	}
 	return e.client.members(ctx, parent.Execution.Children.FlowID.Given(), MemberQuery{PageOptions: options})
-}
-
-func (e embeddedExecutions) NamedInput(ctx context.Context, id ID, name string) (Payload, error) {
-	given, err := parseID(id)
-	if err != nil {
-		return Payload{}, err
-	}
-	input, err := e.client.engine.ReadInput(ctx, e.client.asClient(ctx), given, name)
-	if err != nil {
-		return Payload{}, publicError(err)
-	}
-	return namedInputOf(input).Result, nil
 }

@@ -8,8 +8,10 @@ import (
 	"iter"
 	"maps"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 type embeddedFlows struct{ client *embedded }
@@ -233,7 +235,7 @@ func (e embeddedFlows) SetJoin(ctx context.Context, id ID, member string, j Join
 	if err != nil {
 		return nil, err
 	}
-	spec, err := j.core()
+	spec, err := joinSpec(j)
 	if err != nil {
 		return nil, err
 	}
@@ -245,8 +247,8 @@ func (e embeddedFlows) SetJoin(ctx context.Context, id ID, member string, j Join
 	if err != nil {
 		return nil, err
 	}
-	shown := joinShown(view)
-	shown.Changed = changed
+	shown := service.JoinShown(view)
+	shown.Changed = api.Changed(changed)
 	return shown, nil
 }
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 type embeddedOperate struct{ client *embedded }
@@ -31,34 +31,9 @@ func (e *embedded) operation(ctx context.Context, id ID, a Action) (core.GivenID
 	return given, op, nil
 }
 
-func statusList() string {
-	var words []string
-	for _, s := range core.Statuses() {
-		words = append(words, s.String())
-	}
-	return strings.Join(words, ", ")
-}
-
 func (x Expect) core() (core.Expect, error) {
-	var expect core.Expect
-	if x.Status != "" {
-		status, ok := core.ParseStatus(string(x.Status))
-		if !ok {
-			return expect, newError(core.CodeInvalidArgument, "%q is not a status", x.Status).At("expect.status", "use one of "+statusList())
-		}
-		expect.Status = &status
-	}
-	if x.LeaseID != "" {
-		lease, ok := core.ParseUUID(x.LeaseID)
-		if !ok {
-			return expect, newError(core.CodeInvalidArgument, "%q is not a lease id", x.LeaseID).At("expect.lease_id", "give it as the lease shows it")
-		}
-		expect.LeaseID = &lease
-	}
-	if x.LeaseEpoch != 0 {
-		expect.LeaseEpoch = &x.LeaseEpoch
-	}
-	return expect, nil
+	expect, err := service.ExpectOf(x.wire())
+	return expect, publicError(err)
 }
 
 // act runs an operator's command on one execution until its outcome is known.
@@ -71,7 +46,7 @@ func (e embeddedOperate) act(ctx context.Context, id ID, a Action, do func(core.
 	if err != nil {
 		return nil, err
 	}
-	return executionOf(view), nil
+	return service.ExecutionOf(view), nil
 }
 
 func (e embeddedOperate) Replay(ctx context.Context, id ID, o ...ReplayOptions) (*Execution, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 func (e *embedded) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
@@ -47,14 +48,14 @@ func (e *embedded) keyedRequest(ctx context.Context) bool {
 func (s *Signal) core() (core.SignalCommand, error) {
 	cmd := core.SignalCommand{
 		Name: s.Name, Category: s.Category, SourceType: s.SourceType, SourceIdentity: s.SourceIdentity, CorrelationID: s.CorrelationID,
-		IdempotencyKey: s.IdempotencyKey, SentAt: core.TimeOf(s.SentAt), Payload: s.Payload.core(),
+		IdempotencyKey: s.IdempotencyKey, SentAt: core.TimeOf(s.SentAt), Payload: service.CorePayload(s.Payload),
 	}
 	var err error
 	cmd.WaitpointID, _ = core.ParseUUID(s.WaitpointID)
 	if cmd.SignalID, err = uuidOf("signal_id", s.SignalID); err != nil {
 		return cmd, err
 	}
-	return cmd, s.Payload.problem("payload")
+	return cmd, s.Payload.Problem("payload")
 }
 
 func (e embeddedOperate) Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execution, error) {
@@ -85,15 +86,15 @@ func (a *Approve) command() (core.ApproveCommand, error) {
 	if err != nil {
 		return core.ApproveCommand{}, err
 	}
-	if err := a.Payload.problem("payload"); err != nil {
+	if err := a.Payload.Problem("payload"); err != nil {
 		return core.ApproveCommand{}, err
 	}
 	cmd := core.ApproveCommand{WaitpointID: waitpoint, Name: a.Name, Suffix: a.Suffix, Lane: a.Lane, Comment: a.Comment}
 	if cmd.Name == "" {
 		cmd.Name = signalApproved
 	}
-	if !a.Payload.isNothing() {
-		payload := a.Payload.core()
+	if !a.Payload.IsNothing() {
+		payload := service.CorePayload(a.Payload)
 		cmd.Payload = &payload
 	}
 	return cmd, nil

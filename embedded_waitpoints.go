@@ -120,7 +120,7 @@ func (e *embedded) holder(ctx context.Context, lease *Lease) (engine.Caller, *co
 	if lease == nil {
 		return e.asOperator(ctx), nil, nil
 	}
-	fence, err := lease.fence()
+	fence, err := fenceOf(*lease)
 	return e.asWorker(ctx), &fence, err
 }
 

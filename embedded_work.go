@@ -36,7 +36,7 @@ func (e embeddedWork) Heartbeat(ctx context.Context, instanceID string, leases [
 		if err != nil {
 			return Heartbeat{}, within(fmt.Sprintf("leases[%d].execution_id", i), err)
 		}
-		fence, err := lease.parts()
+		fence, err := fenceParts(lease)
 		if err != nil {
 			return Heartbeat{}, within(fmt.Sprintf("leases[%d]", i), err)
 		}
@@ -115,7 +115,7 @@ func (e embeddedWork) claimOne(
 
 func claimedWithPolicy(t engine.Task) *Claimed {
 	claimed := claimedOf(t)
-	claimed.Policy = policyOf(t.Execution)
+	claimed.Policy = service.PolicyOf(t.Execution)
 	return claimed
 }
 
@@ -123,10 +123,10 @@ func claimedOf(t engine.Task) *Claimed {
 	x := t.Execution
 	claimed := &Claimed{
 		ID: idOf(x.ID), Partition: int(x.ID.N), Kind: x.Class.Kind, Lane: x.Class.Lane, Namespace: x.Class.Namespace, Priority: x.Priority, Tags: maps.Clone(x.Tags),
-		Input: payloadOf(x.Input), How: t.How, ResumedFrom: t.ResumedFrom.String(),
+		Input: service.PayloadOf(x.Input), How: t.How, ResumedFrom: t.ResumedFrom.String(),
 		DeadlineAt: x.DeadlineAt.Std(), AttemptDeadline: x.AttemptDeadline.Std(), RunIndex: x.RunIndex(), CreatedAt: x.CreatedAt.Std(),
 		FlowID: idOf(x.FlowID), RootFlowID: idOf(x.RootFlowID()), ParentID: idOf(x.ParentID), Trace: traceContextOf(x.Trace), Resume: resumeOf(t.Resumed),
-		Inputs:    some(t.Inputs, namedInputOf),
+		Inputs:    some(t.Inputs, service.NamedInputOf),
 		Remaining: service.Remaining(t.Remaining),
 	}
 	if x.Member != nil {
@@ -136,7 +136,7 @@ func claimedOf(t engine.Task) *Claimed {
 		claimed.Resume = &Resume{Cause: t.ChildrenCause, Children: some(t.Children, childOf)}
 	}
 	if x.Attempt != nil {
-		claimed.Attempt = attemptOf(*x.Attempt)
+		claimed.Attempt = service.AttemptOf(*x.Attempt)
 	}
 	if l := x.Lease; l != nil {
 		claimed.Lease = Lease{
@@ -165,7 +165,7 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 	if item.Override {
 		return e.override(ctx, id, item)
 	}
-	fence, err := item.Lease.fence()
+	fence, err := fenceOf(item.Lease)
 	if err != nil {
 		return WorkAnswer{}, err
 	}
@@ -248,14 +248,14 @@ func (e embeddedWork) renew(ctx context.Context, ref engine.LeaseRef) (WorkAnswe
 }
 
 func (e embeddedWork) step(ctx context.Context, id core.GivenID, fence core.Fence, item *WorkItem) (WorkAnswer, error) {
-	if err := item.Result.problem("result"); err != nil {
+	if err := item.Result.Problem("result"); err != nil {
 		return WorkAnswer{}, err
 	}
-	a, err := e.client.engine.PutStep(ctx, e.client.asWorker(ctx), id, fence, item.Step, item.Result.core())
+	a, err := e.client.engine.PutStep(ctx, e.client.asWorker(ctx), id, fence, item.Step, service.CorePayload(item.Result))
 	if err != nil {
 		return WorkAnswer{}, err
 	}
-	step := stepOf(a.Record)
+	step := service.StepOf(a.Record)
 	return WorkAnswer{Outcome: a.Outcome, Step: &step}, nil
 }
 
@@ -287,10 +287,10 @@ func (e embeddedWork) override(ctx context.Context, id core.GivenID, item *WorkI
 
 // result is what complete stores; nil: nothing.
 func (i *WorkItem) result() (*core.Payload, error) {
-	if err := i.Result.problem("result"); err != nil || i.Result.isNothing() {
+	if err := i.Result.Problem("result"); err != nil || i.Result.IsNothing() {
 		return nil, err
 	}
-	result := i.Result.core()
+	result := service.CorePayload(i.Result)
 	return &result, nil
 }
 
@@ -299,7 +299,7 @@ func (i *WorkItem) failure(fence core.Fence) (core.FailCommand, error) {
 		Fence: fence, Class: i.Class, Category: i.Category, Message: i.Message, Detail: i.Detail.Data, DetailType: i.Detail.ContentType,
 		Usage: i.Usage.Amounts,
 	}
-	if err := i.Detail.problem("detail"); err != nil {
+	if err := i.Detail.Problem("detail"); err != nil {
 		return cmd, err
 	}
 	if cmd.Detail == nil && cmd.DetailType != "" { // empty is not the same as absent
@@ -313,11 +313,11 @@ func (i *WorkItem) failure(fence core.Fence) (core.FailCommand, error) {
 }
 
 func failed(a core.FailAnswer, err error) (WorkAnswer, error) {
-	return WorkAnswer{Outcome: a.Outcome, RetryAt: a.RetryAt.Std(), Reason: reasonText(a.Reason), Late: a.Late}, err
+	return WorkAnswer{Outcome: a.Outcome, RetryAt: a.RetryAt.Std(), Reason: service.ReasonText(a.Reason), Late: a.Late}, err
 }
 
 func left(a core.LeaveAnswer, err error) (WorkAnswer, error) {
-	return WorkAnswer{Status: Status(a.Status.String()), Reason: reasonText(a.Reason), Late: a.Late}, err
+	return WorkAnswer{Status: Status(a.Status.String()), Reason: service.ReasonText(a.Reason), Late: a.Late}, err
 }
 
 // given tells a text that was given from one that was not.

@@ -84,7 +84,7 @@ func (i *WorkItem) ending() (engine.Ending, error) {
 	if err != nil {
 		return engine.Ending{}, err
 	}
-	fence, err := i.Lease.fence()
+	fence, err := fenceOf(i.Lease)
 	if err != nil {
 		return engine.Ending{}, err
 	}

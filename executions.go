@@ -3,72 +3,255 @@ package flowfabric
 import (
 	"context"
 	"iter"
+	"strconv"
 	"time"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Executions reads executions.
-type Executions interface {
-	// List walks the executions that match, fetching pages as the loop goes. What is there during the whole walk, and keeps its
-	// place in the order, appears exactly once. An error ends the walk.
-	//
-	// Codes: invalid_filter, invalid_cursor.
-	List(ctx context.Context, o ...ListOptions) iter.Seq2[*Execution, error]
-	// Page gives one page of the list. Codes: invalid_filter, invalid_cursor.
-	Page(ctx context.Context, o ...ListOptions) (Page[*Execution], error)
-	// Count counts what matches: exactly up to 10 000, and on request also by value. Codes: invalid_filter, invalid_argument for
-	// a By that is none.
-	Count(ctx context.Context, f Filter, o ...CountOptions) (Count, error)
-	// Input delivers the input, bit for bit. Codes: execution_not_found.
-	Input(ctx context.Context, id ID) (Payload, error)
-	// Result delivers the result, bit for bit; the zero Payload when the execution succeeded without one.
-	//
-	// Codes: execution_not_found, execution_not_terminal, execution_not_succeeded.
-	Result(ctx context.Context, id ID) (Payload, error)
-	// Attempts lists all attempts by index. Codes: execution_not_found.
-	Attempts(ctx context.Context, id ID) ([]Attempt, error)
-	// Attempt shows one attempt: that of an index, or LatestAttempt. Codes: execution_not_found, attempt_not_found.
-	Attempt(ctx context.Context, id ID, index int) (*Attempt, error)
-	// Explain says why an execution is not running: every cause with its numbers, its place in line, who could take it. It changes
-	// nothing. Codes: execution_not_found, invalid_argument for a negative wait.
-	Explain(ctx context.Context, id ID, o ...ExplainOptions) (*Explanation, error)
-	// Leases walks the lease history by epoch; the newest 1000 are kept. Codes: execution_not_found.
-	Leases(ctx context.Context, id ID) iter.Seq2[LeaseRecord, error]
-	// LeasesPage gives one page of the lease history. Codes: execution_not_found, invalid_cursor.
-	LeasesPage(ctx context.Context, id ID, o ...PageOptions) (Page[LeaseRecord], error)
-	// Steps lists what the present run remembers, in order of writing. Codes: execution_not_found.
-	Steps(ctx context.Context, id ID, o ...StepsOptions) ([]StepRecord, error)
-	// Suspension shows the wait that is open, or else the one of this run that ended last; nil when there was none. Reading it
-	// consumes nothing. Codes: execution_not_found.
-	Suspension(ctx context.Context, id ID) (*SuspensionRecord, error)
-	// Suspensions walks all waits, oldest first, without payloads. Codes: execution_not_found.
-	Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error]
-	// SuspensionsPage gives one page of them. Codes: execution_not_found, invalid_cursor.
-	SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error)
-	// Signals walks the signals that were taken in, in their order. Codes: execution_not_found.
-	Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error]
-	// SignalsPage gives one page of them. Codes: execution_not_found, invalid_cursor.
-	SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error)
-	// Usage shows what was used, by dimension, with or without budgets: of all attempts, or of one. Codes: execution_not_found,
-	// attempt_not_found.
-	Usage(ctx context.Context, id ID, o ...UsageOptions) (ExecutionUsage, error)
-	// Budgets shows the budgets that decide whether the execution may start, and whether they would let it start now. Codes:
-	// execution_not_found.
-	Budgets(ctx context.Context, id ID) (ApplicableBudgets, error)
-	// Children walks what the present run spawned, by name: the members of its children flow. What earlier runs spawned is found by
-	// List with ParentID. Codes: execution_not_found.
-	Children(ctx context.Context, id ID) iter.Seq2[FlowMember, error]
-	// ChildrenPage gives one page of them. Codes: execution_not_found, invalid_cursor.
-	ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (Page[FlowMember], error)
-	// NamedInput delivers what a member of a flow got from another, bit for bit; the zero Payload when that left no result.
-	//
-	// Codes: execution_not_found, input_not_found.
-	NamedInput(ctx context.Context, id ID, name string) (Payload, error)
-	// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
-	//
-	// Codes: execution_not_found, invalid_tag_key, invalid_argument, precondition_failed, idempotency_conflict.
-	SetTags(ctx context.Context, id ID, changes map[string]*string, o ...Action) (map[string]string, error)
+type Executions struct {
+	via  transport.Transport
+	rest executionReads
+}
 
-	sealed()
+// executionReads are the reads whose values are no values of package api yet, so that transports do not carry them.
+type executionReads interface {
+	Suspension(ctx context.Context, id ID) (*SuspensionRecord, error)
+	Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error]
+	SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error)
+	Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error]
+	SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error)
+	Children(ctx context.Context, id ID) iter.Seq2[FlowMember, error]
+	ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (Page[FlowMember], error)
+}
+
+// NewExecutions are the executions behind a transport; rest does what transports do not carry yet. Programs get theirs from
+// Client.Executions.
+func NewExecutions(t transport.Transport, rest Executions) Executions {
+	return Executions{t, rest.rest}
+}
+
+// List walks the executions that match, fetching pages as the loop goes. What is there during the whole walk, and keeps its
+// place in the order, appears exactly once. An error ends the walk.
+//
+// Codes: invalid_filter, invalid_cursor.
+func (e Executions) List(ctx context.Context, o ...ListOptions) iter.Seq2[*Execution, error] {
+	options, err := single(o)
+	return walk(err, options.Cursor, func(cursor string) (Page[*Execution], error) {
+		options.Cursor = cursor
+		return e.Page(ctx, options)
+	})
+}
+
+// Page gives one page of the list. Codes: invalid_filter, invalid_cursor.
+func (e Executions) Page(ctx context.Context, o ...ListOptions) (Page[*Execution], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*Execution]{}, err
+	}
+	request := &wire.ListExecutionsRequest{
+		FilterFields: options.Filter.wire().Fields(), PageFields: pageFields(options.Limit, options.Cursor), Order: string(options.Order),
+	}
+	return value(transport.Call(ctx, e.via, wire.ListExecutions, request, transport.Options{}))
+}
+
+// Count counts what matches: exactly up to 10 000, and on request also by value. Codes: invalid_filter, invalid_argument for
+// a By that is none.
+func (e Executions) Count(ctx context.Context, f Filter, o ...CountOptions) (Count, error) {
+	options, err := single(o)
+	if err != nil {
+		return Count{}, err
+	}
+	request := &wire.CountRequest{FilterFields: f.wire().Fields(), By: options.By}
+	return value(transport.Call(ctx, e.via, wire.CountExecutions, request, transport.Options{}))
+}
+
+// Input delivers the input, bit for bit. Codes: execution_not_found.
+func (e Executions) Input(ctx context.Context, id ID) (Payload, error) {
+	path, err := byID(id)
+	if err != nil {
+		return Payload{}, err
+	}
+	return payloadVia(ctx, e.via, wire.GetExecutionInput, &path)
+}
+
+// Result delivers the result, bit for bit; the zero Payload when the execution succeeded without one.
+//
+// Codes: execution_not_found, execution_not_terminal, execution_not_succeeded.
+func (e Executions) Result(ctx context.Context, id ID) (Payload, error) {
+	path, err := byID(id)
+	if err != nil {
+		return Payload{}, err
+	}
+	return payloadVia(ctx, e.via, wire.GetExecutionResult, &wire.GetResultRequest{ByID: path})
+}
+
+// NamedInput delivers what a member of a flow got from another, bit for bit; the zero Payload when that left no result.
+//
+// Codes: execution_not_found, input_not_found.
+func (e Executions) NamedInput(ctx context.Context, id ID, name string) (Payload, error) {
+	path, err := byID(id)
+	if err != nil {
+		return Payload{}, err
+	}
+	return payloadVia(ctx, e.via, wire.ReadInput, &wire.ReadInputRequest{ByID: path, Name: name})
+}
+
+// payloadVia makes a call that answers with bytes.
+func payloadVia[Req any](ctx context.Context, via transport.Transport, call wire.Call[Req, wire.Raw], request *Req) (Payload, error) {
+	raw, err := transport.Call(ctx, via, call, request, transport.Options{})
+	if err != nil {
+		return Payload{}, err
+	}
+	return Payload{Data: raw.Data, ContentType: raw.ContentType}, nil
+}
+
+// Attempts lists all attempts by index. Codes: execution_not_found.
+func (e Executions) Attempts(ctx context.Context, id ID) ([]Attempt, error) {
+	path, err := byID(id)
+	return collect(walk(err, "", func(cursor string) (Page[Attempt], error) {
+		request := &wire.ListAttemptsRequest{PageByID: wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}}
+		return value(transport.Call(ctx, e.via, wire.ListAttempts, request, transport.Options{}))
+	}))
+}
+
+// Attempt shows one attempt: that of an index, or LatestAttempt. Codes: execution_not_found, attempt_not_found.
+func (e Executions) Attempt(ctx context.Context, id ID, index int) (*Attempt, error) {
+	path, err := byID(id)
+	if err != nil {
+		return nil, err
+	}
+	n := "latest"
+	switch {
+	case index < LatestAttempt:
+		return nil, newError(core.CodeInvalidArgument, "%d is not an index", index).At("n", "use an index from 0 on, or LatestAttempt")
+	case index != LatestAttempt:
+		n = strconv.Itoa(index)
+	}
+	return transport.Call(ctx, e.via, wire.GetAttempt, &wire.GetAttemptRequest{ByID: path, N: n}, transport.Options{})
+}
+
+// Explain says why an execution is not running: every cause with its numbers, its place in line, who could take it. It changes
+// nothing. Codes: execution_not_found, invalid_argument for a negative wait.
+func (e Executions) Explain(ctx context.Context, id ID, o ...ExplainOptions) (*Explanation, error) {
+	options, path, err := target(id, o)
+	if err != nil {
+		return nil, err
+	}
+	wait := millis(options.Wait)
+	request := &wire.ExplainRequest{ByID: path, WaitFields: wire.WaitFields{WaitMS: &wait}}
+	return transport.Call(ctx, e.via, wire.ExplainExecution, request, transport.Options{Wait: options.Wait})
+}
+
+// leasePage is how many entries of a lease history are fetched at a time.
+const leasePage = 200
+
+// Leases walks the lease history by epoch; the newest 1000 are kept. Codes: execution_not_found.
+func (e Executions) Leases(ctx context.Context, id ID) iter.Seq2[LeaseRecord, error] {
+	return walk(nil, "", func(cursor string) (Page[LeaseRecord], error) {
+		return e.LeasesPage(ctx, id, PageOptions{Limit: leasePage, Cursor: cursor})
+	})
+}
+
+// LeasesPage gives one page of the lease history. Codes: execution_not_found, invalid_cursor.
+func (e Executions) LeasesPage(ctx context.Context, id ID, o ...PageOptions) (Page[LeaseRecord], error) {
+	options, path, err := target(id, o)
+	if err != nil {
+		return Page[LeaseRecord]{}, err
+	}
+	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
+	return value(transport.Call(ctx, e.via, wire.ListLeases, request, transport.Options{}))
+}
+
+// Steps lists what the present run remembers, in order of writing. Codes: execution_not_found.
+func (e Executions) Steps(ctx context.Context, id ID, o ...StepsOptions) ([]StepRecord, error) {
+	options, path, err := target(id, o)
+	return collect(walk(err, "", func(cursor string) (Page[StepRecord], error) {
+		request := &wire.ListStepsRequest{
+			PageByID: wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}, Run: options.Run, Inline: true,
+		}
+		return value(transport.Call(ctx, e.via, wire.ListSteps, request, transport.Options{}))
+	}))
+}
+
+// Suspension shows the wait that is open, or else the one of this run that ended last; nil when there was none. Reading it
+// consumes nothing. Codes: execution_not_found.
+func (e Executions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, error) {
+	return e.rest.Suspension(ctx, id)
+}
+
+// Suspensions walks all waits, oldest first, without payloads. Codes: execution_not_found.
+func (e Executions) Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error] {
+	return e.rest.Suspensions(ctx, id)
+}
+
+// SuspensionsPage gives one page of them. Codes: execution_not_found, invalid_cursor.
+func (e Executions) SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error) {
+	return e.rest.SuspensionsPage(ctx, id, o...)
+}
+
+// Signals walks the signals that were taken in, in their order. Codes: execution_not_found.
+func (e Executions) Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error] {
+	return e.rest.Signals(ctx, id, q...)
+}
+
+// SignalsPage gives one page of them. Codes: execution_not_found, invalid_cursor.
+func (e Executions) SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error) {
+	return e.rest.SignalsPage(ctx, id, q...)
+}
+
+// Usage shows what was used, by dimension, with or without budgets: of all attempts, or of one. Codes: execution_not_found,
+// attempt_not_found.
+func (e Executions) Usage(ctx context.Context, id ID, o ...UsageOptions) (ExecutionUsage, error) {
+	options, path, err := target(id, o)
+	if err != nil {
+		return ExecutionUsage{}, err
+	}
+	return value(transport.Call(ctx, e.via, wire.GetUsage, &wire.GetUsageRequest{ByID: path, Attempt: options.Attempt}, transport.Options{}))
+}
+
+// Budgets shows the budgets that decide whether the execution may start, and whether they would let it start now. Codes:
+// execution_not_found.
+func (e Executions) Budgets(ctx context.Context, id ID) (ApplicableBudgets, error) {
+	path, err := byID(id)
+	if err != nil {
+		return ApplicableBudgets{}, err
+	}
+	return value(transport.Call(ctx, e.via, wire.ListExecutionBudgets, &path, transport.Options{}))
+}
+
+// Children walks what the present run spawned, by name: the members of its children flow. What earlier runs spawned is found by
+// List with ParentID. Codes: execution_not_found.
+func (e Executions) Children(ctx context.Context, id ID) iter.Seq2[FlowMember, error] {
+	return e.rest.Children(ctx, id)
+}
+
+// ChildrenPage gives one page of them. Codes: execution_not_found, invalid_cursor.
+func (e Executions) ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (Page[FlowMember], error) {
+	return e.rest.ChildrenPage(ctx, id, o...)
+}
+
+// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
+//
+// Codes: execution_not_found, invalid_tag_key, invalid_argument, precondition_failed, idempotency_conflict.
+func (e Executions) SetTags(ctx context.Context, id ID, changes map[string]*string, o ...Action) (map[string]string, error) {
+	options, path, err := target(id, o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.PatchTagsRequest{
+		ByID: path, Reason: options.Reason, ExpectStatus: string(options.Expect.Status), ExpectLeaseEpoch: options.Expect.LeaseEpoch,
+		ExpectLeaseID: options.Expect.LeaseID, Body: changes,
+	}
+	answer, err := transport.Call(ctx, e.via, wire.PatchTags, request, transport.Options{Key: options.RequestKey})
+	if err != nil {
+		return nil, err
+	}
+	return answer.Tags, nil
 }
 
 // ListOptions say what a list shows. The zero value: everything, newest first, in pages of 100.
@@ -124,16 +307,8 @@ type CountOptions struct {
 	By string // "status", "public_state", "kind", "lane" or "tag.<key>"; "": the total alone
 }
 
-// Count is an answer to Count.
-type Count struct {
-	Total   int
-	AtLeast bool // there are more than Total, or more of some value than Counts says
-	// Counts is how many there are of each value, when By is given; what does not have the tag is in no count. It is exact while
-	// Total is. Beyond, each value is counted for itself, exactly up to 10 000: every status, public state, lane and kind, and the
-	// tag values of the first 10 000 found; at most 100 values.
-	Counts map[string]int
-	AsOf   time.Time
-}
+// Count is how many executions match a filter.
+type Count = api.Count
 
 // StepsOptions choose the run whose steps are listed.
 type StepsOptions struct {

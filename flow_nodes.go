@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"slices"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
@@ -54,22 +55,17 @@ type Edge struct {
 }
 
 // JoinPolicy says how many of its edges a member needs.
-type JoinPolicy string
+type JoinPolicy = api.JoinPolicy
 
 // The policies of joins; "" is JoinAll.
 const (
-	JoinAll    JoinPolicy = "all_of"
-	JoinAny    JoinPolicy = "any_of"
-	JoinQuorum JoinPolicy = "quorum"
+	JoinAll    = api.JoinAll
+	JoinAny    = api.JoinAny
+	JoinQuorum = api.JoinQuorum
 )
 
 // Join says how many of its edges a member needs. The zero value: all.
-type Join struct {
-	Policy JoinPolicy
-	K      int // of JoinQuorum: so many
-	// CancelRemaining cancels the members that are not needed any more when it is decided, unless somebody else waits for them.
-	CancelRemaining bool
-}
+type Join = api.Join
 
 // After lets the node start when these have succeeded. It gets the result of each as an input under its name, see InputFrom. If one of
 // them cannot succeed any more the node is skipped.

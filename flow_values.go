@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // Graphs as the engine takes them. Refusals name the place: nodes[3].lane.
@@ -92,7 +93,7 @@ func (n *Node) isZero() bool {
 }
 
 func (s *Submission) isZero() bool {
-	return s.Kind == "" && s.Input.isNothing() && s.Input.err == nil && s.ID == "" && s.Lane == "" && s.IdempotencyKey == "" && s.Priority == 0 &&
+	return s.Kind == "" && s.Input.IsNothing() && s.Input.Problem("input") == nil && s.ID == "" && s.Lane == "" && s.IdempotencyKey == "" && s.Priority == 0 &&
 		s.Delay == 0 && s.StartAt.IsZero() && s.Deadline.IsZero() && len(s.Tags)+len(s.Requires)+len(s.BudgetIDs)+len(s.Estimate)+len(s.Budgets)+len(s.Quotas) == 0 &&
 		s.Policy == nil
 }
@@ -116,7 +117,7 @@ func (n *Node) core(place string) (core.FlowNode, error) {
 	if err := n.workInto(&node); err != nil {
 		return node, within(place, err)
 	}
-	spec, err := n.Join.core()
+	spec, err := joinSpec(n.Join)
 	if err != nil {
 		return node, within(place+".join", err)
 	}
@@ -136,7 +137,7 @@ func (n *Node) core(place string) (core.FlowNode, error) {
 
 // workInto converts what a node has like a single submission.
 func (n *Node) workInto(node *core.FlowNode) error {
-	if err := n.Input.problem("input"); err != nil {
+	if err := n.Input.Problem("input"); err != nil {
 		return err
 	}
 	policy, err := encodePolicy(n.Policy, n.short())
@@ -152,8 +153,8 @@ func (n *Node) workInto(node *core.FlowNode) error {
 	}
 	node.Kind, node.Lane, node.PolicyJSON, node.Tags = n.Kind, n.Lane, policy, maps.Clone(n.Tags)
 	node.DelayUntil, node.DeadlineAt = core.TimeOf(n.StartAt), core.TimeOf(n.Deadline)
-	if !n.Input.isNothing() {
-		input := n.Input.core()
+	if !n.Input.IsNothing() {
+		input := service.CorePayload(n.Input)
 		node.Input = &input
 	}
 	if n.Priority != 0 || n.zeroPriority {
@@ -167,8 +168,8 @@ func (n *Node) workInto(node *core.FlowNode) error {
 	return nil
 }
 
-// core reads the words of a join; invalid_join.
-func (j Join) core() (core.JoinSpec, error) {
+// joinSpec reads the words of a join; invalid_join.
+func joinSpec(j Join) (core.JoinSpec, error) {
 	spec := core.JoinSpec{K: j.K}
 	if j.CancelRemaining {
 		spec.OnSatisfied = core.CancelRemaining

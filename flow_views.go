@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // Graphs as readers see them.
@@ -39,30 +40,14 @@ func memberOf(m engine.MemberView) FlowMember {
 	x := m.Execution
 	public, _ := core.Derive(x, m.Lane)
 	shown := FlowMember{
-		ID: idOf(x.ID), Kind: x.Class.Kind, Lane: x.Class.Lane, Status: Status(x.Status.String()), Reason: reasonText(x.Reason), PublicState: public,
-		RunIndex: x.RunIndex(), StartedAt: x.StartedAt.Std(), EndedAt: x.CompletedAt.Std(), Join: joinOf(m.Join),
+		ID: idOf(x.ID), Kind: x.Class.Kind, Lane: x.Class.Lane, Status: Status(x.Status.String()), Reason: service.ReasonText(x.Reason), PublicState: public,
+		RunIndex: x.RunIndex(), StartedAt: x.StartedAt.Std(), EndedAt: x.CompletedAt.Std(), Join: service.JoinOf(m.Join),
 		DeletedAt: m.DeletedAt.Std(),
 	}
 	if x.Member != nil {
 		shown.Name, shown.Optional, shown.SubFlow = x.Member.Name, x.Member.MayFail, x.Member.Subflow
 	}
 	return shown
-}
-
-// joinOf shows a join; nil of a member that no edge leads to.
-func joinOf(j engine.JoinView) *JoinView {
-	if j.State == core.JoinNone {
-		return nil
-	}
-	return joinShown(j)
-}
-
-func joinShown(j engine.JoinView) *JoinView {
-	return &JoinView{
-		Join: Join{Policy: JoinPolicy(j.Policy.String()), K: j.K, CancelRemaining: j.OnSatisfied == core.CancelRemaining},
-		N:    j.N, Satisfied: j.Satisfied, Impossible: j.Impossible, State: j.State.String(), DecidedAt: j.DecidedAt.Std(), Detail: j.Detail,
-		Waiting: some(j.Waiting, func(m core.NodeRef) Membership { return Membership{ID: idOf(m.ID), Name: m.Name} }),
-	}
 }
 
 func edgeOf(e core.Edge) EdgeView {
@@ -92,19 +77,4 @@ func childOf(c engine.ChildView) Child {
 		child.HasResult, child.ResultType, child.ResultSize = true, c.Result.ContentType, c.Result.Size
 	}
 	return child
-}
-
-func namedInputOf(in core.NamedInput) NamedInput {
-	shown := NamedInput{
-		Name: in.Name, From: in.From.Name, FromID: idOf(in.From.ID), Outcome: Status(in.Outcome.String()), FailureReason: in.FailureReason,
-	}
-	if r := in.Result; r != nil {
-		shown.Present, shown.Size = true, r.Size
-		shown.Result = Payload{Data: in.Data, ContentType: r.ContentType}
-		if in.Data == nil && r.Size == 0 {
-			shown.Result.Data = []byte{}
-		}
-		shown.Omitted = shown.Result.Data == nil
-	}
-	return shown
 }

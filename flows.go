@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Flows are graphs of executions: members, and edges that make one member wait for the end of another. A flow is submitted whole, or
@@ -114,11 +116,8 @@ type FlowExtension struct {
 	RequestKey string
 }
 
-// Membership is an execution that becomes a member of a flow under a name.
-type Membership struct {
-	ID   ID
-	Name string
-}
+// Membership is an execution that is a member of a flow under a name, or becomes one.
+type Membership = api.Membership
 
 // SealOptions are what a seal may carry.
 type SealOptions struct {
@@ -285,17 +284,7 @@ type FlowMember struct {
 }
 
 // JoinView is a join with its numbers.
-type JoinView struct {
-	Join
-	N          int    // edges that lead to the member
-	Satisfied  int    // of those
-	Impossible int    // of those
-	State      string // pending, satisfied, impossible, overridden; "" while no edge leads to the member
-	DecidedAt  time.Time
-	Detail     string       // why it is impossible, where the edges do not tell: quorum_unreachable
-	Waiting    []Membership // the first 100 members that it waits for; Flows.Join shows them
-	Changed    bool         // in the answer to SetJoin: it was another before
-}
+type JoinView = api.JoinView
 
 // EdgeView is an edge with its state.
 type EdgeView struct {

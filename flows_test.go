@@ -81,7 +81,7 @@ func TestU150_a_flow_in_one_call_passes_results_along_its_edges(t *testing.T) {
 			t.Errorf("%+v", ended)
 		}
 		whole := must[*flowfabric.Execution](t)(w.Get(ctx, run.Members["d"]))
-		if len(whole.Inputs) != 2 || whole.Inputs[0].Name != "b" || whole.Inputs[0].FromID != run.Members["b"] || !whole.Inputs[0].Present || whole.Inputs[0].Size != len("B,a=A") || !whole.Inputs[0].Omitted {
+		if len(whole.Inputs) != 2 || whole.Inputs[0].Name != "b" || whole.Inputs[0].FromID != run.Members["b"] || !whole.Inputs[0].Present || whole.Inputs[0].Result.Size() != len("B,a=A") || !whole.Inputs[0].Result.Omitted() {
 			t.Errorf("%+v", whole.Inputs)
 		}
 		if got := w.result(t, run, "d"); got != "D,b=B,a=A,c=C,first=A" {

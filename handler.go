@@ -56,7 +56,7 @@ func Handle[In, Out any](w *Worker, kind Kind[In, Out], do func(ctx context.Cont
 
 func encodeResult(out any) (Payload, error) {
 	result := encode(out)
-	if err := result.problem("result"); err != nil {
+	if err := result.Problem("result"); err != nil {
 		return Payload{}, Category(categoryEncode, Permanent(err))
 	}
 	return result, nil

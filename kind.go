@@ -5,7 +5,9 @@ import (
 	"maps"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // Kind is a kind of work with the types of its input and its result; an untyped string constant is one. []byte, string and
@@ -33,7 +35,7 @@ func (k Kind[In, Out]) Submission(in In, opts ...SubmitOptions) Submission {
 	o, err := single(opts)
 	s := Submission{Kind: string(k), Input: encode(in), SubmitOptions: o}
 	if err != nil {
-		s.Input.err = err
+		s.Input = api.Failed(err)
 	}
 	return s
 }
@@ -106,7 +108,7 @@ func (r *Run[Out]) Result(ctx context.Context) (out Out, err error) {
 		return out, &ExecutionError{ID: x.ID, Status: x.Status, Reason: x.Reason, Failure: x.Failure}
 	}
 	result := x.Result
-	if result.Data == nil && x.ResultSize > 0 {
+	if result.Omitted() {
 		if result, err = r.client.Executions().Result(ctx, r.id); err != nil {
 			return out, err
 		}
@@ -129,7 +131,7 @@ func (r *Run[Out]) Cancel(ctx context.Context, reason string) error {
 
 // core checks what only the client can check and converts the rest for the engine. The id must be set.
 func (s Submission) core(namespace string) (core.Submission, error) {
-	if err := s.Input.problem("input"); err != nil {
+	if err := s.Input.Problem("input"); err != nil {
 		return core.Submission{}, err
 	}
 	id, err := parseID(s.ID)
@@ -141,7 +143,7 @@ func (s Submission) core(namespace string) (core.Submission, error) {
 		return core.Submission{}, err
 	}
 	sub := core.Submission{
-		ID: &id, Namespace: namespace, Lane: s.Lane, Kind: s.Kind, Input: s.Input.core(), Priority: s.Priority,
+		ID: &id, Namespace: namespace, Lane: s.Lane, Kind: s.Kind, Input: service.CorePayload(s.Input), Priority: s.Priority,
 		IdempotencyKey: s.IdempotencyKey, Tags: maps.Clone(s.Tags), PolicyJSON: policy,
 		DelayUntil: core.TimeOf(s.StartAt), DeadlineAt: core.TimeOf(s.Deadline),
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"sync"
+	"math"
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -53,7 +53,8 @@ type Policy struct {
 	// MaxSignals is how many signals the execution takes in; 0: 1000, at most 100 000.
 	MaxSignals int
 
-	text []byte // the JSON it was read from, nil when it was not
+	text   []byte // the JSON it was read from, nil when it was not
+	unread bool   // the fields were not filled in from text
 }
 
 // SuspensionPolicy is what holds for a wait that gives no timeout of its own.
@@ -170,6 +171,9 @@ var shortForms = []struct {
 
 // withShort adds what a submission gives beside its policy: to its fields, and to the text that it was read from.
 func withShort(p *Policy, short Policy) (*Policy, error) {
+	if p.unread {
+		p = policyFrom(p.text)
+	}
 	whole := *p
 	text := p.given()
 	for _, form := range shortForms {
@@ -300,16 +304,6 @@ func (r *RetryPolicy) json() *retryJSON {
 	return text
 }
 
-// policyOf is the frozen policy of an execution as JSON, all of it.
-func policyOf(x *core.Execution) json.RawMessage {
-	if x.Policy == nil || x.Policy == core.DefaultPolicy() { // by far the most frequent one
-		return defaultPolicy()
-	}
-	return x.Policy.Canonical()
-}
-
-var defaultPolicy = sync.OnceValue(func() json.RawMessage { return core.DefaultPolicy().Canonical() })
-
 // countOrDefault leaves 0 to the default and turns a negative count into none.
 func countOrDefault(n int) *int {
 	if n == 0 {
@@ -328,7 +322,11 @@ func millis(d time.Duration) core.Millis {
 	return ms
 }
 
-func duration(ms core.Millis) time.Duration { return time.Duration(ms) * time.Millisecond }
+// duration is the longest span if there are too many milliseconds.
+func duration(ms core.Millis) time.Duration {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	return time.Duration(max(min(ms, most), -most)) * time.Millisecond
+}
 
 // quotaUses are the quotas that executions are attached to, for the engine; quotaUsesOf those of the engine.
 func quotaUses(uses []QuotaUse) []core.QuotaUse {

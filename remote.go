@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -50,12 +51,12 @@ func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 	return r
 }
 
-func (r *remote) Executions() Executions { return remoteExecutions{r} }
+func (r *remote) Executions() Executions { return Executions{r, remoteExecutions{r}} }
 func (r *remote) Operate() Operate       { return remoteOperate{r} }
 func (r *remote) Events() Events         { return Events{r, r.clock} }
 func (r *remote) Quotas() Quotas         { return Quotas{r} }
 func (r *remote) Lanes() Lanes           { return Lanes{r} }
-func (r *remote) Workers() Workers       { return Workers{r, r.workerLeases} }
+func (r *remote) Workers() Workers       { return Workers{r} }
 func (r *remote) Budgets() Budgets       { return Budgets{r} }
 func (r *remote) Work() Work             { return remoteWork{r} }
 func (r *remote) Admin() Admin           { return Admin{r} }
@@ -118,12 +119,12 @@ func (r *remote) get(ctx context.Context, id ID, wait time.Duration) (*Execution
 	if err != nil {
 		return nil, err
 	}
-	request := &wire.GetExecutionRequest{ByID: path, WaitFields: prefer(wait), View: wire.ViewFull, Encoding: wire.EncodingBytes}
+	request := &wire.GetExecutionRequest{ByID: path, WaitFields: prefer(wait), View: wire.ViewFull, EncodingField: wire.EncodingField{Encoding: wire.EncodingBytes}}
 	answer, err := call(ctx, r, wire.GetExecution, request, sending{wait: wait})
 	if err != nil {
 		return nil, err
 	}
-	return executionFrom(answer), nil
+	return answer, nil
 }
 
 // longPoll is how long one call waits at the server; the client asks again until its caller gives up.
@@ -203,12 +204,8 @@ func (r *remote) Close(ctx context.Context) error {
 }
 
 // oneExecution makes a call that answers an execution.
-func oneExecution[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Execution], request *Req, key string) (*Execution, error) {
-	answer, err := call(ctx, r, c, request, sending{key: key})
-	if err != nil {
-		return nil, err
-	}
-	return executionFrom(answer), nil
+func oneExecution[Req any](ctx context.Context, r *remote, c wire.Call[Req, Execution], request *Req, key string) (*Execution, error) {
+	return transport.Call(ctx, r, c, request, transport.Options{Key: key})
 }
 
 // target is where a call on one execution goes, and its options; invalid_argument, invalid_id.

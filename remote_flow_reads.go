@@ -111,7 +111,7 @@ func (r remoteFlows) Join(ctx context.Context, id ID, member string) (*JoinView,
 	if err != nil {
 		return nil, err
 	}
-	return joinViewFrom(answer), nil
+	return answer, nil
 }
 
 func (r remoteFlows) Usage(ctx context.Context, id ID) (map[string]int64, error) {
@@ -135,12 +135,4 @@ func (r remoteExecutions) ChildrenPage(ctx context.Context, id ID, o ...PageOpti
 	}
 	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
 	return onePage(ctx, r.client, wire.ListChildren, request, memberFrom)
-}
-
-func (r remoteExecutions) NamedInput(ctx context.Context, id ID, name string) (Payload, error) {
-	path, err := byID(id)
-	if err != nil {
-		return Payload{}, err
-	}
-	return raw(ctx, r.client, wire.ReadInput, &wire.ReadInputRequest{ByID: path, Name: name})
 }

@@ -247,12 +247,12 @@ func tagsFrom(answer *wire.Tags, err error) (map[string]string, error) {
 }
 
 func (r remoteFlows) SetJoin(ctx context.Context, id ID, member string, j Join) (*JoinView, error) {
-	if _, err := j.core(); err != nil {
+	if _, err := joinSpec(j); err != nil {
 		return nil, err
 	}
 	answer, err := onFlow(ctx, r.client, id, wire.SetJoin, sending{}, func(path wire.ByFlow) *wire.SetJoinRequest {
 		request := &wire.SetJoinRequest{ByMember: wire.ByMember{ByFlow: path, Name: member}}
-		spec := j.wire()
+		spec := joinWire(j)
 		request.Body.Policy, request.Body.K, request.Body.OnSatisfied = spec.Policy, spec.K, spec.OnSatisfied
 		if spec.Policy == "" {
 			request.Body.Policy = string(JoinAll)
@@ -262,7 +262,7 @@ func (r remoteFlows) SetJoin(ctx context.Context, id ID, member string, j Join) 
 	if err != nil {
 		return nil, err
 	}
-	return joinViewFrom(answer), nil
+	return answer, nil
 }
 
 func (r remoteFlows) List(ctx context.Context, q ...FlowQuery) iter.Seq2[*FlowView, error] {

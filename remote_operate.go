@@ -27,7 +27,7 @@ func (x Expect) wire() *wire.Expect {
 }
 
 // act makes a call that carries nothing but the action.
-func (r remoteOperate) act(ctx context.Context, c wire.Call[wire.ActionRequest, wire.Execution], id ID, o []Action) (*Execution, error) {
+func (r remoteOperate) act(ctx context.Context, c wire.Call[wire.ActionRequest, Execution], id ID, o []Action) (*Execution, error) {
 	options, path, err := target(id, o)
 	if err != nil {
 		return nil, err
@@ -130,12 +130,12 @@ func (r remoteOperate) Bulk(ctx context.Context, b BulkRequest) (*BulkJob, error
 		},
 	}
 	if s := b.Signal; s != nil {
-		if err := s.Payload.problem("payload"); err != nil {
+		if err := s.Payload.Problem("payload"); err != nil {
 			return nil, err
 		}
 		body.Args.Name, body.Args.Suffix, body.Args.Comment = cmp.Or(s.Name, signalApproved), s.Suffix, s.Comment
 		body.Args.Lane = s.Lane
-		body.Args.PayloadFields = wire.PayloadOf(s.Payload.wire(len(s.Payload.Data)))
+		body.Args.PayloadFields = wire.PayloadOf(wirePayload(s.Payload))
 	}
 	if filter := b.Filter.wire(); !reflect.ValueOf(filter).IsZero() {
 		body.Filter = &filter

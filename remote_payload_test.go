@@ -53,7 +53,7 @@ func TestU9_payloads_come_back_bit_for_bit_on_every_way(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if x.Input.Data != nil || x.InputSize <= 64<<10 {
+			if x.Input.Data != nil || x.Input.Size() <= 64<<10 {
 				same("Get", x.Input, input)
 			}
 			got, err := w.Executions().Input(ctx, id)
@@ -88,7 +88,7 @@ func TestU9_payloads_come_back_bit_for_bit_on_every_way(t *testing.T) {
 			if x, err = w.Wait(ctx, id); err != nil {
 				t.Fatal(err)
 			}
-			if x.Result.Data != nil || x.ResultSize <= 64<<10 {
+			if x.Result.Data != nil || x.Result.Size() <= 64<<10 {
 				same("Wait", x.Result, result)
 			}
 			if got, err = w.Executions().Result(ctx, id); err != nil {

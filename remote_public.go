@@ -9,7 +9,7 @@ import (
 
 // Signal sends the token in a header. Of a signal that brings nothing to know it by the key of the call tells repeats.
 func (r *remote) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
-	if err := s.Payload.problem("payload"); err != nil {
+	if err := s.Payload.Problem("payload"); err != nil {
 		return SignalReceipt{}, err
 	}
 	token := s.Token.Reveal()
@@ -51,7 +51,7 @@ func orNone(id string) string {
 // wire is the signal as a request has it, without where it goes.
 func (s *Signal) wire() wire.SignalFields {
 	return wire.SignalFields{
-		Name: s.Name, PayloadFields: wire.PayloadOf(s.Payload.wire(len(s.Payload.Data))), Category: s.Category, SourceType: s.SourceType,
+		Name: s.Name, PayloadFields: wire.PayloadOf(wirePayload(s.Payload)), Category: s.Category, SourceType: s.SourceType,
 		SourceIdentity: s.SourceIdentity, CorrelationID: s.CorrelationID, IdempotencyKey: s.IdempotencyKey, SignalID: s.SignalID,
 		SentAt: wireTime(s.SentAt),
 	}

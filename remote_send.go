@@ -81,6 +81,10 @@ func (r *remote) exchange(ctx context.Context, o *wire.Operation, request, into 
 	if err != nil || answer.status == http.StatusNoContent {
 		return err
 	}
+	if raw, ok := into.(*wire.Raw); ok {
+		r.takeRaw(answer, raw)
+		return nil
+	}
 	defer r.release(answer)
 	if err := wire.DecodeAnswer(answer.body, into); err != nil {
 		return garbled(err)
@@ -88,22 +92,13 @@ func (r *remote) exchange(ctx context.Context, o *wire.Operation, request, into 
 	return nil
 }
 
-// raw sends a call whose answer is bytes.
-func raw[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Raw], request *Req) (Payload, error) {
-	message, err := wire.Encode(c, request)
-	if err != nil {
-		return Payload{}, api.FaultsError(err)
-	}
-	answer, err := r.send(ctx, c.Operation, message, sending{})
-	if err != nil || answer.status == http.StatusNoContent {
-		return Payload{}, err
-	}
-	payload := Payload{Data: answer.body, ContentType: answer.header.Get("Content-Type")}
+// takeRaw takes over an answer that is bytes.
+func (r *remote) takeRaw(answer sent, into *wire.Raw) {
+	into.Data, into.ContentType = answer.body, answer.header.Get("Content-Type")
 	if answer.buffer.Cap() <= maxKeptBuffer { // else it is the caller's
-		payload.Data = append([]byte{}, answer.body...)
+		into.Data = append([]byte{}, answer.body...)
 		r.release(answer)
 	}
-	return payload, nil
 }
 
 // send is the one place that sends requests.

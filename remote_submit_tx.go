@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
@@ -70,12 +71,12 @@ func (r *remote) filed(ctx context.Context, g *guest, answer engine.TxAnswer, su
 		return x, nil
 	}
 	input := x.Input
-	if input.Data == nil && x.InputSize > 0 {
+	if input.Omitted() {
 		if input, err = r.Executions().Input(ctx, x.ID); err != nil {
 			return nil, err
 		}
 	}
-	known := core.Submission{Namespace: x.Namespace, Kind: x.Kind, Lane: x.Lane, Input: input.core(), PolicyJSON: x.Policy}
+	known := core.Submission{Namespace: x.Namespace, Kind: x.Kind, Lane: x.Lane, Input: service.CorePayload(input), PolicyJSON: x.Policy}
 	if sub.ID.Full && int(sub.ID.N) != x.Partition || x.Namespace != sub.Namespace || !engine.SameWork(known, sub, g.limits) {
 		return nil, newError(core.CodeIDConflict, "the id belongs to other work").At("execution_id", "leave it out: the client mints one")
 	}

@@ -56,7 +56,7 @@ func (s *Suspension) into(w *wire.WorkItem) error {
 	if s == nil {
 		return newError(core.CodeInvalidArgument, "there is nothing to wait for").At("suspension", "say what it is")
 	}
-	if err := s.Continuation.problem("continuation"); err != nil {
+	if err := s.Continuation.Problem("continuation"); err != nil {
 		return err
 	}
 	condition := s.Until.wire()
@@ -64,7 +64,7 @@ func (s *Suspension) into(w *wire.WorkItem) error {
 	w.SuspendFields = wire.SuspendFields{
 		Waitpoints: noneIfEmpty(each(s.Waitpoints, Binding.wire)), ReasonCode: s.ReasonCode, TimeoutMS: span(s.Timeout), TimeoutAt: wireTime(s.TimeoutAt),
 		TimeoutBehavior: string(s.OnTimeout), ResumeDelayMS: millis(s.ResumeDelay), SuspensionID: s.ID,
-		ContinuationFields: wire.ContinuationOf(s.Continuation.wire(len(s.Continuation.Data))),
+		ContinuationFields: wire.ContinuationOf(wirePayload(s.Continuation)),
 	}
 	return readable(w)
 }

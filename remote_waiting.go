@@ -24,14 +24,14 @@ func (r remoteOperate) Approve(ctx context.Context, id ID, a Approve) (SignalRec
 	if err != nil {
 		return SignalReceipt{}, err
 	}
-	if err := a.Payload.problem("payload"); err != nil {
+	if err := a.Payload.Problem("payload"); err != nil {
 		return SignalReceipt{}, err
 	}
 	request := &wire.ApproveRequest{ByID: path}
 	request.Body.ActionFields = a.Action.wire()
 	request.Body.ApproveFields = wire.ApproveFields{
 		WaitpointID: a.WaitpointID, Name: a.Name, Suffix: a.Suffix, Lane: a.Lane, Comment: a.Comment,
-		PayloadFields: wire.PayloadOf(a.Payload.wire(len(a.Payload.Data))),
+		PayloadFields: wire.PayloadOf(wirePayload(a.Payload)),
 	}
 	if a.Name == "" {
 		request.Body.Name = signalApproved
@@ -184,7 +184,7 @@ func holderLease(lease *Lease) (wire.LeaseField, error) {
 	if lease == nil {
 		return wire.LeaseField{}, nil
 	}
-	fence, err := lease.fence()
+	fence, err := fenceOf(*lease)
 	if err == nil && fence == (core.Fence{}) {
 		err = newError(core.CodeFenceRequired, "the lease is empty").At("lease", "give the lease of the task, or none as an operator")
 	}

@@ -33,7 +33,7 @@ func (r remoteWork) Register(ctx context.Context, g Registration) (Registered, e
 func (r remoteWork) Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error) {
 	request := &wire.HeartbeatRequest{Instance: instanceID}
 	for _, lease := range leases {
-		ref, err := lease.ref(lease.ExecutionID)
+		ref, err := leaseRef(lease, lease.ExecutionID)
 		if err != nil {
 			return Heartbeat{}, err
 		}
@@ -49,12 +49,12 @@ func (r remoteWork) Heartbeat(ctx context.Context, instanceID string, leases []L
 	return heartbeatFrom(answer), nil
 }
 
-// ref is the fence in the form of requests; ids that are none are invalid_id.
-func (l Lease) ref(id ID) (wire.LeaseRef, error) {
+// leaseRef is the fence in the form of requests; ids that are none are invalid_id.
+func leaseRef(l Lease, id ID) (wire.LeaseRef, error) {
 	if _, err := parseID(id); err != nil {
 		return wire.LeaseRef{}, err
 	}
-	if _, err := l.fence(); err != nil {
+	if _, err := fenceOf(l); err != nil {
 		return wire.LeaseRef{}, err
 	}
 	return wire.LeaseRef{LeaseID: l.ID, Epoch: l.Epoch, AttemptID: l.AttemptID}, nil
@@ -202,12 +202,12 @@ func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, e
 	how := sending{key: item.RequestKey}
 	switch item.Op {
 	case OpComplete:
-		if err := item.Result.problem("result"); err != nil {
+		if err := item.Result.Problem("result"); err != nil {
 			return WorkAnswer{}, err
 		}
 		request := &wire.CompleteRequest{FencedByID: fenced}
 		request.Body.OverrideFields = override
-		request.Body.ResultFields = wire.ResultOf(item.Result.wire(len(item.Result.Data)))
+		request.Body.ResultFields = wire.ResultOf(wirePayload(item.Result))
 		answer, err := call(ctx, r.client, wire.CompleteExecution, request, how)
 		if err != nil {
 			return WorkAnswer{}, err
@@ -218,7 +218,7 @@ func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, e
 		request.Body.OverrideFields = override
 		request.Body.FailFields = wire.FailFields{
 			Class: item.Class, Category: item.Category, Message: item.Message,
-			DetailFields: wire.DetailOf(item.Detail.wire(len(item.Detail.Data))), RetryAfterMS: item.retryAfter(),
+			DetailFields: wire.DetailOf(wirePayload(item.Detail)), RetryAfterMS: item.retryAfter(),
 		}
 		answer, err := call(ctx, r.client, wire.FailExecution, request, how)
 		if err != nil {
@@ -241,11 +241,11 @@ func (i *WorkItem) retryAfter() *int64 {
 // encode writes the command for a batch. What the server would refuse as no command at all is refused here: it would take the
 // whole batch with it.
 func (r *remote) encode(i *WorkItem) ([]byte, error) {
-	lease, err := i.Lease.ref(i.ID)
+	lease, err := leaseRef(i.Lease, i.ID)
 	if err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(i.Result.problem("result"), i.Detail.problem("detail")); err != nil {
+	if err := cmp.Or(i.Result.Problem("result"), i.Detail.Problem("detail")); err != nil {
 		return nil, err
 	}
 	w := r.items.Get().(*wire.WorkItem)
@@ -260,11 +260,11 @@ func (r *remote) encode(i *WorkItem) ([]byte, error) {
 	case OpProgress:
 		w.Percent, w.Message = i.Percent, given(i.Message)
 	case OpComplete:
-		w.ResultFields, w.Usage = wire.ResultOf(i.Result.wire(len(i.Result.Data))), i.Usage.Amounts
+		w.ResultFields, w.Usage = wire.ResultOf(wirePayload(i.Result)), i.Usage.Amounts
 	case OpFail:
 		w.Usage = i.Usage.Amounts
 		w.Class, w.Category, w.Message, w.RetryAfterMS = i.Class, i.Category, &i.Message, i.retryAfter()
-		w.DetailFields = wire.DetailOf(i.Detail.wire(len(i.Detail.Data)))
+		w.DetailFields = wire.DetailOf(wirePayload(i.Detail))
 	case OpRelease, OpCancel:
 		w.Reason = i.Reason
 	case OpDelay:
@@ -276,7 +276,7 @@ func (r *remote) encode(i *WorkItem) ([]byte, error) {
 		if w.Name = i.Step; i.Step == "" {
 			err = newError(core.CodeInvalidArgument, "the step has no name").At("name", "give it one")
 		}
-		w.ResultFields = wire.ResultOf(i.Result.wire(len(i.Result.Data)))
+		w.ResultFields = wire.ResultOf(wirePayload(i.Result))
 	case OpSuspend:
 		w.Usage = i.Usage.Amounts
 		err = i.Suspension.into(w)

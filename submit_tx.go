@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // SubmitTx submits inside the caller's own transaction: the execution exists iff that commits. A refusal leaves the transaction
@@ -61,5 +62,5 @@ func txExecution(answer engine.TxAnswer, sub *core.Submission) *Execution {
 			IdempotencyKey: sub.IdempotencyKey,
 		}
 	}
-	return executionOf(answer.View)
+	return service.ExecutionOf(answer.View)
 }

@@ -180,10 +180,10 @@ func TestF37_a_large_result_of_another_member_is_fetched(t *testing.T) {
 			flowfabric.Handle(worker, size, func(_ context.Context, task *flowfabric.Task, _ flowfabric.None) ([]int, error) {
 				data, err := flowfabric.InputFrom[[]byte](task, "big")
 				omitted := 0
-				if task.Inputs()[0].Omitted {
+				if task.Inputs()[0].Result.Omitted() {
 					omitted = 1
 				}
-				return []int{len(data), task.Inputs()[0].Size, omitted}, err
+				return []int{len(data), task.Inputs()[0].Result.Size(), omitted}, err
 			})
 		})
 		run := w.flow(t, flowfabric.Flow{Kind: "k", Nodes: []flowfabric.Node{large.Node("big", flowfabric.None{}), size.Node("measure", flowfabric.None{}).After("big")}})

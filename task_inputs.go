@@ -3,22 +3,13 @@ package flowfabric
 import (
 	"slices"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
 // NamedInput is what a member of a flow got from another along an edge, beside the input that it was submitted with. It is the same in
 // all attempts of a run.
-type NamedInput struct {
-	Name          string // of the edge's Pass: the name of the other, unless it was given another
-	From          string // name of the other
-	FromID        ID
-	Outcome       Status  // how that ended
-	Present       bool    // it left a result; one that succeeded without is not present, nor is one that did not succeed
-	Result        Payload // nil Data of one that is present: it was too large to come along, InputFrom fetches it
-	Size          int
-	Omitted       bool   // it is present and did not come along
-	FailureReason string // of one that did not succeed
-}
+type NamedInput = api.NamedInput
 
 // Inputs are what the work got from the members that it waited for, in the order of their names; none outside a flow. InputFrom decodes
 // one of them.
@@ -47,7 +38,7 @@ func InputFrom[T any](t *Task, node string) (T, error) {
 		return none, newError(core.CodeInputNotFound, "%q is %s: %s", node, in.Outcome, in.FailureReason).At("name", "Task.Inputs tells how each of them ended")
 	case !in.Present:
 		return decodeAbsent[T](node)
-	case !in.Omitted:
+	case !in.Result.Omitted():
 		return decode[T](in.Result)
 	}
 	result, err := t.fetch(node)

@@ -41,6 +41,9 @@ func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any
 	if into, ok := answer.(*wire.Sink); ok {
 		return r.stream(ctx, op, request, into)
 	}
+	if exact, ok := request.(interface{ AskForBytes() }); ok {
+		exact.AskForBytes()
+	}
 	asked := r.clock.Now()
 	err := r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait, namespace: how.Namespace})
 	if page, ok := answer.(*api.EventPage); ok && err == nil && len(page.Events) == 0 {

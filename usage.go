@@ -1,12 +1,8 @@
 package flowfabric
 
 import (
-	"context"
-
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/transport"
-	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // The dimensions that mean the same everywhere. Time is measured by the engine: reporting it is reserved_dimension.
@@ -61,28 +57,6 @@ type BudgetRefusal = api.BudgetRefusal
 
 // ExecutionBudget is a budget that an execution is charged to.
 type ExecutionBudget = api.ExecutionBudget
-
-// executionUsage is Executions.Usage.
-func executionUsage(ctx context.Context, via transport.Transport, id ID, o []UsageOptions) (ExecutionUsage, error) {
-	options, err := single(o)
-	if err != nil {
-		return ExecutionUsage{}, err
-	}
-	path, err := byID(id)
-	if err != nil {
-		return ExecutionUsage{}, err
-	}
-	return value(transport.Call(ctx, via, wire.GetUsage, &wire.GetUsageRequest{ByID: path, Attempt: options.Attempt}, transport.Options{}))
-}
-
-// executionBudgets is Executions.Budgets.
-func executionBudgets(ctx context.Context, via transport.Transport, id ID) (ApplicableBudgets, error) {
-	path, err := byID(id)
-	if err != nil {
-		return ApplicableBudgets{}, err
-	}
-	return value(transport.Call(ctx, via, wire.ListExecutionBudgets, &path, transport.Options{}))
-}
 
 // keyedUsage gives a report that brings no key one before its first try, so that a second try does not count again.
 func keyedUsage(u Usage, c clock.Clock) (keyed Usage, minted bool) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // uuidText is the text of an id; "" when it is absent.
@@ -105,11 +106,11 @@ func (s *Suspension) core(fence core.Fence) (core.SuspendCommand, error) {
 		}
 		cmd.Waitpoints = append(cmd.Waitpoints, binding)
 	}
-	if err := s.Continuation.problem("continuation"); err != nil {
+	if err := s.Continuation.Problem("continuation"); err != nil {
 		return cmd, err
 	}
-	if !s.Continuation.isNothing() {
-		continuation := s.Continuation.core()
+	if !s.Continuation.IsNothing() {
+		continuation := service.CorePayload(s.Continuation)
 		cmd.Continuation = &continuation
 	}
 	return cmd, nil
@@ -144,7 +145,7 @@ func signalOf(s core.Signal) SignalRecord {
 	return SignalRecord{
 		ID: s.ID.String(), Ordinal: s.Ordinal, WaitpointID: uuidText(s.WaitpointID), WaitpointKey: s.WaitpointKey, Name: s.Name, Category: s.Category,
 		SourceType: s.SourceType, SourceIdentity: s.SourceIdentity, SourceVerified: s.SourceVerified, CorrelationID: s.CorrelationID,
-		SentAt: s.SentAt.Std(), AcceptedAt: s.AcceptedAt.Std(), Payload: payloadOf(s.Payload), Size: s.Payload.Size,
+		SentAt: s.SentAt.Std(), AcceptedAt: s.AcceptedAt.Std(), Payload: service.PayloadOf(s.Payload), Size: s.Payload.Size,
 		Omitted: s.Payload.Data == nil && s.Payload.Size > 0, Matched: s.Matched, Effect: string(s.Effect),
 	}
 }
@@ -175,7 +176,7 @@ func resumeOf(o *core.Observation) *Resume {
 	}
 	resume := &Resume{SuspensionID: o.ID.String(), Cause: string(o.Cause), Signals: each(o.Signals, signalOf)}
 	if o.Continuation != nil {
-		resume.Continuation = payloadOf(*o.Continuation)
+		resume.Continuation = service.PayloadOf(*o.Continuation)
 	}
 	return resume
 }
@@ -191,7 +192,7 @@ func suspensionOf(o *core.Observation) (SuspensionRecord, error) {
 		shown.Waitpoints = append(shown.Waitpoints, Binding{Key: w.Key, WaitpointID: w.ID.String()})
 	}
 	if o.Continuation != nil {
-		shown.Continuation = payloadOf(*o.Continuation)
+		shown.Continuation = service.PayloadOf(*o.Continuation)
 	}
 	condition, err := core.DecodeCondition(o.Condition)
 	if err != nil {
@@ -247,7 +248,7 @@ func linkPageOf(p engine.LinkPage) *LinkPage {
 
 func suspendedOf(i engine.SuspendedItem) Suspended {
 	shown := Suspended{
-		Execution: executionOf(i.View), SuspensionID: i.SuspensionID.String(), SuspendedAt: i.SuspendedAt.Std(), TimeoutAt: i.TimeoutAt.Std(),
+		Execution: service.ExecutionOf(i.View), SuspensionID: i.SuspensionID.String(), SuspendedAt: i.SuspendedAt.Std(), TimeoutAt: i.TimeoutAt.Std(),
 		ReasonCode: i.ReasonCode, Waitpoints: each(i.Waitpoints, waitpointViewOf), Links: each(i.Links, linkViewOf),
 		Decisions: each(i.Decisions, decisionOf), Needed: i.Needed,
 	}
@@ -270,19 +271,4 @@ func commentIn(payload []byte) string {
 		return ""
 	}
 	return said.Comment
-}
-
-// openSuspensionOf shows the open suspension as far as the record of the execution has it.
-func openSuspensionOf(w *core.Waits) *OpenSuspension {
-	s := w.Suspension
-	shown := &OpenSuspension{
-		ID: s.ID.String(), SuspendedAt: s.At.Std(), ReasonCode: s.ReasonCode, TimeoutAt: s.TimeoutAt.Std(), OnTimeout: TimeoutBehavior(s.Behavior),
-		EscalatedAt: s.EscalatedAt.Std(),
-	}
-	for _, open := range w.Open {
-		if open.Active {
-			shown.Waitpoints = append(shown.Waitpoints, Binding{WaitpointID: open.ID.String(), Key: open.Key})
-		}
-	}
-	return shown
 }

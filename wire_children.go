@@ -37,46 +37,6 @@ func childFrom(w wire.Child) Child {
 	}
 }
 
-// MarshalJSON writes the input as a task of the HTTP API shows it (U28).
-func (n NamedInput) MarshalJSON() ([]byte, error) {
-	w := n.wire()
-	return wire.Marshal(&w)
-}
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (n *NamedInput) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.NamedInput](text)
-	*n = namedInputFrom(*w)
-	return err
-}
-
-func (n NamedInput) wire() wire.NamedInput {
-	w := wire.NamedInput{
-		Name: n.Name, From: n.From, ExecutionID: string(n.FromID), Outcome: string(n.Outcome), Present: n.Present, FailureReason: n.FailureReason,
-	}
-	if n.Present {
-		result := n.Result.wire(n.Size)
-		if n.Omitted {
-			result = wire.Payload{ContentType: n.Result.ContentType, Size: n.Size, Omitted: true}
-		}
-		w.ResultShown = wire.ShowResult(result, n.Result.encoding())
-	} else if n.Outcome == StatusSucceeded {
-		w.ResultSize = new(int) // a success without result has size 0 (F34)
-	}
-	return w
-}
-
-func namedInputFrom(w wire.NamedInput) NamedInput {
-	n := NamedInput{
-		Name: w.Name, From: w.From, FromID: ID(w.ExecutionID), Outcome: Status(w.Outcome), Present: w.Present, FailureReason: w.FailureReason,
-	}
-	if w.Present {
-		result := w.ResultShown.Payload()
-		n.Result, n.Size, n.Omitted = payloadFrom(result), result.Size, result.Omitted
-	}
-	return n
-}
-
 // childrenInto adds what a command about children answers.
 func (a *WorkAnswer) childrenInto(w *wire.WorkAnswer) {
 	waited := a.Waited.wire(a.Outcome)

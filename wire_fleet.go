@@ -2,23 +2,7 @@ package flowfabric
 
 import "github.com/flowfabric/flowfabric/internal/wire"
 
-// The JSON of counts and jobs.
-
-// MarshalJSON writes the count as the HTTP API shows it (U35).
-func (c Count) MarshalJSON() ([]byte, error) {
-	return wire.Marshal(wire.Count{Counts: c.Counts, Total: c.Total, AtLeast: c.AtLeast, AsOf: wireTime(c.AsOf)})
-}
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (c *Count) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.Count](text)
-	*c = countFrom(w)
-	return err
-}
-
-func countFrom(w *wire.Count) Count {
-	return Count{Counts: w.Counts, Total: w.Total, AtLeast: w.AtLeast, AsOf: w.AsOf.Time}
-}
+// The JSON of jobs.
 
 // MarshalJSON writes the job as the HTTP API shows it (U57).
 func (j BulkJob) MarshalJSON() ([]byte, error) {

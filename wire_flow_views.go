@@ -109,10 +109,7 @@ func (m FlowMember) wire() wire.FlowMember {
 		MayFail: m.Optional, SubFlow: m.SubFlow, RunIndex: m.RunIndex, StartedAt: wireTime(m.StartedAt), EndedAt: wireTime(m.EndedAt),
 		DeletedAt: wireTime(m.DeletedAt),
 	}
-	if m.Join != nil {
-		join := m.Join.wire()
-		w.Join = &join
-	}
+	w.Join = m.Join
 	return w
 }
 
@@ -122,50 +119,8 @@ func memberFrom(w wire.FlowMember) FlowMember {
 		Optional: w.MayFail, SubFlow: w.SubFlow, RunIndex: w.RunIndex, StartedAt: w.StartedAt.Time, EndedAt: w.EndedAt.Time,
 		DeletedAt: w.DeletedAt.Time,
 	}
-	if w.Join != nil {
-		m.Join = joinViewFrom(w.Join)
-	}
+	m.Join = w.Join
 	return m
-}
-
-// MarshalJSON writes the join as the HTTP API shows it (U92).
-func (j JoinView) MarshalJSON() ([]byte, error) {
-	w := j.wire()
-	return wire.Marshal(&w)
-}
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (j *JoinView) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.Join](text)
-	*j = *joinViewFrom(w)
-	return err
-}
-
-func (j *JoinView) wire() wire.Join {
-	w := wire.Join{
-		Policy: string(j.Policy), K: j.K, OnSatisfied: string(wire.LetRun), N: j.N, Satisfied: j.Satisfied, Impossible: j.Impossible, State: j.State,
-		DecidedAt: wireTime(j.DecidedAt), Detail: j.Detail,
-		Waiting: some(j.Waiting, func(m Membership) wire.Member { return wire.Member{Name: m.Name, ExecutionID: string(m.ID)} }),
-	}
-	if j.CancelRemaining {
-		w.OnSatisfied = string(wire.CancelRemaining)
-	}
-	if j.Changed {
-		w.Outcome = outcomeSet
-	}
-	return w
-}
-
-// outcomeSet is that of a change of a join (F18).
-const outcomeSet = "set"
-
-func joinViewFrom(w *wire.Join) *JoinView {
-	return &JoinView{
-		Join: Join{Policy: JoinPolicy(w.Policy), K: w.K, CancelRemaining: w.OnSatisfied == string(wire.CancelRemaining)},
-		N:    w.N, Satisfied: w.Satisfied, Impossible: w.Impossible, State: w.State, DecidedAt: w.DecidedAt.Time, Detail: w.Detail,
-		Waiting: some(w.Waiting, func(m wire.Member) Membership { return Membership{ID: ID(m.ExecutionID), Name: m.Name} }),
-		Changed: w.Outcome == outcomeSet,
-	}
 }
 
 // MarshalJSON writes the edge as the HTTP API shows it (U91).

@@ -137,7 +137,7 @@ func (n *Node) wire(place string) (wire.FlowNode, error) {
 		return w, within(place, err)
 	}
 	if n.Join != (Join{}) {
-		spec := n.Join.wire()
+		spec := joinWire(n.Join)
 		w.Join = &spec
 	}
 	if n.Flow != nil {
@@ -163,7 +163,7 @@ func nodeFrom(place string, w *wire.FlowNode) (Node, error) {
 	if f.DelayMS != nil {
 		s.DelayMS = *f.DelayMS
 	}
-	read, err := submissionFrom(&s)
+	read, err := submissionFrom(&s, policyFrom)
 	if err != nil {
 		return Node{}, within(place, err)
 	}
@@ -195,7 +195,7 @@ func edgeFrom(w wire.FlowEdge) Edge {
 	return Edge{ID: w.EdgeID, From: w.From, To: w.To, Kind: EdgeKind(w.Kind), Pass: w.Pass}
 }
 
-func (j Join) wire() wire.JoinSpec {
+func joinWire(j Join) wire.JoinSpec {
 	w := wire.JoinSpec{Policy: string(j.Policy), K: j.K}
 	if j.CancelRemaining {
 		w.OnSatisfied = wire.CancelRemaining

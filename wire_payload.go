@@ -6,30 +6,21 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// AsBytes makes JSON show the payload as base64, whatever its content type: so it arrives bit for bit. Shown otherwise, JSON loses
-// white space that means nothing.
-func (p Payload) AsBytes() Payload {
-	p.asBytes = true
-	return p
-}
-
-// encoding is how JSON shows the payload (U9).
-func (p Payload) encoding() wire.Encoding {
-	if p.asBytes {
+// encodingOf is how JSON shows the payload (U9).
+func encodingOf(p Payload) wire.Encoding {
+	if p.ShownAsBytes() {
 		return wire.EncodingBytes
 	}
 	return ""
 }
 
-// wire is the payload as it travels. One that was not loaded, but has a size, is shown as left out (U10).
-func (p Payload) wire(size int) wire.Payload {
+// wirePayload is the payload as it travels.
+func wirePayload(p Payload) wire.Payload {
 	switch {
-	case p.isNothing() && size == 0:
+	case p.Data == nil && p.ContentType == "":
 		return wire.Payload{}
-	case p.Data == nil && size > 0:
-		return wire.Payload{ContentType: p.ContentType, Size: size, Omitted: true}
 	case p.ContentType == "":
-		return wire.Payload{Data: p.Data, ContentType: contentBytes, Size: len(p.Data)}
+		return wire.Payload{Data: p.Data, ContentType: wire.ContentBytes, Size: len(p.Data)}
 	default:
 		return wire.Payload{Data: p.Data, ContentType: p.ContentType, Size: len(p.Data)}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/testseed"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 func TestU32_a_policy_read_from_json_is_the_one_that_was_written(t *testing.T) {
@@ -57,6 +58,43 @@ func TestU32_a_policy_keeps_what_has_no_field_here(t *testing.T) {
 				t.Errorf("the rules see %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+func TestU32_a_policy_of_a_request_is_left_to_the_rules(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, text, want string
+		read             bool // the fields of the policy
+	}{
+		{name: "alone", text: `{"kind":"k","policy":{"max_replay_count":4,"odd":1}}`, want: `{"max_replay_count":4,"odd":1}`},
+		{name: "a shorthand", text: `{"kind":"k","fairness_key":"f","policy":{"odd":1}}`, want: `{"fairness_key":"f","odd":1}`},
+		{name: "capabilities", text: `{"kind":"k","requires":["gpu"],"policy":{"odd":1}}`, want: `{"routing_requirements":{"required_capabilities":["gpu"]},"odd":1}`},
+		{name: "budgets", text: `{"kind":"k","policy":{"budgets":[{"hard":{"a":1}}]}}`, want: `{"budgets":[{"hard":{"a":1}}]}`, read: true},
+		{name: "none", text: `{"kind":"k"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var w wire.Submission
+			if err := wire.DecodeJSON([]byte(c.text), &w); err != nil {
+				t.Fatal(err)
+			}
+			s := must(SubmissionOf(&w))
+			if got := string(must(encodePolicy(s.Policy, s.short()))); got != c.want {
+				t.Errorf("the rules see %s, want %s", got, c.want)
+			}
+			if s.Policy != nil && s.Policy.unread == c.read {
+				t.Errorf("the fields of the policy were read: %t", c.read)
+			}
+		})
+	}
+	var twice wire.Submission
+	if err := wire.DecodeJSON([]byte(`{"kind":"k","requires":["gpu"],"policy":{"routing_requirements":{"required_capabilities":["a"]}}}`), &twice); err != nil {
+		t.Fatal(err)
+	}
+	s := must(SubmissionOf(&twice))
+	if _, err := encodePolicy(s.Policy, s.short()); CodeOf(err) != string(core.CodeInvalidArgument) {
+		t.Errorf("capabilities that are given twice are %v", err)
 	}
 }
 

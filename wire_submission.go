@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"maps"
 	"reflect"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -31,7 +30,7 @@ func (s *Submission) UnmarshalJSON(text []byte) error {
 	if err := wire.DecodeJSON(text, &w); err != nil {
 		return api.FaultsError(err)
 	}
-	read, err := submissionFrom(&w)
+	read, err := submissionFrom(&w, policyFrom)
 	if err != nil {
 		return err
 	}
@@ -39,8 +38,12 @@ func (s *Submission) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// SubmissionOf is the submission of a request, whose policy must not be changed: its fields stay zero, unless they are needed here, and the
+// rules read the text, once. Programs read a Submission by its UnmarshalJSON.
+func SubmissionOf(w *wire.Submission) (Submission, error) { return submissionFrom(w, policyUnread) }
+
 func (s *Submission) wire() (wire.Submission, error) {
-	if err := s.Input.problem("input"); err != nil {
+	if err := s.Input.Problem("input"); err != nil {
 		return wire.Submission{}, err
 	}
 	var policy []byte
@@ -54,27 +57,24 @@ func (s *Submission) wire() (wire.Submission, error) {
 	return wire.Submission{
 		Kind: s.Kind, ExecutionID: string(s.ID), Lane: s.Lane, Priority: s.Priority, DelayMS: millis(s.Delay), DelayUntil: wireTime(s.StartAt),
 		DeadlineAt: wireTime(s.Deadline), IdempotencyKey: s.IdempotencyKey, Tags: s.Tags, Policy: policy, Requires: s.Requires,
-		Quotas: s.Quotas, BudgetIDs: s.BudgetIDs, Estimate: s.Estimate, Budgets: s.Budgets,
-		InputFields: wire.InputOf(s.Input.wire(len(s.Input.Data))),
+		Quotas: s.Quotas, BudgetIDs: s.BudgetIDs, Estimate: s.Estimate, Budgets: s.Budgets, InputFields: wire.InputOf(wirePayload(s.Input)),
 	}, nil
 }
 
-func submissionFrom(w *wire.Submission) (Submission, error) {
+func submissionFrom(w *wire.Submission, read func(text []byte) *Policy) (Submission, error) {
 	s := Submission{Kind: w.Kind, Input: payloadFrom(w.InputFields.Payload()), SubmitOptions: SubmitOptions{
 		ID: ID(w.ExecutionID), Lane: w.Lane, IdempotencyKey: w.IdempotencyKey, Priority: w.Priority, Delay: duration(w.DelayMS),
-		StartAt: w.DelayUntil.Time, Deadline: w.DeadlineAt.Time, Tags: maps.Clone(w.Tags), Requires: w.Requires,
+		StartAt: w.DelayUntil.Time, Deadline: w.DeadlineAt.Time, Tags: w.Tags, Requires: w.Requires,
 		Quotas: w.Quotas, BudgetIDs: w.BudgetIDs, Estimate: w.Estimate, Budgets: w.Budgets,
 	}}
 	if err := checkLimits(w.Budgets); err != nil {
 		return Submission{}, err
 	}
 	switch {
+	case w.Policy != nil && w.FairnessKey == "":
+		s.Policy = read(w.Policy)
 	case w.Policy != nil:
-		s.Policy = policyFrom(w.Policy)
-		if w.FairnessKey == "" {
-			break
-		}
-		if s.Policy.FairnessKey != "" {
+		if policyShown(w.Policy).FairnessKey != "" {
 			return Submission{}, newError(core.CodeInvalidArgument, "fairness_key stands in the submission and in its policy").
 				At("/fairness_key", "give one of them")
 		}
@@ -82,7 +82,7 @@ func submissionFrom(w *wire.Submission) (Submission, error) {
 		if err != nil {
 			return Submission{}, err
 		}
-		s.Policy = policyFrom(withMember(w.Policy, "fairness_key", key))
+		s.Policy = read(withMember(w.Policy, "fairness_key", key))
 	case w.FairnessKey != "":
 		s.Policy = &Policy{FairnessKey: w.FairnessKey}
 	}
@@ -94,6 +94,14 @@ func policyFrom(text []byte) *Policy {
 	p := policyShown(text)
 	p.text = text
 	return p
+}
+
+// policyUnread keeps the text alone. Budgets are read: what is wrong with them is refused before the rules see the text.
+func policyUnread(text []byte) *Policy {
+	if bytes.Contains(text, []byte(`"budgets"`)) {
+		return policyFrom(text)
+	}
+	return &Policy{text: text, unread: true}
 }
 
 // policyShown are the fields that a policy's text gives. What cannot be read stays zero: the rules refuse the text.
@@ -148,11 +156,11 @@ func (p *Policy) given() []byte {
 		return nil
 	}
 	fields := *p
-	fields.text = nil
-	if !reflect.DeepEqual(&fields, policyShown(p.text)) {
-		return nil
+	fields.text, fields.unread = nil, false
+	if p.unread && reflect.ValueOf(fields).IsZero() || reflect.DeepEqual(&fields, policyShown(p.text)) {
+		return p.text
 	}
-	return p.text
+	return nil
 }
 
 // withMember adds a member to the text of a JSON object; what is none stays as it is.

@@ -56,8 +56,7 @@ func (s Suspended) MarshalJSON() ([]byte, error) {
 		w.Waitpoints[i] = s.Waitpoints[i].wire()
 	}
 	if s.Execution != nil {
-		execution := s.Execution.wire()
-		w.ExecutionID, w.Execution = execution.ExecutionID, execution
+		w.ExecutionID, w.Execution = string(s.Execution.ID), s.Execution
 		w.ExpiresAt = wireTime(earlierOf(s.TimeoutAt, s.Execution.DeadlineAt))
 	}
 	return wire.Marshal(&w)
@@ -74,10 +73,7 @@ func suspendedFrom(w wire.Suspended) Suspended {
 	s := Suspended{
 		SuspensionID: w.SuspensionID, SuspendedAt: w.SuspendedAt.Time, TimeoutAt: w.TimeoutAt.Time, ReasonCode: w.ReasonCode,
 		Waitpoints: each(w.Waitpoints, waitpointFrom), Progress: noneIfEmpty(each(w.Progress, progressFrom)), Links: each(w.Links, linkFrom),
-		Decisions: each(w.Decisions, personalFrom), Needed: w.Needed,
-	}
-	if w.Execution != nil {
-		s.Execution = executionFrom(w.Execution)
+		Decisions: each(w.Decisions, personalFrom), Needed: w.Needed, Execution: w.Execution,
 	}
 	return s
 }

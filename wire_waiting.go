@@ -172,7 +172,7 @@ func (s SignalRecord) wire() wire.Signal {
 	return wire.Signal{
 		SignalID: s.ID, Ordinal: s.Ordinal, WaitpointID: s.WaitpointID, WaitpointKey: s.WaitpointKey, Name: s.Name, Category: s.Category,
 		SourceType: s.SourceType, SourceIdentity: s.SourceIdentity, SourceVerified: s.SourceVerified, CorrelationID: s.CorrelationID,
-		SentAt: wireTime(s.SentAt), AcceptedAt: wireTime(s.AcceptedAt), PayloadShown: wire.ShowPayload(s.payload(), s.Payload.encoding()),
+		SentAt: wireTime(s.SentAt), AcceptedAt: wireTime(s.AcceptedAt), PayloadShown: wire.ShowPayload(s.payload(), encodingOf(s.Payload)),
 		Matched: s.Matched, Effect: s.Effect,
 	}
 }
@@ -191,15 +191,15 @@ func (s SignalRecord) payload() wire.Payload {
 	if s.Omitted {
 		return wire.Payload{ContentType: s.Payload.ContentType, Size: s.Size, Omitted: true}
 	}
-	return s.Payload.wire(len(s.Payload.Data))
+	return wirePayload(s.Payload)
 }
 
-// loaded is the payload as it travels. One with a content type and without bytes was not loaded, and is shown as left out (U10).
-func (p Payload) loaded() wire.Payload {
+// loadedWire is the payload as it travels. One with a content type and without bytes was not loaded, and is shown as left out (U10).
+func loadedWire(p Payload) wire.Payload {
 	if p.Data == nil && p.ContentType != "" {
 		return wire.Payload{ContentType: p.ContentType, Omitted: true}
 	}
-	return p.wire(len(p.Data))
+	return wirePayload(p)
 }
 
 // MarshalJSON writes the suspension as the HTTP API shows it (U42).
@@ -221,7 +221,7 @@ func (s SuspensionRecord) wire() wire.Suspension {
 		TimeoutAt: wireTime(s.TimeoutAt), TimeoutBehavior: string(s.OnTimeout), ResumeCondition: s.Until.wire(),
 		Waitpoints: boundWire(s.Waitpoints),
 		Cause:      s.Cause, ClosedAt: wireTime(s.ClosedAt), CloserSignalID: s.CloserSignalID, By: s.By, EscalatedAt: wireTime(s.EscalatedAt),
-		Signals: each(s.Signals, SignalRecord.wire), ContinuationShown: wire.ShowContinuation(s.Continuation.loaded(), s.Continuation.encoding()),
+		Signals: each(s.Signals, SignalRecord.wire), ContinuationShown: wire.ShowContinuation(loadedWire(s.Continuation), encodingOf(s.Continuation)),
 	}
 }
 
@@ -251,7 +251,7 @@ func (r *Resume) UnmarshalJSON(text []byte) error {
 func (r *Resume) wire() wire.Resumed {
 	return wire.Resumed{
 		SuspensionID: r.SuspensionID, Cause: r.Cause, Signals: each(r.Signals, SignalRecord.wire), Children: some(r.Children, Child.wire),
-		ContinuationShown: wire.ShowContinuation(r.Continuation.loaded(), r.Continuation.encoding()),
+		ContinuationShown: wire.ShowContinuation(loadedWire(r.Continuation), encodingOf(r.Continuation)),
 	}
 }
 
@@ -302,14 +302,14 @@ func earlierOf(a, b time.Time) time.Time {
 	return a
 }
 
-func boundWire(all []Binding) []wire.BoundWaitpoint {
-	return each(all, func(b Binding) wire.BoundWaitpoint {
-		return wire.BoundWaitpoint{WaitpointID: b.WaitpointID, WaitpointKey: b.Key}
+func boundWire(all []Binding) []BoundWaitpoint {
+	return each(all, func(b Binding) BoundWaitpoint {
+		return BoundWaitpoint{WaitpointID: b.WaitpointID, Key: b.Key}
 	})
 }
 
-func boundFrom(all []wire.BoundWaitpoint) []Binding {
-	return noneIfEmpty(each(all, func(b wire.BoundWaitpoint) Binding {
-		return Binding{WaitpointID: b.WaitpointID, Key: b.WaitpointKey}
+func boundFrom(all []BoundWaitpoint) []Binding {
+	return noneIfEmpty(each(all, func(b BoundWaitpoint) Binding {
+		return Binding{WaitpointID: b.WaitpointID, Key: b.Key}
 	}))
 }

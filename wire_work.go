@@ -100,10 +100,10 @@ func (c *Claimed) UnmarshalJSON(text []byte) error {
 func (c *Claimed) wire() wire.Task {
 	w := wire.Task{
 		ExecutionID: string(c.ID), Partition: c.Partition, Kind: c.Kind, Lane: c.Lane, Namespace: c.Namespace, Priority: c.Priority, Tags: c.Tags,
-		InputShown: wire.ShowInput(c.Input.wire(len(c.Input.Data)), c.Input.encoding()), How: c.How,
-		Attempt: c.Attempt.wire(), Lease: c.Lease.wire(), CreatedAt: wireTime(c.CreatedAt), DeadlineAt: wireTime(c.DeadlineAt),
+		InputShown: wire.ShowInput(wirePayload(c.Input), encodingOf(c.Input)), How: c.How,
+		Attempt: c.Attempt, Lease: wire.LeaseOf(c.Lease), CreatedAt: wireTime(c.CreatedAt), DeadlineAt: wireTime(c.DeadlineAt),
 		AttemptDeadlineAt: wireTime(c.AttemptDeadline), FlowID: string(c.FlowID), RootFlowID: string(c.RootFlowID), Name: c.Name, ParentID: string(c.ParentID),
-		Inputs:   some(c.Inputs, NamedInput.wire),
+		Inputs:   c.Inputs,
 		RunIndex: c.RunIndex, Policy: c.Policy, Remaining: c.Remaining,
 		Traceparent: c.Trace.Traceparent, Tracestate: c.Trace.Tracestate, Baggage: c.Trace.Baggage,
 	}
@@ -122,10 +122,11 @@ func claimedFrom(w *wire.Task) *Claimed {
 	c := &Claimed{
 		ID: ID(w.ExecutionID), Partition: w.Partition, Kind: w.Kind, Lane: w.Lane, Namespace: w.Namespace, Priority: w.Priority, Tags: maps.Clone(w.Tags),
 		Input: payloadFrom(w.InputShown.Payload()), How: w.How, ResumedFrom: w.Attempt.ResumedFrom,
-		Attempt: attemptFrom(&w.Attempt), Lease: leaseFrom(&w.Lease), CreatedAt: w.CreatedAt.Time, DeadlineAt: w.DeadlineAt.Time,
-		AttemptDeadline: w.AttemptDeadlineAt.Time, FlowID: ID(w.FlowID), RootFlowID: ID(w.RootFlowID), Name: w.Name, Inputs: some(w.Inputs, namedInputFrom), ParentID: ID(w.ParentID), RunIndex: w.RunIndex, Policy: w.Policy, Remaining: w.Remaining,
+		Attempt: w.Attempt, Lease: w.Lease.Lease, CreatedAt: w.CreatedAt.Time, DeadlineAt: w.DeadlineAt.Time,
+		AttemptDeadline: w.AttemptDeadlineAt.Time, FlowID: ID(w.FlowID), RootFlowID: ID(w.RootFlowID), Name: w.Name, Inputs: w.Inputs, ParentID: ID(w.ParentID), RunIndex: w.RunIndex, Policy: w.Policy, Remaining: w.Remaining,
 		Trace: TraceContext{Traceparent: w.Traceparent, Tracestate: w.Tracestate, Baggage: w.Baggage},
 	}
+	c.Attempt.ResumedFrom = "" // it is the task's
 	if w.Resumed != nil {
 		c.Resume = resumeFrom(w.Resumed)
 	}
@@ -155,10 +156,7 @@ func (a *WorkAnswer) wire() wire.WorkAnswer {
 		renewal := a.Renewal.wire()
 		w.Lease, w.Drain = &renewal, a.Renewal.Drain
 	}
-	if a.Step != nil {
-		step := a.Step.wire()
-		w.Step = &step
-	}
+	w.Step = a.Step
 	a.waitInto(&w)
 	a.childrenInto(&w)
 	return w
@@ -187,10 +185,7 @@ func workAnswerFrom(w *wire.WorkAnswer) WorkAnswer {
 		a.Renewal = renewalFrom(*w.Lease)
 		a.Renewal.Drain = w.Drain
 	}
-	if w.Step != nil {
-		step := stepFrom(*w.Step)
-		a.Step = &step
-	}
+	a.Step = w.Step
 	a.waitFrom(w)
 	a.childrenFrom(w)
 	return a

@@ -141,7 +141,7 @@ func TestU143_after_the_drain_timeout_the_work_is_released_and_no_retry_is_used_
 		}
 		w.work(t, flowfabric.WorkerConfig{}, func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, double, func(_ context.Context, task *flowfabric.Task, in int) (int, error) {
-				if task.Attempt().Index != 0 || task.Attempt().Interruption != "released" {
+				if task.Attempt().Index != 0 || task.Attempt().Interruption == nil || task.Attempt().Interruption.Kind != "released" {
 					return 0, fmt.Errorf("attempt %+v", task.Attempt())
 				}
 				return 2 * in, nil

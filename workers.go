@@ -11,18 +11,10 @@ import (
 )
 
 // Workers shows and controls the registered worker instances.
-type Workers struct {
-	via    transport.Transport
-	leases leasesOf
-}
+type Workers struct{ via transport.Transport }
 
-// leasesOf lists the executions that an instance runs. Executions are no values of package api yet, so transports do not carry them.
-type leasesOf = func(ctx context.Context, instanceID string) ([]*Execution, error)
-
-// NewWorkers are the workers behind a transport; leases does what Workers.Leases does. Programs get theirs from Client.Workers.
-func NewWorkers(t transport.Transport, leases func(ctx context.Context, instanceID string) ([]*Execution, error)) Workers {
-	return Workers{t, leases}
-}
+// NewWorkers are the workers behind a transport. Programs get theirs from Client.Workers.
+func NewWorkers(t transport.Transport) Workers { return Workers{t} }
 
 // WorkerInfo is a registered instance.
 type WorkerInfo = api.Worker
@@ -93,7 +85,10 @@ func (w Workers) Get(ctx context.Context, instanceID string) (*WorkerInfo, error
 
 // Leases lists the executions that the instance runs. Codes: worker_not_registered.
 func (w Workers) Leases(ctx context.Context, instanceID string) ([]*Execution, error) {
-	return w.leases(ctx, instanceID)
+	return collect(walk(nil, "", func(cursor string) (Page[*Execution], error) {
+		request := &wire.ListWorkerLeasesRequest{ByInstance: *byInstance(instanceID), PageFields: pageFields(fullPage, cursor)}
+		return value(transport.Call(ctx, w.via, wire.ListWorkerLeases, request, transport.Options{}))
+	}))
 }
 
 // Drain tells workers to take nothing new and finish what they have. Codes: worker_not_registered.

@@ -3,7 +3,6 @@ package flowfabrictest
 import (
 	"context"
 	"crypto/rand"
-	"iter"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -88,7 +87,7 @@ func (e *Env) Nudge(ctx context.Context, lanes ...string) error {
 
 // Executions reads executions. Lists and counts settle first: what they read follows the log.
 func (e *Env) Executions() flowfabric.Executions {
-	return executions{e.alive(context.Background()).client.Executions(), e}
+	return flowfabric.NewExecutions(e, e.alive(context.Background()).client.Executions())
 }
 
 // Events reads the log.
@@ -107,33 +106,6 @@ func (e *Env) mint() core.UUID {
 	var random [10]byte
 	rand.Read(random[:]) // never fails (crypto/rand)
 	return e.minter.Mint(e.clock.Now(), random)
-}
-
-type executions struct {
-	flowfabric.Executions
-	env *Env
-}
-
-func (x executions) List(ctx context.Context, o ...flowfabric.ListOptions) iter.Seq2[*flowfabric.Execution, error] {
-	x.env.Settle()
-	return x.Executions.List(ctx, o...)
-}
-
-func (x executions) Page(ctx context.Context, o ...flowfabric.ListOptions) (flowfabric.Page[*flowfabric.Execution], error) {
-	x.env.Settle()
-	return x.Executions.Page(ctx, o...)
-}
-
-func (x executions) Count(ctx context.Context, f flowfabric.Filter, o ...flowfabric.CountOptions) (flowfabric.Count, error) {
-	x.env.Settle()
-	return x.Executions.Count(ctx, f, o...)
-}
-
-func (x executions) SetTags(ctx context.Context, id flowfabric.ID, changes map[string]*string, o ...flowfabric.Action) (map[string]string, error) {
-	o = keyed(x.env, o, func(a *flowfabric.Action) *string { return &a.RequestKey })
-	return again(ctx, x.env, func(ctx context.Context, c flowfabric.Client) (map[string]string, error) {
-		return c.Executions().SetTags(ctx, id, changes, o...)
-	})
 }
 
 // keyed gives the options of a command a request key, so that it is recognised when it is made again.

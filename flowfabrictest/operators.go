@@ -15,11 +15,7 @@ func (e *Env) Operate() flowfabric.Operate {
 func (e *Env) Lanes() flowfabric.Lanes { return flowfabric.NewLanes(e) }
 
 // Workers shows and steers the fleet. Its commands survive the death of the process.
-func (e *Env) Workers() flowfabric.Workers {
-	return flowfabric.NewWorkers(e, func(ctx context.Context, instanceID string) ([]*flowfabric.Execution, error) {
-		return e.alive(ctx).client.Workers().Leases(ctx, instanceID)
-	})
-}
+func (e *Env) Workers() flowfabric.Workers { return flowfabric.NewWorkers(e) }
 
 // Admin is what administrators do. Its commands survive the death of the process.
 func (e *Env) Admin() flowfabric.Admin { return flowfabric.NewAdmin(e) }

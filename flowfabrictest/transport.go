@@ -15,8 +15,9 @@ func (e *Env) Do(ctx context.Context, op *wire.Operation, request, answer any, h
 	if how.Key == "" && op.Method != http.MethodGet {
 		how.Key = e.mintKey()
 	}
-	if op == wire.DeleteQuota.Operation || op == wire.DeleteBudget.Operation {
-		e.Settle() // what is attached to it, or names it, is found by work that follows the log
+	switch op {
+	case wire.DeleteQuota.Operation, wire.DeleteBudget.Operation, wire.ListExecutions.Operation, wire.CountExecutions.Operation:
+		e.Settle() // what is attached to a quota or names a budget, lists and counts follow the log
 	}
 	if _, streams := answer.(*wire.Sink); streams { // it has what came before the process died
 		return e.alive(ctx).client.Do(ctx, op, request, answer, how)

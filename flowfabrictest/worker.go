@@ -113,9 +113,7 @@ type link struct {
 func (k *link) Work() flowfabric.Work { return linkWork{k.Client.Work(), k.shift} }
 
 // Workers is the fleet, to which a dead worker says no goodbye.
-func (k *link) Workers() flowfabric.Workers {
-	return flowfabric.NewWorkers(k, k.Client.Workers().Leases)
-}
+func (k *link) Workers() flowfabric.Workers { return flowfabric.NewWorkers(k) }
 
 // Do passes unless the worker is dead.
 func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {

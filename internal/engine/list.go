@@ -40,6 +40,19 @@ var orderNames = map[store.Order]string{
 	store.CompletedDesc: core.OrderCompletedDesc, store.IDAsc: core.OrderIDAsc,
 }
 
+// OrderNamed is the order of lists of that name, "" the newest first; not ok when there is none.
+func OrderNamed(name string) (order store.Order, ok bool) {
+	if name == "" {
+		return store.CreatedDesc, true
+	}
+	for order, known := range orderNames {
+		if known == name {
+			return order, true
+		}
+	}
+	return 0, false
+}
+
 func (e *Engine) newWalk(c Caller, f core.Filter, order store.Order, cursor string) (*walk, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ const (
 	FormText                 // a string that is read by UnmarshalText of the type
 	FormOwn                  // any value, read by the type, which is a Reader
 	FormAny                  // any value, as encoding/json reads it
+	FormMember               // one of the members that a Spread stands in
 )
 
 // Reader is a type that reads its JSON itself, for instance because a value may be written in several ways. Its pointer has the method.
@@ -57,6 +58,8 @@ type Shape struct {
 	byName map[string]int // index in Fields
 	bound  []int          // the fields that are required or of a group
 	checks bool           // the type is a Checker
+	member Member         // of FormMember
+	how    string         // of FormMember: the tag spread of the field
 }
 
 // maxFields is how many fields an object may have.
@@ -78,6 +81,7 @@ type Field struct {
 	Required bool   // tag required:"true"
 	Most     int    // tag most: elements that a list or map may have; 0: the default of 10,000
 	Group    string // tag oneof: at most one field of a group may be given; "" for none
+	List     bool   // tag nil:"[]": a slice that is nil is written as [], and [] of an answer is read as nil
 
 	quoted string // the name with quotes and colon
 	rivals []int  // the fields of its group that come before it
@@ -192,20 +196,36 @@ func (all shapes) addFields(s *Shape, t reflect.Type, index []int) {
 		case name == "":
 			panic(fmt.Sprintf("jsonx: %s.%s has no JSON name", t, f.Name))
 		}
-		if _, twice := s.byName[name]; twice {
-			panic(fmt.Sprintf("jsonx: %s has two fields called %s", s.Type, name))
-		}
-		if len(s.Fields) == maxFields {
-			panic(fmt.Sprintf("jsonx: %s has more than %d fields", s.Type, maxFields))
+		if how, spread := spreadOf(f); spread {
+			for _, member := range membersOf(f.Type, how) {
+				field := Field{Name: name + member.Ending, Index: at, Shape: &Shape{Form: FormMember, Type: f.Type, member: member, how: how}, Tag: f.Tag}
+				if member.Rival {
+					field.Group = name
+				}
+				s.add(field)
+			}
+			continue
 		}
 		checkUnit(t, f, name)
-		s.byName[name] = len(s.Fields)
-		s.names = append(s.names, name)
-		s.Fields = append(s.Fields, Field{
+		s.add(Field{
 			Name: name, Index: at, Shape: all.of(f.Type), Tag: f.Tag, Required: f.Tag.Get("required") == "true", Most: mostOf(f), Group: f.Tag.Get("oneof"),
-			quoted: `"` + name + `":`,
+			List: isList(f),
 		})
 	}
+}
+
+// add adds a field to a struct.
+func (s *Shape) add(f Field) {
+	if _, twice := s.byName[f.Name]; twice {
+		panic(fmt.Sprintf("jsonx: %s has two fields called %s", s.Type, f.Name))
+	}
+	if len(s.Fields) == maxFields {
+		panic(fmt.Sprintf("jsonx: %s has more than %d fields", s.Type, maxFields))
+	}
+	f.quoted = `"` + f.Name + `":`
+	s.byName[f.Name] = len(s.Fields)
+	s.names = append(s.names, f.Name)
+	s.Fields = append(s.Fields, f)
 }
 
 // mostOf is how many elements a field may have at the most; 0: it says nothing.

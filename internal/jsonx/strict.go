@@ -164,6 +164,8 @@ func (d *Decoder) value(s *Shape, v reflect.Value) {
 		d.Text(v.Addr().Interface().(encoding.TextUnmarshaler))
 	case FormAny:
 		d.anything(v)
+	case FormMember:
+		v.Addr().Interface().(Spread).ReadMember(d, s.member.Ending, s.how)
 	default:
 		d.scalar(s, v)
 	}

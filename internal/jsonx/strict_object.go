@@ -42,6 +42,9 @@ func (d *Decoder) structure(s *Shape, v reflect.Value) {
 		d.most = f.Most
 		d.value(f.Shape, f.of(v))
 		d.most = 0
+		if f.List && d.lenient {
+			noneIfEmpty(f.of(v))
+		}
 		if len(d.found) > faults {
 			d.foundIn(f.Name, faults)
 		}

@@ -110,7 +110,11 @@ func (w *writing) appendMembers(text []byte, v reflect.Value) ([]byte, error) {
 		switch {
 		case f.name == "":
 			text, err = f.appendMembers(text, value)
+		case f.manner == asSpread:
+			text, err = addressable(value).Addr().Interface().(Spread).AppendMembers(text, f.name, f.how)
 		case f.omit != nil && f.omit(value):
+		case f.list && value.IsNil():
+			text = append(append(text, f.name...), "[]"...)
 		case f.manner == asString:
 			if s := value.String(); s != "" || !f.empty {
 				text = AppendString(append(text, f.name...), s)

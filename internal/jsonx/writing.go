@@ -29,6 +29,7 @@ const (
 	asMillis  // time.Duration: a whole number of milliseconds
 	asInstant // time.Time: as AppendTime writes it
 	asDynamic // an interface: what it holds
+	asSpread  // a Spread: several members of the object that it stands in
 )
 
 // zeroer is a type that says itself what omitzero leaves out.
@@ -49,6 +50,8 @@ type writtenField struct {
 	name  string // with comma, quotes and colon; "" of an embedded struct
 	index int
 	empty bool                       // a string, a number or a boolean that is left out when it is zero
+	list  bool                       // tag nil:"[]": a slice that is [] when it is nil
+	how   string                     // of a Spread: the tag spread
 	omit  func(v reflect.Value) bool // when another value is left out; nil: never
 }
 
@@ -205,8 +208,12 @@ func (all writings) fieldsOf(t reflect.Type, names map[string]bool) (fields []wr
 		case name == "":
 			name = f.Name
 		}
+		if how, spread := spreadOf(f); spread {
+			fields = append(fields, writtenField{writing: &writing{typ: f.Type, manner: asSpread}, name: name, index: i, how: how})
+			continue
+		}
 		checkUnit(t, f, name)
-		written := writtenField{writing: all.of(f.Type), name: "," + string(AppendString(nil, name)) + ":", index: i}
+		written := writtenField{list: isList(f), writing: all.of(f.Type), name: "," + string(AppendString(nil, name)) + ":", index: i}
 		if names[name] || !written.leaveOut(options) {
 			return nil, false
 		}

@@ -14,15 +14,6 @@ func (s *Server) listChildren(ctx context.Context, r *wire.PageByID) (answer, er
 	})
 }
 
-// readInput delivers what a member got from another (U39).
-func (s *Server) readInput(ctx context.Context, r *wire.ReadInputRequest) (answer, error) {
-	input, err := s.client.Executions().NamedInput(ctx, flowfabric.ID(r.ID), r.Name)
-	if err != nil {
-		return answer{}, err
-	}
-	return delivers(input), nil
-}
-
 // spawn starts work below a running execution (U75).
 func (s *Server) spawn(ctx context.Context, r *wire.SpawnRequest) (answer, error) {
 	item, err := fenced(flowfabric.OpSpawn, r.FencedByID, r.Body.LeaseField)

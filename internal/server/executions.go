@@ -6,20 +6,21 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 func (s *Server) serveExecutions() {
 	handle(s, wire.ListExecutions, s.listExecutions)
-	handle(s, wire.CountExecutions, s.countExecutions)
+	pass(s, wire.CountExecutions)
 	handle(s, wire.ExportExecutions, s.exportExecutions)
 	handle(s, wire.GetExecution, s.getExecution)
 	handle(s, wire.GetExecutionState, s.getState)
-	handle(s, wire.GetExecutionInput, s.getInput)
+	deliver(s, wire.GetExecutionInput)
 	handle(s, wire.GetExecutionResult, s.getResult)
 	handle(s, wire.ListAttempts, s.listAttempts)
 	handle(s, wire.GetAttempt, s.getAttempt)
-	handle(s, wire.ListLeases, s.listLeases)
+	pass(s, wire.ListLeases)
 	handle(s, wire.ListSteps, s.listSteps)
 	handle(s, wire.ExplainExecution, s.explain)
 }
@@ -104,7 +105,10 @@ func withoutFull(x *flowfabric.Execution) *flowfabric.Execution {
 
 // leftOut is a payload of which only type and size are shown (U10).
 func leftOut(p flowfabric.Payload) flowfabric.Payload {
-	return flowfabric.Payload{ContentType: p.ContentType}
+	if p.Size() == 0 {
+		return p // there is nothing to leave out
+	}
+	return api.Unloaded(p.ContentType, p.Size())
 }
 
 // attemptAsBytes shows the payloads of an attempt as base64 (U9).
@@ -140,26 +144,16 @@ func (s *Server) getState(ctx context.Context, r *wire.ByID) (answer, error) {
 	return shows(wire.ExecutionState{Status: string(execution.Status), PublicState: execution.PublicState}), nil
 }
 
-// getInput delivers the input bit for bit (U39).
-func (s *Server) getInput(ctx context.Context, r *wire.ByID) (answer, error) {
-	input, err := s.client.Executions().Input(ctx, flowfabric.ID(r.ID))
-	if err != nil {
-		return answer{}, err
-	}
-	return delivers(input), nil
-}
-
 // getResult delivers the result bit for bit, or waits for it (U40).
 func (s *Server) getResult(ctx context.Context, r *wire.GetResultRequest) (answer, error) {
 	wait, err := waitOf(r.WaitFields, s.cfg.MaxWait)
 	if err != nil {
 		return answer{}, err
 	}
-	id := flowfabric.ID(r.ID)
-	result, err := s.client.Executions().Result(ctx, id)
+	result, err := ask(ctx, s, wire.GetExecutionResult, r)
 	if flowfabric.CodeOf(err) == "execution_not_terminal" && wait.atMost > 0 {
-		if _, err = s.executionNow(ctx, id, wait.atMost); err == nil {
-			result, err = s.client.Executions().Result(ctx, id)
+		if _, err = s.executionNow(ctx, flowfabric.ID(r.ID), wait.atMost); err == nil {
+			result, err = ask(ctx, s, wire.GetExecutionResult, r)
 		}
 	}
 	if err != nil {
@@ -168,30 +162,40 @@ func (s *Server) getResult(ctx context.Context, r *wire.GetResultRequest) (answe
 	return wait.told(delivers(result)), nil
 }
 
+// deliver serves an operation that answers with bytes as the service does it. This much is compiled for each call.
+func deliver[Req any](s *Server, call wire.Call[Req, wire.Raw]) {
+	handle(s, call, func(ctx context.Context, r *Req) (answer, error) {
+		raw, err := ask(ctx, s, call, r)
+		if err != nil {
+			return answer{}, err
+		}
+		return delivers(raw), nil
+	})
+}
+
 // delivers answers with the bytes of a payload; the absent one is 204.
-func delivers(p flowfabric.Payload) answer {
-	if p.Data == nil && p.ContentType == "" {
+func delivers(raw *wire.Raw) answer {
+	if raw.Data == nil && raw.ContentType == "" {
 		return nothing()
 	}
-	contentType := p.ContentType
-	if contentType == "" {
-		contentType = wire.ContentBytes
+	if raw.ContentType == "" {
+		raw.ContentType = wire.ContentBytes
 	}
-	return answer{raw: &wire.Raw{Data: p.Data, ContentType: contentType}}
+	return answer{raw: raw}
 }
 
 // listAttempts lists the attempts by index (U41).
 func (s *Server) listAttempts(ctx context.Context, r *wire.ListAttemptsRequest) (answer, error) {
-	all, err := s.client.Executions().Attempts(ctx, flowfabric.ID(r.ID))
+	all, err := ask(ctx, s, wire.ListAttempts, r)
 	if err != nil {
 		return answer{}, err
 	}
 	if r.Encoding == wire.EncodingBytes {
-		for i := range all {
-			all[i] = attemptAsBytes(all[i])
+		for i := range all.Items {
+			all.Items[i] = attemptAsBytes(all.Items[i])
 		}
 	}
-	page, err := cutPage(all, r.PageFields, "attempts "+r.ID, func(a flowfabric.Attempt) int {
+	page, err := cutPage(all.Items, r.PageFields, "attempts "+r.ID, func(a flowfabric.Attempt) int {
 		if a.Failure == nil {
 			return 0
 		}
@@ -202,15 +206,7 @@ func (s *Server) listAttempts(ctx context.Context, r *wire.ListAttemptsRequest) 
 
 // getAttempt shows one attempt (U41).
 func (s *Server) getAttempt(ctx context.Context, r *wire.GetAttemptRequest) (answer, error) {
-	index := flowfabric.LatestAttempt
-	if r.N != "latest" {
-		n, err := strconv.Atoi(r.N)
-		if err != nil || n < 0 {
-			return answer{}, refuse("invalid_argument", "this is not the index of an attempt").at("path.n").hint("use 0, 1, ... or latest")
-		}
-		index = n
-	}
-	attempt, err := s.client.Executions().Attempt(ctx, flowfabric.ID(r.ID), index)
+	attempt, err := ask(ctx, s, wire.GetAttempt, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -220,16 +216,9 @@ func (s *Server) getAttempt(ctx context.Context, r *wire.GetAttemptRequest) (ans
 	return shows(attempt), nil
 }
 
-// listLeases lists the lease history by epoch (U41).
-func (s *Server) listLeases(ctx context.Context, r *wire.PageByID) (answer, error) {
-	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.LeaseRecord], error) {
-		return s.client.Executions().LeasesPage(ctx, flowfabric.ID(r.ID), o)
-	})
-}
-
 // listSteps lists what a run remembers (U42).
 func (s *Server) listSteps(ctx context.Context, r *wire.ListStepsRequest) (answer, error) {
-	all, err := s.client.Executions().Steps(ctx, flowfabric.ID(r.ID), flowfabric.StepsOptions{Run: r.Run})
+	all, err := ask(ctx, s, wire.ListSteps, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -237,7 +226,7 @@ func (s *Server) listSteps(ctx context.Context, r *wire.ListStepsRequest) (answe
 	if r.Run != nil {
 		bound += " " + strconv.Itoa(*r.Run)
 	}
-	page, err := cutPage(all, r.PageFields, bound, func(step flowfabric.StepRecord) int {
+	page, err := cutPage(all.Items, r.PageFields, bound, func(step flowfabric.StepRecord) int {
 		if omits(r, step) {
 			return 0
 		}
@@ -246,19 +235,15 @@ func (s *Server) listSteps(ctx context.Context, r *wire.ListStepsRequest) (answe
 	if err != nil {
 		return answer{}, err
 	}
-	items := make([]any, len(page.Items))
-	for i, step := range page.Items {
-		switch {
-		case omits(r, step):
-			items[i] = withoutResult(step)
+	for i := range page.Items {
+		switch step := &page.Items[i]; {
+		case omits(r, *step):
+			step.Result = leftOut(step.Result)
 		case r.Encoding == wire.EncodingBytes:
 			step.Result = step.Result.AsBytes()
-			items[i] = step
-		default:
-			items[i] = step
 		}
 	}
-	return shows(flowfabric.Page[any]{Items: items, NextCursor: page.NextCursor}), nil
+	return shows(page), nil
 }
 
 // inlineResult is the size up to which lists show results (U10).
@@ -270,20 +255,6 @@ func omits(r *wire.ListStepsRequest, step flowfabric.StepRecord) bool {
 	return !r.Inline && len(step.Result.Data) > inlineResult
 }
 
-// withoutResult shows a step with the size of its result.
-func withoutResult(s flowfabric.StepRecord) wire.Step {
-	return wire.Step{
-		Name: s.Name, RunIndex: s.RunIndex, AttemptIndex: s.AttemptIndex, LeaseEpoch: s.LeaseEpoch, CreatedAt: wire.TimeOf(s.CreatedAt),
-		ResultShown: wire.ShowResult(wire.Payload{ContentType: s.Result.ContentType, Size: len(s.Result.Data), Omitted: true}, ""),
-	}
-}
-
-// countExecutions counts what matches (U35).
-func (s *Server) countExecutions(ctx context.Context, r *wire.CountRequest) (answer, error) {
-	count, err := s.client.Executions().Count(ctx, filterOf(r.Filter()), flowfabric.CountOptions{By: r.By})
-	return shows(count), err
-}
-
 // listExecutions lists what matches (U34).
 func (s *Server) listExecutions(ctx context.Context, r *wire.ListExecutionsRequest) (answer, error) {
 	view := r.View
@@ -293,17 +264,9 @@ func (s *Server) listExecutions(ctx context.Context, r *wire.ListExecutionsReque
 	case wire.ViewFull:
 		return answer{}, refuse("invalid_argument", "this view is for one execution").at("query.view").hint("use ids or summary")
 	}
-	if err := checkLimit(r.PageFields); err != nil {
-		return answer{}, err
-	}
-	page, err := s.client.Executions().Page(ctx, flowfabric.ListOptions{
-		Filter: filterOf(r.Filter()), Order: flowfabric.Order(r.Order), Limit: limitOf(r.PageFields), Cursor: r.Cursor,
-	})
+	page, err := ask(ctx, s, wire.ListExecutions, r)
 	if err != nil {
 		return answer{}, err
-	}
-	if isEmpty(r.PageFields) {
-		return shows(flowfabric.Page[any]{}), nil
 	}
 	items := make([]any, len(page.Items))
 	for i, x := range page.Items {

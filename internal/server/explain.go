@@ -13,9 +13,9 @@ func (s *Server) explain(ctx context.Context, r *wire.ExplainRequest) (answer, e
 	if err != nil {
 		return answer{}, err
 	}
-	id := flowfabric.ID(r.ID)
+	now := &wire.ExplainRequest{ByID: r.ByID}
 	if wait.atMost <= 0 {
-		shown, err := s.client.Executions().Explain(ctx, id)
+		shown, err := ask(ctx, s, wire.ExplainExecution, now)
 		if err != nil {
 			return answer{}, err
 		}
@@ -23,11 +23,12 @@ func (s *Server) explain(ctx context.Context, r *wire.ExplainRequest) (answer, e
 	}
 	var shown *flowfabric.Explanation
 	ended, err := s.until(ctx, s.readers, wait.atMost, func(ctx context.Context) (err error) {
-		shown, err = s.client.Executions().Explain(ctx, id, flowfabric.ExplainOptions{Wait: wait.atMost})
+		atMost := wait.atMost.Milliseconds()
+		shown, err = ask(ctx, s, wire.ExplainExecution, &wire.ExplainRequest{ByID: r.ByID, WaitFields: wire.WaitFields{WaitMS: &atMost}})
 		return err
 	})
 	if ended {
-		shown, err = s.client.Executions().Explain(ctx, id)
+		shown, err = ask(ctx, s, wire.ExplainExecution, now)
 	}
 	if err != nil {
 		return answer{}, err

@@ -30,7 +30,7 @@ func (s *Server) serveFlows() {
 	handle(s, wire.PatchFlowTags, s.patchFlowTags)
 	handle(s, wire.PutFlowTags, s.putFlowTags)
 	handle(s, wire.ListChildren, s.listChildren)
-	handle(s, wire.ReadInput, s.readInput)
+	deliver(s, wire.ReadInput)
 	handle(s, wire.SpawnChildren, s.spawn)
 	handle(s, wire.WaitForChildren, s.waitChildren)
 }

@@ -101,7 +101,7 @@ func lineSubmission(text []byte, err error) (flowfabric.Submission, error) {
 	if err := wire.DecodeJSON(text, &item); err != nil {
 		return flowfabric.Submission{}, err
 	}
-	return submissionOf(item)
+	return flowfabric.SubmissionOf(&item)
 }
 
 // readLine reads a line without its end. A line over the limit is skipped and is payload_too_large, one for which there is no memory is skipped

@@ -15,7 +15,7 @@ func (s *Server) serveOperators() {
 	handle(s, wire.ReleaseHold, s.releaseHold)
 	handle(s, wire.RevokeLease, s.revoke)
 	handle(s, wire.ClaimExecution, s.operatorClaim)
-	handle(s, wire.PatchTags, s.patchTags)
+	pass(s, wire.PatchTags)
 	handle(s, wire.RetainExecution, s.retain)
 	handle(s, wire.EndRetain, s.endRetain)
 	handle(s, wire.DeleteExecution, s.delete)
@@ -98,17 +98,6 @@ func (s *Server) operatorClaim(ctx context.Context, r *wire.OperatorClaimRequest
 		LeaseTTL: millis(r.Body.LeaseTTLMS), Force: r.Body.Force,
 	})
 	return taskShown(claimed, r.Body.Encoding, err)
-}
-
-// patchTags changes tags by merge patch (U53).
-func (s *Server) patchTags(ctx context.Context, r *wire.PatchTagsRequest) (answer, error) {
-	tags, err := s.client.Executions().SetTags(ctx, flowfabric.ID(r.ID), r.Body, flowfabric.Action{Reason: r.Reason, Expect: flowfabric.Expect{
-		Status: flowfabric.Status(r.ExpectStatus), LeaseID: r.ExpectLeaseID, LeaseEpoch: r.ExpectLeaseEpoch,
-	}})
-	if tags == nil {
-		tags = map[string]string{}
-	}
-	return shows(wire.Tags{Tags: tags}), err
 }
 
 // retain keeps an execution from retention (U54).

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -43,6 +44,8 @@ func payloadIn(of reflect.Type, seen map[reflect.Type]bool) string {
 	case seen[of]:
 	case of == reflect.TypeFor[json.RawMessage]():
 		return "JSON"
+	case of == reflect.TypeFor[api.Payload]():
+		return "a payload"
 	case of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map:
 		seen[of] = true
 		return payloadIn(of.Elem(), seen)

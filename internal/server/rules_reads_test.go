@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
-	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // bare is the UUID of an id.
@@ -412,7 +412,7 @@ func TestL120_L121_describe_shows_every_field_over_http(t *testing.T) {
 
 		w.describeLimited(t, submit, describe)
 
-		for _, name := range fieldsOf(reflect.TypeFor[wire.Execution]()) {
+		for _, name := range fieldsOf(reflect.TypeFor[api.Execution]()) {
 			if !seen[name] && shownElsewhere[name] == "" {
 				t.Errorf("no execution of this test shows %s", name)
 			}

@@ -3,10 +3,12 @@ package server
 import (
 	"cmp"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -15,6 +17,8 @@ func newSchemas() huma.Registry {
 	registry := huma.NewMapRegistry(schemaRefs, schemaName)
 	for from, to := range map[reflect.Type]reflect.Type{
 		reflect.TypeFor[wire.Time]():                  reflect.TypeFor[time.Time](),
+		reflect.TypeFor[api.Payload]():                reflect.TypeFor[payloadSchema](),
+		reflect.TypeFor[api.Lease]():                  reflect.TypeFor[wire.Lease](),
 		reflect.TypeFor[wire.LeaseRef]():              reflect.TypeFor[leaseSchema](),
 		reflect.TypeFor[wire.HeldLease]():             reflect.TypeFor[heldSchema](),
 		reflect.TypeFor[wire.Item[wire.SubmitItem]](): reflect.TypeFor[itemSchema[wire.SubmitItem]](),
@@ -27,12 +31,44 @@ func newSchemas() huma.Registry {
 }
 
 // schemaNames are the names of schemas that are not those of their Go types.
-var schemaNames = map[string]string{"BudgetStatus": "Budget", "PageBudgetStatus": "PageBudget"}
+var schemaNames = map[string]string{
+	"BudgetStatus": "Budget", "PageBudgetStatus": "PageBudget", "JoinView": "Join", "Membership": "Member", "StepRecord": "Step", "PageStepRecord": "PageStep",
+}
 
 // schemaName names the schema of a type.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	return cmp.Or(schemaNames[name], name)
+}
+
+// payloadMark marks the place of a payload until spreadPayloads has put its members there.
+const payloadMark = "x-payload"
+
+// payloadSchema is a payload (U8).
+type payloadSchema struct{}
+
+// Schema is a mark.
+func (payloadSchema) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Extensions: map[string]any{payloadMark: true}}
+}
+
+// spreadPayloads puts the members of payloads in their places: those of requests, or with size and omitted those of answers.
+func spreadPayloads(s *huma.Schema, asked bool) {
+	for name, property := range s.Properties {
+		if property.Extensions[payloadMark] == nil {
+			continue
+		}
+		what := strings.TrimSuffix(property.Description, ".")
+		longest := 128
+		s.Properties[name] = &huma.Schema{Description: what + " as any JSON value."}
+		s.Properties[name+"_text"] = &huma.Schema{Type: huma.TypeString, Description: what + " as text."}
+		s.Properties[name+"_bytes"] = &huma.Schema{Type: huma.TypeString, Description: what + " as standard base64.", ContentEncoding: "base64"}
+		s.Properties[name+"_content_type"] = &huma.Schema{Type: huma.TypeString, Description: "Content type of the " + name + ".", MaxLength: &longest}
+		if !asked {
+			s.Properties[name+"_size"] = &huma.Schema{Type: huma.TypeInteger, Format: "int64", Description: "Size of the " + name + " in bytes."}
+			s.Properties[name+"_omitted"] = &huma.Schema{Type: huma.TypeBoolean, Description: "The " + name + " is too large to be shown here."}
+		}
+	}
 }
 
 // leaseSchema is a lease in a request (U27).
@@ -92,6 +128,9 @@ func finishSchemas(registry huma.Registry, bodies []*huma.Schema) {
 	answered := map[*huma.Schema]bool{}
 	for _, schema := range registry.Map() {
 		eachSchema(registry, schema, answered)
+	}
+	for schema := range answered {
+		spreadPayloads(schema, asked[schema])
 	}
 	for name, schema := range registry.Map() {
 		if asked[schema] {

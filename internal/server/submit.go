@@ -28,7 +28,7 @@ func (s *Server) submit(ctx context.Context, r *wire.SubmitRequest) (answer, err
 	if err != nil {
 		return answer{}, err
 	}
-	submission, err := submissionOf(given)
+	submission, err := flowfabric.SubmissionOf(&given)
 	if err != nil {
 		return answer{}, err
 	}
@@ -96,27 +96,6 @@ func (f flat) MarshalJSON() ([]byte, error) {
 	return append(append(text[:len(text)-1], ','), rest[1:]...), nil
 }
 
-// submissionOf is a submission for the client.
-func submissionOf(w wire.Submission) (flowfabric.Submission, error) {
-	s := flowfabric.Submission{Kind: w.Kind, Input: payloadOf(w.InputFields.Payload()), SubmitOptions: flowfabric.SubmitOptions{
-		ID: flowfabric.ID(w.ExecutionID), Lane: w.Lane, IdempotencyKey: w.IdempotencyKey, Priority: w.Priority, Delay: millis(w.DelayMS),
-		StartAt: w.DelayUntil.Time, Deadline: w.DeadlineAt.Time, Tags: w.Tags, Requires: w.Requires, Quotas: w.Quotas,
-		BudgetIDs: w.BudgetIDs, Estimate: w.Estimate,
-	}}
-	if w.Policy == nil && w.FairnessKey == "" && len(w.Budgets) == 0 {
-		return s, nil
-	}
-	// The policy keeps fields that the Go type does not have: only its own reader takes it over whole.
-	text, err := wire.Marshal(wire.Submission{Kind: w.Kind, Policy: w.Policy, FairnessKey: w.FairnessKey, Budgets: w.Budgets})
-	if err != nil {
-		return s, err
-	}
-	var read flowfabric.Submission
-	err = read.UnmarshalJSON(text)
-	s.Policy, s.Budgets = read.Policy, read.Budgets
-	return s, err
-}
-
 func payloadOf(p wire.Payload) flowfabric.Payload {
 	return flowfabric.Payload{Data: p.Data, ContentType: p.ContentType}
 }
@@ -131,8 +110,8 @@ func (s *Server) submitMany(ctx context.Context, r *wire.SubmitManyRequest) (ans
 	}
 	all := make([]flowfabric.Submission, len(r.Body.Items))
 	refusals := make([]error, len(all))
-	for i, item := range r.Body.Items {
-		all[i], refusals[i] = submissionOf(item)
+	for i := range r.Body.Items {
+		all[i], refusals[i] = flowfabric.SubmissionOf(&r.Body.Items[i])
 		if refusals[i] != nil && r.Body.Atomic {
 			return answer{}, atIndex(refusals[i], i)
 		}

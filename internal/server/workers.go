@@ -29,12 +29,12 @@ func steer[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
 
 // listWorkerLeases lists what an instance runs (U102).
 func (s *Server) listWorkerLeases(ctx context.Context, r *wire.ListWorkerLeasesRequest) (answer, error) {
-	all, err := s.client.Workers().Leases(ctx, r.Instance)
+	all, err := ask(ctx, s, wire.ListWorkerLeases, r)
 	if err != nil {
 		return answer{}, err
 	}
-	summaries := make([]any, len(all))
-	for i, x := range all {
+	summaries := make([]any, len(all.Items))
+	for i, x := range all.Items {
 		summaries[i] = shown(x, wire.ViewSummary, "")
 	}
 	return pageOf(summaries, r.PageFields, "leases of "+r.Instance)

@@ -53,6 +53,7 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.audit()
 	s.installation()
 	s.events()
+	s.executions()
 	return s
 }
 

@@ -68,6 +68,9 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 	case reflect.TypeFor[[]byte]():
 		v.SetBytes(append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")...))
 		return
+	case reflect.TypeFor[api.Payload]():
+		v.Set(reflect.ValueOf(drawShown(t)))
+		return
 	case reflect.TypeFor[map[string]any]():
 		v.Set(reflect.ValueOf(map[string]any{"limit": 1.0}))
 		return
@@ -79,6 +82,9 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 		}
 		if reset, ok := v.Addr().Interface().(*api.BudgetReset); ok && reset.Type == "" {
 			reset.Type = "none" // it is never empty in JSON
+		}
+		if input, ok := v.Addr().Interface().(*api.NamedInput); ok && !input.Present {
+			input.Result = api.Payload{} // it is told by its absence
 		}
 		if items := v.FieldByName("Items"); strings.HasPrefix(v.Type().Name(), "Page[") && items.IsNil() {
 			items.Set(reflect.MakeSlice(items.Type(), 0, 0)) // it is never null in JSON
@@ -114,6 +120,23 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 		v.SetFloat(rapid.Float64Range(-1e9, 1e9).Draw(t, "ratio"))
 	default:
 		drawPlain(t, v)
+	}
+}
+
+// drawShown is a payload of an answer: none, one whose bytes are left out, or any under a content type for which it arrives bit for bit.
+func drawShown(t *rapid.T) api.Payload {
+	data := rapid.SliceOf(rapid.Byte()).Draw(t, "data")
+	switch rapid.IntRange(0, 4).Draw(t, "payload") {
+	case 0:
+		return api.Payload{}
+	case 1:
+		return api.Unloaded("image/png", 1+len(data))
+	case 2:
+		return api.JSON(string(data))
+	case 3:
+		return api.Text(rapid.String().Draw(t, "text"))
+	default:
+		return api.Bytes(data, rapid.SampledFrom([]string{"image/png", "text/html; charset=utf-16", ContentBytes}).Draw(t, "type"))
 	}
 }
 

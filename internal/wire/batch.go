@@ -63,14 +63,14 @@ type WorkItem struct {
 
 // WorkAnswer is the answer to one command: the fields of its own call's answer.
 type WorkAnswer struct {
-	Lease   *Renewal `json:"lease,omitempty" doc:"Of renew: the lease after it."`
-	Drain   bool     `json:"drain,omitempty" doc:"Of renew: take nothing new."`
-	Status  string   `json:"status,omitempty" doc:"Of complete, release, delay, cancel: the status now."`
-	Outcome string   `json:"outcome,omitempty" doc:"Of fail, step, suspend, wait_children, and of a spawn that waits."`
-	Reason  string   `json:"reason,omitempty" doc:"Of fail: why there is no retry. Of release and delay: why it waits."`
-	RetryAt Time     `json:"retry_at,omitzero" doc:"Of fail: when it is tried again."`
-	Late    bool     `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
-	Step    *Step    `json:"step,omitempty" doc:"Of step: what is stored."`
+	Lease   *Renewal        `json:"lease,omitempty" doc:"Of renew: the lease after it."`
+	Drain   bool            `json:"drain,omitempty" doc:"Of renew: take nothing new."`
+	Status  string          `json:"status,omitempty" doc:"Of complete, release, delay, cancel: the status now."`
+	Outcome string          `json:"outcome,omitempty" doc:"Of fail, step, suspend, wait_children, and of a spawn that waits."`
+	Reason  string          `json:"reason,omitempty" doc:"Of fail: why there is no retry. Of release and delay: why it waits."`
+	RetryAt Time            `json:"retry_at,omitzero" doc:"Of fail: when it is tried again."`
+	Late    bool            `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
+	Step    *api.StepRecord `json:"step,omitempty" doc:"Of step: what is stored."`
 
 	SuspensionID string             `json:"suspension_id,omitempty" doc:"Of suspend: id of the suspension."`
 	Waitpoints   []SuspendWaitpoint `json:"waitpoints,omitempty" doc:"Of suspend: the waitpoints in the order of the bindings, with their tokens."`

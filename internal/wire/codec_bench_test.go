@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // The messages that a busy worker and a busy client exchange, a hundred items each. Run by hand:
@@ -30,11 +32,11 @@ func benchClaim() ClaimAnswer {
 		task := Task{
 			ExecutionID: benchID(i), Kind: "send-mail", Lane: "default", Namespace: "default", Priority: 100,
 			InputShown: ShowInput(Payload{Data: []byte(`{"to":"someone@example.com","n":17}`), ContentType: ContentJSON}, EncodingBytes), How: "fresh",
-			Attempt: Attempt{AttemptID: ref.AttemptID, Type: "initial", State: "started", StartedAt: benchInstant, FirstLeaseEpoch: 1, LastLeaseEpoch: 1},
-			Lease: Lease{
-				ExecutionID: benchID(i), LeaseID: ref.LeaseID, LeaseEpoch: 1, AttemptID: ref.AttemptID, WorkerID: "bench", WorkerInstanceID: "bench-1",
-				AcquiredAt: benchInstant, LastRenewedAt: benchInstant, ExpiresAt: benchInstant, TTLMS: 30_000, Fence: ref.String(),
-			},
+			Attempt: api.Attempt{ID: ref.AttemptID, Type: "initial", State: "started", StartedAt: benchInstant.Time, FirstEpoch: 1, LastEpoch: 1},
+			Lease: LeaseOf(api.Lease{
+				ExecutionID: api.ID(benchID(i)), ID: ref.LeaseID, Epoch: 1, AttemptID: ref.AttemptID, WorkerID: "bench", InstanceID: "bench-1",
+				AcquiredAt: benchInstant.Time, RenewedAt: benchInstant.Time, ExpiresAt: benchInstant.Time, TTL: 30 * time.Second,
+			}),
 			Policy: []byte(`{"retry":{"max_retries":3,"backoff":{"strategy":"exponential","initial":1000,"max":60000}}}`), CreatedAt: benchInstant,
 			EffectKey: benchID(i) + ":0",
 		}

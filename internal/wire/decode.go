@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/jsonx"
+	"github.com/flowfabric/flowfabric/internal/payload"
 )
 
 // Incoming is a request as a server has it, after routing.
@@ -130,14 +131,14 @@ func (p *plan) setQuery(v reflect.Value, name, value string, equals, again bool)
 func decodeBody(in Incoming, p *plan, v reflect.Value) Errors {
 	contentType := in.Header.Get("Content-Type")
 	switch body := bytes.TrimSpace(in.Body); {
-	case contentType != "" && !isJSON(contentType) && p.takesRaw(contentType):
+	case contentType != "" && !payload.IsJSON(contentType) && p.takesRaw(contentType):
 		v.FieldByIndex(p.raw).Set(reflect.ValueOf(Raw{Data: in.Body, ContentType: contentType}))
 		return nil
 	case len(body) == 0 && p.body == nil:
 		return nil
 	case len(body) == 0:
 		return faultsOf(jsonx.Decode([]byte("{}"), v.FieldByIndex(p.body).Addr().Interface()))
-	case contentType != "" && !isJSON(contentType):
+	case contentType != "" && !payload.IsJSON(contentType):
 		return Errors{{
 			Code: CodeUnsupportedType, Field: "header.Content-Type", Detail: "the body has a content type that is not taken here",
 			Hint: "send Content-Type: " + ContentJSON,

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // executionCalls are the reads of section 2.1, and submit.
@@ -31,11 +32,11 @@ var (
 		ID: "submit_executions", Rule: "U33", Method: http.MethodPost, Path: "/v1/executions/bulk", Roles: Submit,
 		Go: "Client.SubmitMany", Command: "submit --bulk", Summary: "Submit many pieces of work", Status: []int{http.StatusOK},
 	}}
-	ListExecutions = Call[ListExecutionsRequest, Page[Execution]]{&Operation{
+	ListExecutions = Call[ListExecutionsRequest, Page[*api.Execution]]{&Operation{
 		ID: "list_executions", Rule: "U34", Method: http.MethodGet, Path: "/v1/executions", Roles: Read,
 		Go: "Executions.List", Command: "list", Summary: "List and search executions", Status: []int{http.StatusOK},
 	}}
-	CountExecutions = Call[CountRequest, Count]{&Operation{
+	CountExecutions = Call[CountRequest, api.Count]{&Operation{
 		ID: "count_executions", Rule: "U35", Method: http.MethodGet, Path: "/v1/executions/count", Roles: Read,
 		Go: "Executions.Count", Command: "count", Summary: "Count executions", Status: []int{http.StatusOK},
 	}}
@@ -44,7 +45,7 @@ var (
 		NoGo: "a program walks Executions.List and reads what it needs", Command: "export",
 		Summary: "Export executions as NDJSON, the cursor to go on from in the last line", Status: []int{http.StatusOK}, Raw: true,
 	}}
-	GetExecution = Call[GetExecutionRequest, Execution]{&Operation{
+	GetExecution = Call[GetExecutionRequest, api.Execution]{&Operation{
 		ID: "get_execution", Rule: "U37", Method: http.MethodGet, Path: "/v1/executions/{id}", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Client.Get", Command: "get", Summary: "Show an execution, or wait for its end", Status: []int{http.StatusOK}, Waits: true,
 	}}
@@ -61,19 +62,19 @@ var (
 		Go: "Executions.Result", Command: "result", Summary: "Deliver the result, or wait for it",
 		Status: []int{http.StatusOK, http.StatusNoContent}, Waits: true, Raw: true,
 	}}
-	ListAttempts = Call[ListAttemptsRequest, Page[Attempt]]{&Operation{
+	ListAttempts = Call[ListAttemptsRequest, Page[api.Attempt]]{&Operation{
 		ID: "list_attempts", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/attempts", Roles: Read,
 		Go: "Executions.Attempts", Command: "attempts", Summary: "List the attempts of an execution", Status: []int{http.StatusOK},
 	}}
-	GetAttempt = Call[GetAttemptRequest, Attempt]{&Operation{
+	GetAttempt = Call[GetAttemptRequest, api.Attempt]{&Operation{
 		ID: "get_attempt", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/attempts/{n}", Roles: Read,
 		Go: "Executions.Attempt", NoCommand: "attempts lists it", Summary: "Show one attempt", Status: []int{http.StatusOK},
 	}}
-	ListLeases = Call[PageByID, Page[LeaseRecord]]{&Operation{
+	ListLeases = Call[PageByID, Page[api.LeaseRecord]]{&Operation{
 		ID: "list_leases", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/leases", Roles: Read,
 		Go: "Executions.Leases", Command: "attempts --leases", Summary: "List the leases that an execution had", Status: []int{http.StatusOK},
 	}}
-	ListSteps = Call[ListStepsRequest, Page[Step]]{&Operation{
+	ListSteps = Call[ListStepsRequest, Page[api.StepRecord]]{&Operation{
 		ID: "list_steps", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/steps", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Steps", Command: "attempts --steps", Summary: "List what steps have remembered", Status: []int{http.StatusOK},
 	}}
@@ -132,8 +133,14 @@ type Submission struct {
 // SubmitAnswer is the execution, and whether this call made it.
 type SubmitAnswer struct {
 	Outcome string `json:"outcome" enum:"created,duplicate" doc:"Whether this call made it."`
-	Execution
+	api.Execution
 }
+
+// MarshalJSON writes both, for encoding/json.
+func (a SubmitAnswer) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&a) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (a *SubmitAnswer) UnmarshalJSON(text []byte) error { return DecodeAnswer(text, a) }
 
 // SubmitManyRequest submits a batch. As NDJSON each line is a Submission.
 type SubmitManyRequest struct {
@@ -152,20 +159,12 @@ type SubmitItem struct {
 	Priority    int    `json:"priority" doc:"Priority as clamped."`
 }
 
-// Count is how many executions match (U35).
-type Count struct {
-	Counts  map[string]int `json:"counts,omitempty" doc:"By value, when by is given."`
-	Total   int            `json:"total" doc:"How many match; exact up to 10 000."`
-	AtLeast bool           `json:"at_least,omitempty" doc:"There are more than total."`
-	AsOf    Time           `json:"as_of,omitzero" doc:"What was committed before this moment is counted."`
-}
-
 // GetExecutionRequest shows an execution.
 type GetExecutionRequest struct {
 	ByID
 	WaitFields
-	View     View     `query:"view" enum:"summary,full" doc:"How much to show."`
-	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+	View View `query:"view" enum:"summary,full" doc:"How much to show."`
+	EncodingField
 }
 
 // ExecutionState is the status alone.
@@ -183,22 +182,22 @@ type GetResultRequest struct {
 // GetAttemptRequest shows one attempt.
 type GetAttemptRequest struct {
 	ByID
-	N        string   `path:"n" doc:"Index of the attempt, or latest."`
-	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+	N string `path:"n" doc:"Index of the attempt, or latest."`
+	EncodingField
 }
 
 // ListAttemptsRequest lists the attempts.
 type ListAttemptsRequest struct {
 	PageByID
-	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+	EncodingField
 }
 
 // ListStepsRequest lists the steps of a run.
 type ListStepsRequest struct {
 	PageByID
-	Run      *int     `query:"run" minimum:"0" doc:"Run whose steps are listed; the present one if absent."`
-	Inline   bool     `query:"inline" doc:"Shows results over 64 KiB too. A page then ends with the item before 8 MiB are passed."`
-	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+	Run    *int `query:"run" minimum:"0" doc:"Run whose steps are listed; the present one if absent."`
+	Inline bool `query:"inline" doc:"Shows results over 64 KiB too. A page then ends with the item before 8 MiB are passed."`
+	EncodingField
 }
 
 // ExecutionEventsRequest reads the events of an execution.

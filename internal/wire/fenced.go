@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
+)
+
 // FencedByID names an execution in the path; the lease may stand in the header instead of the body (U27).
 type FencedByID struct {
 	ByID
@@ -164,5 +169,11 @@ func (r *PutStepRequest) Result() Payload {
 // StepAnswer is the record of a step, and whether this call stored it.
 type StepAnswer struct {
 	Outcome string `json:"outcome" enum:"stored,exists" doc:"Whether this call stored it."`
-	Step
+	api.StepRecord
 }
+
+// MarshalJSON writes both, for encoding/json.
+func (a StepAnswer) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&a) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (a *StepAnswer) UnmarshalJSON(text []byte) error { return DecodeAnswer(text, a) }

@@ -36,7 +36,7 @@ var (
 		ID: "delete_flow", Rule: "U55", Method: http.MethodDelete, Path: "/v1/flows/{id}", Roles: Admin,
 		Go: "Flows.Delete", Command: "flow delete", Summary: "Remove a finished flow, its members and everything of them", Status: []int{http.StatusNoContent},
 	}}
-	SetJoin = Call[SetJoinRequest, Join]{&Operation{
+	SetJoin = Call[SetJoinRequest, api.JoinView]{&Operation{
 		ID: "set_join", Rule: "U92", Method: http.MethodPut, Path: "/v1/flows/{id}/members/{name}/join", Roles: Submit, Only: ownToo,
 		Go: "Flows.SetJoin", Command: "flow join --policy", Summary: "Say how many of its edges a member needs, before it has any", Status: []int{http.StatusOK},
 	}}
@@ -85,7 +85,7 @@ var (
 		Go: "Events.Read", Command: "events --flow", Summary: "Read or follow the events of a flow and its members",
 		Status: []int{http.StatusOK}, Waits: true, Streams: true,
 	}}
-	GetJoin = Call[ByMember, Join]{&Operation{
+	GetJoin = Call[ByMember, api.JoinView]{&Operation{
 		ID: "get_join", Rule: "U92", Method: http.MethodGet, Path: "/v1/flows/{id}/members/{name}/join", Roles: Submit, Only: ownToo,
 		Go: "Flows.Join", Command: "flow join", Summary: "Show what a member waits for", Status: []int{http.StatusOK},
 	}}

@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/flowfabric/flowfabric/api"
+
 // Flow is a graph of executions as readers see it (U31).
 type Flow struct {
 	FlowID            string            `json:"flow_id" doc:"Id of the flow."`
@@ -49,41 +51,20 @@ type FlowChecked struct {
 
 // FlowMember is a member of a flow (F60).
 type FlowMember struct {
-	Name        string `json:"name" doc:"Its name in the flow."`
-	ExecutionID string `json:"execution_id" doc:"Its execution."`
-	Kind        string `json:"kind" doc:"Kind of work."`
-	Lane        string `json:"lane" doc:"Queue that it goes through."`
-	Status      string `json:"status" doc:"The one stored status."`
-	Reason      string `json:"reason,omitempty" doc:"Why it has that status."`
-	PublicState string `json:"public_state" doc:"Status in the words of users."`
-	MayFail     bool   `json:"may_fail,omitempty" doc:"Its failure is none of the flow's."`
-	SubFlow     bool   `json:"sub_flow,omitempty" doc:"A graph stands in its place."`
-	RunIndex    int    `json:"run_index" doc:"How often it was opened again by replay."`
-	Join        *Join  `json:"join,omitempty" doc:"What it waits for; absent of one that no edge leads to."`
-	StartedAt   Time   `json:"started_at,omitzero" doc:"When a worker first took it."`
-	EndedAt     Time   `json:"ended_at,omitzero" doc:"When it ended."`
-	DeletedAt   Time   `json:"deleted_at,omitzero" doc:"When it was deleted alone: its execution is gone, and the flow keeps its place in the graph and how it ended. Absent while it is there."`
-}
-
-// Join is how many of its edges a member needs, and how many there are.
-type Join struct {
-	Policy      string   `json:"policy" enum:"all_of,any_of,quorum" doc:"How many it needs."`
-	K           int      `json:"k,omitempty" doc:"Of quorum: so many."`
-	OnSatisfied string   `json:"on_satisfied" enum:"let_run,cancel_remaining" doc:"What becomes of members that are not needed any more."`
-	N           int      `json:"n" doc:"Edges that lead to the member."`
-	Satisfied   int      `json:"satisfied" doc:"Of those: satisfied."`
-	Impossible  int      `json:"impossible" doc:"Of those: impossible."`
-	State       string   `json:"state,omitempty" enum:"pending,satisfied,impossible,overridden" doc:"Whether the member may start; absent while no edge leads to it."`
-	DecidedAt   Time     `json:"decided_at,omitzero" doc:"When that was decided."`
-	Detail      string   `json:"detail,omitempty" doc:"Why it is impossible, where the edges do not tell: quorum_unreachable."`
-	Outcome     string   `json:"outcome,omitempty" enum:"set,unchanged" doc:"In the answer to a change: whether it changed something."`
-	Waiting     []Member `json:"waiting,omitempty" doc:"The first 100 members that it waits for; get_join shows them."`
-}
-
-// Member names a member.
-type Member struct {
-	Name        string `json:"name" doc:"Its name in the flow."`
-	ExecutionID string `json:"execution_id" doc:"Its execution."`
+	Name        string        `json:"name" doc:"Its name in the flow."`
+	ExecutionID string        `json:"execution_id" doc:"Its execution."`
+	Kind        string        `json:"kind" doc:"Kind of work."`
+	Lane        string        `json:"lane" doc:"Queue that it goes through."`
+	Status      string        `json:"status" doc:"The one stored status."`
+	Reason      string        `json:"reason,omitempty" doc:"Why it has that status."`
+	PublicState string        `json:"public_state" doc:"Status in the words of users."`
+	MayFail     bool          `json:"may_fail,omitempty" doc:"Its failure is none of the flow's."`
+	SubFlow     bool          `json:"sub_flow,omitempty" doc:"A graph stands in its place."`
+	RunIndex    int           `json:"run_index" doc:"How often it was opened again by replay."`
+	Join        *api.JoinView `json:"join,omitempty" doc:"What it waits for; absent of one that no edge leads to."`
+	StartedAt   Time          `json:"started_at,omitzero" doc:"When a worker first took it."`
+	EndedAt     Time          `json:"ended_at,omitzero" doc:"When it ended."`
+	DeletedAt   Time          `json:"deleted_at,omitzero" doc:"When it was deleted alone: its execution is gone, and the flow keeps its place in the graph and how it ended. Absent while it is there."`
 }
 
 // Edge makes one member wait for another (F1).

@@ -97,14 +97,3 @@ type Child struct {
 	ResultSize        int    `json:"result_size,omitempty" doc:"Size of the result in bytes."`
 	FailureReason     string `json:"failure_reason,omitempty" doc:"Why it did not succeed."`
 }
-
-// NamedInput is what a member got from another (U28).
-type NamedInput struct {
-	Name        string `json:"name" doc:"Its name."`
-	From        string `json:"from" doc:"Name of the member that it comes from."`
-	ExecutionID string `json:"execution_id" doc:"Execution of that."`
-	Outcome     string `json:"outcome" doc:"How that ended."`
-	Present     bool   `json:"present" doc:"That left a result."`
-	ResultShown
-	FailureReason string `json:"failure_reason,omitempty" doc:"Why that did not succeed."`
-}

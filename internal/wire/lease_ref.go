@@ -71,7 +71,7 @@ func (l *LeaseRef) ReadJSON(d *jsonx.Decoder) {
 
 // take uses the parts of a lease object. Its fence must not contradict them.
 func (l *LeaseRef) take(object *Lease) *Error {
-	*l = LeaseRef{LeaseID: object.LeaseID, Epoch: object.LeaseEpoch, AttemptID: object.AttemptID}
+	*l = LeaseRef{LeaseID: object.ID, Epoch: object.Epoch, AttemptID: object.AttemptID}
 	if object.Fence == "" {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (h *HeldLease) ReadJSON(d *jsonx.Decoder) {
 	if !d.Expect("a lease object", "{") || !d.Into(object) {
 		return
 	}
-	if h.ExecutionID = object.ExecutionID; h.ExecutionID == "" {
+	if h.ExecutionID = string(object.ExecutionID); h.ExecutionID == "" {
 		d.Refuse(&Error{Code: jsonx.CodeMissingField, Field: "/execution_id", Detail: "this field is required"})
 	}
 	d.Refuse(h.LeaseRef.take(object))

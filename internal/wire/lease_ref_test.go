@@ -2,9 +2,11 @@ package wire
 
 import (
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -21,10 +23,10 @@ func TestU27_a_lease_comes_back_from_all_its_forms(t *testing.T) {
 	t.Parallel()
 	testseed.Check(t, func(t *rapid.T) {
 		want := anyLeaseRef(t)
-		task := Lease{
-			ExecutionID: "{fp:1}:x", LeaseID: want.LeaseID, LeaseEpoch: want.Epoch, AttemptID: want.AttemptID, AttemptIndex: 3,
-			ExpiresAt: anyTime(t), TTLMS: 30_000, Fence: want.String(),
-		}
+		task := LeaseOf(api.Lease{
+			ExecutionID: "{fp:1}:x", ID: want.LeaseID, Epoch: want.Epoch, AttemptID: want.AttemptID, AttemptIndex: 3,
+			ExpiresAt: anyTime(t).Time, TTL: 30 * time.Second,
+		})
 		if got, err := ParseLeaseRef(want.String()); err != nil || got != want {
 			t.Fatalf("text: %+v %v", got, err)
 		}

@@ -1,6 +1,10 @@
 package wire
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // operatorCalls are what operators do to one execution (section 2.1).
 var operatorCalls = []*Operation{
@@ -10,24 +14,24 @@ var operatorCalls = []*Operation{
 
 // The calls that steer executions.
 var (
-	CancelExecution = Call[CancelRequest, Execution]{&Operation{
+	CancelExecution = Call[CancelRequest, api.Execution]{&Operation{
 		ID: "cancel_execution", Rule: "U45", Method: http.MethodPost, Path: "/v1/executions/{id}/cancel", Roles: Operate | Submit | Work,
 		Only:  map[Role]Condition{Submit: OwnWork, Work: WithLease},
 		Audit: "cancel", Go: "Client.Cancel", Command: "cancel", Summary: "Cancel an execution", Status: []int{http.StatusOK},
 	}}
-	ReplayExecution = Call[ReplayRequest, Execution]{&Operation{
+	ReplayExecution = Call[ReplayRequest, api.Execution]{&Operation{
 		ID: "replay_execution", Rule: "U46", Method: http.MethodPost, Path: "/v1/executions/{id}/replay", Roles: Operate | Submit, Only: ownToo,
 		Audit: "replay", Go: "Operate.Replay", Command: "replay", Summary: "Open a finished execution again", Status: []int{http.StatusOK},
 	}}
-	SetPriority = Call[SetPriorityRequest, Execution]{&Operation{
+	SetPriority = Call[SetPriorityRequest, api.Execution]{&Operation{
 		ID: "set_priority", Rule: "U47", Method: http.MethodPut, Path: "/v1/executions/{id}/priority", Roles: Operate,
 		Go: "Operate.SetPriority", Command: "priority", Summary: "Change the priority of an execution", Status: []int{http.StatusOK},
 	}}
-	HoldExecution = Call[ActionRequest, Execution]{&Operation{
+	HoldExecution = Call[ActionRequest, api.Execution]{&Operation{
 		ID: "hold_execution", Rule: "U48", Method: http.MethodPost, Path: "/v1/executions/{id}/hold", Roles: Operate,
 		Audit: "hold", Go: "Operate.Hold", Command: "hold", Summary: "Keep an execution from starting", Status: []int{http.StatusOK},
 	}}
-	ReleaseHold = Call[ActionRequest, Execution]{&Operation{
+	ReleaseHold = Call[ActionRequest, api.Execution]{&Operation{
 		ID: "release_hold", Rule: "U48", Method: http.MethodDelete, Path: "/v1/executions/{id}/hold", Roles: Operate,
 		Go: "Operate.ReleaseHold", Command: "release-hold", Summary: "End a hold", Status: []int{http.StatusOK},
 	}}
@@ -43,11 +47,11 @@ var (
 		ID: "patch_tags", Rule: "U53", Method: http.MethodPatch, Path: "/v1/executions/{id}/tags", Roles: Operate | Submit, Only: ownToo,
 		Audit: "set_tags", Go: "Executions.SetTags", Command: "tag", Summary: "Change tags by JSON merge patch", Status: []int{http.StatusOK},
 	}}
-	RetainExecution = Call[RetainRequest, Execution]{&Operation{
+	RetainExecution = Call[RetainRequest, api.Execution]{&Operation{
 		ID: "retain_execution", Rule: "U54", Method: http.MethodPut, Path: "/v1/executions/{id}/retain", Roles: Admin,
 		Audit: "retain", Go: "Operate.Retain", Command: "retain", Summary: "Keep an execution from retention and deletion", Status: []int{http.StatusOK},
 	}}
-	EndRetain = Call[ActionRequest, Execution]{&Operation{
+	EndRetain = Call[ActionRequest, api.Execution]{&Operation{
 		ID: "end_retain", Rule: "U54", Method: http.MethodDelete, Path: "/v1/executions/{id}/retain", Roles: Admin,
 		Go: "Operate.EndRetain", Command: "retain --end", Summary: "End what retain began", Status: []int{http.StatusOK},
 	}}

@@ -2,18 +2,15 @@ package wire
 
 import (
 	"encoding/json"
-	"mime"
-	"strings"
-	"unicode/utf8"
 
-	"github.com/flowfabric/flowfabric/internal/jsonx"
+	"github.com/flowfabric/flowfabric/internal/payload"
 )
 
 // The content types that payload fields have by default (U8).
 const (
-	ContentJSON  = "application/json"
-	ContentText  = "text/plain; charset=utf-8"
-	ContentBytes = "application/octet-stream"
+	ContentJSON  = payload.ContentJSON
+	ContentText  = payload.ContentText
+	ContentBytes = payload.ContentBytes
 )
 
 // Payload is bytes with their content type. The zero Payload is absent, which differs from an empty one.
@@ -61,21 +58,12 @@ func made(data []byte, contentType, byDefault string) Payload {
 	return Payload{Data: data, ContentType: contentType, Size: len(data)}
 }
 
-// textLimit bounds what a request sends as text: every byte of it may need six, while base64 needs four for three.
-const textLimit = 64 << 10
-
 // sent chooses the fields of a request: JSON and text where they arrive bit for bit, else bytes.
 func sent(p Payload) forms {
-	switch {
-	case p.IsZero():
+	if p.IsZero() {
 		return forms{}
-	case isJSON(p.ContentType) && utf8.Valid(p.Data) && jsonx.IsCompact(p.Data) && string(p.Data) != "null":
-		return forms{json: p.Data, typ: p.ContentType}
-	case isText(p.ContentType) && len(p.Data) <= textLimit && utf8.Valid(p.Data):
-		return forms{text: textOf(p.Data), typ: p.ContentType}
-	default:
-		return forms{bytes: bytesOf(p.Data), typ: p.ContentType}
 	}
+	return in(payload.Sent(p.Data, p.ContentType), p)
 }
 
 // shown chooses the fields of an answer (U9).
@@ -86,12 +74,22 @@ func shown(p Payload, e Encoding) forms {
 	case p.Omitted:
 		return forms{typ: p.ContentType}
 	case e == EncodingBytes:
-	case isJSON(p.ContentType) && jsonx.Valid(p.Data):
-		return forms{json: p.Data, typ: p.ContentType}
-	case isText(p.ContentType) && utf8.Valid(p.Data):
-		return forms{text: textOf(p.Data), typ: p.ContentType}
+		return in(payload.Bytes, p)
+	default:
+		return in(payload.Shown(p.Data, p.ContentType), p)
 	}
-	return forms{bytes: bytesOf(p.Data), typ: p.ContentType}
+}
+
+// in are the fields of a form.
+func in(form payload.Form, p Payload) forms {
+	switch form {
+	case payload.JSON:
+		return forms{json: p.Data, typ: p.ContentType}
+	case payload.Text:
+		return forms{text: textOf(p.Data), typ: p.ContentType}
+	default:
+		return forms{bytes: bytesOf(p.Data), typ: p.ContentType}
+	}
 }
 
 func textOf(data []byte) *string {
@@ -104,25 +102,4 @@ func bytesOf(data []byte) *[]byte {
 		data = []byte{}
 	}
 	return &data
-}
-
-// isJSON reports whether a content type is JSON: application/json, or a type built on it. JSON in another character set is not.
-func isJSON(contentType string) bool {
-	switch contentType { // most have one of these
-	case ContentJSON:
-		return true
-	case ContentBytes:
-		return false
-	}
-	media, params, err := mime.ParseMediaType(contentType)
-	charset, given := params["charset"]
-	return err == nil && (media == ContentJSON || strings.HasSuffix(media, "+json")) && (!given || strings.EqualFold(charset, "utf-8"))
-}
-
-func isText(contentType string) bool {
-	if contentType == ContentBytes {
-		return false
-	}
-	media, _, err := mime.ParseMediaType(contentType)
-	return err == nil && strings.HasPrefix(media, "text/")
 }

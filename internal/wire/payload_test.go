@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/payload"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -25,7 +26,7 @@ func anyPayload(t *rapid.T) Payload {
 		rapid.SampledFrom([][]byte{
 			{},
 			[]byte("null"), []byte(" 1 "), []byte("{ \"a\" : [1.0, 2e3] }\n"), []byte(`"<>&` + "\u2028" + `"`), []byte("\"\xff\""), []byte(`"\ud800"`),
-			[]byte(strings.Repeat("[", 2000) + strings.Repeat("]", 2000)), []byte(`{"a":1,"a":2}`), bytes.Repeat([]byte("\x01"), textLimit+1),
+			[]byte(strings.Repeat("[", 2000) + strings.Repeat("]", 2000)), []byte(`{"a":1,"a":2}`), bytes.Repeat([]byte("\x01"), payload.TextLimit+1),
 		}),
 	).Draw(t, "data")
 	contentType := rapid.SampledFrom([]string{
@@ -154,7 +155,7 @@ func TestU9_an_answer_differs_from_the_bytes_in_white_space_of_json_only(t *test
 
 func TestU20_long_text_is_sent_as_bytes_which_never_grow_sixfold(t *testing.T) {
 	t.Parallel()
-	for size, asText := range map[int]bool{textLimit: true, textLimit + 1: false} {
+	for size, asText := range map[int]bool{payload.TextLimit: true, payload.TextLimit + 1: false} {
 		fields := InputOf(Payload{Data: bytes.Repeat([]byte("\x01"), size), ContentType: ContentText})
 		if (fields.InputText != nil) != asText || (fields.InputBytes != nil) == asText {
 			t.Errorf("%d bytes: as text %t", size, fields.InputText != nil)

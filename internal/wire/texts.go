@@ -35,6 +35,14 @@ func (e *Encoding) UnmarshalText(text []byte) error {
 	return oneOf((*string)(e), text, string(EncodingBytes))
 }
 
+// EncodingField is how the payloads of an answer are shown (U9).
+type EncodingField struct {
+	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+}
+
+// AskForBytes asks for payloads that arrive bit for bit, as Go clients want them.
+func (f *EncodingField) AskForBytes() { f.Encoding = EncodingBytes }
+
 // OnSatisfied says what becomes of members that a join does not need any more (F22). "" is let_run.
 type OnSatisfied string
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -134,29 +135,23 @@ type Signal struct {
 	Effect  string `json:"effect,omitempty" doc:"What it did when it came."`
 }
 
-// BoundWaitpoint is a waitpoint of a suspension.
-type BoundWaitpoint struct {
-	WaitpointID  string `json:"waitpoint_id" doc:"Id of the waitpoint."`
-	WaitpointKey string `json:"waitpoint_key" doc:"Its key."`
-}
-
 // Suspension is a wait of an execution (U42).
 type Suspension struct {
-	SuspensionID    string           `json:"suspension_id" doc:"Id of the suspension."`
-	RunIndex        int              `json:"run_index" doc:"Run that waited."`
-	AttemptIndex    int              `json:"attempt_index" doc:"Attempt that waited."`
-	SuspendedAt     Time             `json:"suspended_at,omitzero" doc:"When the wait began."`
-	ReasonCode      string           `json:"reason_code" doc:"What is waited for."`
-	TimeoutAt       Time             `json:"timeout_at,omitzero" doc:"When the wait times out."`
-	TimeoutBehavior string           `json:"timeout_behavior,omitempty" doc:"What happens then."`
-	ResumeCondition ResumeCondition  `json:"resume_condition" doc:"Which signals are enough."`
-	Waitpoints      []BoundWaitpoint `json:"waitpoints" doc:"The waitpoints, in the order in which they were bound."`
-	Cause           string           `json:"cause,omitempty" doc:"How it ended: signal, operator, timeout, early_signals, budget_approved, budget_denied, cancelled or ended; absent while it is open."`
-	ClosedAt        Time             `json:"closed_at,omitzero" doc:"When it ended."`
-	CloserSignalID  string           `json:"closer_signal_id,omitempty" doc:"Signal that was the last one needed."`
-	By              string           `json:"by,omitempty" doc:"Operator who ended it."`
-	EscalatedAt     Time             `json:"escalated_at,omitzero" doc:"When it timed out and was left to operators."`
-	Signals         []Signal         `json:"signals,omitempty" doc:"The signals that came, in order of acceptance."`
+	SuspensionID    string               `json:"suspension_id" doc:"Id of the suspension."`
+	RunIndex        int                  `json:"run_index" doc:"Run that waited."`
+	AttemptIndex    int                  `json:"attempt_index" doc:"Attempt that waited."`
+	SuspendedAt     Time                 `json:"suspended_at,omitzero" doc:"When the wait began."`
+	ReasonCode      string               `json:"reason_code" doc:"What is waited for."`
+	TimeoutAt       Time                 `json:"timeout_at,omitzero" doc:"When the wait times out."`
+	TimeoutBehavior string               `json:"timeout_behavior,omitempty" doc:"What happens then."`
+	ResumeCondition ResumeCondition      `json:"resume_condition" doc:"Which signals are enough."`
+	Waitpoints      []api.BoundWaitpoint `json:"waitpoints" doc:"The waitpoints, in the order in which they were bound."`
+	Cause           string               `json:"cause,omitempty" doc:"How it ended: signal, operator, timeout, early_signals, budget_approved, budget_denied, cancelled or ended; absent while it is open."`
+	ClosedAt        Time                 `json:"closed_at,omitzero" doc:"When it ended."`
+	CloserSignalID  string               `json:"closer_signal_id,omitempty" doc:"Signal that was the last one needed."`
+	By              string               `json:"by,omitempty" doc:"Operator who ended it."`
+	EscalatedAt     Time                 `json:"escalated_at,omitzero" doc:"When it timed out and was left to operators."`
+	Signals         []Signal             `json:"signals,omitempty" doc:"The signals that came, in order of acceptance."`
 	ContinuationShown
 }
 
@@ -216,7 +211,7 @@ type Suspended struct {
 	Needed       int                `json:"needed,omitempty" doc:"How many different people must say the same; absent: the condition does not count."`
 	Links        []Link             `json:"links" doc:"Links that were made, without their addresses."`
 	Decisions    []PersonalDecision `json:"decisions" doc:"What was said by people whom the engine knows."`
-	Execution    *Execution         `json:"execution,omitempty" doc:"The execution in summary."`
+	Execution    *api.Execution     `json:"execution,omitempty" doc:"The execution in summary."`
 }
 
 // NodeProgress is how far one part of a condition is.

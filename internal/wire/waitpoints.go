@@ -1,6 +1,10 @@
 package wire
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // waitCalls are the waits of an execution (sections 2.1 and 2.3), and section 2.4 without what a token opens.
 var waitCalls = []*Operation{
@@ -31,7 +35,7 @@ var (
 		Go: "Executions.Suspension", Command: "suspension", Summary: "Show the wait that is open, or the one that ended last",
 		Status: []int{http.StatusOK},
 	}}
-	ResumeExecution = Call[ResumeRequest, Execution]{&Operation{
+	ResumeExecution = Call[ResumeRequest, api.Execution]{&Operation{
 		ID: "resume_execution", Rule: "U49", Method: http.MethodPost, Path: "/v1/executions/{id}/resume", Roles: Operate,
 		Audit: "resume", Go: "Operate.Resume", Command: "resume", Summary: "End a wait, whatever it waits for", Status: []int{http.StatusOK},
 	}}

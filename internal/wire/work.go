@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -177,9 +178,9 @@ type Task struct {
 	Priority    int               `json:"priority" doc:"Its priority."`
 	Tags        map[string]string `json:"tags,omitempty" doc:"Tags by key."`
 	InputShown
-	Inputs            []NamedInput                `json:"inputs,omitempty" doc:"What it got from the members that it waited for."`
+	Inputs            []api.NamedInput            `json:"inputs,omitempty" doc:"What it got from the members that it waited for."`
 	How               string                      `json:"how" enum:"fresh,resumed,reclaimed" doc:"How the worker came to it."`
-	Attempt           Attempt                     `json:"attempt" doc:"The attempt under way."`
+	Attempt           api.Attempt                 `json:"attempt" doc:"The attempt under way."`
 	Lease             Lease                       `json:"lease" doc:"The lease; send it with every call."`
 	Policy            json.RawMessage             `json:"policy,omitempty" doc:"How it is run."`
 	CreatedAt         Time                        `json:"created_at,omitzero" doc:"When it was submitted."`

@@ -22,7 +22,7 @@ var (
 		ID: "get_worker", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers/{instance}", Roles: Read,
 		Go: "Workers.Get", Command: "workers get", Summary: "Show a worker instance", Status: []int{http.StatusOK},
 	}}
-	ListWorkerLeases = Call[ListWorkerLeasesRequest, Page[Execution]]{&Operation{
+	ListWorkerLeases = Call[ListWorkerLeasesRequest, Page[*api.Execution]]{&Operation{
 		ID: "list_worker_leases", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers/{instance}/leases", Roles: Read,
 		Go: "Workers.Leases", Command: "workers leases", Summary: "List the executions that an instance runs", Status: []int{http.StatusOK},
 	}}

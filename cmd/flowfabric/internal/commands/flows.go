@@ -286,7 +286,7 @@ flowfabric flow join 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 build --policy any_of 
 	})
 	cmd.Flags().StringVar(&policy, "policy", "", "set how many edges it needs: all_of, any_of or quorum")
 	cmd.Flags().IntVar(&j.K, "k", 0, "of quorum: so many")
-	cmd.Flags().BoolVar(&j.CancelRemaining, "cancel-remaining", false, "cancel members that are not needed any more")
+	cmd.Flags().BoolVar((*bool)(&j.CancelRemaining), "cancel-remaining", false, "cancel members that are not needed any more")
 	cmd.ValidArgsFunction = s.completeFlows
 	return cmd
 }

@@ -76,12 +76,12 @@ func (s *session) execution() show.View[*flowfabric.Execution] {
 			}
 			return byWhom(e.Cancellation.By, e.Cancellation.Reason)
 		}},
-		{Name: "INPUT", Text: func(e x) string { return payloadText(e.Input, e.InputSize) }},
+		{Name: "INPUT", Text: func(e x) string { return payloadText(e.Input, e.Input.Size()) }},
 		{Name: "RESULT", Text: func(e x) string {
 			if !e.HasResult {
 				return ""
 			}
-			return payloadText(e.Result, e.ResultSize)
+			return payloadText(e.Result, e.Result.Size())
 		}},
 	}...)
 	return view
