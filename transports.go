@@ -2,6 +2,7 @@ package flowfabric
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/service"
@@ -11,12 +12,12 @@ import (
 
 // Do does an operation on the engine in this process, for the principal of the context, else for the one that the client was opened for.
 func (e *embedded) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
-	return publicError(e.service.Do(ctx, e.serviceCaller(ctx, how), op, request, answer))
+	return publicError(e.service.Do(ctx, e.serviceCaller(ctx, op, how), op, request, answer))
 }
 
-func (e *embedded) serviceCaller(ctx context.Context, how transport.Options) service.Caller {
+func (e *embedded) serviceCaller(ctx context.Context, op *wire.Operation, how transport.Options) service.Caller {
 	key := how.Key
-	if key == "" {
+	if key == "" && op.Method != http.MethodGet {
 		key = e.mintKey()
 	}
 	if p, ok := principal.From(ctx); ok {
