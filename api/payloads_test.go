@@ -71,6 +71,7 @@ func TestU10_bytes_that_were_not_loaded_are_shown_by_their_size(t *testing.T) {
 		{api.Unloaded("x/y", 7), `,"result_content_type":"x/y","result_size":7,"result_omitted":true}`},
 		{api.JSON([]int{1}), `,"result":[1],"result_content_type":"application/json","result_size":3}`},
 		{api.JSON([]int{1}).AsBytes(), `,"result_bytes":"WzFd","result_content_type":"application/json","result_size":3}`},
+		{api.Bytes([]byte("null"), "application/json"), `,"result":null,"result_content_type":"application/json","result_size":4}`},
 		{api.Text(""), `,"result_text":"","result_content_type":"text/plain; charset=utf-8","result_size":0}`},
 		{api.Payload{Data: []byte{1}}, `,"result_bytes":"AQ==","result_content_type":"application/octet-stream","result_size":1}`},
 	} {

@@ -170,34 +170,40 @@ func ReadClaimAnswer(text []byte, task func(*Task)) (ClaimFields, error) {
 
 // Task is an execution under a new lease (U28).
 type Task struct {
-	ExecutionID string            `json:"execution_id" doc:"Id of the execution."`
-	Partition   int               `json:"partition" minimum:"0" maximum:"255" doc:"N of the full form {fp:N}:<uuid> of its id."`
-	Kind        string            `json:"kind" doc:"Kind of work."`
-	Lane        string            `json:"lane" doc:"Queue that it came through."`
-	Namespace   string            `json:"namespace" doc:"Namespace that it belongs to."`
-	Priority    int               `json:"priority" doc:"Its priority."`
-	Tags        map[string]string `json:"tags,omitempty" doc:"Tags by key."`
-	InputShown
-	Inputs            []api.NamedInput `json:"inputs,omitempty" doc:"What it got from the members that it waited for."`
-	How               string           `json:"how" enum:"fresh,resumed,reclaimed" doc:"How the worker came to it."`
-	Attempt           api.Attempt      `json:"attempt" doc:"The attempt under way."`
-	Lease             Lease            `json:"lease" doc:"The lease; send it with every call."`
-	Policy            json.RawMessage  `json:"policy,omitempty" doc:"How it is run."`
-	CreatedAt         Time             `json:"created_at,omitzero" doc:"When it was submitted."`
-	DeadlineAt        Time             `json:"deadline_at,omitzero" doc:"When it expires."`
-	AttemptDeadlineAt Time             `json:"attempt_deadline_at,omitzero" doc:"When this attempt times out."`
-	FlowID            string           `json:"flow_id,omitempty" doc:"Flow that it is a member of."`
-	RootFlowID        string           `json:"root_flow_id,omitempty" doc:"The outermost flow that it is part of."`
-	Name              string           `json:"name,omitempty" doc:"Its name in the flow."`
-	ParentID          string           `json:"parent_id,omitempty" doc:"Execution that spawned it."`
-	RunIndex          int              `json:"run_index" doc:"How often it was replayed."`
-	Resumed           *Resumed         `json:"resumed,omitempty" doc:"After a wait: how it ended."`
-	Remaining         Remaining        `json:"remaining,omitempty" doc:"What it may still use of its budgets, by id and dimension."`
-	EffectKey         string           `json:"effect_key,omitempty" doc:"The same for all attempts of a run: an idempotency key for effects outside."`
-	Traceparent       string           `json:"traceparent,omitempty" doc:"W3C trace context of the submit."`
-	Tracestate        string           `json:"tracestate,omitempty" doc:"What tracing systems added to it."`
-	Baggage           string           `json:"baggage,omitempty" doc:"W3C baggage of the submit."`
+	ExecutionID       string            `json:"execution_id" doc:"Id of the execution."`
+	Partition         int               `json:"partition" minimum:"0" maximum:"255" doc:"N of the full form {fp:N}:<uuid> of its id."`
+	Kind              string            `json:"kind" doc:"Kind of work."`
+	Lane              string            `json:"lane" doc:"Queue that it came through."`
+	Namespace         string            `json:"namespace" doc:"Namespace that it belongs to."`
+	Priority          int               `json:"priority" doc:"Its priority."`
+	Tags              map[string]string `json:"tags,omitempty" doc:"Tags by key."`
+	Input             api.Payload       `json:"input,omitempty" spread:"shown" doc:"The input."`
+	Inputs            []api.NamedInput  `json:"inputs,omitempty" doc:"What it got from the members that it waited for."`
+	How               string            `json:"how" enum:"fresh,resumed,reclaimed" doc:"How the worker came to it."`
+	Attempt           api.Attempt       `json:"attempt" doc:"The attempt under way."`
+	Lease             Lease             `json:"lease" doc:"The lease; send it with every call."`
+	Policy            json.RawMessage   `json:"policy,omitempty" doc:"How it is run."`
+	CreatedAt         Time              `json:"created_at,omitzero" doc:"When it was submitted."`
+	DeadlineAt        Time              `json:"deadline_at,omitzero" doc:"When it expires."`
+	AttemptDeadlineAt Time              `json:"attempt_deadline_at,omitzero" doc:"When this attempt times out."`
+	FlowID            string            `json:"flow_id,omitempty" doc:"Flow that it is a member of."`
+	RootFlowID        string            `json:"root_flow_id,omitempty" doc:"The outermost flow that it is part of."`
+	Name              string            `json:"name,omitempty" doc:"Its name in the flow."`
+	ParentID          string            `json:"parent_id,omitempty" doc:"Execution that spawned it."`
+	RunIndex          int               `json:"run_index" doc:"How often it was replayed."`
+	Resumed           *Resumed          `json:"resumed,omitempty" doc:"After a wait: how it ended."`
+	Remaining         Remaining         `json:"remaining,omitempty" doc:"What it may still use of its budgets, by id and dimension."`
+	EffectKey         string            `json:"effect_key,omitempty" doc:"The same for all attempts of a run: an idempotency key for effects outside."`
+	Traceparent       string            `json:"traceparent,omitempty" doc:"W3C trace context of the submit."`
+	Tracestate        string            `json:"tracestate,omitempty" doc:"What tracing systems added to it."`
+	Baggage           string            `json:"baggage,omitempty" doc:"W3C baggage of the submit."`
 }
+
+// MarshalJSON writes the task, for encoding/json.
+func (t Task) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&t) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Task) UnmarshalJSON(text []byte) error { return DecodeAnswer(text, t) }
 
 // TargetedClaimRequest takes one particular execution.
 type TargetedClaimRequest struct {
