@@ -16,6 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // embedded is the Client whose engine runs in this process.
@@ -75,10 +76,8 @@ func (e *embedded) SubmitAndShow(ctx context.Context, s Submission) (SubmitResul
 	if err != nil || view == nil {
 		return result, nil, err
 	}
-	created := service.ExecutionOf(*view)
-	created.Policy, created.Traceparent = service.PolicyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent
-	created.Budgets = service.BudgetsOf(view.Execution)
-	if created.Input.Size() > inlinePayload {
+	created := service.FullExecutionOf(*view)
+	if created.Input.Size() > service.InlinePayload {
 		created.Input = api.Unloaded(created.Input.ContentType, created.Input.Size())
 	}
 	return result, created, nil
@@ -231,89 +230,29 @@ func submitResultOf(a engine.SubmitAnswer) SubmitResult {
 }
 
 func (e *embedded) Get(ctx context.Context, id ID) (*Execution, error) {
-	view, err := e.describe(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return e.withPayloads(ctx, view)
+	return executionVia(ctx, e, id, wire.ViewFull, 0)
 }
 
 // Outline is Get without payloads, for servers that decide who may do what: it asks the store once.
 func (e *embedded) Outline(ctx context.Context, id ID) (*Execution, error) {
-	view, err := e.describe(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return service.ExecutionOf(view), nil
-}
-
-func (e *embedded) describe(ctx context.Context, id ID) (engine.View, error) {
-	given, err := parseID(id)
-	if err != nil {
-		return engine.View{}, err
-	}
-	view, err := e.engine.Describe(ctx, e.asClient(ctx), given)
-	if err != nil {
-		return engine.View{}, publicError(err)
-	}
-	return view, checkSubmitter(ctx, view.Execution.Submitter())
+	return executionVia(ctx, e, id, wire.ViewSummary, 0)
 }
 
 // waitPiece is how long one wait lies with the engine; the client asks again until its caller gives up.
 const waitPiece = time.Minute
 
 func (e *embedded) Wait(ctx context.Context, id ID) (*Execution, error) {
-	given, err := parseID(id)
-	if err != nil {
-		return nil, err
-	}
 	for {
-		view, err := e.engine.Wait(ctx, e.asClient(ctx), given, waitPiece)
+		x, err := executionVia(ctx, e, id, wire.ViewFull, waitPiece)
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
-		case err != nil:
-			return nil, publicError(err)
-		case view.Execution.Status.Terminal():
-			return e.withPayloads(ctx, view)
+		case err != nil || x.Status.Terminal():
+			return x, err
 		case e.closed.Load():
 			return nil, e.shuttingDown()
 		}
 	}
-}
-
-// inlinePayload is the size up to which Get and Wait load payloads (U10).
-const inlinePayload = 64 << 10
-
-// withPayloads shows the execution with those payloads that are small enough.
-func (e *embedded) withPayloads(ctx context.Context, view engine.View) (*Execution, error) {
-	x := service.ExecutionOf(view)
-	x.Policy, x.Traceparent, x.Budgets = service.PolicyOf(view.Execution), traceContextOf(view.Execution.Trace).Traceparent, service.BudgetsOf(view.Execution)
-	given := view.Execution.ID.Given()
-	if m := view.Execution.Member; m != nil && m.Inputs {
-		inputs, err := e.engine.Inputs(ctx, e.asClient(ctx), given)
-		if err != nil {
-			return nil, publicError(err)
-		}
-		x.Inputs = some(inputs, service.NamedInputOf)
-	}
-	if x.Input.Data == nil && x.Input.Size() <= inlinePayload {
-		input, err := e.engine.Input(ctx, e.asClient(ctx), given)
-		if err != nil {
-			return nil, publicError(err)
-		}
-		x.Input = service.PayloadOf(input)
-	}
-	if x.HasResult && x.Result.Data == nil && x.Result.Size() <= inlinePayload {
-		result, err := e.engine.Result(ctx, e.asClient(ctx), given)
-		if err = publicError(err); err != nil && !errors.Is(err, ErrState) { // a replay may have come between
-			return nil, err
-		}
-		if result != nil {
-			x.Result = service.PayloadOf(*result)
-		}
-	}
-	return x, nil
 }
 
 func (e *embedded) Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error) {

@@ -111,27 +111,25 @@ func (r *remote) SubmitMany(ctx context.Context, all []Submission, o ...SubmitMa
 	return results, nil
 }
 
-func (r *remote) Get(ctx context.Context, id ID) (*Execution, error) { return r.get(ctx, id, 0) }
+func (r *remote) Get(ctx context.Context, id ID) (*Execution, error) {
+	return executionVia(ctx, r, id, wire.ViewFull, 0)
+}
 
-// get shows an execution, if wait is not 0 when it has ended or the wait is over.
-func (r *remote) get(ctx context.Context, id ID, wait time.Duration) (*Execution, error) {
+// executionVia shows an execution, if wait is not 0 when it has ended or the wait is over.
+func executionVia(ctx context.Context, via transport.Transport, id ID, view wire.View, wait time.Duration) (*Execution, error) {
 	path, err := byID(id)
 	if err != nil {
 		return nil, err
 	}
-	request := &wire.GetExecutionRequest{ByID: path, WaitFields: prefer(wait), View: wire.ViewFull, EncodingField: wire.EncodingField{Encoding: wire.EncodingBytes}}
-	answer, err := call(ctx, r, wire.GetExecution, request, sending{wait: wait})
-	if err != nil {
-		return nil, err
-	}
-	return answer, nil
+	request := &wire.GetExecutionRequest{ByID: path, WaitFields: prefer(wait), View: view}
+	return transport.Call(ctx, via, wire.GetExecution, request, transport.Options{Wait: wait})
 }
 
 // longPoll is how long one call waits at the server; the client asks again until its caller gives up.
 const longPoll = 30 * time.Second
 
 func (r *remote) Wait(ctx context.Context, id ID) (*Execution, error) {
-	x, err := untilDone(ctx, r, func() (*Execution, error) { return r.get(ctx, id, longPoll) }, func(x *Execution) bool { return x.Status.Terminal() })
+	x, err := untilDone(ctx, r, func() (*Execution, error) { return executionVia(ctx, r, id, wire.ViewFull, longPoll) }, func(x *Execution) bool { return x.Status.Terminal() })
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
 	}

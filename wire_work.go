@@ -100,7 +100,7 @@ func (c *Claimed) UnmarshalJSON(text []byte) error {
 func (c *Claimed) wire() wire.Task {
 	w := wire.Task{
 		ExecutionID: string(c.ID), Partition: c.Partition, Kind: c.Kind, Lane: c.Lane, Namespace: c.Namespace, Priority: c.Priority, Tags: c.Tags,
-		InputShown: wire.ShowInput(wirePayload(c.Input), encodingOf(c.Input)), How: c.How,
+		Input: c.Input, How: c.How,
 		Attempt: c.Attempt, Lease: wire.LeaseOf(c.Lease), CreatedAt: wireTime(c.CreatedAt), DeadlineAt: wireTime(c.DeadlineAt),
 		AttemptDeadlineAt: wireTime(c.AttemptDeadline), FlowID: string(c.FlowID), RootFlowID: string(c.RootFlowID), Name: c.Name, ParentID: string(c.ParentID),
 		Inputs:   c.Inputs,
@@ -121,7 +121,7 @@ func (c *Claimed) wire() wire.Task {
 func claimedFrom(w *wire.Task) *Claimed {
 	c := &Claimed{
 		ID: ID(w.ExecutionID), Partition: w.Partition, Kind: w.Kind, Lane: w.Lane, Namespace: w.Namespace, Priority: w.Priority, Tags: maps.Clone(w.Tags),
-		Input: payloadFrom(w.InputShown.Payload()), How: w.How, ResumedFrom: w.Attempt.ResumedFrom,
+		Input: w.Input, How: w.How, ResumedFrom: w.Attempt.ResumedFrom,
 		Attempt: w.Attempt, Lease: w.Lease.Lease, CreatedAt: w.CreatedAt.Time, DeadlineAt: w.DeadlineAt.Time,
 		AttemptDeadline: w.AttemptDeadlineAt.Time, FlowID: ID(w.FlowID), RootFlowID: ID(w.RootFlowID), Name: w.Name, Inputs: w.Inputs, ParentID: ID(w.ParentID), RunIndex: w.RunIndex, Policy: w.Policy, Remaining: w.Remaining,
 		Trace: TraceContext{Traceparent: w.Traceparent, Tracestate: w.Tracestate, Baggage: w.Baggage},

@@ -20,7 +20,7 @@ type Payload struct {
 	Data        []byte
 	ContentType string // default application/octet-stream
 
-	size    int    // of bytes that were not loaded
+	size    int    // of the bytes, where it is not the length of Data: they were not loaded, or JSON has lost their white space
 	err     error  // of the maker, reported by the call that uses the payload
 	asBytes bool   // JSON shows it as base64
 	given   string // content type that was read before the bytes, which may not follow
@@ -60,12 +60,12 @@ func Unloaded(contentType string, size int) Payload {
 // Failed is a payload that could not be made. The call that uses it reports err.
 func Failed(err error) Payload { return Payload{err: err} }
 
-// Size is how many bytes the payload has, also of one whose bytes were not loaded.
+// Size is how many bytes the payload has, also of one whose bytes were not loaded, or that JSON shows without its white space.
 func (p Payload) Size() int {
-	if p.Data != nil {
-		return len(p.Data)
+	if p.size != 0 {
+		return p.size
 	}
-	return p.size
+	return len(p.Data)
 }
 
 // Omitted reports whether there are bytes and they were not loaded.
@@ -196,6 +196,10 @@ func (p *Payload) appendAs(text []byte, name string, form payload.Form) ([]byte,
 
 // ReadMember reads one of the members. It serves packages of this module.
 func (p *Payload) ReadMember(d *jsonx.Decoder, ending, how string) {
+	if ending != "" && d.Peek() == 'n' {
+		d.Bytes() // null is absent, but for the value itself
+		return
+	}
 	switch ending {
 	case "":
 		p.take(append([]byte{}, d.Bytes()...), payload.ContentJSON, how)
@@ -214,7 +218,7 @@ func (p *Payload) ReadMember(d *jsonx.Decoder, ending, how string) {
 		}
 	case endingSize:
 		var size int
-		if d.Into(&size) && p.Data == nil {
+		if d.Into(&size) && (p.Data == nil || size != len(p.Data)) {
 			p.size = size
 		}
 	default:
@@ -227,7 +231,9 @@ func (p *Payload) take(data []byte, byDefault, how string) {
 	if data == nil {
 		data = []byte{}
 	}
-	p.Data, p.size = data, 0
+	if p.Data = data; p.size == len(data) {
+		p.size = 0
+	}
 	if how != sent || p.ContentType != "" {
 		return
 	}

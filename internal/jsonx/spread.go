@@ -9,7 +9,7 @@ type Spread interface {
 	Members(how string) []Member
 	// AppendMembers adds those that are there, each with a comma before it: ,"name":value.
 	AppendMembers(text []byte, name, how string) ([]byte, error)
-	// ReadMember reads the next value as the member of that ending; null never reaches it.
+	// ReadMember reads the next value as the member of that ending; null reaches it in answers alone, where it may be a value.
 	ReadMember(d *Decoder, ending, how string)
 }
 

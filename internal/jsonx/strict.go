@@ -138,7 +138,7 @@ func (d *Decoder) Into(pointer any) bool {
 // value reads the next value into v, which is zero.
 func (d *Decoder) value(s *Shape, v reflect.Value) {
 	begin := d.peek()
-	if begin == 'n' && s.Form != FormRaw {
+	if begin == 'n' && s.Form != FormRaw && (s.Form != FormMember || !d.lenient) {
 		d.word()
 		return
 	}

@@ -29,7 +29,7 @@ var (
 	contentForm = form{`[ -~]+`, 128}
 	kidForm     = form{`[A-Za-z0-9._-]+`, 64}
 	secretForm  = form{`[0-9A-Fa-f]{64}`, 64}
-	fenceForm   = form{uuidForm.pattern + `\.(0|[1-9][0-9]{0,17})\.` + uuidForm.pattern, 92}
+	fenceForm   = form{uuidForm.pattern + `\.[1-9][0-9]{0,17}\.` + uuidForm.pattern, 92}
 	cursorForm  = form{`[A-Za-z0-9_-]+`, 2048}
 	numberForm  = form{`(0|[1-9][0-9]{0,8})`, 9}
 	tagForm     = form{`[a-z][a-z0-9_]*(\.[a-z0-9_]+)*`, 64}

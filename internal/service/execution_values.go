@@ -96,14 +96,6 @@ func leaseOf(x *core.Execution) *api.Lease {
 	return lease
 }
 
-// LeaseOf shows the lease of an execution; the zero Lease when it has none.
-func LeaseOf(x *core.Execution) api.Lease {
-	if lease := leaseOf(x); lease != nil {
-		return *lease
-	}
-	return api.Lease{}
-}
-
 // AttemptOf shows an attempt.
 func AttemptOf(a core.Attempt) api.Attempt {
 	shown := api.Attempt{

@@ -18,6 +18,8 @@ import (
 func (s *Service) executions() {
 	on(s, wire.ListExecutions, s.listExecutions)
 	on(s, wire.CountExecutions, s.countExecutions)
+	on(s, wire.GetExecution, s.getExecution)
+	on(s, wire.GetExecutionState, s.getState)
 	on(s, wire.GetExecutionInput, s.getInput)
 	on(s, wire.GetExecutionResult, s.getResult)
 	on(s, wire.ReadInput, s.readInput)

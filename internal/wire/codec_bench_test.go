@@ -31,7 +31,7 @@ func benchClaim() ClaimAnswer {
 		ref := benchLease(i)
 		task := Task{
 			ExecutionID: benchID(i), Kind: "send-mail", Lane: "default", Namespace: "default", Priority: 100,
-			InputShown: ShowInput(Payload{Data: []byte(`{"to":"someone@example.com","n":17}`), ContentType: ContentJSON}, EncodingBytes), How: "fresh",
+			Input: api.Bytes([]byte(`{"to":"someone@example.com","n":17}`), ContentJSON).AsBytes(), How: "fresh",
 			Attempt: api.Attempt{ID: ref.AttemptID, Type: "initial", State: "started", StartedAt: benchInstant.Time, FirstEpoch: 1, LastEpoch: 1},
 			Lease: LeaseOf(api.Lease{
 				ExecutionID: api.ID(benchID(i)), ID: ref.LeaseID, Epoch: 1, AttemptID: ref.AttemptID, WorkerID: "bench", InstanceID: "bench-1",

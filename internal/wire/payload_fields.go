@@ -23,27 +23,6 @@ func (f InputFields) Payload() Payload {
 	return forms{f.Input, f.InputText, f.InputBytes, f.InputContentType}.payload()
 }
 
-// InputShown are the payload field input of an answer (U9, U10).
-type InputShown struct {
-	InputFields
-	InputSize    *int `json:"input_size,omitempty" doc:"Size of the input in bytes."`
-	InputOmitted bool `json:"input_omitted,omitempty" doc:"The input is too large to be shown here."`
-}
-
-// ShowInput are the fields that show p.
-func ShowInput(p Payload, e Encoding) InputShown {
-	if p.IsZero() {
-		return InputShown{}
-	}
-	f := shown(p, e)
-	return InputShown{InputFields{f.json, f.text, f.bytes, f.typ}, sizeOf(p), p.Omitted}
-}
-
-// Payload is what the fields show.
-func (f InputShown) Payload() Payload {
-	return f.InputFields.Payload().as(f.InputContentType, f.InputSize, f.InputOmitted)
-}
-
 // ResultFields are the payload field result of a request (U8).
 type ResultFields struct {
 	Result            json.RawMessage `json:"result,omitempty" oneof:"result" doc:"The result as any JSON value."`
@@ -63,27 +42,6 @@ func (f ResultFields) Payload() Payload {
 	return forms{f.Result, f.ResultText, f.ResultBytes, f.ResultContentType}.payload()
 }
 
-// ResultShown are the payload field result of an answer (U9, U10).
-type ResultShown struct {
-	ResultFields
-	ResultSize    *int `json:"result_size,omitempty" doc:"Size of the result in bytes."`
-	ResultOmitted bool `json:"result_omitted,omitempty" doc:"The result is too large to be shown here."`
-}
-
-// ShowResult are the fields that show p.
-func ShowResult(p Payload, e Encoding) ResultShown {
-	if p.IsZero() {
-		return ResultShown{}
-	}
-	f := shown(p, e)
-	return ResultShown{ResultFields{f.json, f.text, f.bytes, f.typ}, sizeOf(p), p.Omitted}
-}
-
-// Payload is what the fields show.
-func (f ResultShown) Payload() Payload {
-	return f.ResultFields.Payload().as(f.ResultContentType, f.ResultSize, f.ResultOmitted)
-}
-
 // DetailFields are the payload field detail of a request (U8).
 type DetailFields struct {
 	Detail            json.RawMessage `json:"detail,omitempty" oneof:"detail" doc:"The detail of the failure as any JSON value."`
@@ -101,27 +59,6 @@ func DetailOf(p Payload) DetailFields {
 // Payload is what the fields say; zero when none is given.
 func (f DetailFields) Payload() Payload {
 	return forms{f.Detail, f.DetailText, f.DetailBytes, f.DetailContentType}.payload()
-}
-
-// DetailShown are the payload field detail of an answer (U9, U10).
-type DetailShown struct {
-	DetailFields
-	DetailSize    *int `json:"detail_size,omitempty" doc:"Size of the detail in bytes."`
-	DetailOmitted bool `json:"detail_omitted,omitempty" doc:"The detail is too large to be shown here."`
-}
-
-// ShowDetail are the fields that show p.
-func ShowDetail(p Payload, e Encoding) DetailShown {
-	if p.IsZero() {
-		return DetailShown{}
-	}
-	f := shown(p, e)
-	return DetailShown{DetailFields{f.json, f.text, f.bytes, f.typ}, sizeOf(p), p.Omitted}
-}
-
-// Payload is what the fields show.
-func (f DetailShown) Payload() Payload {
-	return f.DetailFields.Payload().as(f.DetailContentType, f.DetailSize, f.DetailOmitted)
 }
 
 // sizeOf is the size that an answer shows: of the bytes, or of what is left out.

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/payload"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -60,22 +61,52 @@ type payloadName struct {
 	answer  func(text []byte) (Payload, error)
 }
 
+// The payloads of answers.
+type (
+	shownInput struct {
+		Input api.Payload `json:"input,omitempty" spread:"shown"`
+	}
+	shownResult struct {
+		Result api.Payload `json:"result,omitempty" spread:"shown"`
+	}
+	shownDetail struct {
+		Detail api.Payload `json:"detail,omitempty" spread:"shown"`
+	}
+)
+
+// shownAs is a payload as an answer of that encoding has it.
+func shownAs(p Payload, e Encoding) api.Payload {
+	switch {
+	case p.Omitted:
+		return api.Unloaded(p.ContentType, p.Size)
+	case e == EncodingBytes:
+		return api.Payload{Data: p.Data, ContentType: p.ContentType}.AsBytes()
+	default:
+		return api.Payload{Data: p.Data, ContentType: p.ContentType}
+	}
+}
+
+// readFrom is the reverse of shownAs.
+func readFrom(p api.Payload) Payload {
+	return Payload{Data: p.Data, ContentType: p.ContentType, Size: p.Size(), Omitted: p.Omitted()}
+}
+
 func payloadNames() []payloadName {
 	return []payloadName{
 		{
 			"input",
-			func(p Payload) any { return InputOf(p) }, func(p Payload, e Encoding) any { return ShowInput(p, e) },
-			reading(DecodeJSON, InputFields.Payload), reading(Unmarshal, InputShown.Payload),
+			func(p Payload) any { return InputOf(p) }, func(p Payload, e Encoding) any { return &shownInput{shownAs(p, e)} },
+			reading(DecodeJSON, InputFields.Payload), reading(DecodeAnswer, func(s shownInput) Payload { return readFrom(s.Input) }),
 		},
 		{
 			"result",
-			func(p Payload) any { return ResultOf(p) }, func(p Payload, e Encoding) any { return ShowResult(p, e) },
-			reading(DecodeJSON, ResultFields.Payload), reading(Unmarshal, ResultShown.Payload),
+			func(p Payload) any { return ResultOf(p) }, func(p Payload, e Encoding) any { return &shownResult{shownAs(p, e)} },
+			reading(DecodeJSON, ResultFields.Payload), reading(DecodeAnswer, func(s shownResult) Payload { return readFrom(s.Result) }),
 		},
 		{
 			"detail",
-			func(p Payload) any { return DetailOf(p) }, func(p Payload, e Encoding) any { return ShowDetail(p, e) },
-			reading(DecodeJSON, DetailFields.Payload), reading(Unmarshal, DetailShown.Payload),
+			func(p Payload) any { return DetailOf(p) }, func(p Payload, e Encoding) any { return &shownDetail{shownAs(p, e)} },
+			reading(DecodeJSON, DetailFields.Payload), reading(DecodeAnswer, func(s shownDetail) Payload { return readFrom(s.Detail) }),
 		},
 	}
 }
@@ -189,7 +220,7 @@ func TestU9_the_content_type_decides_how_an_answer_shows_a_payload(t *testing.T)
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			text, err := Marshal(ShowInput(Payload{Data: []byte(c.data), ContentType: c.contentType}, ""))
+			text, err := Marshal(&shownInput{api.Payload{Data: []byte(c.data), ContentType: c.contentType}})
 			if err != nil || string(text) != c.want {
 				t.Errorf("%s %v\nwant %s", text, err, c.want)
 			}
@@ -200,13 +231,13 @@ func TestU9_the_content_type_decides_how_an_answer_shows_a_payload(t *testing.T)
 func TestU10_what_is_left_out_shows_its_size(t *testing.T) {
 	t.Parallel()
 	p := Payload{ContentType: ContentText, Size: 70_000, Omitted: true}
-	text, err := Marshal(ShowDetail(p, ""))
+	text, err := Marshal(&shownDetail{shownAs(p, "")})
 	if err != nil || string(text) != `{"detail_content_type":"text/plain; charset=utf-8","detail_size":70000,"detail_omitted":true}` {
 		t.Fatalf("%s %v", text, err)
 	}
-	var shown DetailShown
-	if err := Unmarshal(text, &shown); err != nil || !reflect.DeepEqual(shown.Payload(), p) {
-		t.Errorf("%+v %v", shown.Payload(), err)
+	var read shownDetail
+	if err := DecodeAnswer(text, &read); err != nil || !reflect.DeepEqual(readFrom(read.Detail), p) {
+		t.Errorf("%+v %v", read, err)
 	}
 }
 

@@ -170,14 +170,14 @@ func ReadClaimAnswer(text []byte, task func(*Task)) (ClaimFields, error) {
 
 // Task is an execution under a new lease (U28).
 type Task struct {
-	ExecutionID string            `json:"execution_id" doc:"Id of the execution."`
-	Partition   int               `json:"partition" minimum:"0" maximum:"255" doc:"N of the full form {fp:N}:<uuid> of its id."`
-	Kind        string            `json:"kind" doc:"Kind of work."`
-	Lane        string            `json:"lane" doc:"Queue that it came through."`
-	Namespace   string            `json:"namespace" doc:"Namespace that it belongs to."`
-	Priority    int               `json:"priority" doc:"Its priority."`
-	Tags        map[string]string `json:"tags,omitempty" doc:"Tags by key."`
-	InputShown
+	ExecutionID       string                      `json:"execution_id" doc:"Id of the execution."`
+	Partition         int                         `json:"partition" minimum:"0" maximum:"255" doc:"N of the full form {fp:N}:<uuid> of its id."`
+	Kind              string                      `json:"kind" doc:"Kind of work."`
+	Lane              string                      `json:"lane" doc:"Queue that it came through."`
+	Namespace         string                      `json:"namespace" doc:"Namespace that it belongs to."`
+	Priority          int                         `json:"priority" doc:"Its priority."`
+	Tags              map[string]string           `json:"tags,omitempty" doc:"Tags by key."`
+	Input             api.Payload                 `json:"input,omitempty" spread:"shown" doc:"The input."`
 	Inputs            []api.NamedInput            `json:"inputs,omitempty" doc:"What it got from the members that it waited for."`
 	How               string                      `json:"how" enum:"fresh,resumed,reclaimed" doc:"How the worker came to it."`
 	Attempt           api.Attempt                 `json:"attempt" doc:"The attempt under way."`
@@ -198,6 +198,12 @@ type Task struct {
 	Tracestate        string                      `json:"tracestate,omitempty" doc:"What tracing systems added to it."`
 	Baggage           string                      `json:"baggage,omitempty" doc:"W3C baggage of the submit."`
 }
+
+// MarshalJSON writes the task, for encoding/json.
+func (t Task) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&t) }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Task) UnmarshalJSON(text []byte) error { return DecodeAnswer(text, t) }
 
 // TargetedClaimRequest takes one particular execution.
 type TargetedClaimRequest struct {

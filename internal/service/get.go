@@ -1,0 +1,104 @@
+package service
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// getExecution shows an execution: in summary as its record alone has it, else with payloads that are small enough. If it is to wait, it
+// shows the execution when that has ended or the wait is over (U37).
+func (s *Service) getExecution(ctx context.Context, c Caller, r *wire.GetExecutionRequest) (api.Execution, error) {
+	id, err := core.ParseID(r.ID)
+	if err != nil {
+		return api.Execution{}, err
+	}
+	view, err := s.viewOf(ctx, c, id, r.WaitFields)
+	switch {
+	case err != nil:
+		return api.Execution{}, err
+	case r.View == wire.ViewSummary:
+		return *ExecutionOf(view), nil
+	}
+	return s.withPayloads(ctx, c, view)
+}
+
+// viewOf reads an execution, or waits for its end.
+func (s *Service) viewOf(ctx context.Context, c Caller, id core.GivenID, f wire.WaitFields) (view engine.View, err error) {
+	wait, _, err := f.Wait()
+	switch {
+	case err != nil:
+		return view, core.Invalid("wait_ms", "a wait is not negative")
+	case wait == 0:
+		view, err = s.engine.Describe(ctx, c.client(), id)
+	default:
+		view, err = s.engine.Wait(ctx, c.client(), id, wait)
+	}
+	if err != nil {
+		return view, err
+	}
+	return view, c.checkSubmitter(view.Execution.Submitter())
+}
+
+// getState shows the status alone (U38).
+func (s *Service) getState(ctx context.Context, c Caller, r *wire.ByID) (wire.ExecutionState, error) {
+	x, err := s.getExecution(ctx, c, &wire.GetExecutionRequest{ByID: *r, View: wire.ViewSummary})
+	return wire.ExecutionState{Status: string(x.Status), PublicState: x.PublicState}, err
+}
+
+// checkSubmitter refuses to show the work of another to a caller that sees only its own (U122).
+func (c *Caller) checkSubmitter(of core.Submitter) error {
+	if !c.OwnWork || of.Is(core.Submitter{Name: c.Name, KeyID: c.KeyID}) {
+		return nil
+	}
+	return core.Errorf(core.CodeRoleRequired, "another principal submitted it")
+}
+
+// InlinePayload is the size up to which payloads are loaded with an execution (U10).
+const InlinePayload = 64 << 10
+
+// withPayloads shows the execution with those payloads that are small enough.
+func (s *Service) withPayloads(ctx context.Context, c Caller, view engine.View) (api.Execution, error) {
+	x := FullExecutionOf(view)
+	id := view.Execution.ID.Given()
+	if m := view.Execution.Member; m != nil && m.Inputs {
+		inputs, err := s.engine.Inputs(ctx, c.client(), id)
+		if err != nil {
+			return api.Execution{}, err
+		}
+		x.Inputs = some(inputs, NamedInputOf)
+	}
+	if x.Input.Data == nil && x.Input.Size() <= InlinePayload {
+		input, err := s.engine.Input(ctx, c.client(), id)
+		if err != nil {
+			return api.Execution{}, err
+		}
+		x.Input = PayloadOf(input)
+	}
+	if x.HasResult && x.Result.Data == nil && x.Result.Size() <= InlinePayload {
+		result, err := s.engine.Result(ctx, c.client(), id)
+		if err != nil && core.CodeOf(err).Info().Class != classState { // a replay may have come between
+			return api.Execution{}, err
+		}
+		if result != nil {
+			x.Result = PayloadOf(*result)
+		}
+	}
+	return *x, nil
+}
+
+// classState is the class of codes about what cannot be done in the present status.
+const classState = "state"
+
+// FullExecutionOf shows a record with all that it tells, but for payloads and named inputs that are not in it.
+func FullExecutionOf(view engine.View) *api.Execution {
+	x := ExecutionOf(view)
+	x.Policy, x.Budgets = PolicyOf(view.Execution), BudgetsOf(view.Execution)
+	if trace := view.Execution.Trace; trace != nil {
+		x.Traceparent = trace.Parent
+	}
+	return x
+}
