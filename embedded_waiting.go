@@ -35,7 +35,7 @@ func (e *embedded) Signal(ctx context.Context, s Signal) (SignalReceipt, error) 
 	if minted && tries > 1 {
 		answer.Duplicate, answer.SameRequest = false, false // a try whose answer was lost was accepted
 	}
-	return receiptOf(answer), nil
+	return service.ReceiptOf(answer), nil
 }
 
 // keyedRequest reports whether the call belongs to a request with a key, by which the engine knows its repeats (U13).
@@ -115,7 +115,7 @@ func (e embeddedOperate) Approve(ctx context.Context, id ID, a Approve) (SignalR
 	if err != nil {
 		return SignalReceipt{}, err
 	}
-	return receiptOf(answer), nil
+	return service.ReceiptOf(answer), nil
 }
 
 func (e embeddedExecutions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, error) {
@@ -127,9 +127,9 @@ func (e embeddedExecutions) Suspension(ctx context.Context, id ID) (*SuspensionR
 	if err != nil || found == nil {
 		return nil, publicError(err)
 	}
-	shown, err := suspensionOf(found)
+	shown, err := service.SuspensionOf(found)
 	if err != nil {
-		return nil, err
+		return nil, publicError(err)
 	}
 	return &shown, nil
 }
@@ -155,8 +155,8 @@ func (e embeddedExecutions) SuspensionsPage(ctx context.Context, id ID, o ...Pag
 	}
 	page := Page[SuspensionRecord]{Items: make([]SuspensionRecord, len(found.Items)), NextCursor: found.Next}
 	for i := range found.Items {
-		if page.Items[i], err = suspensionOf(&found.Items[i]); err != nil {
-			return Page[SuspensionRecord]{}, err
+		if page.Items[i], err = service.SuspensionOf(&found.Items[i]); err != nil {
+			return Page[SuspensionRecord]{}, publicError(err)
 		}
 	}
 	return page, nil
@@ -187,5 +187,5 @@ func (e embeddedExecutions) SignalsPage(ctx context.Context, id ID, q ...SignalQ
 	if err != nil {
 		return Page[SignalRecord]{}, publicError(err)
 	}
-	return pageOf(found.Items, signalOf, found.Next), nil
+	return pageOf(found.Items, service.SignalOf, found.Next), nil
 }

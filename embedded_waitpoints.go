@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 type embeddedWaitpoints struct{ client *embedded }
@@ -35,7 +36,7 @@ func (e embeddedWaitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page
 	if err != nil {
 		return Page[Waitpoint]{}, publicError(err)
 	}
-	return pageOf(found.Items, waitpointViewOf, found.Next), nil
+	return pageOf(found.Items, service.WaitpointOf, found.Next), nil
 }
 
 // givenOrAll parses an id that may be left out; nil: it was.
@@ -56,7 +57,7 @@ func (e embeddedWaitpoints) Get(ctx context.Context, waitpointID string) (*Waitp
 	if err != nil {
 		return nil, publicError(err)
 	}
-	shown := waitpointViewOf(found)
+	shown := service.WaitpointOf(found)
 	return &shown, nil
 }
 
@@ -185,7 +186,7 @@ func (e embeddedWaitpoints) Links(ctx context.Context, waitpointID string) ([]Ap
 	if err != nil {
 		return nil, publicError(err)
 	}
-	return each(found, linkViewOf), nil
+	return each(found, service.LinkOf), nil
 }
 
 func (e embeddedWaitpoints) LinkURL(ctx context.Context, linkID string) (ApprovalLink, error) {
@@ -303,5 +304,5 @@ func (e embeddedWaitpoints) suspendedPage(ctx context.Context, q SuspendedQuery,
 	if err != nil {
 		return Page[Suspended]{}, publicError(err)
 	}
-	return pageOf(found.Items, suspendedOf, found.Next), nil
+	return pageOf(found.Items, service.SuspendedOf, found.Next), nil
 }

@@ -19,21 +19,21 @@ func (r remoteWaitpoints) NewLink(ctx context.Context, waitpointID string, l Lin
 	request := &wire.CreateLinkRequest{ByWaitpoint: path}
 	request.Body.LeaseField = lease
 	request.Body.LinkFields = wire.LinkFields{
-		Approver: l.Approver, Decisions: noneIfEmpty(each(l.Decisions, LinkChoice.wire)), ExpiresInMS: span(l.ExpiresIn), Title: l.Title,
+		Approver: l.Approver, Decisions: l.Decisions, ExpiresInMS: span(l.ExpiresIn), Title: l.Title,
 		Message: l.Message, CommentRequired: l.CommentRequired,
 	}
 	answer, err := call(ctx, r.client, wire.CreateLink, request, sending{key: l.RequestKey})
 	if err != nil {
 		return ApprovalLink{}, err
 	}
-	return issuedLinkFrom(answer), nil
+	return answer.Concealed(), nil
 }
 
 func (r remoteWaitpoints) Links(ctx context.Context, waitpointID string) ([]ApprovalLink, error) {
 	path, err := byWaitpoint(waitpointID)
 	return collect(walk(err, "", func(cursor string) (Page[ApprovalLink], error) {
 		request := &wire.ListLinksRequest{ByWaitpoint: path, PageFields: pageFields(fullPage, cursor)}
-		return onePage(ctx, r.client, wire.ListLinks, request, linkFrom)
+		return value(call(ctx, r.client, wire.ListLinks, request, sending{}))
 	}))
 }
 
@@ -46,7 +46,7 @@ func (r remoteWaitpoints) LinkURL(ctx context.Context, linkID string) (ApprovalL
 	if err != nil {
 		return ApprovalLink{}, err
 	}
-	return issuedLinkFrom(answer), nil
+	return answer.Concealed(), nil
 }
 
 func (r remoteWaitpoints) RevokeLink(ctx context.Context, linkID string, o ...CloseOptions) error {
@@ -83,7 +83,7 @@ func (r remoteWaitpoints) SuspendedPage(ctx context.Context, q ...SuspendedQuery
 	request := &wire.ListSuspendedRequest{
 		SuspendedFields: query.wire(), ReasonCode: query.ReasonCode, PageFields: pageFields(query.Limit, query.Cursor),
 	}
-	return onePage(ctx, r.client, wire.ListSuspended, request, suspendedFrom)
+	return value(call(ctx, r.client, wire.ListSuspended, request, sending{}))
 }
 
 func (r remoteWaitpoints) Inbox(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
@@ -100,7 +100,7 @@ func (r remoteWaitpoints) InboxPage(ctx context.Context, q ...SuspendedQuery) (P
 		return Page[Suspended]{}, err
 	}
 	request := &wire.ListApprovalsRequest{SuspendedFields: query.wire(), PageFields: pageFields(query.Limit, query.Cursor)}
-	return onePage(ctx, r.client, wire.ListApprovals, request, suspendedFrom)
+	return value(call(ctx, r.client, wire.ListApprovals, request, sending{}))
 }
 
 // wire is the selection as query parameters.

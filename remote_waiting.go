@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -40,7 +41,7 @@ func (r remoteOperate) Approve(ctx context.Context, id ID, a Approve) (SignalRec
 	if err != nil {
 		return SignalReceipt{}, err
 	}
-	return receiptFrom(answer), nil
+	return *answer, nil
 }
 
 func (r remoteExecutions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, error) {
@@ -50,11 +51,10 @@ func (r remoteExecutions) Suspension(ctx context.Context, id ID) (*SuspensionRec
 	}
 	request := &wire.GetSuspensionRequest{ByID: path, Inline: true, Encoding: wire.EncodingBytes}
 	answer, err := call(ctx, r.client, wire.GetSuspension, request, sending{})
-	if err != nil || answer.SuspensionID == "" {
+	if err != nil || answer.ID == "" {
 		return nil, err
 	}
-	shown := suspensionFrom(*answer)
-	return &shown, nil
+	return answer, nil
 }
 
 func (r remoteExecutions) Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error] {
@@ -69,7 +69,7 @@ func (r remoteExecutions) SuspensionsPage(ctx context.Context, id ID, o ...PageO
 		return Page[SuspensionRecord]{}, err
 	}
 	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
-	return onePage(ctx, r.client, wire.ListSuspensions, request, suspensionFrom)
+	return value(call(ctx, r.client, wire.ListSuspensions, request, sending{}))
 }
 
 func (r remoteExecutions) Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error] {
@@ -89,7 +89,7 @@ func (r remoteExecutions) SignalsPage(ctx context.Context, id ID, q ...SignalQue
 		PageByID: wire.PageByID{ByID: path, PageFields: pageFields(query.Limit, query.Cursor)}, Suspension: query.SuspensionID,
 		Inline: true, Encoding: wire.EncodingBytes,
 	}
-	return onePage(ctx, r.client, wire.ListExecutionSignals, request, signalFrom)
+	return value(call(ctx, r.client, wire.ListExecutionSignals, request, sending{}))
 }
 
 type remoteWaitpoints struct{ client *remote }
@@ -114,7 +114,7 @@ func (r remoteWaitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page[W
 	request := &wire.ListWaitpointsRequest{
 		PageFields: pageFields(query.Limit, query.Cursor), State: query.State, WaitpointKey: query.Key, ExecutionID: string(query.ExecutionID),
 	}
-	return onePage(ctx, r.client, wire.ListWaitpoints, request, waitpointFrom)
+	return value(call(ctx, r.client, wire.ListWaitpoints, request, sending{}))
 }
 
 func (r remoteWaitpoints) Get(ctx context.Context, waitpointID string) (*Waitpoint, error) {
@@ -122,12 +122,7 @@ func (r remoteWaitpoints) Get(ctx context.Context, waitpointID string) (*Waitpoi
 	if err != nil {
 		return nil, err
 	}
-	answer, err := call(ctx, r.client, wire.GetWaitpoint, &path, sending{})
-	if err != nil {
-		return nil, err
-	}
-	shown := waitpointFrom(*answer)
-	return &shown, nil
+	return call(ctx, r.client, wire.GetWaitpoint, &path, sending{})
 }
 
 func (r remoteWaitpoints) Token(ctx context.Context, id ID, waitpointID string) (*Waitpoint, error) {
@@ -158,12 +153,12 @@ func (r remoteWaitpoints) Reissue(ctx context.Context, waitpointID string, o ...
 }
 
 // oneIssued makes a call that answers a waitpoint with its token.
-func oneIssued[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.IssuedWaitpoint], request *Req, key string) (*Waitpoint, error) {
+func oneIssued[Req any](ctx context.Context, r *remote, c wire.Call[Req, api.IssuedWaitpoint], request *Req, key string) (*Waitpoint, error) {
 	answer, err := call(ctx, r, c, request, sending{key: key})
 	if err != nil {
 		return nil, err
 	}
-	shown := issuedFrom(*answer)
+	shown := answer.Concealed()
 	return &shown, nil
 }
 
@@ -209,5 +204,5 @@ func (r remoteWaitpoints) Close(ctx context.Context, waitpointID string, o ...Cl
 	if err != nil {
 		return CloseResult{}, err
 	}
-	return CloseResult(*answer), nil
+	return *answer, nil
 }

@@ -3,6 +3,8 @@ package flowfabric
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Waitpoints is what work waits at, and what people decide.
@@ -61,6 +63,4 @@ type CloseOptions struct {
 }
 
 // CloseResult is the answer to Waitpoints.Close.
-type CloseResult struct {
-	Outcome string // closed, already_closed
-}
+type CloseResult = api.CloseResult

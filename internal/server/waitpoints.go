@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -58,15 +59,11 @@ func (s *Server) shownToken(ctx context.Context) func(*flowfabric.Waitpoint, err
 	}
 }
 
-// tokenShown is what is shown of a waitpoint only to whoever may know its token (U30).
-type tokenShown struct {
-	Token       string `json:"token,omitempty"`
-	CallbackURL string `json:"callback_url,omitempty"`
-}
-
 // issued shows a waitpoint with its token and its address.
-func (s *Server) issued(x *exchange, w *flowfabric.Waitpoint) flat {
-	return flat{w, tokenShown{w.Token.Reveal(), s.absolute(x, w.CallbackURL)}}
+func (s *Server) issued(x *exchange, w *api.Waitpoint) api.IssuedWaitpoint {
+	issued := w.Issued()
+	issued.CallbackURL = s.absolute(x, issued.CallbackURL)
+	return issued
 }
 
 // absolute makes an address of a path: by the public URL, else by the name under which the caller reached the server.
@@ -112,9 +109,7 @@ func (s *Server) createLink(ctx context.Context, r *wire.CreateLinkRequest) (ans
 	}
 	options := flowfabric.LinkOptions{
 		Approver: b.Approver, ExpiresIn: expiry(b.ExpiresInMS), Title: b.Title, Message: b.Message, CommentRequired: b.CommentRequired, Lease: lease,
-	}
-	for _, choice := range b.Decisions {
-		options.Decisions = append(options.Decisions, flowfabric.LinkChoice(choice))
+		Decisions: b.Decisions,
 	}
 	return s.shownLink(ctx)(s.client.Waitpoints().NewLink(ctx, r.Waitpoint, options))
 }
@@ -124,18 +119,15 @@ func (s *Server) readLinkURL(ctx context.Context, r *wire.ByLink) (answer, error
 	return s.shownLink(ctx)(s.client.Waitpoints().LinkURL(ctx, r.Link))
 }
 
-// urlShown is what is shown of a link only to whoever may know its address.
-type urlShown struct {
-	URL string `json:"url,omitempty"`
-}
-
 // shownLink answers with a link and its address.
 func (s *Server) shownLink(ctx context.Context) func(flowfabric.ApprovalLink, error) (answer, error) {
 	return func(link flowfabric.ApprovalLink, err error) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		return shows(flat{link, urlShown{s.absolute(exchangeOf(ctx), link.URL)}}), nil
+		issued := link.Issued()
+		issued.URL = s.absolute(exchangeOf(ctx), issued.URL)
+		return shows(issued), nil
 	}
 }
 
