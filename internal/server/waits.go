@@ -14,30 +14,14 @@ import (
 
 // serveWaits are the waits of an execution (U42, U49, U52, U71, U72).
 func (s *Server) serveWaits() {
-	handle(s, wire.ListExecutionWaitpoints, s.listExecutionWaitpoints)
+	pass(s, wire.ListExecutionWaitpoints)
 	handle(s, wire.ListExecutionSignals, s.listSignals)
-	handle(s, wire.ListSuspensions, s.listSuspensions)
+	pass(s, wire.ListSuspensions)
 	handle(s, wire.GetSuspension, s.getSuspension)
 	handle(s, wire.ResumeExecution, s.resume)
 	handle(s, wire.ApproveExecution, s.approve)
 	handle(s, wire.SuspendExecution, s.suspend)
 	handle(s, wire.CreateWaitpoint, s.createWaitpoint)
-}
-
-// listExecutionWaitpoints lists the waitpoints of an execution (U42).
-func (s *Server) listExecutionWaitpoints(ctx context.Context, r *wire.ListExecutionWaitpointsRequest) (answer, error) {
-	query := flowfabric.WaitpointQuery{ExecutionID: flowfabric.ID(r.ID)}
-	if r.IncludeClosed {
-		query.State = "all"
-	}
-	return s.pageOfWaitpoints(ctx, r.PageFields, query)
-}
-
-func (s *Server) pageOfWaitpoints(ctx context.Context, f wire.PageFields, query flowfabric.WaitpointQuery) (answer, error) {
-	return pageBy(f, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.Waitpoint], error) {
-		query.PageOptions = o
-		return s.client.Waitpoints().Page(ctx, query)
-	})
 }
 
 // inlineSignals is how many signals a page with all their payloads has: no more than 8 MiB of them.
@@ -49,11 +33,12 @@ func (s *Server) listSignals(ctx context.Context, r *wire.ListSignalsRequest) (a
 		limit := inlineSignals
 		r.Limit = &limit
 	}
-	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[api.SignalRecord], error) {
-		page, err := s.client.Executions().SignalsPage(ctx, flowfabric.ID(r.ID), flowfabric.SignalQuery{SuspensionID: r.Suspension, PageOptions: o})
-		page.Items = signalsShown(page.Items, r.Inline, r.Encoding)
-		return page, err
-	})
+	page, err := ask(ctx, s, wire.ListExecutionSignals, r)
+	if err != nil {
+		return answer{}, err
+	}
+	page.Items = signalsShown(page.Items, r.Inline, r.Encoding)
+	return shows(page), nil
 }
 
 // signalsShown are signals of which large payloads are left out unless all is asked for (U10, W85).
@@ -71,13 +56,6 @@ func signalsShown(all []api.SignalRecord, inline bool, encoding wire.Encoding) [
 	return shown
 }
 
-// listSuspensions lists the waits that an execution had (U42).
-func (s *Server) listSuspensions(ctx context.Context, r *wire.PageByID) (answer, error) {
-	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.SuspensionRecord], error) {
-		return s.client.Executions().SuspensionsPage(ctx, flowfabric.ID(r.ID), o)
-	})
-}
-
 // suspensionSignals are the signals of a wait.
 type suspensionSignals struct {
 	Signals []api.SignalRecord `json:"signals,omitempty"`
@@ -85,11 +63,11 @@ type suspensionSignals struct {
 
 // getSuspension shows the wait that is open or ended last; of none the answer is an empty object (U42).
 func (s *Server) getSuspension(ctx context.Context, r *wire.GetSuspensionRequest) (answer, error) {
-	found, err := s.client.Executions().Suspension(ctx, flowfabric.ID(r.ID))
+	found, err := ask(ctx, s, wire.GetSuspension, r)
 	if err != nil {
 		return answer{}, err
 	}
-	if found == nil {
+	if found.ID == "" {
 		return shows(wire.NoSuspension{}), nil
 	}
 	head := *found

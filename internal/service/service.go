@@ -30,6 +30,7 @@ func New(e *engine.Engine, host clock.Clock) *Service {
 	s.workers()
 	s.budgets()
 	s.executions()
+	s.waits()
 	return s
 }
 

@@ -74,8 +74,8 @@ func waitpointOf(w *core.Waitpoint) api.Waitpoint {
 	}
 }
 
-// WaitpointOf shows a waitpoint without its token.
-func WaitpointOf(v core.WaitpointView) api.Waitpoint {
+// waitpointViewOf shows a waitpoint without its token.
+func waitpointViewOf(v core.WaitpointView) api.Waitpoint {
 	shown := waitpointOf(&v.Waitpoint)
 	shown.State, shown.CloseReason, shown.ClosedAt = v.State, string(v.CloseReason), v.ClosedAt.Std()
 	shown.SignalCount, shown.MatchedSignals, shown.LastSignalAt, shown.Links = v.SignalCount, v.MatchedSignals, v.LastSignalAt.Std(), v.LinkCount
@@ -109,8 +109,8 @@ func ReceiptOf(a core.SignalAnswer) api.SignalReceipt {
 	return receipt
 }
 
-// SuspensionOf shows a suspension; corruption when its condition cannot be read.
-func SuspensionOf(o *core.Observation) (api.SuspensionRecord, error) {
+// suspensionOf shows a suspension; corruption when its condition cannot be read.
+func suspensionOf(o *core.Observation) (api.SuspensionRecord, error) {
 	shown := api.SuspensionRecord{
 		ID: o.ID.String(), RunIndex: o.RunIndex, AttemptIndex: o.AttemptIndex, SuspendedAt: o.At.Std(), ReasonCode: o.ReasonCode,
 		TimeoutAt: o.TimeoutAt.Std(), OnTimeout: api.TimeoutBehavior(o.Behavior), Cause: string(o.Cause), ClosedAt: o.ClosedAt.Std(),
@@ -154,12 +154,12 @@ func LinkOf(v core.LinkView) api.ApprovalLink {
 // IssuedLinkOf shows a link as it was made, and nothing of what became of it; its address is for the caller to add.
 func IssuedLinkOf(l engine.IssuedLink) api.ApprovalLink { return linkOf(&l.Link) }
 
-// SuspendedOf shows an execution that waits.
-func SuspendedOf(i engine.SuspendedItem) api.Suspended {
+// suspendedOf shows an execution that waits.
+func suspendedOf(i engine.SuspendedItem) api.Suspended {
 	execution := ExecutionOf(i.View)
 	shown := api.Suspended{
 		ExecutionID: execution.ID, Execution: execution, SuspensionID: i.SuspensionID.String(), SuspendedAt: i.SuspendedAt.Std(), TimeoutAt: i.TimeoutAt.Std(),
-		ExpiresAt: earlierOf(i.TimeoutAt.Std(), execution.DeadlineAt), ReasonCode: i.ReasonCode, Waitpoints: each(i.Waitpoints, WaitpointOf),
+		ExpiresAt: earlierOf(i.TimeoutAt.Std(), execution.DeadlineAt), ReasonCode: i.ReasonCode, Waitpoints: each(i.Waitpoints, waitpointViewOf),
 		Links: each(i.Links, LinkOf), Decisions: each(i.Decisions, decisionOf), Needed: i.Needed,
 	}
 	for _, node := range i.Progress {

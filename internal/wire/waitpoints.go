@@ -129,16 +129,16 @@ type ListExecutionWaitpointsRequest struct {
 // ListSignalsRequest lists the signals of an execution.
 type ListSignalsRequest struct {
 	PageByID
-	Suspension string   `query:"suspension" argument:"suspension_id" doc:"Only the signals of this suspension."`
-	Inline     bool     `query:"inline" doc:"Shows payloads over 64 KiB too. A page then has at most 32 signals."`
-	Encoding   Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+	Suspension string `query:"suspension" argument:"suspension_id" doc:"Only the signals of this suspension."`
+	Inline     bool   `query:"inline" doc:"Shows payloads over 64 KiB too. A page then has at most 32 signals."`
+	EncodingField
 }
 
 // GetSuspensionRequest shows a wait.
 type GetSuspensionRequest struct {
 	ByID
-	Inline   bool     `query:"inline" doc:"Shows payloads over 64 KiB too."`
-	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+	Inline bool `query:"inline" doc:"Shows payloads over 64 KiB too."`
+	EncodingField
 }
 
 // ResumeRequest ends a wait on an operator's word.
