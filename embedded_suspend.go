@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // keyed gives a command whose repeat the engine would not know, neither by its fence nor by the key of a request, one before its first
@@ -53,7 +54,7 @@ func (e embeddedWork) suspend(ctx context.Context, id core.GivenID, fence core.F
 	answer := WorkAnswer{Outcome: outcomeSuspended, SuspensionID: a.SuspensionID.String(), TimeoutAt: a.TimeoutAt.Std(), Late: a.Late}
 	if a.Satisfied {
 		answer.Outcome = outcomeSatisfied
-		answer.Resume = &Resume{SuspensionID: answer.SuspensionID, Cause: string(a.Cause), Signals: each(a.Signals, signalOf)}
+		answer.Resume = &Resume{SuspensionID: answer.SuspensionID, Cause: string(a.Cause), Signals: each(a.Signals, service.SignalOf)}
 	}
 	for i := range a.Waitpoints {
 		answer.Waitpoints = append(answer.Waitpoints, e.client.issued(&a.Waitpoints[i], a.Standings[i], a.Tokens[i]))

@@ -2,7 +2,6 @@ package flowfabric
 
 import (
 	"context"
-	"iter"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -35,7 +34,7 @@ func (e *embedded) Signal(ctx context.Context, s Signal) (SignalReceipt, error) 
 	if minted && tries > 1 {
 		answer.Duplicate, answer.SameRequest = false, false // a try whose answer was lost was accepted
 	}
-	return receiptOf(answer), nil
+	return service.ReceiptOf(answer), nil
 }
 
 // keyedRequest reports whether the call belongs to a request with a key, by which the engine knows its repeats (U13).
@@ -115,77 +114,5 @@ func (e embeddedOperate) Approve(ctx context.Context, id ID, a Approve) (SignalR
 	if err != nil {
 		return SignalReceipt{}, err
 	}
-	return receiptOf(answer), nil
-}
-
-func (e embeddedExecutions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, error) {
-	given, err := parseID(id)
-	if err != nil {
-		return nil, err
-	}
-	found, err := e.client.engine.Observe(ctx, e.client.asClient(ctx), given)
-	if err != nil || found == nil {
-		return nil, publicError(err)
-	}
-	shown, err := suspensionOf(found)
-	if err != nil {
-		return nil, err
-	}
-	return &shown, nil
-}
-
-func (e embeddedExecutions) Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error] {
-	return walk(nil, "", func(cursor string) (Page[SuspensionRecord], error) {
-		return e.SuspensionsPage(ctx, id, PageOptions{Cursor: cursor})
-	})
-}
-
-func (e embeddedExecutions) SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error) {
-	options, err := single(o)
-	if err != nil {
-		return Page[SuspensionRecord]{}, err
-	}
-	given, err := parseID(id)
-	if err != nil {
-		return Page[SuspensionRecord]{}, err
-	}
-	found, err := e.client.engine.Suspensions(ctx, e.client.asClient(ctx), given, options.Cursor, limitOf(options.Limit))
-	if err != nil {
-		return Page[SuspensionRecord]{}, publicError(err)
-	}
-	page := Page[SuspensionRecord]{Items: make([]SuspensionRecord, len(found.Items)), NextCursor: found.Next}
-	for i := range found.Items {
-		if page.Items[i], err = suspensionOf(&found.Items[i]); err != nil {
-			return Page[SuspensionRecord]{}, err
-		}
-	}
-	return page, nil
-}
-
-func (e embeddedExecutions) Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error] {
-	query, err := single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[SignalRecord], error) {
-		query.Cursor = cursor
-		return e.SignalsPage(ctx, id, query)
-	})
-}
-
-func (e embeddedExecutions) SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error) {
-	query, err := single(q)
-	if err != nil {
-		return Page[SignalRecord]{}, err
-	}
-	given, err := parseID(id)
-	if err != nil {
-		return Page[SignalRecord]{}, err
-	}
-	suspension, err := uuidOf("suspension_id", query.SuspensionID)
-	if err != nil {
-		return Page[SignalRecord]{}, err
-	}
-	found, err := e.client.engine.Signals(ctx, e.client.asClient(ctx), given, engine.SignalQuery{Suspension: suspension, Cursor: query.Cursor, Limit: limitOf(query.Limit)})
-	if err != nil {
-		return Page[SignalRecord]{}, publicError(err)
-	}
-	return pageOf(found.Items, signalOf, found.Next), nil
+	return service.ReceiptOf(answer), nil
 }

@@ -2,63 +2,19 @@ package flowfabric
 
 import (
 	"context"
-	"iter"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-type embeddedWaitpoints struct{ client *embedded }
+type embeddedWaitpoints struct {
+	waitpointReads
+	client *embedded
+}
 
 func (embeddedWaitpoints) sealed() {}
 
-func (e *embedded) Waitpoints() Waitpoints { return embeddedWaitpoints{e} }
-
-func (e embeddedWaitpoints) List(ctx context.Context, q ...WaitpointQuery) iter.Seq2[Waitpoint, error] {
-	query, err := single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[Waitpoint], error) {
-		query.Cursor = cursor
-		return e.Page(ctx, query)
-	})
-}
-
-func (e embeddedWaitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page[Waitpoint], error) {
-	query, err := single(q)
-	if err != nil {
-		return Page[Waitpoint]{}, err
-	}
-	request := engine.WaitpointQuery{State: query.State, Key: query.Key, Cursor: query.Cursor, Limit: limitOf(query.Limit)}
-	if request.Execution, err = givenOrAll(query.ExecutionID); err != nil {
-		return Page[Waitpoint]{}, err
-	}
-	found, err := e.client.engine.Waitpoints(ctx, e.client.asClient(ctx), request)
-	if err != nil {
-		return Page[Waitpoint]{}, publicError(err)
-	}
-	return pageOf(found.Items, waitpointViewOf, found.Next), nil
-}
-
-// givenOrAll parses an id that may be left out; nil: it was.
-func givenOrAll(id ID) (*core.GivenID, error) {
-	if id == "" {
-		return nil, nil
-	}
-	given, err := parseID(id)
-	return &given, err
-}
-
-func (e embeddedWaitpoints) Get(ctx context.Context, waitpointID string) (*Waitpoint, error) {
-	waitpoint, err := uuidGiven("waitpoint_id", waitpointID)
-	if err != nil {
-		return nil, err
-	}
-	found, err := e.client.engine.Waitpoint(ctx, e.client.asClient(ctx), waitpoint)
-	if err != nil {
-		return nil, publicError(err)
-	}
-	shown := waitpointViewOf(found)
-	return &shown, nil
-}
+func (e *embedded) Waitpoints() Waitpoints { return embeddedWaitpoints{waitpointReads{e}, e} }
 
 func (e embeddedWaitpoints) Token(ctx context.Context, id ID, waitpointID string) (*Waitpoint, error) {
 	given, err := parseID(id)
@@ -176,18 +132,6 @@ func (e embeddedWaitpoints) NewLink(ctx context.Context, waitpointID string, l L
 	return e.client.issuedLink(answer), nil
 }
 
-func (e embeddedWaitpoints) Links(ctx context.Context, waitpointID string) ([]ApprovalLink, error) {
-	waitpoint, err := uuidGiven("waitpoint_id", waitpointID)
-	if err != nil {
-		return nil, err
-	}
-	found, err := e.client.engine.Links(ctx, e.client.asClient(ctx), waitpoint)
-	if err != nil {
-		return nil, publicError(err)
-	}
-	return each(found, linkViewOf), nil
-}
-
 func (e embeddedWaitpoints) LinkURL(ctx context.Context, linkID string) (ApprovalLink, error) {
 	link, err := uuidGiven("link_id", linkID)
 	if err != nil {
@@ -253,55 +197,4 @@ func (e embeddedWaitpoints) Decide(ctx context.Context, linkID string, token Tok
 		outcome.Outcome = outcomeAlreadyDecided
 	}
 	return outcome, nil
-}
-
-func (e embeddedWaitpoints) Suspended(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
-	query, err := single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
-		query.Cursor = cursor
-		return e.SuspendedPage(ctx, query)
-	})
-}
-
-func (e embeddedWaitpoints) SuspendedPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
-	query, err := single(q)
-	if err != nil {
-		return Page[Suspended]{}, err
-	}
-	var reasons []string
-	if query.ReasonCode != "" {
-		reasons = []string{query.ReasonCode}
-	}
-	return e.suspendedPage(ctx, query, reasons)
-}
-
-func (e embeddedWaitpoints) Inbox(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
-	query, err := single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
-		query.Cursor = cursor
-		return e.InboxPage(ctx, query)
-	})
-}
-
-func (e embeddedWaitpoints) InboxPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
-	query, err := single(q)
-	if err != nil {
-		return Page[Suspended]{}, err
-	}
-	return e.suspendedPage(ctx, query, []string{WaitingForApproval, PausedByBudget})
-}
-
-func (e embeddedWaitpoints) suspendedPage(ctx context.Context, q SuspendedQuery, reasons []string) (Page[Suspended], error) {
-	request := engine.SuspendedQuery{
-		Lane: q.Lane, ReasonCodes: reasons, Tags: q.Tags, Approver: q.Approver, Cursor: q.Cursor, Limit: limitOf(q.Limit),
-	}
-	var err error
-	if request.FlowID, err = givenOrAll(q.FlowID); err != nil {
-		return Page[Suspended]{}, err
-	}
-	found, err := e.client.engine.Suspended(ctx, e.client.asClient(ctx), request)
-	if err != nil {
-		return Page[Suspended]{}, publicError(err)
-	}
-	return pageOf(found.Items, suspendedOf, found.Next), nil
 }

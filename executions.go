@@ -20,11 +20,6 @@ type Executions struct {
 
 // executionReads are the reads whose values are no values of package api yet, so that transports do not carry them.
 type executionReads interface {
-	Suspension(ctx context.Context, id ID) (*SuspensionRecord, error)
-	Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error]
-	SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error)
-	Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error]
-	SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error)
 	Children(ctx context.Context, id ID) iter.Seq2[FlowMember, error]
 	ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (Page[FlowMember], error)
 }
@@ -181,27 +176,53 @@ func (e Executions) Steps(ctx context.Context, id ID, o ...StepsOptions) ([]Step
 // Suspension shows the wait that is open, or else the one of this run that ended last; nil when there was none. Reading it
 // consumes nothing. Codes: execution_not_found.
 func (e Executions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, error) {
-	return e.rest.Suspension(ctx, id)
+	path, err := byID(id)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := transport.Call(ctx, e.via, wire.GetSuspension, &wire.GetSuspensionRequest{ByID: path, Inline: true}, transport.Options{})
+	if err != nil || answer.ID == "" {
+		return nil, err
+	}
+	return answer, nil
 }
 
 // Suspensions walks all waits, oldest first, without payloads. Codes: execution_not_found.
 func (e Executions) Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error] {
-	return e.rest.Suspensions(ctx, id)
+	return walk(nil, "", func(cursor string) (Page[SuspensionRecord], error) {
+		return e.SuspensionsPage(ctx, id, PageOptions{Cursor: cursor})
+	})
 }
 
 // SuspensionsPage gives one page of them. Codes: execution_not_found, invalid_cursor.
 func (e Executions) SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error) {
-	return e.rest.SuspensionsPage(ctx, id, o...)
+	options, path, err := target(id, o)
+	if err != nil {
+		return Page[SuspensionRecord]{}, err
+	}
+	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
+	return value(transport.Call(ctx, e.via, wire.ListSuspensions, request, transport.Options{}))
 }
 
 // Signals walks the signals that were taken in, in their order. Codes: execution_not_found.
 func (e Executions) Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error] {
-	return e.rest.Signals(ctx, id, q...)
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[SignalRecord], error) {
+		query.Cursor = cursor
+		return e.SignalsPage(ctx, id, query)
+	})
 }
 
 // SignalsPage gives one page of them. Codes: execution_not_found, invalid_cursor.
 func (e Executions) SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error) {
-	return e.rest.SignalsPage(ctx, id, q...)
+	query, path, err := target(id, q)
+	if err != nil {
+		return Page[SignalRecord]{}, err
+	}
+	request := &wire.ListSignalsRequest{
+		PageByID: wire.PageByID{ByID: path, PageFields: pageFields(query.Limit, query.Cursor)}, Suspension: query.SuspensionID, Inline: true,
+	}
+	return value(transport.Call(ctx, e.via, wire.ListExecutionSignals, request, transport.Options{}))
 }
 
 // Usage shows what was used, by dimension, with or without budgets: of all attempts, or of one. Codes: execution_not_found,

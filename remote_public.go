@@ -25,12 +25,12 @@ func (r *remote) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
 	return receive(ctx, r, wire.SendSignal, &wire.SendSignalRequest{Waitpoint: orNone(s.WaitpointID), Token: token, Body: fields})
 }
 
-func receive[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.SignalReceipt], request *Req) (SignalReceipt, error) {
+func receive[Req any](ctx context.Context, r *remote, c wire.Call[Req, SignalReceipt], request *Req) (SignalReceipt, error) {
 	answer, err := call(ctx, r, c, request, sending{})
 	if err != nil {
 		return SignalReceipt{}, err
 	}
-	return receiptFrom(answer), nil
+	return *answer, nil
 }
 
 const (
@@ -88,7 +88,7 @@ func closedPage(err error) (*LinkPage, error) {
 
 func linkPageFrom(w *wire.LinkPage) *LinkPage {
 	page := &LinkPage{
-		Link: linkFrom(w.Link), Kind: w.Kind, Tags: w.Tags, Asker: w.Asker, Needed: w.Needed, Counted: w.Counted,
+		Link: w.ApprovalLink, Kind: w.Kind, Tags: w.Tags, Asker: w.Asker, Needed: w.Needed, Counted: w.Counted,
 		TimeoutAt: w.TimeoutAt.Time, Now: w.ServerTime.Time,
 	}
 	if w.Progress != nil {

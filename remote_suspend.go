@@ -59,7 +59,7 @@ func (s *Suspension) into(w *wire.WorkItem) error {
 	if err := s.Continuation.Problem("continuation"); err != nil {
 		return err
 	}
-	condition := s.Until.wire()
+	condition := s.Until
 	w.ResumeCondition, w.IdempotencyKey = &condition, s.Key
 	w.SuspendFields = wire.SuspendFields{
 		Waitpoints: noneIfEmpty(each(s.Waitpoints, Binding.wire)), ReasonCode: s.ReasonCode, TimeoutMS: span(s.Timeout), TimeoutAt: wireTime(s.TimeoutAt),

@@ -2,8 +2,8 @@ package flowfabric
 
 import (
 	"context"
-	"iter"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -40,95 +40,17 @@ func (r remoteOperate) Approve(ctx context.Context, id ID, a Approve) (SignalRec
 	if err != nil {
 		return SignalReceipt{}, err
 	}
-	return receiptFrom(answer), nil
+	return *answer, nil
 }
 
-func (r remoteExecutions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, error) {
-	path, err := byID(id)
-	if err != nil {
-		return nil, err
-	}
-	request := &wire.GetSuspensionRequest{ByID: path, Inline: true, Encoding: wire.EncodingBytes}
-	answer, err := call(ctx, r.client, wire.GetSuspension, request, sending{})
-	if err != nil || answer.SuspensionID == "" {
-		return nil, err
-	}
-	shown := suspensionFrom(*answer)
-	return &shown, nil
+type remoteWaitpoints struct {
+	waitpointReads
+	client *remote
 }
-
-func (r remoteExecutions) Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error] {
-	return walk(nil, "", func(cursor string) (Page[SuspensionRecord], error) {
-		return r.SuspensionsPage(ctx, id, PageOptions{Cursor: cursor})
-	})
-}
-
-func (r remoteExecutions) SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error) {
-	options, path, err := target(id, o)
-	if err != nil {
-		return Page[SuspensionRecord]{}, err
-	}
-	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
-	return onePage(ctx, r.client, wire.ListSuspensions, request, suspensionFrom)
-}
-
-func (r remoteExecutions) Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error] {
-	query, err := single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[SignalRecord], error) {
-		query.Cursor = cursor
-		return r.SignalsPage(ctx, id, query)
-	})
-}
-
-func (r remoteExecutions) SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error) {
-	query, path, err := target(id, q)
-	if err != nil {
-		return Page[SignalRecord]{}, err
-	}
-	request := &wire.ListSignalsRequest{
-		PageByID: wire.PageByID{ByID: path, PageFields: pageFields(query.Limit, query.Cursor)}, Suspension: query.SuspensionID,
-		Inline: true, Encoding: wire.EncodingBytes,
-	}
-	return onePage(ctx, r.client, wire.ListExecutionSignals, request, signalFrom)
-}
-
-type remoteWaitpoints struct{ client *remote }
 
 func (remoteWaitpoints) sealed() {}
 
-func (r *remote) Waitpoints() Waitpoints { return remoteWaitpoints{r} }
-
-func (r remoteWaitpoints) List(ctx context.Context, q ...WaitpointQuery) iter.Seq2[Waitpoint, error] {
-	query, err := single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[Waitpoint], error) {
-		query.Cursor = cursor
-		return r.Page(ctx, query)
-	})
-}
-
-func (r remoteWaitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page[Waitpoint], error) {
-	query, err := single(q)
-	if err != nil {
-		return Page[Waitpoint]{}, err
-	}
-	request := &wire.ListWaitpointsRequest{
-		PageFields: pageFields(query.Limit, query.Cursor), State: query.State, WaitpointKey: query.Key, ExecutionID: string(query.ExecutionID),
-	}
-	return onePage(ctx, r.client, wire.ListWaitpoints, request, waitpointFrom)
-}
-
-func (r remoteWaitpoints) Get(ctx context.Context, waitpointID string) (*Waitpoint, error) {
-	path, err := byWaitpoint(waitpointID)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := call(ctx, r.client, wire.GetWaitpoint, &path, sending{})
-	if err != nil {
-		return nil, err
-	}
-	shown := waitpointFrom(*answer)
-	return &shown, nil
-}
+func (r *remote) Waitpoints() Waitpoints { return remoteWaitpoints{waitpointReads{r}, r} }
 
 func (r remoteWaitpoints) Token(ctx context.Context, id ID, waitpointID string) (*Waitpoint, error) {
 	execution, err := byID(id)
@@ -158,19 +80,13 @@ func (r remoteWaitpoints) Reissue(ctx context.Context, waitpointID string, o ...
 }
 
 // oneIssued makes a call that answers a waitpoint with its token.
-func oneIssued[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.IssuedWaitpoint], request *Req, key string) (*Waitpoint, error) {
+func oneIssued[Req any](ctx context.Context, r *remote, c wire.Call[Req, api.IssuedWaitpoint], request *Req, key string) (*Waitpoint, error) {
 	answer, err := call(ctx, r, c, request, sending{key: key})
 	if err != nil {
 		return nil, err
 	}
-	shown := issuedFrom(*answer)
+	shown := answer.Concealed()
 	return &shown, nil
-}
-
-// byWaitpoint puts the id of a waitpoint into a path; invalid_id.
-func byWaitpoint(waitpointID string) (wire.ByWaitpoint, error) {
-	_, err := uuidGiven("waitpoint_id", waitpointID)
-	return wire.ByWaitpoint{Waitpoint: waitpointID}, err
 }
 
 // byLink puts the id of a link into a path; invalid_id.
@@ -209,5 +125,5 @@ func (r remoteWaitpoints) Close(ctx context.Context, waitpointID string, o ...Cl
 	if err != nil {
 		return CloseResult{}, err
 	}
-	return CloseResult(*answer), nil
+	return *answer, nil
 }

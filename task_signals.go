@@ -6,7 +6,7 @@ import "context"
 func (t *Task) fetchOmitted(ctx context.Context, r *Resume, looksAt func(*SignalRecord) bool) error {
 	missing := map[string]*SignalRecord{}
 	for i := range r.Signals {
-		if s := &r.Signals[i]; s.Omitted && looksAt(s) {
+		if s := &r.Signals[i]; s.Payload.Omitted() && looksAt(s) {
 			missing[s.ID] = s
 		}
 	}
@@ -18,7 +18,7 @@ func (t *Task) fetchOmitted(ctx context.Context, r *Resume, looksAt func(*Signal
 			return err
 		}
 		if s := missing[found.ID]; s != nil {
-			s.Payload, s.Omitted = found.Payload, found.Omitted
+			s.Payload = found.Payload
 			if delete(missing, found.ID); len(missing) == 0 {
 				return nil
 			}

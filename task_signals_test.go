@@ -22,8 +22,8 @@ func TestU141_W80_ask_fetches_what_had_no_room_in_the_answer(t *testing.T) {
 			}))
 		}
 		open := must[*flowfabric.SuspensionRecord](t)(w.Executions().Suspension(ctx, a.ID()))
-		if last := open.Signals[many-1]; !last.Omitted || last.Size < 262_000 || last.Payload.Data != nil {
-			t.Errorf("the last signal has %d of %d bytes, omitted: %v", len(last.Payload.Data), last.Size, last.Omitted)
+		if last := open.Signals[many-1].Payload; !last.Omitted() || last.Size() < 262_000 || last.Data != nil {
+			t.Errorf("the last signal has %d of %d bytes, omitted: %v", len(last.Data), last.Size(), last.Omitted())
 		}
 		a.decides(t, links[0], "approve", "")
 		if d := receive(t, a.answer); !d.Approved || d.Comment != fmt.Sprint(many) {

@@ -8,33 +8,10 @@ import (
 )
 
 // Waitpoint is an address at which work waits for signals.
-type Waitpoint struct {
-	ID               string
-	ExecutionID      ID
-	Namespace        string
-	Key              string
-	RunIndex         int
-	SuspensionID     string // of the suspension that it is or was bound to; "": none
-	State            string // pending, active, closed
-	CloseReason      string // of a closed one: resumed, timed_out, expired, closed, denied, ended
-	RequiredNames    []string
-	TokenKid         string // of the token first handed out
-	TokenFingerprint string
-	CreatedAt        time.Time
-	MintedAt         time.Time
-	ActivatedAt      time.Time
-	ExpiresAt        time.Time
-	ClosedAt         time.Time
-	SignalCount      int
-	MatchedSignals   int
-	LastSignalAt     time.Time
-	Links            int
+type Waitpoint = api.Waitpoint
 
-	// Token and CallbackURL are shown to whoever makes the waitpoint, and by Waitpoints.Token and Reissue: give them to whoever is to
-	// signal. Neither is written by a print, a log line or the JSON of this type.
-	Token       Token
-	CallbackURL string
-}
+// IssuedWaitpoint is a waitpoint whose JSON shows its token and its address: Waitpoint.Issued.
+type IssuedWaitpoint = api.IssuedWaitpoint
 
 // The states of a waitpoint.
 const (
@@ -52,18 +29,7 @@ type WaitpointOptions struct {
 }
 
 // Condition says which signals are enough. Make one by OnSignal, AllOf, AnyOf, CountOf, OperatorOnly, TimeoutOnly.
-type Condition struct {
-	Type        string      // single (""), all_of, any_of, count, operator_only, timeout_only
-	Key         string      // single: of the waitpoint; "": the first one
-	Name        string      // single, count: of the signal; "": any
-	Members     []Condition // all_of, any_of
-	N           int         // count: how many are enough
-	CountKind   string      // count: distinct_sources, distinct_signals, distinct_waitpoints
-	SourceTypes []string    // count: only signals of these; none: of all
-	Keys        []string    // count: at these waitpoints
-
-	emptyKey, emptyName bool // JSON gave an empty text, which the rules refuse
-}
+type Condition = api.Condition
 
 // Suspension is what a handler waits for.
 type Suspension struct {
@@ -126,24 +92,7 @@ type Resume struct {
 }
 
 // SuspensionRecord is a suspension as it is kept.
-type SuspensionRecord struct {
-	ID             string
-	RunIndex       int
-	AttemptIndex   int
-	SuspendedAt    time.Time
-	ReasonCode     string
-	TimeoutAt      time.Time
-	OnTimeout      TimeoutBehavior
-	Until          Condition
-	Waitpoints     []Binding // as they were made or adopted, with their ids and keys
-	Cause          string    // how it ended; "": it is open
-	ClosedAt       time.Time
-	CloserSignalID string
-	By             string // the operator who ended it
-	EscalatedAt    time.Time
-	Signals        []SignalRecord
-	Continuation   Payload // Executions.Suspension alone has its bytes
-}
+type SuspensionRecord = api.SuspensionRecord
 
 // Signal is something that happened outside, for work that waits. Token is the credential.
 type Signal struct {
@@ -162,33 +111,10 @@ type Signal struct {
 }
 
 // SignalReceipt is the answer to a signal.
-type SignalReceipt struct {
-	Outcome     string // accepted, duplicate
-	SignalID    string // of the first delivery
-	Effect      string
-	SameRequest bool // of a duplicate: name, payload and category are those of the first
-}
+type SignalReceipt = api.SignalReceipt
 
 // SignalRecord is a signal as it was taken in.
-type SignalRecord struct {
-	ID             string
-	Ordinal        int // order of acceptance within the execution, from 1
-	WaitpointID    string
-	WaitpointKey   string
-	Name           string
-	Category       string
-	SourceType     string
-	SourceIdentity string
-	SourceVerified bool // the engine knows who it was
-	CorrelationID  string
-	SentAt         time.Time
-	AcceptedAt     time.Time
-	Payload        Payload
-	Size           int  // bytes of the payload
-	Omitted        bool // the bytes had no room in this answer: fetch them with Executions.Signals
-	Matched        bool
-	Effect         string
-}
+type SignalRecord = api.SignalRecord
 
 // Approve is an operator's signal: it needs no token.
 type Approve struct {
@@ -221,32 +147,14 @@ type LinkOptions struct {
 }
 
 // LinkChoice is a button of a link.
-type LinkChoice struct {
-	ID         string `json:"id"`
-	Label      string `json:"label"`
-	SignalName string `json:"signal_name"`
-}
+type LinkChoice = api.LinkChoice
 
 // ApprovalLink lets one named person decide once. URL is shown when the link is made and by Waitpoints.LinkURL; neither a print, a log
 // line nor the JSON of this type shows it.
-type ApprovalLink struct {
-	ID          string
-	WaitpointID string
-	ExecutionID ID
-	Approver    string
-	Title       string
-	Message     string
-	Choices     []LinkChoice
-	State       string // open, decided, revoked, expired, closed; "" in the answers that show the URL
-	CreatedAt   time.Time
-	ExpiresAt   time.Time
-	Decision    string // id of the choice
-	Comment     string
-	DecidedAt   time.Time
-	URL         string
+type ApprovalLink = api.ApprovalLink
 
-	CommentRequired bool
-}
+// IssuedLink is a link whose JSON shows its address: ApprovalLink.Issued.
+type IssuedLink = api.IssuedLink
 
 // LinkPage is what a link shows to whoever holds it.
 type LinkPage struct {
@@ -301,33 +209,13 @@ type SuspendedQuery struct {
 }
 
 // Suspended is an execution that waits.
-type Suspended struct {
-	Execution    *Execution // a summary
-	SuspensionID string
-	SuspendedAt  time.Time
-	TimeoutAt    time.Time
-	ReasonCode   string
-	Waitpoints   []Waitpoint
-	Progress     []NodeProgress
-	Links        []ApprovalLink
-	Decisions    []PersonalDecision
-	Needed       int // how many different people must say the same; 0: the condition does not count
-}
+type Suspended = api.Suspended
 
 // NodeProgress is how far one part of a condition is.
-type NodeProgress struct {
-	Node     Condition
-	Progress int
-	Needed   int
-}
+type NodeProgress = api.NodeProgress
 
 // PersonalDecision is what somebody said whom the engine knows.
-type PersonalDecision struct {
-	By       string
-	Decision string // the name of the signal
-	Comment  string
-	At       time.Time
-}
+type PersonalDecision = api.PersonalDecision
 
 // Approval is a question to people, see Task.Ask.
 type Approval struct {

@@ -3,6 +3,10 @@ package flowfabric
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Waitpoints is what work waits at, and what people decide.
@@ -61,6 +65,96 @@ type CloseOptions struct {
 }
 
 // CloseResult is the answer to Waitpoints.Close.
-type CloseResult struct {
-	Outcome string // closed, already_closed
+type CloseResult = api.CloseResult
+
+// waitpointReads are the reads of Waitpoints, behind any transport.
+type waitpointReads struct{ via transport.Transport }
+
+func (w waitpointReads) List(ctx context.Context, q ...WaitpointQuery) iter.Seq2[Waitpoint, error] {
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[Waitpoint], error) {
+		query.Cursor = cursor
+		return w.Page(ctx, query)
+	})
+}
+
+func (w waitpointReads) Page(ctx context.Context, q ...WaitpointQuery) (Page[Waitpoint], error) {
+	query, err := single(q)
+	if err != nil {
+		return Page[Waitpoint]{}, err
+	}
+	request := &wire.ListWaitpointsRequest{
+		PageFields: pageFields(query.Limit, query.Cursor), State: query.State, WaitpointKey: query.Key, ExecutionID: string(query.ExecutionID),
+	}
+	return value(transport.Call(ctx, w.via, wire.ListWaitpoints, request, transport.Options{}))
+}
+
+func (w waitpointReads) Get(ctx context.Context, waitpointID string) (*Waitpoint, error) {
+	path, err := byWaitpoint(waitpointID)
+	if err != nil {
+		return nil, err
+	}
+	return transport.Call(ctx, w.via, wire.GetWaitpoint, &path, transport.Options{})
+}
+
+func (w waitpointReads) Links(ctx context.Context, waitpointID string) ([]ApprovalLink, error) {
+	path, err := byWaitpoint(waitpointID)
+	return collect(walk(err, "", func(cursor string) (Page[ApprovalLink], error) {
+		request := &wire.ListLinksRequest{ByWaitpoint: path, PageFields: pageFields(fullPage, cursor)}
+		return value(transport.Call(ctx, w.via, wire.ListLinks, request, transport.Options{}))
+	}))
+}
+
+func (w waitpointReads) Suspended(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
+		query.Cursor = cursor
+		return w.SuspendedPage(ctx, query)
+	})
+}
+
+func (w waitpointReads) SuspendedPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
+	query, err := single(q)
+	if err != nil {
+		return Page[Suspended]{}, err
+	}
+	request := &wire.ListSuspendedRequest{
+		SuspendedFields: query.wire(), ReasonCode: query.ReasonCode, PageFields: pageFields(query.Limit, query.Cursor),
+	}
+	return value(transport.Call(ctx, w.via, wire.ListSuspended, request, transport.Options{}))
+}
+
+func (w waitpointReads) Inbox(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
+		query.Cursor = cursor
+		return w.InboxPage(ctx, query)
+	})
+}
+
+func (w waitpointReads) InboxPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
+	query, err := single(q)
+	if err != nil {
+		return Page[Suspended]{}, err
+	}
+	request := &wire.ListApprovalsRequest{SuspendedFields: query.wire(), PageFields: pageFields(query.Limit, query.Cursor)}
+	return value(transport.Call(ctx, w.via, wire.ListApprovals, request, transport.Options{}))
+}
+
+// byWaitpoint puts the id of a waitpoint into a path; invalid_id.
+func byWaitpoint(waitpointID string) (wire.ByWaitpoint, error) {
+	_, err := uuidGiven("waitpoint_id", waitpointID)
+	return wire.ByWaitpoint{Waitpoint: waitpointID}, err
+}
+
+// wire is the selection as query parameters.
+func (q SuspendedQuery) wire() wire.SuspendedFields {
+	fields := wire.SuspendedFields{Lane: q.Lane, FlowID: string(q.FlowID), Approver: q.Approver}
+	for key, value := range q.Tags {
+		if fields.Tags == nil {
+			fields.Tags = map[string]*string{}
+		}
+		fields.Tags[key] = &value
+	}
+	return fields
 }

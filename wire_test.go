@@ -82,9 +82,8 @@ func draw(t *rapid.T, v reflect.Value) {
 		settleInput(into)
 		return
 	case *SignalRecord:
-		drawKind(t, v)
-		if into.Size = len(into.Payload.Data); into.Omitted {
-			into.Payload, into.Size = Payload{ContentType: "image/png"}, rapid.IntRange(1, 1<<20).Draw(t, "size")
+		if drawKind(t, v); rapid.Bool().Draw(t, "omitted") {
+			into.Payload = api.Unloaded("image/png", rapid.IntRange(1, 1<<20).Draw(t, "size"))
 		}
 		return
 	case *error, *map[string]any, *Token:
@@ -149,9 +148,7 @@ func drawCondition(t *rapid.T, depth int) Condition {
 	text := func(what string) string { return rapid.StringN(0, 8, -1).Draw(t, what) }
 	switch rapid.IntRange(0, 3+min(depth, 1)).Draw(t, "condition") {
 	case 0:
-		c := OnSignal(text("key"), text("name"))
-		c.emptyKey, c.emptyName = c.Key == "" && rapid.Bool().Draw(t, "no key"), c.Name == "" && rapid.Bool().Draw(t, "no name")
-		return c
+		return OnSignal(text("key"), text("name"))
 	case 1:
 		c := CountOf(rapid.IntRange(0, 5).Draw(t, "n"), DistinctSources, append(rapid.SliceOfN(rapid.String(), 0, 2).Draw(t, "keys"), "k")...)
 		c.Name, c.SourceTypes = text("name"), append([]string{"operator"}, text("source"))

@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"maps"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -167,13 +168,13 @@ func (a *WorkAnswer) waitInto(w *wire.WorkAnswer) {
 	w.SuspensionID, w.TimeoutAt = a.SuspensionID, wireTime(a.TimeoutAt)
 	for i := range a.Waitpoints {
 		if a.SuspensionID == "" {
-			w.Waitpoint = &wire.IssuedWaitpoint{Waitpoint: a.Waitpoints[i].wire()}
+			w.Waitpoint = &api.IssuedWaitpoint{Waitpoint: a.Waitpoints[i]}
 			break // it is the one that was made
 		}
-		w.Waitpoints = append(w.Waitpoints, a.Waitpoints[i].suspendWire())
+		w.Waitpoints = append(w.Waitpoints, suspendWire(&a.Waitpoints[i]))
 	}
 	if a.Resume != nil {
-		w.Cause, w.Signals = a.Resume.Cause, each(a.Resume.Signals, SignalRecord.wire)
+		w.Cause, w.Signals = a.Resume.Cause, signals(a.Resume.Signals)
 	}
 }
 
@@ -198,9 +199,9 @@ func (a *WorkAnswer) waitFrom(w *wire.WorkAnswer) {
 		a.Waitpoints = append(a.Waitpoints, suspendFrom(waitpoint, w.SuspensionID))
 	}
 	if w.Waitpoint != nil {
-		a.Waitpoints = []Waitpoint{issuedFrom(*w.Waitpoint)}
+		a.Waitpoints = []Waitpoint{w.Waitpoint.Concealed()}
 	}
 	if w.Outcome == outcomeSatisfied {
-		a.Resume = &Resume{SuspensionID: w.SuspensionID, Cause: w.Cause, Signals: each(w.Signals, signalFrom)}
+		a.Resume = &Resume{SuspensionID: w.SuspensionID, Cause: w.Cause, Signals: signals(w.Signals)}
 	}
 }

@@ -124,6 +124,7 @@ func (p Payload) Problem(field string) error {
 const (
 	sent  = "sent"  // in a request (U8)
 	shown = "shown" // in an answer (U9, U10)
+	kept  = "kept"  // in an answer that leaves out bytes which were not loaded, whatever their size
 )
 
 // The endings of the names of its members. The one without is the JSON value.
@@ -160,6 +161,9 @@ func (p *Payload) AppendMembers(text []byte, name, how string) ([]byte, error) {
 		return append(jsonx.AppendName(text, name, endingOmitted), "true"...), nil
 	case p.Data == nil && contentType == "":
 		return text, nil
+	case how == kept && p.Data == nil:
+		text = jsonx.AppendString(jsonx.AppendName(text, name, endingType), contentType)
+		return append(jsonx.AppendName(text, name, endingOmitted), "true"...), nil
 	case contentType == "":
 		contentType = payload.ContentBytes
 	}
@@ -175,7 +179,7 @@ func (p *Payload) AppendMembers(text []byte, name, how string) ([]byte, error) {
 		return nil, err
 	}
 	text = jsonx.AppendString(jsonx.AppendName(text, name, endingType), contentType)
-	if how == shown {
+	if how != sent {
 		text = strconv.AppendInt(jsonx.AppendName(text, name, endingSize), int64(len(p.Data)), 10)
 	}
 	return text, nil

@@ -153,7 +153,8 @@ func mannerOf(t reflect.Type) manner {
 }
 
 // describes reports whether the tags of a struct say how it is written: then its fields are, and its MarshalJSON, which it may have for
-// encoding/json, is not called. A field without a JSON name, or one that is left out, says that the type knows better.
+// encoding/json, is not called. A field without a JSON name, or one that is left out, says that the type knows better, unless its tag apart
+// says that it travels in another way.
 func describes(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct || t == timeType {
 		return false
@@ -168,6 +169,8 @@ func describes(t reflect.Type) bool {
 				return false
 			}
 		case !f.IsExported():
+			continue
+		case name == "-" && f.Tag.Get("apart") == "true":
 			continue
 		case name == "" || name == "-":
 			return false

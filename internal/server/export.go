@@ -109,9 +109,9 @@ func given(text string) *string {
 
 // exportParts are what an export adds to an execution.
 type exportParts struct {
-	Attempts []flowfabric.Attempt `json:"attempts,omitempty"`
-	Signals  []any                `json:"signals,omitempty"`
-	Events   []api.Event          `json:"events,omitempty"`
+	Attempts []flowfabric.Attempt      `json:"attempts,omitempty"`
+	Signals  []flowfabric.SignalRecord `json:"signals,omitempty"`
+	Events   []api.Event               `json:"events,omitempty"`
 }
 
 // exportLine is an execution with what is to be included; nil when it is gone meanwhile.
@@ -150,7 +150,7 @@ func (s *Server) exportLine(ctx context.Context, x *flowfabric.Execution, r *wir
 }
 
 // signalsOf reads all signals of an execution, with their payloads.
-func (s *Server) signalsOf(ctx context.Context, id flowfabric.ID, encoding wire.Encoding) ([]any, error) {
+func (s *Server) signalsOf(ctx context.Context, id flowfabric.ID, encoding wire.Encoding) ([]flowfabric.SignalRecord, error) {
 	var all []flowfabric.SignalRecord
 	for signal, err := range s.client.Executions().Signals(ctx, id) {
 		if err != nil {

@@ -165,19 +165,12 @@ func withLink(p *flowfabric.LinkPage) error {
 
 func linkPageOf(p *flowfabric.LinkPage) wire.LinkPage {
 	shown := wire.LinkPage{
-		Link: wire.Link{
-			LinkID: p.Link.ID, WaitpointID: p.Link.WaitpointID, ExecutionID: string(p.Link.ExecutionID), Approver: p.Link.Approver, Title: p.Link.Title, Message: p.Link.Message,
-			Decisions: []wire.LinkChoice{}, CommentRequired: p.Link.CommentRequired, State: p.Link.State, CreatedAt: wire.TimeOf(p.Link.CreatedAt),
-			ExpiresAt: wire.TimeOf(p.Link.ExpiresAt), Decision: p.Link.Decision, Comment: p.Link.Comment, DecidedAt: wire.TimeOf(p.Link.DecidedAt),
-		},
-		Kind: p.Kind, Tags: p.Tags, Asker: p.Asker, Needed: p.Needed, Counted: p.Counted,
+		ApprovalLink: p.Link,
+		Kind:         p.Kind, Tags: p.Tags, Asker: p.Asker, Needed: p.Needed, Counted: p.Counted,
 		TimeoutAt: wire.TimeOf(p.TimeoutAt), ServerTime: wire.TimeOf(p.Now),
 	}
 	if p.Needed > 0 {
 		shown.Progress = &p.Progress
-	}
-	for _, c := range p.Link.Choices {
-		shown.Decisions = append(shown.Decisions, wire.LinkChoice(c))
 	}
 	return shown
 }

@@ -33,6 +33,8 @@ func newSchemas() huma.Registry {
 // schemaNames are the names of schemas that are not those of their Go types.
 var schemaNames = map[string]string{
 	"BudgetStatus": "Budget", "PageBudgetStatus": "PageBudget", "JoinView": "Join", "Membership": "Member", "StepRecord": "Step", "PageStepRecord": "PageStep",
+	"Condition": "ResumeCondition", "SignalRecord": "Signal", "PageSignalRecord": "PageSignal", "SuspensionRecord": "Suspension", "PageSuspensionRecord": "PageSuspension",
+	"ApprovalLink": "Link", "PageApprovalLink": "PageLink", "CloseResult": "ClosedWaitpoint",
 }
 
 // schemaName names the schema of a type.
@@ -52,6 +54,12 @@ func (payloadSchema) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Extensions: map[string]any{payloadMark: true}}
 }
 
+// payloadTexts describe the members of payloads that are worded otherwise than the rest.
+var payloadTexts = map[string]string{
+	"continuation": "What whoever goes on is given, as any JSON value.", "continuation_omitted": "The continuation is not shown here.",
+	"payload_omitted": "The payload is not shown here.",
+}
+
 // spreadPayloads puts the members of payloads in their places: those of requests, or with size and omitted those of answers.
 func spreadPayloads(s *huma.Schema, asked bool) {
 	for name, property := range s.Properties {
@@ -67,6 +75,11 @@ func spreadPayloads(s *huma.Schema, asked bool) {
 		if !asked {
 			s.Properties[name+"_size"] = &huma.Schema{Type: huma.TypeInteger, Format: "int64", Description: "Size of the " + name + " in bytes."}
 			s.Properties[name+"_omitted"] = &huma.Schema{Type: huma.TypeBoolean, Description: "The " + name + " is too large to be shown here."}
+		}
+		for _, member := range []string{name, name + "_omitted"} {
+			if text, ok := payloadTexts[member]; ok && s.Properties[member] != nil {
+				s.Properties[member].Description = text
+			}
 		}
 	}
 }

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // serveWaitpoints are waitpoints, links and what waits (section 2.4, without what a token opens).
 func (s *Server) serveWaitpoints() {
-	handle(s, wire.ListWaitpoints, s.listWaitpoints)
-	handle(s, wire.GetWaitpoint, s.getWaitpoint)
+	pass(s, wire.ListWaitpoints)
+	pass(s, wire.GetWaitpoint)
 	handle(s, wire.ReadWaitpointToken, s.readToken)
 	handle(s, wire.ReissueToken, s.reissueToken)
 	handle(s, wire.CloseWaitpoint, s.closeWaitpoint)
@@ -23,19 +24,6 @@ func (s *Server) serveWaitpoints() {
 	handle(s, wire.ReadLinkURL, s.readLinkURL)
 	handle(s, wire.ListSuspended, s.listSuspended)
 	handle(s, wire.ListApprovals, s.listApprovals)
-}
-
-// listWaitpoints lists waitpoints (U79).
-func (s *Server) listWaitpoints(ctx context.Context, r *wire.ListWaitpointsRequest) (answer, error) {
-	return s.pageOfWaitpoints(ctx, r.PageFields, flowfabric.WaitpointQuery{
-		ExecutionID: flowfabric.ID(r.ExecutionID), State: r.State, Key: r.WaitpointKey,
-	})
-}
-
-// getWaitpoint shows a waitpoint without its token (U79).
-func (s *Server) getWaitpoint(ctx context.Context, r *wire.ByWaitpoint) (answer, error) {
-	waitpoint, err := s.client.Waitpoints().Get(ctx, r.Waitpoint)
-	return shows(waitpoint), err
 }
 
 // readToken shows the token of a waitpoint (U80).
@@ -58,15 +46,11 @@ func (s *Server) shownToken(ctx context.Context) func(*flowfabric.Waitpoint, err
 	}
 }
 
-// tokenShown is what is shown of a waitpoint only to whoever may know its token (U30).
-type tokenShown struct {
-	Token       string `json:"token,omitempty"`
-	CallbackURL string `json:"callback_url,omitempty"`
-}
-
 // issued shows a waitpoint with its token and its address.
-func (s *Server) issued(x *exchange, w *flowfabric.Waitpoint) flat {
-	return flat{w, tokenShown{w.Token.Reveal(), s.absolute(x, w.CallbackURL)}}
+func (s *Server) issued(x *exchange, w *api.Waitpoint) api.IssuedWaitpoint {
+	issued := w.Issued()
+	issued.CallbackURL = s.absolute(x, issued.CallbackURL)
+	return issued
 }
 
 // absolute makes an address of a path: by the public URL, else by the name under which the caller reached the server.
@@ -112,9 +96,7 @@ func (s *Server) createLink(ctx context.Context, r *wire.CreateLinkRequest) (ans
 	}
 	options := flowfabric.LinkOptions{
 		Approver: b.Approver, ExpiresIn: expiry(b.ExpiresInMS), Title: b.Title, Message: b.Message, CommentRequired: b.CommentRequired, Lease: lease,
-	}
-	for _, choice := range b.Decisions {
-		options.Decisions = append(options.Decisions, flowfabric.LinkChoice(choice))
+		Decisions: b.Decisions,
 	}
 	return s.shownLink(ctx)(s.client.Waitpoints().NewLink(ctx, r.Waitpoint, options))
 }
@@ -124,28 +106,25 @@ func (s *Server) readLinkURL(ctx context.Context, r *wire.ByLink) (answer, error
 	return s.shownLink(ctx)(s.client.Waitpoints().LinkURL(ctx, r.Link))
 }
 
-// urlShown is what is shown of a link only to whoever may know its address.
-type urlShown struct {
-	URL string `json:"url,omitempty"`
-}
-
 // shownLink answers with a link and its address.
 func (s *Server) shownLink(ctx context.Context) func(flowfabric.ApprovalLink, error) (answer, error) {
 	return func(link flowfabric.ApprovalLink, err error) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		return shows(flat{link, urlShown{s.absolute(exchangeOf(ctx), link.URL)}}), nil
+		issued := link.Issued()
+		issued.URL = s.absolute(exchangeOf(ctx), issued.URL)
+		return shows(issued), nil
 	}
 }
 
 // listLinks lists the links of a waitpoint, without their addresses (U84).
 func (s *Server) listLinks(ctx context.Context, r *wire.ListLinksRequest) (answer, error) {
-	all, err := s.client.Waitpoints().Links(ctx, r.Waitpoint)
+	all, err := ask(ctx, s, wire.ListLinks, r)
 	if err != nil {
 		return answer{}, err
 	}
-	return pageOf(all, r.PageFields, "links "+r.Waitpoint)
+	return pageOf(all.Items, r.PageFields, "links "+r.Waitpoint)
 }
 
 // revokeLink withdraws a link (U84).
@@ -177,52 +156,37 @@ func (s *Server) holdsLease(ctx context.Context, lease wire.LeaseRef, waitpointI
 
 // listSuspended lists what waits (U85).
 func (s *Server) listSuspended(ctx context.Context, r *wire.ListSuspendedRequest) (answer, error) {
-	query, err := suspendedQuery(r.SuspendedFields)
-	if err != nil {
+	if err := checkTags(r.SuspendedFields); err != nil {
 		return answer{}, err
 	}
-	query.ReasonCode = r.ReasonCode
-	return s.pageOfSuspended(ctx, r.PageFields, query, s.client.Waitpoints().SuspendedPage)
+	return summaries(ask(ctx, s, wire.ListSuspended, r))
 }
 
 // listApprovals lists what waits for people (U85).
 func (s *Server) listApprovals(ctx context.Context, r *wire.ListApprovalsRequest) (answer, error) {
-	query, err := suspendedQuery(r.SuspendedFields)
+	if err := checkTags(r.SuspendedFields); err != nil {
+		return answer{}, err
+	}
+	return summaries(ask(ctx, s, wire.ListApprovals, r))
+}
+
+// checkTags refuses a tag without a value. Of several the same is reported each time.
+func checkTags(f wire.SuspendedFields) error {
+	for _, key := range slices.Sorted(maps.Keys(f.Tags)) {
+		if f.Tags[key] == nil {
+			return refuse("invalid_argument", "say which value the tag has").at("query.tag." + key).hint("write tag.<key>=<value>")
+		}
+	}
+	return nil
+}
+
+// summaries answers with a page of what waits, each execution in summary.
+func summaries(page *api.Page[api.Suspended], err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return s.pageOfSuspended(ctx, r.PageFields, query, s.client.Waitpoints().InboxPage)
-}
-
-// suspendedQuery is a selection for the client. A tag must have a value here.
-func suspendedQuery(f wire.SuspendedFields) (flowfabric.SuspendedQuery, error) {
-	query := flowfabric.SuspendedQuery{Lane: f.Lane, FlowID: flowfabric.ID(f.FlowID), Approver: f.Approver}
-	for _, key := range slices.Sorted(maps.Keys(f.Tags)) {
-		value := f.Tags[key]
-		if value == nil {
-			return query, refuse("invalid_argument", "say which value the tag has").at("query.tag." + key).hint("write tag.<key>=<value>")
-		}
-		if query.Tags == nil {
-			query.Tags = map[string]string{}
-		}
-		query.Tags[key] = *value
+	for i := range page.Items {
+		page.Items[i].Execution = summaryOf(page.Items[i].Execution)
 	}
-	return query, nil
-}
-
-// pageOfSuspended answers with a page of what waits, each execution in summary.
-func (s *Server) pageOfSuspended(
-	ctx context.Context, f wire.PageFields, query flowfabric.SuspendedQuery,
-	give func(context.Context, ...flowfabric.SuspendedQuery) (flowfabric.Page[flowfabric.Suspended], error),
-) (answer, error) {
-	return pageBy(f, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.Suspended], error) {
-		query.PageOptions = o
-		page, err := give(ctx, query)
-		for i := range page.Items {
-			if x := page.Items[i].Execution; x != nil {
-				page.Items[i].Execution = summaryOf(x)
-			}
-		}
-		return page, err
-	})
+	return shows(page), nil
 }

@@ -4,38 +4,24 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // serveWaits are the waits of an execution (U42, U49, U52, U71, U72).
 func (s *Server) serveWaits() {
-	handle(s, wire.ListExecutionWaitpoints, s.listExecutionWaitpoints)
+	pass(s, wire.ListExecutionWaitpoints)
 	handle(s, wire.ListExecutionSignals, s.listSignals)
-	handle(s, wire.ListSuspensions, s.listSuspensions)
+	pass(s, wire.ListSuspensions)
 	handle(s, wire.GetSuspension, s.getSuspension)
 	handle(s, wire.ResumeExecution, s.resume)
 	handle(s, wire.ApproveExecution, s.approve)
 	handle(s, wire.SuspendExecution, s.suspend)
 	handle(s, wire.CreateWaitpoint, s.createWaitpoint)
-}
-
-// listExecutionWaitpoints lists the waitpoints of an execution (U42).
-func (s *Server) listExecutionWaitpoints(ctx context.Context, r *wire.ListExecutionWaitpointsRequest) (answer, error) {
-	query := flowfabric.WaitpointQuery{ExecutionID: flowfabric.ID(r.ID)}
-	if r.IncludeClosed {
-		query.State = "all"
-	}
-	return s.pageOfWaitpoints(ctx, r.PageFields, query)
-}
-
-func (s *Server) pageOfWaitpoints(ctx context.Context, f wire.PageFields, query flowfabric.WaitpointQuery) (answer, error) {
-	return pageBy(f, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.Waitpoint], error) {
-		query.PageOptions = o
-		return s.client.Waitpoints().Page(ctx, query)
-	})
 }
 
 // inlineSignals is how many signals a page with all their payloads has: no more than 8 MiB of them.
@@ -47,58 +33,41 @@ func (s *Server) listSignals(ctx context.Context, r *wire.ListSignalsRequest) (a
 		limit := inlineSignals
 		r.Limit = &limit
 	}
-	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[any], error) {
-		page, err := s.client.Executions().SignalsPage(ctx, flowfabric.ID(r.ID), flowfabric.SignalQuery{SuspensionID: r.Suspension, PageOptions: o})
-		return flowfabric.Page[any]{Items: signalsShown(page.Items, r.Inline, r.Encoding), NextCursor: page.NextCursor}, err
-	})
+	page, err := ask(ctx, s, wire.ListExecutionSignals, r)
+	if err != nil {
+		return answer{}, err
+	}
+	page.Items = signalsShown(page.Items, r.Inline, r.Encoding)
+	return shows(page), nil
 }
 
 // signalsShown are signals of which large payloads are left out unless all is asked for (U10, W85).
-func signalsShown(all []flowfabric.SignalRecord, inline bool, encoding wire.Encoding) []any {
-	shown := make([]any, len(all))
-	for i, signal := range all {
+func signalsShown(all []api.SignalRecord, inline bool, encoding wire.Encoding) []api.SignalRecord {
+	shown := slices.Clone(all)
+	for i := range shown {
+		p := &shown[i].Payload
 		switch {
-		case !inline && len(signal.Payload.Data) > inlineResult:
-			shown[i] = withoutPayload(signal)
+		case !inline && len(p.Data) > inlineResult:
+			*p = api.Unloaded(p.ContentType, p.Size())
 		case encoding == wire.EncodingBytes:
-			signal.Payload = signal.Payload.AsBytes()
-			shown[i] = signal
-		default:
-			shown[i] = signal
+			*p = p.AsBytes()
 		}
 	}
 	return shown
 }
 
-// withoutPayload shows a signal with the size of its payload.
-func withoutPayload(s flowfabric.SignalRecord) wire.Signal {
-	return wire.Signal{
-		SignalID: s.ID, Ordinal: s.Ordinal, WaitpointID: s.WaitpointID, WaitpointKey: s.WaitpointKey, Name: s.Name, Category: s.Category,
-		SourceType: s.SourceType, SourceIdentity: s.SourceIdentity, SourceVerified: s.SourceVerified, CorrelationID: s.CorrelationID,
-		SentAt: wire.TimeOf(s.SentAt), AcceptedAt: wire.TimeOf(s.AcceptedAt), Matched: s.Matched, Effect: s.Effect,
-		PayloadShown: wire.ShowPayload(wire.Payload{ContentType: s.Payload.ContentType, Size: len(s.Payload.Data), Omitted: true}, ""),
-	}
-}
-
-// listSuspensions lists the waits that an execution had (U42).
-func (s *Server) listSuspensions(ctx context.Context, r *wire.PageByID) (answer, error) {
-	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.SuspensionRecord], error) {
-		return s.client.Executions().SuspensionsPage(ctx, flowfabric.ID(r.ID), o)
-	})
-}
-
 // suspensionSignals are the signals of a wait.
 type suspensionSignals struct {
-	Signals []any `json:"signals,omitempty"`
+	Signals []api.SignalRecord `json:"signals,omitempty"`
 }
 
 // getSuspension shows the wait that is open or ended last; of none the answer is an empty object (U42).
 func (s *Server) getSuspension(ctx context.Context, r *wire.GetSuspensionRequest) (answer, error) {
-	found, err := s.client.Executions().Suspension(ctx, flowfabric.ID(r.ID))
+	found, err := ask(ctx, s, wire.GetSuspension, r)
 	if err != nil {
 		return answer{}, err
 	}
-	if found == nil {
+	if found.ID == "" {
 		return shows(wire.NoSuspension{}), nil
 	}
 	head := *found
@@ -147,20 +116,17 @@ func (s *Server) suspend(ctx context.Context, r *wire.SuspendRequest) (answer, e
 	return shows(flat{withoutWaitpoints(a, r.Encoding), s.suspendWaitpoints(exchangeOf(ctx), a.Waitpoints)}), nil
 }
 
-// suspensionOf is what a worker waits for. Condition and bindings go through their JSON, which can tell an empty text from none.
-func suspensionOf(f wire.SuspendFields, condition wire.ResumeCondition, key string) (*flowfabric.Suspension, error) {
+// suspensionOf is what a worker waits for. Bindings go through their JSON, which can tell an empty text from none.
+func suspensionOf(f wire.SuspendFields, condition api.Condition, key string) (*flowfabric.Suspension, error) {
 	suspension := &flowfabric.Suspension{
 		Key: key, ReasonCode: f.ReasonCode, TimeoutAt: f.TimeoutAt.Time, OnTimeout: flowfabric.TimeoutBehavior(f.TimeoutBehavior),
-		ResumeDelay: millis(f.ResumeDelayMS), Continuation: payloadOf(f.ContinuationFields.Payload()), ID: f.SuspensionID,
+		ResumeDelay: millis(f.ResumeDelayMS), Continuation: payloadOf(f.ContinuationFields.Payload()), ID: f.SuspensionID, Until: condition,
 	}
 	if f.TimeoutMS != nil {
 		suspension.Timeout = millis(*f.TimeoutMS)
 		if *f.TimeoutMS == 0 {
 			suspension.Timeout = 1 // nothing at all would be the policy's
 		}
-	}
-	if err := through(condition, &suspension.Until); err != nil {
-		return nil, err
 	}
 	return suspension, through(f.Waitpoints, &suspension.Waitpoints)
 }
@@ -225,7 +191,7 @@ func (a workShown) AppendJSON(text []byte) ([]byte, error) {
 
 // madeWaitpoint is the waitpoint that a command of a batch made.
 type madeWaitpoint struct {
-	Waitpoint flat `json:"waitpoint"`
+	Waitpoint api.IssuedWaitpoint `json:"waitpoint"`
 }
 
 // workShown is the answer to a command of a batch.

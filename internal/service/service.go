@@ -54,6 +54,7 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.installation()
 	s.events()
 	s.executions()
+	s.waits()
 	return s
 }
 

@@ -71,6 +71,9 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 	case reflect.TypeFor[api.Payload]():
 		v.Set(reflect.ValueOf(drawShown(t)))
 		return
+	case reflect.TypeFor[api.Condition]():
+		v.Set(reflect.ValueOf(drawCondition(t, 2)))
+		return
 	case reflect.TypeFor[map[string]any]():
 		v.Set(reflect.ValueOf(map[string]any{"limit": 1.0}))
 		return
@@ -78,13 +81,18 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			drawAnswer(t, v.Field(i))
+			if v.Type().Field(i).Tag.Get("json") != "-" {
+				drawAnswer(t, v.Field(i))
+			}
 		}
 		if reset, ok := v.Addr().Interface().(*api.BudgetReset); ok && reset.Type == "" {
 			reset.Type = "none" // it is never empty in JSON
 		}
 		if input, ok := v.Addr().Interface().(*api.NamedInput); ok && !input.Present {
 			input.Result = api.Payload{} // it is told by its absence
+		}
+		if wait, ok := v.Addr().Interface().(*api.SuspensionRecord); ok && wait.Continuation.Omitted() {
+			wait.Continuation = api.Payload{ContentType: wait.Continuation.ContentType} // its size is not shown
 		}
 		if items := v.FieldByName("Items"); strings.HasPrefix(v.Type().Name(), "Page[") && items.IsNil() {
 			items.Set(reflect.MakeSlice(items.Type(), 0, 0)) // it is never null in JSON

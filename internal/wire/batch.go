@@ -49,12 +49,12 @@ type WorkItem struct {
 	Name           string `json:"name,omitempty" maxLength:"128" doc:"Of step: its name."`
 
 	SuspendFields
-	ResumeCondition *ResumeCondition `json:"resume_condition,omitempty" doc:"Of suspend: which signals are enough."`
-	WaitpointKey    string           `json:"waitpoint_key,omitempty" maxLength:"128" doc:"Of waitpoint: what the work calls it."`
-	ExpiryFields                     // of waitpoint
-	WorkKeyField                     // of suspend and waitpoint
-	UsageField                       // of usage, complete, fail, delay, suspend and wait_children
-	UsageFields                      // of usage
+	ResumeCondition *api.Condition `json:"resume_condition,omitempty" doc:"Of suspend: which signals are enough."`
+	WaitpointKey    string         `json:"waitpoint_key,omitempty" maxLength:"128" doc:"Of waitpoint: what the work calls it."`
+	ExpiryFields                   // of waitpoint
+	WorkKeyField                   // of suspend and waitpoint
+	UsageField                     // of usage, complete, fail, delay, suspend and wait_children
+	UsageFields                    // of usage
 
 	Children []FlowNode `json:"children,omitempty" doc:"Of spawn: the children."`
 	SpawnFields
@@ -72,12 +72,12 @@ type WorkAnswer struct {
 	Late    bool            `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
 	Step    *api.StepRecord `json:"step,omitempty" doc:"Of step: what is stored."`
 
-	SuspensionID string             `json:"suspension_id,omitempty" doc:"Of suspend: id of the suspension."`
-	Waitpoints   []SuspendWaitpoint `json:"waitpoints,omitempty" doc:"Of suspend: the waitpoints in the order of the bindings, with their tokens."`
-	Cause        string             `json:"cause,omitempty" doc:"Of suspend, when the wait is passed: how it ended."`
-	Signals      []Signal           `json:"signals,omitempty" doc:"Of suspend, when the wait is passed: the signals that came."`
-	TimeoutAt    Time               `json:"timeout_at,omitzero" doc:"Of suspend: when the wait times out."`
-	Waitpoint    *IssuedWaitpoint   `json:"waitpoint,omitempty" doc:"Of waitpoint: the one that was made, with its token."`
+	SuspensionID string               `json:"suspension_id,omitempty" doc:"Of suspend: id of the suspension."`
+	Waitpoints   []SuspendWaitpoint   `json:"waitpoints,omitempty" doc:"Of suspend: the waitpoints in the order of the bindings, with their tokens."`
+	Cause        string               `json:"cause,omitempty" doc:"Of suspend, when the wait is passed: how it ended."`
+	Signals      []api.SignalRecord   `json:"signals,omitempty" doc:"Of suspend, when the wait is passed: the signals that came."`
+	TimeoutAt    Time                 `json:"timeout_at,omitzero" doc:"Of suspend: when the wait times out."`
+	Waitpoint    *api.IssuedWaitpoint `json:"waitpoint,omitempty" doc:"Of waitpoint: the one that was made, with its token."`
 
 	Usage *api.UsageReceipt `json:"usage,omitempty" doc:"Of usage: what came of it."`
 

@@ -82,8 +82,11 @@ func drawValue(t *rapid.T, s *jsonx.Shape, v reflect.Value, needed bool) {
 		}
 	case jsonx.FormStruct:
 		switch into := v.Addr().Interface().(type) {
-		case *ResumeCondition:
-			*into = drawCondition(t, 2)
+		case *api.Condition:
+			if *into = drawCondition(t, 2); rapid.Bool().Draw(t, "empty texts") {
+				*into = api.Condition{}
+				_ = DecodeJSON([]byte(`{"type":"single","waitpoint_key":"","name":""}`), into)
+			}
 		case *Binding:
 			*into = drawBinding(t)
 		case *api.BudgetReset:
@@ -130,22 +133,16 @@ func drawStruct(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
 }
 
 // drawCondition draws a tree that is not deeper than said; each node has its own fields only.
-func drawCondition(t *rapid.T, depth int) ResumeCondition {
-	text := func(what string) *string {
-		if rapid.Bool().Draw(t, what+" absent") {
-			return nil
-		}
-		drawn := rapid.String().Draw(t, what)
-		return &drawn
-	}
+func drawCondition(t *rapid.T, depth int) api.Condition {
+	text := func(what string) string { return rapid.String().Draw(t, what) }
 	kinds := []string{"single", "count", "operator_only", "timeout_only", "all_of", "any_of"}
-	c := ResumeCondition{Type: rapid.SampledFrom(kinds[:4+min(depth, 1)*2]).Draw(t, "type")}
+	c := api.Condition{Type: rapid.SampledFrom(kinds[:4+min(depth, 1)*2]).Draw(t, "type")}
 	switch c.Type {
 	case "single":
-		c.WaitpointKey, c.Name = text("key"), text("name")
+		c.Key, c.Name = text("key"), text("name")
 	case "count":
 		c.N, c.CountKind, c.Name = rapid.IntRange(1, 9).Draw(t, "n"), "distinct_sources", text("name")
-		c.Waitpoints = rapid.SliceOfN(rapid.String(), 1, 3).Draw(t, "keys")
+		c.Keys = rapid.SliceOfN(rapid.String(), 1, 3).Draw(t, "keys")
 		if rapid.Bool().Draw(t, "some sources") {
 			c.SourceTypes = rapid.SliceOfN(rapid.String(), 1, 2).Draw(t, "sources")
 		}

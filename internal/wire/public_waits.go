@@ -1,6 +1,10 @@
 package wire
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // publicCalls are the calls of those who have a token and need no other credential (section 2.4).
 var publicCalls = []*Operation{row(SendSignal), row(SendExecutionSignal), row(DeliverCallback), row(OpenLink), row(DecideLink)}
@@ -10,16 +14,16 @@ const HeaderToken = "FlowFabric-Token"
 
 // The calls of those who have a token.
 var (
-	SendSignal = Call[SendSignalRequest, SignalReceipt]{&Operation{
+	SendSignal = Call[SendSignalRequest, api.SignalReceipt]{&Operation{
 		ID: "send_signal", Rule: "U81", Method: http.MethodPost, Path: "/v1/waitpoints/{waitpoint}/signals", Roles: Token,
 		Go: "Client.Signal", Command: "signal", Summary: "Tell waiting work what happened outside", Status: []int{http.StatusOK},
 	}}
-	SendExecutionSignal = Call[SendExecutionSignalRequest, SignalReceipt]{&Operation{
+	SendExecutionSignal = Call[SendExecutionSignalRequest, api.SignalReceipt]{&Operation{
 		ID: "send_execution_signal", Rule: "U81", Method: http.MethodPost, Path: "/v1/executions/{id}/signals", Roles: Token,
 		Go: "Client.Signal", Command: "signal", Summary: "Tell waiting work what happened, if the waitpoint is of this execution",
 		Status: []int{http.StatusOK},
 	}}
-	DeliverCallback = Call[DeliverCallbackRequest, SignalReceipt]{&Operation{
+	DeliverCallback = Call[DeliverCallbackRequest, api.SignalReceipt]{&Operation{
 		ID: "deliver_callback", Rule: "U82", Method: http.MethodPost, Path: "/v1/callbacks/{waitpoint}/{token}", Roles: Token,
 		NoGo: forSenders, NoCommand: forSenders, Summary: "Take a callback in: its body is the payload of a signal", Status: []int{http.StatusOK},
 	}}
@@ -87,7 +91,7 @@ type OpenLinkRequest struct {
 
 // LinkPage is what an approval link shows to whoever holds it (U87).
 type LinkPage struct {
-	Link
+	api.ApprovalLink
 	Kind       string            `json:"kind" doc:"Kind of the work."`
 	Tags       map[string]string `json:"tags,omitempty" doc:"Tags of the work."`
 	Asker      string            `json:"asker,omitempty" doc:"Who submitted the work."`
@@ -97,6 +101,12 @@ type LinkPage struct {
 	TimeoutAt  Time              `json:"timeout_at,omitzero" doc:"When the work stops waiting."`
 	ServerTime Time              `json:"server_time,omitzero" doc:"The store's clock."`
 }
+
+// MarshalJSON writes all fields; that of the link would write its own alone.
+func (p LinkPage) MarshalJSON() ([]byte, error) { return Marshal(&p) }
+
+// UnmarshalJSON reads all fields.
+func (p *LinkPage) UnmarshalJSON(text []byte) error { return DecodeAnswer(text, p) }
 
 // DecideLinkRequest decides. A browser sends the same fields as a form.
 type DecideLinkRequest struct {

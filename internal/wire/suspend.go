@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/flowfabric/flowfabric/api"
+
 // SuspendFields say what an attempt waits for (U71).
 type SuspendFields struct {
 	Waitpoints      []Binding `json:"waitpoints,omitempty" doc:"Where the signals come, at most 64; the first is the primary one."`
@@ -23,7 +25,7 @@ type SuspendRequest struct {
 	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
 	Body     struct {
 		LeaseField
-		ResumeCondition ResumeCondition `json:"resume_condition" required:"true" doc:"Which signals are enough."`
+		ResumeCondition api.Condition `json:"resume_condition" required:"true" doc:"Which signals are enough."`
 		SuspendFields
 		WorkKeyField
 		UsageField
@@ -36,7 +38,7 @@ type SuspendAnswer struct {
 	SuspensionID string             `json:"suspension_id" doc:"Id of the suspension."`
 	Waitpoints   []SuspendWaitpoint `json:"waitpoints" doc:"The waitpoints in the order of the bindings, with their tokens."`
 	Cause        string             `json:"cause,omitempty" doc:"Of a wait that is passed: how it ended."`
-	Signals      []Signal           `json:"signals,omitempty" doc:"Of a wait that is passed: the signals that came."`
+	Signals      []api.SignalRecord `json:"signals,omitempty" doc:"Of a wait that is passed: the signals that came."`
 	TimeoutAt    Time               `json:"timeout_at,omitzero" doc:"When the wait times out."`
 	Late         bool               `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
 }

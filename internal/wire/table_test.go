@@ -215,6 +215,9 @@ func holdsSecret(t reflect.Type) bool {
 		return holdsSecret(t.Elem())
 	case reflect.Struct:
 		for _, f := range reflect.VisibleFields(t) {
+			if f.Tag.Get("json") == "-" {
+				continue
+			}
 			deeper := f.Type.Kind() == reflect.Slice || f.Type == reflect.TypeFor[*Grant]()
 			if f.Name == "Secret" || f.Name == "Token" || f.Name == "GrantKey" || f.Name == "URL" || deeper && holdsSecret(f.Type) {
 				return true

@@ -18,19 +18,19 @@ var holderToo = map[Role]Condition{Work: WithLease}
 
 // The calls that read and end waits of an execution.
 var (
-	ListExecutionWaitpoints = Call[ListExecutionWaitpointsRequest, Page[Waitpoint]]{&Operation{
+	ListExecutionWaitpoints = Call[ListExecutionWaitpointsRequest, api.Page[api.Waitpoint]]{&Operation{
 		ID: "list_execution_waitpoints", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/waitpoints", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Waitpoints.List", Command: "waitpoints", Summary: "List the waitpoints of an execution", Status: []int{http.StatusOK},
 	}}
-	ListExecutionSignals = Call[ListSignalsRequest, Page[Signal]]{&Operation{
+	ListExecutionSignals = Call[ListSignalsRequest, api.Page[api.SignalRecord]]{&Operation{
 		ID: "list_execution_signals", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/signals", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Signals", Command: "signals", Summary: "List the signals that an execution got", Status: []int{http.StatusOK},
 	}}
-	ListSuspensions = Call[PageByID, Page[Suspension]]{&Operation{
+	ListSuspensions = Call[PageByID, api.Page[api.SuspensionRecord]]{&Operation{
 		ID: "list_suspensions", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/suspensions", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Suspensions", Command: "suspensions", Summary: "List the waits that an execution had", Status: []int{http.StatusOK},
 	}}
-	GetSuspension = Call[GetSuspensionRequest, Suspension]{&Operation{
+	GetSuspension = Call[GetSuspensionRequest, api.SuspensionRecord]{&Operation{
 		ID: "get_suspension", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/suspension", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Suspension", Command: "suspension", Summary: "Show the wait that is open, or the one that ended last",
 		Status: []int{http.StatusOK},
@@ -39,7 +39,7 @@ var (
 		ID: "resume_execution", Rule: "U49", Method: http.MethodPost, Path: "/v1/executions/{id}/resume", Roles: Operate,
 		Audit: "resume", Go: "Operate.Resume", Command: "resume", Summary: "End a wait, whatever it waits for", Status: []int{http.StatusOK},
 	}}
-	ApproveExecution = Call[ApproveRequest, SignalReceipt]{&Operation{
+	ApproveExecution = Call[ApproveRequest, api.SignalReceipt]{&Operation{
 		ID: "approve_execution", Rule: "U52", Method: http.MethodPost, Path: "/v1/executions/{id}/approve", Roles: Operate,
 		Audit: "approve", Go: "Operate.Approve", Command: "approve", Summary: "Signal approval, rejection or another word to work that waits",
 		Status: []int{http.StatusOK},
@@ -48,7 +48,7 @@ var (
 		ID: "suspend_execution", Rule: "U71", Method: http.MethodPost, Path: "/v1/executions/{id}/suspend", Roles: Work,
 		Go: "Work.Do(suspend)", NoCommand: workerOnly, Summary: "Give the work back until signals have come", Status: []int{http.StatusOK}, Secret: true,
 	}}
-	CreateWaitpoint = Call[CreateWaitpointRequest, IssuedWaitpoint]{&Operation{
+	CreateWaitpoint = Call[CreateWaitpointRequest, api.IssuedWaitpoint]{&Operation{
 		ID: "create_waitpoint", Rule: "U72", Method: http.MethodPost, Path: "/v1/executions/{id}/waitpoints", Roles: Work,
 		Go: "Work.Do(waitpoint)", NoCommand: workerOnly, Summary: "Make a waitpoint, before anything waits at it", Status: []int{http.StatusCreated}, Secret: true,
 	}}
@@ -56,33 +56,33 @@ var (
 
 // The calls on waitpoints and links.
 var (
-	ListWaitpoints = Call[ListWaitpointsRequest, Page[Waitpoint]]{&Operation{
+	ListWaitpoints = Call[ListWaitpointsRequest, api.Page[api.Waitpoint]]{&Operation{
 		ID: "list_waitpoints", Rule: "U79", Method: http.MethodGet, Path: "/v1/waitpoints", Roles: Read,
 		Go: "Waitpoints.List", Command: "waitpoints", Summary: "List waitpoints", Status: []int{http.StatusOK},
 	}}
-	GetWaitpoint = Call[ByWaitpoint, Waitpoint]{&Operation{
+	GetWaitpoint = Call[ByWaitpoint, api.Waitpoint]{&Operation{
 		ID: "get_waitpoint", Rule: "U79", Method: http.MethodGet, Path: "/v1/waitpoints/{waitpoint}", Roles: Read,
 		Go: "Waitpoints.Get", Command: "waitpoints get", Summary: "Show a waitpoint", Status: []int{http.StatusOK},
 	}}
-	ReadWaitpointToken = Call[WaitpointTokenRequest, IssuedWaitpoint]{&Operation{
+	ReadWaitpointToken = Call[WaitpointTokenRequest, api.IssuedWaitpoint]{&Operation{
 		ID: "read_waitpoint_token", Rule: "U80", Method: http.MethodGet, Path: "/v1/executions/{id}/waitpoints/{waitpoint}/token", Roles: Operate,
 		Go: "Waitpoints.Token", Command: "token", Summary: "Show the token of a waitpoint; the audit log tells of it", Status: []int{http.StatusOK}, Secret: true,
 	}}
-	ReissueToken = Call[ReissueRequest, IssuedWaitpoint]{&Operation{
+	ReissueToken = Call[ReissueRequest, api.IssuedWaitpoint]{&Operation{
 		ID: "reissue_token", Rule: "U80", Method: http.MethodPost, Path: "/v1/waitpoints/{waitpoint}/reissue", Roles: Operate,
 		Go: "Waitpoints.Reissue", Command: "token --reissue", Summary: "Kill every token and link of a waitpoint and show the new token",
 		Status: []int{http.StatusOK}, Secret: true,
 	}}
-	CloseWaitpoint = Call[CloseWaitpointRequest, ClosedWaitpoint]{&Operation{
+	CloseWaitpoint = Call[CloseWaitpointRequest, api.CloseResult]{&Operation{
 		ID: "close_waitpoint", Rule: "U83", Method: http.MethodPost, Path: "/v1/waitpoints/{waitpoint}/close", Roles: Work | Operate, Only: holderToo,
 		Go: "Waitpoints.Close", Command: "waitpoints close", Summary: "Close a waitpoint at which nothing waits", Status: []int{http.StatusOK},
 	}}
-	CreateLink = Call[CreateLinkRequest, IssuedLink]{&Operation{
+	CreateLink = Call[CreateLinkRequest, api.IssuedLink]{&Operation{
 		ID: "create_link", Rule: "U84", Method: http.MethodPost, Path: "/v1/waitpoints/{waitpoint}/links", Roles: Work | Operate, Only: holderToo,
 		Go: "Waitpoints.NewLink", Command: "link", Summary: "Make a link that lets somebody decide without an account",
 		Status: []int{http.StatusCreated}, Secret: true,
 	}}
-	ListLinks = Call[ListLinksRequest, Page[Link]]{&Operation{
+	ListLinks = Call[ListLinksRequest, api.Page[api.ApprovalLink]]{&Operation{
 		ID: "list_links", Rule: "U84", Method: http.MethodGet, Path: "/v1/waitpoints/{waitpoint}/links", Roles: Work | Operate, Only: holderToo,
 		Go: "Waitpoints.Links", Command: "links", Summary: "List the links of a waitpoint", Status: []int{http.StatusOK},
 	}}
@@ -90,16 +90,16 @@ var (
 		ID: "revoke_link", Rule: "U84", Method: http.MethodDelete, Path: "/v1/links/{link}", Roles: Work | Operate, Only: holderToo,
 		Go: "Waitpoints.RevokeLink", Command: "links revoke", Summary: "Withdraw a link", Status: []int{http.StatusNoContent},
 	}}
-	ReadLinkURL = Call[ByLink, IssuedLink]{&Operation{
+	ReadLinkURL = Call[ByLink, api.IssuedLink]{&Operation{
 		ID: "read_link_url", Rule: "U84", Method: http.MethodGet, Path: "/v1/links/{link}/url", Roles: Operate,
 		Go: "Waitpoints.LinkURL", Command: "links url", Summary: "Show the address of a link; the audit log tells of it",
 		Status: []int{http.StatusOK}, Secret: true,
 	}}
-	ListSuspended = Call[ListSuspendedRequest, Page[Suspended]]{&Operation{
+	ListSuspended = Call[ListSuspendedRequest, api.Page[api.Suspended]]{&Operation{
 		ID: "list_suspended", Rule: "U85", Method: http.MethodGet, Path: "/v1/suspended", Roles: Read,
 		Go: "Waitpoints.Suspended", Command: "suspended", Summary: "List what waits, oldest first", Status: []int{http.StatusOK},
 	}}
-	ListApprovals = Call[ListApprovalsRequest, Page[Suspended]]{&Operation{
+	ListApprovals = Call[ListApprovalsRequest, api.Page[api.Suspended]]{&Operation{
 		ID: "list_approvals", Rule: "U85", Method: http.MethodGet, Path: "/v1/approvals", Roles: Read,
 		Go: "Waitpoints.Inbox", Command: "approvals", Summary: "List what waits for people, oldest first", Status: []int{http.StatusOK},
 	}}
@@ -129,16 +129,16 @@ type ListExecutionWaitpointsRequest struct {
 // ListSignalsRequest lists the signals of an execution.
 type ListSignalsRequest struct {
 	PageByID
-	Suspension string   `query:"suspension" argument:"suspension_id" doc:"Only the signals of this suspension."`
-	Inline     bool     `query:"inline" doc:"Shows payloads over 64 KiB too. A page then has at most 32 signals."`
-	Encoding   Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+	Suspension string `query:"suspension" argument:"suspension_id" doc:"Only the signals of this suspension."`
+	Inline     bool   `query:"inline" doc:"Shows payloads over 64 KiB too. A page then has at most 32 signals."`
+	EncodingField
 }
 
 // GetSuspensionRequest shows a wait.
 type GetSuspensionRequest struct {
 	ByID
-	Inline   bool     `query:"inline" doc:"Shows payloads over 64 KiB too."`
-	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
+	Inline bool `query:"inline" doc:"Shows payloads over 64 KiB too."`
+	EncodingField
 }
 
 // ResumeRequest ends a wait on an operator's word.
@@ -208,11 +208,6 @@ type CloseWaitpointRequest struct {
 	Body HolderFields
 }
 
-// ClosedWaitpoint is the answer to a close.
-type ClosedWaitpoint struct {
-	Outcome string `json:"outcome" enum:"closed,already_closed" doc:"Whether this call closed it."`
-}
-
 // CreateLinkRequest makes a link: with a lease the worker does, else an operator.
 type CreateLinkRequest struct {
 	ByWaitpoint
@@ -225,12 +220,12 @@ type CreateLinkRequest struct {
 
 // LinkFields say whom a link asks, and what.
 type LinkFields struct {
-	Approver        string       `json:"approver" required:"true" maxLength:"256" doc:"Who is asked."`
-	Decisions       []LinkChoice `json:"decisions,omitempty" maxItems:"8" doc:"What can be answered, 1 to 8; approve and reject if absent."`
-	ExpiresInMS     *int64       `json:"expires_in_ms,omitempty" minimum:"60000" maximum:"7776000000" doc:"604800000 if absent."`
-	Title           string       `json:"title,omitempty" doc:"What is asked, in a line."`
-	Message         string       `json:"message,omitempty" doc:"What is asked, in full."`
-	CommentRequired bool         `json:"comment_required,omitempty" doc:"A decision needs a comment."`
+	Approver        string           `json:"approver" required:"true" maxLength:"256" doc:"Who is asked."`
+	Decisions       []api.LinkChoice `json:"decisions,omitempty" maxItems:"8" doc:"What can be answered, 1 to 8; approve and reject if absent."`
+	ExpiresInMS     *int64           `json:"expires_in_ms,omitempty" minimum:"60000" maximum:"7776000000" doc:"604800000 if absent."`
+	Title           string           `json:"title,omitempty" doc:"What is asked, in a line."`
+	Message         string           `json:"message,omitempty" doc:"What is asked, in full."`
+	CommentRequired bool             `json:"comment_required,omitempty" doc:"A decision needs a comment."`
 }
 
 // ListLinksRequest lists the links of a waitpoint.

@@ -44,15 +44,19 @@ func (f *fuzzer) tendWaits() {
 
 // addWait remembers a wait, and makes a link for it.
 func (f *fuzzer) addWait(execution string, a answer) {
+	type issued struct {
+		WaitpointID string `json:"waitpoint_id"`
+		Token       string `json:"token"`
+	}
 	var told struct {
-		wire.IssuedWaitpoint
-		Waitpoints   []wire.IssuedWaitpoint `json:"waitpoints"`
-		SuspensionID string                 `json:"suspension_id"`
+		issued
+		Waitpoints   []issued `json:"waitpoints"`
+		SuspensionID string   `json:"suspension_id"`
 	}
 	if json.Unmarshal(a.body, &told) != nil {
 		return
 	}
-	made := told.IssuedWaitpoint
+	made := told.issued
 	if len(told.Waitpoints) > 0 {
 		made = told.Waitpoints[0]
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
-	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // linkFlags are the flags of link (U173).
@@ -83,16 +82,12 @@ flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ben --decision '
 
 // printAddress prints the address alone, or the id. The JSON of an ApprovalLink itself leaves the address out.
 func (s *session) printAddress(link flowfabric.ApprovalLink, idOnly bool) error {
-	shown, err := shownAs[wire.Link](link)
-	if err != nil {
-		return err
-	}
-	return show.One(s.bare(), show.View[wire.IssuedLink]{ID: func(l wire.IssuedLink) string {
+	return show.One(s.bare(), show.View[flowfabric.IssuedLink]{ID: func(l flowfabric.IssuedLink) string {
 		if idOnly {
-			return l.LinkID
+			return l.ID
 		}
 		return l.URL
-	}}, wire.IssuedLink{Link: shown, URL: link.URL})
+	}}, link.Issued())
 }
 
 // links lists the links of a waitpoint.

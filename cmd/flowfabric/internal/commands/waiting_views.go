@@ -89,7 +89,7 @@ func (s *session) suspensionView() show.View[flowfabric.SuspensionRecord] {
 	}}
 }
 
-func bindingsText(bindings []flowfabric.Binding) string {
+func bindingsText(bindings []flowfabric.BoundWaitpoint) string {
 	var all []string
 	for _, b := range bindings {
 		all = append(all, b.Key+"="+b.WaitpointID)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
-	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // waitpoints lists where work waits, of one execution or of all (U173).
@@ -100,16 +99,12 @@ flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reissue --reason 'it was
 		if err != nil {
 			return err
 		}
-		shown, err := issuedWaitpoint(*waitpoint)
-		if err != nil {
-			return err
-		}
-		err = show.One(s.bare(), show.View[wire.IssuedWaitpoint]{ID: func(w wire.IssuedWaitpoint) string {
+		err = show.One(s.bare(), show.View[flowfabric.IssuedWaitpoint]{ID: func(w flowfabric.IssuedWaitpoint) string {
 			if url {
 				return w.CallbackURL
 			}
 			return w.Token
-		}}, shown)
+		}}, waitpoint.Issued())
 		if err == nil && reissue {
 			s.printer.Note("all other tokens and links of the waitpoint are dead")
 		}
@@ -120,13 +115,6 @@ flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reissue --reason 'it was
 	cmd.Flags().StringVar(&reason, "reason", "", "why a new one is made; stands in the event")
 	cmd.ValidArgsFunction = s.completeWaitpoints
 	return cmd
-}
-
-// issuedWaitpoint is a waitpoint as the API shows it with its token (U80). The JSON of a Waitpoint itself leaves the token out.
-func issuedWaitpoint(w flowfabric.Waitpoint) (issued wire.IssuedWaitpoint, err error) {
-	issued.Waitpoint, err = shownAs[wire.Waitpoint](w)
-	issued.Token, issued.CallbackURL = w.Token.Reveal(), w.CallbackURL
-	return issued, err
 }
 
 // shownAs is a thing in the form of the API.

@@ -1,0 +1,192 @@
+package service
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+// uuidText is the text of an id; "" when it is absent.
+func uuidText(id core.UUID) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
+}
+
+// The words for conditions and for what they count.
+var (
+	conditionKinds = map[string]core.ConditionKind{
+		"": core.ConditionSingle, "single": core.ConditionSingle, "all_of": core.ConditionAllOf, "any_of": core.ConditionAnyOf,
+		"count": core.ConditionCount, "operator_only": core.ConditionOperatorOnly, "timeout_only": core.ConditionTimeoutOnly,
+	}
+	countKinds = map[string]core.CountKind{
+		"distinct_sources": core.CountDistinctSources, "distinct_signals": core.CountDistinctSignals, "distinct_waitpoints": core.CountDistinctWaitpoints,
+	}
+)
+
+// CoreCondition is the condition as the rules read it. What they do not know they refuse.
+func CoreCondition(c api.Condition) *core.Condition {
+	node := core.Condition{N: c.N, SourceTypes: c.SourceTypes, Waitpoints: c.Keys, Kind: conditionKinds[c.Type], CountKind: countKinds[c.CountKind]}
+	key, name := c.Given()
+	if key != nil {
+		node.Waitpoints = append([]string{*key}, c.Keys...)
+	}
+	if name != nil {
+		node.Matcher = core.ByName(*name)
+	}
+	for _, member := range c.Members {
+		node.Members = append(node.Members, *CoreCondition(member))
+	}
+	return &node
+}
+
+// conditionUnknown is the type of a stored condition that a newer program wrote.
+const conditionUnknown = "unknown"
+
+func conditionOf(c *core.Condition) api.Condition {
+	shown := api.Condition{Type: c.Kind.String(), Name: c.Matcher.Name, N: c.N, SourceTypes: c.SourceTypes, CountKind: c.CountKind.String()}
+	switch c.Kind {
+	case core.ConditionUnknown:
+		shown.Type = conditionUnknown
+	case core.ConditionSingle:
+		if len(c.Waitpoints) > 0 {
+			shown.Key = c.Waitpoints[0]
+		}
+	default:
+		shown.Keys = c.Waitpoints
+	}
+	for i := range c.Members {
+		shown.Members = append(shown.Members, conditionOf(&c.Members[i]))
+	}
+	return shown
+}
+
+// waitpointOf shows a waitpoint as it was made, without what derives from signals.
+func waitpointOf(w *core.Waitpoint) api.Waitpoint {
+	return api.Waitpoint{
+		ID: w.ID.String(), ExecutionID: idOf(w.ExecutionID), Namespace: w.Namespace, Key: w.Key, RunIndex: w.RunIndex,
+		SuspensionID: uuidText(w.SuspensionID), RequiredNames: w.RequiredNames, TokenKid: w.TokenKid, TokenFingerprint: w.TokenFingerprint,
+		CreatedAt: w.CreatedAt.Std(), MintedAt: w.MintedAt.Std(), ActivatedAt: w.ActivatedAt.Std(), ExpiresAt: w.ExpiresAt.Std(),
+	}
+}
+
+// waitpointViewOf shows a waitpoint without its token.
+func waitpointViewOf(v core.WaitpointView) api.Waitpoint {
+	shown := waitpointOf(&v.Waitpoint)
+	shown.State, shown.CloseReason, shown.ClosedAt = v.State, string(v.CloseReason), v.ClosedAt.Std()
+	shown.SignalCount, shown.MatchedSignals, shown.LastSignalAt, shown.Links = v.SignalCount, v.MatchedSignals, v.LastSignalAt.Std(), v.LinkCount
+	return shown
+}
+
+// IssuedWaitpointOf shows a waitpoint with its token; its address is for the caller to add.
+func IssuedWaitpointOf(w *core.Waitpoint, s engine.Standing, t core.Token) api.Waitpoint {
+	shown := waitpointOf(w)
+	shown.State, shown.CloseReason, shown.ClosedAt = s.State, string(s.CloseReason), s.ClosedAt.Std()
+	shown.SignalCount, shown.MatchedSignals, shown.LastSignalAt, shown.Links = s.SignalCount, s.MatchedSignals, s.LastSignalAt.Std(), s.LinkCount
+	shown.Token = api.Token{Token: t}
+	return shown
+}
+
+// SignalOf shows a signal.
+func SignalOf(s core.Signal) api.SignalRecord {
+	return api.SignalRecord{
+		ID: s.ID.String(), Ordinal: s.Ordinal, WaitpointID: uuidText(s.WaitpointID), WaitpointKey: s.WaitpointKey, Name: s.Name, Category: s.Category,
+		SourceType: s.SourceType, SourceIdentity: s.SourceIdentity, SourceVerified: s.SourceVerified, CorrelationID: s.CorrelationID,
+		SentAt: s.SentAt.Std(), AcceptedAt: s.AcceptedAt.Std(), Payload: PayloadOf(s.Payload), Matched: s.Matched, Effect: string(s.Effect),
+	}
+}
+
+// ReceiptOf is the answer to a signal.
+func ReceiptOf(a core.SignalAnswer) api.SignalReceipt {
+	receipt := api.SignalReceipt{Outcome: api.SignalAccepted, SignalID: a.SignalID.String(), Effect: string(a.Effect), SameRequest: a.SameRequest}
+	if a.Duplicate {
+		receipt.Outcome = api.SignalDuplicate
+	}
+	return receipt
+}
+
+// suspensionOf shows a suspension; corruption when its condition cannot be read.
+func suspensionOf(o *core.Observation) (api.SuspensionRecord, error) {
+	shown := api.SuspensionRecord{
+		ID: o.ID.String(), RunIndex: o.RunIndex, AttemptIndex: o.AttemptIndex, SuspendedAt: o.At.Std(), ReasonCode: o.ReasonCode,
+		TimeoutAt: o.TimeoutAt.Std(), OnTimeout: api.TimeoutBehavior(o.Behavior), Cause: string(o.Cause), ClosedAt: o.ClosedAt.Std(),
+		CloserSignalID: uuidText(o.CloserSignalID), By: o.By, EscalatedAt: o.EscalatedAt.Std(), Signals: each(o.Signals, SignalOf),
+	}
+	for _, w := range o.Waitpoints {
+		shown.Waitpoints = append(shown.Waitpoints, api.BoundWaitpoint{Key: w.Key, WaitpointID: w.ID.String()})
+	}
+	if o.Continuation != nil {
+		shown.Continuation = PayloadOf(*o.Continuation)
+	}
+	condition, err := core.DecodeCondition(o.Condition)
+	if err != nil {
+		return shown, err
+	}
+	shown.Until = conditionOf(condition)
+	return shown, nil
+}
+
+func linkOf(l *core.Link) api.ApprovalLink {
+	shown := api.ApprovalLink{
+		ID: l.ID.String(), WaitpointID: l.WaitpointID.String(), ExecutionID: idOf(l.ExecutionID), Approver: l.Approver, Title: l.Title, Message: l.Message,
+		CommentRequired: l.CommentRequired, CreatedAt: l.CreatedAt.Std(), ExpiresAt: l.ExpiresAt.Std(),
+	}
+	for _, decision := range l.Decisions {
+		shown.Choices = append(shown.Choices, api.LinkChoice(decision))
+	}
+	return shown
+}
+
+// LinkOf shows a link without its address.
+func LinkOf(v core.LinkView) api.ApprovalLink {
+	shown := linkOf(&v.Link)
+	shown.State = v.State
+	if v.End != nil && !v.End.Revoked {
+		shown.Decision, shown.Comment, shown.DecidedAt = v.End.Decision, v.End.Comment, v.End.At.Std()
+	}
+	return shown
+}
+
+// IssuedLinkOf shows a link as it was made, and nothing of what became of it; its address is for the caller to add.
+func IssuedLinkOf(l engine.IssuedLink) api.ApprovalLink { return linkOf(&l.Link) }
+
+// suspendedOf shows an execution that waits.
+func suspendedOf(i engine.SuspendedItem) api.Suspended {
+	execution := ExecutionOf(i.View)
+	shown := api.Suspended{
+		ExecutionID: execution.ID, Execution: execution, SuspensionID: i.SuspensionID.String(), SuspendedAt: i.SuspendedAt.Std(), TimeoutAt: i.TimeoutAt.Std(),
+		ExpiresAt: earlierOf(i.TimeoutAt.Std(), execution.DeadlineAt), ReasonCode: i.ReasonCode, Waitpoints: each(i.Waitpoints, waitpointViewOf),
+		Links: each(i.Links, LinkOf), Decisions: each(i.Decisions, decisionOf), Needed: i.Needed,
+	}
+	for _, node := range i.Progress {
+		shown.Progress = append(shown.Progress, api.NodeProgress{Node: conditionOf(node.Node), Progress: node.Progress, Needed: node.Needed})
+	}
+	return shown
+}
+
+// earlierOf is the earlier of two moments, of which either may be absent.
+func earlierOf(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func decisionOf(s core.Signal) api.PersonalDecision {
+	return api.PersonalDecision{By: s.SourceIdentity, Decision: s.Name, Comment: CommentIn(s.Payload.Data), At: s.AcceptedAt.Std()}
+}
+
+// CommentIn is what somebody wrote with a decision (W65, W71); "" when there is nothing.
+func CommentIn(payload []byte) string {
+	var said struct {
+		Comment string `json:"comment"`
+	}
+	if json.Unmarshal(payload, &said) != nil {
+		return ""
+	}
+	return said.Comment
+}
