@@ -54,6 +54,8 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.installation()
 	s.events()
 	s.executions()
+	s.operate()
+	s.bulk()
 	return s
 }
 
