@@ -52,7 +52,7 @@ func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenCon
 }
 
 func (e *embedded) Executions() Executions { return Executions{e, embeddedExecutions{e}} }
-func (e *embedded) Operate() Operate       { return embeddedOperate{e} }
+func (e *embedded) Operate() Operate       { return Operate{e, embeddedOperate{e}} }
 func (e *embedded) Events() Events         { return Events{e, e.clock} }
 func (e *embedded) Quotas() Quotas         { return Quotas{e} }
 func (e *embedded) Lanes() Lanes           { return Lanes{e} }
@@ -256,14 +256,7 @@ func (e *embedded) Wait(ctx context.Context, id ID) (*Execution, error) {
 }
 
 func (e *embedded) Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error) {
-	options, err := single(o)
-	if err != nil {
-		return nil, err
-	}
-	action := Action{Reason: reason, RequestKey: options.RequestKey, Expect: options.Expect}
-	return embeddedOperate{e}.act(ctx, id, action, func(given core.GivenID, op engine.Operator) (engine.View, error) {
-		return e.engine.Cancel(ctx, e.asOperator(ctx), given, nil, "operator", op)
-	})
+	return cancelVia(ctx, e, id, reason, o)
 }
 
 func (e *embedded) Nudge(ctx context.Context, lanes ...string) error {

@@ -87,24 +87,3 @@ func (e embeddedWork) ReturnGrant(ctx context.Context, key GrantKey) error {
 	_, err := untilKnown(ctx, e.client.clock, func() (None, error) { return None{}, e.client.engine.ReturnGrant(ctx, caller, key.GrantKey) })
 	return err
 }
-
-// handTo is the worker of a revoke in the engine's form; nil: nobody. It is no method: every package that names the type would read
-// and compile what the engine's type leads to.
-func handTo(h *HandTo) *engine.HandTo {
-	if h == nil {
-		return nil
-	}
-	return &engine.HandTo{WorkerID: h.WorkerID, InstanceID: h.InstanceID, Capabilities: h.Capabilities, GrantTTL: millis(h.GrantTTL)}
-}
-
-func revocationOf(a engine.Revoked) Revocation {
-	r := Revocation{Outcome: a.Outcome, Cause: a.Cause, LeaseID: a.LeaseID.String(), Epoch: a.Epoch}
-	if a.Grant != nil {
-		grant := grantOf(*a.Grant)
-		r.Grant = &grant
-	}
-	if a.Refused != nil {
-		r.Cause, r.HandToErr = string(a.Refused.Code), publicError(a.Refused)
-	}
-	return r
-}

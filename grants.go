@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
@@ -58,9 +59,4 @@ type GrantClaim struct {
 }
 
 // HandTo names the worker who is to go on with an execution that is taken away from another.
-type HandTo struct {
-	WorkerID     string
-	InstanceID   string
-	Capabilities []string
-	GrantTTL     time.Duration // 1 ms..60 s; 0: 5 s
-}
+type HandTo = api.HandTo

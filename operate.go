@@ -1,71 +1,296 @@
 package flowfabric
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"iter"
+	"reflect"
 	"time"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Operate is what operators do to executions. Any of it may answer execution_not_found, precondition_failed (Expect) and
 // idempotency_conflict (the request key was used for something else).
-type Operate interface {
-	// Replay opens a finished execution again, with a new attempt; a member of a flow with what hangs on it. A flow that had completed
-	// or failed is then open again.
-	//
-	// Codes: execution_not_terminal, max_replays_exhausted, lane_not_accepting; of a member also flow_already_terminal for one of a
-	// cancelled flow, dependencies_impossible with what to replay first, descendant_active, replay_too_large above 1000 members.
-	Replay(ctx context.Context, id ID, o ...ReplayOptions) (*Execution, error)
-	// SetPriority changes the order of what waits; 0..9000, clamped. Codes: execution_not_active.
-	SetPriority(ctx context.Context, id ID, priority int, o ...Action) (*Execution, error)
-	// Hold keeps the execution from starting until ReleaseHold; what runs goes on. Codes: execution_not_active.
-	Hold(ctx context.Context, id ID, o ...Action) (*Execution, error)
-	// ReleaseHold ends a hold. Codes: execution_not_active.
-	ReleaseHold(ctx context.Context, id ID, o ...Action) (*Execution, error)
-	// Revoke takes the lease away from the worker that has it; another may take the work over. Codes: no_active_lease,
-	// execution_not_active.
-	Revoke(ctx context.Context, id ID, o ...RevokeOptions) (Revocation, error)
-	// Claim leases the execution to an operator, whatever capabilities it requires. Codes: execution_not_eligible,
-	// lease_conflict, grant_outstanding, lane_not_claimable, execution_not_active.
+type Operate struct {
+	via  transport.Transport
+	rest operatorCommands
+}
+
+// operatorCommands are the commands whose values are no values of package api yet, so that transports do not carry them.
+type operatorCommands interface {
 	Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed, error)
-	// Resume ends a wait on an operator's word, whatever it waits for. With ExpectedSuspensionID a second time is a success.
-	//
-	// Codes: execution_not_suspended, suspension_mismatch, execution_not_active, invalid_argument.
 	Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execution, error)
-	// Approve is an operator's signal to waiting work; it needs no token. Name says what: approved, rejected, or a word of your own.
-	//
-	// Codes: waitpoint_ambiguous without WaitpointID unless exactly one is active, waitpoint_not_found, waitpoint_closed,
-	// waitpoint_expired, lane_mismatch, principal_required, invalid_signal, reserved_name, payload_too_large,
-	// signal_limit_exceeded.
 	Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, error)
-	// Retain keeps the execution from retention and Delete. Codes: invalid_argument without a reason.
-	Retain(ctx context.Context, id ID, o RetainOptions) (*Execution, error)
-	// EndRetain ends what Retain began.
-	EndRetain(ctx context.Context, id ID, o ...Action) (*Execution, error)
-	// Delete removes a finished execution and everything of it. A member of a flow can be deleted when the outermost flow has ended, which then
-	// keeps its place in the graph (FlowMember.DeletedAt). Codes: execution_not_terminal, retained.
-	Delete(ctx context.Context, id ID, o ...Action) error
+}
 
-	// Bulk starts a durable job that acts on many executions. Codes: invalid_argument, invalid_filter, bulk_limit_exceeded.
-	Bulk(ctx context.Context, r BulkRequest) (*BulkJob, error)
-	// BulkStatus shows a job. Codes: job_not_found.
-	BulkStatus(ctx context.Context, jobID string) (*BulkJob, error)
-	// WaitBulk returns the job when it is done or stopped. It waits as long as ctx allows. Codes: job_not_found.
-	WaitBulk(ctx context.Context, jobID string) (*BulkJob, error)
-	// StopBulk stops a job; what is done stays done. Codes: job_not_found.
-	StopBulk(ctx context.Context, jobID string, o ...StopOptions) (*BulkJob, error)
-	// BulkJobs walks the jobs, newest first. A job is forgotten seven days after its end.
-	BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error]
-	// BulkJobsPage gives one page of the jobs. Codes: invalid_cursor.
-	BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*BulkJob], error)
-	// BulkItems walks what a job did, in the order in which it was done. The first 10 000 executions that were refused and the
-	// first 10 000 that were done are remembered, as long as the job is; of the others the job has the number.
-	//
-	// Codes: job_not_found, invalid_cursor.
-	BulkItems(ctx context.Context, jobID string, o ...BulkItemOptions) iter.Seq2[BulkItem, error]
-	// BulkItemsPage gives one page of what a job did. Codes: job_not_found, invalid_cursor.
-	BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemOptions) (Page[BulkItem], error)
+// NewOperate is what operators do behind a transport; rest does what transports do not carry yet. Programs get theirs from
+// Client.Operate.
+func NewOperate(t transport.Transport, rest operatorCommands) Operate { return Operate{t, rest} }
 
-	sealed()
+// Replay opens a finished execution again, with a new attempt; a member of a flow with what hangs on it. A flow that had completed
+// or failed is then open again.
+//
+// Codes: execution_not_terminal, max_replays_exhausted, lane_not_accepting; of a member also flow_already_terminal for one of a
+// cancelled flow, dependencies_impossible with what to replay first, descendant_active, replay_too_large above 1000 members.
+func (p Operate) Replay(ctx context.Context, id ID, o ...ReplayOptions) (*Execution, error) {
+	options, path, err := target(id, o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.ReplayRequest{ByID: path}
+	request.Body.ActionFields = options.wire()
+	request.Body.ReplayFields = wire.ReplayFields{
+		DeadlineAt: wireTime(options.Deadline), KeepSteps: options.KeepSteps, Cascade: string(options.Cascade), IgnoreDependencies: options.IgnoreDependencies,
+	}
+	return transport.Call(ctx, p.via, wire.ReplayExecution, request, transport.Options{Key: options.RequestKey})
+}
+
+// SetPriority changes the order of what waits; 0..9000, clamped. Codes: execution_not_active.
+func (p Operate) SetPriority(ctx context.Context, id ID, priority int, o ...Action) (*Execution, error) {
+	options, path, err := target(id, o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.SetPriorityRequest{ByID: path}
+	request.Body.ActionFields, request.Body.Priority = options.wire(), priority
+	return transport.Call(ctx, p.via, wire.SetPriority, request, transport.Options{Key: options.RequestKey})
+}
+
+// Hold keeps the execution from starting until ReleaseHold; what runs goes on. Codes: execution_not_active.
+func (p Operate) Hold(ctx context.Context, id ID, o ...Action) (*Execution, error) {
+	return act(ctx, p.via, wire.HoldExecution, id, o)
+}
+
+// ReleaseHold ends a hold. Codes: execution_not_active.
+func (p Operate) ReleaseHold(ctx context.Context, id ID, o ...Action) (*Execution, error) {
+	return act(ctx, p.via, wire.ReleaseHold, id, o)
+}
+
+// Revoke takes the lease away from the worker that has it; another may take the work over. Codes: no_active_lease,
+// execution_not_active.
+func (p Operate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) (Revocation, error) {
+	options, path, err := target(id, o)
+	if err != nil {
+		return Revocation{}, err
+	}
+	request := &wire.RevokeRequest{ByID: path}
+	request.Body.ActionFields, request.Body.Hold, request.Body.HandTo = options.wire(), options.Hold, options.HandTo
+	answer, err := transport.Call(ctx, p.via, wire.RevokeLease, request, transport.Options{Key: options.RequestKey})
+	if err != nil {
+		return Revocation{}, err
+	}
+	return revocationFrom(answer), nil
+}
+
+// Claim leases the execution to an operator, whatever capabilities it requires. Codes: execution_not_eligible,
+// lease_conflict, grant_outstanding, lane_not_claimable, execution_not_active.
+func (p Operate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed, error) {
+	return p.rest.Claim(ctx, id, o...)
+}
+
+// Resume ends a wait on an operator's word, whatever it waits for. With ExpectedSuspensionID a second time is a success.
+//
+// Codes: execution_not_suspended, suspension_mismatch, execution_not_active, invalid_argument.
+func (p Operate) Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execution, error) {
+	return p.rest.Resume(ctx, id, o...)
+}
+
+// Approve is an operator's signal to waiting work; it needs no token. Name says what: approved, rejected, or a word of your own.
+//
+// Codes: waitpoint_ambiguous without WaitpointID unless exactly one is active, waitpoint_not_found, waitpoint_closed,
+// waitpoint_expired, lane_mismatch, principal_required, invalid_signal, reserved_name, payload_too_large,
+// signal_limit_exceeded.
+func (p Operate) Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, error) {
+	return p.rest.Approve(ctx, id, a)
+}
+
+// Retain keeps the execution from retention and Delete. Codes: invalid_argument without a reason.
+func (p Operate) Retain(ctx context.Context, id ID, o RetainOptions) (*Execution, error) {
+	path, err := byID(id)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.RetainRequest{ByID: path}
+	request.Body.Reason, request.Body.Expect, request.Body.Until = o.Reason, o.Expect.wire(), wireTime(o.Until)
+	return transport.Call(ctx, p.via, wire.RetainExecution, request, transport.Options{Key: o.RequestKey})
+}
+
+// EndRetain ends what Retain began.
+func (p Operate) EndRetain(ctx context.Context, id ID, o ...Action) (*Execution, error) {
+	return act(ctx, p.via, wire.EndRetain, id, o)
+}
+
+// Delete removes a finished execution and everything of it. A member of a flow can be deleted when the outermost flow has ended, which then
+// keeps its place in the graph (FlowMember.DeletedAt). Codes: execution_not_terminal, retained.
+func (p Operate) Delete(ctx context.Context, id ID, o ...Action) error {
+	_, err := act(ctx, p.via, wire.DeleteExecution, id, o)
+	return err
+}
+
+// act makes a call that carries nothing but the action.
+func act[Ans any](ctx context.Context, via transport.Transport, call wire.Call[wire.ActionRequest, Ans], id ID, o []Action) (*Ans, error) {
+	options, path, err := target(id, o)
+	if err != nil {
+		return nil, err
+	}
+	return transport.Call(ctx, via, call, &wire.ActionRequest{ByID: path, Body: options.wire()}, transport.Options{Key: options.RequestKey})
+}
+
+// cancelVia is Client.Cancel behind a transport.
+func cancelVia(ctx context.Context, via transport.Transport, id ID, reason string, o []CancelOptions) (*Execution, error) {
+	options, path, err := target(id, o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.CancelRequest{FencedByID: wire.FencedByID{ByID: path}}
+	request.Body.Reason, request.Body.Expect = reason, options.Expect.wire()
+	return transport.Call(ctx, via, wire.CancelExecution, request, transport.Options{Key: options.RequestKey})
+}
+
+// wire is what the body of an operator's action carries.
+func (a Action) wire() wire.ActionFields {
+	return wire.ActionFields{Reason: a.Reason, Expect: a.Expect.wire()}
+}
+
+func (x Expect) wire() *wire.Expect {
+	if x == (Expect{}) {
+		return nil
+	}
+	return &wire.Expect{Status: string(x.Status), LeaseEpoch: x.LeaseEpoch, LeaseID: x.LeaseID}
+}
+
+// Bulk starts a durable job that acts on many executions. Codes: invalid_argument, missing_field, invalid_filter, bulk_limit_exceeded.
+func (p Operate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, error) {
+	body, err := r.wire()
+	if err != nil {
+		return nil, err
+	}
+	return transport.Call(ctx, p.via, wire.StartBulk, &wire.StartBulkRequest{Body: body}, transport.Options{Key: r.RequestKey})
+}
+
+func (r *BulkRequest) wire() (wire.BulkRequest, error) {
+	body := wire.BulkRequest{
+		Action: r.Action, IDs: texts(r.IDs), All: r.All, DryRun: r.DryRun, MaxAffected: r.MaxAffected, RatePerSecond: r.RatePerSecond,
+		Reason: r.Reason, Args: wire.BulkArgs{
+			Tags: r.Tags, Until: wireTime(r.Until), DelayMS: millis(r.Delay),
+			ReplayFields: wire.ReplayFields{
+				DeadlineAt: wireTime(r.Deadline), KeepSteps: r.KeepSteps, Cascade: string(r.Cascade), IgnoreDependencies: r.IgnoreDependencies,
+			},
+		},
+	}
+	if s := r.Signal; s != nil {
+		if err := s.Payload.Problem("payload"); err != nil {
+			return body, within("args", err)
+		}
+		body.Args.Name, body.Args.Suffix, body.Args.Lane, body.Args.Comment = cmp.Or(s.Name, signalApproved), s.Suffix, s.Lane, s.Comment
+		body.Args.PayloadFields = wire.PayloadOf(wirePayload(s.Payload))
+	}
+	if filter := r.Filter.wire(); !reflect.ValueOf(filter).IsZero() {
+		body.Filter = &filter
+	}
+	if r.Action == BulkPriority {
+		body.Args.Priority = &r.Priority
+	}
+	return body, nil
+}
+
+// BulkStatus shows a job. Codes: job_not_found.
+func (p Operate) BulkStatus(ctx context.Context, jobID string) (*BulkJob, error) {
+	return p.job(ctx, jobID, 0)
+}
+
+// job shows a job, if wait is not 0 when it is at its end or the wait is over.
+func (p Operate) job(ctx context.Context, jobID string, wait time.Duration) (*BulkJob, error) {
+	path, err := byJob(jobID)
+	if err != nil {
+		return nil, err
+	}
+	return transport.Call(ctx, p.via, wire.GetBulk, &wire.GetBulkRequest{BulkByID: path, WaitFields: prefer(wait)}, transport.Options{Wait: wait})
+}
+
+// jobRuns is the state of a job that is not at its end.
+const jobRuns = "running"
+
+// WaitBulk returns the job when it is done or stopped. It waits as long as ctx allows. Codes: job_not_found.
+func (p Operate) WaitBulk(ctx context.Context, jobID string) (*BulkJob, error) {
+	for {
+		job, err := p.job(ctx, jobID, longPoll)
+		switch {
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("flowfabric: waiting for bulk job %s: %w", jobID, context.Cause(ctx))
+		case err != nil || job.State != jobRuns:
+			return job, err
+		}
+	}
+}
+
+// StopBulk stops a job; what is done stays done. Codes: job_not_found.
+func (p Operate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (*BulkJob, error) {
+	options, err := single(o)
+	if err != nil {
+		return nil, err
+	}
+	path, err := byJob(jobID)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.StopBulkRequest{BulkByID: path}
+	request.Body.Reason = options.Reason
+	return transport.Call(ctx, p.via, wire.StopBulk, request, transport.Options{})
+}
+
+// BulkJobs walks the jobs, newest first. A job is forgotten seven days after its end.
+func (p Operate) BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error] {
+	return walk(nil, "", func(cursor string) (Page[*BulkJob], error) { return p.BulkJobsPage(ctx, PageOptions{Cursor: cursor}) })
+}
+
+// BulkJobsPage gives one page of the jobs. Codes: invalid_cursor.
+func (p Operate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*BulkJob], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[*BulkJob]{}, err
+	}
+	request := &wire.ListBulkRequest{PageFields: pageFields(options.Limit, options.Cursor)}
+	return value(transport.Call(ctx, p.via, wire.ListBulk, request, transport.Options{}))
+}
+
+// BulkItems walks what a job did, in the order in which it was done. The first 10 000 executions that were refused and the
+// first 10 000 that were done are remembered, as long as the job is; of the others the job has the number.
+//
+// Codes: job_not_found, invalid_cursor.
+func (p Operate) BulkItems(ctx context.Context, jobID string, o ...BulkItemOptions) iter.Seq2[BulkItem, error] {
+	options, err := single(o)
+	return walk(err, options.Cursor, func(cursor string) (Page[BulkItem], error) {
+		options.Cursor = cursor
+		return p.BulkItemsPage(ctx, jobID, options)
+	})
+}
+
+// BulkItemsPage gives one page of what a job did. Codes: job_not_found, invalid_cursor.
+func (p Operate) BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemOptions) (Page[BulkItem], error) {
+	options, err := single(o)
+	if err != nil {
+		return Page[BulkItem]{}, err
+	}
+	path, err := byJob(jobID)
+	if err != nil {
+		return Page[BulkItem]{}, err
+	}
+	request := &wire.ListBulkItemsRequest{BulkByID: path, PageFields: pageFields(options.Limit, options.Cursor), OK: options.OK}
+	return value(transport.Call(ctx, p.via, wire.ListBulkItems, request, transport.Options{}))
+}
+
+// byJob puts the id of a job into a path; invalid_id.
+func byJob(jobID string) (wire.BulkByID, error) {
+	if _, ok := core.ParseUUID(jobID); !ok {
+		return wire.BulkByID{}, newError(core.CodeInvalidID, "%s is not a job id", core.QuoteID(jobID)).At("job_id", "give it as the job shows it")
+	}
+	return wire.BulkByID{ID: jobID}, nil
 }
 
 // ReplayOptions say how to replay.
@@ -124,16 +349,16 @@ type RetainOptions struct {
 
 // The actions of a bulk job.
 const (
-	BulkCancel      = "cancel"
-	BulkReplay      = "replay"
-	BulkPriority    = "priority"
-	BulkHold        = "hold"
-	BulkReleaseHold = "release_hold"
-	BulkResume      = "resume"
-	BulkSignal      = "signal"
-	BulkTag         = "tag"
-	BulkRetain      = "retain"
-	BulkDelete      = "delete"
+	BulkCancel      = api.BulkCancel
+	BulkReplay      = api.BulkReplay
+	BulkPriority    = api.BulkPriority
+	BulkHold        = api.BulkHold
+	BulkReleaseHold = api.BulkReleaseHold
+	BulkResume      = api.BulkResume
+	BulkSignal      = api.BulkSignal
+	BulkTag         = api.BulkTag
+	BulkRetain      = api.BulkRetain
+	BulkDelete      = api.BulkDelete
 )
 
 // BulkRequest says what to do to which executions: those of a filter, of a list of ids, or all of them.
@@ -162,22 +387,8 @@ type BulkRequest struct {
 	IgnoreDependencies bool
 }
 
-// BulkJob is a bulk operation and how far it got.
-type BulkJob struct {
-	ID        string // "" of a dry run
-	Action    string
-	State     string // running, done, stopped
-	DryRun    bool
-	Total     int
-	Done      int
-	Refused   map[string]int // by code
-	Failed    int
-	StartedAt time.Time
-	EndedAt   time.Time
-	Sample    []ID // of a dry run: up to 20
-
-	RatePerSecond int // executions a second at most; 0: as fast as it goes
-}
+// BulkJob is a bulk operation and how far it got, or what a dry run found.
+type BulkJob = api.BulkJob
 
 // StopOptions say why a job is stopped.
 type StopOptions struct {
@@ -192,8 +403,4 @@ type BulkItemOptions struct {
 }
 
 // BulkItem is what a bulk job did to one execution.
-type BulkItem struct {
-	ID  ID
-	OK  bool
-	Err error // why it was refused; nil when it was done
-}
+type BulkItem = api.BulkItem

@@ -104,7 +104,7 @@ func TestU132_bulk_counts_first_and_acts_on_what_matches(t *testing.T) {
 		other := must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x"))))
 		request := flowfabric.BulkRequest{Action: flowfabric.BulkCancel, Filter: flowfabric.Filter{Lane: []string{"bulk"}}, DryRun: true, Reason: "clean up"}
 		dry := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, request))
-		if dry.Total != 7 || len(dry.Sample) != 7 || !dry.DryRun {
+		if dry.Matched != 7 || len(dry.Sample) != 7 || !dry.DryRun {
 			t.Errorf("dry run: %+v", dry)
 		}
 		request.DryRun = false

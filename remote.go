@@ -52,7 +52,7 @@ func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 }
 
 func (r *remote) Executions() Executions { return Executions{r, remoteExecutions{r}} }
-func (r *remote) Operate() Operate       { return remoteOperate{r} }
+func (r *remote) Operate() Operate       { return Operate{r, remoteOperate{r}} }
 func (r *remote) Events() Events         { return Events{r, r.clock} }
 func (r *remote) Quotas() Quotas         { return Quotas{r} }
 func (r *remote) Lanes() Lanes           { return Lanes{r} }
@@ -162,13 +162,7 @@ func (r *remote) rest(ctx context.Context, asked time.Time, wait time.Duration) 
 }
 
 func (r *remote) Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error) {
-	options, path, err := target(id, o)
-	if err != nil {
-		return nil, err
-	}
-	request := &wire.CancelRequest{FencedByID: wire.FencedByID{ByID: path}}
-	request.Body.Reason, request.Body.Expect = reason, options.Expect.wire()
-	return oneExecution(ctx, r, wire.CancelExecution, request, options.RequestKey)
+	return cancelVia(ctx, r, id, reason, o)
 }
 
 func (r *remote) Nudge(ctx context.Context, lanes ...string) error {

@@ -52,11 +52,3 @@ func (r remoteWork) ReturnGrant(ctx context.Context, key GrantKey) error {
 	_, err := call(ctx, r.client, wire.ReturnGrant, &request, sending{})
 	return err
 }
-
-// wire is the worker of a revoke as requests name it; nil: nobody.
-func (h *HandTo) wire() *wire.HandTo {
-	if h == nil {
-		return nil
-	}
-	return &wire.HandTo{WorkerID: h.WorkerID, WorkerInstanceID: h.InstanceID, Capabilities: h.Capabilities, GrantTTLMS: millis(h.GrantTTL)}
-}

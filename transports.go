@@ -46,10 +46,22 @@ func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any
 	}
 	asked := r.clock.Now()
 	err := r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait, namespace: how.Namespace})
-	if page, ok := answer.(*api.EventPage); ok && err == nil && len(page.Events) == 0 {
+	if err == nil && waitsOn(answer) {
 		r.rest(ctx, asked, how.Wait)
 	}
 	return err
+}
+
+// waitsOn reports whether an answer says that what a call was to wait for has not happened.
+func waitsOn(answer any) bool {
+	switch a := answer.(type) {
+	case *api.EventPage:
+		return len(a.Events) == 0
+	case *api.BulkJob:
+		return a.State == jobRuns
+	default:
+		return false
+	}
 }
 
 // value is the answer of a call by value; zero with an error.

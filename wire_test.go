@@ -211,8 +211,8 @@ func TestU9_every_answer_comes_back_as_it_was_written(t *testing.T) {
 	roundTrip[StepRecord, StepRecord](t, "StepRecord", nil)
 	roundTrip[Count, Count](t, "Count", nil)
 	roundTrip[Explanation, Explanation](t, "Explanation", nil)
-	roundTrip[BulkJob, wire.BulkJob](t, "BulkJob", nil)
-	roundTrip[BulkItem, wire.BulkItem](t, "BulkItem", func(t *rapid.T, i *BulkItem) { i.Err = drawRefusal(t) })
+	roundTrip[BulkJob, BulkJob](t, "BulkJob", nil)
+	roundTrip[BulkItem, BulkItem](t, "BulkItem", func(t *rapid.T, i *BulkItem) { i.Err = drawRefusal(t) })
 	roundTrip[Revocation, wire.Revocation](t, "Revocation", func(t *rapid.T, r *Revocation) {
 		r.HandToErr = drawRefusal(t)
 		if r.Grant != nil {

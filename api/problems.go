@@ -97,6 +97,30 @@ func (p *Problem) Err() *Error {
 	return e
 }
 
+// ProblemOf shows why an item was refused; nil when it was not. The rules call an argument by its name, JSON by its pointer (U11).
+func ProblemOf(err error) *Problem {
+	if err == nil {
+		return nil
+	}
+	var e *Error
+	if !errors.As(AsError(err), &e) {
+		e = Errorf(string(core.CodeTimeout), "the call ended before the answer came: %w", err)
+	}
+	problem := e.Problem()
+	if !strings.HasPrefix(problem.Field, "/") && !strings.HasPrefix(problem.Field, "header.") {
+		problem.Field = jsonx.Pointer(problem.Field)
+	}
+	return problem
+}
+
+// Refusal is the reverse of ProblemOf.
+func (p *Problem) Refusal() error {
+	if p == nil {
+		return nil
+	}
+	return p.Err()
+}
+
 // titleOf is a code in words.
 func titleOf(code string) string {
 	words := strings.ReplaceAll(code, "_", " ")

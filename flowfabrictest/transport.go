@@ -16,8 +16,8 @@ func (e *Env) Do(ctx context.Context, op *wire.Operation, request, answer any, h
 		how.Key = e.mintKey()
 	}
 	switch op {
-	case wire.DeleteQuota.Operation, wire.DeleteBudget.Operation, wire.ListExecutions.Operation, wire.CountExecutions.Operation:
-		e.Settle() // what is attached to a quota or names a budget, lists and counts follow the log
+	case wire.DeleteQuota.Operation, wire.DeleteBudget.Operation, wire.ListExecutions.Operation, wire.CountExecutions.Operation, wire.StartBulk.Operation:
+		e.Settle() // what is attached to a quota or names a budget, lists, counts and bulk jobs follow the log
 	}
 	if _, streams := answer.(*wire.Sink); streams { // it has what came before the process died
 		return e.alive(ctx).client.Do(ctx, op, request, answer, how)

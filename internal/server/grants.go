@@ -94,23 +94,3 @@ func (s *Server) verifyGrant(ctx context.Context, r *wire.GrantKeyRequest) (answ
 func (s *Server) returnGrant(ctx context.Context, r *wire.GrantKeyRequest) (answer, error) {
 	return nothing(), s.client.Work().ReturnGrant(ctx, flowfabric.GrantKeyOf(r.Body.GrantKey))
 }
-
-// revocationShown is the answer to a revoke, with the key of the grant that it may have given.
-func (s *Server) revocationShown(x *exchange, r flowfabric.Revocation) wire.Revocation {
-	shown := wire.Revocation{
-		Outcome: r.Outcome, Cause: r.Cause, LeaseID: r.LeaseID, LeaseEpoch: r.Epoch, HandToError: s.itemProblem(x, r.HandToErr),
-	}
-	if r.Grant != nil {
-		grant := grantShown(*r.Grant)
-		shown.Grant = &grant
-	}
-	return shown
-}
-
-// handToOf is whom a revoke hands the execution to; nil: nobody.
-func handToOf(w *wire.HandTo) *flowfabric.HandTo {
-	if w == nil {
-		return nil
-	}
-	return &flowfabric.HandTo{WorkerID: w.WorkerID, InstanceID: w.WorkerInstanceID, Capabilities: w.Capabilities, GrantTTL: millis(w.GrantTTLMS)}
-}

@@ -18,6 +18,7 @@ func newSchemas() huma.Registry {
 	for from, to := range map[reflect.Type]reflect.Type{
 		reflect.TypeFor[wire.Time]():                  reflect.TypeFor[time.Time](),
 		reflect.TypeFor[api.Payload]():                reflect.TypeFor[payloadSchema](),
+		reflect.TypeFor[error]():                      reflect.TypeFor[api.Problem](),
 		reflect.TypeFor[api.Lease]():                  reflect.TypeFor[wire.Lease](),
 		reflect.TypeFor[wire.LeaseRef]():              reflect.TypeFor[leaseSchema](),
 		reflect.TypeFor[wire.HeldLease]():             reflect.TypeFor[heldSchema](),

@@ -55,6 +55,8 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.events()
 	s.executions()
 	s.waits()
+	s.operate()
+	s.bulk()
 	return s
 }
 

@@ -74,6 +74,11 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 	case reflect.TypeFor[api.Condition]():
 		v.Set(reflect.ValueOf(drawCondition(t, 2)))
 		return
+	case reflect.TypeFor[error]():
+		if rapid.Bool().Draw(t, "refused") {
+			v.Set(reflect.ValueOf(api.Errorf("stale_lease", "%s", rapid.String().Draw(t, "detail")).At("/lease", "claim again")))
+		}
+		return
 	case reflect.TypeFor[map[string]any]():
 		v.Set(reflect.ValueOf(map[string]any{"limit": 1.0}))
 		return

@@ -1,30 +1,34 @@
 package wire
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // bulkCalls are section 2.2.
 var bulkCalls = []*Operation{row(StartBulk), row(ListBulk), row(GetBulk), row(ListBulkItems), row(StopBulk)}
 
 // The calls on bulk jobs.
 var (
-	StartBulk = Call[StartBulkRequest, BulkJob]{&Operation{
+	StartBulk = Call[StartBulkRequest, api.BulkJob]{&Operation{
 		ID: "start_bulk", Rule: "U57", Method: http.MethodPost, Path: "/v1/bulk", Roles: Operate, Only: map[Role]Condition{Operate: NoRemoval},
 		Audit: "bulk", Go: "Operate.Bulk", Command: "cancel --where", Summary: "Act on many executions by a durable job, or show what it would meet",
 		Status: []int{http.StatusAccepted, http.StatusOK},
 	}}
-	ListBulk = Call[ListBulkRequest, Page[BulkJob]]{&Operation{
+	ListBulk = Call[ListBulkRequest, api.Page[*api.BulkJob]]{&Operation{
 		ID: "list_bulk", Rule: "U58", Method: http.MethodGet, Path: "/v1/bulk", Roles: Read,
 		Go: "Operate.BulkJobs", Command: "bulk list", Summary: "List bulk jobs", Status: []int{http.StatusOK},
 	}}
-	GetBulk = Call[GetBulkRequest, BulkJob]{&Operation{
+	GetBulk = Call[GetBulkRequest, api.BulkJob]{&Operation{
 		ID: "get_bulk", Rule: "U58", Method: http.MethodGet, Path: "/v1/bulk/{id}", Roles: Read,
 		Go: "Operate.BulkStatus", Command: "bulk get", Summary: "Show a bulk job, or wait for its end", Status: []int{http.StatusOK}, Waits: true,
 	}}
-	ListBulkItems = Call[ListBulkItemsRequest, Page[BulkItem]]{&Operation{
+	ListBulkItems = Call[ListBulkItemsRequest, api.Page[api.BulkItem]]{&Operation{
 		ID: "list_bulk_items", Rule: "U58", Method: http.MethodGet, Path: "/v1/bulk/{id}/items", Roles: Read,
 		Go: "Operate.BulkItems", Command: "bulk items", Summary: "List what a bulk job did", Status: []int{http.StatusOK},
 	}}
-	StopBulk = Call[StopBulkRequest, BulkJob]{&Operation{
+	StopBulk = Call[StopBulkRequest, api.BulkJob]{&Operation{
 		ID: "stop_bulk", Rule: "U58", Method: http.MethodPost, Path: "/v1/bulk/{id}/stop", Roles: Operate,
 		Go: "Operate.StopBulk", Command: "bulk stop", Summary: "Stop a bulk job; what is done stays done", Status: []int{http.StatusOK},
 	}}
@@ -60,23 +64,6 @@ type BulkArgs struct {
 	ReplayFields                     // of replay
 }
 
-// BulkJob is a bulk job and how far it got, or the answer to a dry run.
-type BulkJob struct {
-	JobID         string         `json:"job_id,omitempty" doc:"Id of the job."`
-	Action        string         `json:"action" doc:"What it does."`
-	State         string         `json:"state,omitempty" enum:"running,done,stopped" doc:"How far it is."`
-	Total         int            `json:"total,omitempty" doc:"How many executions matched at its start."`
-	Done          int            `json:"done,omitempty" doc:"How many are done."`
-	Refused       map[string]int `json:"refused,omitempty" doc:"How many were refused, by code."`
-	Failed        int            `json:"failed,omitempty" doc:"How many failed."`
-	StartedAt     Time           `json:"started_at,omitzero" doc:"When it started."`
-	EndedAt       Time           `json:"ended_at,omitzero" doc:"When it ended."`
-	DryRun        bool           `json:"dry_run,omitempty" doc:"Nothing was changed."`
-	RatePerSecond int            `json:"rate_per_second,omitempty" doc:"At most so many executions a second; absent: as fast as it goes."`
-	Matched       int            `json:"matched,omitempty" doc:"Dry run: how many executions match."`
-	Sample        []string       `json:"sample,omitempty" doc:"Dry run: some of them."`
-}
-
 // ListBulkRequest lists bulk jobs.
 type ListBulkRequest struct{ PageFields }
 
@@ -96,13 +83,6 @@ type ListBulkItemsRequest struct {
 	BulkByID
 	PageFields
 	OK *bool `query:"ok" doc:"Only those done, or only those refused."`
-}
-
-// BulkItem is what a bulk job did to one execution.
-type BulkItem struct {
-	ExecutionID string   `json:"execution_id" doc:"The execution."`
-	OK          bool     `json:"ok" doc:"Whether it was done."`
-	Error       *Problem `json:"error,omitempty" doc:"Why it was refused."`
 }
 
 // StopBulkRequest stops a bulk job.

@@ -80,11 +80,3 @@ type GrantKeyRequest struct {
 type GrantVerified struct {
 	Valid bool `json:"valid" doc:"Always true: a key that is not good is refused with its own code."`
 }
-
-// HandTo names the worker who is to go on with what is taken away from another.
-type HandTo struct {
-	WorkerID         string   `json:"worker_id" required:"true" maxLength:"256" doc:"Logical name of the worker."`
-	WorkerInstanceID string   `json:"worker_instance_id" required:"true" maxLength:"256" doc:"Name of its process."`
-	Capabilities     []string `json:"capabilities,omitempty" doc:"What it can do."`
-	GrantTTLMS       int64    `json:"grant_ttl_ms,omitempty" minimum:"1" maximum:"60000" doc:"5000 if absent."`
-}

@@ -121,8 +121,8 @@ type RevokeRequest struct {
 	ByID
 	Body struct {
 		ActionFields
-		Hold   bool    `json:"hold,omitempty" doc:"Hold the execution in the same step."`
-		HandTo *HandTo `json:"hand_to,omitempty" doc:"Promise the execution to this worker in the same step."`
+		Hold   bool        `json:"hold,omitempty" doc:"Hold the execution in the same step."`
+		HandTo *api.HandTo `json:"hand_to,omitempty" doc:"Promise the execution to this worker in the same step."`
 	}
 }
 

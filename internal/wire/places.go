@@ -20,7 +20,7 @@ func Place(o *Operation, argument string, given func(in, name string) bool) stri
 			return c.fieldOf(argument)
 		}
 	}
-	parts := argumentParts(argument)
+	parts := jsonx.ArgumentParts(argument)
 	switch {
 	case p.inBody(parts[0]):
 		return p.pointer(parts)
@@ -57,7 +57,7 @@ func (p *parameter) fieldOf(argument string) string {
 	if !p.codec.tags {
 		return p.field()
 	}
-	return strings.TrimSuffix(p.field(), ".") + strings.Join(append([]string{""}, argumentParts(argument)[1:]...), ".")
+	return strings.TrimSuffix(p.field(), ".") + strings.Join(append([]string{""}, jsonx.ArgumentParts(argument)[1:]...), ".")
 }
 
 // inBody reports whether the body has the argument. One that is a map is the map of tags.
@@ -76,7 +76,7 @@ func (p *plan) pointer(parts []string) string {
 	if p.body != nil && p.shape.Form == jsonx.FormMap && parts[0] == tagsArgument {
 		parts = parts[1:]
 	}
-	return pointerTo(parts)
+	return jsonx.PointerTo(parts)
 }
 
 // TagArgument is what the rules call the tag of a key.
@@ -86,31 +86,4 @@ func TagArgument(key string) string { return tagsArgument + "[" + strconv.Quote(
 const tagsArgument = "tags"
 
 // Pointer is the JSON pointer of an argument, by the name that the rules call it.
-func Pointer(argument string) string { return pointerTo(argumentParts(argument)) }
-
-func pointerTo(parts []string) string {
-	var to strings.Builder
-	for _, part := range parts {
-		to.WriteString("/" + jsonx.EscapePointer(part))
-	}
-	return to.String()
-}
-
-// argumentParts cuts the name of an argument apart: policy.retry, items[3].kind, tags["app.tier"].
-func argumentParts(argument string) (parts []string) {
-	for argument != "" {
-		var part, rest string
-		quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(argument, "["))
-		switch end := strings.IndexAny(argument[1:], ".[") + 1; {
-		case err == nil && argument[0] == '[':
-			part, _ = strconv.Unquote(quoted)
-			rest = strings.TrimPrefix(argument[1+len(quoted):], "]")
-		case end > 0:
-			part, rest = strings.Trim(argument[:end], ".[]"), argument[end:]
-		default:
-			part = strings.Trim(argument, ".[]")
-		}
-		parts, argument = append(parts, part), rest
-	}
-	return parts
-}
+func Pointer(argument string) string { return jsonx.Pointer(argument) }

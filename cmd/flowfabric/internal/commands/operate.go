@@ -134,7 +134,7 @@ func (s *session) bulkVerb(ctx context.Context, c flowfabric.Client, v verb, f *
 	if f.dryRun {
 		return show.One(s.printer, s.jobView(), found)
 	}
-	if err := s.confirm(f.yes, fmt.Sprintf("%s %s?", v.name, executionCount(found.Total))); err != nil {
+	if err := s.confirm(f.yes, fmt.Sprintf("%s %s?", v.name, executionCount(found.Matched))); err != nil {
 		return err
 	}
 	job, err := c.Operate().Bulk(ctx, request)
@@ -150,14 +150,14 @@ func (s *session) bulkVerb(ctx context.Context, c flowfabric.Client, v verb, f *
 // sample tells how many executions a job would meet, and some of them.
 func (s *session) sample(job *flowfabric.BulkJob) {
 	match := "match"
-	if job.Total == 1 {
+	if job.Matched == 1 {
 		match = "matches"
 	}
-	s.printer.Note("%s %s", executionCount(job.Total), match)
+	s.printer.Note("%s %s", executionCount(job.Matched), match)
 	for _, id := range job.Sample {
 		s.printer.Note("  %s", bareID(id))
 	}
-	if more := job.Total - len(job.Sample); more > 0 && len(job.Sample) > 0 {
+	if more := job.Matched - len(job.Sample); more > 0 && len(job.Sample) > 0 {
 		s.printer.Note("  and %d more", more)
 	}
 }

@@ -231,7 +231,7 @@ func (s *session) jobView() show.View[*flowfabric.BulkJob] {
 			}
 			return j.State
 		}},
-		{Name: "TOTAL", Text: func(j x) string { return strconv.Itoa(j.Total) }},
+		{Name: "TOTAL", Text: func(j x) string { return strconv.Itoa(max(j.Total, j.Matched)) }},
 		{Name: "DONE", Text: func(j x) string { return strconv.Itoa(j.Done) }},
 		{Name: "REFUSED", Text: func(j x) string { return refusedText(j.Refused) }},
 		{Name: "FAILED", Text: func(j x) string { return strconv.Itoa(j.Failed) }},

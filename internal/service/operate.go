@@ -1,0 +1,136 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (s *Service) operate() {
+	on(s, wire.CancelExecution, s.cancel)
+	on(s, wire.ReplayExecution, s.replay)
+	on(s, wire.SetPriority, s.setPriority)
+	on(s, wire.HoldExecution, s.onExecution(s.engine.Hold))
+	on(s, wire.ReleaseHold, s.onExecution(s.engine.ReleaseHold))
+	on(s, wire.RevokeLease, s.revoke)
+	on(s, wire.RetainExecution, s.retain)
+	on(s, wire.EndRetain, s.onExecution(s.engine.EndRetain))
+	on(s, wire.DeleteExecution, s.deleteExecution)
+}
+
+// command reads what an operator's command on an execution names and carries; invalid_id, invalid_argument.
+func (c *Caller) command(id string, f wire.ActionFields) (core.GivenID, engine.Operator, error) {
+	given, err := core.ParseID(id)
+	if err != nil {
+		return given, engine.Operator{}, err
+	}
+	op, err := c.operation(f.Reason, f.Expect)
+	return given, op, err
+}
+
+// act does an operator's command on an execution and shows the execution after it.
+func act(c *Caller, id string, f wire.ActionFields, do func(core.GivenID, engine.Operator) (engine.View, error)) (api.Execution, error) {
+	given, op, err := c.command(id, f)
+	if err != nil {
+		return api.Execution{}, err
+	}
+	view, err := do(given, op)
+	if err != nil {
+		return api.Execution{}, err
+	}
+	return *ExecutionOf(view), nil
+}
+
+// onExecution is a command that carries nothing but the action (U48, U54).
+func (s *Service) onExecution(
+	do func(context.Context, engine.Caller, core.GivenID, engine.Operator) (engine.View, error),
+) func(context.Context, Caller, *wire.ActionRequest) (api.Execution, error) {
+	return func(ctx context.Context, c Caller, r *wire.ActionRequest) (api.Execution, error) {
+		return act(&c, r.ID, r.Body, func(id core.GivenID, op engine.Operator) (engine.View, error) { return do(ctx, c.operator(), id, op) })
+	}
+}
+
+// byOperator is the source of a cancellation that no worker asked for.
+const byOperator = "operator"
+
+// cancel ends an execution for an operator (U45). A cancel with a lease is a worker's, and one of the commands of work.
+func (s *Service) cancel(ctx context.Context, c Caller, r *wire.CancelRequest) (api.Execution, error) {
+	return act(&c, r.ID, r.Body.ActionFields, func(id core.GivenID, op engine.Operator) (engine.View, error) {
+		return s.engine.Cancel(ctx, c.operator(), id, nil, byOperator, op)
+	})
+}
+
+// replay opens a finished execution again (U46).
+func (s *Service) replay(ctx context.Context, c Caller, r *wire.ReplayRequest) (api.Execution, error) {
+	return act(&c, r.ID, r.Body.ActionFields, func(id core.GivenID, op engine.Operator) (engine.View, error) {
+		return s.engine.Replay(ctx, c.operator(), id, replayOf(r.Body.ReplayFields), op)
+	})
+}
+
+func replayOf(f wire.ReplayFields) engine.ReplayRequest {
+	return engine.ReplayRequest{
+		DeadlineAt: core.TimeOf(f.DeadlineAt.Time), KeepSteps: f.KeepSteps, Cascade: f.Cascade, IgnoreDependencies: f.IgnoreDependencies,
+	}
+}
+
+// setPriority changes the order of what waits (U47).
+func (s *Service) setPriority(ctx context.Context, c Caller, r *wire.SetPriorityRequest) (api.Execution, error) {
+	return act(&c, r.ID, r.Body.ActionFields, func(id core.GivenID, op engine.Operator) (engine.View, error) {
+		return s.engine.SetPriority(ctx, c.operator(), id, r.Body.Priority, op)
+	})
+}
+
+// revoke takes a lease away (U50). The answer has the key of a grant that it may have given.
+func (s *Service) revoke(ctx context.Context, c Caller, r *wire.RevokeRequest) (wire.Revocation, error) {
+	given, op, err := c.command(r.ID, r.Body.ActionFields)
+	if err != nil {
+		return wire.Revocation{}, err
+	}
+	request := engine.RevokeRequest{Hold: r.Body.Hold}
+	if h := r.Body.HandTo; h != nil {
+		request.HandTo = &engine.HandTo{WorkerID: h.WorkerID, InstanceID: h.InstanceID, Capabilities: h.Capabilities, GrantTTL: millis(h.GrantTTL)}
+	}
+	revoked, err := s.engine.Revoke(ctx, c.operator(), given, request, op)
+	if err != nil {
+		return wire.Revocation{}, err
+	}
+	return revocationOf(revoked), nil
+}
+
+func revocationOf(a engine.Revoked) wire.Revocation {
+	r := wire.Revocation{Outcome: a.Outcome, Cause: a.Cause, LeaseID: a.LeaseID.String(), LeaseEpoch: a.Epoch}
+	if g := a.Grant; g != nil {
+		r.Grant = &wire.Grant{
+			ExecutionID: string(idOf(g.ID)), PartitionKey: g.ID.Tag(), GrantKey: g.Key.Reveal(), ExpiresAt: wire.TimeOf(g.ExpiresAt.Std()),
+		}
+	}
+	var refusal *api.Error
+	if a.Refused != nil && errors.As(api.AsError(a.Refused), &refusal) {
+		r.Cause, r.HandToError = refusal.Code, refusal.Problem()
+	}
+	return r
+}
+
+// retain keeps an execution from retention and deletion (U54).
+func (s *Service) retain(ctx context.Context, c Caller, r *wire.RetainRequest) (api.Execution, error) {
+	b := &r.Body
+	if b.Reason == "" {
+		return api.Execution{}, core.Invalid("reason", "a reason is required").WithHint("say why the execution must be kept")
+	}
+	return act(&c, r.ID, wire.ActionFields{Reason: b.Reason, Expect: b.Expect}, func(id core.GivenID, op engine.Operator) (engine.View, error) {
+		return s.engine.Retain(ctx, c.operator(), id, core.TimeOf(b.Until.Time), op)
+	})
+}
+
+// deleteExecution removes a finished execution and everything of it (U55).
+func (s *Service) deleteExecution(ctx context.Context, c Caller, r *wire.ActionRequest) (wire.None, error) {
+	given, op, err := c.command(r.ID, r.Body)
+	if err != nil {
+		return wire.None{}, err
+	}
+	return wire.None{}, s.engine.Delete(ctx, c.operator(), given, op)
+}
