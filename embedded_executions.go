@@ -3,14 +3,6 @@ package flowfabric
 // embeddedExecutions has the reads of executions whose values are no values of package api yet.
 type embeddedExecutions struct{ client *embedded }
 
-// limitOf is how many items a page has; nil: by default.
-func limitOf(given int) *int {
-	if given == 0 {
-		return nil
-	}
-	return &given
-}
-
 // pageOf shows a part of a list.
 func pageOf[From, To any](all []From, show func(From) To, next string) Page[To] {
 	items := make([]To, len(all))

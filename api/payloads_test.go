@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"errors"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -55,7 +56,7 @@ func TestU8_two_members_with_bytes_are_refused(t *testing.T) {
 		`{"input_bytes":"AA==","inputbytes":1}`: "/inputbytes",
 	} {
 		err := api.FaultsError(jsonx.Decode([]byte(text), new(request)))
-		if refusal, ok := err.(*api.Error); !ok || refusal.Field != want {
+		if refusal := new(api.Error); !errors.As(err, &refusal) || refusal.Field != want {
 			t.Errorf("%s: %v, want a refusal of %s", text, err, want)
 		}
 	}
