@@ -1,8 +1,8 @@
 package api_test
 
 import (
-	"errors"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
