@@ -90,22 +90,7 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 				drawAnswer(t, v.Field(i))
 			}
 		}
-		if reset, ok := v.Addr().Interface().(*api.BudgetReset); ok && reset.Type == "" {
-			reset.Type = "none" // it is never empty in JSON
-		}
-		if input, ok := v.Addr().Interface().(*api.NamedInput); ok && !input.Present {
-			input.Result = api.Payload{} // it is told by its absence
-		}
-		if wait, ok := v.Addr().Interface().(*api.SuspensionRecord); ok && wait.Continuation.Omitted() {
-			wait.Continuation = api.Payload{ContentType: wait.Continuation.ContentType} // its size is not shown
-		}
-		if items := v.FieldByName("Items"); strings.HasPrefix(v.Type().Name(), "Page[") && items.IsNil() {
-			items.Set(reflect.MakeSlice(items.Type(), 0, 0)) // it is never null in JSON
-		}
-		if ok := v.FieldByName("OK"); strings.HasPrefix(v.Type().Name(), "Item[") {
-			ok.SetBool(true)
-			v.FieldByName("Error").SetZero()
-		}
+		settleAnswer(v)
 	case reflect.Pointer:
 		if rapid.Bool().Draw(t, "present") {
 			v.Set(reflect.New(v.Type().Elem()))
@@ -133,6 +118,26 @@ func drawAnswer(t *rapid.T, v reflect.Value) {
 		v.SetFloat(rapid.Float64Range(-1e9, 1e9).Draw(t, "ratio"))
 	default:
 		drawPlain(t, v)
+	}
+}
+
+// settleAnswer makes what was drawn of a struct something that an answer can be.
+func settleAnswer(v reflect.Value) {
+	if reset, ok := v.Addr().Interface().(*api.BudgetReset); ok && reset.Type == "" {
+		reset.Type = "none" // it is never empty in JSON
+	}
+	if input, ok := v.Addr().Interface().(*api.NamedInput); ok && !input.Present {
+		input.Result = api.Payload{} // it is told by its absence
+	}
+	if wait, ok := v.Addr().Interface().(*api.SuspensionRecord); ok && wait.Continuation.Omitted() {
+		wait.Continuation = api.Payload{ContentType: wait.Continuation.ContentType} // its size is not shown
+	}
+	if items := v.FieldByName("Items"); strings.HasPrefix(v.Type().Name(), "Page[") && items.IsNil() {
+		items.Set(reflect.MakeSlice(items.Type(), 0, 0)) // it is never null in JSON
+	}
+	if ok := v.FieldByName("OK"); strings.HasPrefix(v.Type().Name(), "Item[") {
+		ok.SetBool(true)
+		v.FieldByName("Error").SetZero()
 	}
 }
 

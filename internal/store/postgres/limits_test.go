@@ -103,21 +103,30 @@ func TestReliability3_57014_a_statement_that_takes_too_long_is_refused(t *testin
 	}
 }
 
-// idleOut begins a transaction that locks an execution, and returns when the server has ended it.
+// idleOut begins a transaction that locks an execution, and returns when the server has ended it. Only this transaction has the short limit: others
+// would be ended too when the test itself stands still for a moment.
 func idleOut(t *testing.T, s *Store, url string) (store.Tx, *core.Execution) {
 	t.Helper()
+	s.cfg.IdleLimit = DefaultIdle
 	x := newCycler(t, s, "default").submit(t, 1)[0]
-	tx, got, err := s.Begin(t.Context(), store.Want{Executions: []core.UUID{x.ID.UUID}})
+	begun, got, err := s.Begin(t.Context(), store.Want{Executions: []core.UUID{x.ID.UUID}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.texts["idle_soon"] = "select set_config('idle_in_transaction_session_timeout', '100', true)"
+	tr := s.trip(begun.(*tx).conn)
+	tr.add("idle_soon", func(row) error { return nil })
+	if err := tr.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.cfg.IdleLimit = 100 * time.Millisecond // by which the process knows that it stood still
 	waitUntil(t, url, "select not exists (select from pg_stat_activity where datname = current_database() and state like 'idle in transaction%')")
-	return tx, got.Executions[x.ID.UUID]
+	return begun, got.Executions[x.ID.UUID]
 }
 
 func TestReliability3_25P03_a_process_that_was_frozen_in_a_transaction_has_written_nothing_and_knows_it(t *testing.T) {
 	t.Parallel()
-	limited(t, Config{PoolSize: 2, IdleLimit: 100 * time.Millisecond}, func(t *testing.T, s *Store, url string) {
+	limited(t, Config{PoolSize: 2}, func(t *testing.T, s *Store, url string) {
 		tx, _ := idleOut(t, s, url)
 		if _, err := tx.Load(t.Context(), store.Want{Counters: []string{"a"}}); store.FaultOf(err) != store.Retry {
 			t.Errorf("a load: %v", err)
@@ -127,6 +136,7 @@ func TestReliability3_25P03_a_process_that_was_frozen_in_a_transaction_has_writt
 		if err := tx.Commit(t.Context(), &store.Changes{Update: []*core.Execution{x}}); store.FaultOf(err) != store.Retry {
 			t.Errorf("a commit: %v", err)
 		}
+		s.cfg.IdleLimit = DefaultIdle
 		want := store.Want{Executions: []core.UUID{x.ID.UUID}}
 		tx, got, err := s.Begin(t.Context(), want)
 		if err != nil {
