@@ -86,14 +86,11 @@ func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err err
 	if err != nil {
 		return false, err
 	}
-	if j.State != "running" {
-		if j.EndedAt.Add(bulkKeptFor) <= loaded.Now {
-			return false, e.forgetJob(ctx, id)
-		}
-		return false, nil
+	if due := j.due(loaded.Now); due > loaded.Now {
+		return false, e.armJob(ctx, id, due)
 	}
-	if j.NotBefore > loaded.Now { // the timer of that time continues it
-		return false, nil
+	if j.State != "running" {
+		return false, e.forgetJob(ctx, id)
 	}
 	batch, err := e.nextBatch(ctx, j)
 	if err != nil {
@@ -107,6 +104,25 @@ func (e *Engine) jobRound(ctx context.Context, id core.UUID) (more bool, err err
 	}
 	err = e.runBatch(cmd)
 	return err == nil && (cmd.early || !batch.last && j.Rate == 0), err
+}
+
+// due returns when the job continues, or when its record is removed. A next batch further ahead than any rate asks for was delayed by a clock that
+// was set back since: it runs now.
+func (j *job) due(now core.Time) core.Time {
+	switch {
+	case j.State != "running":
+		return j.EndedAt.Add(bulkKeptFor)
+	case j.NotBefore.Sub(now) > core.ClockStep:
+		return now
+	default:
+		return j.NotBefore
+	}
+}
+
+// armJob arms a job again whose timer came too early, as timers do after the clock was set back (armAll). The caller drops that timer, and the job
+// must not be left without one.
+func (e *Engine) armJob(ctx context.Context, id core.UUID, due core.Time) error {
+	return e.write(ctx, "arm_bulk", &store.Changes{AddTimers: []store.Timer{{At: due, Kind: timerJobs, Texts: []string{id.String()}}}})
 }
 
 // runBatch runs a batch of a job. An execution that makes it panic is counted as failed, and stops no other (L138).

@@ -95,9 +95,7 @@ func (s *sweeper) lastStep() clockStep {
 // stepped handles a step of the store's clock, and at the start of the process one that happened before.
 func (s *sweeper) stepped(ctx context.Context, by core.Millis, seen *store.PollAnswer) {
 	if !s.began {
-		newest, err := s.e.store.Log(ctx, seen.LogEnd-1, 1)
-		s.began = err == nil
-		by = steppedBefore(newest, seen.Now)
+		by = s.steppedBefore(ctx, seen.LogEnd)
 	}
 	if by != 0 {
 		s.e.notes.Warn("the store's clock was set, or this process stood still", "step", inSeconds(by))
@@ -130,9 +128,15 @@ func inSeconds(by core.Millis) time.Duration {
 	return (time.Duration(by) * time.Millisecond).Round(time.Second)
 }
 
-// steppedBefore returns by how much the clock was set back, at least, since the newest commit of the log; 0: by nothing that matters.
-func steppedBefore(newest []store.Commit, now core.Time) core.Millis {
-	if len(newest) == 0 || newest[0].At.Sub(now) <= core.ClockStep {
+// steppedBefore returns by how much the clock was set back, at least, since the newest commit of the log; 0: by nothing that matters. The clock is
+// read after that commit: the poll that found it may have read the clock long before, if this process stalled in between.
+func (s *sweeper) steppedBefore(ctx context.Context, logEnd int64) core.Millis {
+	newest, err := s.e.store.Log(ctx, logEnd-1, 1)
+	if err != nil {
+		return 0
+	}
+	now, err := s.e.store.Now(ctx)
+	if s.began = err == nil; !s.began || len(newest) == 0 || newest[0].At.Sub(now) <= core.ClockStep {
 		return 0
 	}
 	return now.Sub(newest[0].At)

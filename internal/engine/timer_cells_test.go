@@ -247,12 +247,15 @@ func armFlows(w *world, lane string) (core.Time, func() int) {
 	}
 }
 
+// bulkJobs is the kind of record that a bulk job has.
+const bulkJobs store.DocKind = 6
+
 func armJobs(w *world, lane string) (core.Time, func() int) {
 	each(func(int) {
 		job := must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "hold", IDs: []core.GivenID{w.submit(core.Submission{Lane: lane})}}))(w.t)
 		w.ended(job.JobID)
 	})
-	return w.now().Add(7 * core.Day), w.dropped(6)
+	return w.now().Add(7 * core.Day), w.dropped(bulkJobs)
 }
 
 // unruly is the store of a process that meets everything that S61 to S64 allow for: it gets the due timers a few at a time, each of them again when it
