@@ -162,8 +162,7 @@ func TestF28_a_downstream_that_another_transaction_holds_is_reached_by_follow_up
 		flow := w.submitFlow(core.FlowSubmission{Kind: "held", Nodes: append(nodesNamed("a"),
 			core.FlowNode{Name: "b", Kind: "b", After: []string{"a"}}, core.FlowNode{Name: "c", Kind: "c", After: []string{"a"}})})
 		task := w.takeKind("a", 1)[0]
-		tx, _, err := w.openStore().Begin(w.ctx(), store.Want{Executions: []core.UUID{flow.Members["b"].UUID}})
-		ok(t, err)
+		tx, _ := w.beginOn(w.openStore(), store.Want{Executions: []core.UUID{flow.Members["b"].UUID}})
 		w.complete(task) // it does not wait
 		w.workOff("c", 1, succeeds)
 		w.is(flow.Members["b"].Given(), core.Blocked, core.WaitingForChildren)

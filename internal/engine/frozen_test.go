@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -51,7 +50,7 @@ func freeze(text string) int {
 
 func (d *frozenDeed) do(ctx context.Context) error {
 	now := func() core.Time { return core.TimeOf(start) }
-	s, err := postgres.Open(ctx, d.URL, postgres.Config{Now: now, PoolSize: 4, UnsafeDurability: true, IdleLimit: time.Second})
+	s, err := postgres.Open(ctx, d.URL, postgres.Config{Now: now, PoolSize: 4, UnsafeDurability: true})
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,14 +11,14 @@ import (
 )
 
 // Integrity recounts what is stored redundantly and compares it with the records (U113). It reads in batches while the engine runs: a row is judged
-// by one snapshot, and one that changes meanwhile is skipped; a counter counts as wrong only if it differs by the same amount several times in a
-// row.
+// by one snapshot, and one that changes meanwhile is skipped; a counter is judged by a walk during which nothing has changed that it counts.
 
 const (
 	integrityBatch = 500
-	integrityTries = 3
-	sameOrder      = 1000 // queue rows with the same order key that are looked at
-	maxDamage      = 1000 // damaged records that are named
+	integrityTries = 3      // walks until a counter was not disturbed
+	mostDisturbed  = 10_000 // executions that may change during a walk of which anything is judged
+	sameOrder      = 1000   // queue rows with the same order key that are looked at
+	maxDamage      = 1000   // damaged records that are named
 )
 
 // The things that are recounted.
@@ -186,10 +185,19 @@ func statusNumber(x *core.Execution) int64 {
 	return int64(x.Status)
 }
 
-// movedOn reports whether a search row that did not fit was only late: it does not exist any more once the search rows are up to date.
+// movedOn reports whether a search row that did not fit was only late. It is wrong for certain if it is still there once the search rows are up to
+// date with a record that has not changed meanwhile.
 func (e *Engine) movedOn(ctx context.Context, id core.UUID, status core.Status) bool {
+	record := func() (x *core.Execution, known bool) {
+		loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{id}, SkipUnreadable: true})
+		if err != nil || loaded.Unreadable[id] != nil {
+			return nil, false
+		}
+		return loaded.Executions[id], true
+	}
 	for range integrityTries {
-		if e.follower.reachAll(ctx) != nil {
+		before, known := record()
+		if !known || e.follower.reachAll(ctx) != nil {
 			return true
 		}
 		hits, err := e.store.Find(ctx, store.Query{
@@ -198,12 +206,15 @@ func (e *Engine) movedOn(ctx context.Context, id core.UUID, status core.Status) 
 		if err != nil || len(hits) == 0 {
 			return true
 		}
-		loaded, err := e.store.Read(ctx, store.Want{Executions: []core.UUID{id}, SkipUnreadable: true})
-		if err != nil || loaded.Executions[id] != nil && loaded.Executions[id].Status == status || loaded.Unreadable[id] != nil {
+		after, known := record()
+		if !known || after != nil && after.Status == status {
 			return true
 		}
+		if (before == nil) == (after == nil) && (after == nil || before.Version == after.Version) {
+			return false
+		}
 	}
-	return false
+	return true
 }
 
 // notQueued finds queued executions that are not among the first rows of their queue from their own order key on. Those that have
@@ -299,80 +310,4 @@ func (e *Engine) orphans(ctx context.Context, pick store.Pick) (rows []store.Que
 		}
 	}
 	return loaded.Picked, found, nil
-}
-
-// checkPlaces compares the counters of places and slots with what executions hold.
-func (e *Engine) checkPlaces(ctx context.Context) ([]Difference, error) {
-	return lasting(ctx, e.wrongPlaces)
-}
-
-// lasting looks several times and keeps the differences that stay the same: a change under way is no difference.
-func lasting(ctx context.Context, look func(context.Context) (map[string]Difference, error)) ([]Difference, error) {
-	var wrong map[string]Difference
-	for try := range integrityTries {
-		now, err := look(ctx)
-		if err != nil || len(now) == 0 {
-			return nil, err
-		}
-		if try > 0 {
-			maps.DeleteFunc(now, func(key string, d Difference) bool {
-				before, ok := wrong[key]
-				return !ok || before.Stored-before.Found != d.Stored-d.Found
-			})
-		}
-		wrong = now
-	}
-	return slices.Collect(maps.Values(wrong)), nil
-}
-
-func (e *Engine) wrongPlaces(ctx context.Context) (map[string]Difference, error) {
-	held := map[string]int64{}
-	err := e.eachStatus(ctx, holding, func(_ core.Status, _ []core.UUID, loaded *store.Loaded) error {
-		for _, x := range loaded.Executions {
-			for _, key := range x.Holds {
-				held[key]++
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	wrong := map[string]Difference{}
-	for some := range slices.Chunk(e.counterKeys(held), classesAsked) {
-		loaded, err := e.store.Read(ctx, store.Want{Counters: some})
-		if err != nil {
-			return nil, publicFault(err)
-		}
-		for _, key := range some {
-			if loaded.Counters[key] != held[key] {
-				wrong[key] = Difference{What: whatCounted(key), Key: key, Stored: loaded.Counters[key], Found: held[key]}
-			}
-		}
-	}
-	return wrong, nil
-}
-
-// counterKeys are the keys of all counters there may be: of what is held, of every lane and of every quota that a class names.
-func (e *Engine) counterKeys(held map[string]int64) []string {
-	dict := e.dict.now()
-	keys := maps.Clone(held)
-	for name := range dict.lanes {
-		keys[laneCounter(name)] = 0
-	}
-	for class := range dict.all() {
-		if needs := dict.needs(class.ID); needs != nil {
-			for _, use := range needs.Quotas {
-				keys[use.SlotsKey()] = 0
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(keys))
-}
-
-func whatCounted(key string) string {
-	if laneOfCounter(key) != "" {
-		return checkPlaces
-	}
-	return checkSlots
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -10,23 +11,41 @@ import (
 // checkBudgets compares what budgets have reserved with what grants and leases hold of them (BI2), and the marks that holders are found
 // by with both.
 func (e *Engine) checkBudgets(ctx context.Context) ([]Difference, error) {
-	return lasting(ctx, e.wrongBudgets)
+	return e.lasting(ctx, counterCheck{walk: e.wrongBudgets, subject: budgetOfHeld, concerns: func(x *core.Execution) []string {
+		subjects := []string{}
+		for _, budget := range append(x.ChargedTo(), e.dict.now().budgetsOf(x)...) {
+			subjects = append(subjects, budget.String())
+		}
+		return subjects
+	}})
+}
+
+// budgetOfHeld returns the budget that a key of heldAmounts belongs to.
+func budgetOfHeld(key string) string {
+	_, rest, _ := strings.Cut(key, ":")
+	budget, _, _ := strings.Cut(rest, "/")
+	return budget
 }
 
 // heldAmounts is what is held of budgets, by what an administrator reads: budget:<id> counts the holders, budget:<id>/<dimension> the
 // amounts, hold:<budget>/<execution> the marks.
 type heldAmounts map[string]int64
 
-func (e *Engine) wrongBudgets(ctx context.Context) (map[string]Difference, error) {
+// wrongBudgets compares budgets and marks. Charges change what is held, and the log does not name them.
+func (e *Engine) wrongBudgets(ctx context.Context) (wrong map[string]Difference, holders map[core.UUID]int64, err error) {
 	held, marked := heldAmounts{}, heldAmounts{}
-	err := e.eachStatus(ctx, []core.Status{core.Running, core.Granted}, func(_ core.Status, _ []core.UUID, loaded *store.Loaded) error {
+	holders = map[core.UUID]int64{}
+	err = e.eachStatus(ctx, []core.Status{core.Running, core.Granted}, func(_ core.Status, _ []core.UUID, loaded *store.Loaded) error {
 		for _, x := range loaded.Executions {
-			held.of(x)
+			if x.Reservation != nil {
+				held.of(x)
+				holders[x.ID.UUID] = x.Version
+			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	err = e.eachDoc(ctx, docBudget, func(doc *store.Doc) {
 		if b, err := decodeBudget(doc); err == nil {
@@ -37,9 +56,9 @@ func (e *Engine) wrongBudgets(ctx context.Context) (map[string]Difference, error
 		err = e.eachDoc(ctx, docBudgetHold, func(doc *store.Doc) { marked["hold:"+doc.Key]++ })
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	wrong := map[string]Difference{}
+	wrong = map[string]Difference{}
 	for _, keys := range []heldAmounts{held, marked} {
 		for key := range keys {
 			if held[key] != marked[key] {
@@ -47,14 +66,11 @@ func (e *Engine) wrongBudgets(ctx context.Context) (map[string]Difference, error
 			}
 		}
 	}
-	return wrong, nil
+	return wrong, holders, nil
 }
 
 // of adds what an execution holds.
 func (h heldAmounts) of(x *core.Execution) {
-	if x.Reservation == nil {
-		return
-	}
 	for i := range x.Reservation.Holds {
 		one := &x.Reservation.Holds[i]
 		key := core.BudgetKey(one.Budget)

@@ -225,8 +225,7 @@ type holding struct {
 // elsewhere begins one.
 func (w *world) elsewhere(want store.Want) *holding {
 	w.t.Helper()
-	tx, _, err := w.openStore().Begin(w.ctx(), want)
-	ok(w.t, err)
+	tx, _ := w.beginOn(w.openStore(), want)
 	return &holding{w: w, tx: tx, conn: must(pgx.Connect(w.ctx(), w.url))(w.t)}
 }
 

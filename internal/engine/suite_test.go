@@ -140,7 +140,8 @@ func (w *world) openStore() store.Store {
 	w.t.Helper()
 	var s store.Store
 	var err error
-	cfg := postgres.Config{Now: w.now, PoolSize: 4, UnsafeDurability: true}
+	// No session ends because a busy machine lets a transaction stand still for some seconds.
+	cfg := postgres.Config{Now: w.now, PoolSize: 4, UnsafeDurability: true, IdleLimit: giveUp}
 	switch {
 	case w.path != "":
 		s, err = sqlite.Open(w.t.Context(), w.path, sqlite.Config{Clock: w.time, UnsafeDurability: true})
@@ -155,6 +156,20 @@ func (w *world) openStore() store.Store {
 	closeOnce := sync.OnceFunc(func() { _ = s.Close() })
 	w.t.Cleanup(closeOnce)
 	return s
+}
+
+// beginOn opens a transaction of the test's own. Others may hold what it wants for a moment, as those that update search rows do.
+func (w *world) beginOn(s store.Store, want store.Want) (tx store.Tx, loaded *store.Loaded) {
+	w.t.Helper()
+	eventually(w.t, "the rows are free", func() bool {
+		var err error
+		tx, loaded, err = s.Begin(w.ctx(), want)
+		if store.FaultOf(err) != store.Busy {
+			ok(w.t, err)
+		}
+		return err == nil
+	})
+	return tx, loaded
 }
 
 // openEngine opens an engine as this world's is. It is closed with the test, if it is not before.

@@ -15,8 +15,7 @@ func (w *world) spoil(id core.GivenID) (mend func()) {
 	good := must(w.store.Read(w.ctx(), store.Want{Executions: []core.UUID{id.UUID}}))(w.t).Executions[id.UUID]
 	write := func(x *core.Execution) {
 		w.t.Helper()
-		tx, _, err := w.store.Begin(w.ctx(), store.Want{Executions: []core.UUID{id.UUID}, SkipUnreadable: true})
-		ok(w.t, err)
+		tx, _ := w.beginOn(w.store, store.Want{Executions: []core.UUID{id.UUID}, SkipUnreadable: true})
 		ok(w.t, tx.Commit(w.ctx(), &store.Changes{Update: []*core.Execution{x}}))
 	}
 	bad := good.Clone()
@@ -175,8 +174,7 @@ func TestS70_who_waits_for_an_execution_looks_again_when_a_commit_cannot_be_read
 			view, _ := w.e.Wait(t.Context(), client, id, 2*patience)
 			answer <- view
 		}()
-		tx, loaded, err := w.store.Begin(w.ctx(), store.Want{Executions: []core.UUID{id.UUID}})
-		ok(t, err)
+		tx, loaded := w.beginOn(w.store, store.Want{Executions: []core.UUID{id.UUID}})
 		x := loaded.Executions[id.UUID]
 		x.Status, x.Reason = core.Cancelled, core.CancelledByRequest
 		ok(t, tx.Commit(w.ctx(), &store.Changes{Update: []*core.Execution{x}, Events: []core.Event{w.unreadable()}}))

@@ -196,9 +196,8 @@ func TestW33_WI5_a_token_is_judged_without_a_lock_and_whatever_state_its_target_
 	onSigning(t, func(t *testing.T, w *world) {
 		w.unaudited = true
 		held, at := w.asleep(atA)
-		tx, _, err := w.store.Begin(w.ctx(), store.Want{Executions: []core.UUID{held.UUID}})
-		ok(t, err)
-		_, err = w.signal(at.Waitpoints[0].ID, spoilt(at.Tokens[0]), "go")
+		tx, _ := w.beginOn(w.store, store.Want{Executions: []core.UUID{held.UUID}})
+		_, err := w.signal(at.Waitpoints[0].ID, spoilt(at.Tokens[0]), "go")
 		tx.Rollback(w.ctx())
 		want := refused(t, err, core.CodeInvalidToken)
 
