@@ -71,11 +71,15 @@ func (e *Engine) disturbed(
 	if err != nil || all {
 		return nil, all, err
 	}
-	for id := range versions {
-		changed[id] = changed[id] // looked at as well
+	looked := maps.Clone(versions)
+	if looked == nil {
+		looked = map[core.UUID]int64{}
+	}
+	for id := range changed {
+		looked[id] = 0 // no row has this version
 	}
 	subjects = map[string]bool{}
-	for some := range slices.Chunk(slices.Collect(maps.Keys(changed)), integrityBatch) {
+	for some := range slices.Chunk(slices.Collect(maps.Keys(looked)), integrityBatch) {
 		loaded, err := e.store.Read(ctx, store.Want{Executions: some, SkipUnreadable: true})
 		if err != nil {
 			return nil, false, publicFault(err)
@@ -84,7 +88,7 @@ func (e *Engine) disturbed(
 			return nil, true, nil
 		}
 		for id, x := range loaded.Executions {
-			if !changed[id] && x.Version == versions[id] {
+			if x.Version == looked[id] {
 				continue
 			}
 			for _, subject := range concerns(x) {

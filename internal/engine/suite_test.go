@@ -140,11 +140,11 @@ func (w *world) openStore() store.Store {
 	w.t.Helper()
 	var s store.Store
 	var err error
-	// No session ends because a busy machine lets a transaction stand still for some seconds.
+	// No session ends, and no transaction gives up, because a busy machine lets others stand still for some seconds.
 	cfg := postgres.Config{Now: w.now, PoolSize: 4, UnsafeDurability: true, IdleLimit: giveUp}
 	switch {
 	case w.path != "":
-		s, err = sqlite.Open(w.t.Context(), w.path, sqlite.Config{Clock: w.time, UnsafeDurability: true})
+		s, err = sqlite.Open(w.t.Context(), w.path, sqlite.Config{Clock: w.time, UnsafeDurability: true, BusyTimeout: patience})
 	case w.database != nil:
 		s, err = w.database.Open(w.t.Context(), cfg)
 	default:
