@@ -58,7 +58,7 @@ func (e *embedded) Quotas() Quotas         { return Quotas{e} }
 func (e *embedded) Lanes() Lanes           { return Lanes{e} }
 func (e *embedded) Workers() Workers       { return Workers{e} }
 func (e *embedded) Budgets() Budgets       { return Budgets{e} }
-func (e *embedded) Work() Work             { return embeddedWork{e} }
+func (e *embedded) Work() Work             { return Work{e, embeddedWork{e}.Do} }
 func (e *embedded) Admin() Admin           { return Admin{e} }
 func (e *embedded) seam() seam {
 	return seam{clock: e.clock, tracer: e.tracer, claims: flowingClaims, submitTx: e.submitTx}

@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // graph is what is spawned; its children are called nodes there.
@@ -90,6 +91,6 @@ func (a *WorkAnswer) waitOf(w *engine.ChildrenWaitAnswer) {
 		a.Outcome = outcomeWaiting
 	default:
 		a.Outcome = outcomeReady
-		a.Waited = &ChildrenWaited{State: w.State, Children: some(w.Children, childOf)}
+		a.Waited = &ChildrenWaited{State: w.State, Children: some(w.Children, service.ChildOf)}
 	}
 }

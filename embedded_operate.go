@@ -45,34 +45,3 @@ func (e embeddedOperate) act(ctx context.Context, id ID, a Action, do func(core.
 	}
 	return service.ExecutionOf(view), nil
 }
-
-// operatorWorker is whom an operator's claim is for unless it says otherwise (S35).
-const operatorWorker = "operator"
-
-func (e embeddedOperate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed, error) {
-	options, err := single(o)
-	if err != nil {
-		return nil, err
-	}
-	given, op, err := e.client.operation(ctx, id, options.Action)
-	if err != nil {
-		return nil, err
-	}
-	request := engine.TargetedRequest{
-		WorkerID: options.WorkerID, InstanceID: options.InstanceID, TTL: millis(options.LeaseTTL),
-		RequestKey: op.RequestKey, Force: options.Force, Reason: op.Reason, Expect: op.Expect,
-	}
-	if request.WorkerID == "" {
-		request.WorkerID = operatorWorker
-	}
-	if request.InstanceID == "" {
-		request.InstanceID = operatorWorker
-	}
-	task, err := untilKnown(ctx, e.client.clock, func() (engine.Task, error) {
-		return e.client.engine.OperatorClaim(ctx, e.client.asOperator(ctx), given, request)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return claimedWithPolicy(task), nil
-}

@@ -10,12 +10,7 @@ import (
 // keyed gives a command whose repeat the engine would not know, neither by its fence nor by the key of a request, one before its first
 // try.
 func (e embeddedWork) keyed(ctx context.Context, item *WorkItem) *WorkItem {
-	if item.Override && item.RequestKey == "" {
-		own := *item
-		own.RequestKey = e.client.requestKey(ctx)
-		return &own
-	}
-	if item.Op != OpUsage && e.client.keyedRequest(ctx) {
+	if e.client.keyedRequest(ctx) {
 		return item
 	}
 	return item.keyed(e.client.clock)

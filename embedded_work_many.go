@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -93,6 +94,15 @@ func (i *WorkItem) ending() (engine.Ending, error) {
 		return engine.Ending{}, err
 	}
 	return engine.Ending{ID: id, Completion: core.Completion{Fence: fence, Result: result, Usage: i.Usage.Amounts}}, nil
+}
+
+// result is what complete stores; nil: nothing.
+func (i *WorkItem) result() (*core.Payload, error) {
+	if err := i.Result.Problem("result"); err != nil || i.Result.IsNothing() {
+		return nil, err
+	}
+	result := service.CorePayload(i.Result)
+	return &result, nil
 }
 
 func completed(a core.CompleteAnswer) WorkAnswer {

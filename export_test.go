@@ -26,4 +26,4 @@ func QueuedSubmits(c Client) func() int {
 func WorkerCollector(w *Worker) metrics.Collector { return w.meter }
 
 // EffectKey is the key of an effect of a task.
-func EffectKey(c *Claimed, effect string) string { return effectKey(c, effect) }
+func EffectKey(c *Claimed, effect string) string { return c.EffectKeyOf(effect) }

@@ -67,14 +67,3 @@ func cancelProgressOf(a engine.CancelFlowAnswer) FlowCancelProgress {
 		Remaining: a.Remaining, AlreadyTerminal: a.AlreadyTerminal,
 	}
 }
-
-func childOf(c engine.ChildView) Child {
-	child := Child{Name: c.Name, ID: idOf(c.ID), FailureReason: c.FailureReason}
-	if c.Outcome != core.StatusNone {
-		child.Outcome = Status(c.Outcome.String())
-	}
-	if c.Result != nil {
-		child.HasResult, child.ResultType, child.ResultSize = true, c.Result.ContentType, c.Result.Size
-	}
-	return child
-}

@@ -23,7 +23,6 @@ type Operate struct {
 
 // operatorCommands are the commands whose values are no values of package api yet, so that transports do not carry them.
 type operatorCommands interface {
-	Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed, error)
 	Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execution, error)
 	Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, error)
 }
@@ -84,13 +83,21 @@ func (p Operate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) (Revocat
 	if err != nil {
 		return Revocation{}, err
 	}
-	return revocationFrom(answer), nil
+	return answer.Concealed(), nil
 }
 
 // Claim leases the execution to an operator, whatever capabilities it requires. Codes: execution_not_eligible,
 // lease_conflict, grant_outstanding, lane_not_claimable, execution_not_active.
 func (p Operate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed, error) {
-	return p.rest.Claim(ctx, id, o...)
+	options, path, err := target(id, o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.OperatorClaimRequest{ByID: path}
+	body := &request.Body
+	body.ActionFields, body.WorkerID, body.WorkerInstanceID = options.wire(), options.WorkerID, options.InstanceID
+	body.LeaseTTLMS, body.Force = millis(options.LeaseTTL), options.Force
+	return transport.Call(ctx, p.via, wire.ClaimExecution, request, transport.Options{Key: options.RequestKey})
 }
 
 // Resume ends a wait on an operator's word, whatever it waits for. With ExpectedSuspensionID a second time is a success.
@@ -322,15 +329,7 @@ type RevokeOptions struct {
 }
 
 // Revocation is the answer to Revoke.
-type Revocation struct {
-	Outcome string // revoked, already_satisfied
-	// Cause is already_revoked or already_expired where the outcome is already_satisfied, and the code of HandToErr where that is set.
-	Cause     string
-	LeaseID   string
-	Epoch     int64
-	Grant     *Grant // for the worker that it is handed to; nil: to nobody
-	HandToErr error  // why it could not be handed over; the lease is taken away all the same
-}
+type Revocation = api.Revocation
 
 // OperatorClaim says for whom an operator claims.
 type OperatorClaim struct {

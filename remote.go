@@ -58,7 +58,7 @@ func (r *remote) Quotas() Quotas         { return Quotas{r} }
 func (r *remote) Lanes() Lanes           { return Lanes{r} }
 func (r *remote) Workers() Workers       { return Workers{r} }
 func (r *remote) Budgets() Budgets       { return Budgets{r} }
-func (r *remote) Work() Work             { return remoteWork{r} }
+func (r *remote) Work() Work             { return Work{r, remoteWork{r}.Do} }
 func (r *remote) Admin() Admin           { return Admin{r} }
 func (r *remote) seam() seam {
 	return seam{clock: r.clock, tracer: r.cfg.Tracer, claims: flowingClaims, brief: true, submitTx: r.submitTx}

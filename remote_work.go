@@ -15,40 +15,6 @@ import (
 
 type remoteWork struct{ client *remote }
 
-func (remoteWork) sealed() {}
-
-func (r remoteWork) Register(ctx context.Context, g Registration) (Registered, error) {
-	var request wire.RegisterRequest
-	body := &request.Body
-	body.WorkerID, body.WorkerInstanceID, body.Namespaces, body.Lanes, body.Kinds = g.WorkerID, g.InstanceID, g.Namespaces, g.Lanes, g.Kinds
-	body.Capabilities, body.MaxConcurrent, body.LivenessTTLMS = g.Capabilities, g.MaxConcurrent, millis(g.LivenessTTL)
-	body.Version, body.Labels = g.Version, g.Labels
-	answer, err := call(ctx, r.client, wire.RegisterWorker, &request, sending{})
-	if err != nil {
-		return Registered{}, err
-	}
-	return registeredFrom(answer), nil
-}
-
-func (r remoteWork) Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error) {
-	request := &wire.HeartbeatRequest{Instance: instanceID}
-	for _, lease := range leases {
-		ref, err := leaseRef(lease, lease.ExecutionID)
-		if err != nil {
-			return Heartbeat{}, err
-		}
-		request.Body.Leases = append(request.Body.Leases, wire.HeldLease{ExecutionID: string(lease.ExecutionID), LeaseRef: ref})
-	}
-	answer, err := call(ctx, r.client, wire.HeartbeatWorker, request, sending{})
-	if err != nil {
-		return Heartbeat{}, err
-	}
-	if len(answer.Leases.Items) != len(leases) {
-		return Heartbeat{}, garbled(fmt.Errorf("%d renewals for %d leases", len(answer.Leases.Items), len(leases)))
-	}
-	return heartbeatFrom(answer), nil
-}
-
 // leaseRef is the fence in the form of requests; ids that are none are invalid_id.
 func leaseRef(l Lease, id ID) (wire.LeaseRef, error) {
 	if _, err := parseID(id); err != nil {
@@ -57,35 +23,7 @@ func leaseRef(l Lease, id ID) (wire.LeaseRef, error) {
 	if _, err := fenceOf(l); err != nil {
 		return wire.LeaseRef{}, err
 	}
-	return wire.LeaseRef{LeaseID: l.ID, Epoch: l.Epoch, AttemptID: l.AttemptID}, nil
-}
-
-func (r remoteWork) Claim(ctx context.Context, c ClaimRequest) (ClaimAnswer, error) {
-	var request wire.ClaimRequest
-	body := &request.Body
-	body.WorkerID, body.WorkerInstanceID, body.Namespaces, body.Lanes, body.Kinds = c.WorkerID, c.InstanceID, c.Namespaces, c.Lanes, c.Kinds
-	body.Max, body.WaitMS, body.Capabilities, body.LaneOrder = c.Max, millis(c.Wait), c.Capabilities, c.LaneOrder
-	body.LeaseTTLMS, body.Encoding, body.Brief = millis(c.LeaseTTL), wire.EncodingBytes, c.Brief
-	asked := r.client.clock.Now()
-	staying, leave := r.client.stay(ctx)
-	defer leave()
-	message, err := wire.Encode(wire.ClaimWork, &request)
-	if err != nil {
-		return ClaimAnswer{}, api.FaultsError(err)
-	}
-	answer, err := r.client.send(staying, wire.ClaimWork.Operation, message, sending{key: c.RequestKey, wait: c.Wait, repeat: c.Repeat})
-	if err != nil {
-		return ClaimAnswer{}, err
-	}
-	claimed, err := claimAnswerFrom(answer.body)
-	r.client.release(answer)
-	if err != nil {
-		return ClaimAnswer{}, garbled(err)
-	}
-	if len(claimed.Tasks) == 0 && !claimed.Drain {
-		r.client.rest(ctx, asked, c.Wait)
-	}
-	return claimed, nil
+	return refOf(l), nil
 }
 
 // leaveGrace is how long a claim goes on whose caller has left.
@@ -104,35 +42,6 @@ func (r *remote) stay(ctx context.Context) (staying context.Context, leave func(
 		stop()
 		cancel()
 	}
-}
-
-func (r remoteWork) ClaimResumed(ctx context.Context, id ID, t TargetedClaim) (*Claimed, error) {
-	return r.claimOne(ctx, wire.ClaimResumed, id, t)
-}
-
-func (r remoteWork) Reclaim(ctx context.Context, id ID, t TargetedClaim) (*Claimed, error) {
-	return r.claimOne(ctx, wire.ReclaimExecution, id, t)
-}
-
-func (r remoteWork) claimOne(ctx context.Context, c wire.Call[wire.TargetedClaimRequest, wire.Task], id ID, t TargetedClaim) (*Claimed, error) {
-	path, err := byID(id)
-	if err != nil {
-		return nil, err
-	}
-	request := &wire.TargetedClaimRequest{ByID: path}
-	body := &request.Body
-	body.WorkerID, body.WorkerInstanceID, body.Capabilities, body.Lane = t.WorkerID, t.InstanceID, t.Capabilities, t.Lane
-	body.LeaseTTLMS, body.Encoding = millis(t.LeaseTTL), wire.EncodingBytes
-	return oneTask(ctx, r.client, c, request, t.RequestKey)
-}
-
-// oneTask makes a call that answers a task.
-func oneTask[Req any](ctx context.Context, r *remote, c wire.Call[Req, wire.Task], request *Req, key string) (*Claimed, error) {
-	answer, err := call(ctx, r, c, request, sending{key: key})
-	if err != nil {
-		return nil, err
-	}
-	return claimedFrom(answer), nil
 }
 
 // Do sends the commands through the batcher, which puts what many callers send at a time into one request. Overrides have a request
@@ -207,7 +116,7 @@ func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, e
 		}
 		request := &wire.CompleteRequest{FencedByID: fenced}
 		request.Body.OverrideFields = override
-		request.Body.ResultFields = wire.ResultOf(wirePayload(item.Result))
+		request.Body.Result = item.Result
 		answer, err := call(ctx, r.client, wire.CompleteExecution, request, how)
 		if err != nil {
 			return WorkAnswer{}, err
@@ -218,7 +127,7 @@ func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, e
 		request.Body.OverrideFields = override
 		request.Body.FailFields = wire.FailFields{
 			Class: item.Class, Category: item.Category, Message: item.Message,
-			DetailFields: wire.DetailOf(wirePayload(item.Detail)), RetryAfterMS: item.retryAfter(),
+			DetailField: wire.DetailField{Detail: item.Detail}, RetryAfterMS: item.retryAfter(),
 		}
 		answer, err := call(ctx, r.client, wire.FailExecution, request, how)
 		if err != nil {
@@ -260,11 +169,11 @@ func (r *remote) encode(i *WorkItem) ([]byte, error) {
 	case OpProgress:
 		w.Percent, w.Message = i.Percent, given(i.Message)
 	case OpComplete:
-		w.ResultFields, w.Usage = wire.ResultOf(wirePayload(i.Result)), i.Usage.Amounts
+		w.Result, w.Usage = i.Result, i.Usage.Amounts
 	case OpFail:
 		w.Usage = i.Usage.Amounts
 		w.Class, w.Category, w.Message, w.RetryAfterMS = i.Class, i.Category, &i.Message, i.retryAfter()
-		w.DetailFields = wire.DetailOf(wirePayload(i.Detail))
+		w.Detail = i.Detail
 	case OpRelease, OpCancel:
 		w.Reason = i.Reason
 	case OpDelay:
@@ -276,7 +185,7 @@ func (r *remote) encode(i *WorkItem) ([]byte, error) {
 		if w.Name = i.Step; i.Step == "" {
 			err = newError(core.CodeInvalidArgument, "the step has no name").At("name", "give it one")
 		}
-		w.ResultFields = wire.ResultOf(wirePayload(i.Result))
+		w.Result = i.Result
 	case OpSuspend:
 		w.Usage = i.Usage.Amounts
 		err = i.Suspension.into(w)

@@ -33,7 +33,7 @@ type scripted struct {
 }
 
 func (s *scripted) seam() seam       { return seam{clock: s.clock, claims: s.claims, brief: s.brief} }
-func (s *scripted) Work() Work       { return &s.work }
+func (s *scripted) Work() Work       { return Work{&s.work, s.work.send} }
 func (s *scripted) Workers() Workers { return Workers{via: instantWorkers{}} }
 
 func (s *scripted) Events() Events {
@@ -97,7 +97,6 @@ func TestU145_a_worker_does_not_stand_still_because_its_feed_cannot_be_read(t *t
 }
 
 type scriptedWork struct {
-	Work
 	tasks []*Claimed
 	beat  func(leases []Lease) (Heartbeat, error)
 	do    func(item WorkItem) error
@@ -110,18 +109,29 @@ type scriptedWork struct {
 	sent   []WorkItem
 }
 
-func (*scriptedWork) Register(context.Context, Registration) (Registered, error) {
-	return Registered{}, nil
+func (w *scriptedWork) Do(ctx context.Context, _ *wire.Operation, request, answer any, how transport.Options) (err error) {
+	switch r := request.(type) {
+	case *wire.HeartbeatRequest:
+		*answer.(*Heartbeat), err = w.heartbeat(r)
+	case *wire.ClaimRequest:
+		claim := r.Body.ClaimRequest
+		claim.RequestKey, claim.Repeat = how.Key, how.Again
+		*answer.(*ClaimAnswer), err = w.claim(ctx, claim)
+	}
+	return err
 }
 
-func (w *scriptedWork) Heartbeat(_ context.Context, _ string, leases []Lease) (Heartbeat, error) {
+func (w *scriptedWork) heartbeat(r *wire.HeartbeatRequest) (Heartbeat, error) {
+	leases := each(r.Body.Leases, func(h wire.HeldLease) Lease {
+		return Lease{ExecutionID: ID(h.ExecutionID), ID: h.LeaseID, Epoch: h.Epoch, AttemptID: h.AttemptID}
+	})
 	if w.beat == nil {
 		return Heartbeat{Registered: true, Leases: make([]Renewal, len(leases))}, nil
 	}
 	return w.beat(leases)
 }
 
-func (w *scriptedWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
+func (w *scriptedWork) claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
 	w.mu.Lock()
 	w.claims = append(w.claims, r)
 	if w.hold != nil {
@@ -148,7 +158,7 @@ func (w *scriptedWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, 
 	return ClaimAnswer{Tasks: tasks}, nil
 }
 
-func (w *scriptedWork) Do(_ context.Context, items ...WorkItem) ([]WorkAnswer, error) {
+func (w *scriptedWork) send(_ context.Context, items ...WorkItem) ([]WorkAnswer, error) {
 	w.mu.Lock()
 	w.sent = append(w.sent, items...)
 	w.mu.Unlock()
@@ -168,10 +178,12 @@ func (w *scriptedWork) ops() (ops []Op) {
 	return ops
 }
 
+const someID ID = "01890a5d-ac96-774b-bcce-b302099a8057"
+
 // claimedTasks makes n tasks of kind "work".
 func claimedTasks(n int) (tasks []*Claimed) {
 	for range n {
-		tasks = append(tasks, &Claimed{ID: "x", Kind: "work", Lease: Lease{ExecutionID: "x", ID: "l", Epoch: 1, AttemptID: "a", TTL: 30 * time.Second}})
+		tasks = append(tasks, &Claimed{ID: someID, Kind: "work", Lease: Lease{ExecutionID: someID, ID: "l", Epoch: 1, AttemptID: "a", TTL: 30 * time.Second}})
 	}
 	return tasks
 }

@@ -2,8 +2,6 @@ package flowfabric
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"log/slog"
 	"maps"
@@ -74,19 +72,12 @@ func (t *Task) Tags() map[string]string { return maps.Clone(t.claimed.Tags) }
 
 // Trace is the trace context that the work was submitted in; zero when there was none. A handler's own calls belong to it by their
 // ctx: this is for what it starts elsewhere.
-func (t *Task) Trace() TraceContext { return t.claimed.Trace }
+func (t *Task) Trace() TraceContext { return t.claimed.TraceContext }
 
 // EffectKey is an idempotency key for an effect outside: give it to the service that makes it. It is the same in every attempt of
 // a run, and another one for every other effect, execution and replay.
 func (t *Task) EffectKey(effect string) string {
-	return effectKey(t.claimed, effect)
-}
-
-// effectKey is the key of one effect in the present run, made of the full form of the id; that of the effect "" is shown to workers
-// over HTTP.
-func effectKey(c *Claimed, effect string) string {
-	sum := sha256.Sum256([]byte(fullID(c.ID, c.Partition) + "\x00" + strconv.Itoa(c.RunIndex) + "\x00" + effect))
-	return hex.EncodeToString(sum[:])
+	return t.claimed.EffectKeyOf(effect)
 }
 
 // Logger is the worker's logger with execution, kind and attempt, and with trace_id when the work belongs to a trace.

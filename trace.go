@@ -31,13 +31,6 @@ func (e *embedded) traceOf(ctx context.Context) *core.Trace {
 }
 
 // traceContextOf is the trace context of a stored submit.
-func traceContextOf(t *core.Trace) TraceContext {
-	if t == nil {
-		return TraceContext{}
-	}
-	return TraceContext{Traceparent: t.Parent, Tracestate: t.State, Baggage: t.Baggage}
-}
-
 // spanCode is the code with which a span ends.
 func spanCode(err error) string {
 	if err == nil || errors.Is(err, ErrParked) {
@@ -72,15 +65,15 @@ const soon = time.Minute
 func (r *runner) startHandler(ctx context.Context, t *Task) (context.Context, activity) {
 	c := t.claimed
 	if r.tracer == nil {
-		if c.Trace != (TraceContext{}) {
-			t.knowTrace(c.Trace)
-			ctx = principal.WithTrace(ctx, principal.Trace{Parent: c.Trace.Traceparent, State: c.Trace.Tracestate, Baggage: c.Trace.Baggage})
+		if c.TraceContext != (TraceContext{}) {
+			t.knowTrace(c.TraceContext)
+			ctx = principal.WithTrace(ctx, principal.Trace{Parent: c.Traceparent, State: c.Tracestate, Baggage: c.Baggage})
 		}
 		return ctx, activity{}
 	}
 	late := c.Lease.AcquiredAt.Sub(c.CreatedAt) > soon
-	ctx, span := r.tracer.Start(r.tracer.Remote(ctx, c.Trace), SpanStart{
-		Name: spanHandler, Kind: SpanConsumer, Links: []TraceContext{c.Trace}, Root: late || c.Trace.Traceparent == "",
+	ctx, span := r.tracer.Start(r.tracer.Remote(ctx, c.TraceContext), SpanStart{
+		Name: spanHandler, Kind: SpanConsumer, Links: []TraceContext{c.TraceContext}, Root: late || c.Traceparent == "",
 		Attributes: []slog.Attr{
 			slog.String(attrExecution, string(c.ID)), slog.String(attrKind, c.Kind), slog.String(attrLane, c.Lane),
 			slog.String(attrNamespace, c.Namespace), slog.Int(attrAttempt, c.Attempt.Index),

@@ -59,7 +59,7 @@ func TestU215_without_a_tracer_the_trace_context_is_passed_on(t *testing.T) {
 		answer := must[flowfabric.ClaimAnswer](t)(w.Work().Claim(inTime(t), flowfabric.ClaimRequest{
 			WorkerID: "w", InstanceID: "other", Lanes: []string{"elsewhere"}, Wait: patience,
 		}))
-		if got := answer.Tasks[0].Trace; got != (flowfabric.TraceContext{Traceparent: someParent, Tracestate: "rojo=1", Baggage: "user=7"}) {
+		if got := answer.Tasks[0].TraceContext; got != (flowfabric.TraceContext{Traceparent: someParent, Tracestate: "rojo=1", Baggage: "user=7"}) {
 			t.Errorf("the task has %+v", got)
 		}
 	})
@@ -75,7 +75,7 @@ func TestU28_work_that_no_trace_brought_has_no_trace_context(t *testing.T) {
 		answer := must[flowfabric.ClaimAnswer](t)(w.Work().Claim(inTime(t), flowfabric.ClaimRequest{
 			WorkerID: "w", InstanceID: "w-1", Lanes: []string{"default"}, Wait: patience,
 		}))
-		if got := answer.Tasks[0].Trace; got != (flowfabric.TraceContext{}) {
+		if got := answer.Tasks[0].TraceContext; got != (flowfabric.TraceContext{}) {
 			t.Errorf("the task has %+v", got)
 		}
 	})

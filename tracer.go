@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Tracer makes spans of what a client and its workers do (U216). Package flowfabricotel makes one from OpenTelemetry; the interface
@@ -48,20 +48,7 @@ type Span interface {
 }
 
 // TraceContext names a span across processes, in the headers of W3C Trace Context and W3C Baggage. The zero value names none.
-type TraceContext struct {
-	Traceparent string
-	Tracestate  string
-	Baggage     string
-}
-
-// TraceID is the id of the trace that the span belongs to, 32 hexadecimal digits; "" when the traceparent is absent or malformed.
-func (c TraceContext) TraceID() string {
-	t := core.ParseTrace(c.Traceparent, "", "")
-	if t == nil {
-		return ""
-	}
-	return core.TraceIDOf(t.Parent)
-}
+type TraceContext = api.TraceContext
 
 // The names of spans and attributes (U216).
 const (

@@ -19,11 +19,15 @@ func (e *embedded) Do(ctx context.Context, op *wire.Operation, request, answer a
 
 // serviceCaller is for whom an operation is done. A command that brings no key gets one, for its repeats.
 func (e *embedded) serviceCaller(ctx context.Context, op *wire.Operation, how transport.Options) service.Caller {
-	key := how.Key
-	if key == "" && op.Method != http.MethodGet {
-		key = e.mintKey()
+	if how.Key == "" && op.Method != http.MethodGet {
+		how.Key = e.mintKey()
 	}
-	c := service.Caller{Key: key, AsWorker: how.AsWorker, Chosen: how.Namespace}
+	return e.callerWith(ctx, how)
+}
+
+// callerWith is for whom an operation is done that needs no key but the one that it brings.
+func (e *embedded) callerWith(ctx context.Context, how transport.Options) service.Caller {
+	c := service.Caller{Key: how.Key, AsWorker: how.AsWorker, Chosen: how.Namespace, Again: how.Again}
 	if p, ok := principal.From(ctx); ok {
 		c.Principal = p
 		return c
@@ -44,8 +48,13 @@ func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any
 	if exact, ok := request.(interface{ AskForBytes() }); ok {
 		exact.AskForBytes()
 	}
-	asked := r.clock.Now()
-	err := r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait, namespace: how.Namespace})
+	asked, during := r.clock.Now(), ctx
+	if op == wire.ClaimWork.Operation || op == wire.GrantWork.Operation {
+		staying, leave := r.stay(ctx)
+		defer leave()
+		during = staying
+	}
+	err := r.exchange(during, op, request, answer, sending{key: how.Key, wait: how.Wait, namespace: how.Namespace, repeat: how.Again})
 	if err == nil && waitsOn(answer) {
 		r.rest(ctx, asked, how.Wait)
 	}
@@ -57,6 +66,10 @@ func waitsOn(answer any) bool {
 	switch a := answer.(type) {
 	case *api.EventPage:
 		return len(a.Events) == 0
+	case *api.ClaimAnswer:
+		return len(a.Tasks) == 0 && !a.Drain
+	case *wire.Grants:
+		return len(a.Grants) == 0
 	case *api.BulkJob:
 		return a.State == jobRuns
 	default:

@@ -23,15 +23,6 @@ func parseID(id ID) (core.GivenID, error) {
 	return given, nil
 }
 
-// fullID is the full form of an id of that partition. One that has its full form already keeps it.
-func fullID(id ID, partition int) string {
-	given, err := core.ParseID(string(id))
-	if err != nil || given.Full {
-		return string(id)
-	}
-	return core.ID{N: uint8(partition), UUID: given.UUID}.Full()
-}
-
 // idOf shows a stored id; "" when it is absent.
 func idOf(id core.ID) ID {
 	if id.IsZero() {

@@ -83,13 +83,7 @@ const (
 )
 
 // Resume is how a wait ended.
-type Resume struct {
-	SuspensionID string
-	Cause        string // signal, operator, timeout, early_signals, budget_approved; of a wait for children children, children_impossible, children_timeout
-	Signals      []SignalRecord
-	Children     []Child // of a wait for children
-	Continuation Payload
-}
+type Resume = api.Resume
 
 // SuspensionRecord is a suspension as it is kept.
 type SuspensionRecord = api.SuspensionRecord

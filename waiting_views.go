@@ -78,18 +78,6 @@ const (
 	outcomeAlreadyDecided = "already_decided"
 )
 
-// resumeOf is what whoever goes on is told of the wait; nil when there was none.
-func resumeOf(o *core.Observation) *Resume {
-	if o == nil {
-		return nil
-	}
-	resume := &Resume{SuspensionID: o.ID.String(), Cause: string(o.Cause), Signals: each(o.Signals, service.SignalOf)}
-	if o.Continuation != nil {
-		resume.Continuation = service.PayloadOf(*o.Continuation)
-	}
-	return resume
-}
-
 func (l LinkOptions) core(waitpoint core.UUID) core.CreateLinkCommand {
 	cmd := core.CreateLinkCommand{
 		WaitpointID: waitpoint, Approver: l.Approver, ExpiresInMS: span(l.ExpiresIn), Title: l.Title, Message: l.Message, CommentRequired: l.CommentRequired,

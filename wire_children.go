@@ -13,30 +13,6 @@ const (
 	outcomeWaiting = "waiting"
 )
 
-// MarshalJSON writes the child as the HTTP API shows it (U75).
-func (c Child) MarshalJSON() ([]byte, error) { return wire.Marshal(c.wire()) }
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (c *Child) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.Child](text)
-	*c = childFrom(*w)
-	return err
-}
-
-func (c Child) wire() wire.Child {
-	return wire.Child{
-		Name: c.Name, ExecutionID: string(c.ID), Outcome: string(c.Outcome), HasResult: c.HasResult, ResultContentType: c.ResultType, ResultSize: c.ResultSize,
-		FailureReason: c.FailureReason,
-	}
-}
-
-func childFrom(w wire.Child) Child {
-	return Child{
-		Name: w.Name, ID: ID(w.ExecutionID), Outcome: Status(w.Outcome), HasResult: w.HasResult, ResultType: w.ResultContentType, ResultSize: w.ResultSize,
-		FailureReason: w.FailureReason,
-	}
-}
-
 // childrenInto adds what a command about children answers.
 func (a *WorkAnswer) childrenInto(w *wire.WorkAnswer) {
 	waited := a.Waited.wire(a.Outcome)
@@ -61,7 +37,7 @@ func (s *Spawned) wire() wire.Spawned {
 func (c *ChildrenWaited) wire(outcome string) *wire.ChildrenWaited {
 	switch {
 	case c != nil:
-		return &wire.ChildrenWaited{Outcome: outcomeReady, State: c.State, Children: some(c.Children, Child.wire)}
+		return &wire.ChildrenWaited{Outcome: outcomeReady, State: c.State, Children: c.Children}
 	case outcome == outcomeWaiting:
 		return &wire.ChildrenWaited{Outcome: outcomeWaiting}
 	default:
@@ -77,7 +53,7 @@ func (a *WorkAnswer) childrenFrom(w *wire.WorkAnswer) {
 		waited = w.Spawned.Wait
 	}
 	if waited != nil && waited.Outcome == outcomeReady {
-		a.Waited = &ChildrenWaited{State: waited.State, Children: some(waited.Children, childFrom)}
+		a.Waited = &ChildrenWaited{State: waited.State, Children: waited.Children}
 	}
 }
 

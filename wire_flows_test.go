@@ -34,7 +34,7 @@ func TestU9_every_answer_about_flows_comes_back_as_it_was_written(t *testing.T) 
 		}
 	})
 	roundTrip[FlowCancelProgress, wire.FlowCancelled](t, "FlowCancelProgress", nil)
-	roundTrip[Child, wire.Child](t, "Child", nil)
+	roundTrip[Child, Child](t, "Child", nil)
 	roundTrip[NamedInput, NamedInput](t, "NamedInput", func(_ *rapid.T, n *NamedInput) { settleInput(n) })
 }
 

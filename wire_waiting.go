@@ -73,41 +73,6 @@ func suspendFrom(w wire.SuspendWaitpoint, suspension string) Waitpoint {
 	return shown
 }
 
-// loadedWire is the payload as it travels. One with a content type and without bytes was not loaded, and is shown as left out (U10).
-func loadedWire(p Payload) wire.Payload {
-	if p.Data == nil && p.ContentType != "" {
-		return wire.Payload{ContentType: p.ContentType, Omitted: true}
-	}
-	return wirePayload(p)
-}
-
-// MarshalJSON writes how the wait ended, as a task of the HTTP API shows it (U28).
-func (r Resume) MarshalJSON() ([]byte, error) {
-	w := r.wire()
-	return wire.Marshal(&w)
-}
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (r *Resume) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.Resumed](text)
-	*r = *resumeFrom(w)
-	return err
-}
-
-func (r *Resume) wire() wire.Resumed {
-	return wire.Resumed{
-		SuspensionID: r.SuspensionID, Cause: r.Cause, Signals: signals(r.Signals), Children: some(r.Children, Child.wire),
-		ContinuationShown: wire.ShowContinuation(loadedWire(r.Continuation), encodingOf(r.Continuation)),
-	}
-}
-
-func resumeFrom(w *wire.Resumed) *Resume {
-	return &Resume{
-		SuspensionID: w.SuspensionID, Cause: w.Cause, Signals: w.Signals, Children: some(w.Children, childFrom),
-		Continuation: payloadFrom(w.ContinuationShown.Payload()),
-	}
-}
-
 // signals are never absent.
 func signals(all []SignalRecord) []SignalRecord {
 	if all == nil {

@@ -2,160 +2,175 @@ package flowfabric
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"time"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Work is the worker protocol itself. A Worker speaks it; use it only to build a worker of another sort.
-type Work interface {
-	// Register makes an instance known, or replaces what is known of it. Codes: invalid_argument, invalid_capabilities,
-	// instance_id_taken, namespace_forbidden.
-	Register(ctx context.Context, r Registration) (Registered, error)
-	// Heartbeat says that an instance is alive and renews its leases, each with its own answer.
-	Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error)
-	// Claim takes up to Max pieces of work, waiting up to Wait while there is none. Fewer than Max, or none, is no error.
-	//
-	// Codes: invalid_argument, invalid_capabilities, namespace_forbidden, instance_id_taken, worker_not_registered for an instance that
-	// was marked dead.
-	Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error)
-	// ClaimResumed takes this execution, which waits to go on. Codes: execution_not_found, not_a_resumed_execution,
-	// grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch, instance_id_taken, worker_not_registered.
-	ClaimResumed(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error)
-	// Reclaim takes this execution over from a worker that vanished. Codes: execution_not_found, execution_not_reclaimable,
-	// execution_not_eligible, lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch,
-	// execution_not_active, instance_id_taken, worker_not_registered.
-	Reclaim(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error)
-	// Grant takes work for a worker in two steps: it picks and admits as Claim does and promises what it finds, up to Max executions, to
-	// this worker and instance alone. Each grant has a key with which they claim it. None is no error.
-	//
-	// Codes: those of Claim, signing_key_missing; with ExecutionID also execution_not_found, execution_not_active, execution_not_eligible,
-	// lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch, admission_refused.
-	Grant(ctx context.Context, r GrantRequest) ([]Grant, error)
-	// ClaimGrant takes what was promised. The grant is used up: a second time gives the same lease to the same worker, and is
-	// grant_unknown for everybody else. Codes: those of VerifyGrant, invalid_argument, instance_id_taken, worker_not_registered.
-	ClaimGrant(ctx context.Context, key GrantKey, r GrantClaim) (*Claimed, error)
-	// VerifyGrant reports whether the key is that of a grant that is out. Codes: grant_malformed, grant_expired, grant_unknown_kid,
-	// grant_unknown, grant_signature_mismatch.
-	VerifyGrant(ctx context.Context, key GrantKey) error
-	// ReturnGrant ends a grant before its time: what it took is free at once, and others may claim the execution. Codes: those of
-	// VerifyGrant.
-	ReturnGrant(ctx context.Context, key GrantKey) error
-	// Do sends commands under leases. Each is accepted or refused for itself, in its Err; those of one execution are done in
-	// the given order. The error of the call concerns all of them: batch_too_large above 1000.
-	//
-	// Codes of an item: fence_required, partial_fence, stale_lease, lease_expired, lease_revoked, execution_not_active,
-	// execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded; of suspend and waitpoint also those of Task.Suspend
-	// and Task.NewWaitpoint; of spawn and wait_children those of Task.Spawn and Task.WaitForChildren; of what has Usage also invalid_usage, reserved_dimension, amount_out_of_range, of usage idempotency_conflict.
-	Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)
+type Work struct {
+	via transport.Transport
+	do  func(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) // sends commands, of which some have values that transports do not carry yet
+}
 
-	sealed()
+// NewWork is the worker protocol behind a transport; do sends commands. Programs get theirs from Client.Work.
+func NewWork(t transport.Transport, do func(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)) Work {
+	return Work{t, do}
+}
+
+// Register makes an instance known, or replaces what is known of it. Codes: invalid_argument, invalid_capabilities,
+// instance_id_taken, namespace_forbidden.
+func (w Work) Register(ctx context.Context, r Registration) (Registered, error) {
+	request := &wire.RegisterRequest{}
+	request.Body.Registration = r
+	return value(transport.Call(ctx, w.via, wire.RegisterWorker, request, transport.Options{}))
+}
+
+// Heartbeat says that an instance is alive and renews its leases, each with its own answer.
+func (w Work) Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error) {
+	request := &wire.HeartbeatRequest{Instance: instanceID}
+	request.Body.Leases = make([]wire.HeldLease, len(leases))
+	for i, lease := range leases {
+		if _, err := parseID(lease.ExecutionID); err != nil {
+			return Heartbeat{}, within(fmt.Sprintf("leases[%d].execution_id", i), err)
+		}
+		request.Body.Leases[i] = wire.HeldLease{ExecutionID: string(lease.ExecutionID), LeaseRef: refOf(lease)}
+	}
+	beat, err := transport.Call(ctx, w.via, wire.HeartbeatWorker, request, transport.Options{})
+	if err != nil {
+		return Heartbeat{}, err
+	}
+	if len(beat.Leases) != len(leases) {
+		return Heartbeat{}, garbled(fmt.Errorf("%d renewals for %d leases", len(beat.Leases), len(leases)))
+	}
+	for i := range beat.Leases { // over HTTP the heartbeat says it for all of them
+		beat.Leases[i].Drain = beat.Leases[i].Drain || beat.Drain
+	}
+	return *beat, nil
+}
+
+// refOf is the fence of a lease in the form of requests.
+func refOf(l Lease) wire.LeaseRef {
+	return wire.LeaseRef{LeaseID: l.ID, Epoch: l.Epoch, AttemptID: l.AttemptID}
+}
+
+// Claim takes up to Max pieces of work, waiting up to Wait while there is none. Fewer than Max, or none, is no error.
+//
+// Codes: invalid_argument, invalid_capabilities, namespace_forbidden, instance_id_taken, worker_not_registered for an instance that
+// was marked dead.
+func (w Work) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
+	request := &wire.ClaimRequest{}
+	request.Body.ClaimRequest, request.Body.Brief = r, r.Brief
+	return value(transport.Call(ctx, w.via, wire.ClaimWork, request, transport.Options{Key: r.RequestKey, Wait: r.Wait, Again: r.Repeat}))
+}
+
+// ClaimResumed takes this execution, which waits to go on. Codes: execution_not_found, not_a_resumed_execution,
+// grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch, instance_id_taken, worker_not_registered.
+func (w Work) ClaimResumed(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error) {
+	return w.claimOne(ctx, wire.ClaimResumed, id, r)
+}
+
+// Reclaim takes this execution over from a worker that vanished. Codes: execution_not_found, execution_not_reclaimable,
+// execution_not_eligible, lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch,
+// execution_not_active, instance_id_taken, worker_not_registered.
+func (w Work) Reclaim(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error) {
+	return w.claimOne(ctx, wire.ReclaimExecution, id, r)
+}
+
+func (w Work) claimOne(ctx context.Context, call wire.Call[wire.TargetedClaimRequest, Claimed], id ID, r TargetedClaim) (*Claimed, error) {
+	path, err := byID(id)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.TargetedClaimRequest{ByID: path}
+	request.Body.TargetedClaim = r
+	return transport.Call(ctx, w.via, call, request, transport.Options{Key: r.RequestKey})
+}
+
+// Grant takes work for a worker in two steps: it picks and admits as Claim does and promises what it finds, up to Max executions, to
+// this worker and instance alone. Each grant has a key with which they claim it. None is no error.
+//
+// Codes: those of Claim, signing_key_missing; with ExecutionID also execution_not_found, execution_not_active, execution_not_eligible,
+// lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch, admission_refused.
+func (w Work) Grant(ctx context.Context, r GrantRequest) ([]Grant, error) {
+	request := &wire.GrantRequest{}
+	request.Body.GrantRequest = r
+	if r.ExecutionID != "" {
+		if _, err := parseID(r.ExecutionID); err != nil {
+			return nil, err
+		}
+		request.Body.Wait = 0
+	}
+	answer, err := transport.Call(ctx, w.via, wire.GrantWork, request, transport.Options{Key: r.RequestKey, Wait: r.Wait, Again: r.Repeat})
+	if err != nil {
+		return nil, err
+	}
+	return each(answer.Grants, api.RevealedGrant.Concealed), nil
+}
+
+// ClaimGrant takes what was promised. The grant is used up: a second time gives the same lease to the same worker, and is
+// grant_unknown for everybody else. Codes: those of VerifyGrant, invalid_argument, instance_id_taken, worker_not_registered.
+func (w Work) ClaimGrant(ctx context.Context, key GrantKey, r GrantClaim) (*Claimed, error) {
+	request := &wire.ClaimGrantRequest{}
+	request.Body.GrantKey, request.Body.GrantClaim = key.Reveal(), r
+	return transport.Call(ctx, w.via, wire.ClaimGrant, request, transport.Options{})
+}
+
+// VerifyGrant reports whether the key is that of a grant that is out. Codes: grant_malformed, grant_expired, grant_unknown_kid,
+// grant_unknown, grant_signature_mismatch.
+func (w Work) VerifyGrant(ctx context.Context, key GrantKey) error {
+	return withGrant(ctx, w.via, wire.VerifyGrant, key)
+}
+
+// ReturnGrant ends a grant before its time: what it took is free at once, and others may claim the execution. Codes: those of
+// VerifyGrant.
+func (w Work) ReturnGrant(ctx context.Context, key GrantKey) error {
+	return withGrant(ctx, w.via, wire.ReturnGrant, key)
+}
+
+func withGrant[Ans any](ctx context.Context, via transport.Transport, call wire.Call[wire.GrantKeyRequest, Ans], key GrantKey) error {
+	request := &wire.GrantKeyRequest{}
+	request.Body.GrantKey = key.Reveal()
+	_, err := transport.Call(ctx, via, call, request, transport.Options{})
+	return err
+}
+
+// Do sends commands under leases. Each is accepted or refused for itself, in its Err; those of one execution are done in
+// the given order. The error of the call concerns all of them: batch_too_large above 1000.
+//
+// Codes of an item: fence_required, partial_fence, stale_lease, lease_expired, lease_revoked, execution_not_active,
+// execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded; of suspend and waitpoint also those of Task.Suspend
+// and Task.NewWaitpoint; of spawn and wait_children those of Task.Spawn and Task.WaitForChildren; of what has Usage also invalid_usage, reserved_dimension, amount_out_of_range, of usage idempotency_conflict.
+func (w Work) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
+	return w.do(ctx, items...)
 }
 
 // Registration is what an instance tells of itself.
-type Registration struct {
-	WorkerID      string
-	InstanceID    string
-	Namespaces    []string // none: all of the client's; never more
-	Lanes         []string
-	Kinds         []string // none: all
-	Capabilities  []string
-	MaxConcurrent int
-	LivenessTTL   time.Duration // 30 s; not seen for so long: gone
-	Version       string
-	Labels        map[string]string
-}
+type Registration = api.Registration
 
 // Registered is the answer to Register.
-type Registered struct {
-	Outcome   string // registered, refreshed
-	ExpiresAt time.Time
-	Drain     bool // take nothing new
-}
+type Registered = api.Registered
 
 // Heartbeat is the answer to Heartbeat.
-type Heartbeat struct {
-	Registered bool // false: register again
-	ExpiresAt  time.Time
-	Drain      bool
-	Leases     []Renewal // in the order of the request
-}
+type Heartbeat = api.Heartbeat
 
 // Renewal is the answer to one renewal.
-type Renewal struct {
-	ExpiresAt time.Time
-	TTL       time.Duration
-	Drain     bool // the instance that has the lease is to finish what it has
-	Err       error
-}
+type Renewal = api.Renewal
 
 // ClaimRequest asks for work.
-type ClaimRequest struct {
-	WorkerID     string
-	InstanceID   string
-	Lanes        []string      // 1..64
-	Max          int           // 1..1000; 0: 1
-	Wait         time.Duration // 0..60 s
-	Capabilities []string
-	Kinds        []string      // none: all
-	Namespaces   []string      // none: all of the client's; never more
-	LaneOrder    string        // "rotate" (default) or "listed"
-	LeaseTTL     time.Duration // 500 ms..24 h; 0: 30 s
-	RequestKey   string        // makes the claim repeatable while its leases are held; minted by the client when empty
-	// Repeat says that the claim was sent before under the same RequestKey. If it is answered with nothing, the earlier calls get nothing any
-	// more either, also where they still wait at another server.
-	Repeat bool
-
-	Brief bool // leave out policies and effect keys, which take time to write: a Worker does not look at them
-}
+type ClaimRequest = api.ClaimRequest
 
 // ClaimAnswer is what a claim found.
-type ClaimAnswer struct {
-	Tasks      []*Claimed
-	Drain      bool // the instance is to finish what it has
-	ServerTime time.Time
-}
+type ClaimAnswer = api.ClaimAnswer
 
 // TargetedClaim says who takes one particular execution.
-type TargetedClaim struct {
-	WorkerID     string
-	InstanceID   string
-	Capabilities []string
-	Lane         string // "": whatever it is
-	LeaseTTL     time.Duration
-	RequestKey   string // minted by the client when empty
-}
+type TargetedClaim = api.TargetedClaim
 
 // Claimed is an execution under a new lease.
-type Claimed struct {
-	ID              ID
-	Partition       int // N of the full form {fp:N}:<uuid> of the id
-	Kind            string
-	Lane            string
-	Namespace       string
-	Priority        int
-	Tags            map[string]string
-	Input           Payload
-	How             string // fresh, resumed, reclaimed
-	ResumedFrom     string // of resumed: released, delayed, ...
-	Attempt         Attempt
-	Lease           Lease
-	DeadlineAt      time.Time
-	AttemptDeadline time.Time
-	FlowID          ID           // "" outside a flow
-	RootFlowID      ID           // the outermost flow; "" outside a flow
-	Name            string       // in the flow, or among the children of who spawned it
-	Inputs          []NamedInput // what it got from the members that it waited for
-	ParentID        ID           // "" unless spawned
-	RunIndex        int
-	CreatedAt       time.Time
-	Policy          json.RawMessage // as it was frozen at the submit, every field
-	Trace           TraceContext    // of the submit; zero when it had none
-	Resume          *Resume         // of an attempt that goes on after a suspension: how that ended
-	// Remaining is what it may still report of its budgets: of each dimension with a hard limit, by id of the budget.
-	Remaining map[string]map[string]int64
-
-	brief bool // shown without its effect key
-}
+type Claimed = api.Claimed
 
 // NewWaitpoint is what a worker says of a waitpoint that it makes.
 type NewWaitpoint struct {

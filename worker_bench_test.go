@@ -18,49 +18,36 @@ type instant struct {
 }
 
 func (i *instant) seam() seam       { return seam{clock: clock.System()} }
-func (i *instant) Work() Work       { return instantWork{i} }
+func (i *instant) Work() Work       { return Work{instantWork{i}, acceptAll} }
 func (i *instant) Events() Events   { return Events{via: instantEvents{}} }
 func (i *instant) Workers() Workers { return Workers{via: instantWorkers{}} }
 
 type instantWork struct{ *instant }
 
-func (instantWork) sealed() {}
-
-func (instantWork) Register(context.Context, Registration) (Registered, error) {
-	return Registered{}, nil
+func (w instantWork) Do(ctx context.Context, _ *wire.Operation, request, answer any, _ transport.Options) error {
+	switch r := request.(type) {
+	case *wire.HeartbeatRequest:
+		*answer.(*Heartbeat) = Heartbeat{Registered: true, Leases: make([]Renewal, len(r.Body.Leases))}
+	case *wire.ClaimRequest:
+		*answer.(*ClaimAnswer) = w.claim(ctx, r.Body.Max)
+	}
+	return nil
 }
 
-func (instantWork) Heartbeat(_ context.Context, _ string, leases []Lease) (Heartbeat, error) {
-	return Heartbeat{Registered: true, Leases: make([]Renewal, len(leases))}, nil
-}
-
-func (w instantWork) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
-	answer := ClaimAnswer{}
-	for range r.Max {
+func (w instantWork) claim(ctx context.Context, most int) (answer ClaimAnswer) {
+	for range most {
 		if w.left.Add(-1) < 0 {
 			if len(answer.Tasks) == 0 {
 				<-ctx.Done()
 			}
-			return answer, nil
+			return answer
 		}
-		answer.Tasks = append(answer.Tasks, &Claimed{ID: "x", Kind: "noop", Lease: Lease{ID: "l", Epoch: 1, AttemptID: "a"}})
+		answer.Tasks = append(answer.Tasks, &Claimed{ID: someID, Kind: "noop", Lease: Lease{ExecutionID: someID, ID: "l", Epoch: 1, AttemptID: "a"}})
 	}
-	return answer, nil
+	return answer
 }
 
-func (instantWork) ClaimResumed(context.Context, ID, TargetedClaim) (*Claimed, error) {
-	return nil, nil
-}
-func (instantWork) Reclaim(context.Context, ID, TargetedClaim) (*Claimed, error) { return nil, nil }
-
-func (instantWork) Grant(context.Context, GrantRequest) ([]Grant, error) { return nil, nil }
-func (instantWork) ClaimGrant(context.Context, GrantKey, GrantClaim) (*Claimed, error) {
-	return nil, nil
-}
-func (instantWork) VerifyGrant(context.Context, GrantKey) error { return nil }
-func (instantWork) ReturnGrant(context.Context, GrantKey) error { return nil }
-
-func (instantWork) Do(_ context.Context, items ...WorkItem) ([]WorkAnswer, error) {
+func acceptAll(_ context.Context, items ...WorkItem) ([]WorkAnswer, error) {
 	return make([]WorkAnswer, len(items)), nil
 }
 

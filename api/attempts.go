@@ -25,7 +25,7 @@ type Attempt struct {
 	Interruption *Interruption    `json:"interruption,omitempty" doc:"What interrupted it, or what it resumed from."`
 	Lineage      *Lineage         `json:"lineage,omitempty" doc:"What it follows."`              // nil for the first attempt
 	Usage        map[string]int64 `json:"usage,omitempty" doc:"What it has used, by dimension."` // nil: nothing
-	// ResumedFrom is that of a task over HTTP; Task.ResumedFrom in Go.
+	// ResumedFrom is set in a task: released, delayed, ...
 	ResumedFrom string `json:"resumed_from,omitempty" doc:"In a task: what the attempt goes on after."`
 }
 
@@ -102,17 +102,32 @@ func (i Interruption) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&i) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (i *Interruption) UnmarshalJSON(text []byte) error { return readAnswer(text, i) }
 
-// MarshalJSON writes the lease as the HTTP API shows it to workers, with the text of its fence.
-func (l Lease) MarshalJSON() ([]byte, error) {
-	fenced := struct {
-		Lease
-		Fence string `json:"fence,omitempty"`
-	}{Lease: l}
-	if l.ID != "" && l.AttemptID != "" {
-		fenced.Fence = l.Fence()
-	}
-	return jsonx.Marshal(&fenced)
+// fencedLease is a lease as workers see it.
+type fencedLease struct {
+	Lease
+	Fence string `json:"fence,omitempty"`
 }
+
+func (l Lease) fenced() *fencedLease {
+	if l.ID == "" || l.AttemptID == "" {
+		return &fencedLease{Lease: l}
+	}
+	return &fencedLease{l, l.Fence()}
+}
+
+// MarshalJSON writes the lease as the HTTP API shows it to workers, with the text of its fence.
+func (l Lease) MarshalJSON() ([]byte, error) { return jsonx.Marshal(l.fenced()) }
+
+// Members are those that a lease stands in where it is shown with its fence: one. It serves packages of this module.
+func (l *Lease) Members(string) []jsonx.Member { return []jsonx.Member{{}} }
+
+// AppendMembers adds the lease with its fence to the text of an object. It serves packages of this module.
+func (l *Lease) AppendMembers(text []byte, name, _ string) ([]byte, error) {
+	return jsonx.Append(jsonx.AppendName(text, name, ""), l.fenced())
+}
+
+// ReadMember reads the lease. It serves packages of this module.
+func (l *Lease) ReadMember(d *jsonx.Decoder, _, _ string) { d.Into(l) }
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (l *Lease) UnmarshalJSON(text []byte) error { return readAnswer(text, l) }

@@ -93,8 +93,10 @@ func (e *Env) Executions() flowfabric.Executions {
 // Events reads the log.
 func (e *Env) Events() flowfabric.Events { return flowfabric.NewEvents(e, e.clock) }
 
-// Work is the worker protocol, for tests that act as a worker.
-func (e *Env) Work() flowfabric.Work { return e.alive(context.Background()).client.Work() }
+// Work is the worker protocol, for tests that act as a worker. What it registers and claims survives the death of the process.
+func (e *Env) Work() flowfabric.Work {
+	return flowfabric.NewWork(e, e.alive(context.Background()).client.Work().Do)
+}
 
 // mintID makes an id before the first try.
 func (e *Env) mintID() flowfabric.ID { return flowfabric.ID(core.IDOf(e.mint()).String()) }

@@ -21,13 +21,6 @@ func (e *Env) Admin() flowfabric.Admin { return flowfabric.NewAdmin(e) }
 // operate has the commands that transports do not carry yet.
 type operate struct{ env *Env }
 
-func (o operate) Claim(ctx context.Context, id flowfabric.ID, how ...flowfabric.OperatorClaim) (*flowfabric.Claimed, error) {
-	how = keyed(o.env, how, func(r *flowfabric.OperatorClaim) *string { return &r.RequestKey })
-	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Claimed, error) {
-		return c.Operate().Claim(ctx, id, how...)
-	})
-}
-
 func (o operate) Resume(ctx context.Context, id flowfabric.ID, how ...flowfabric.ResumeOptions) (*flowfabric.Execution, error) {
 	how = keyed(o.env, how, func(r *flowfabric.ResumeOptions) *string { return &r.RequestKey })
 	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {

@@ -110,7 +110,9 @@ type link struct {
 }
 
 // Work is the protocol of workers.
-func (k *link) Work() flowfabric.Work { return linkWork{k.Client.Work(), k.shift} }
+func (k *link) Work() flowfabric.Work {
+	return flowfabric.NewWork(k, linkWork{k.Client.Work(), k.shift}.Do)
+}
 
 // Workers is the fleet, to which a dead worker says no goodbye.
 func (k *link) Workers() flowfabric.Workers { return flowfabric.NewWorkers(k) }
@@ -144,8 +146,9 @@ func (k linkWaitpoints) NewLink(ctx context.Context, waitpointID string, l flowf
 	return made, err
 }
 
+// linkWork sends the commands of a worker.
 type linkWork struct {
-	flowfabric.Work
+	work  flowfabric.Work
 	shift *shift
 }
 
@@ -169,26 +172,11 @@ func severed(code core.Code) error {
 	return &flowfabric.Error{Code: string(code), Class: code.Info().Class, Message: errDead.Error()}
 }
 
-// Register passes unless the worker is dead, like all of these.
-func (k linkWork) Register(ctx context.Context, r flowfabric.Registration) (flowfabric.Registered, error) {
-	return through(ctx, k.shift, func(ctx context.Context) (flowfabric.Registered, error) { return k.Work.Register(ctx, r) })
-}
-
-func (k linkWork) Heartbeat(ctx context.Context, instanceID string, leases []flowfabric.Lease) (flowfabric.Heartbeat, error) {
-	return through(ctx, k.shift, func(ctx context.Context) (flowfabric.Heartbeat, error) {
-		return k.Work.Heartbeat(ctx, instanceID, leases)
-	})
-}
-
-func (k linkWork) Claim(ctx context.Context, r flowfabric.ClaimRequest) (flowfabric.ClaimAnswer, error) {
-	return through(ctx, k.shift, func(ctx context.Context) (flowfabric.ClaimAnswer, error) { return k.Work.Claim(ctx, r) })
-}
-
 // Do passes the commands of handlers and the endings of their tasks. The steps among them are crash points. A handler that meets
 // the death of its worker ends here, like the code after this line would in a process that was killed.
 func (k linkWork) Do(ctx context.Context, items ...flowfabric.WorkItem) ([]flowfabric.WorkAnswer, error) {
 	k.reach(BeforeStep, items)
-	answers, err := through(ctx, k.shift, func(ctx context.Context) ([]flowfabric.WorkAnswer, error) { return k.Work.Do(ctx, items...) })
+	answers, err := through(ctx, k.shift, func(ctx context.Context) ([]flowfabric.WorkAnswer, error) { return k.work.Do(ctx, items...) })
 	if err == nil {
 		k.reach(AfterStep, items)
 	}

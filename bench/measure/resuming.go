@@ -93,17 +93,19 @@ type resumingClient struct {
 }
 
 // Work is what workers use.
-func (c resumingClient) Work() flowfabric.Work { return resumingWork{c.Client.Work(), c.r} }
+func (c resumingClient) Work() flowfabric.Work {
+	return flowfabric.NewWork(c.Client, resumingWork{c.Client.Work(), c.r}.Do)
+}
 
 type resumingWork struct {
-	flowfabric.Work
-	r *Resuming
+	work flowfabric.Work
+	r    *Resuming
 }
 
 // Do looks at suspensions and completions.
 func (w resumingWork) Do(ctx context.Context, items ...flowfabric.WorkItem) ([]flowfabric.WorkAnswer, error) {
 	sent := time.Now()
-	answers, err := w.Work.Do(ctx, items...)
+	answers, err := w.work.Do(ctx, items...)
 	for i := range answers {
 		switch answer, id := &answers[i], items[i].ID; {
 		case answer.Err != nil:

@@ -7,6 +7,8 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/bench/measure"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // observed is a client that counts what workers ask of it. It changes nothing.
@@ -17,16 +19,17 @@ type observed struct {
 
 func observe(c flowfabric.Client) *observed {
 	o := &observed{Client: c}
-	o.work.Work, o.work.base = c.Work(), time.Now()
+	o.work.Transport, o.work.work, o.work.base = c, c.Work(), time.Now()
 	return o
 }
 
 // Work is what workers use.
-func (o *observed) Work() flowfabric.Work { return &o.work }
+func (o *observed) Work() flowfabric.Work { return flowfabric.NewWork(&o.work, o.work.send) }
 
 // observedWork is the worker protocol with a tally.
 type observedWork struct {
-	flowfabric.Work
+	transport.Transport
+	work flowfabric.Work
 	base time.Time
 
 	registered  atomic.Int64
@@ -37,28 +40,27 @@ type observedWork struct {
 	hear        atomic.Pointer[func(flowfabric.ID)] // is called for every acknowledged completion; nil: nobody listens
 }
 
-// Register counts.
-func (w *observedWork) Register(ctx context.Context, r flowfabric.Registration) (flowfabric.Registered, error) {
-	answer, err := w.Work.Register(ctx, r)
-	if err == nil {
+// Do counts registrations, and claims that bring nothing.
+func (w *observedWork) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	err := w.Transport.Do(ctx, op, request, answer, how)
+	if err != nil {
+		return err
+	}
+	switch a := answer.(type) {
+	case *flowfabric.Registered:
 		w.registered.Add(1)
+	case *flowfabric.ClaimAnswer:
+		if len(a.Tasks) == 0 {
+			w.emptyClaims.Add(1)
+		}
 	}
-	return answer, err
+	return nil
 }
 
-// Claim counts those that bring nothing.
-func (w *observedWork) Claim(ctx context.Context, r flowfabric.ClaimRequest) (flowfabric.ClaimAnswer, error) {
-	answer, err := w.Work.Claim(ctx, r)
-	if err == nil && len(answer.Tasks) == 0 {
-		w.emptyClaims.Add(1)
-	}
-	return answer, err
-}
-
-// Do counts completions and measures how long their acknowledgement takes.
-func (w *observedWork) Do(ctx context.Context, items ...flowfabric.WorkItem) ([]flowfabric.WorkAnswer, error) {
+// send counts completions and measures how long their acknowledgement takes.
+func (w *observedWork) send(ctx context.Context, items ...flowfabric.WorkItem) ([]flowfabric.WorkAnswer, error) {
 	began := time.Now()
-	answers, err := w.Work.Do(ctx, items...)
+	answers, err := w.work.Do(ctx, items...)
 	for i, answer := range answers {
 		if items[i].Op == flowfabric.OpComplete && answer.Err == nil {
 			if all := w.completes.Load(); all != nil {

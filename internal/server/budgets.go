@@ -23,7 +23,7 @@ func (s *Server) serveBudgets() {
 	pass(s, wire.ResetBudget)
 	pass(s, wire.ChargeBudget)
 	pass(s, wire.ReleaseBudget)
-	handle(s, wire.ReportUsage, s.reportUsage)
+	pass(s, wire.ReportUsage)
 	pass(s, wire.GetUsage)
 	pass(s, wire.ListExecutionBudgets)
 }
@@ -41,7 +41,6 @@ func (s *Server) createBudget(ctx context.Context, r *wire.CreateBudgetRequest) 
 	return a.with("Location", "/v1/budgets/"+made.ID), nil
 }
 
-// reportUsage reports what the work uses (U74). A report without a key of its own is known by that of its request, and its repeat has the
 // first answer (U13).
 func (s *Server) reportUsage(ctx context.Context, r *wire.ReportUsageRequest) (answer, error) {
 	item, err := fenced(flowfabric.OpUsage, r.FencedByID, r.Body.LeaseField)

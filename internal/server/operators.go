@@ -77,9 +77,6 @@ func (s *Server) revoke(ctx context.Context, r *wire.RevokeRequest) (answer, err
 
 // operatorClaim leases an execution to an operator (U51).
 func (s *Server) operatorClaim(ctx context.Context, r *wire.OperatorClaimRequest) (answer, error) {
-	claimed, err := s.client.Operate().Claim(ctx, flowfabric.ID(r.ID), flowfabric.OperatorClaim{
-		Action: actionOf(r.Body.ActionFields), WorkerID: r.Body.WorkerID, InstanceID: r.Body.WorkerInstanceID,
-		LeaseTTL: millis(r.Body.LeaseTTLMS), Force: r.Body.Force,
-	})
+	claimed, err := ask(ctx, s, wire.ClaimExecution, r)
 	return taskShown(claimed, r.Body.Encoding, err)
 }

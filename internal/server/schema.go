@@ -24,7 +24,8 @@ func newSchemas() huma.Registry {
 		reflect.TypeFor[wire.HeldLease]():             reflect.TypeFor[heldSchema](),
 		reflect.TypeFor[wire.Item[wire.SubmitItem]](): reflect.TypeFor[itemSchema[wire.SubmitItem]](),
 		reflect.TypeFor[wire.Item[wire.WorkAnswer]](): reflect.TypeFor[itemSchema[wire.WorkAnswer]](),
-		reflect.TypeFor[wire.Item[wire.Renewal]]():    reflect.TypeFor[itemSchema[wire.Renewal]](),
+		reflect.TypeFor[wire.Item[api.Renewal]]():     reflect.TypeFor[itemSchema[api.Renewal]](),
+		reflect.TypeFor[api.Renewals]():               reflect.TypeFor[wire.Items[api.Renewal]](),
 	} {
 		registry.RegisterTypeAlias(from, to)
 	}
@@ -35,7 +36,7 @@ func newSchemas() huma.Registry {
 var schemaNames = map[string]string{
 	"BudgetStatus": "Budget", "PageBudgetStatus": "PageBudget", "JoinView": "Join", "Membership": "Member", "StepRecord": "Step", "PageStepRecord": "PageStep",
 	"Condition": "ResumeCondition", "SignalRecord": "Signal", "PageSignalRecord": "PageSignal", "SuspensionRecord": "Suspension", "PageSuspensionRecord": "PageSuspension",
-	"ApprovalLink": "Link", "PageApprovalLink": "PageLink", "CloseResult": "ClosedWaitpoint",
+	"ApprovalLink": "Link", "PageApprovalLink": "PageLink", "CloseResult": "ClosedWaitpoint", "Claimed": "Task", "Resume": "Resumed", "RevealedGrant": "Grant", "RevealedRevocation": "Revocation",
 }
 
 // schemaName names the schema of a type.

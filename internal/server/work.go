@@ -4,78 +4,41 @@ import (
 	"cmp"
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 func (s *Server) serveWork() {
 	handle(s, wire.RegisterWorker, s.registerWorker)
-	handle(s, wire.HeartbeatWorker, s.heartbeat)
+	pass(s, wire.HeartbeatWorker)
 	handle(s, wire.ClaimWork, s.claim)
-	handle(s, wire.ClaimResumed, s.claimResumed)
-	handle(s, wire.ReclaimExecution, s.reclaim)
+	passTargeted(s, wire.ClaimResumed)
+	passTargeted(s, wire.ReclaimExecution)
 	handle(s, wire.SendWork, s.sendWork)
 }
 
 // registerWorker makes an instance known (U60).
 func (s *Server) registerWorker(ctx context.Context, r *wire.RegisterRequest) (answer, error) {
-	b := r.Body
-	if err := exchangeOf(ctx).mayWorkOn(b.Lanes...); err != nil {
+	if err := exchangeOf(ctx).mayWorkOn(r.Body.Lanes...); err != nil {
 		return answer{}, err
 	}
-	registered, err := s.client.Work().Register(ctx, flowfabric.Registration{
-		WorkerID: b.WorkerID, InstanceID: b.WorkerInstanceID, Namespaces: b.Namespaces, Lanes: b.Lanes, Kinds: b.Kinds,
-		Capabilities: b.Capabilities, MaxConcurrent: b.MaxConcurrent, LivenessTTL: millis(b.LivenessTTLMS), Version: b.Version, Labels: b.Labels,
-	})
+	registered, err := ask(ctx, s, wire.RegisterWorker, r)
 	return shows(registered), err
-}
-
-// heartbeat keeps an instance and its leases alive (U61).
-func (s *Server) heartbeat(ctx context.Context, r *wire.HeartbeatRequest) (answer, error) {
-	leases := make([]flowfabric.Lease, len(r.Body.Leases))
-	for i, held := range r.Body.Leases {
-		leases[i] = leaseOf(held.LeaseRef)
-		leases[i].ExecutionID = flowfabric.ID(held.ExecutionID)
-	}
-	beat, err := s.client.Work().Heartbeat(ctx, r.Instance, leases)
-	return shows(beat), err
-}
-
-func leaseOf(l wire.LeaseRef) flowfabric.Lease {
-	return flowfabric.Lease{ID: l.LeaseID, Epoch: l.Epoch, AttemptID: l.AttemptID}
 }
 
 // claim takes work, waiting while there is none (U62). A server that drains takes none.
 func (s *Server) claim(ctx context.Context, r *wire.ClaimRequest) (answer, error) {
-	b := r.Body
-	if err := exchangeOf(ctx).mayWorkOn(b.Lanes...); err != nil {
+	if err := exchangeOf(ctx).mayWorkOn(r.Body.Lanes...); err != nil {
 		return answer{}, err
 	}
-	request := flowfabric.ClaimRequest{
-		WorkerID: b.WorkerID, InstanceID: b.WorkerInstanceID, Lanes: b.Lanes, Max: b.Max, Wait: millis(b.WaitMS), Capabilities: b.Capabilities,
-		Kinds: b.Kinds, Namespaces: b.Namespaces, LaneOrder: b.LaneOrder, LeaseTTL: millis(b.LeaseTTLMS),
-		Brief: b.Brief, Repeat: exchangeOf(ctx).isRepeat(),
-	}
-	var claimed flowfabric.ClaimAnswer
-	take := func(ctx context.Context) (err error) {
-		claimed, err = s.client.Work().Claim(ctx, request)
-		return err
-	}
-	var err error
-	switch {
-	case s.drains() && request.Repeat: // its empty answer would be on record nowhere
-		err = refuse("shutting_down", "the server takes no work any more")
-	case s.drains():
-	case request.Wait > 0:
-		_, err = s.until(ctx, s.claims, request.Wait+claimSlack, take)
-	default:
-		err = take(ctx)
-	}
-	if err != nil {
+	claimed := &flowfabric.ClaimAnswer{}
+	if err := s.take(ctx, wire.ClaimWork.Operation, r, claimed, r.Body.Wait); err != nil {
 		return answer{}, err
 	}
-	if b.Encoding == wire.EncodingBytes {
+	if r.Body.Encoding == wire.EncodingBytes {
 		for _, task := range claimed.Tasks {
 			taskAsBytes(task)
 		}
@@ -86,28 +49,34 @@ func (s *Server) claim(ctx context.Context, r *wire.ClaimRequest) (answer, error
 // claimSlack lets the engine end the wait of a claim by its own clock.
 const claimSlack = eventWait
 
-// targeted takes one particular execution (U63).
-func (s *Server) targeted(
-	ctx context.Context, r *wire.TargetedClaimRequest,
-	take func(context.Context, flowfabric.ID, flowfabric.TargetedClaim) (*flowfabric.Claimed, error),
-) (answer, error) {
-	b := r.Body
-	id := flowfabric.ID(r.ID)
-	if err := s.mayTake(ctx, id); err != nil {
-		return answer{}, err
+// take takes or promises work, waiting while there is none. An answer that is not filled in says that there is none.
+func (s *Server) take(ctx context.Context, op *wire.Operation, request, answer any, wait time.Duration) error {
+	again := exchangeOf(ctx).isRepeat()
+	do := func(ctx context.Context) error {
+		return s.via.Do(ctx, op, request, answer, transport.Options{Wait: wait, Again: again})
 	}
-	claimed, err := take(ctx, id, flowfabric.TargetedClaim{
-		WorkerID: b.WorkerID, InstanceID: b.WorkerInstanceID, Capabilities: b.Capabilities, Lane: b.Lane, LeaseTTL: millis(b.LeaseTTLMS),
+	switch {
+	case s.drains() && again: // its empty answer would be on record nowhere
+		return refuse("shutting_down", "the server takes no work any more")
+	case s.drains():
+		return nil
+	case wait > 0:
+		_, err := s.until(ctx, s.claims, wait+claimSlack, do)
+		return err
+	default:
+		return do(ctx)
+	}
+}
+
+// passTargeted takes one particular execution (U63).
+func passTargeted(s *Server, call wire.Call[wire.TargetedClaimRequest, flowfabric.Claimed]) {
+	handle(s, call, func(ctx context.Context, r *wire.TargetedClaimRequest) (answer, error) {
+		if err := s.mayTake(ctx, flowfabric.ID(r.ID)); err != nil {
+			return answer{}, err
+		}
+		claimed, err := ask(ctx, s, call, r)
+		return taskShown(claimed, r.Body.Encoding, err)
 	})
-	return taskShown(claimed, b.Encoding, err)
-}
-
-func (s *Server) claimResumed(ctx context.Context, r *wire.TargetedClaimRequest) (answer, error) {
-	return s.targeted(ctx, r, s.client.Work().ClaimResumed)
-}
-
-func (s *Server) reclaim(ctx context.Context, r *wire.TargetedClaimRequest) (answer, error) {
-	return s.targeted(ctx, r, s.client.Work().Reclaim)
 }
 
 // taskShown answers with a task.
@@ -184,14 +153,19 @@ func itemKey(key string, index int) string {
 func workItemOf(w *wire.WorkItem, key string) (flowfabric.WorkItem, error) {
 	item := flowfabric.WorkItem{
 		Op: flowfabric.Op(w.Op), ID: flowfabric.ID(w.ExecutionID), Lease: leaseOf(w.Lease), TTL: millis(w.TTLMS), Percent: w.Percent,
-		Result: payloadOf(w.ResultFields.Payload()), Class: w.Class, Category: w.Category, Detail: payloadOf(w.DetailFields.Payload()),
+		Result: w.Result, Class: w.Class, Category: w.Category, Detail: w.Detail,
 		Reason: w.Reason, Step: w.Name,
 	}
 	if w.Message != nil {
 		item.Message = *w.Message
 	}
-	item.RetryAfter = durationOf(w.RetryAfterMS)
-	delayInto(&item, w.DelayFields)
+	if w.RetryAfterMS != nil {
+		after := millis(*w.RetryAfterMS)
+		item.RetryAfter = &after
+	}
+	if item.Until = w.Until.Time; w.DelayMS != nil {
+		item.Delay = millis(*w.DelayMS)
+	}
 	item.Usage.Amounts = w.Usage
 	var err error
 	switch item.Op {

@@ -85,10 +85,10 @@ func (s *Service) setPriority(ctx context.Context, c Caller, r *wire.SetPriority
 }
 
 // revoke takes a lease away (U50). The answer has the key of a grant that it may have given.
-func (s *Service) revoke(ctx context.Context, c Caller, r *wire.RevokeRequest) (wire.Revocation, error) {
+func (s *Service) revoke(ctx context.Context, c Caller, r *wire.RevokeRequest) (api.RevealedRevocation, error) {
 	given, op, err := c.command(r.ID, r.Body.ActionFields)
 	if err != nil {
-		return wire.Revocation{}, err
+		return api.RevealedRevocation{}, err
 	}
 	request := engine.RevokeRequest{Hold: r.Body.Hold}
 	if h := r.Body.HandTo; h != nil {
@@ -96,17 +96,16 @@ func (s *Service) revoke(ctx context.Context, c Caller, r *wire.RevokeRequest) (
 	}
 	revoked, err := s.engine.Revoke(ctx, c.operator(), given, request, op)
 	if err != nil {
-		return wire.Revocation{}, err
+		return api.RevealedRevocation{}, err
 	}
 	return revocationOf(revoked), nil
 }
 
-func revocationOf(a engine.Revoked) wire.Revocation {
-	r := wire.Revocation{Outcome: a.Outcome, Cause: a.Cause, LeaseID: a.LeaseID.String(), LeaseEpoch: a.Epoch}
-	if g := a.Grant; g != nil {
-		r.Grant = &wire.Grant{
-			ExecutionID: string(idOf(g.ID)), PartitionKey: g.ID.Tag(), GrantKey: g.Key.Reveal(), ExpiresAt: wire.TimeOf(g.ExpiresAt.Std()),
-		}
+func revocationOf(a engine.Revoked) api.RevealedRevocation {
+	r := api.RevealedRevocation{Outcome: a.Outcome, Cause: a.Cause, LeaseID: a.LeaseID.String(), Epoch: a.Epoch}
+	if a.Grant != nil {
+		grant := grantOf(*a.Grant)
+		r.Grant = &grant
 	}
 	var refusal *api.Error
 	if a.Refused != nil && errors.As(api.AsError(a.Refused), &refusal) {

@@ -57,6 +57,9 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.waits()
 	s.operate()
 	s.bulk()
+	s.work()
+	s.workCommands()
+	s.grants()
 	return s
 }
 

@@ -132,6 +132,9 @@ func settleAnswer(v reflect.Value) {
 	if wait, ok := v.Addr().Interface().(*api.SuspensionRecord); ok && wait.Continuation.Omitted() {
 		wait.Continuation = api.Payload{ContentType: wait.Continuation.ContentType} // its size is not shown
 	}
+	if resume, ok := v.Addr().Interface().(*api.Resume); ok && resume.Continuation.Omitted() {
+		resume.Continuation = api.Payload{ContentType: resume.Continuation.ContentType}
+	}
 	if items := v.FieldByName("Items"); strings.HasPrefix(v.Type().Name(), "Page[") && items.IsNil() {
 		items.Set(reflect.MakeSlice(items.Type(), 0, 0)) // it is never null in JSON
 	}

@@ -39,10 +39,10 @@ type WorkItem struct {
 
 	RenewFields
 	ProgressFields        // message also of fail
-	ResultFields          // of complete and step
+	ResultField           // of complete and step
 	Class          string `json:"class,omitempty" enum:"transient,timeout,infra_crash,permanent,cancelled" doc:"Of fail: transient if absent."`
 	Category       string `json:"category,omitempty" maxLength:"64" doc:"Of fail: name of the failure."`
-	DetailFields          // of fail
+	DetailField           // of fail
 	RetryAfterMS   *int64 `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Of fail: wait before the retry."`
 	Reason         string `json:"reason,omitempty" maxLength:"1024" doc:"Of release and cancel: why."`
 	DelayFields           // of delay
@@ -63,7 +63,7 @@ type WorkItem struct {
 
 // WorkAnswer is the answer to one command: the fields of its own call's answer.
 type WorkAnswer struct {
-	Lease   *Renewal        `json:"lease,omitempty" doc:"Of renew: the lease after it."`
+	Lease   *api.Renewal    `json:"lease,omitempty" doc:"Of renew: the lease after it."`
 	Drain   bool            `json:"drain,omitempty" doc:"Of renew: take nothing new."`
 	Status  string          `json:"status,omitempty" doc:"Of complete, release, delay, cancel: the status now."`
 	Outcome string          `json:"outcome,omitempty" doc:"Of fail, step, suspend, wait_children, and of a spawn that waits."`

@@ -25,19 +25,19 @@ func benchLease(i int) LeaseRef {
 	return LeaseRef{LeaseID: benchID(i)[8:], Epoch: 1, AttemptID: benchID(i + 1)[8:]}
 }
 
-func benchClaim() ClaimAnswer {
-	answer := ClaimAnswer{ClaimFields: ClaimFields{ServerTime: benchInstant}}
+func benchClaim() api.ClaimAnswer {
+	answer := api.ClaimAnswer{ServerTime: benchInstant.Time}
 	for i := range benchItems {
 		ref := benchLease(i)
-		task := Task{
-			ExecutionID: benchID(i), Kind: "send-mail", Lane: "default", Namespace: "default", Priority: 100,
+		task := &api.Claimed{
+			ID: api.ID(benchID(i)), Kind: "send-mail", Lane: "default", Namespace: "default", Priority: 100,
 			Input: api.Bytes([]byte(`{"to":"someone@example.com","n":17}`), ContentJSON).AsBytes(), How: "fresh",
 			Attempt: api.Attempt{ID: ref.AttemptID, Type: "initial", State: "started", StartedAt: benchInstant.Time, FirstEpoch: 1, LastEpoch: 1},
-			Lease: LeaseOf(api.Lease{
+			Lease: api.Lease{
 				ExecutionID: api.ID(benchID(i)), ID: ref.LeaseID, Epoch: 1, AttemptID: ref.AttemptID, WorkerID: "bench", InstanceID: "bench-1",
 				AcquiredAt: benchInstant.Time, RenewedAt: benchInstant.Time, ExpiresAt: benchInstant.Time, TTL: 30 * time.Second,
-			}),
-			Policy: []byte(`{"retry":{"max_retries":3,"backoff":{"strategy":"exponential","initial":1000,"max":60000}}}`), CreatedAt: benchInstant,
+			},
+			Policy: []byte(`{"retry":{"max_retries":3,"backoff":{"strategy":"exponential","initial":1000,"max":60000}}}`), CreatedAt: benchInstant.Time,
 			EffectKey: benchID(i) + ":0",
 		}
 		answer.Tasks = append(answer.Tasks, task)
@@ -86,9 +86,9 @@ func BenchmarkMessagesClaimAnswer(b *testing.B) {
 
 func BenchmarkMessagesWorkBatch(b *testing.B) {
 	items := benchCommands()
-	result := Payload{Data: []byte(`{"sent":true}`), ContentType: ContentJSON}
+	result := api.Bytes([]byte(`{"sent":true}`), ContentJSON)
 	write := func() ([]byte, error) {
-		return benchBatch(items, func(item *WorkItem) { item.ResultFields = ResultOf(result) })
+		return benchBatch(items, func(item *WorkItem) { item.Result = result })
 	}
 	b.Run("encode", func(b *testing.B) { benchEncode(b, write) })
 	text, err := write()

@@ -9,32 +9,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
-func TestU62_a_claim_is_written_and_read_one_task_after_the_other_as_it_is_as_a_whole(t *testing.T) {
-	t.Parallel()
-	testseed.Check(t, func(t *rapid.T) {
-		var given ClaimAnswer
-		drawAnswer(t, reflect.ValueOf(&given).Elem())
-		if given.Tasks == nil {
-			given.Tasks = []Task{}
-		}
-		whole, err := Marshal(&given)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := AppendClaimAnswer(nil, len(given.Tasks), func(i int) Task { return given.Tasks[i] }, given.ClaimFields)
-		if err != nil || string(text) != string(whole) {
-			t.Fatalf("%v\n got %s\nwant %s", err, text, whole)
-		}
-		got := ClaimAnswer{Tasks: []Task{}}
-		if got.ClaimFields, err = ReadClaimAnswer(text, func(task *Task) { got.Tasks = append(got.Tasks, *task) }); err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(got, given) {
-			t.Fatalf("read %+v of %s", got, text)
-		}
-	})
-}
-
 func TestU77_items_are_read_one_after_the_other_as_they_are_as_a_whole(t *testing.T) {
 	t.Parallel()
 	testseed.Check(t, func(t *rapid.T) {

@@ -38,8 +38,8 @@ type RenewRequest struct {
 
 // Renewed is the answer to a renewal.
 type Renewed struct {
-	Lease Renewal `json:"lease" doc:"The lease after the renewal."`
-	Drain bool    `json:"drain" doc:"Take nothing new."`
+	Lease api.Renewal `json:"lease" doc:"The lease after the renewal."`
+	Drain bool        `json:"drain" doc:"Take nothing new."`
 }
 
 // ProgressFields report progress; what is absent stays as it was.
@@ -66,18 +66,18 @@ type CompleteRequest struct {
 	Body struct {
 		LeaseField
 		OverrideFields
-		ResultFields
+		ResultField
 		UsageField
 	}
 	Raw Raw `accept:"*/*" doc:"The result itself."`
 }
 
 // Result is what the request completes with, from the JSON or the raw body.
-func (r *CompleteRequest) Result() Payload {
+func (r *CompleteRequest) Result() api.Payload {
 	if r.Raw.ContentType == "" {
-		return r.Body.ResultFields.Payload()
+		return r.Body.Result
 	}
-	return made(r.Raw.Data, r.Raw.ContentType, "")
+	return api.Bytes(r.Raw.Data, r.Raw.ContentType)
 }
 
 // Completed is the answer to complete.
@@ -91,7 +91,7 @@ type FailFields struct {
 	Class    string `json:"class,omitempty" enum:"transient,timeout,infra_crash,permanent,cancelled" doc:"transient if absent."`
 	Category string `json:"category,omitempty" maxLength:"64" doc:"Name of the failure; the class's if absent."`
 	Message  string `json:"message" required:"true" doc:"What to tell people."`
-	DetailFields
+	DetailField
 	RetryAfterMS *int64 `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Wait before the retry, instead of the policy's."`
 }
 
@@ -149,21 +149,21 @@ type Left struct {
 // PutStepRequest remembers the result of a step. A body that is not JSON is the result itself, with the lease in the header.
 type PutStepRequest struct {
 	FencedByID
-	Name     string   `path:"name" doc:"Name of the step."`
-	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
-	Body     struct {
+	Name string `path:"name" doc:"Name of the step."`
+	EncodingField
+	Body struct {
 		LeaseField
-		ResultFields
+		ResultField
 	}
 	Raw Raw `accept:"*/*" doc:"The result itself."`
 }
 
 // Result is what the request stores, from the JSON or the raw body.
-func (r *PutStepRequest) Result() Payload {
+func (r *PutStepRequest) Result() api.Payload {
 	if r.Raw.ContentType == "" {
-		return r.Body.ResultFields.Payload()
+		return r.Body.Result
 	}
-	return made(r.Raw.Data, r.Raw.ContentType, "")
+	return api.Bytes(r.Raw.Data, r.Raw.ContentType)
 }
 
 // StepAnswer is the record of a step, and whether this call stored it.

@@ -35,11 +35,11 @@ var (
 		ID: "release_hold", Rule: "U48", Method: http.MethodDelete, Path: "/v1/executions/{id}/hold", Roles: Operate,
 		Go: "Operate.ReleaseHold", Command: "release-hold", Summary: "End a hold", Status: []int{http.StatusOK},
 	}}
-	RevokeLease = Call[RevokeRequest, Revocation]{&Operation{
+	RevokeLease = Call[RevokeRequest, api.RevealedRevocation]{&Operation{
 		ID: "revoke_lease", Rule: "U50", Method: http.MethodPost, Path: "/v1/executions/{id}/revoke", Roles: Operate,
 		Audit: "revoke", Go: "Operate.Revoke", Command: "revoke", Summary: "Take the lease away from the worker that has it", Status: []int{http.StatusOK}, Secret: true,
 	}}
-	ClaimExecution = Call[OperatorClaimRequest, Task]{&Operation{
+	ClaimExecution = Call[OperatorClaimRequest, api.Claimed]{&Operation{
 		ID: "claim_execution", Rule: "U51", Method: http.MethodPost, Path: "/v1/executions/{id}/claim", Roles: Operate,
 		Audit: "operator_claim", Go: "Operate.Claim", Command: "claim", Summary: "Lease an execution to an operator", Status: []int{http.StatusOK},
 	}}
@@ -126,16 +126,6 @@ type RevokeRequest struct {
 	}
 }
 
-// Revocation is the answer to a revoke.
-type Revocation struct {
-	Outcome     string   `json:"outcome" enum:"revoked,already_satisfied" doc:"Whether this call revoked."`
-	Cause       string   `json:"cause,omitempty" doc:"Why there was nothing to do, or the code of why it was not handed over."`
-	LeaseID     string   `json:"lease_id,omitempty" doc:"The lease."`
-	LeaseEpoch  int64    `json:"lease_epoch,omitempty" doc:"Its epoch."`
-	Grant       *Grant   `json:"grant,omitempty" doc:"For the worker that it is handed to."`
-	HandToError *Problem `json:"hand_to_error,omitempty" doc:"Why it could not be handed over; the lease is taken away all the same."`
-}
-
 // OperatorClaimRequest claims for an operator.
 type OperatorClaimRequest struct {
 	ByID
@@ -148,6 +138,9 @@ type OperatorClaimRequest struct {
 		Encoding         Encoding `json:"encoding,omitempty" enum:"bytes" doc:"bytes shows payloads as base64."`
 	}
 }
+
+// AskForBytes asks for payloads that arrive bit for bit, as Go clients want them.
+func (r *OperatorClaimRequest) AskForBytes() { r.Body.Encoding = EncodingBytes }
 
 // PatchTagsRequest changes tags; null deletes. A merge patch has no place for reason and expect: they stand in the query.
 type PatchTagsRequest struct {

@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // One set of fields a payload name: Go has no way to give the fields of one struct the names of another.
 
@@ -23,42 +27,14 @@ func (f InputFields) Payload() Payload {
 	return forms{f.Input, f.InputText, f.InputBytes, f.InputContentType}.payload()
 }
 
-// ResultFields are the payload field result of a request (U8).
-type ResultFields struct {
-	Result            json.RawMessage `json:"result,omitempty" oneof:"result" doc:"The result as any JSON value."`
-	ResultText        *string         `json:"result_text,omitempty" oneof:"result" doc:"The result as text."`
-	ResultBytes       *[]byte         `json:"result_bytes,omitempty" oneof:"result" doc:"The result as standard base64."`
-	ResultContentType string          `json:"result_content_type,omitempty" maxLength:"128" doc:"Content type of the result."`
+// ResultField is the payload field result of a request (U8).
+type ResultField struct {
+	Result api.Payload `json:"result,omitempty" spread:"sent" doc:"The result."`
 }
 
-// ResultOf are the fields that bring p to the server bit for bit.
-func ResultOf(p Payload) ResultFields {
-	f := sent(p)
-	return ResultFields{f.json, f.text, f.bytes, f.typ}
-}
-
-// Payload is what the fields say; zero when none is given.
-func (f ResultFields) Payload() Payload {
-	return forms{f.Result, f.ResultText, f.ResultBytes, f.ResultContentType}.payload()
-}
-
-// DetailFields are the payload field detail of a request (U8).
-type DetailFields struct {
-	Detail            json.RawMessage `json:"detail,omitempty" oneof:"detail" doc:"The detail of the failure as any JSON value."`
-	DetailText        *string         `json:"detail_text,omitempty" oneof:"detail" doc:"The detail of the failure as text."`
-	DetailBytes       *[]byte         `json:"detail_bytes,omitempty" oneof:"detail" doc:"The detail of the failure as standard base64."`
-	DetailContentType string          `json:"detail_content_type,omitempty" maxLength:"128" doc:"Content type of the detail."`
-}
-
-// DetailOf are the fields that bring p to the server bit for bit.
-func DetailOf(p Payload) DetailFields {
-	f := sent(p)
-	return DetailFields{f.json, f.text, f.bytes, f.typ}
-}
-
-// Payload is what the fields say; zero when none is given.
-func (f DetailFields) Payload() Payload {
-	return forms{f.Detail, f.DetailText, f.DetailBytes, f.DetailContentType}.payload()
+// DetailField is the payload field detail of a request (U8).
+type DetailField struct {
+	Detail api.Payload `json:"detail,omitempty" spread:"sent" doc:"The detail of the failure."`
 }
 
 // sizeOf is the size that an answer shows: of the bytes, or of what is left out.

@@ -86,7 +86,10 @@ func shownAs(p Payload, e Encoding) api.Payload {
 	}
 }
 
-// readFrom is the reverse of shownAs.
+// sentAs is a payload as a request has it.
+func sentAs(p Payload) api.Payload { return api.Payload{Data: p.Data, ContentType: p.ContentType} }
+
+// readFrom is the reverse of shownAs and sentAs.
 func readFrom(p api.Payload) Payload {
 	return Payload{Data: p.Data, ContentType: p.ContentType, Size: p.Size(), Omitted: p.Omitted()}
 }
@@ -100,13 +103,13 @@ func payloadNames() []payloadName {
 		},
 		{
 			"result",
-			func(p Payload) any { return ResultOf(p) }, func(p Payload, e Encoding) any { return &shownResult{shownAs(p, e)} },
-			reading(DecodeJSON, ResultFields.Payload), reading(DecodeAnswer, func(s shownResult) Payload { return readFrom(s.Result) }),
+			func(p Payload) any { return &ResultField{sentAs(p)} }, func(p Payload, e Encoding) any { return &shownResult{shownAs(p, e)} },
+			reading(DecodeJSON, func(f ResultField) Payload { return readFrom(f.Result) }), reading(DecodeAnswer, func(s shownResult) Payload { return readFrom(s.Result) }),
 		},
 		{
 			"detail",
-			func(p Payload) any { return DetailOf(p) }, func(p Payload, e Encoding) any { return &shownDetail{shownAs(p, e)} },
-			reading(DecodeJSON, DetailFields.Payload), reading(DecodeAnswer, func(s shownDetail) Payload { return readFrom(s.Detail) }),
+			func(p Payload) any { return &DetailField{sentAs(p)} }, func(p Payload, e Encoding) any { return &shownDetail{shownAs(p, e)} },
+			reading(DecodeJSON, func(f DetailField) Payload { return readFrom(f.Detail) }), reading(DecodeAnswer, func(s shownDetail) Payload { return readFrom(s.Detail) }),
 		},
 	}
 }

@@ -57,7 +57,7 @@ func TestU77_a_command_of_a_batch_has_the_fields_of_its_own_call(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%v", got)
 	}
-	if last := req.Body.Items[5]; last.Lease != (LeaseRef{"a", 1, "b"}) || string(last.ResultFields.Payload().Data) != `{"a":1}` {
+	if last := req.Body.Items[5]; last.Lease != (LeaseRef{"a", 1, "b"}) || string(last.Result.Data) != `{"a":1}` {
 		t.Errorf("%+v", last)
 	}
 }

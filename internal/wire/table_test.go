@@ -218,7 +218,7 @@ func holdsSecret(t reflect.Type) bool {
 			if f.Tag.Get("json") == "-" {
 				continue
 			}
-			deeper := f.Type.Kind() == reflect.Slice || f.Type == reflect.TypeFor[*Grant]()
+			deeper := f.Type.Kind() == reflect.Slice || f.Type == reflect.TypeFor[*api.RevealedGrant]()
 			if f.Name == "Secret" || f.Name == "Token" || f.Name == "GrantKey" || f.Name == "URL" || deeper && holdsSecret(f.Type) {
 				return true
 			}

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/jsonx"
-)
+import "github.com/flowfabric/flowfabric/internal/jsonx"
 
 // Binding is a waitpoint of a suspension: one that it makes, or a pending one that it adopts (U29).
 type Binding struct {
@@ -32,12 +29,3 @@ func (*Binding) CheckJSON(given []string) Errors {
 
 // NoSuspension is the answer about an execution that was never suspended in its present run.
 type NoSuspension struct{}
-
-// Resumed is how the wait ended after which a task goes on (U28).
-type Resumed struct {
-	SuspensionID string             `json:"suspension_id,omitempty" doc:"The suspension that ended; absent after a wait for children."`
-	Cause        string             `json:"cause" doc:"How it ended: signal, operator, timeout, early_signals or budget_approved; of a wait for children children, children_impossible or children_timeout."`
-	Signals      []api.SignalRecord `json:"signals" doc:"The signals that came, in order of acceptance."`
-	Children     []Child            `json:"children,omitempty" doc:"After a wait for children: those that it waited for."`
-	ContinuationShown
-}

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -43,7 +46,7 @@ func TestU9_requests_are_written_as_encoding_json_writes_them(t *testing.T) {
 	t.Parallel()
 	for _, o := range Operations() {
 		p := planOf(o.Request)
-		if p.body == nil || promoted(bodyOf(o.Request).Type) {
+		if p.body == nil || promoted(bodyOf(o.Request).Type) || spreads(bodyOf(o.Request), map[*jsonx.Shape]bool{}) {
 			continue
 		}
 		t.Run(o.ID, func(t *testing.T) {
@@ -61,6 +64,15 @@ func TestU9_requests_are_written_as_encoding_json_writes_them(t *testing.T) {
 // but jsonx writes bodies.
 func promoted(body reflect.Type) bool {
 	return body.Name() == "" && body.Implements(reflect.TypeFor[json.Marshaler]())
+}
+
+// spreads reports whether a payload of a body is spread over members of the object around it, which encoding/json cannot write.
+func spreads(s *jsonx.Shape, seen map[*jsonx.Shape]bool) bool {
+	if s == nil || seen[s] {
+		return false
+	}
+	seen[s] = true
+	return s.Form == jsonx.FormMember || spreads(s.Elem, seen) || slices.ContainsFunc(s.Fields, func(f jsonx.Field) bool { return spreads(f.Shape, seen) })
 }
 
 func TestU9_answers_are_written_as_encoding_json_writes_them(t *testing.T) {
@@ -139,7 +151,7 @@ func TestU9_other_values_of_this_package_are_written_as_encoding_json_writes_the
 	t.Parallel()
 	for _, value := range []any{
 		TimeOf(time.Date(12000, 1, 1, 0, 0, 0, 0, time.UTC)),
-		ClaimAnswer{ClaimFields: ClaimFields{ServerTime: TimeOf(time.UnixMilli(-1))}},
+		api.ClaimAnswer{ServerTime: time.UnixMilli(-1)},
 		Page[any]{Items: []any{1, ViewFull, Revision(3), &Problem{Code: "a"}, nil, LeaseRef{LeaseID: "a"}, []HeldLease{{ExecutionID: "b"}}}},
 		Revision(7),
 		[]Revision{7},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -24,7 +25,7 @@ func (f *fuzzer) tendWaits() {
 	for range 2 {
 		f.do(wire.SubmitExecution.Operation, "", `{"kind":"job","lane":"waits"}`)
 	}
-	var claimed wire.ClaimAnswer
+	var claimed api.ClaimAnswer
 	if json.Unmarshal(f.do(wire.ClaimWork.Operation, "", body).body, &claimed) != nil {
 		return
 	}

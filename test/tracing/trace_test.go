@@ -257,7 +257,7 @@ func TestU215_a_repeat_with_another_trace_context_is_still_a_duplicate(t *testin
 		}
 		claimed, err := w.Work().Claim(t.Context(), flowfabric.ClaimRequest{WorkerID: "w", InstanceID: "w-1", Lanes: []string{"default"}, Wait: time.Minute})
 		must(t, err)
-		if got := claimed.Tasks[0].Trace; !strings.Contains(got.Traceparent, caller.SpanContext().TraceID().String()) || got.Baggage != "user=7" {
+		if got := claimed.Tasks[0].TraceContext; !strings.Contains(got.Traceparent, caller.SpanContext().TraceID().String()) || got.Baggage != "user=7" {
 			t.Errorf("the task has %+v, want the context of the first submit", got)
 		}
 	})

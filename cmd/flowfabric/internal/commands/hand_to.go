@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
-	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // revoke takes a lease away, and hands the execution to the instance of --hand-to.
@@ -38,7 +38,7 @@ func (f *verbFlags) handTo(ctx context.Context, c flowfabric.Client) (*flowfabri
 
 // revoked shows the answer with the key of the grant: whoever hands an execution on must pass it to the worker.
 func revoked(id flowfabric.ID, answer flowfabric.Revocation) (outcome, error) {
-	shown, err := shownAs[wire.Revocation](answer)
+	shown, err := shownAs[api.RevealedRevocation](answer)
 	if err != nil {
 		return outcome{}, err
 	}

@@ -1,0 +1,193 @@
+package service
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// workCommands are the commands under leases. All of them recognise their repeats by the fence (L117).
+func (s *Service) workCommands() {
+	on(s, wire.RenewLease, s.renew)
+	on(s, wire.ReportProgress, s.progress)
+	on(s, wire.CompleteExecution, s.complete)
+	on(s, wire.FailExecution, s.fail)
+	on(s, wire.ReleaseExecution, s.release)
+	on(s, wire.DelayExecution, s.delay)
+	on(s, wire.PutStep, s.putStep)
+	on(s, wire.ReportUsage, s.reportUsage)
+}
+
+// renew renews a lease (U66).
+func (s *Service) renew(ctx context.Context, c Caller, r *wire.RenewRequest) (wire.Renewed, error) {
+	id, fence, err := fenced(r.FencedByID, r.Body.LeaseField)
+	if err != nil {
+		return wire.Renewed{}, err
+	}
+	items, err := s.engine.Renew(ctx, c.worker(), []engine.LeaseRef{{ID: id, Fence: fence, TTL: r.Body.TTLMS}})
+	if err != nil {
+		return wire.Renewed{}, err
+	}
+	if err := items[0].Err; err != nil {
+		return wire.Renewed{}, err
+	}
+	renewal := renewalOf(items[0])
+	return wire.Renewed{Lease: renewal, Drain: renewal.Drain}, nil
+}
+
+// progress reports how far the work is (U67). A message that is empty leaves what there is.
+func (s *Service) progress(ctx context.Context, c Caller, r *wire.ProgressRequest) (wire.Progressed, error) {
+	id, fence, err := fenced(r.FencedByID, r.Body.LeaseField)
+	if err != nil {
+		return wire.Progressed{}, err
+	}
+	message := r.Body.Message
+	if message != nil && *message == "" {
+		message = nil
+	}
+	return wire.Progressed{}, s.engine.Progress(ctx, c.worker(), id, fence, r.Body.Percent, message)
+}
+
+// complete ends an execution with success (U68).
+func (s *Service) complete(ctx context.Context, c Caller, r *wire.CompleteRequest) (wire.Completed, error) {
+	if r.Body.Override {
+		return s.completeOverride(ctx, c, r)
+	}
+	id, fence, err := fenced(r.FencedByID, r.Body.LeaseField)
+	if err != nil {
+		return wire.Completed{}, err
+	}
+	a, err := s.engine.CompleteWith(ctx, c.worker(), id, core.Completion{Fence: fence, Result: payloadGiven(r.Result()), Usage: r.Body.Usage})
+	return completedOf(a), err
+}
+
+func completedOf(a core.CompleteAnswer) wire.Completed {
+	return wire.Completed{Status: a.Status.String(), Late: a.Late}
+}
+
+// completeOverride is an operator's complete (L37).
+func (s *Service) completeOverride(ctx context.Context, c Caller, r *wire.CompleteRequest) (wire.Completed, error) {
+	id, op, err := c.override(r.FencedByID, r.Body.LeaseField, r.Body.OverrideFields)
+	if err != nil {
+		return wire.Completed{}, err
+	}
+	a, err := s.engine.CompleteOverride(ctx, c.operator(), id, payloadGiven(r.Result()), op)
+	return wire.Completed{Status: a.Status.String()}, err
+}
+
+// override is what an operator's command without a lease begins with (L37). It has no fence to be recognised by, so it has a request key.
+func (c *Caller) override(r wire.FencedByID, body wire.LeaseField, f wire.OverrideFields) (core.GivenID, engine.Operator, error) {
+	if _, err := wire.PickLease(body.Lease, r.LeaseHeader); err != nil {
+		return core.GivenID{}, engine.Operator{}, api.FaultsError(err)
+	}
+	id, err := core.ParseID(r.ID)
+	switch {
+	case err != nil:
+		return id, engine.Operator{}, err
+	case !c.Operator:
+		return id, engine.Operator{}, core.Errorf(core.CodeRoleRequired, "only an operator ends the work of others").
+			WithField("override").WithHint("use a key with the role operate, or send the lease of the execution")
+	}
+	return id, engine.Operator{Reason: f.Reason, RequestKey: cmp.Or(c.RequestKey, c.Key)}, nil
+}
+
+// fail says that an attempt failed (U69).
+func (s *Service) fail(ctx context.Context, c Caller, r *wire.FailRequest) (wire.Failed, error) {
+	b := &r.Body
+	if b.Override {
+		id, op, err := c.override(r.FencedByID, b.LeaseField, b.OverrideFields)
+		if err != nil {
+			return wire.Failed{}, err
+		}
+		a, err := s.engine.FailOverride(ctx, c.operator(), id, failureGiven(core.Fence{}, r), op)
+		return failedOf(a), err
+	}
+	id, fence, err := fenced(r.FencedByID, b.LeaseField)
+	if err != nil {
+		return wire.Failed{}, err
+	}
+	a, err := s.engine.Fail(ctx, c.worker(), id, failureGiven(fence, r))
+	return failedOf(a), err
+}
+
+func failureGiven(fence core.Fence, r *wire.FailRequest) core.FailCommand {
+	b := &r.Body
+	cmd := core.FailCommand{
+		Fence: fence, Class: b.Class, Category: b.Category, Message: b.Message, Detail: b.Detail.Data, DetailType: b.Detail.ContentType,
+		RetryAfter: b.RetryAfterMS, Usage: b.Usage,
+	}
+	if cmd.Detail == nil && cmd.DetailType != "" { // empty is not the same as absent
+		cmd.Detail = []byte{}
+	}
+	return cmd
+}
+
+func failedOf(a core.FailAnswer) wire.Failed {
+	return wire.Failed{Outcome: a.Outcome, RetryAt: wire.TimeOf(a.RetryAt.Std()), Reason: ReasonText(a.Reason), Late: a.Late}
+}
+
+// release gives the work back (U70).
+func (s *Service) release(ctx context.Context, c Caller, r *wire.ReleaseRequest) (wire.Left, error) {
+	id, fence, err := fenced(r.FencedByID, r.Body.LeaseField)
+	if err != nil {
+		return wire.Left{}, err
+	}
+	a, err := s.engine.Release(ctx, c.worker(), id, fence, r.Body.Reason)
+	return leftOf(a), err
+}
+
+// delay gives the work back until a moment (U70).
+func (s *Service) delay(ctx context.Context, c Caller, r *wire.DelayRequest) (wire.Left, error) {
+	b := &r.Body
+	id, fence, err := fenced(r.FencedByID, b.LeaseField)
+	switch {
+	case err != nil:
+		return wire.Left{}, err
+	case b.DelayMS == nil && b.Until.IsZero():
+		return wire.Left{}, core.Errorf(core.CodeMissingField, "say for how long").WithField("until").WithHint("give delay_ms or until")
+	}
+	a, err := s.engine.DelayWith(ctx, c.worker(), id, core.DelayCommand{Fence: fence, Until: core.TimeOf(b.Until.Time), Usage: b.Usage}, b.DelayMS)
+	return leftOf(a), err
+}
+
+func leftOf(a core.LeaveAnswer) wire.Left {
+	return wire.Left{Status: a.Status.String(), Reason: ReasonText(a.Reason), Late: a.Late}
+}
+
+// putStep remembers the result of a step; the first write wins (U76).
+func (s *Service) putStep(ctx context.Context, c Caller, r *wire.PutStepRequest) (wire.StepAnswer, error) {
+	id, fence, err := fenced(r.FencedByID, r.Body.LeaseField)
+	if err != nil {
+		return wire.StepAnswer{}, err
+	}
+	a, err := s.engine.PutStep(ctx, c.worker(), id, fence, r.Name, CorePayload(r.Result()))
+	if err != nil {
+		return wire.StepAnswer{}, err
+	}
+	return wire.StepAnswer{Outcome: a.Outcome, StepRecord: StepOf(a.Record)}, nil
+}
+
+// reportUsage reports what the work uses (U74). A report without a key of its own is known by that of its request, and its repeat has the
+// first answer (U13).
+func (s *Service) reportUsage(ctx context.Context, c Caller, r *wire.ReportUsageRequest) (api.UsageReceipt, error) {
+	id, fence, err := fenced(r.FencedByID, r.Body.LeaseField)
+	if err != nil {
+		return api.UsageReceipt{}, err
+	}
+	u := &r.Body.Usage
+	outcome, err := s.engine.ReportUsage(ctx, c.worker(), id, engine.UsageRequest{
+		Fence: fence, Usage: u.Amounts, DedupKey: cmp.Or(u.DedupKey, c.once()), AlreadySpent: u.AlreadySpent,
+	})
+	if err != nil {
+		return api.UsageReceipt{}, err
+	}
+	receipt := UsageReceipt(outcome)
+	if u.DedupKey == "" {
+		receipt = receipt.First()
+	}
+	return receipt, nil
+}
