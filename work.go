@@ -21,6 +21,25 @@ func NewWork(t transport.Transport, do func(ctx context.Context, items ...WorkIt
 	return Work{t, do}
 }
 
+// WatchWork is the worker protocol that calls answered with a pointer to every answer of an operation, such as *Registered or *ClaimAnswer.
+// Commands of Do are not among them.
+func WatchWork(w Work, answered func(answer any)) Work {
+	return Work{watched{w.via, answered}, w.do}
+}
+
+type watched struct {
+	transport.Transport
+	answered func(answer any)
+}
+
+func (w watched) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	err := w.Transport.Do(ctx, op, request, answer, how)
+	if err == nil {
+		w.answered(answer)
+	}
+	return err
+}
+
 // Register makes an instance known, or replaces what is known of it. Codes: invalid_argument, invalid_capabilities,
 // instance_id_taken, namespace_forbidden.
 func (w Work) Register(ctx context.Context, r Registration) (Registered, error) {

@@ -138,11 +138,21 @@ func (r RevealedRevocation) Concealed() Revocation {
 	return concealed
 }
 
-// MarshalJSON writes the answer as the HTTP API shows it, without the key of the grant.
-func (r Revocation) MarshalJSON() ([]byte, error) {
+// Revealed shows the key of the grant.
+func (r Revocation) Revealed() RevealedRevocation {
 	shown := RevealedRevocation{Outcome: r.Outcome, Cause: r.Cause, LeaseID: r.LeaseID, Epoch: r.Epoch, HandToError: ProblemOf(r.HandToErr)}
 	if r.Grant != nil {
-		shown.Grant = &RevealedGrant{ExecutionID: r.Grant.ExecutionID, PartitionKey: r.Grant.PartitionKey, ExpiresAt: r.Grant.ExpiresAt}
+		grant := r.Grant.Revealed()
+		shown.Grant = &grant
+	}
+	return shown
+}
+
+// MarshalJSON writes the answer as the HTTP API shows it, without the key of the grant.
+func (r Revocation) MarshalJSON() ([]byte, error) {
+	shown := r.Revealed()
+	if shown.Grant != nil {
+		shown.Grant.GrantKey = ""
 	}
 	return jsonx.Marshal(&shown)
 }

@@ -7,8 +7,6 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/bench/measure"
-	"github.com/flowfabric/flowfabric/internal/transport"
-	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // observed is a client that counts what workers ask of it. It changes nothing.
@@ -19,16 +17,17 @@ type observed struct {
 
 func observe(c flowfabric.Client) *observed {
 	o := &observed{Client: c}
-	o.work.Transport, o.work.work, o.work.base = c, c.Work(), time.Now()
+	o.work.work, o.work.base = c.Work(), time.Now()
 	return o
 }
 
 // Work is what workers use.
-func (o *observed) Work() flowfabric.Work { return flowfabric.NewWork(&o.work, o.work.send) }
+func (o *observed) Work() flowfabric.Work {
+	return flowfabric.WatchWork(flowfabric.NewWork(o.Client, o.work.send), o.work.answered)
+}
 
 // observedWork is the worker protocol with a tally.
 type observedWork struct {
-	transport.Transport
 	work flowfabric.Work
 	base time.Time
 
@@ -40,12 +39,8 @@ type observedWork struct {
 	hear        atomic.Pointer[func(flowfabric.ID)] // is called for every acknowledged completion; nil: nobody listens
 }
 
-// Do counts registrations, and claims that bring nothing.
-func (w *observedWork) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
-	err := w.Transport.Do(ctx, op, request, answer, how)
-	if err != nil {
-		return err
-	}
+// answered counts registrations, and claims that bring nothing.
+func (w *observedWork) answered(answer any) {
 	switch a := answer.(type) {
 	case *flowfabric.Registered:
 		w.registered.Add(1)
@@ -54,7 +49,6 @@ func (w *observedWork) Do(ctx context.Context, op *wire.Operation, request, answ
 			w.emptyClaims.Add(1)
 		}
 	}
-	return nil
 }
 
 // send counts completions and measures how long their acknowledgement takes.

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -18,7 +17,7 @@ func revoke(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbF
 	if err != nil {
 		return outcome{}, err
 	}
-	return revoked(id, answer)
+	return revoked(id, answer), nil
 }
 
 // handTo is what the fleet knows of the instance that is to go on; nil: none was named.
@@ -37,18 +36,14 @@ func (f *verbFlags) handTo(ctx context.Context, c flowfabric.Client) (*flowfabri
 }
 
 // revoked shows the answer with the key of the grant: whoever hands an execution on must pass it to the worker.
-func revoked(id flowfabric.ID, answer flowfabric.Revocation) (outcome, error) {
-	shown, err := shownAs[api.RevealedRevocation](answer)
-	if err != nil {
-		return outcome{}, err
-	}
+func revoked(id flowfabric.ID, answer flowfabric.Revocation) outcome {
+	shown := answer.Revealed()
 	text := answer.Outcome
 	switch {
 	case answer.HandToErr != nil:
 		text += ", not handed over: " + answer.HandToErr.Error()
 	case answer.Grant != nil:
-		shown.Grant.GrantKey = answer.Grant.Key.Reveal()
 		text += ", grant " + shown.Grant.GrantKey
 	}
-	return outcome{id, text, shown}, nil
+	return outcome{id, text, shown}
 }
