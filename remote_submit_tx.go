@@ -52,7 +52,7 @@ func (r *remote) submitTx(ctx context.Context, tx any, s Submission) (*Execution
 		if core.CodeOf(err) == core.CodeWrongDatabase {
 			r.guests.forget() // the server may have moved
 		}
-		return nil, publicError(err)
+		return nil, s.asGiven(publicError(err))
 	case filed:
 		return r.filed(ctx, g, answer, sub)
 	}
