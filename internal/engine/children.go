@@ -195,7 +195,7 @@ func (s *spawn) planChildren(ctx context.Context, c Caller, r *core.FlowSpawn, k
 			continue
 		}
 		asked := node.Submission(s.seen.Namespace, s.seen.Creator, &r.Defaults)
-		err := asked.Normalize(s.e.cfg.Limits)
+		err := asked.Normalize(anySize)
 		if err == nil && !sameFingerprint(prints[node.Name], core.NodeFingerprint(&asked, node)) {
 			err = core.Errorf(core.CodeNameTaken, "another child is called %q", node.Name).WithField("name").With("execution_id", id.String())
 		}
