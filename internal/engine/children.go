@@ -71,6 +71,9 @@ func (e *Engine) planSpawn(ctx context.Context, c Caller, r SpawnRequest, s core
 	if err != nil {
 		return nil, e.fromElsewhere(&r.Fence, err)
 	}
+	if err := c.worksIn(parent.Class.Lane); err != nil {
+		return nil, err
+	}
 	if wait == nil { // otherwise the call may repeat one that has ended the lease
 		if _, err := parent.CheckKeep(nil, r.Fence); err != nil {
 			return nil, e.fromElsewhere(&r.Fence, err)
