@@ -50,7 +50,7 @@ func (e embeddedWork) spawn(ctx context.Context, id core.GivenID, fence core.Fen
 	}
 	a, err := e.client.engine.Spawn(ctx, e.client.asWorker(ctx), request)
 	if err != nil {
-		return WorkAnswer{}, err
+		return WorkAnswer{}, item.Spawn.graph().asGiven(publicError(err))
 	}
 	answer := WorkAnswer{Spawned: &Spawned{IDs: make(map[string]ID, len(a.Children)), Created: a.Created}}
 	for name, child := range a.Children {

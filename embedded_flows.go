@@ -59,7 +59,7 @@ func (e embeddedFlows) make(
 		return by(ctx, e.client.submitter(ctx, derived, tries), sub)
 	})
 	if err != nil {
-		return nil, sameFlow(err, derived)
+		return nil, sameFlow(f.graph().asGiven(err), derived)
 	}
 	run := flowRunOf(answer)
 	if minted && (tries > 1 || derived) && answer.Flow.ID.UUID == sub.ID.UUID {
@@ -93,7 +93,7 @@ func (e embeddedFlows) Check(ctx context.Context, f Flow) ([]string, error) {
 		return nil, err
 	}
 	order, err := e.client.engine.CheckFlow(ctx, e.client.asClient(ctx), sub)
-	return order, publicError(err)
+	return order, f.graph().asGiven(publicError(err))
 }
 
 // changing is who changes a flow, under a key by which a repeat is known.
@@ -124,7 +124,7 @@ func (e embeddedFlows) Extend(ctx context.Context, id ID, x FlowExtension) (*Flo
 		return e.client.engine.ExtendFlow(ctx, c, more)
 	})
 	if err != nil {
-		return nil, err
+		return nil, x.graph().asGiven(err)
 	}
 	return flowRunOf(answer), nil
 }

@@ -35,7 +35,14 @@ func (e *embedded) caller(ctx context.Context, actor string) engine.Caller {
 
 func (e *embedded) asClient(ctx context.Context) engine.Caller { return e.caller(ctx, actorClient) }
 
-func (e *embedded) asWorker(ctx context.Context) engine.Caller { return e.caller(ctx, actorWorker) }
+// asWorker is who works on executions, in the lanes that the principal is bound to.
+func (e *embedded) asWorker(ctx context.Context) engine.Caller {
+	c := e.caller(ctx, actorWorker)
+	if p, ok := principal.From(ctx); ok {
+		c.WorkLanes = p.Lanes
+	}
+	return c
+}
 
 // asOperator is who acts on executions, lanes and workers. A principal that is none acts as a client.
 func (e *embedded) asOperator(ctx context.Context) engine.Caller {

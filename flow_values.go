@@ -14,7 +14,7 @@ import (
 
 // core is the flow for the rules to check. The id must be set.
 func (f *Flow) core(namespace string) (core.FlowSubmission, error) {
-	s, err := graph{f.Defaults, f.Nodes, f.Edges, f.Output}.core("")
+	s, err := f.graph().core("")
 	if err != nil {
 		return s, err
 	}
@@ -57,6 +57,12 @@ type graph struct {
 	nodes    []Node
 	edges    []Edge
 	output   string
+}
+
+func (f *Flow) graph() graph { return graph{f.Defaults, f.Nodes, f.Edges, f.Output} }
+
+func (x *FlowExtension) graph() graph {
+	return graph{defaults: x.Defaults, nodes: x.Nodes, edges: x.Edges}
 }
 
 func (g graph) core(place string) (core.FlowSubmission, error) {
@@ -130,7 +136,7 @@ func (n *Node) core(place string) (core.FlowNode, error) {
 	if err := n.Flow.bare(place+".flow", "defaults", "nodes", "edges", "output"); err != nil {
 		return node, err
 	}
-	inner, err := graph{n.Flow.Defaults, n.Flow.Nodes, n.Flow.Edges, n.Flow.Output}.core(place + ".flow")
+	inner, err := n.Flow.graph().core(place + ".flow")
 	node.Flow = &inner
 	return node, err
 }
@@ -191,7 +197,7 @@ func (x *FlowExtension) core(id ID) (core.FlowExtension, error) {
 	if err != nil {
 		return core.FlowExtension{}, err
 	}
-	part, err := graph{defaults: x.Defaults, nodes: x.Nodes, edges: x.Edges}.core("")
+	part, err := x.graph().core("")
 	if err != nil {
 		return core.FlowExtension{}, err
 	}

@@ -83,8 +83,9 @@ func submissionFrom(w *wire.Submission, read func(text []byte) *Policy) (Submiss
 			return Submission{}, err
 		}
 		s.Policy = read(withMember(w.Policy, "fairness_key", key))
+		s.Policy.keyAside = true
 	case w.FairnessKey != "":
-		s.Policy = &Policy{FairnessKey: w.FairnessKey}
+		s.Policy = &Policy{FairnessKey: w.FairnessKey, keyAside: true}
 	}
 	return s, nil
 }
@@ -156,7 +157,7 @@ func (p *Policy) given() []byte {
 		return nil
 	}
 	fields := *p
-	fields.text, fields.unread = nil, false
+	fields.text, fields.unread, fields.keyAside = nil, false, false
 	if p.unread && reflect.ValueOf(fields).IsZero() || reflect.DeepEqual(&fields, policyShown(p.text)) {
 		return p.text
 	}

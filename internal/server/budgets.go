@@ -52,7 +52,7 @@ func (s *Server) reportUsage(ctx context.Context, r *wire.ReportUsageRequest) (a
 	item.Usage.DedupKey = cmp.Or(item.Usage.DedupKey, exchangeOf(ctx).caller.OnceKey())
 	a, err := s.do(ctx, item)
 	if err != nil {
-		return answer{}, err
+		return answer{}, asSent(err, "dedup_key", r.Body.DedupKey)
 	}
 	receipt := *a.Usage
 	if r.Body.DedupKey == "" {

@@ -150,6 +150,9 @@ func (s *Server) holdsLease(ctx context.Context, lease wire.LeaseRef, waitpointI
 	if err != nil {
 		return false, err
 	}
+	if err := exchangeOf(ctx).mayWorkOn(execution.Lane); err != nil {
+		return false, err
+	}
 	held := execution.Lease
 	return held != nil && held.ID == lease.LeaseID && held.Epoch == lease.Epoch && held.AttemptID == lease.AttemptID, nil
 }

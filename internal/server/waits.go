@@ -149,7 +149,7 @@ func (s *Server) createWaitpoint(ctx context.Context, r *wire.CreateWaitpointReq
 	item.Waitpoint = newWaitpointOf(r.Body.WaitpointKey, r.Body.ExpiryFields, cmp.Or(r.Body.IdempotencyKey, exchangeOf(ctx).caller.OnceKey()))
 	a, err := s.do(ctx, item)
 	if err != nil {
-		return answer{}, err
+		return answer{}, asSent(err, "idempotency_key", r.Body.IdempotencyKey)
 	}
 	made := s.issued(exchangeOf(ctx), &a.Waitpoints[0])
 	return shows(made).with("Location", "/v1/waitpoints/"+a.Waitpoints[0].ID), nil

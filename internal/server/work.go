@@ -164,7 +164,8 @@ func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer,
 		}
 		shown := s.workShown(x, a, r.Encoding)
 		secret = secret || shown.tokens != nil
-		all.Add(shown, s.itemProblem(x, a.Err))
+		refusal := asSent(asSent(a.Err, "idempotency_key", r.Body.Items[i].IdempotencyKey), "dedup_key", r.Body.Items[i].DedupKey)
+		all.Add(shown, s.itemProblem(x, refusal))
 	}
 	if secret {
 		return unstored(all), nil

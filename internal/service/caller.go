@@ -2,6 +2,7 @@ package service
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -82,3 +83,13 @@ func (c *Caller) first() bool { return c.repeats == 0 }
 
 // once names what a command makes that brings no name of its own, so that a repeat of the command makes it once.
 func (c *Caller) once() string { return cmp.Or(c.OnceKey(), c.Key) }
+
+// ofRequestKey names the request's key in the refusal of a name that it stood in for, because the request gives none (U11).
+func ofRequestKey(err error, field, given string) error {
+	var refusal *core.Error
+	if given != "" || !errors.As(err, &refusal) || refusal.Field != field {
+		return err
+	}
+	named := *refusal
+	return named.WithField("request_key")
+}
