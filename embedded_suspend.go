@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/service"
 )
 
@@ -19,6 +20,12 @@ func (e embeddedWork) keyed(ctx context.Context, item *WorkItem) *WorkItem {
 		return item
 	}
 	return item.keyed(e.client.clock)
+}
+
+// keyedRequest reports whether the call belongs to a request with a key, by which the engine knows its repeats (U13).
+func (e *embedded) keyedRequest(ctx context.Context) bool {
+	p, ok := principal.From(ctx)
+	return ok && p.RequestKey != ""
 }
 
 func (e embeddedWork) newWaitpoint(ctx context.Context, id core.GivenID, fence core.Fence, w *NewWaitpoint) (WorkAnswer, error) {

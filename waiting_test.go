@@ -248,7 +248,7 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 			t.Errorf("a link that was withdrawn: %v", err)
 		}
 		page := must[*flowfabric.LinkPage](t)(w.Waitpoints().OpenLink(ctx, link.ID, tokenOf(link.URL)))
-		if flowfabric.CodeOf(page.Refused) != "link_revoked" || page.Link.State != "revoked" {
+		if flowfabric.CodeOf(page.Refused) != "link_revoked" || page.State != "revoked" {
 			t.Errorf("%+v", page)
 		}
 		for _, wrong := range []struct{ id, token string }{{link.ID, "a:b"}, {task.Lease.ID, "a:b"}, {"no-id", "a:b"}} {

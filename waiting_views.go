@@ -63,19 +63,13 @@ func (s *Suspension) core(fence core.Fence) (core.SuspendCommand, error) {
 
 // issued shows a waitpoint with its token and its address.
 func (e *embedded) issued(w *core.Waitpoint, s engine.Standing, t core.Token) Waitpoint {
-	shown := service.IssuedWaitpointOf(w, s, t)
-	shown.CallbackURL = e.callbackURL(shown.ID, t)
-	return shown
+	return e.service.IssuedWaitpointOf(w, s, t)
 }
 
 // The outcomes of commands about waits.
 const (
-	outcomeSuspended      = "suspended"
-	outcomeSatisfied      = "already_satisfied"
-	outcomeClosed         = "closed"
-	outcomeAlreadyClosed  = "already_closed"
-	outcomeDecided        = "decided"
-	outcomeAlreadyDecided = "already_decided"
+	outcomeSuspended = "suspended"
+	outcomeSatisfied = "already_satisfied"
 )
 
 // resumeOf is what whoever goes on is told of the wait; nil when there was none.
@@ -88,28 +82,4 @@ func resumeOf(o *core.Observation) *Resume {
 		resume.Continuation = service.PayloadOf(*o.Continuation)
 	}
 	return resume
-}
-
-func (l LinkOptions) core(waitpoint core.UUID) core.CreateLinkCommand {
-	cmd := core.CreateLinkCommand{
-		WaitpointID: waitpoint, Approver: l.Approver, ExpiresInMS: span(l.ExpiresIn), Title: l.Title, Message: l.Message, CommentRequired: l.CommentRequired,
-	}
-	for _, choice := range l.Decisions {
-		cmd.Decisions = append(cmd.Decisions, core.Decision(choice))
-	}
-	return cmd
-}
-
-// issuedLink shows a link with its address, and nothing of what became of it.
-func (e *embedded) issuedLink(l engine.IssuedLink) ApprovalLink {
-	shown := service.IssuedLinkOf(l)
-	shown.URL = e.linkURL(shown.ID, l.Token)
-	return shown
-}
-
-func linkPageOf(p engine.LinkPage) *LinkPage {
-	return &LinkPage{
-		Link: service.LinkOf(p.LinkView), Kind: p.Kind, Tags: p.Tags, Asker: p.Asker, Needed: p.Needed, Counted: p.Counted, Progress: p.Progress,
-		TimeoutAt: p.TimeoutAt.Std(), Refused: publicError(p.Undecided), Now: p.Now.Std(),
-	}
 }

@@ -31,6 +31,14 @@ func TestU9_what_is_told_of_waits_comes_back_as_it_was_written(t *testing.T) {
 	})
 	roundTrip[CloseResult, CloseResult](t, "CloseResult", nil)
 	roundTrip[ApprovalLink, ApprovalLink](t, "ApprovalLink", func(_ *rapid.T, l *ApprovalLink) { l.URL = "" })
+	roundTrip[LinkPage, LinkPage](t, "LinkPage", func(_ *rapid.T, p *LinkPage) {
+		p.URL, p.Refused = "", nil
+		if p.Needed <= 0 {
+			p.Progress = 0 // nothing counts
+		}
+	})
+	roundTrip[LinkDecision, LinkDecision](t, "LinkDecision", nil)
+	roundTrip[LinkOutcome, LinkOutcome](t, "LinkOutcome", nil)
 	roundTrip[NodeProgress, NodeProgress](t, "NodeProgress", nil)
 	roundTrip[PersonalDecision, PersonalDecision](t, "PersonalDecision", nil)
 	roundTrip[Suspended, Suspended](t, "Suspended", func(t *rapid.T, s *Suspended) {

@@ -18,8 +18,8 @@ func (s *Server) serveWaits() {
 	handle(s, wire.ListExecutionSignals, s.listSignals)
 	pass(s, wire.ListSuspensions)
 	handle(s, wire.GetSuspension, s.getSuspension)
-	handle(s, wire.ResumeExecution, s.resume)
-	handle(s, wire.ApproveExecution, s.approve)
+	passShown(s, wire.ResumeExecution)
+	pass(s, wire.ApproveExecution)
 	handle(s, wire.SuspendExecution, s.suspend)
 	handle(s, wire.CreateWaitpoint, s.createWaitpoint)
 }
@@ -76,26 +76,6 @@ func (s *Server) getSuspension(ctx context.Context, r *wire.GetSuspensionRequest
 		head.Continuation = head.Continuation.AsBytes()
 	}
 	return shows(flat{head, suspensionSignals{signalsShown(found.Signals, r.Inline, r.Encoding)}}), nil
-}
-
-// resume ends a wait on an operator's word (U49).
-func (s *Server) resume(ctx context.Context, r *wire.ResumeRequest) (answer, error) {
-	return shownAfter(s.client.Operate().Resume(ctx, flowfabric.ID(r.ID), flowfabric.ResumeOptions{
-		Action: actionOf(r.Body.ActionFields), Delay: millis(r.Body.DelayMS), ExpectedSuspensionID: r.Body.ExpectedSuspensionID,
-	}))
-}
-
-// approve is an operator's signal (U52). The client takes no name for approved; here it must be said.
-func (s *Server) approve(ctx context.Context, r *wire.ApproveRequest) (answer, error) {
-	b := r.Body
-	if b.Name == "" {
-		return answer{}, refuse("invalid_signal", "the signal has no name").at("/name").hint("say approved, rejected or another word")
-	}
-	receipt, err := s.client.Operate().Approve(ctx, flowfabric.ID(r.ID), flowfabric.Approve{
-		Action: actionOf(b.ActionFields), WaitpointID: b.WaitpointID, Name: b.Name, Suffix: b.Suffix, Lane: b.Lane,
-		Payload: payloadOf(b.PayloadFields.Payload()), Comment: b.Comment,
-	})
-	return shows(receipt), err
 }
 
 // suspend gives the work back until signals have come (U71).

@@ -126,6 +126,9 @@ func settleAnswer(v reflect.Value) {
 	if reset, ok := v.Addr().Interface().(*api.BudgetReset); ok && reset.Type == "" {
 		reset.Type = "none" // it is never empty in JSON
 	}
+	if page, ok := v.Addr().Interface().(*api.LinkPage); ok && page.Needed <= 0 {
+		page.Progress = 0 // nothing counts
+	}
 	if input, ok := v.Addr().Interface().(*api.NamedInput); ok && !input.Present {
 		input.Result = api.Payload{} // it is told by its absence
 	}

@@ -118,6 +118,13 @@ func drawStruct(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
 			continue // else a graph has as many members below as beside, without end
 		}
 		into := v.FieldByIndex(f.Index)
+		if f.Shape.Form == jsonx.FormMember {
+			if f.Name == f.Group && rapid.Bool().Draw(t, "with a payload") { // else it is another member of the same payload
+				p := anyPayload(t)
+				into.Set(reflect.ValueOf(api.Payload{Data: p.Data, ContentType: p.ContentType}))
+			}
+			continue
+		}
 		drawValue(t, f.Shape, into, f.Required || workRequired[op] == f.Name)
 		taken[f.Group] = taken[f.Group] || !into.IsZero()
 	}

@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // ContinuationFields are the payload field continuation of a request (U8).
 type ContinuationFields struct {
@@ -42,44 +46,9 @@ func (f ContinuationShown) Payload() Payload {
 	return f.ContinuationFields.Payload().as(f.ContinuationContentType, f.ContinuationSize, f.ContinuationOmitted)
 }
 
-// PayloadFields are the payload field payload of a request (U8): that of a signal.
-type PayloadFields struct {
-	PayloadJSON        json.RawMessage `json:"payload,omitempty" oneof:"payload" doc:"The payload as any JSON value."`
-	PayloadText        *string         `json:"payload_text,omitempty" oneof:"payload" doc:"The payload as text."`
-	PayloadBytes       *[]byte         `json:"payload_bytes,omitempty" oneof:"payload" doc:"The payload as standard base64."`
-	PayloadContentType string          `json:"payload_content_type,omitempty" maxLength:"128" doc:"Content type of the payload."`
-}
-
-// PayloadOf are the fields that bring p to the server bit for bit.
-func PayloadOf(p Payload) PayloadFields {
-	f := sent(p)
-	return PayloadFields{f.json, f.text, f.bytes, f.typ}
-}
-
-// Payload is what the fields say; zero when none is given.
-func (f PayloadFields) Payload() Payload {
-	return forms{f.PayloadJSON, f.PayloadText, f.PayloadBytes, f.PayloadContentType}.payload()
-}
-
-// PayloadShown are the payload field payload of an answer (U9, U10).
-type PayloadShown struct {
-	PayloadFields
-	PayloadSize    *int `json:"payload_size,omitempty" doc:"Size of the payload in bytes."`
-	PayloadOmitted bool `json:"payload_omitted,omitempty" doc:"The payload is not shown here."`
-}
-
-// ShowPayload are the fields that show p.
-func ShowPayload(p Payload, e Encoding) PayloadShown {
-	if p.IsZero() {
-		return PayloadShown{}
-	}
-	f := shown(p, e)
-	return PayloadShown{PayloadFields{f.json, f.text, f.bytes, f.typ}, sizeIfKnown(p), p.Omitted}
-}
-
-// Payload is what the fields show.
-func (f PayloadShown) Payload() Payload {
-	return f.PayloadFields.Payload().as(f.PayloadContentType, f.PayloadSize, f.PayloadOmitted)
+// PayloadField is the payload of a signal in a request (U8).
+type PayloadField struct {
+	Payload api.Payload `json:"payload,omitempty" spread:"sent" doc:"The payload."`
 }
 
 // sizeIfKnown is the size that an answer shows; nil of what is left out where nobody has looked at its size.
