@@ -54,13 +54,13 @@ func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 func (r *remote) Executions() Executions { return Executions{r, remoteExecutions{r}} }
 func (r *remote) Operate() Operate       { return Operate{r, remoteOperate{r}} }
 func (r *remote) Waitpoints() Waitpoints { return Waitpoints{r} }
-func (r *remote) Events() Events   { return Events{r, r.clock} }
-func (r *remote) Quotas() Quotas   { return Quotas{r} }
-func (r *remote) Lanes() Lanes     { return Lanes{r} }
-func (r *remote) Workers() Workers { return Workers{r} }
-func (r *remote) Budgets() Budgets { return Budgets{r} }
-func (r *remote) Work() Work       { return remoteWork{r} }
-func (r *remote) Admin() Admin     { return Admin{r} }
+func (r *remote) Events() Events         { return Events{r, r.clock} }
+func (r *remote) Quotas() Quotas         { return Quotas{r} }
+func (r *remote) Lanes() Lanes           { return Lanes{r} }
+func (r *remote) Workers() Workers       { return Workers{r} }
+func (r *remote) Budgets() Budgets       { return Budgets{r} }
+func (r *remote) Work() Work             { return remoteWork{r} }
+func (r *remote) Admin() Admin           { return Admin{r} }
 func (r *remote) seam() seam {
 	return seam{clock: r.clock, tracer: r.cfg.Tracer, claims: flowingClaims, brief: true, submitTx: r.submitTx}
 }

@@ -46,13 +46,7 @@ type Suspension struct {
 }
 
 // Binding is a waitpoint of a suspension: Fresh or Pending.
-type Binding struct {
-	Key         string // of a fresh one; "": the condition's
-	WaitpointID string // of a fresh one "": minted
-	Pending     bool   // adopt the waitpoint of that id, with its key, its token and the signals it has
-
-	emptyKey bool // JSON gave an empty text, which the rules refuse
-}
+type Binding = api.Binding
 
 // TimeoutBehavior is what happens to a suspension whose time is over.
 type TimeoutBehavior = api.TimeoutBehavior

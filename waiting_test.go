@@ -2,6 +2,7 @@ package flowfabric_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // hand is a worker of a test that speaks the protocol itself.
@@ -339,7 +341,7 @@ func TestU132_a_condition_says_what_its_maker_is_called(t *testing.T) {
 		t.Errorf("%q", types)
 	}
 	at := &flowfabric.Waitpoint{ID: "w", Key: "k"}
-	if got := []flowfabric.Binding{flowfabric.Fresh("k"), flowfabric.Pending(at)}; !slices.Equal(got, []flowfabric.Binding{{Key: "k"}, {WaitpointID: "w", Pending: true}}) {
+	if got := []flowfabric.Binding{flowfabric.Fresh("k"), flowfabric.Pending(at)}; !reflect.DeepEqual(got, []flowfabric.Binding{{Fresh: &api.FreshWaitpoint{Key: "k"}}, {UsePending: &api.PendingWaitpoint{ID: "w"}}}) {
 		t.Errorf("%+v", got)
 	}
 }

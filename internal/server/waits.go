@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -80,27 +79,24 @@ func (s *Server) getSuspension(ctx context.Context, r *wire.GetSuspensionRequest
 
 // suspend gives the work back until signals have come (U71).
 func (s *Server) suspend(ctx context.Context, r *wire.SuspendRequest) (answer, error) {
-	item, err := fenced(flowfabric.OpSuspend, r.FencedByID, r.Body.LeaseField)
+	a, err := ask(ctx, s, wire.SuspendExecution, r)
 	if err != nil {
 		return answer{}, err
 	}
-	item.Usage.Amounts = r.Body.Usage
-	item.Suspension, err = suspensionOf(r.Body.SuspendFields, r.Body.ResumeCondition, r.Body.IdempotencyKey)
-	if err != nil {
-		return answer{}, err
+	for i := range a.Waitpoints {
+		a.Waitpoints[i].CallbackURL = s.absolute(exchangeOf(ctx), a.Waitpoints[i].CallbackURL)
 	}
-	a, err := s.do(ctx, item)
-	if err != nil {
-		return answer{}, err
+	if r.Encoding == wire.EncodingBytes {
+		a.Signals = signalsShown(a.Signals, true, r.Encoding)
 	}
-	return shows(flat{withoutWaitpoints(a, r.Encoding), s.suspendWaitpoints(exchangeOf(ctx), a.Waitpoints)}), nil
+	return shows(a), nil
 }
 
-// suspensionOf is what a worker waits for. Bindings go through their JSON, which can tell an empty text from none.
-func suspensionOf(f wire.SuspendFields, condition api.Condition, key string) (*flowfabric.Suspension, error) {
+// suspensionOf is what a worker waits for.
+func suspensionOf(f wire.SuspendFields, condition api.Condition, key string) *flowfabric.Suspension {
 	suspension := &flowfabric.Suspension{
-		Key: key, ReasonCode: f.ReasonCode, TimeoutAt: f.TimeoutAt.Time, OnTimeout: flowfabric.TimeoutBehavior(f.TimeoutBehavior),
-		ResumeDelay: millis(f.ResumeDelayMS), Continuation: payloadOf(f.ContinuationFields.Payload()), ID: f.SuspensionID, Until: condition,
+		Key: key, ReasonCode: f.ReasonCode, TimeoutAt: f.TimeoutAt.Time, OnTimeout: flowfabric.TimeoutBehavior(f.TimeoutBehavior), Waitpoints: f.Waitpoints,
+		ResumeDelay: millis(f.ResumeDelayMS), Continuation: f.Continuation, ID: f.SuspensionID, Until: condition,
 	}
 	if f.TimeoutMS != nil {
 		suspension.Timeout = millis(*f.TimeoutMS)
@@ -108,7 +104,7 @@ func suspensionOf(f wire.SuspendFields, condition api.Condition, key string) (*f
 			suspension.Timeout = 1 // nothing at all would be the policy's
 		}
 	}
-	return suspension, through(f.Waitpoints, &suspension.Waitpoints)
+	return suspension
 }
 
 // through makes one value of another that has the same JSON.
@@ -122,17 +118,12 @@ func through(from, into any) error {
 
 // createWaitpoint makes a waitpoint before anything waits at it (U72).
 func (s *Server) createWaitpoint(ctx context.Context, r *wire.CreateWaitpointRequest) (answer, error) {
-	item, err := fenced(flowfabric.OpWaitpoint, r.FencedByID, r.Body.LeaseField)
+	made, err := ask(ctx, s, wire.CreateWaitpoint, r)
 	if err != nil {
 		return answer{}, err
 	}
-	item.Waitpoint = newWaitpointOf(r.Body.WaitpointKey, r.Body.ExpiryFields, cmp.Or(r.Body.IdempotencyKey, exchangeOf(ctx).caller.OnceKey()))
-	a, err := s.do(ctx, item)
-	if err != nil {
-		return answer{}, err
-	}
-	made := s.issued(exchangeOf(ctx), &a.Waitpoints[0])
-	return shows(made).with("Location", "/v1/waitpoints/"+a.Waitpoints[0].ID), nil
+	made.CallbackURL = s.absolute(exchangeOf(ctx), made.CallbackURL)
+	return shows(made).with("Location", "/v1/waitpoints/"+made.ID), nil
 }
 
 func newWaitpointOf(key string, f wire.ExpiryFields, idempotencyKey string) *flowfabric.NewWaitpoint {

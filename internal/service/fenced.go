@@ -25,6 +25,20 @@ func fenceOf(l wire.LeaseRef) (core.Fence, error) {
 	return fence, nil
 }
 
+// fenced is what a command under a lease begins with: its execution and its fence (U27).
+func fenced(r wire.FencedByID, body wire.LeaseField) (core.GivenID, core.Fence, error) {
+	lease, err := wire.PickLease(body.Lease, r.LeaseHeader)
+	if err != nil {
+		return core.GivenID{}, core.Fence{}, api.FaultsError(err)
+	}
+	id, err := core.ParseID(r.ID)
+	if err != nil {
+		return id, core.Fence{}, err
+	}
+	fence, err := fenceOf(lease)
+	return id, fence, err
+}
+
 // holder is who closes or makes something: the worker that has the lease, or without one an operator, who has no fence.
 func (c *Caller) holder(body wire.LeaseField, head wire.LeaseHeaderField) (engine.Caller, *core.Fence, error) {
 	lease, err := wire.PickLease(body.Lease, head.LeaseHeader)

@@ -58,6 +58,7 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.executions()
 	s.waits()
 	s.waitCommands()
+	s.suspends()
 	s.operate()
 	s.bulk()
 	return s

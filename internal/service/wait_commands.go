@@ -94,7 +94,7 @@ func (s *Service) shownToken(i engine.Issued, err error) (api.IssuedWaitpoint, e
 	if err != nil {
 		return api.IssuedWaitpoint{}, err
 	}
-	return s.IssuedWaitpointOf(&i.Waitpoint, i.Standing, i.Token).Issued(), nil
+	return s.issuedWaitpointOf(&i.Waitpoint, i.Standing, i.Token).Issued(), nil
 }
 
 // The outcomes of a close.

@@ -82,8 +82,8 @@ func waitpointViewOf(v core.WaitpointView) api.Waitpoint {
 	return shown
 }
 
-// IssuedWaitpointOf shows a waitpoint with its token and its address.
-func (s *Service) IssuedWaitpointOf(w *core.Waitpoint, now engine.Standing, t core.Token) api.Waitpoint {
+// issuedWaitpointOf shows a waitpoint with its token and its address.
+func (s *Service) issuedWaitpointOf(w *core.Waitpoint, now engine.Standing, t core.Token) api.Waitpoint {
 	shown := waitpointOf(w)
 	shown.State, shown.CloseReason, shown.ClosedAt = now.State, string(now.CloseReason), now.ClosedAt.Std()
 	shown.SignalCount, shown.MatchedSignals, shown.LastSignalAt, shown.Links = now.SignalCount, now.MatchedSignals, now.LastSignalAt.Std(), now.LinkCount

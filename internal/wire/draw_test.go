@@ -87,7 +87,7 @@ func drawValue(t *rapid.T, s *jsonx.Shape, v reflect.Value, needed bool) {
 				*into = api.Condition{}
 				_ = DecodeJSON([]byte(`{"type":"single","waitpoint_key":"","name":""}`), into)
 			}
-		case *Binding:
+		case *api.Binding:
 			*into = drawBinding(t)
 		case *api.BudgetReset:
 			if drawStruct(t, s, v); into.Type == "" {
@@ -161,11 +161,11 @@ func drawCondition(t *rapid.T, depth int) api.Condition {
 	return c
 }
 
-func drawBinding(t *rapid.T) Binding {
+func drawBinding(t *rapid.T) api.Binding {
 	if rapid.Bool().Draw(t, "pending") {
-		return Binding{UsePending: &PendingWaitpoint{WaitpointID: rapid.String().Draw(t, "id")}}
+		return api.Binding{UsePending: &api.PendingWaitpoint{ID: rapid.String().Draw(t, "id")}}
 	}
-	return Binding{Fresh: &FreshWaitpoint{WaitpointID: rapid.String().Draw(t, "id")}}
+	return api.Binding{Fresh: &api.FreshWaitpoint{Key: rapid.String().Draw(t, "key"), ID: rapid.String().Draw(t, "id")}}
 }
 
 func drawScalar(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
