@@ -46,13 +46,14 @@ func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenCon
 	_, canCopy := st.(store.Backuper)
 	_, canJoin := st.(store.TxSubmitter)
 	client.service = service.New(e, host, service.Config{
-		KeyGrace: cfg.keyGrace(), Settings: settingsOf(cfg, e), Features: map[string]bool{"backup": canCopy, "transactional_submit": canJoin}, Checks: client.checkFiles, Closed: client.closed.Load,
+		KeyGrace: cfg.keyGrace(), Settings: settingsOf(cfg, e), Features: map[string]bool{"backup": canCopy, "transactional_submit": canJoin}, Checks: client.checkFiles, Closed: client.closed.Load, PublicURL: cfg.PublicURL,
 	})
 	return client
 }
 
 func (e *embedded) Executions() Executions { return Executions{e, embeddedExecutions{e}} }
 func (e *embedded) Operate() Operate       { return Operate{e, embeddedOperate{e}} }
+func (e *embedded) Waitpoints() Waitpoints { return Waitpoints{e} }
 func (e *embedded) Events() Events         { return Events{e, e.clock} }
 func (e *embedded) Quotas() Quotas         { return Quotas{e} }
 func (e *embedded) Lanes() Lanes           { return Lanes{e} }
@@ -274,6 +275,10 @@ func (e *embedded) Wait(ctx context.Context, id ID) (*Execution, error) {
 
 func (e *embedded) Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error) {
 	return cancelVia(ctx, e, id, reason, o)
+}
+
+func (e *embedded) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
+	return signalVia(ctx, e, s)
 }
 
 func (e *embedded) Nudge(ctx context.Context, lanes ...string) error {

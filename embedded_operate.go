@@ -33,19 +33,6 @@ func (x Expect) core() (core.Expect, error) {
 	return expect, publicError(err)
 }
 
-// act runs an operator's command on one execution until its outcome is known.
-func (e embeddedOperate) act(ctx context.Context, id ID, a Action, do func(core.GivenID, engine.Operator) (engine.View, error)) (*Execution, error) {
-	given, op, err := e.client.operation(ctx, id, a)
-	if err != nil {
-		return nil, err
-	}
-	view, err := untilKnown(ctx, e.client.clock, func() (engine.View, error) { return do(given, op) })
-	if err != nil {
-		return nil, err
-	}
-	return service.ExecutionOf(view), nil
-}
-
 // operatorWorker is whom an operator's claim is for unless it says otherwise (S35).
 const operatorWorker = "operator"
 

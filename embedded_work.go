@@ -150,10 +150,23 @@ func claimedOf(t engine.Task) *Claimed {
 
 // do sends one command until its outcome is known. All of them recognise their repeats (L117).
 func (e embeddedWork) do(ctx context.Context, item *WorkItem) WorkAnswer {
+	switch {
+	case item.Override:
+	case item.Op == OpSuspend:
+		return answered(e.suspend(ctx, item))
+	case item.Op == OpWaitpoint:
+		return answered(e.newWaitpoint(ctx, item))
+	}
 	keyed := e.keyed(ctx, item)
 	answer, err := untilKnown(ctx, e.client.clock, func() (WorkAnswer, error) { return e.send(ctx, keyed) })
 	answer.Err = err
 	answer.forget(item)
+	return answer
+}
+
+// answered is the answer to a command that the service does.
+func answered(answer WorkAnswer, err error) WorkAnswer {
+	answer.Err = err
 	return answer
 }
 
@@ -201,10 +214,6 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 			return WorkAnswer{}, err
 		}
 		return WorkAnswer{Status: Status(view.Execution.Status.String())}, nil
-	case OpSuspend:
-		return e.suspend(ctx, id, fence, item)
-	case OpWaitpoint:
-		return e.newWaitpoint(ctx, id, fence, item.Waitpoint)
 	case OpSpawn:
 		return e.spawn(ctx, id, fence, item)
 	case OpWaitChildren:

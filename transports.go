@@ -23,7 +23,7 @@ func (e *embedded) serviceCaller(ctx context.Context, op *wire.Operation, how tr
 	if key == "" && op.Method != http.MethodGet {
 		key = e.mintKey()
 	}
-	c := service.Caller{Key: key, AsWorker: how.AsWorker, Chosen: how.Namespace}
+	c := service.Caller{Key: key, AsWorker: how.AsWorker, Chosen: how.Namespace, Again: how.Again}
 	if p, ok := principal.From(ctx); ok {
 		c.Principal = p
 		return c
@@ -45,7 +45,7 @@ func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any
 		exact.AskForBytes()
 	}
 	asked := r.clock.Now()
-	err := r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait, namespace: how.Namespace})
+	err := r.exchange(ctx, op, request, answer, sending{key: how.Key, wait: how.Wait, namespace: how.Namespace, repeat: how.Again})
 	if err == nil && waitsOn(answer) {
 		r.rest(ctx, asked, how.Wait)
 	}

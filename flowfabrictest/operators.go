@@ -28,22 +28,6 @@ func (o operate) Claim(ctx context.Context, id flowfabric.ID, how ...flowfabric.
 	})
 }
 
-func (o operate) Resume(ctx context.Context, id flowfabric.ID, how ...flowfabric.ResumeOptions) (*flowfabric.Execution, error) {
-	how = keyed(o.env, how, func(r *flowfabric.ResumeOptions) *string { return &r.RequestKey })
-	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {
-		return c.Operate().Resume(ctx, id, how...)
-	})
-}
-
-func (o operate) Approve(ctx context.Context, id flowfabric.ID, a flowfabric.Approve) (flowfabric.SignalReceipt, error) {
-	if a.RequestKey == "" {
-		a.RequestKey = o.env.mintKey()
-	}
-	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (flowfabric.SignalReceipt, error) {
-		return c.Operate().Approve(ctx, id, a)
-	})
-}
-
 // Quotas limit when work starts. Its commands survive the death of the process.
 func (e *Env) Quotas() flowfabric.Quotas { return flowfabric.NewQuotas(e) }
 

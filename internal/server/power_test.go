@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -52,6 +53,12 @@ func gatherFields(of reflect.Type, names map[string]bool, seen map[reflect.Type]
 		for i := range of.NumField() {
 			f := of.Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if how := f.Tag.Get("spread"); how != "" {
+				for _, member := range new(api.Payload).Members(how) {
+					names["body "+name+member.Ending] = true
+				}
+				continue
+			}
 			if name != "" && name != "-" {
 				names["body "+name] = true
 			}

@@ -197,7 +197,7 @@ func workItemOf(w *wire.WorkItem, key string) (flowfabric.WorkItem, error) {
 	var err error
 	switch item.Op {
 	case flowfabric.OpSuspend:
-		item.Suspension, err = suspensionOf(w.SuspendFields, *w.ResumeCondition, cmp.Or(w.IdempotencyKey, key))
+		item.Suspension = suspensionOf(w.SuspendFields, *w.ResumeCondition, cmp.Or(w.IdempotencyKey, key))
 	case flowfabric.OpUsage:
 		item.Usage.DedupKey, item.Usage.AlreadySpent = cmp.Or(w.DedupKey, key), w.AlreadySpent
 	case flowfabric.OpWaitChildren:

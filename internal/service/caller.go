@@ -21,6 +21,8 @@ type Caller struct {
 	Owner bool
 	// Chosen is the namespace that an operation names in place of the caller's own; "": it names none.
 	Chosen string
+	// Again says that the caller has done the operation before, under Key, and does not know its outcome.
+	Again bool
 
 	repeats int      // how often this command was done before, without a known outcome
 	random  [40]byte // of an operation that makes a secret: the same in all tries, so that a repeat finds what the first one made
@@ -45,6 +47,13 @@ func (c *Caller) as(actor string) engine.Caller {
 }
 
 func (c *Caller) client() engine.Caller { return c.as(actorClient) }
+
+// worker is who acts by the right of a lease, in the lanes that it is bound to.
+func (c *Caller) worker() engine.Caller {
+	who := c.as(actorWorker)
+	who.WorkLanes = c.Lanes
+	return who
+}
 
 // operator is who acts on executions, lanes and workers. A caller that is none acts as a client.
 func (c *Caller) operator() engine.Caller {
@@ -79,7 +88,7 @@ func (c *Caller) home() (string, error) {
 }
 
 // first reports whether the command is done for the first time. What a repeat finds done may be its own doing.
-func (c *Caller) first() bool { return c.repeats == 0 }
+func (c *Caller) first() bool { return c.repeats == 0 && !c.Again }
 
 // once names what a command makes that brings no name of its own, so that a repeat of the command makes it once.
 func (c *Caller) once() string { return cmp.Or(c.OnceKey(), c.Key) }

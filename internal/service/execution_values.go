@@ -235,6 +235,15 @@ func CorePayload(p api.Payload) core.Payload {
 	return core.Payload{ContentType: p.ContentType, Data: bytes.Clone(p.Data), Size: len(p.Data)}
 }
 
+// payloadGiven is a payload that may be left out; nil: it was.
+func payloadGiven(p api.Payload) *core.Payload {
+	if p.IsNothing() {
+		return nil
+	}
+	payload := CorePayload(p)
+	return &payload
+}
+
 func explanationOf(e core.Explanation) api.Explanation {
 	shown := api.Explanation{
 		ExecutionID: idOf(e.ExecutionID), Status: api.Status(e.Status.String()), Reason: e.Reason.String(), Since: e.Since.Std(),

@@ -35,6 +35,8 @@ type Config struct {
 	Checks func() []api.Check
 	// Closed reports whether the client was closed: what waits is then told so; nil: it never is.
 	Closed func() bool
+	// PublicURL is what the addresses for people and services outside begin with, without a slash at its end; "": they are paths.
+	PublicURL string
 }
 
 // handler does one operation: it reads a request of the operation's type and fills in an answer of its type.
@@ -55,6 +57,8 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.events()
 	s.executions()
 	s.waits()
+	s.waitCommands()
+	s.suspends()
 	s.operate()
 	s.bulk()
 	return s

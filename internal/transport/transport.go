@@ -24,6 +24,8 @@ type Options struct {
 	AsWorker bool
 	// Namespace stands in the place of the client's own; "": it does not.
 	Namespace string
+	// Again says that the caller has done the operation before, under Key, and does not know its outcome.
+	Again bool
 }
 
 // Call does an operation and returns its answer.

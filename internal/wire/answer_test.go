@@ -126,6 +126,12 @@ func settleAnswer(v reflect.Value) {
 	if reset, ok := v.Addr().Interface().(*api.BudgetReset); ok && reset.Type == "" {
 		reset.Type = "none" // it is never empty in JSON
 	}
+	if wait, ok := v.Addr().Interface().(*Resumed); ok && wait.Continuation.Omitted() {
+		wait.Continuation = api.Payload{ContentType: wait.Continuation.ContentType} // its size is not shown
+	}
+	if page, ok := v.Addr().Interface().(*api.LinkPage); ok && page.Needed <= 0 {
+		page.Progress = 0 // nothing counts
+	}
 	if input, ok := v.Addr().Interface().(*api.NamedInput); ok && !input.Present {
 		input.Result = api.Payload{} // it is told by its absence
 	}

@@ -87,7 +87,7 @@ func drawValue(t *rapid.T, s *jsonx.Shape, v reflect.Value, needed bool) {
 				*into = api.Condition{}
 				_ = DecodeJSON([]byte(`{"type":"single","waitpoint_key":"","name":""}`), into)
 			}
-		case *Binding:
+		case *api.Binding:
 			*into = drawBinding(t)
 		case *api.BudgetReset:
 			if drawStruct(t, s, v); into.Type == "" {
@@ -118,6 +118,13 @@ func drawStruct(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
 			continue // else a graph has as many members below as beside, without end
 		}
 		into := v.FieldByIndex(f.Index)
+		if f.Shape.Form == jsonx.FormMember {
+			if f.Name == f.Group && rapid.Bool().Draw(t, "with a payload") { // else it is another member of the same payload
+				p := anyPayload(t)
+				into.Set(reflect.ValueOf(api.Payload{Data: p.Data, ContentType: p.ContentType}))
+			}
+			continue
+		}
 		drawValue(t, f.Shape, into, f.Required || workRequired[op] == f.Name)
 		taken[f.Group] = taken[f.Group] || !into.IsZero()
 	}
@@ -154,11 +161,11 @@ func drawCondition(t *rapid.T, depth int) api.Condition {
 	return c
 }
 
-func drawBinding(t *rapid.T) Binding {
+func drawBinding(t *rapid.T) api.Binding {
 	if rapid.Bool().Draw(t, "pending") {
-		return Binding{UsePending: &PendingWaitpoint{WaitpointID: rapid.String().Draw(t, "id")}}
+		return api.Binding{UsePending: &api.PendingWaitpoint{ID: rapid.String().Draw(t, "id")}}
 	}
-	return Binding{Fresh: &FreshWaitpoint{WaitpointID: rapid.String().Draw(t, "id")}}
+	return api.Binding{Fresh: &api.FreshWaitpoint{Key: rapid.String().Draw(t, "key"), ID: rapid.String().Draw(t, "id")}}
 }
 
 func drawScalar(t *rapid.T, s *jsonx.Shape, v reflect.Value) {

@@ -1,6 +1,10 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // One set of fields a payload name: Go has no way to give the fields of one struct the names of another.
 
@@ -61,20 +65,7 @@ func (f DetailFields) Payload() Payload {
 	return forms{f.Detail, f.DetailText, f.DetailBytes, f.DetailContentType}.payload()
 }
 
-// sizeOf is the size that an answer shows: of the bytes, or of what is left out.
-func sizeOf(p Payload) *int {
-	size := len(p.Data)
-	if p.Omitted {
-		size = p.Size
-	}
-	return &size
-}
-
-// as adds what only answers say to the bytes that were read.
-func (p Payload) as(contentType string, size *int, omitted bool) Payload {
-	p.ContentType, p.Omitted = contentType, omitted
-	if size != nil {
-		p.Size = *size
-	}
-	return p
+// PayloadField is the payload of a signal in a request (U8).
+type PayloadField struct {
+	Payload api.Payload `json:"payload,omitempty" spread:"sent" doc:"The payload."`
 }
