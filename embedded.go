@@ -46,12 +46,14 @@ func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenCon
 	_, canCopy := st.(store.Backuper)
 	_, canJoin := st.(store.TxSubmitter)
 	client.service = service.New(e, host, service.Config{
-		KeyGrace: cfg.keyGrace(), Settings: settingsOf(cfg, e), Features: map[string]bool{"backup": canCopy, "transactional_submit": canJoin}, Checks: client.checkFiles, Closed: client.closed.Load, PublicURL: cfg.PublicURL,
+		KeyGrace: cfg.keyGrace(), Settings: settingsOf(cfg, e), Features: map[string]bool{"backup": canCopy, "transactional_submit": canJoin}, Checks: client.checkFiles, Closed: client.closed.Load,
+		PublicURL: cfg.PublicURL, Trace: client.traceOf,
 	})
 	return client
 }
 
-func (e *embedded) Executions() Executions { return Executions{e, embeddedExecutions{e}} }
+func (e *embedded) Executions() Executions { return Executions{e} }
+func (e *embedded) Flows() Flows           { return Flows{e, e.clock} }
 func (e *embedded) Operate() Operate       { return Operate{e, embeddedOperate{e}} }
 func (e *embedded) Waitpoints() Waitpoints { return Waitpoints{e} }
 func (e *embedded) Events() Events         { return Events{e, e.clock} }

@@ -69,21 +69,6 @@ func (e *embedded) home(ctx context.Context) (string, error) {
 	}
 }
 
-// ownWork reports whether the principal of the context sees only what it submitted itself (U122).
-func ownWork(ctx context.Context) bool {
-	p, ok := principal.From(ctx)
-	return ok && p.OwnWork
-}
-
-// checkSubmitter refuses to show the work of another to a principal that sees only its own.
-func checkSubmitter(ctx context.Context, of core.Submitter) error {
-	p, _ := principal.From(ctx)
-	if !p.OwnWork || of.Is(core.Submitter{Name: p.Name, KeyID: p.KeyID}) {
-		return nil
-	}
-	return newError(core.CodeRoleRequired, "another principal submitted it")
-}
-
 // requestKey is the key under which a command is repeated that brings none: that of the request (U13), else a new one.
 func (e *embedded) requestKey(ctx context.Context) string {
 	if p, ok := principal.From(ctx); ok && p.RequestKey != "" {
@@ -102,8 +87,6 @@ func (e *embedded) submitID(ctx context.Context, home string, index int) (id ID,
 		return e.mintID(), false, nil
 	case p.RequestKey == "":
 		d.RequestKey, d.Index, d.Line = p.LineKey, p.Lines[index], true
-	case index == flowIndex:
-		d.Index, d.Flow = 0, true
 	}
 	uuid, err := e.engine.DerivedID(ctx, e.asClient(ctx), d)
 	if err != nil {

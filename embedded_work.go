@@ -133,7 +133,7 @@ func claimedOf(t engine.Task) *Claimed {
 		claimed.Name = x.Member.Name
 	}
 	if t.ChildrenCause != "" {
-		claimed.Resume = &Resume{Cause: t.ChildrenCause, Children: some(t.Children, childOf)}
+		claimed.Resume = &Resume{Cause: t.ChildrenCause, Children: some(t.Children, service.ChildOf)}
 	}
 	if x.Attempt != nil {
 		claimed.Attempt = service.AttemptOf(*x.Attempt)

@@ -201,7 +201,7 @@ func withShort(p *Policy, short Policy) (*Policy, error) {
 			if err != nil {
 				return nil, err
 			}
-			text = withMember(text, form.member, value)
+			text = service.WithMember(text, form.member, value)
 		}
 	}
 	whole.text = text

@@ -51,7 +51,8 @@ func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 	return r
 }
 
-func (r *remote) Executions() Executions { return Executions{r, remoteExecutions{r}} }
+func (r *remote) Executions() Executions { return Executions{r} }
+func (r *remote) Flows() Flows           { return Flows{r, r.clock} }
 func (r *remote) Operate() Operate       { return Operate{r, remoteOperate{r}} }
 func (r *remote) Waitpoints() Waitpoints { return Waitpoints{r} }
 func (r *remote) Events() Events         { return Events{r, r.clock} }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
@@ -45,15 +46,7 @@ type ChildrenOptions struct {
 }
 
 // Child is a child as its parent sees it.
-type Child struct {
-	Name          string
-	ID            ID
-	Outcome       Status // "": it has not ended
-	HasResult     bool   // it left a result, which ChildResult fetches
-	ResultType    string
-	ResultSize    int
-	FailureReason string // of one that did not succeed
-}
+type Child = api.Child
 
 // Spawn starts work below the task, at once. A child is known by its name in all attempts of a run: a handler that runs again gets those
 // it has. Children may wait for each other as the nodes of a flow do.

@@ -5,37 +5,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// The JSON of children and of named inputs (U28, U75).
+// The JSON of commands about children (U75).
 
 // The outcomes of a wait for children.
 const (
 	outcomeReady   = "ready"
 	outcomeWaiting = "waiting"
 )
-
-// MarshalJSON writes the child as the HTTP API shows it (U75).
-func (c Child) MarshalJSON() ([]byte, error) { return wire.Marshal(c.wire()) }
-
-// UnmarshalJSON reads what MarshalJSON and the HTTP API write.
-func (c *Child) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.Child](text)
-	*c = childFrom(*w)
-	return err
-}
-
-func (c Child) wire() wire.Child {
-	return wire.Child{
-		Name: c.Name, ExecutionID: string(c.ID), Outcome: string(c.Outcome), HasResult: c.HasResult, ResultContentType: c.ResultType, ResultSize: c.ResultSize,
-		FailureReason: c.FailureReason,
-	}
-}
-
-func childFrom(w wire.Child) Child {
-	return Child{
-		Name: w.Name, ID: ID(w.ExecutionID), Outcome: Status(w.Outcome), HasResult: w.HasResult, ResultType: w.ResultContentType, ResultSize: w.ResultSize,
-		FailureReason: w.FailureReason,
-	}
-}
 
 // childrenInto adds what a command about children answers.
 func (a *WorkAnswer) childrenInto(w *wire.WorkAnswer) {
@@ -61,7 +37,7 @@ func (s *Spawned) wire() wire.Spawned {
 func (c *ChildrenWaited) wire(outcome string) *wire.ChildrenWaited {
 	switch {
 	case c != nil:
-		return &wire.ChildrenWaited{Outcome: outcomeReady, State: c.State, Children: some(c.Children, Child.wire)}
+		return &wire.ChildrenWaited{Outcome: outcomeReady, State: c.State, Children: c.Children}
 	case outcome == outcomeWaiting:
 		return &wire.ChildrenWaited{Outcome: outcomeWaiting}
 	default:
@@ -77,8 +53,17 @@ func (a *WorkAnswer) childrenFrom(w *wire.WorkAnswer) {
 		waited = w.Spawned.Wait
 	}
 	if waited != nil && waited.Outcome == outcomeReady {
-		a.Waited = &ChildrenWaited{State: waited.State, Children: some(waited.Children, childFrom)}
+		a.Waited = &ChildrenWaited{State: waited.State, Children: waited.Children}
 	}
+}
+
+// idsFrom are ids by name; never nil.
+func idsFrom(w map[string]string) map[string]ID {
+	ids := make(map[string]ID, len(w))
+	for name, id := range w {
+		ids[name] = ID(id)
+	}
+	return ids
 }
 
 // spawnInto writes a spawn into a command of a batch.

@@ -43,14 +43,14 @@ func (r *Resume) UnmarshalJSON(text []byte) error {
 
 func (r *Resume) wire() wire.Resumed {
 	return wire.Resumed{
-		SuspensionID: r.SuspensionID, Cause: r.Cause, Signals: signals(r.Signals), Children: some(r.Children, Child.wire),
+		SuspensionID: r.SuspensionID, Cause: r.Cause, Signals: signals(r.Signals), Children: r.Children,
 		Continuation: r.Continuation,
 	}
 }
 
 func resumeFrom(w *wire.Resumed) *Resume {
 	return &Resume{
-		SuspensionID: w.SuspensionID, Cause: w.Cause, Signals: w.Signals, Children: some(w.Children, childFrom),
+		SuspensionID: w.SuspensionID, Cause: w.Cause, Signals: w.Signals, Children: w.Children,
 		Continuation: w.Continuation,
 	}
 }

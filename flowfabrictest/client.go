@@ -86,9 +86,10 @@ func (e *Env) Nudge(ctx context.Context, lanes ...string) error {
 }
 
 // Executions reads executions. Lists and counts settle first: what they read follows the log.
-func (e *Env) Executions() flowfabric.Executions {
-	return flowfabric.NewExecutions(e, e.alive(context.Background()).client.Executions())
-}
+func (e *Env) Executions() flowfabric.Executions { return flowfabric.NewExecutions(e) }
+
+// Flows are graphs of executions. Its commands survive the death of the process.
+func (e *Env) Flows() flowfabric.Flows { return flowfabric.NewFlows(e, e.clock) }
 
 // Events reads the log.
 func (e *Env) Events() flowfabric.Events { return flowfabric.NewEvents(e, e.clock) }

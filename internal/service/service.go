@@ -37,6 +37,15 @@ type Config struct {
 	Closed func() bool
 	// PublicURL is what the addresses for people and services outside begin with, without a slash at its end; "": they are paths.
 	PublicURL string
+	// Trace is the trace that work belongs to which is submitted in a context; nil: work belongs to none.
+	Trace func(ctx context.Context) *core.Trace
+}
+
+func (c *Config) trace(ctx context.Context) *core.Trace {
+	if c.Trace == nil {
+		return nil
+	}
+	return c.Trace(ctx)
 }
 
 // handler does one operation: it reads a request of the operation's type and fills in an answer of its type.
@@ -56,6 +65,7 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.installation()
 	s.events()
 	s.executions()
+	s.flows()
 	s.waits()
 	s.waitCommands()
 	s.suspends()

@@ -135,6 +135,9 @@ func settleAnswer(v reflect.Value) {
 	if input, ok := v.Addr().Interface().(*api.NamedInput); ok && !input.Present {
 		input.Result = api.Payload{} // it is told by its absence
 	}
+	if edge, ok := v.Addr().Interface().(*api.EdgeView); ok && edge.Outcome == "" {
+		edge.Run = 0 // it is not shown
+	}
 	if wait, ok := v.Addr().Interface().(*api.SuspensionRecord); ok && wait.Continuation.Omitted() {
 		wait.Continuation = api.Payload{ContentType: wait.Continuation.ContentType} // its size is not shown
 	}

@@ -1,10 +1,14 @@
 package wire
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // The calls on what a running worker spawned, and on what it was given.
 var (
-	ListChildren = Call[PageByID, Page[FlowMember]]{&Operation{
+	ListChildren = Call[PageByID, Page[api.FlowMember]]{&Operation{
 		ID: "list_children", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/children", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Children", Command: "get --children", Summary: "List what the present run of an execution spawned, by name",
 		Status: []int{http.StatusOK},
@@ -82,18 +86,7 @@ type Spawned struct {
 
 // ChildrenWaited is the answer to a wait for children.
 type ChildrenWaited struct {
-	Outcome  string  `json:"outcome" enum:"ready,waiting" doc:"ready: the wait is over and the lease goes on. waiting: the lease has ended; the work is claimed again when the wait is over."`
-	State    string  `json:"state,omitempty" enum:"satisfied,impossible,timeout" doc:"Of ready: how it ended."`
-	Children []Child `json:"children,omitempty" doc:"Of ready: the children."`
-}
-
-// Child is a child as its parent sees it.
-type Child struct {
-	Name              string `json:"name" doc:"Its name."`
-	ExecutionID       string `json:"execution_id" doc:"Its execution."`
-	Outcome           string `json:"outcome,omitempty" doc:"How it ended; absent: it has not."`
-	HasResult         bool   `json:"has_result,omitempty" doc:"It left a result: the route /result of its execution delivers it."`
-	ResultContentType string `json:"result_content_type,omitempty" doc:"Content type of the result."`
-	ResultSize        int    `json:"result_size,omitempty" doc:"Size of the result in bytes."`
-	FailureReason     string `json:"failure_reason,omitempty" doc:"Why it did not succeed."`
+	Outcome  string      `json:"outcome" enum:"ready,waiting" doc:"ready: the wait is over and the lease goes on. waiting: the lease has ended; the work is claimed again when the wait is over."`
+	State    string      `json:"state,omitempty" enum:"satisfied,impossible,timeout" doc:"Of ready: how it ended."`
+	Children []api.Child `json:"children,omitempty" doc:"Of ready: the children."`
 }

@@ -10,7 +10,7 @@ type Resumed struct {
 	SuspensionID string             `json:"suspension_id,omitempty" doc:"The suspension that ended; absent after a wait for children."`
 	Cause        string             `json:"cause" doc:"How it ended: signal, operator, timeout, early_signals or budget_approved; of a wait for children children, children_impossible or children_timeout."`
 	Signals      []api.SignalRecord `json:"signals" doc:"The signals that came, in order of acceptance."`
-	Children     []Child            `json:"children,omitempty" doc:"After a wait for children: those that it waited for."`
+	Children     []api.Child        `json:"children,omitempty" doc:"After a wait for children: those that it waited for."`
 	Continuation api.Payload        `json:"continuation,omitempty" spread:"kept" doc:"The continuation."`
 }
 
