@@ -207,7 +207,7 @@ func TestU134_every_field_of_a_policy_reaches_the_rules(t *testing.T) {
 	for field, policy := range refused {
 		_, err := echo.Submit(ctx, w, flowfabric.Payload{}, flowfabric.SubmitOptions{Policy: &policy})
 		var refusal *flowfabric.Error
-		if !errors.As(err, &refusal) || refusal.Code != "invalid_policy" || refusal.Field != field {
+		if !errors.As(err, &refusal) || refusal.Code != "invalid_policy" || refusal.Field != "policy."+field {
 			t.Errorf("%s out of range: %v", field, err)
 		}
 	}

@@ -1,5 +1,7 @@
 package flowfabric
 
+import "github.com/flowfabric/flowfabric/api"
+
 // The types of conditions.
 const (
 	conditionSingle       = "single"
@@ -41,9 +43,9 @@ func OperatorOnly() Condition { return Condition{Type: conditionOperatorOnly} }
 func TimeoutOnly() Condition { return Condition{Type: conditionTimeoutOnly} }
 
 // Fresh makes a waitpoint for the suspension. No key is that of the condition, if that names just one.
-func Fresh(key string) Binding { return Binding{Key: key} }
+func Fresh(key string) Binding { return Binding{Fresh: &api.FreshWaitpoint{Key: key}} }
 
 // Pending waits at a waitpoint that was made before, with the signals that it has.
 func Pending(w *Waitpoint) Binding {
-	return Binding{WaitpointID: w.ID, Pending: true}
+	return Binding{UsePending: &api.PendingWaitpoint{ID: w.ID}}
 }

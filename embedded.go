@@ -47,12 +47,15 @@ func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenCon
 	_, canJoin := st.(store.TxSubmitter)
 	client.service = service.New(e, host, service.Config{
 		KeyGrace: cfg.keyGrace(), Settings: settingsOf(cfg, e), Features: map[string]bool{"backup": canCopy, "transactional_submit": canJoin}, Checks: client.checkFiles, Closed: client.closed.Load,
+		PublicURL: cfg.PublicURL, Trace: client.traceOf,
 	})
 	return client
 }
 
-func (e *embedded) Executions() Executions { return Executions{e, embeddedExecutions{e}} }
-func (e *embedded) Operate() Operate       { return Operate{e, embeddedOperate{e}} }
+func (e *embedded) Executions() Executions { return Executions{e} }
+func (e *embedded) Flows() Flows           { return Flows{e, e.clock} }
+func (e *embedded) Operate() Operate       { return Operate{e} }
+func (e *embedded) Waitpoints() Waitpoints { return Waitpoints{e} }
 func (e *embedded) Events() Events         { return Events{e, e.clock} }
 func (e *embedded) Quotas() Quotas         { return Quotas{e} }
 func (e *embedded) Lanes() Lanes           { return Lanes{e} }
@@ -108,7 +111,7 @@ func (e *embedded) submit(
 		return by(ctx, e.submitter(ctx, derived, tries), sub)
 	})
 	if err != nil {
-		return SubmitResult{}, nil, sameRequest(err, derived)
+		return SubmitResult{}, nil, sameRequest(s.asGiven(err), derived)
 	}
 	result := submitResultOf(answer)
 	if minted && (tries > 1 || derived) && answer.ID.UUID == sub.ID.UUID {
@@ -164,7 +167,7 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...Submit
 		return e.submitOnce(ctx, e.submitter(ctx, derived, tries), subs, options.Atomic)
 	})
 	if err != nil {
-		return nil, sameRequest(err, derived && refusedUnnamed(err, all, places))
+		return nil, sameRequest(asGivenOf(err, all, places), derived && refusedUnnamed(err, all, places))
 	}
 	fresh := 0
 	for i, item := range items {
@@ -172,7 +175,7 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...Submit
 		if item.Err != nil || !result.Duplicate || !derived || !minted[item.ID.UUID] {
 			fresh++
 		}
-		if result.Err = sameRequest(publicError(item.Err), derived && all[places[i]].ID == ""); item.Err != nil {
+		if result.Err = sameRequest(all[places[i]].asGiven(publicError(item.Err)), derived && all[places[i]].ID == ""); item.Err != nil {
 			result.ID = all[places[i]].ID
 		} else if (tries > 1 || derived) && minted[item.ID.UUID] {
 			result.Duplicate = false
@@ -187,12 +190,29 @@ func (e *embedded) SubmitMany(ctx context.Context, all []Submission, o ...Submit
 
 // refusedUnnamed reports whether the refusal of all is that of a submission that brought no id.
 func refusedUnnamed(err error, all []Submission, places []int) bool {
+	s := refusedOf(err, all, places)
+	return s != nil && s.ID == ""
+}
+
+// asGivenOf is asGiven for the submission whose refusal is that of all.
+func asGivenOf(err error, all []Submission, places []int) error {
+	if s := refusedOf(err, all, places); s != nil {
+		return s.asGiven(err)
+	}
+	return err
+}
+
+// refusedOf returns the submission whose refusal is that of all, nil if it is that of none.
+func refusedOf(err error, all []Submission, places []int) *Submission {
 	var refusal *Error
 	if !errors.As(err, &refusal) {
-		return false
+		return nil
 	}
 	index, ok := refusal.Current["index"].(int)
-	return ok && index >= 0 && index < len(places) && all[places[index]].ID == ""
+	if !ok || index < 0 || index >= len(places) {
+		return nil
+	}
+	return &all[places[index]]
 }
 
 // atIndex names the submission whose refusal is the answer to all (U22).
@@ -257,6 +277,10 @@ func (e *embedded) Wait(ctx context.Context, id ID) (*Execution, error) {
 
 func (e *embedded) Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error) {
 	return cancelVia(ctx, e, id, reason, o)
+}
+
+func (e *embedded) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
+	return signalVia(ctx, e, s)
 }
 
 func (e *embedded) Nudge(ctx context.Context, lanes ...string) error {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/service"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // graph is what is spawned; its children are called nodes there.
@@ -31,9 +31,13 @@ func (e embeddedWork) spawn(ctx context.Context, id core.GivenID, fence core.Fen
 	if item.Spawn == nil {
 		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is nothing to spawn").At("children", "name some work")
 	}
-	part, err := item.Spawn.graph().core("")
+	given, err := item.Spawn.graph().wire("")
 	if err != nil {
 		return WorkAnswer{}, asChildren(err)
+	}
+	part, err := service.CoreGraph(given)
+	if err != nil {
+		return WorkAnswer{}, asChildren(publicError(err))
 	}
 	trace := e.client.traceOf(ctx)
 	for i := range part.Nodes {
@@ -51,7 +55,7 @@ func (e embeddedWork) spawn(ctx context.Context, id core.GivenID, fence core.Fen
 	}
 	a, err := e.client.engine.Spawn(ctx, e.client.asWorker(ctx), request)
 	if err != nil {
-		return WorkAnswer{}, err
+		return WorkAnswer{}, publicError(service.AsGiven(err, given))
 	}
 	answer := WorkAnswer{Spawned: &Spawned{IDs: make(map[string]ID, len(a.Children)), Created: a.Created}}
 	for name, child := range a.Children {
@@ -77,7 +81,8 @@ func (e embeddedWork) waitChildren(ctx context.Context, id core.GivenID, fence c
 
 func (i *WorkItem) childrenWait(id core.GivenID, fence core.Fence) (engine.ChildrenWaitRequest, error) {
 	o := i.waitOptions()
-	spec, err := joinSpec(Join{Policy: o.Policy, K: o.K, CancelRemaining: api.CancelRemaining(o.CancelRemaining)})
+	fields := o.wire()
+	spec, err := service.CoreJoin(&wire.JoinSpec{Policy: fields.Policy, K: fields.K, OnSatisfied: fields.OnSatisfied})
 	return engine.ChildrenWaitRequest{
 		ID: id, Fence: fence, Names: o.Names, Join: spec, Kind: core.EdgeKind(o.Kind), TimeoutMS: millis(o.Timeout), Usage: i.Usage.Amounts,
 	}, err

@@ -12,9 +12,8 @@ import (
 
 // The actors of E24 that a client may be.
 const (
-	actorClient   = "client"
-	actorOperator = "operator"
-	actorWorker   = "worker"
+	actorClient = "client"
+	actorWorker = "worker"
 )
 
 // caller is for whom a call is made: the principal of the context, else the one that the client was opened for (W5).
@@ -35,14 +34,13 @@ func (e *embedded) caller(ctx context.Context, actor string) engine.Caller {
 
 func (e *embedded) asClient(ctx context.Context) engine.Caller { return e.caller(ctx, actorClient) }
 
-func (e *embedded) asWorker(ctx context.Context) engine.Caller { return e.caller(ctx, actorWorker) }
-
-// asOperator is who acts on executions, lanes and workers. A principal that is none acts as a client.
-func (e *embedded) asOperator(ctx context.Context) engine.Caller {
-	if p, ok := principal.From(ctx); ok && !p.Operator {
-		return e.caller(ctx, actorClient)
+// asWorker is who works on executions, in the lanes that the principal is bound to.
+func (e *embedded) asWorker(ctx context.Context) engine.Caller {
+	c := e.caller(ctx, actorWorker)
+	if p, ok := principal.From(ctx); ok {
+		c.WorkLanes = p.Lanes
 	}
-	return e.caller(ctx, actorOperator)
+	return c
 }
 
 // home is the namespace that new work goes to; namespace_required when a principal of several has not chosen one (U121).
@@ -62,29 +60,6 @@ func (e *embedded) home(ctx context.Context) (string, error) {
 	}
 }
 
-// ownWork reports whether the principal of the context sees only what it submitted itself (U122).
-func ownWork(ctx context.Context) bool {
-	p, ok := principal.From(ctx)
-	return ok && p.OwnWork
-}
-
-// checkSubmitter refuses to show the work of another to a principal that sees only its own.
-func checkSubmitter(ctx context.Context, of core.Submitter) error {
-	p, _ := principal.From(ctx)
-	if !p.OwnWork || of.Is(core.Submitter{Name: p.Name, KeyID: p.KeyID}) {
-		return nil
-	}
-	return newError(core.CodeRoleRequired, "another principal submitted it")
-}
-
-// requestKey is the key under which a command is repeated that brings none: that of the request (U13), else a new one.
-func (e *embedded) requestKey(ctx context.Context) string {
-	if p, ok := principal.From(ctx); ok && p.RequestKey != "" {
-		return p.RequestKey
-	}
-	return e.mintKey()
-}
-
 // submitID is the id of a submission that brings none, made before the first try (L86). That of a request with a key is derived
 // from it, so that the same request again finds what it made (U13). index tells the submissions of one request apart.
 func (e *embedded) submitID(ctx context.Context, home string, index int) (id ID, derived bool, err error) {
@@ -95,8 +70,6 @@ func (e *embedded) submitID(ctx context.Context, home string, index int) (id ID,
 		return e.mintID(), false, nil
 	case p.RequestKey == "":
 		d.RequestKey, d.Index, d.Line = p.LineKey, p.Lines[index], true
-	case index == flowIndex:
-		d.Index, d.Flow = 0, true
 	}
 	uuid, err := e.engine.DerivedID(ctx, e.asClient(ctx), d)
 	if err != nil {

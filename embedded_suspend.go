@@ -4,55 +4,44 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
-	"github.com/flowfabric/flowfabric/internal/service"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// keyed gives a command whose repeat the engine would not know, neither by its fence nor by the key of a request, one before its first
-// try.
-func (e embeddedWork) keyed(ctx context.Context, item *WorkItem) *WorkItem {
-	if e.client.keyedRequest(ctx) {
-		return item
-	}
-	return item.keyed(e.client.clock)
-}
-
-func (e embeddedWork) newWaitpoint(ctx context.Context, id core.GivenID, fence core.Fence, w *NewWaitpoint) (WorkAnswer, error) {
+func (e embeddedWork) newWaitpoint(ctx context.Context, item *WorkItem) (WorkAnswer, error) {
+	w := item.Waitpoint
 	if w == nil {
 		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is no waitpoint to make").At("waitpoint", "say what it is")
 	}
-	cmd := core.CreateWaitpointCommand{Fence: fence, Key: w.Key, ExpiresInMS: span(w.ExpiresIn), IdempotencyKey: w.IdempotencyKey}
-	var err error
-	if cmd.WaitpointID, err = uuidOf("waitpoint_id", w.ID); err != nil {
-		return WorkAnswer{}, err
-	}
-	made, err := e.client.engine.CreateWaitpoint(ctx, e.client.asWorker(ctx), id, cmd)
+	request := &wire.CreateWaitpointRequest{FencedByID: item.fencedBy()}
+	request.Body.WaitpointKey, request.Body.IdempotencyKey = w.Key, w.IdempotencyKey
+	request.Body.ExpiryFields = wire.ExpiryFields{ExpiresInMS: span(w.ExpiresIn), WaitpointID: w.ID}
+	made, err := transport.Call(ctx, e.client, wire.CreateWaitpoint, request, transport.Options{})
 	if err != nil {
 		return WorkAnswer{}, err
 	}
-	return WorkAnswer{Waitpoints: []Waitpoint{e.client.issued(&made.Waitpoint, made.Standing, made.Token)}}, nil
+	return WorkAnswer{Waitpoints: []Waitpoint{made.Concealed()}}, nil
 }
 
-func (e embeddedWork) suspend(ctx context.Context, id core.GivenID, fence core.Fence, item *WorkItem) (WorkAnswer, error) {
+func (e embeddedWork) suspend(ctx context.Context, item *WorkItem) (WorkAnswer, error) {
 	s := item.Suspension
 	if s == nil {
 		return WorkAnswer{}, newError(core.CodeInvalidArgument, "there is nothing to wait for").At("suspension", "say what it is")
 	}
-	cmd, err := s.core(fence)
+	if err := s.Continuation.Problem("continuation"); err != nil {
+		return WorkAnswer{}, err
+	}
+	request := &wire.SuspendRequest{FencedByID: item.fencedBy()}
+	b := &request.Body
+	b.ResumeCondition, b.SuspendFields, b.IdempotencyKey, b.Usage = s.Until, s.fields(), s.Key, item.Usage.Amounts
+	a, err := transport.Call(ctx, e.client, wire.SuspendExecution, request, transport.Options{})
 	if err != nil {
 		return WorkAnswer{}, err
 	}
-	cmd.Usage = item.Usage.Amounts
-	a, err := e.client.engine.Suspend(ctx, e.client.asWorker(ctx), id, cmd)
-	if err != nil {
-		return WorkAnswer{}, err
+	answer := WorkAnswer{Outcome: a.Outcome, SuspensionID: a.SuspensionID, TimeoutAt: a.TimeoutAt.Time, Late: a.Late}
+	if a.Outcome == outcomeSatisfied {
+		answer.Resume = &Resume{SuspensionID: a.SuspensionID, Cause: a.Cause, Signals: a.Signals}
 	}
-	answer := WorkAnswer{Outcome: outcomeSuspended, SuspensionID: a.SuspensionID.String(), TimeoutAt: a.TimeoutAt.Std(), Late: a.Late}
-	if a.Satisfied {
-		answer.Outcome = outcomeSatisfied
-		answer.Resume = &Resume{SuspensionID: answer.SuspensionID, Cause: string(a.Cause), Signals: each(a.Signals, service.SignalOf)}
-	}
-	for i := range a.Waitpoints {
-		answer.Waitpoints = append(answer.Waitpoints, e.client.issued(&a.Waitpoints[i], a.Standings[i], a.Tokens[i]))
-	}
+	answer.Waitpoints = some(a.Waitpoints, func(w wire.SuspendWaitpoint) Waitpoint { return w.Whole })
 	return answer, nil
 }

@@ -60,9 +60,12 @@ func (e embeddedWork) command(ctx context.Context, item *WorkItem) (WorkAnswer, 
 		return e.usage(ctx, item)
 	case OpStep:
 		return e.step(ctx, item)
-	case OpCancel, OpSuspend, OpWaitpoint, OpSpawn, OpWaitChildren:
-		keyed := e.keyed(ctx, item)
-		return untilKnown(ctx, e.client.clock, func() (WorkAnswer, error) { return e.send(ctx, keyed) })
+	case OpSuspend:
+		return e.suspend(ctx, item)
+	case OpWaitpoint:
+		return e.newWaitpoint(ctx, item)
+	case OpCancel, OpSpawn, OpWaitChildren:
+		return untilKnown(ctx, e.client.clock, func() (WorkAnswer, error) { return e.send(ctx, item) })
 	default:
 		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q is not a command", item.Op).At("op", "use one of the Op constants")
 	}
@@ -155,10 +158,6 @@ func (e embeddedWork) send(ctx context.Context, item *WorkItem) (WorkAnswer, err
 		return WorkAnswer{}, err
 	}
 	switch item.Op {
-	case OpSuspend:
-		return e.suspend(ctx, id, fence, item)
-	case OpWaitpoint:
-		return e.newWaitpoint(ctx, id, fence, item.Waitpoint)
 	case OpSpawn:
 		return e.spawn(ctx, id, fence, item)
 	case OpWaitChildren:

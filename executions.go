@@ -13,22 +13,10 @@ import (
 )
 
 // Executions reads executions.
-type Executions struct {
-	via  transport.Transport
-	rest executionReads
-}
+type Executions struct{ via transport.Transport }
 
-// executionReads are the reads whose values are no values of package api yet, so that transports do not carry them.
-type executionReads interface {
-	Children(ctx context.Context, id ID) iter.Seq2[FlowMember, error]
-	ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (Page[FlowMember], error)
-}
-
-// NewExecutions are the executions behind a transport; rest does what transports do not carry yet. Programs get theirs from
-// Client.Executions.
-func NewExecutions(t transport.Transport, rest Executions) Executions {
-	return Executions{t, rest.rest}
-}
+// NewExecutions are the executions behind a transport. Programs get theirs from Client.Executions.
+func NewExecutions(t transport.Transport) Executions { return Executions{t} }
 
 // List walks the executions that match, fetching pages as the loop goes. What is there during the whole walk, and keeps its
 // place in the order, appears exactly once. An error ends the walk.
@@ -248,12 +236,19 @@ func (e Executions) Budgets(ctx context.Context, id ID) (ApplicableBudgets, erro
 // Children walks what the present run spawned, by name: the members of its children flow. What earlier runs spawned is found by
 // List with ParentID. Codes: execution_not_found.
 func (e Executions) Children(ctx context.Context, id ID) iter.Seq2[FlowMember, error] {
-	return e.rest.Children(ctx, id)
+	return walk(nil, "", func(cursor string) (Page[FlowMember], error) {
+		return e.ChildrenPage(ctx, id, PageOptions{Cursor: cursor})
+	})
 }
 
 // ChildrenPage gives one page of them. Codes: execution_not_found, invalid_cursor.
 func (e Executions) ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (Page[FlowMember], error) {
-	return e.rest.ChildrenPage(ctx, id, o...)
+	options, path, err := target(id, o)
+	if err != nil {
+		return Page[FlowMember]{}, err
+	}
+	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
+	return value(transport.Call(ctx, e.via, wire.ListChildren, request, transport.Options{}))
 }
 
 // SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
@@ -318,6 +313,38 @@ type Filter struct {
 	PriorityMin    *int
 	PriorityMax    *int
 	Query          string // beginning of an id, an idempotency key, or words of kind, tags and failure message
+}
+
+// wire is the selection in the form of bodies and, through Fields, of queries.
+func (f Filter) wire() wire.Filter {
+	w := wire.Filter{
+		Status: texts(f.Status), PublicState: f.PublicState, Reason: f.Reason, Next: f.Next, Kind: f.Kind, Lane: f.Lane,
+		WorkerInstanceID: f.InstanceID, FlowID: texts(f.FlowID), ParentID: texts(f.ParentID), Creator: f.Creator, IdempotencyKey: f.IdempotencyKey,
+		CreatedFrom: wireTime(f.CreatedFrom), CreatedTo: wireTime(f.CreatedTo), CompletedFrom: wireTime(f.CompletedFrom),
+		CompletedTo: wireTime(f.CompletedTo), UpdatedFrom: wireTime(f.UpdatedFrom), UpdatedTo: wireTime(f.UpdatedTo),
+		PriorityMin: f.PriorityMin, PriorityMax: f.PriorityMax, Query: f.Query,
+	}
+	if len(f.Tags)+len(f.HasTags) > 0 {
+		w.Tags = make(map[string]*string, len(f.Tags)+len(f.HasTags))
+	}
+	for _, key := range f.HasTags {
+		w.Tags[key] = nil
+	}
+	for key, value := range f.Tags {
+		w.Tags[key] = &value
+	}
+	return w
+}
+
+func texts[T ~string](values []T) []string {
+	if values == nil {
+		return nil
+	}
+	plain := make([]string, len(values))
+	for i, v := range values {
+		plain[i] = string(v)
+	}
+	return plain
 }
 
 // LatestAttempt is the index of the last attempt, whatever that is.

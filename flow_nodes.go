@@ -36,13 +36,13 @@ func (k Kind[In, Out]) Node(name string, in In, opts ...SubmitOptions) Node {
 func SubFlow(name string, f Flow) Node { return Node{Name: name, Flow: &f} }
 
 // EdgeKind says which ends of a member let the next one go on.
-type EdgeKind string
+type EdgeKind = api.EdgeKind
 
 // The kinds of edges; "" is OnSuccess.
 const (
-	OnSuccess EdgeKind = "success_only"
-	OnFailure EdgeKind = "failure_only" // failed, expired, cancelled
-	OnEnd     EdgeKind = "any_terminal"
+	OnSuccess = api.OnSuccess
+	OnFailure = api.OnFailure // failed, expired, cancelled
+	OnEnd     = api.OnEnd
 )
 
 // Edge makes the member To wait for the end of the member From. There is at most one from one member to another.

@@ -1,92 +1,381 @@
 package flowfabric
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Flows are graphs of executions: members, and edges that make one member wait for the end of another. A flow is submitted whole, or
 // made empty and extended. Every call takes the id of the flow; flow_not_found when there is none.
-type Flows interface {
-	// Submit hands in a whole graph, all of it or nothing. When it returns without an error the graph is durable, and members that
-	// wait for nobody may start. The same flow again, by its idempotency key or its id, finds the one that there is.
-	//
-	// Codes, with the place at fault in the field: invalid_flow, flow_limit_exceeded, nesting_limit_exceeded, those of Client.Submit for
-	// a node, duplicate_name, unknown_name, self_referencing_edge, dependency_already_exists, cycle_detected with the cycle,
-	// join_without_edges, invalid_join, quorum_exceeds_edges, partition_mismatch, idempotency_conflict, flow_already_exists.
-	Submit(ctx context.Context, f Flow) (*FlowRun, error)
-	// Check does everything that Submit does but write, and answers the names of the members, each after all that it waits for.
-	//
-	// Codes: those of Submit.
-	Check(ctx context.Context, f Flow) (order []string, err error)
-	// Create makes an empty flow, which is not sealed. ID, Kind and Tags count; invalid_argument for anything else.
-	//
-	// Codes: invalid_flow, flow_already_exists for another one with the id.
-	Create(ctx context.Context, f Flow) (*FlowRun, error)
-	// Extend adds members and edges, all of them or nothing. A node belongs into one call with the edges that lead to it: it cannot
-	// start before they hold. What is there already changes nothing.
-	//
-	// Codes: those of Submit, flow_not_found, flow_already_terminal, flow_sealed, stale_graph_revision with the present one,
-	// execution_not_found, execution_already_in_flow, name_taken, execution_not_in_flow, edge_id_taken, join_already_decided,
-	// downstream_already_started.
-	Extend(ctx context.Context, id ID, x FlowExtension) (*FlowRun, error)
-	// Seal says that nothing more comes: a flow whose members have all ended then ends. Sealing twice is no error.
-	//
-	// Codes: flow_not_found, flow_already_terminal, stale_graph_revision.
-	Seal(ctx context.Context, id ID, o ...SealOptions) (*FlowRun, error)
-	// Get shows a flow and how many of its members are in which state, all of one moment. Codes: flow_not_found.
-	Get(ctx context.Context, id ID) (*FlowView, error)
-	// Wait returns the flow when it has ended, however it ended. It waits as long as ctx allows. Codes: flow_not_found.
-	Wait(ctx context.Context, id ID) (*FlowView, error)
-	// Graph shows all members and edges. Codes: flow_not_found.
-	Graph(ctx context.Context, id ID) (*FlowGraph, error)
-	// GraphPage gives a part of the graph: members by name, and the edges that lead from those. Codes: flow_not_found, invalid_cursor.
-	GraphPage(ctx context.Context, id ID, o ...PageOptions) (*FlowGraph, error)
-	// List walks the flows, newest first, without counts. Codes: invalid_argument, invalid_cursor.
-	List(ctx context.Context, q ...FlowQuery) iter.Seq2[*FlowView, error]
-	// Page gives one page of them. Codes: invalid_argument, invalid_cursor.
-	Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView], error)
-	// Members walks the members by name. Codes: flow_not_found, invalid_argument.
-	Members(ctx context.Context, id ID, q ...MemberQuery) iter.Seq2[FlowMember, error]
-	// MembersPage gives one page of them. Codes: flow_not_found, invalid_argument, invalid_cursor.
-	MembersPage(ctx context.Context, id ID, q ...MemberQuery) (Page[FlowMember], error)
-	// Edges walks the edges, or those of one member. Codes: flow_not_found, execution_not_in_flow.
-	Edges(ctx context.Context, id ID, q ...EdgeQuery) iter.Seq2[EdgeView, error]
-	// EdgesPage gives one page of them. Codes: flow_not_found, execution_not_in_flow, invalid_cursor.
-	EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Page[EdgeView], error)
-	// Edge shows one edge. Codes: flow_not_found, edge_not_found, invalid_id.
-	Edge(ctx context.Context, id ID, edge string) (*EdgeView, error)
-	// SetJoin says how many of its edges a member needs, before any leads to it. The same again changes nothing.
-	//
-	// Codes: flow_not_found, execution_not_in_flow, invalid_join, join_already_fixed, flow_already_terminal.
-	SetJoin(ctx context.Context, id ID, member string, j Join) (*JoinView, error)
-	// Join shows what a member waits for: numbers, and the members that have not ended. Codes: flow_not_found, execution_not_in_flow.
-	Join(ctx context.Context, id ID, member string) (*JoinView, error)
-	// Cancel ends a flow and, by its policy, its members. What has ended keeps its outcome. A stronger policy replaces a weaker one;
-	// otherwise a repeat shows how far it is. A flow that has completed or failed is left as it is, and that is no error.
-	//
-	// Codes: flow_not_found, invalid_argument for a policy that is none.
-	Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgress, error)
-	// Delete removes a flow that has ended, with its members, their sub-flows and children, and everything of them. They vanish at once;
-	// their rows go soon after.
-	//
-	// Codes: flow_not_found, stale_graph_revision, flow_not_terminal while a member works, retained naming the cause: somebody retains a
-	// member (retain), children of one have not ended (children), the flow belongs to an execution (parent), or its end is still being
-	// told to all members (follow_up).
-	Delete(ctx context.Context, id ID, o ...FlowDeletion) error
-	// Usage shows what the members have used in all, by dimension. Codes: flow_not_found.
-	Usage(ctx context.Context, id ID) (map[string]int64, error)
-	// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
-	//
-	// Codes: flow_not_found, invalid_tag_key, invalid_argument, idempotency_conflict.
-	SetTags(ctx context.Context, id ID, changes map[string]*string, o ...FlowAction) (map[string]string, error)
-	// ReplaceTags makes these the tags of the flow. Codes: those of SetTags.
-	ReplaceTags(ctx context.Context, id ID, tags map[string]string, o ...FlowAction) (map[string]string, error)
+type Flows struct {
+	via   transport.Transport
+	clock clock.Clock // by which ids are minted and a cancel knows how long it has waited
+}
 
-	sealed()
+// NewFlows are the flows behind a transport; c is the clock by which it mints ids and waits. Programs get theirs from Client.Flows.
+func NewFlows(t transport.Transport, c clock.Clock) Flows { return Flows{t, c} }
+
+// Submit hands in a whole graph, all of it or nothing. When it returns without an error the graph is durable, and members that
+// wait for nobody may start. The same flow again, by its idempotency key or its id, finds the one that there is.
+//
+// Codes, with the place at fault in the field: invalid_flow, flow_limit_exceeded, nesting_limit_exceeded, those of Client.Submit for
+// a node, duplicate_name, unknown_name, self_referencing_edge, dependency_already_exists, cycle_detected with the cycle,
+// join_without_edges, invalid_join, quorum_exceeds_edges, partition_mismatch, idempotency_conflict, flow_already_exists.
+func (f Flows) Submit(ctx context.Context, flow Flow) (*FlowRun, error) {
+	return f.make(ctx, flow, false)
+}
+
+// make makes a flow under an id that is known before the first try.
+func (f Flows) make(ctx context.Context, flow Flow, empty bool) (*FlowRun, error) {
+	minted := flow.ID == ""
+	if minted {
+		flow.ID = mintID(f.clock)
+	}
+	request, err := flow.request()
+	if err != nil {
+		return nil, err
+	}
+	request.Empty = empty
+	run, err := transport.Call(ctx, f.via, wire.SubmitFlow, request, transport.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if minted && sameID(run.ID, flow.ID) {
+		run.Created = true // nobody else can have used the id: a try whose answer was lost had made it
+	}
+	return run, nil
+}
+
+// Check does everything that Submit does but write, and answers the names of the members, each after all that it waits for.
+//
+// Codes: those of Submit.
+func (f Flows) Check(ctx context.Context, flow Flow) (order []string, err error) {
+	if flow.ID == "" {
+		flow.ID = mintID(f.clock)
+	}
+	request, err := flow.request()
+	if err != nil {
+		return nil, err
+	}
+	request.Body.DryRun = true
+	checked, err := transport.Call(ctx, f.via, wire.CheckFlow, request, transport.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return checked.Order, nil
+}
+
+// Create makes an empty flow, which is not sealed. ID, Kind and Tags count; invalid_argument for anything else.
+//
+// Codes: invalid_flow, flow_already_exists for another one with the id.
+func (f Flows) Create(ctx context.Context, flow Flow) (*FlowRun, error) {
+	return f.make(ctx, flow, true)
+}
+
+// Extend adds members and edges, all of them or nothing. A node belongs into one call with the edges that lead to it: it cannot
+// start before they hold. What is there already changes nothing.
+//
+// Codes: those of Submit, flow_not_found, flow_already_terminal, flow_sealed, stale_graph_revision with the present one,
+// execution_not_found, execution_already_in_flow, name_taken, execution_not_in_flow, edge_id_taken, join_already_decided,
+// downstream_already_started.
+func (f Flows) Extend(ctx context.Context, id ID, x FlowExtension) (*FlowRun, error) {
+	path, err := byFlow(id)
+	if err != nil {
+		return nil, err
+	}
+	body, err := x.wire()
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.ExtendFlowRequest{ByFlow: path, IfMatch: (*wire.Revision)(x.Revision), Body: body}
+	return transport.Call(ctx, f.via, wire.ExtendFlow, request, transport.Options{Key: x.RequestKey})
+}
+
+// Seal says that nothing more comes: a flow whose members have all ended then ends. Sealing twice is no error.
+//
+// Codes: flow_not_found, flow_already_terminal, stale_graph_revision.
+func (f Flows) Seal(ctx context.Context, id ID, o ...SealOptions) (*FlowRun, error) {
+	options, path, err := ofFlow(id, o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.SealFlowRequest{ByFlow: path, IfMatch: (*wire.Revision)(options.Revision)}
+	return transport.Call(ctx, f.via, wire.SealFlow, request, transport.Options{Key: options.RequestKey})
+}
+
+// Get shows a flow and how many of its members are in which state, all of one moment. Codes: flow_not_found.
+func (f Flows) Get(ctx context.Context, id ID) (*FlowView, error) {
+	return f.get(ctx, id, 0)
+}
+
+// get shows a flow, if wait is not 0 when it has ended or the wait is over.
+func (f Flows) get(ctx context.Context, id ID, wait time.Duration) (*FlowView, error) {
+	path, err := byFlow(id)
+	if err != nil {
+		return nil, err
+	}
+	return transport.Call(ctx, f.via, wire.GetFlow, &wire.GetFlowRequest{ByFlow: path, WaitFields: prefer(wait)}, transport.Options{Wait: wait})
+}
+
+// Wait returns the flow when it has ended, however it ended. It waits as long as ctx allows. Codes: flow_not_found.
+func (f Flows) Wait(ctx context.Context, id ID) (*FlowView, error) {
+	for {
+		flow, err := f.get(ctx, id, longPoll)
+		switch {
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
+		case err != nil || flow.State.Terminal():
+			return flow, err
+		}
+	}
+}
+
+// Graph shows all members and edges. Codes: flow_not_found.
+func (f Flows) Graph(ctx context.Context, id ID) (*FlowGraph, error) {
+	whole, err := f.GraphPage(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for whole.NextCursor != "" {
+		next, err := f.GraphPage(ctx, id, PageOptions{Cursor: whole.NextCursor})
+		if err != nil {
+			return nil, err
+		}
+		whole.Members, whole.Edges = append(whole.Members, next.Members...), append(whole.Edges, next.Edges...)
+		whole.NextCursor = next.NextCursor
+	}
+	return whole, nil
+}
+
+// GraphPage gives a part of the graph: members by name, and the edges that lead from those. Codes: flow_not_found, invalid_cursor.
+func (f Flows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*FlowGraph, error) {
+	options, path, err := ofFlow(id, o)
+	if err != nil {
+		return nil, err
+	}
+	part := pageFields(options.Limit, options.Cursor)
+	request := &wire.GetGraphRequest{ByFlow: path, Limit: part.Limit, Cursor: part.Cursor}
+	return transport.Call(ctx, f.via, wire.GetGraph, request, transport.Options{})
+}
+
+// List walks the flows, newest first, without counts. Codes: invalid_argument, invalid_cursor.
+func (f Flows) List(ctx context.Context, q ...FlowQuery) iter.Seq2[*FlowView, error] {
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[*FlowView], error) {
+		query.Cursor = cursor
+		return f.Page(ctx, query)
+	})
+}
+
+// Page gives one page of them. Codes: invalid_argument, invalid_cursor.
+func (f Flows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView], error) {
+	query, err := single(q)
+	if err != nil {
+		return Page[*FlowView]{}, err
+	}
+	request := &wire.ListFlowsRequest{
+		PageFields: pageFields(query.Limit, query.Cursor), Kind: query.Kind, State: string(query.State), Creator: query.Creator,
+		CreatedFrom: wireTime(query.CreatedFrom), CreatedTo: wireTime(query.CreatedTo), Tags: make(map[string]*string, len(query.Tags)),
+	}
+	for key, value := range query.Tags {
+		request.Tags[key] = &value
+	}
+	return value(transport.Call(ctx, f.via, wire.ListFlows, request, transport.Options{}))
+}
+
+// Members walks the members by name. Codes: flow_not_found, invalid_argument.
+func (f Flows) Members(ctx context.Context, id ID, q ...MemberQuery) iter.Seq2[FlowMember, error] {
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[FlowMember], error) {
+		query.Cursor = cursor
+		return f.MembersPage(ctx, id, query)
+	})
+}
+
+// MembersPage gives one page of them. Codes: flow_not_found, invalid_argument, invalid_cursor.
+func (f Flows) MembersPage(ctx context.Context, id ID, q ...MemberQuery) (Page[FlowMember], error) {
+	query, path, err := ofFlow(id, q)
+	if err != nil {
+		return Page[FlowMember]{}, err
+	}
+	request := &wire.ListMembersRequest{ByFlow: path, PageFields: pageFields(query.Limit, query.Cursor), State: query.State}
+	return value(transport.Call(ctx, f.via, wire.ListFlowMembers, request, transport.Options{}))
+}
+
+// Edges walks the edges, or those of one member. Codes: flow_not_found, execution_not_in_flow.
+func (f Flows) Edges(ctx context.Context, id ID, q ...EdgeQuery) iter.Seq2[EdgeView, error] {
+	query, err := single(q)
+	return walk(err, query.Cursor, func(cursor string) (Page[EdgeView], error) {
+		query.Cursor = cursor
+		return f.EdgesPage(ctx, id, query)
+	})
+}
+
+// EdgesPage gives one page of them. Codes: flow_not_found, execution_not_in_flow, invalid_cursor.
+func (f Flows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Page[EdgeView], error) {
+	query, path, err := ofFlow(id, q)
+	if err != nil {
+		return Page[EdgeView]{}, err
+	}
+	request := &wire.ListEdgesRequest{ByFlow: path, PageFields: pageFields(query.Limit, query.Cursor), From: query.From, To: query.To}
+	return value(transport.Call(ctx, f.via, wire.ListFlowEdges, request, transport.Options{}))
+}
+
+// Edge shows one edge. Codes: flow_not_found, edge_not_found, invalid_id.
+func (f Flows) Edge(ctx context.Context, id ID, edge string) (*EdgeView, error) {
+	path, err := byFlow(id)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := core.ParseUUID(edge); !ok { // it would not be one segment of a path
+		return nil, newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(edge)).At("edge", "name the edge by its id")
+	}
+	return transport.Call(ctx, f.via, wire.GetFlowEdge, &wire.GetEdgeRequest{ByFlow: path, Edge: edge}, transport.Options{})
+}
+
+// SetJoin says how many of its edges a member needs, before any leads to it. The same again changes nothing.
+//
+// Codes: flow_not_found, execution_not_in_flow, invalid_join, join_already_fixed, flow_already_terminal.
+func (f Flows) SetJoin(ctx context.Context, id ID, member string, j Join) (*JoinView, error) {
+	path, err := byFlow(id)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.SetJoinRequest{ByMember: wire.ByMember{ByFlow: path, Name: member}}
+	spec := joinWire(j)
+	request.Body.Policy, request.Body.K, request.Body.OnSatisfied = cmp.Or(spec.Policy, string(JoinAll)), spec.K, spec.OnSatisfied
+	return transport.Call(ctx, f.via, wire.SetJoin, request, transport.Options{})
+}
+
+// Join shows what a member waits for: numbers, and the members that have not ended. Codes: flow_not_found, execution_not_in_flow.
+func (f Flows) Join(ctx context.Context, id ID, member string) (*JoinView, error) {
+	path, err := byFlow(id)
+	if err != nil {
+		return nil, err
+	}
+	return transport.Call(ctx, f.via, wire.GetJoin, &wire.ByMember{ByFlow: path, Name: member}, transport.Options{})
+}
+
+// Cancel ends a flow and, by its policy, its members. What has ended keeps its outcome. A stronger policy replaces a weaker one;
+// otherwise a repeat shows how far it is. A flow that has completed or failed is left as it is, and that is no error.
+//
+// Codes: flow_not_found, invalid_argument for a policy that is none.
+func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgress, error) {
+	path, err := byFlow(id)
+	if err != nil {
+		return FlowCancelProgress{}, err
+	}
+	if c.Wait < 0 || c.Wait > longestCancel {
+		return FlowCancelProgress{}, newError(core.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
+	}
+	until := f.clock.Now().Add(c.Wait)
+	for key := c.RequestKey; ; key = "" { // the later calls are further ones: they show how far it is (F52)
+		left := max(until.Sub(f.clock.Now()), 0)
+		piece := left
+		if c.Progress != nil {
+			piece = min(left, cancelLook)
+		}
+		progress, err := f.cancel(ctx, path, c, transport.Options{Key: key, Wait: piece})
+		if err != nil || progress.Remaining == 0 || left <= piece {
+			return progress, err
+		}
+		c.Progress(progress)
+	}
+}
+
+// Bounds of a cancel that waits (F53).
+const (
+	longestCancel = 300 * time.Second
+	cancelLook    = time.Second // how often one that reports its progress asks
+)
+
+func (f Flows) cancel(ctx context.Context, path wire.ByFlow, c FlowCancel, how transport.Options) (FlowCancelProgress, error) {
+	request := &wire.CancelFlowRequest{ByFlow: path}
+	request.Body.Policy, request.Body.Reason = string(c.Policy), c.Reason
+	if how.Wait > 0 {
+		ms := millis(how.Wait)
+		request.WaitMS = &ms
+	}
+	return value(transport.Call(ctx, f.via, wire.CancelFlow, request, how))
+}
+
+// Delete removes a flow that has ended, with its members, their sub-flows and children, and everything of them. They vanish at once;
+// their rows go soon after.
+//
+// Codes: flow_not_found, stale_graph_revision, flow_not_terminal while a member works, retained naming the cause: somebody retains a
+// member (retain), children of one have not ended (children), the flow belongs to an execution (parent), or its end is still being
+// told to all members (follow_up).
+func (f Flows) Delete(ctx context.Context, id ID, o ...FlowDeletion) error {
+	options, path, err := ofFlow(id, o)
+	if err != nil {
+		return err
+	}
+	request := &wire.DeleteFlowRequest{ByFlow: path, IfMatch: (*wire.Revision)(options.Revision)}
+	request.Body.Reason = options.Reason
+	_, err = transport.Call(ctx, f.via, wire.DeleteFlow, request, transport.Options{Key: options.RequestKey})
+	return err
+}
+
+// Usage shows what the members have used in all, by dimension. Codes: flow_not_found.
+func (f Flows) Usage(ctx context.Context, id ID) (map[string]int64, error) {
+	path, err := byFlow(id)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := transport.Call(ctx, f.via, wire.GetFlowUsage, &path, transport.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return amounts(answer.Usage), nil
+}
+
+// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
+//
+// Codes: flow_not_found, invalid_tag_key, invalid_argument, idempotency_conflict.
+func (f Flows) SetTags(ctx context.Context, id ID, changes map[string]*string, o ...FlowAction) (map[string]string, error) {
+	options, path, err := ofFlow(id, o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.PatchFlowTagsRequest{ByFlow: path, Body: changes}
+	answer, err := value(transport.Call(ctx, f.via, wire.PatchFlowTags, request, transport.Options{Key: options.RequestKey}))
+	return answer.Tags, err
+}
+
+// ReplaceTags makes these the tags of the flow. Codes: those of SetTags.
+func (f Flows) ReplaceTags(ctx context.Context, id ID, tags map[string]string, o ...FlowAction) (map[string]string, error) {
+	options, path, err := ofFlow(id, o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.PutFlowTagsRequest{ByFlow: path, Body: tags}
+	answer, err := value(transport.Call(ctx, f.via, wire.PutFlowTags, request, transport.Options{Key: options.RequestKey}))
+	return answer.Tags, err
+}
+
+// byFlow puts the id of a flow into a path; invalid_id.
+func byFlow(id ID) (wire.ByFlow, error) {
+	if _, err := parseID(id); err != nil {
+		return wire.ByFlow{}, err
+	}
+	return wire.ByFlow{ID: string(id)}, nil
+}
+
+// ofFlow reads the options of a call on a flow and puts the id of the flow into a path.
+func ofFlow[O any](id ID, o []O) (options O, path wire.ByFlow, err error) {
+	if options, err = single(o); err == nil {
+		path, err = byFlow(id)
+	}
+	return options, path, err
 }
 
 // Flow is a graph to submit.
@@ -138,75 +427,37 @@ type FlowAction struct {
 }
 
 // FlowRun is a flow as the call left it that made or changed it, without counts.
-type FlowRun struct {
-	FlowView
-	Members map[string]ID // those that the call named
-	Created bool          // whether this call made the flow; of Extend and Seal whether it changed something
-}
+type FlowRun = api.FlowRun
 
 // FlowState is the state of a flow.
-type FlowState string
+type FlowState = api.FlowState
 
 // The states of a flow. Completed, failed and cancelled are terminal.
 const (
-	FlowOpen       FlowState = "open"
-	FlowCancelling FlowState = "cancelling" // its members are being cancelled
-	FlowCompleted  FlowState = "completed"
-	FlowFailed     FlowState = "failed"
-	FlowCancelled  FlowState = "cancelled"
+	FlowOpen       = api.FlowOpen
+	FlowCancelling = api.FlowCancelling // its members are being cancelled
+	FlowCompleted  = api.FlowCompleted
+	FlowFailed     = api.FlowFailed
+	FlowCancelled  = api.FlowCancelled
 )
 
-// Terminal reports whether s is final: only a replay of a member leaves completed and failed.
-func (s FlowState) Terminal() bool {
-	return s == FlowCompleted || s == FlowFailed || s == FlowCancelled
-}
-
 // FlowView is a flow as a reader sees it.
-type FlowView struct {
-	ID        ID
-	Partition int // N of the full form {fp:N}:<uuid> of the id and of those of its members
-	Namespace string
-	Kind      string
-	State     FlowState
-	// Phase is what one that has not ended does: running, waiting, suspended, blocked, idle; "" where there are no counts.
-	Phase    string
-	Sealed   bool
-	Revision int64 // counts the changes of the graph
-	Nodes    int
-	Edges    int
-	Output   string // name of the member whose result is that of the flow
-	ParentID ID     // the node that it stands for, or the execution that spawned its members; "": none
-	RootID   ID     // the outermost flow
-	Depth    int    // how deep it lies in that
-	Tags     map[string]string
-	Creator  string
+type FlowView = api.FlowView
 
-	CreatedAt      time.Time
-	LastMutationAt time.Time
-	EndedAt        time.Time // zero: it has not
-
-	Cancelled *FlowCancellation // nil: nobody asked for its end
-	// Counts is how many members are in which public state, those without members included; nil in lists and in answers to changes.
-	Counts map[string]int
-	Joins  map[string]int // by state: pending, satisfied, impossible, overridden; nil where Counts is
-}
+// MemberCounts are numbers of members by public state.
+type MemberCounts = api.MemberCounts
 
 // FlowCancellation says who asked for the end of a flow.
-type FlowCancellation struct {
-	Policy CancelPolicy
-	Reason string
-	By     string
-	At     time.Time
-}
+type FlowCancellation = api.FlowCancellation
 
 // CancelPolicy says which members the cancel of a flow reaches.
-type CancelPolicy string
+type CancelPolicy = api.CancelPolicy
 
 // The policies of a cancel, each stronger than the one before.
 const (
-	CancelFlowOnly CancelPolicy = "flow_only"      // none of them: they go on, and so do their edges
-	CancelPending  CancelPolicy = "cancel_pending" // those that no worker has had
-	CancelAll      CancelPolicy = "cancel_all"     // all that have not ended
+	CancelFlowOnly = api.CancelFlowOnly // none of them: they go on, and so do their edges
+	CancelPending  = api.CancelPending  // those that no worker has had
+	CancelAll      = api.CancelAll      // all that have not ended
 )
 
 // FlowCancel says how a flow is cancelled.
@@ -219,17 +470,8 @@ type FlowCancel struct {
 	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
 }
 
-// FlowCancelProgress tells how far the end of a flow is. What remains goes on being cancelled without the caller.
-type FlowCancelProgress struct {
-	State          FlowState
-	Policy         CancelPolicy // that holds now
-	Reason         string
-	Cancelled      int // members that it has ended
-	FinishedBefore int // members that had ended, or ended by themselves
-	Remaining      int // members that it still waits for: all that have not ended, of flow_only none
-	// AlreadyTerminal: the flow had completed or failed before, and nothing was done.
-	AlreadyTerminal bool
-}
+// FlowCancelProgress is how far the end of a flow is. What remains goes on being cancelled without the caller.
+type FlowCancelProgress = api.FlowCancelProgress
 
 // FlowQuery selects flows. All given parts must hold; the zero value selects all.
 type FlowQuery struct {
@@ -256,43 +498,13 @@ type EdgeQuery struct {
 }
 
 // FlowGraph is the graph of a flow, or a part of it.
-type FlowGraph struct {
-	Flow       FlowView     // without counts
-	Members    []FlowMember // by name
-	Edges      []EdgeView   // that lead from those members
-	NextCursor string       // of a part: where the next one begins; "": nothing follows
-}
+type FlowGraph = api.FlowGraph
 
 // FlowMember is a member of a flow.
-type FlowMember struct {
-	Name        string
-	ID          ID
-	Kind        string
-	Lane        string
-	Status      Status
-	Reason      string
-	PublicState string
-	Optional    bool // its failure is none of the flow's (Node.MayFail)
-	SubFlow     bool // a flow stands in its place
-	RunIndex    int
-	Join        *JoinView // nil: no edge leads to it
-	StartedAt   time.Time
-	EndedAt     time.Time
-	// DeletedAt is when the member was deleted alone. Its execution is gone; the flow keeps its place in the graph and how it ended. Zero: it
-	// is there.
-	DeletedAt time.Time
-}
+type FlowMember = api.FlowMember
 
 // JoinView is a join with its numbers.
 type JoinView = api.JoinView
 
 // EdgeView is an edge with its state.
-type EdgeView struct {
-	Edge
-	FromID     ID
-	ToID       ID
-	State      string // pending, satisfied, impossible
-	Outcome    Status // how the first ended; "" of a pending one
-	Run        int    // which run of it that was
-	ResolvedAt time.Time
-}
+type EdgeView = api.EdgeView

@@ -16,20 +16,10 @@ import (
 
 // Operate is what operators do to executions. Any of it may answer execution_not_found, precondition_failed (Expect) and
 // idempotency_conflict (the request key was used for something else).
-type Operate struct {
-	via  transport.Transport
-	rest operatorCommands
-}
+type Operate struct{ via transport.Transport }
 
-// operatorCommands are the commands whose values are no values of package api yet, so that transports do not carry them.
-type operatorCommands interface {
-	Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execution, error)
-	Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, error)
-}
-
-// NewOperate is what operators do behind a transport; rest does what transports do not carry yet. Programs get theirs from
-// Client.Operate.
-func NewOperate(t transport.Transport, rest operatorCommands) Operate { return Operate{t, rest} }
+// NewOperate is what operators do behind a transport. Programs get theirs from Client.Operate.
+func NewOperate(t transport.Transport) Operate { return Operate{t} }
 
 // Replay opens a finished execution again, with a new attempt; a member of a flow with what hangs on it. A flow that had completed
 // or failed is then open again.
@@ -104,7 +94,14 @@ func (p Operate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed
 //
 // Codes: execution_not_suspended, suspension_mismatch, execution_not_active, invalid_argument.
 func (p Operate) Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execution, error) {
-	return p.rest.Resume(ctx, id, o...)
+	options, path, err := target(id, o)
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.ResumeRequest{ByID: path}
+	request.Body.ActionFields = options.wire()
+	request.Body.ResumeFields = wire.ResumeFields{DelayMS: millis(options.Delay), ExpectedSuspensionID: options.ExpectedSuspensionID}
+	return transport.Call(ctx, p.via, wire.ResumeExecution, request, transport.Options{Key: options.RequestKey})
 }
 
 // Approve is an operator's signal to waiting work; it needs no token. Name says what: approved, rejected, or a word of your own.
@@ -113,7 +110,30 @@ func (p Operate) Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execut
 // waitpoint_expired, lane_mismatch, principal_required, invalid_signal, reserved_name, payload_too_large,
 // signal_limit_exceeded.
 func (p Operate) Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, error) {
-	return p.rest.Approve(ctx, id, a)
+	path, err := byID(id)
+	if err != nil {
+		return SignalReceipt{}, err
+	}
+	request := &wire.ApproveRequest{ByID: path}
+	request.Body.ActionFields = a.Action.wire()
+	if request.Body.ApproveFields, err = a.wire(); err != nil {
+		return SignalReceipt{}, err
+	}
+	return value(transport.Call(ctx, p.via, wire.ApproveExecution, request, transport.Options{Key: a.RequestKey}))
+}
+
+// The names of the signals with which people decide.
+const (
+	signalApproved = "approved"
+	signalRejected = "rejected"
+)
+
+// wire is what an operator signals, without the action.
+func (a *Approve) wire() (wire.ApproveFields, error) {
+	return wire.ApproveFields{
+		WaitpointID: a.WaitpointID, Name: cmp.Or(a.Name, signalApproved), Suffix: a.Suffix, Lane: a.Lane, Comment: a.Comment,
+		PayloadField: wire.PayloadField{Payload: a.Payload},
+	}, a.Payload.Problem("payload")
 }
 
 // Retain keeps the execution from retention and Delete. Codes: invalid_argument without a reason.
@@ -195,7 +215,7 @@ func (r *BulkRequest) wire() (wire.BulkRequest, error) {
 			return body, within("args", err)
 		}
 		body.Args.Name, body.Args.Suffix, body.Args.Lane, body.Args.Comment = cmp.Or(s.Name, signalApproved), s.Suffix, s.Lane, s.Comment
-		body.Args.PayloadFields = wire.PayloadOf(wirePayload(s.Payload))
+		body.Args.Payload = s.Payload
 	}
 	if filter := r.Filter.wire(); !reflect.ValueOf(filter).IsZero() {
 		body.Filter = &filter

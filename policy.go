@@ -53,8 +53,9 @@ type Policy struct {
 	// MaxSignals is how many signals the execution takes in; 0: 1000, at most 100 000.
 	MaxSignals int
 
-	text   []byte // the JSON it was read from, nil when it was not
-	unread bool   // the fields were not filled in from text
+	text     []byte // the JSON it was read from, nil when it was not
+	unread   bool   // the fields were not filled in from text
+	keyAside bool   // FairnessKey was given beside the policy
 }
 
 // SuspensionPolicy is what holds for a wait that gives no timeout of its own.
@@ -143,30 +144,41 @@ var shortForms = []struct {
 	field  string // of the submission
 	name   string // in Go
 	member string // of the policy
+	path   string // of the value in the policy
 	given  func(p *Policy) bool
 	take   func(p, short *Policy)
 	value  func(p *Policy) any
 }{
 	{
-		"requires", "Requires", "routing_requirements", func(p *Policy) bool { return len(p.Capabilities) > 0 },
+		"requires", "Requires", "routing_requirements", "routing_requirements.required_capabilities", func(p *Policy) bool { return len(p.Capabilities) > 0 },
 		func(p, short *Policy) { p.Capabilities = short.Capabilities }, func(p *Policy) any { return routingJSON{p.Capabilities} },
 	},
 	{
-		"budget_ids", "BudgetIDs", "budget_ids", func(p *Policy) bool { return len(p.BudgetIDs) > 0 },
+		"budget_ids", "BudgetIDs", "budget_ids", "budget_ids", func(p *Policy) bool { return len(p.BudgetIDs) > 0 },
 		func(p, short *Policy) { p.BudgetIDs = short.BudgetIDs }, func(p *Policy) any { return p.BudgetIDs },
 	},
 	{
-		"estimate", "Estimate", "estimate", func(p *Policy) bool { return len(p.Estimate) > 0 },
+		"estimate", "Estimate", "estimate", "estimate", func(p *Policy) bool { return len(p.Estimate) > 0 },
 		func(p, short *Policy) { p.Estimate = short.Estimate }, func(p *Policy) any { return p.Estimate },
 	},
 	{
-		"budgets", "Budgets", "budgets", func(p *Policy) bool { return len(p.Budgets) > 0 },
+		"budgets", "Budgets", "budgets", "budgets", func(p *Policy) bool { return len(p.Budgets) > 0 },
 		func(p, short *Policy) { p.Budgets = short.Budgets }, func(p *Policy) any { return p.Budgets },
 	},
 	{
-		"quotas", "Quotas", "quotas", func(p *Policy) bool { return len(p.Quotas) > 0 },
+		"quotas", "Quotas", "quotas", "quotas", func(p *Policy) bool { return len(p.Quotas) > 0 },
 		func(p, short *Policy) { p.Quotas = short.Quotas }, func(p *Policy) any { return quotaUses(p.Quotas) },
 	},
+}
+
+// anyShort reports whether one of them is given.
+func (p *Policy) anyShort() bool {
+	for _, form := range shortForms {
+		if form.given(p) {
+			return true
+		}
+	}
+	return false
 }
 
 // withShort adds what a submission gives beside its policy: to its fields, and to the text that it was read from.
@@ -189,7 +201,7 @@ func withShort(p *Policy, short Policy) (*Policy, error) {
 			if err != nil {
 				return nil, err
 			}
-			text = withMember(text, form.member, value)
+			text = service.WithMember(text, form.member, value)
 		}
 	}
 	whole.text = text
@@ -201,10 +213,7 @@ func encodePolicy(p *Policy, short Policy) ([]byte, error) {
 	if err := cmp.Or(checkOwnBudgets(short.Budgets), p.checkBudgets()); err != nil {
 		return nil, err
 	}
-	beside := false
-	for _, form := range shortForms {
-		beside = beside || form.given(&short)
-	}
+	beside := short.anyShort()
 	switch {
 	case p == nil && !beside:
 		return nil, nil
@@ -253,7 +262,7 @@ func (p *Policy) checkBudgets() error {
 	if p == nil {
 		return nil
 	}
-	return checkOwnBudgets(p.Budgets)
+	return within("policy", checkOwnBudgets(p.Budgets))
 }
 
 // checkOwnBudgets refuses budgets that could not be made with an execution as they are written.

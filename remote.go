@@ -51,8 +51,10 @@ func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 	return r
 }
 
-func (r *remote) Executions() Executions { return Executions{r, remoteExecutions{r}} }
-func (r *remote) Operate() Operate       { return Operate{r, remoteOperate{r}} }
+func (r *remote) Executions() Executions { return Executions{r} }
+func (r *remote) Flows() Flows           { return Flows{r, r.clock} }
+func (r *remote) Operate() Operate       { return Operate{r} }
+func (r *remote) Waitpoints() Waitpoints { return Waitpoints{r} }
 func (r *remote) Events() Events         { return Events{r, r.clock} }
 func (r *remote) Quotas() Quotas         { return Quotas{r} }
 func (r *remote) Lanes() Lanes           { return Lanes{r} }
@@ -62,6 +64,10 @@ func (r *remote) Work() Work             { return Work{r, remoteWork{r}.Do} }
 func (r *remote) Admin() Admin           { return Admin{r} }
 func (r *remote) seam() seam {
 	return seam{clock: r.clock, tracer: r.cfg.Tracer, claims: flowingClaims, brief: true, submitTx: r.submitTx}
+}
+
+func (r *remote) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
+	return signalVia(ctx, r, s)
 }
 
 func (r *remote) SubmitMany(ctx context.Context, all []Submission, o ...SubmitManyOptions) ([]SubmitResult, error) {
@@ -193,11 +199,6 @@ func (r *remote) Close(ctx context.Context) error {
 		r.http.CloseIdleConnections()
 	}
 	return nil
-}
-
-// oneExecution makes a call that answers an execution.
-func oneExecution[Req any](ctx context.Context, r *remote, c wire.Call[Req, Execution], request *Req, key string) (*Execution, error) {
-	return transport.Call(ctx, r, c, request, transport.Options{Key: key})
 }
 
 // target is where a call on one execution goes, and its options; invalid_argument, invalid_id.

@@ -1,7 +1,6 @@
 package flowfabric
 
 import (
-	"context"
 	"iter"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -17,15 +16,6 @@ func pageFields(limit int, cursor string) wire.PageFields {
 		fields.Limit = &limit
 	}
 	return fields
-}
-
-// onePage makes a call that answers a page.
-func onePage[Req, W, T any](ctx context.Context, r *remote, c wire.Call[Req, wire.Page[W]], request *Req, convert func(W) T) (Page[T], error) {
-	answer, err := call(ctx, r, c, request, sending{})
-	if err != nil {
-		return Page[T]{}, err
-	}
-	return Page[T]{Items: each(answer.Items, convert), NextCursor: answer.NextCursor, AsOf: answer.AsOf}, nil
 }
 
 // walk fetches pages as the loop goes, from a cursor on. An error ends it, one that there was before begins it.

@@ -52,7 +52,7 @@ func (r *remote) submitTx(ctx context.Context, tx any, s Submission) (*Execution
 		if core.CodeOf(err) == core.CodeWrongDatabase {
 			r.guests.forget() // the server may have moved
 		}
-		return nil, publicError(err)
+		return nil, s.asGiven(publicError(err))
 	case filed:
 		return r.filed(ctx, g, answer, sub)
 	}
@@ -77,7 +77,7 @@ func (r *remote) filed(ctx context.Context, g *guest, answer engine.TxAnswer, su
 		}
 	}
 	known := core.Submission{Namespace: x.Namespace, Kind: x.Kind, Lane: x.Lane, Input: service.CorePayload(input), PolicyJSON: x.Policy}
-	if sub.ID.Full && int(sub.ID.N) != x.Partition || x.Namespace != sub.Namespace || !engine.SameWork(known, sub, g.limits) {
+	if sub.ID.Full && int(sub.ID.N) != x.Partition || x.Namespace != sub.Namespace || !engine.SameWork(known, sub) {
 		return nil, newError(core.CodeIDConflict, "the id belongs to other work").At("execution_id", "leave it out: the client mints one")
 	}
 	return x, nil

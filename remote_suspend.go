@@ -60,13 +60,16 @@ func (s *Suspension) into(w *wire.WorkItem) error {
 		return err
 	}
 	condition := s.Until
-	w.ResumeCondition, w.IdempotencyKey = &condition, s.Key
-	w.SuspendFields = wire.SuspendFields{
-		Waitpoints: noneIfEmpty(each(s.Waitpoints, Binding.wire)), ReasonCode: s.ReasonCode, TimeoutMS: span(s.Timeout), TimeoutAt: wireTime(s.TimeoutAt),
-		TimeoutBehavior: string(s.OnTimeout), ResumeDelayMS: millis(s.ResumeDelay), SuspensionID: s.ID,
-		ContinuationFields: wire.ContinuationOf(wirePayload(s.Continuation)),
-	}
+	w.ResumeCondition, w.IdempotencyKey, w.SuspendFields = &condition, s.Key, s.fields()
 	return readable(w)
+}
+
+// fields are the wait as a request has it, without its condition and its key.
+func (s *Suspension) fields() wire.SuspendFields {
+	return wire.SuspendFields{
+		Waitpoints: s.Waitpoints, ReasonCode: s.ReasonCode, TimeoutMS: span(s.Timeout), TimeoutAt: wireTime(s.TimeoutAt),
+		TimeoutBehavior: string(s.OnTimeout), ResumeDelayMS: millis(s.ResumeDelay), SuspensionID: s.ID, Continuation: s.Continuation,
+	}
 }
 
 // readable tells what a server would find wrong with the form of a command: it would take the whole batch with it.

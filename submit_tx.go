@@ -49,7 +49,7 @@ func (e *embedded) submitTx(ctx context.Context, tx any, s Submission) (*Executi
 	sub.Trace = e.traceOf(ctx)
 	answer, err := e.engine.SubmitTx(ctx, e.asClient(ctx), tx, sub)
 	if err != nil {
-		return nil, publicError(err)
+		return nil, s.asGiven(publicError(err))
 	}
 	return txExecution(answer, &sub), nil
 }

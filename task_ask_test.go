@@ -63,10 +63,10 @@ func TestU141_ask_waits_for_a_quorum_of_different_people(t *testing.T) {
 		})
 		links := receive(t, a.links)
 		page := must[*flowfabric.LinkPage](t)(w.Waitpoints().OpenLink(ctx, links[0].ID, tokenOf(links[0].URL)))
-		if page.Link.Title != "Release?" || page.Link.Approver != "ann" || page.Needed != 3 || page.Progress != 0 || page.Kind != "wait" || page.Refused != nil {
+		if page.Title != "Release?" || page.Approver != "ann" || page.Needed != 3 || page.Progress != 0 || page.Kind != "wait" || page.Refused != nil {
 			t.Errorf("%+v", page)
 		}
-		if d := page.Link.ExpiresAt.Sub(page.Link.CreatedAt); d != 90*24*time.Hour { // its time runs from the suspend, and an escalation takes it away
+		if d := page.ExpiresAt.Sub(page.CreatedAt); d != 90*24*time.Hour { // its time runs from the suspend, and an escalation takes it away
 			t.Errorf("the link lasts for %s, want until the question ends", d)
 		}
 		a.decides(t, links[0], "approve", "")

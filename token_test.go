@@ -43,7 +43,7 @@ func TestW29_tokens_and_addresses_are_never_printed_encoded_or_logged(t *testing
 	for name, value := range map[string]any{
 		"a token": token, "a pointer to one": &token, "tokens": []flowfabric.Token{token},
 		"a waitpoint": w, "a pointer to a waitpoint": &w, "waitpoints": []flowfabric.Waitpoint{w}, "what is suspended": flowfabric.Suspended{Waitpoints: []flowfabric.Waitpoint{w}, Links: []flowfabric.ApprovalLink{l}},
-		"a link": l, "a pointer to a link": &l, "links": map[string]flowfabric.ApprovalLink{"l": l}, "a page": flowfabric.LinkPage{Link: l},
+		"a link": l, "a pointer to a link": &l, "links": map[string]flowfabric.ApprovalLink{"l": l}, "a page": flowfabric.LinkPage{ApprovalLink: l},
 		"a signal": flowfabric.Signal{Token: token}, "an answer": flowfabric.WorkAnswer{Waitpoints: []flowfabric.Waitpoint{w}},
 	} {
 		for form, text := range everyForm(t, value) {

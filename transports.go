@@ -72,6 +72,10 @@ func waitsOn(answer any) bool {
 		return len(a.Grants) == 0
 	case *api.BulkJob:
 		return a.State == jobRuns
+	case *api.FlowView:
+		return !a.State.Terminal()
+	case *api.FlowCancelProgress:
+		return a.Remaining > 0
 	default:
 		return false
 	}

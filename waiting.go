@@ -46,13 +46,7 @@ type Suspension struct {
 }
 
 // Binding is a waitpoint of a suspension: Fresh or Pending.
-type Binding struct {
-	Key         string // of a fresh one; "": the condition's
-	WaitpointID string // of a fresh one "": minted
-	Pending     bool   // adopt the waitpoint of that id, with its key, its token and the signals it has
-
-	emptyKey bool // JSON gave an empty text, which the rules refuse
-}
+type Binding = api.Binding
 
 // TimeoutBehavior is what happens to a suspension whose time is over.
 type TimeoutBehavior = api.TimeoutBehavior
@@ -89,20 +83,7 @@ type Resume = api.Resume
 type SuspensionRecord = api.SuspensionRecord
 
 // Signal is something that happened outside, for work that waits. Token is the credential.
-type Signal struct {
-	WaitpointID    string
-	Token          Token
-	ExecutionID    ID // "": not compared
-	Name           string
-	Payload        Payload // at most 256 KiB
-	Category       *string // nil: external
-	SourceType     string  // "": external
-	SourceIdentity string
-	CorrelationID  string
-	IdempotencyKey string // the same signal again is a duplicate
-	SignalID       string // "": minted; the same again is a duplicate
-	SentAt         time.Time
-}
+type Signal = api.Signal
 
 // SignalReceipt is the answer to a signal.
 type SignalReceipt = api.SignalReceipt
@@ -151,32 +132,13 @@ type ApprovalLink = api.ApprovalLink
 type IssuedLink = api.IssuedLink
 
 // LinkPage is what a link shows to whoever holds it.
-type LinkPage struct {
-	Link      ApprovalLink
-	Kind      string // of the work
-	Tags      map[string]string
-	Asker     string // who submitted the work
-	Needed    int    // how many must say the same; 0: it does not count
-	Counted   string // the name of the signal that they must send; "": any
-	Progress  int    // so many have
-	TimeoutAt time.Time
-	Refused   error // why it cannot be decided any more; nil: it can be, or is decided
-	Now       time.Time
-}
+type LinkPage = api.LinkPage
 
 // LinkDecision is what the holder of a link chose.
-type LinkDecision struct {
-	Decision string // id of the choice
-	Comment  string
-}
+type LinkDecision = api.LinkDecision
 
 // LinkOutcome is the answer to a decision.
-type LinkOutcome struct {
-	Outcome   string // decided, already_decided
-	Decision  string
-	DecidedAt time.Time
-	Effect    string // of the signal; "" when it was decided before
-}
+type LinkOutcome = api.LinkOutcome
 
 // WaitpointQuery selects waitpoints.
 type WaitpointQuery struct {

@@ -2,6 +2,7 @@ package flowfabric_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // hand is a worker of a test that speaks the protocol itself.
@@ -248,7 +250,7 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 			t.Errorf("a link that was withdrawn: %v", err)
 		}
 		page := must[*flowfabric.LinkPage](t)(w.Waitpoints().OpenLink(ctx, link.ID, tokenOf(link.URL)))
-		if flowfabric.CodeOf(page.Refused) != "link_revoked" || page.Link.State != "revoked" {
+		if flowfabric.CodeOf(page.Refused) != "link_revoked" || page.State != "revoked" {
 			t.Errorf("%+v", page)
 		}
 		for _, wrong := range []struct{ id, token string }{{link.ID, "a:b"}, {task.Lease.ID, "a:b"}, {"no-id", "a:b"}} {
@@ -339,7 +341,7 @@ func TestU132_a_condition_says_what_its_maker_is_called(t *testing.T) {
 		t.Errorf("%q", types)
 	}
 	at := &flowfabric.Waitpoint{ID: "w", Key: "k"}
-	if got := []flowfabric.Binding{flowfabric.Fresh("k"), flowfabric.Pending(at)}; !slices.Equal(got, []flowfabric.Binding{{Key: "k"}, {WaitpointID: "w", Pending: true}}) {
+	if got := []flowfabric.Binding{flowfabric.Fresh("k"), flowfabric.Pending(at)}; !reflect.DeepEqual(got, []flowfabric.Binding{{Fresh: &api.FreshWaitpoint{Key: "k"}}, {UsePending: &api.PendingWaitpoint{ID: "w"}}}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -4,17 +4,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
-	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/service"
 )
-
-// uuidOf parses an id that may be left out; invalid_id.
-func uuidOf(field, text string) (core.UUID, error) {
-	if text == "" {
-		return core.UUID{}, nil
-	}
-	return uuidGiven(field, text)
-}
 
 // uuidGiven parses an id that must be there; invalid_id.
 func uuidGiven(field, text string) (core.UUID, error) {
@@ -34,70 +24,5 @@ func span(d time.Duration) *core.Millis {
 	return &ms
 }
 
-// core is the command that suspends under a lease.
-func (s *Suspension) core(fence core.Fence) (core.SuspendCommand, error) {
-	cmd := core.SuspendCommand{
-		Fence: fence, Condition: service.CoreCondition(s.Until), ReasonCode: s.ReasonCode, TimeoutAt: core.TimeOf(s.TimeoutAt), TimeoutMS: span(s.Timeout),
-		Behavior: string(s.OnTimeout), ResumeDelayMS: millis(s.ResumeDelay), IdempotencyKey: s.Key,
-	}
-	var err error
-	if cmd.SuspensionID, err = uuidOf("suspension_id", s.ID); err != nil {
-		return cmd, err
-	}
-	for _, b := range s.Waitpoints {
-		binding := core.Binding{UsePending: b.Pending, Key: textGiven(b.Key, b.emptyKey)}
-		if binding.ID, err = uuidOf("waitpoint_id", b.WaitpointID); err != nil {
-			return cmd, err
-		}
-		cmd.Waitpoints = append(cmd.Waitpoints, binding)
-	}
-	if err := s.Continuation.Problem("continuation"); err != nil {
-		return cmd, err
-	}
-	if !s.Continuation.IsNothing() {
-		continuation := service.CorePayload(s.Continuation)
-		cmd.Continuation = &continuation
-	}
-	return cmd, nil
-}
-
-// issued shows a waitpoint with its token and its address.
-func (e *embedded) issued(w *core.Waitpoint, s engine.Standing, t core.Token) Waitpoint {
-	shown := service.IssuedWaitpointOf(w, s, t)
-	shown.CallbackURL = e.callbackURL(shown.ID, t)
-	return shown
-}
-
-// The outcomes of commands about waits.
-const (
-	outcomeSuspended      = "suspended"
-	outcomeSatisfied      = "already_satisfied"
-	outcomeClosed         = "closed"
-	outcomeAlreadyClosed  = "already_closed"
-	outcomeDecided        = "decided"
-	outcomeAlreadyDecided = "already_decided"
-)
-
-func (l LinkOptions) core(waitpoint core.UUID) core.CreateLinkCommand {
-	cmd := core.CreateLinkCommand{
-		WaitpointID: waitpoint, Approver: l.Approver, ExpiresInMS: span(l.ExpiresIn), Title: l.Title, Message: l.Message, CommentRequired: l.CommentRequired,
-	}
-	for _, choice := range l.Decisions {
-		cmd.Decisions = append(cmd.Decisions, core.Decision(choice))
-	}
-	return cmd
-}
-
-// issuedLink shows a link with its address, and nothing of what became of it.
-func (e *embedded) issuedLink(l engine.IssuedLink) ApprovalLink {
-	shown := service.IssuedLinkOf(l)
-	shown.URL = e.linkURL(shown.ID, l.Token)
-	return shown
-}
-
-func linkPageOf(p engine.LinkPage) *LinkPage {
-	return &LinkPage{
-		Link: service.LinkOf(p.LinkView), Kind: p.Kind, Tags: p.Tags, Asker: p.Asker, Needed: p.Needed, Counted: p.Counted, Progress: p.Progress,
-		TimeoutAt: p.TimeoutAt.Std(), Refused: publicError(p.Undecided), Now: p.Now.Std(),
-	}
-}
+// outcomeSatisfied is the outcome of a suspend whose wait is passed.
+const outcomeSatisfied = "already_satisfied"

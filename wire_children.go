@@ -5,7 +5,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// The JSON of children and of named inputs (U28, U75).
+// The JSON of commands about children (U75).
 
 // The outcomes of a wait for children.
 const (
@@ -55,6 +55,15 @@ func (a *WorkAnswer) childrenFrom(w *wire.WorkAnswer) {
 	if waited != nil && waited.Outcome == outcomeReady {
 		a.Waited = &ChildrenWaited{State: waited.State, Children: waited.Children}
 	}
+}
+
+// idsFrom are ids by name; never nil.
+func idsFrom(w map[string]string) map[string]ID {
+	ids := make(map[string]ID, len(w))
+	for name, id := range w {
+		ids[name] = ID(id)
+	}
+	return ids
 }
 
 // spawnInto writes a spawn into a command of a batch.

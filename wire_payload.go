@@ -6,14 +6,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// encodingOf is how JSON shows the payload (U9).
-func encodingOf(p Payload) wire.Encoding {
-	if p.ShownAsBytes() {
-		return wire.EncodingBytes
-	}
-	return ""
-}
-
 // wirePayload is the payload as it travels.
 func wirePayload(p Payload) wire.Payload {
 	switch {

@@ -82,9 +82,10 @@ func submissionFrom(w *wire.Submission, read func(text []byte) *Policy) (Submiss
 		if err != nil {
 			return Submission{}, err
 		}
-		s.Policy = read(withMember(w.Policy, "fairness_key", key))
+		s.Policy = read(service.WithMember(w.Policy, "fairness_key", key))
+		s.Policy.keyAside = true
 	case w.FairnessKey != "":
-		s.Policy = &Policy{FairnessKey: w.FairnessKey}
+		s.Policy = &Policy{FairnessKey: w.FairnessKey, keyAside: true}
 	}
 	return s, nil
 }
@@ -156,24 +157,11 @@ func (p *Policy) given() []byte {
 		return nil
 	}
 	fields := *p
-	fields.text, fields.unread = nil, false
+	fields.text, fields.unread, fields.keyAside = nil, false, false
 	if p.unread && reflect.ValueOf(fields).IsZero() || reflect.DeepEqual(&fields, policyShown(p.text)) {
 		return p.text
 	}
 	return nil
-}
-
-// withMember adds a member to the text of a JSON object; what is none stays as it is.
-func withMember(object []byte, name string, value []byte) []byte {
-	rest, ok := bytes.CutPrefix(bytes.TrimSpace(object), []byte("{"))
-	if !ok {
-		return object
-	}
-	text := append([]byte(`{"`+name+`":`), value...)
-	if !bytes.HasPrefix(bytes.TrimSpace(rest), []byte("}")) {
-		text = append(text, ',')
-	}
-	return append(text, rest...)
 }
 
 // MarshalJSON writes the answer as a bulk submit of the HTTP API shows it, without index and ok (U33).

@@ -6,51 +6,6 @@ import (
 
 // The JSON of waits (U28..U30, U42, U85). Tokens, and addresses that hold one, are in none of it: whoever may show them does so by name.
 
-// textGiven is a text that may be left out; given as empty it is there, for the rules to refuse.
-func textGiven(text string, empty bool) *string {
-	if text == "" && !empty {
-		return nil
-	}
-	return &text
-}
-
-func textFrom(given *string) (text string, empty bool) {
-	if given == nil {
-		return "", false
-	}
-	return *given, *given == ""
-}
-
-// MarshalJSON writes the binding as the HTTP API takes it (U29).
-func (b Binding) MarshalJSON() ([]byte, error) { return wire.Marshal(b.wire()) }
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (b *Binding) UnmarshalJSON(text []byte) error {
-	w, err := readAnswer[wire.Binding](text)
-	*b = bindingFrom(*w)
-	return err
-}
-
-func (b Binding) wire() wire.Binding {
-	if b.Pending {
-		return wire.Binding{UsePending: &wire.PendingWaitpoint{WaitpointID: b.WaitpointID}}
-	}
-	return wire.Binding{Fresh: &wire.FreshWaitpoint{WaitpointKey: textGiven(b.Key, b.emptyKey), WaitpointID: b.WaitpointID}}
-}
-
-func bindingFrom(w wire.Binding) Binding {
-	switch {
-	case w.UsePending != nil:
-		return Binding{WaitpointID: w.UsePending.WaitpointID, Pending: true}
-	case w.Fresh != nil:
-		b := Binding{WaitpointID: w.Fresh.WaitpointID}
-		b.Key, b.emptyKey = textFrom(w.Fresh.WaitpointKey)
-		return b
-	default:
-		return Binding{}
-	}
-}
-
 // noneIfEmpty is nil for a list without elements.
 func noneIfEmpty[T any](list []T) []T {
 	if len(list) == 0 {

@@ -15,9 +15,11 @@ import (
 func TestU9_what_is_told_of_waits_comes_back_as_it_was_written(t *testing.T) {
 	t.Parallel()
 	roundTrip[Condition, Condition](t, "Condition", nil)
-	roundTrip[Binding, wire.Binding](t, "Binding", func(_ *rapid.T, b *Binding) {
-		if b.Pending {
-			b.Key = "" // the waitpoint has its own
+	roundTrip[Binding, Binding](t, "Binding", func(_ *rapid.T, b *Binding) {
+		if b.UsePending != nil {
+			b.Fresh = nil
+		} else if b.Fresh == nil {
+			b.Fresh = &api.FreshWaitpoint{} // which JSON says
 		}
 	})
 	roundTrip[Waitpoint, Waitpoint](t, "Waitpoint", func(_ *rapid.T, w *Waitpoint) { w.CallbackURL = "" })
@@ -31,6 +33,14 @@ func TestU9_what_is_told_of_waits_comes_back_as_it_was_written(t *testing.T) {
 	})
 	roundTrip[CloseResult, CloseResult](t, "CloseResult", nil)
 	roundTrip[ApprovalLink, ApprovalLink](t, "ApprovalLink", func(_ *rapid.T, l *ApprovalLink) { l.URL = "" })
+	roundTrip[LinkPage, LinkPage](t, "LinkPage", func(_ *rapid.T, p *LinkPage) {
+		p.URL, p.Refused = "", nil
+		if p.Needed <= 0 {
+			p.Progress = 0 // nothing counts
+		}
+	})
+	roundTrip[LinkDecision, LinkDecision](t, "LinkDecision", nil)
+	roundTrip[LinkOutcome, LinkOutcome](t, "LinkOutcome", nil)
 	roundTrip[NodeProgress, NodeProgress](t, "NodeProgress", nil)
 	roundTrip[PersonalDecision, PersonalDecision](t, "PersonalDecision", nil)
 	roundTrip[Suspended, Suspended](t, "Suspended", func(t *rapid.T, s *Suspended) {
@@ -85,6 +95,14 @@ func TestW46_an_empty_name_or_key_in_json_reaches_the_rules(t *testing.T) {
 	const text = `{"type":"single","waitpoint_key":"","name":""}`
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		t.Fatal(err)
+	}
+	var b Binding
+	const fresh = `{"fresh":{"waitpoint_key":""}}`
+	if err := json.Unmarshal([]byte(fresh), &b); err != nil || b.Fresh.Given() == nil || string(must(wire.Marshal(b))) != fresh {
+		t.Errorf("%+v %v", b.Fresh, err)
+	}
+	if Fresh("").Fresh.Given() != nil {
+		t.Error("Go gave an empty key")
 	}
 	if all := AnyOf(c); string(must(wire.Marshal(all))) != `{"type":"any_of","members":[`+text+`]}` {
 		t.Errorf("%s", must(wire.Marshal(all)))

@@ -125,3 +125,20 @@ func AsError(err error) error {
 		RetryAfter: time.Duration(e.RetryAfterMS) * time.Millisecond, Current: e.Details, cause: err,
 	}
 }
+
+// Within says in which place of a request the field of a refusal stands: nodes[3] and lane become nodes[3].lane. Other errors stay what
+// they are.
+func Within(place string, err error) error {
+	var refusal *Error
+	if !errors.As(AsError(err), &refusal) {
+		return err
+	}
+	named := *refusal
+	switch {
+	case named.Field == "":
+		named.Field = place
+	case place != "":
+		named.Field = place + "." + named.Field
+	}
+	return &named
+}

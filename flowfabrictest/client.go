@@ -86,9 +86,10 @@ func (e *Env) Nudge(ctx context.Context, lanes ...string) error {
 }
 
 // Executions reads executions. Lists and counts settle first: what they read follows the log.
-func (e *Env) Executions() flowfabric.Executions {
-	return flowfabric.NewExecutions(e, e.alive(context.Background()).client.Executions())
-}
+func (e *Env) Executions() flowfabric.Executions { return flowfabric.NewExecutions(e) }
+
+// Flows are graphs of executions. Its commands survive the death of the process.
+func (e *Env) Flows() flowfabric.Flows { return flowfabric.NewFlows(e, e.clock) }
 
 // Events reads the log.
 func (e *Env) Events() flowfabric.Events { return flowfabric.NewEvents(e, e.clock) }
@@ -108,14 +109,4 @@ func (e *Env) mint() core.UUID {
 	var random [10]byte
 	rand.Read(random[:]) // never fails (crypto/rand)
 	return e.minter.Mint(e.clock.Now(), random)
-}
-
-// keyed gives the options of a command a request key, so that it is recognised when it is made again.
-func keyed[T any](e *Env, o []T, key func(*T) *string) []T {
-	own := make([]T, max(1, len(o)))
-	copy(own, o)
-	if k := key(&own[0]); *k == "" {
-		*k = e.mintKey()
-	}
-	return own
 }

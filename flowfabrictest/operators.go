@@ -1,13 +1,9 @@
 package flowfabrictest
 
-import (
-	"context"
-
-	"github.com/flowfabric/flowfabric"
-)
+import "github.com/flowfabric/flowfabric"
 
 // Operate is what operators do. Its commands survive the death of the process.
-func (e *Env) Operate() flowfabric.Operate { return flowfabric.NewOperate(e, operate{e}) }
+func (e *Env) Operate() flowfabric.Operate { return flowfabric.NewOperate(e) }
 
 // Lanes steers the lanes. Its commands survive the death of the process.
 func (e *Env) Lanes() flowfabric.Lanes { return flowfabric.NewLanes(e) }
@@ -17,25 +13,6 @@ func (e *Env) Workers() flowfabric.Workers { return flowfabric.NewWorkers(e) }
 
 // Admin is what administrators do. Its commands survive the death of the process.
 func (e *Env) Admin() flowfabric.Admin { return flowfabric.NewAdmin(e) }
-
-// operate has the commands that transports do not carry yet.
-type operate struct{ env *Env }
-
-func (o operate) Resume(ctx context.Context, id flowfabric.ID, how ...flowfabric.ResumeOptions) (*flowfabric.Execution, error) {
-	how = keyed(o.env, how, func(r *flowfabric.ResumeOptions) *string { return &r.RequestKey })
-	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {
-		return c.Operate().Resume(ctx, id, how...)
-	})
-}
-
-func (o operate) Approve(ctx context.Context, id flowfabric.ID, a flowfabric.Approve) (flowfabric.SignalReceipt, error) {
-	if a.RequestKey == "" {
-		a.RequestKey = o.env.mintKey()
-	}
-	return again(ctx, o.env, func(ctx context.Context, c flowfabric.Client) (flowfabric.SignalReceipt, error) {
-		return c.Operate().Approve(ctx, id, a)
-	})
-}
 
 // Quotas limit when work starts. Its commands survive the death of the process.
 func (e *Env) Quotas() flowfabric.Quotas { return flowfabric.NewQuotas(e) }

@@ -23,7 +23,9 @@ func (e *Env) Do(ctx context.Context, op *wire.Operation, request, answer any, h
 		return e.alive(ctx).client.Do(ctx, op, request, answer, how)
 	}
 	_, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (flowfabric.None, error) {
-		return flowfabric.None{}, c.Do(ctx, op, request, answer, how)
+		err := c.Do(ctx, op, request, answer, how)
+		how.Again = true // in the next process, if this one died
+		return flowfabric.None{}, err
 	})
 	return err
 }

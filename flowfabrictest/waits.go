@@ -81,67 +81,7 @@ func (e *Env) Signal(ctx context.Context, s flowfabric.Signal) (flowfabric.Signa
 }
 
 // Waitpoints is what work waits at. Its commands survive the death of the process.
-func (e *Env) Waitpoints() flowfabric.Waitpoints {
-	return waitpoints{e.alive(context.Background()).client.Waitpoints(), e}
-}
-
-type waitpoints struct {
-	flowfabric.Waitpoints
-	env *Env
-}
-
-func (w waitpoints) closing(o []flowfabric.CloseOptions) []flowfabric.CloseOptions {
-	return keyed(w.env, o, func(o *flowfabric.CloseOptions) *string { return &o.RequestKey })
-}
-
-func (w waitpoints) Token(ctx context.Context, id flowfabric.ID, waitpointID string) (*flowfabric.Waitpoint, error) {
-	return again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Waitpoint, error) {
-		return c.Waitpoints().Token(ctx, id, waitpointID)
-	})
-}
-
-func (w waitpoints) Reissue(ctx context.Context, waitpointID string, o ...flowfabric.Action) (*flowfabric.Waitpoint, error) {
-	o = keyed(w.env, o, func(a *flowfabric.Action) *string { return &a.RequestKey })
-	return again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Waitpoint, error) {
-		return c.Waitpoints().Reissue(ctx, waitpointID, o...)
-	})
-}
-
-func (w waitpoints) Close(ctx context.Context, waitpointID string, o ...flowfabric.CloseOptions) (flowfabric.CloseResult, error) {
-	o = w.closing(o)
-	return again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (flowfabric.CloseResult, error) {
-		return c.Waitpoints().Close(ctx, waitpointID, o...)
-	})
-}
-
-func (w waitpoints) NewLink(ctx context.Context, waitpointID string, l flowfabric.LinkOptions) (flowfabric.ApprovalLink, error) {
-	if l.RequestKey == "" {
-		l.RequestKey = w.env.mintKey()
-	}
-	return again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (flowfabric.ApprovalLink, error) {
-		return c.Waitpoints().NewLink(ctx, waitpointID, l)
-	})
-}
-
-func (w waitpoints) RevokeLink(ctx context.Context, linkID string, o ...flowfabric.CloseOptions) error {
-	o = w.closing(o)
-	_, err := again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
-		return struct{}{}, c.Waitpoints().RevokeLink(ctx, linkID, o...)
-	})
-	return err
-}
-
-func (w waitpoints) Decide(ctx context.Context, linkID string, token flowfabric.Token, d flowfabric.LinkDecision) (flowfabric.LinkOutcome, error) {
-	tries := 0
-	outcome, err := again(ctx, w.env, func(ctx context.Context, c flowfabric.Client) (flowfabric.LinkOutcome, error) {
-		tries++
-		return c.Waitpoints().Decide(ctx, linkID, token, d)
-	})
-	if tries > 1 && outcome.Outcome == "already_decided" && outcome.Decision == d.Decision {
-		outcome.Outcome = "decided" // by a try whose answer was lost
-	}
-	return outcome, err
-}
+func (e *Env) Waitpoints() flowfabric.Waitpoints { return flowfabric.NewWaitpoints(e) }
 
 // waitsDue lists the moments at which waits end by themselves: timeouts of suspensions, and the expiry of waitpoints at which nothing
 // waits yet.

@@ -117,34 +117,19 @@ func (k *link) Work() flowfabric.Work {
 // Workers is the fleet, to which a dead worker says no goodbye.
 func (k *link) Workers() flowfabric.Workers { return flowfabric.NewWorkers(k) }
 
-// Do passes unless the worker is dead.
+// Do passes unless the worker is dead. A handler that makes a link and meets the death of its worker ends here.
 func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
 	_, err := through(ctx, k.shift, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, k.Client.(transport.Transport).Do(ctx, op, request, answer, how)
 	})
+	if op == wire.CreateLink.Operation && k.shift.life.Err() != nil {
+		runtime.Goexit()
+	}
 	return err
 }
 
 // Waitpoints is what handlers make links at.
-func (k *link) Waitpoints() flowfabric.Waitpoints {
-	return linkWaitpoints{k.Client.Waitpoints(), k.shift}
-}
-
-type linkWaitpoints struct {
-	flowfabric.Waitpoints
-	shift *shift
-}
-
-// NewLink passes unless the worker is dead. A handler that meets the death of its worker ends here.
-func (k linkWaitpoints) NewLink(ctx context.Context, waitpointID string, l flowfabric.LinkOptions) (flowfabric.ApprovalLink, error) {
-	made, err := through(ctx, k.shift, func(ctx context.Context) (flowfabric.ApprovalLink, error) {
-		return k.Waitpoints.NewLink(ctx, waitpointID, l)
-	})
-	if k.shift.life.Err() != nil {
-		runtime.Goexit()
-	}
-	return made, err
-}
+func (k *link) Waitpoints() flowfabric.Waitpoints { return flowfabric.NewWaitpoints(k) }
 
 // linkWork sends the commands of a worker.
 type linkWork struct {

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 func TestU256_chain_runs_every_flow_alone_and_many_at_a_time(t *testing.T) {
@@ -58,14 +61,14 @@ func TestScenarios_of_flows_refuse_sizes_that_cannot_be(t *testing.T) {
 // forgetful is a client whose flows have a last node that nobody runs.
 type forgetful struct{ flowfabric.Client }
 
-func (f forgetful) Flows() flowfabric.Flows { return &forgetfulFlows{Flows: f.Client.Flows()} }
+func (f forgetful) Flows() flowfabric.Flows { return flowfabric.NewFlows(f, clock.System()) }
 
-type forgetfulFlows struct{ flowfabric.Flows }
-
-// Submit puts the last node into a lane without workers.
-func (f *forgetfulFlows) Submit(ctx context.Context, flow flowfabric.Flow) (*flowfabric.FlowRun, error) {
-	flow.Nodes[len(flow.Nodes)-1].Lane = "nobody"
-	return f.Flows.Submit(ctx, flow)
+// Do puts the last node of a flow into a lane without workers.
+func (f forgetful) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	if flow, ok := request.(*wire.SubmitFlowRequest); ok {
+		flow.Body.Nodes[len(flow.Body.Nodes)-1].Lane = "nobody"
+	}
+	return f.Client.Do(ctx, op, request, answer, how)
 }
 
 func TestU252_a_flow_that_does_not_end_makes_a_sample_invalid(t *testing.T) {

@@ -288,7 +288,7 @@ func (e *examples) waiting(t *testing.T, dir string, words []string) (names []st
 // suspend gives a task back until it is approved, or rejected, or paid for.
 func suspend(task *flowfabric.Claimed) flowfabric.WorkItem {
 	return flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-		Waitpoints: []flowfabric.Binding{{Key: "payment"}}, ReasonCode: flowfabric.WaitingForApproval,
+		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("payment")}, ReasonCode: flowfabric.WaitingForApproval,
 		Until: flowfabric.Condition{Type: "single", Key: "payment"},
 	}}
 }

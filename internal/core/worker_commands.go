@@ -53,9 +53,10 @@ type Completion struct {
 	Result   *Payload         // nil: none
 	Usage    map[string]int64 // spent already, booked before the lease ends (B16)
 	Recorded *LeaseRecord
+	TooLarge error // why the result is not stored; a repeat is answered as before
 }
 
-// Complete ends x with success. The caller has checked the size of the result. Errors: invalid_usage, reserved_dimension, those of the fence.
+// Complete ends x with success. Errors: TooLarge, invalid_usage, reserved_dimension, those of the fence.
 func (x *Execution) Complete(fx *Effects, c Completion) (CompleteAnswer, error) {
 	if err := CheckUsage(c.Usage); err != nil {
 		return CompleteAnswer{}, err
@@ -66,6 +67,9 @@ func (x *Execution) Complete(fx *Effects, c Completion) (CompleteAnswer, error) 
 	}
 	if in.repeat != nil {
 		return repeatComplete(in.repeat)
+	}
+	if c.TooLarge != nil {
+		return CompleteAnswer{}, c.TooLarge
 	}
 	x.spend(fx, c.Usage, in.lapse != nil)
 	x.Failure = nil // of an earlier attempt, which keeps its own copy
@@ -168,6 +172,7 @@ type DelayCommand struct {
 	Until    Time
 	Usage    map[string]int64 // spent already, booked before the lease ends (B16)
 	Recorded *LeaseRecord
+	TooLarge error // why the result is not stored; a repeat is answered as before
 }
 
 // Delay hands x back until a moment; then the attempt continues. A moment in the past makes it ready at once. Errors: invalid_argument, those of
@@ -201,6 +206,7 @@ type ReleaseCommand struct {
 	Fence    Fence
 	Reason   string
 	Recorded *LeaseRecord
+	TooLarge error // why the result is not stored; a repeat is answered as before
 }
 
 // Release hands x back for the next worker, which gets the same attempt with its full time. It changes no counter: a late release replaces the

@@ -149,8 +149,12 @@ func (e *Engine) present(ctx context.Context) (present, error) {
 	return present{now: loaded.Now, dict: dict}, nil
 }
 
-// refuses is the refusal of a submission to a lane that takes none, or whose policy names what does not exist.
+// refuses is the refusal of a submission with an input that is too large for this process, to a lane that takes none, or whose policy names what
+// does not exist.
 func (p present) refuses(cmd *submit) error {
+	if cmd.large != nil {
+		return cmd.large
+	}
 	if lane := p.dict.lanes[cmd.s.Lane]; lane != nil && !lane.Settings.State.Accepting() {
 		return laneNotAccepting(lane)
 	}

@@ -22,6 +22,8 @@ type Caller struct {
 	Repeated *atomic.Bool `json:"-"`
 	// Feed bounds what it reads of the event log to the feeds of the instances that it registered (U106); nil: not bounded.
 	Feed *Feed `json:"-"`
+	// WorkLanes bounds its commands on executions to those in these lanes (U122); nil: not bounded.
+	WorkLanes []string `json:"-"`
 	// OwnInstances bounds its commands on workers to the instances that it registered (U103).
 	OwnInstances bool `json:"-"`
 }

@@ -85,11 +85,10 @@ type EdgeQuery struct {
 
 // CancelFlowRequest asks for the end of a flow (section 9 of the flows).
 type CancelFlowRequest struct {
-	Flow     core.GivenID
-	Policy   core.CancelPolicy // "": cancel_all
-	Reason   string
-	Wait     time.Duration // 0..300 s
-	Progress func(CancelFlowAnswer)
+	Flow   core.GivenID
+	Policy core.CancelPolicy // "": cancel_all
+	Reason string
+	Wait   time.Duration // 0..300 s
 }
 
 // CancelFlowAnswer reports the progress of a cancelled flow (F53).

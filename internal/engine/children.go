@@ -71,6 +71,9 @@ func (e *Engine) planSpawn(ctx context.Context, c Caller, r SpawnRequest, s core
 	if err != nil {
 		return nil, e.fromElsewhere(&r.Fence, err)
 	}
+	if err := c.worksIn(parent.Class.Lane); err != nil {
+		return nil, err
+	}
 	if wait == nil { // otherwise the call may repeat one that has ended the lease
 		if _, err := parent.CheckKeep(nil, r.Fence); err != nil {
 			return nil, e.fromElsewhere(&r.Fence, err)
@@ -195,7 +198,7 @@ func (s *spawn) planChildren(ctx context.Context, c Caller, r *core.FlowSpawn, k
 			continue
 		}
 		asked := node.Submission(s.seen.Namespace, s.seen.Creator, &r.Defaults)
-		err := asked.Normalize(s.e.cfg.Limits)
+		err := asked.Normalize(anySize)
 		if err == nil && !sameFingerprint(prints[node.Name], core.NodeFingerprint(&asked, node)) {
 			err = core.Errorf(core.CodeNameTaken, "another child is called %q", node.Name).WithField("name").With("execution_id", id.String())
 		}

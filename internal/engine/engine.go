@@ -172,6 +172,15 @@ func (c Caller) sees(namespace string) bool {
 	return c.Namespaces == nil || contains(c.Namespaces, namespace)
 }
 
+// worksIn refuses a worker whose key is bound to lanes, of which that of the execution is none (U122): role_required, whatever lease it shows.
+func (c Caller) worksIn(lane string) error {
+	if c.WorkLanes == nil || contains(c.WorkLanes, lane) {
+		return nil
+	}
+	return core.Errorf(core.CodeRoleRequired, "the caller may not work on this lane").With("lanes", c.WorkLanes).
+		WithHint("use a key that may work on all lanes, or on that of the execution")
+}
+
 func notFound(id core.GivenID) error {
 	return core.Errorf(core.CodeExecutionNotFound, "no execution %s", id.UUID)
 }

@@ -206,9 +206,6 @@ func (e *Engine) awaitCancel(ctx context.Context, c Caller, r CancelFlowRequest,
 		if left <= 0 {
 			break
 		}
-		if r.Progress != nil {
-			r.Progress(answer)
-		}
 		var err error
 		answer, err = waitFor(ctx, e, r.Flow.UUID, min(left, cancelLook), func(ctx context.Context) (CancelFlowAnswer, bool, error) {
 			f, err := e.readFlow(ctx, c, r.Flow)

@@ -201,7 +201,7 @@ func (e *Engine) sameNode(ctx context.Context, id core.ID, node *core.FlowNode, 
 		return publicFault(err)
 	}
 	asked := node.Submission(f.Namespace, f.Creator, defaults)
-	if err := asked.Normalize(e.cfg.Limits); err != nil {
+	if err := asked.Normalize(anySize); err != nil {
 		return err
 	}
 	there := loaded.Executions[id.UUID]

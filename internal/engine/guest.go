@@ -19,7 +19,7 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Lim
 	cmd := &submit{caller: c, id: s.ID.ID()}
 	var seen store.Glance
 	var settings core.NamespaceSettings
-	err = checkArguments(c, &s, limits, func() (core.NamespaceSettings, error) {
+	err = checkArguments(c, &s, func() (core.NamespaceSettings, error) {
 		if seen, err = g.Glance(ctx, tx, s.Lane, namespaceRef(s.Namespace)); err != nil {
 			return core.NamespaceSettings{}, publicFault(err)
 		}
@@ -42,7 +42,7 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Lim
 	if err := cmd.s.CheckTimes(seen.Now); err != nil {
 		return TxAnswer{}, false, err
 	}
-	refusal := refusedBy(seen.Lane, s.Lane)
+	refusal := cmp.Or(limits.CheckPayload("input", s.Input.Size), refusedBy(seen.Lane, s.Lane))
 	if unknown, err := cmd.referAsGuest(ctx, g, tx, settings.DefaultQuotas); err != nil {
 		return TxAnswer{}, false, err
 	} else if refusal == nil {
@@ -136,6 +136,6 @@ func seenView(cmd *submit, seen *store.Glance) View {
 }
 
 // SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
-func SameWork(a, b core.Submission, limits core.Limits) bool {
-	return a.Normalize(limits) == nil && b.Normalize(limits) == nil && bytes.Equal(a.Fingerprint(), b.Fingerprint())
+func SameWork(a, b core.Submission) bool {
+	return a.Normalize(anySize) == nil && b.Normalize(anySize) == nil && bytes.Equal(a.Fingerprint(), b.Fingerprint())
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -133,37 +134,90 @@ func TestU101_L87_F12_a_request_that_is_refused_as_a_whole_registers_nothing(t *
 func TestU101_L82_L117_a_repeat_is_told_of_its_execution_though_the_namespace_takes_no_such_input_now(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		input := core.Payload{Data: []byte("0123456789"), Size: 10}
-		id := core.IDOf(core.UUID{15: 7}).Given()
-		requested := client
-		requested.RequestKey = "request"
-		byKey, byID := core.Submission{Kind: "k", Input: input, IdempotencyKey: "key"}, core.Submission{Kind: "k", Input: input, ID: &id}
-		graph := core.FlowSubmission{Kind: "f", IdempotencyKey: "flow", Nodes: []core.FlowNode{{Name: "n", Kind: "k", Input: &input}}}
-		first, second := must(w.e.Submit(w.ctx(), client, byKey))(t), must(w.e.Submit(w.ctx(), requested, byID))(t)
-		flow := must(w.e.SubmitFlow(w.ctx(), client, graph))(t)
-		w.namespace("default", core.NamespaceSettings{MaxPayloadBytes: 9})
-		again := must(w.e.Submit(w.ctx(), client, byKey))(t)
-		same(t, "by its key", []any{again.Outcome, again.ID}, []any{"duplicate", first.ID})
-		again = must(w.e.Submit(w.ctx(), client, byID))(t)
-		same(t, "by its id", []any{again.Outcome, again.ID}, []any{"duplicate", second.ID})
-		again = must(w.e.Submit(w.ctx(), requested, byID))(t)
-		same(t, "by the key of its request", again.ID, second.ID)
-		for _, atomic := range []bool{false, true} {
-			items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{byKey, {Kind: "k"}}, atomic))(t)
-			same(t, "of many", []any{items[0].Outcome, items[0].ID, items[1].Outcome}, []any{"duplicate", first.ID, "created"})
+		w.repeatsOutlive(func() { w.namespace("default", core.NamespaceSettings{MaxPayloadBytes: 9}) })
+	})
+}
+
+func TestL6_L82_L117_a_repeat_is_told_of_its_execution_though_its_process_takes_no_such_input_now(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.repeatsOutlive(func() {
+			w.cfg.Limits.MaxPayload = 9
+			w.restart()
+		})
+	})
+}
+
+// repeatsOutlive submits inputs of ten bytes, has the bound of payloads lowered to nine, and submits them again.
+func (w *world) repeatsOutlive(lower func()) {
+	t := w.t
+	t.Helper()
+	input := core.Payload{Data: []byte("0123456789"), Size: 10}
+	id := core.IDOf(core.UUID{15: 7}).Given()
+	requested := client
+	requested.RequestKey = "request"
+	byKey, byID := core.Submission{Kind: "k", Input: input, IdempotencyKey: "key"}, core.Submission{Kind: "k", Input: input, ID: &id}
+	graph := core.FlowSubmission{Kind: "f", IdempotencyKey: "flow", Nodes: []core.FlowNode{{Name: "n", Kind: "k", Input: &input}}}
+	first, second := must(w.e.Submit(w.ctx(), client, byKey))(t), must(w.e.Submit(w.ctx(), requested, byID))(t)
+	flow := must(w.e.SubmitFlow(w.ctx(), client, graph))(t)
+	lower()
+	again := must(w.e.Submit(w.ctx(), client, byKey))(t)
+	same(t, "by its key", []any{again.Outcome, again.ID}, []any{"duplicate", first.ID})
+	again = must(w.e.Submit(w.ctx(), client, byID))(t)
+	same(t, "by its id", []any{again.Outcome, again.ID}, []any{"duplicate", second.ID})
+	again = must(w.e.Submit(w.ctx(), requested, byID))(t)
+	same(t, "by the key of its request", again.ID, second.ID)
+	for _, atomic := range []bool{false, true} {
+		items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{byKey, {Kind: "k"}}, atomic))(t)
+		same(t, "of many", []any{items[0].Outcome, items[0].ID, items[1].Outcome}, []any{"duplicate", first.ID, "created"})
+	}
+	repeat := must(w.e.SubmitFlow(w.ctx(), client, graph))(t)
+	same(t, "the flow", []any{repeat.Created, repeat.Flow.ID}, []any{false, flow.Flow.ID})
+	for what, bad := range map[string]core.Submission{"without a key": {Kind: "k", Input: input}, "with another": {Kind: "k", Input: input, IdempotencyKey: "other"}} {
+		_, err := w.e.Submit(w.ctx(), client, bad)
+		if e := refused(t, err, core.CodePayloadTooLarge); e.Field != "input" {
+			t.Errorf("%s: %v", what, err)
 		}
-		repeat := must(w.e.SubmitFlow(w.ctx(), client, graph))(t)
-		same(t, "the flow", []any{repeat.Created, repeat.Flow.ID}, []any{false, flow.Flow.ID})
-		for what, bad := range map[string]core.Submission{"without a key": {Kind: "k", Input: input}, "with another": {Kind: "k", Input: input, IdempotencyKey: "other"}} {
-			_, err := w.e.Submit(w.ctx(), client, bad)
-			if e := refused(t, err, core.CodePayloadTooLarge); e.Field != "input" {
-				t.Errorf("%s: %v", what, err)
-			}
-			items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{byKey, bad}, false))(t)
-			refused(t, items[1].Err, core.CodePayloadTooLarge)
+		items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{byKey, bad}, false))(t)
+		refused(t, items[1].Err, core.CodePayloadTooLarge)
+	}
+	graph.IdempotencyKey = "another"
+	_, err := w.e.SubmitFlow(w.ctx(), client, graph)
+	refused(t, err, core.CodePayloadTooLarge)
+}
+
+func TestL6_F46_a_lowered_bound_of_the_process_does_not_fail_a_subflow_that_was_accepted(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		flow := w.submitFlow(deep())
+		w.cfg.Limits.MaxPayload = 9
+		w.restart()
+		for _, kind := range []string{"first", "x", "z"} {
+			w.workOff(kind, 1, succeeds)
 		}
-		graph.IdempotencyKey = "another"
-		_, err := w.e.SubmitFlow(w.ctx(), client, graph)
-		refused(t, err, core.CodePayloadTooLarge)
+		w.flowBecomes(flow, core.FlowCompleted)
+	})
+}
+
+func TestL6_L117_a_repeated_completion_is_answered_though_its_process_takes_no_such_result_now(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.submit(core.Submission{Kind: "a"})
+		w.submit(core.Submission{Kind: "a"})
+		done, open := w.claim(), w.claim()
+		result := &core.Payload{Data: []byte("0123456789")}
+		complete := func(task engine.Task) (core.CompleteAnswer, error) {
+			return w.e.Complete(w.ctx(), client, given(task), fence(task), result)
+		}
+		first := must(complete(done))(t)
+		w.cfg.Limits.MaxPayload = 9
+		w.restart()
+		again := must(complete(done))(t)
+		same(t, "the repeat", []any{again.Status, again.Repeated}, []any{first.Status, true})
+		_, err := complete(open)
+		if e := refused(t, err, core.CodePayloadTooLarge); e.Field != "result" {
+			t.Error(err)
+		}
+		same(t, "the other", w.get(given(open)).Status, core.Running)
 	})
 }

@@ -44,7 +44,7 @@ func (e *Engine) submitSubflow(ctx context.Context, cmd *subflowBegin, node *cor
 	if s.Trace == nil {
 		s.Trace = outer.Trace
 	}
-	if err := s.CheckShape(e.cfg.Limits); err != nil {
+	if err := s.CheckShape(anySize); err != nil { // it was accepted with its flow
 		return e.failNode(ctx, node, err)
 	}
 	cmd.flow = core.ID{N: outer.ID.N, UUID: e.mint()}

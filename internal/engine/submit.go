@@ -27,7 +27,8 @@ type submit struct {
 	unfiled     bool         // it is a duplicate of a submission that may be in the inbox: that is adopted first (L88)
 	sought      bool         // the inbox was searched
 	again       bool         // the call was answered before
-	bound       error        // why the namespace refuses such an input or class, unless it is a duplicate
+	large       error        // why this process refuses such an input, unless it is a duplicate: it may have allowed more before
+	bound       error        // that, or why the namespace refuses such an input or class, unless it is a duplicate
 	later       bool         // its class is registered only once it is known that no other item of its call is refused
 	taken       readyTaken   // counted against the namespace's bound of waiting executions
 	answer      SubmitAnswer
@@ -80,7 +81,7 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*s
 }
 
 // checkSubmit checks a submission, one of several whose new names are counted together. If names is nil, it was accepted before, and no bound of
-// its namespace refuses it.
+// this process or of its namespace refuses it.
 func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, names *newNames) (*submit, error) {
 	var space core.NamespaceSettings
 	settings := func() (_ core.NamespaceSettings, err error) {
@@ -91,10 +92,14 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 		return space, err
 	}
 	priority := s.Priority // as requested: what the namespace makes of it may change until the call is repeated
-	if err := checkArguments(c, &s, e.cfg.Limits, settings); err != nil {
+	if err := checkArguments(c, &s, settings); err != nil {
 		return nil, err
 	}
-	cmd := &submit{e: e, caller: c, s: s, space: space, bound: space.CheckInput(s.Input.Size)}
+	cmd := &submit{e: e, caller: c, s: s, space: space}
+	if names != nil {
+		cmd.large = e.cfg.Limits.CheckPayload("input", s.Input.Size)
+	}
+	cmd.bound = cmp.Or(cmd.large, space.CheckInput(s.Input.Size))
 	if s.IdempotencyKey != "" {
 		cmd.fingerprint = s.Fingerprint()
 	}
@@ -139,13 +144,17 @@ func requestPrint(s *core.Submission, priority int) string {
 	return fingerprint(s.Fingerprint(), s.IdempotencyKey, priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
 }
 
-// checkArguments normalizes a submission and checks it by itself. Bounds of the namespace are not checked: they may have changed since the first
-// try of a repeat.
-func checkArguments(c Caller, s *core.Submission, limits core.Limits, settings func() (core.NamespaceSettings, error)) error {
+// anySize are the limits of payloads that some process may have accepted. Whether this one accepts them too matters only once it is known that
+// they are not those of a repeat (L117).
+var anySize = core.Limits{MaxPayload: core.MaxPayloadSetting}
+
+// checkArguments normalizes a submission and checks it by itself. Bounds of the process and of the namespace are not checked: they may have
+// changed since the first try of a repeat.
+func checkArguments(c Caller, s *core.Submission, settings func() (core.NamespaceSettings, error)) error {
 	if s.Creator == "" {
 		s.Creator, s.CreatorKey = c.Principal, c.KeyID
 	}
-	if err := s.Normalize(limits); err != nil {
+	if err := s.Normalize(anySize); err != nil {
 		return err
 	}
 	space, err := settings()

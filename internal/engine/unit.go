@@ -302,7 +302,8 @@ func loadedEntry(x *core.Execution) *entry {
 	return ent
 }
 
-// find returns the execution that the caller named, or execution_not_found, also for an execution of another namespace (W5).
+// find returns the execution that the caller named, or execution_not_found, also for an execution of another namespace (W5); role_required for one
+// in a lane that the caller does not work on.
 func (u *unit) find(c Caller, id core.GivenID) (*entry, error) {
 	if err := u.broken[id.UUID]; err != nil {
 		return nil, err
@@ -310,6 +311,9 @@ func (u *unit) find(c Caller, id core.GivenID) (*entry, error) {
 	ent := u.entries[id.UUID]
 	if ent == nil || ent.removed || !id.Names(ent.x.ID) || !c.sees(ent.x.Class.Namespace) {
 		return nil, notFound(id)
+	}
+	if err := c.worksIn(ent.x.Class.Lane); err != nil {
+		return nil, err
 	}
 	return ent, nil
 }

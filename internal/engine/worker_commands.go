@@ -127,7 +127,7 @@ func (e *Engine) newComplete(c Caller, id core.GivenID, cmd core.Completion, ans
 	if err := core.CheckUsage(cmd.Usage); err != nil {
 		return nil, err
 	}
-	result, err := e.checkPayload("result", cmd.Result)
+	result, tooLarge, err := e.checkPayload("result", cmd.Result)
 	if err != nil {
 		return nil, err
 	}
@@ -135,35 +135,36 @@ func (e *Engine) newComplete(c Caller, id core.GivenID, cmd core.Completion, ans
 		op: "complete", caller: c, id: id, fence: &cmd.Fence,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
 			c.asWorker(x, fx)
-			*answer, err = x.Complete(fx, core.Completion{Fence: cmd.Fence, Result: result, Usage: cmd.Usage, Recorded: rec})
+			*answer, err = x.Complete(fx, core.Completion{Fence: cmd.Fence, Result: result, Usage: cmd.Usage, Recorded: rec, TooLarge: tooLarge})
 			return !answer.Repeated, err
 		},
 	}, nil
 }
 
-// checkPayload bounds a result (L6) and fills in its content type.
-func (e *Engine) checkPayload(field string, p *core.Payload) (*core.Payload, error) {
+// checkPayload bounds a result (L6) and fills in its content type. It returns in tooLarge why this process does not store it: the first try of a
+// repeat may have reached one that did (L117).
+func (e *Engine) checkPayload(field string, p *core.Payload) (_ *core.Payload, tooLarge, err error) {
 	if p == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	checked := *p
 	setDefault(&checked.ContentType, core.DefaultContentType)
 	if err := core.CheckContentType(field+"_content_type", checked.ContentType); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := e.cfg.Limits.CheckPayload(field, len(checked.Data)); err != nil {
-		return nil, err
+	if err := anySize.CheckPayload(field, len(checked.Data)); err != nil {
+		return nil, nil, err
 	}
 	checked.Size = len(checked.Data)
 	if checked.Data == nil {
 		checked.Data = []byte{}
 	}
-	return &checked, nil
+	return &checked, e.cfg.Limits.CheckPayload(field, len(checked.Data)), nil
 }
 
 // CompleteOverride completes a running execution on an operator's word (L37).
 func (e *Engine) CompleteOverride(ctx context.Context, c Caller, id core.GivenID, result *core.Payload, op Operator) (core.CompleteAnswer, error) {
-	result, err := e.checkPayload("result", result)
+	result, tooLarge, err := e.checkPayload("result", result)
 	if err != nil {
 		return core.CompleteAnswer{}, err
 	}
@@ -171,7 +172,7 @@ func (e *Engine) CompleteOverride(ctx context.Context, c Caller, id core.GivenID
 	err = e.operate(ctx, c, id, operation{
 		name: "complete_override", op: op, args: result, answer: &answer,
 		act: func(_ *unit, x *core.Execution, fx *core.Effects) (_ bool, err error) {
-			answer, err = x.Complete(fx, core.Completion{Override: true, Result: result})
+			answer, err = x.Complete(fx, core.Completion{Override: true, Result: result, TooLarge: tooLarge})
 			return true, err
 		},
 	})

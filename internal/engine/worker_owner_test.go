@@ -145,3 +145,19 @@ func TestS49_a_grant_for_an_unknown_instance_does_not_keep_its_id_from_the_worke
 		must(w.e.ClaimGrant(w.ctx(), worker, grants[0].Key, engine.GrantClaim{WorkerID: "w", InstanceID: "w1"}))(t)
 	})
 }
+
+func TestS49_U103_an_instance_is_its_owner_s_whatever_namespaces_a_claim_names(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		r := ask()
+		r.Namespaces = []string{"a"}
+		must(w.e.Claim(w.ctx(), engine.Caller{Principal: "me", Actor: "client"}, r))(t)
+		r.Namespaces = nil
+		narrower := engine.Caller{Principal: "me", Actor: "client", Namespaces: []string{"b"}}
+		must(w.e.Claim(w.ctx(), narrower, r))(t)
+		other := narrower
+		other.Principal = "another"
+		_, err := w.e.Claim(w.ctx(), other, r)
+		refused(t, err, core.CodeInstanceIDTaken)
+	})
+}

@@ -32,6 +32,9 @@ type Principal struct {
 	// role_required, and leaves those of others out of lists of flows.
 	OwnWork bool
 
+	// Lanes bounds what it works on to executions in these (U122); nil: not bounded.
+	Lanes []string
+
 	// OwnInstances bounds its commands on workers to the instances that its key registered (U103).
 	OwnInstances bool
 

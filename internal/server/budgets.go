@@ -1,11 +1,9 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -39,23 +37,4 @@ func (s *Server) createBudget(ctx context.Context, r *wire.CreateBudgetRequest) 
 		a.status = http.StatusOK
 	}
 	return a.with("Location", "/v1/budgets/"+made.ID), nil
-}
-
-// first answer (U13).
-func (s *Server) reportUsage(ctx context.Context, r *wire.ReportUsageRequest) (answer, error) {
-	item, err := fenced(flowfabric.OpUsage, r.FencedByID, r.Body.LeaseField)
-	if err != nil {
-		return answer{}, err
-	}
-	item.Usage = r.Body.Usage
-	item.Usage.DedupKey = cmp.Or(item.Usage.DedupKey, exchangeOf(ctx).caller.OnceKey())
-	a, err := s.do(ctx, item)
-	if err != nil {
-		return answer{}, err
-	}
-	receipt := *a.Usage
-	if r.Body.DedupKey == "" {
-		receipt = receipt.First()
-	}
-	return shows(receipt), nil
 }

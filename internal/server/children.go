@@ -7,13 +7,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// listChildren lists what the present run of an execution spawned (U42).
-func (s *Server) listChildren(ctx context.Context, r *wire.PageByID) (answer, error) {
-	return pageBy(r.PageFields, func(o flowfabric.PageOptions) (flowfabric.Page[flowfabric.FlowMember], error) {
-		return s.client.Executions().ChildrenPage(ctx, flowfabric.ID(r.ID), o)
-	})
-}
-
 // spawn starts work below a running execution (U75).
 func (s *Server) spawn(ctx context.Context, r *wire.SpawnRequest) (answer, error) {
 	item, err := fenced(flowfabric.OpSpawn, r.FencedByID, r.Body.LeaseField)

@@ -81,7 +81,9 @@ func TestU11_a_refusal_of_a_flow_points_at_its_place(t *testing.T) {
 		`{"kind":"k","nodes":[{"name":"a","kind":"job"},{"name":"b","kind":"job"}],"edges":[{"from":"a","to":"b","kind":"sometimes"}]}`:       {400, "invalid_flow", "/edges/0/kind"},
 		`{"kind":"k","nodes":[{"name":"a","kind":"job"},{"name":"b","kind":"job"}],"edges":[{"from":"a","to":"b","edge_id":"no id"}]}`:        {400, "invalid_id", "/edges/0/edge_id"},
 		`{"kind":"k","nodes":[{"name":"a","kind":"job"},{"name":"b","kind":"job","after":["a"],"join":{"policy":"most"}}]}`:                   {400, "invalid_join", "/nodes/1/join/policy"},
-		`{"kind":"k","nodes":[{"name":"a","kind":"job","policy":{"routing_requirements":{"required_capabilities":["x"]}},"requires":["x"]}]}`: {400, "invalid_argument", ""},
+		`{"kind":"k","nodes":[{"name":"a","kind":"job","policy":{"routing_requirements":{"required_capabilities":["x"]}},"requires":["x"]}]}`: {400, "invalid_argument", "/nodes/0/requires"},
+		`{"kind":"k","nodes":[{"name":"a","kind":"job","policy":{"fairness_key":"x"},"fairness_key":"y"}]}`:                                   {400, "invalid_argument", "/nodes/0/fairness_key"},
+		`{"kind":"k","nodes":[{"name":"a","kind":"job","budgets":[{"dimensions":{"usd":{"hard":0}}}]}]}`:                                      {400, "invalid_budget", "/nodes/0/budgets/0/dimensions/usd/hard"},
 	} {
 		refused := w.post(t, "/v1/flows", body).refuses(t, want.status, want.code)
 		if got := refused.text(t, "field"); want.field != "" && got != want.field {

@@ -112,7 +112,7 @@ func (s *Server) serve(x *exchange) {
 // acting is a context in which the client acts for the caller. What concerns no namespace is not narrowed to one.
 func (x *exchange) acting(ctx context.Context) context.Context {
 	p := x.caller.Principal
-	p.RequestID, p.Address, p.Repeated = x.id, x.address, &x.repeated
+	p.RequestID, p.Address, p.Repeated, p.Lanes = x.id, x.address, &x.repeated, x.lanes()
 	if slices.Contains(x.conditions, wire.AllNamespaces) || x.caller.open && x.route.ofKeys() {
 		p.Namespaces = nil // authorize lets nobody else through; and the first admin key is made by nobody in particular
 	}

@@ -27,6 +27,3 @@ func (s *Server) getLane(ctx context.Context, r *wire.ByLane) (answer, error) {
 	still.Rates = api.LaneRates{} // they change with time alone: what a reader has is not old for that (U17)
 	return answer{body: lane, tagged: still}, nil
 }
-
-// revisionOf is the revision of If-Match; nil: whatever it is.
-func revisionOf(r *wire.Revision) *int64 { return (*int64)(r) }

@@ -26,18 +26,6 @@ func passShown[Req any](s *Server, call wire.Call[Req, flowfabric.Execution]) {
 	s.handle(call.Operation, func(ctx context.Context, r any) (answer, error) { return shownAfter(ask(ctx, s, call, r.(*Req))) })
 }
 
-// actionOf is what every operator's command carries. Its request key is that of the request, which the client finds by itself.
-func actionOf(f wire.ActionFields) flowfabric.Action {
-	return flowfabric.Action{Reason: f.Reason, Expect: expectOf(f.Expect)}
-}
-
-func expectOf(e *wire.Expect) flowfabric.Expect {
-	if e == nil {
-		return flowfabric.Expect{}
-	}
-	return flowfabric.Expect{Status: flowfabric.Status(e.Status), LeaseID: e.LeaseID, LeaseEpoch: e.LeaseEpoch}
-}
-
 // shownAfter answers with an execution after a change.
 func shownAfter(x *flowfabric.Execution, err error) (answer, error) {
 	if err != nil {

@@ -25,18 +25,6 @@ func limitOf(f wire.PageFields) int {
 	return *f.Limit
 }
 
-// pageBy answers with the page that the client gives.
-func pageBy[T any](f wire.PageFields, give func(flowfabric.PageOptions) (flowfabric.Page[T], error)) (answer, error) {
-	if err := checkLimit(f); err != nil {
-		return answer{}, err
-	}
-	page, err := give(flowfabric.PageOptions{Limit: limitOf(f), Cursor: f.Cursor})
-	if isEmpty(f) {
-		page = flowfabric.Page[T]{}
-	}
-	return shows(page), err
-}
-
 func checkLimit(f wire.PageFields) error {
 	if f.Limit != nil && *f.Limit < 0 {
 		return refuse("invalid_argument", "a limit is not negative").at("query.limit")

@@ -63,3 +63,57 @@ func TestU11_the_field_of_a_refusal_is_its_place_in_the_request(t *testing.T) {
 		}
 	})
 }
+
+func TestU11_a_refused_field_of_a_policy_is_told_where_the_request_gives_it(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		w.post(t, "/v1/budgets", `{"name":"taken","scope":{"type":"namespace"},"dimensions":{"tokens":{"hard":1}}}`).wants(t, 201)
+		open := "/v1/flows/" + bare(w.post(t, "/v1/flows", `{"kind":"k","seal":false}`).wants(t, 201).text(t, "flow_id"))
+		for _, c := range []struct{ code, member, at string }{ // of what may stand in a policy and beside it
+			{"invalid_policy", `"budgets":[{"dimensions":{"tokens":{"hard":-1}}}]`, "budgets/0/dimensions/tokens/hard"},
+			{"invalid_policy", `"budgets":[{"parent":"nobody","dimensions":{"tokens":{"hard":1}}}]`, "budgets/0/parent"},
+			{"budget_already_exists", `"budgets":[{"name":"taken","dimensions":{"tokens":{"hard":1}}}]`, "budgets/0/name"},
+			{"invalid_policy", `"quotas":[{"quota":"nobody"}]`, "quotas/0/quota"},
+			{"invalid_policy", `"budget_ids":["nobody"]`, "budget_ids/0"},
+			{"invalid_policy", `"estimate":{"tokens":-1}`, "estimate/tokens"},
+			{"invalid_policy", `"fairness_key":"\u0001"`, "fairness_key"},
+		} {
+			w.policyRefusals(t, open, c.code, c.member, "/"+c.at)
+			w.policyRefusals(t, open, c.code, `"policy":{`+c.member+`}`, "/policy/"+c.at)
+		}
+		w.policyRefusals(t, open, "invalid_capabilities", `"requires":["a b"]`, "/requires")
+		w.policyRefusals(t, open, "invalid_capabilities", `"policy":{"routing_requirements":{"required_capabilities":["a b"]}}`,
+			"/policy/routing_requirements/required_capabilities")
+		w.policyRefusals(t, open, "invalid_policy", `"quotas":[],"policy":{"retry_policy":{"max_retries":-1}}`, "/policy/retry_policy/max_retries")
+		w.policyRefusals(t, open, "invalid_policy", `"requires":["a"],"policy":{"nothing":1}`, "/policy/nothing")
+		w.policyRefusals(t, open, "invalid_budget", `"policy":{"budgets":[{"dimensions":{"tokens":{}},"reset":{"type":"none","unit":"day"}}]}`, "/policy/budgets/0/reset")
+	})
+}
+
+// policyRefusals sends a submission with a faulty part in all ways: its place is told in each of them.
+func (w *world) policyRefusals(t *testing.T, flow, code, part, at string) {
+	t.Helper()
+	const good = `{"name":"good","kind":"k","policy":{"max_replay_count":1}},`
+	node := `{"name":"n","kind":"k",` + part + `}`
+	for _, c := range []struct{ path, body, field string }{
+		{"/v1/executions", `{"kind":"k",` + part + `}`, at},
+		{"/v1/executions/bulk", `{"atomic":true,"items":[{"kind":"k"},{"kind":"k",` + part + `}]}`, "/items/1" + at},
+		{"/v1/flows", `{"kind":"k","nodes":[` + good + node + `]}`, "/nodes/1" + at},
+		{"/v1/flows", `{"kind":"k","nodes":[` + good + `{"name":"n","kind":"k"}],"defaults":{` + part + `}}`, "/defaults" + at},
+		{flow + "/extend", `{"nodes":[` + node + `]}`, "/nodes/0" + at},
+	} {
+		if got := w.post(t, c.path, c.body); got.text(t, "code") != code || got.text(t, "field") != c.field {
+			t.Errorf("%s %s: %s, want %s of %q", c.path, c.body, got.body, code, c.field)
+		}
+	}
+	if !strings.HasSuffix(at, "/parent") && code != "budget_already_exists" { // those are judged when the budgets are made
+		inner := w.post(t, "/v1/flows", `{"kind":"k","dry_run":true,"nodes":[`+good+`{"name":"sub","flow":{"nodes":[`+node+`]}}]}`).refuses(t, 400, code)
+		if inner.text(t, "field") != "/nodes/1/flow/nodes/0"+at {
+			t.Errorf("%s: %s", part, inner.body)
+		}
+	}
+	items := w.post(t, "/v1/executions/bulk", `{"items":[{"kind":"k"},{"kind":"k",`+part+`}]}`).wants(t, 200)
+	if items.text(t, "items.1.error.code") != code || items.text(t, "items.1.error.field") != at {
+		t.Errorf("%s: %s", part, items.body)
+	}
+}

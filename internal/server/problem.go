@@ -220,6 +220,17 @@ func (x *exchange) place(field string) string {
 	return wire.Place(x.route.Operation, field, x.gives)
 }
 
+// asSent names the header where its key stood in for a name that the body does not give (U13): a refusal of that name is one of the header (U11).
+func asSent(err error, field, given string) error {
+	var refusal *flowfabric.Error
+	if given != "" || !errors.As(err, &refusal) || refusal.Field != field {
+		return err
+	}
+	sent := *refusal
+	sent.Field = "header." + wire.HeaderIdempotencyKey
+	return &sent
+}
+
 // isPlace reports whether a field tells its place already.
 func isPlace(field string) bool {
 	head, _, parameter := strings.Cut(field, ".")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -30,14 +31,14 @@ func (s *Server) openLink(ctx context.Context, x *exchange) (answer, error) {
 	if page.Refused != nil {
 		return answer{}, withLink(page)
 	}
-	return shows(linkPageOf(page)), nil
+	return shows(page), nil
 }
 
 // linkPage opens the link of the path with the token of the path.
-func (s *Server) linkPage(ctx context.Context, x *exchange) (*flowfabric.LinkPage, error) {
-	var page *flowfabric.LinkPage
-	err := s.tryToken(ctx, x, func() (err error) {
-		page, err = s.client.Waitpoints().OpenLink(ctx, uuidOrNobody(x.r.PathValue("link")), flowfabric.TokenOf(x.r.PathValue("token")))
+func (s *Server) linkPage(ctx context.Context, x *exchange) (page *api.LinkPage, err error) {
+	request := &wire.OpenLinkRequest{Link: x.r.PathValue("link"), Token: x.r.PathValue("token")}
+	err = s.tryToken(ctx, x, func() (err error) {
+		page, err = ask(ctx, s, wire.OpenLink, request)
 		return err
 	})
 	return page, err
@@ -52,7 +53,7 @@ func (s *Server) decideLink(ctx context.Context, x *exchange) (answer, error) {
 		x.caller.RequestKey, fault = requestKey(x.r)
 	}
 	if fault != nil {
-		d = flowfabric.LinkDecision{}
+		d = api.LinkDecision{}
 	}
 	outcome, err := s.decide(ctx, x, d)
 	if fault != nil && flowfabric.CodeOf(err) == "invalid_decision" {
@@ -62,17 +63,18 @@ func (s *Server) decideLink(ctx context.Context, x *exchange) (answer, error) {
 	case prefersJSON(x.r) && err != nil:
 		return answer{}, err
 	case prefersJSON(x.r):
-		return shows(wire.LinkOutcome{Outcome: outcome.Outcome, Decision: outcome.Decision, DecidedAt: wire.TimeOf(outcome.DecidedAt), Effect: outcome.Effect}), nil
+		return shows(outcome), nil
 	case err == nil:
 		return backToPage(x), nil
 	}
 	return s.undecidedPage(ctx, x, err, comment)
 }
 
-func (s *Server) decide(ctx context.Context, x *exchange, d flowfabric.LinkDecision) (flowfabric.LinkOutcome, error) {
-	var outcome flowfabric.LinkOutcome
-	err := s.tryToken(ctx, x, func() (err error) {
-		outcome, err = s.client.Waitpoints().Decide(x.acting(ctx), uuidOrNobody(x.r.PathValue("link")), flowfabric.TokenOf(x.r.PathValue("token")), d)
+func (s *Server) decide(ctx context.Context, x *exchange, d api.LinkDecision) (outcome *api.LinkOutcome, err error) {
+	request := &wire.DecideLinkRequest{Link: x.r.PathValue("link"), Token: x.r.PathValue("token")}
+	request.Body.LinkDecision = d
+	err = s.tryToken(ctx, x, func() (err error) {
+		outcome, err = ask(x.acting(ctx), s, wire.DecideLink, request)
 		return err
 	})
 	return outcome, err
@@ -82,21 +84,21 @@ func (s *Server) decide(ctx context.Context, x *exchange, d flowfabric.LinkDecis
 const formContent = "application/x-www-form-urlencoded"
 
 // readDecision reads a form or JSON. Of a form other fields are ignored: extensions of browsers add some.
-func (s *Server) readDecision(x *exchange) (flowfabric.LinkDecision, error) {
+func (s *Server) readDecision(x *exchange) (api.LinkDecision, error) {
 	if media, _, _ := mime.ParseMediaType(x.r.Header.Get("Content-Type")); media != formContent {
 		r, fault := readWhat(x, wire.DecideLink)
-		return flowfabric.LinkDecision{Decision: r.Body.Decision, Comment: r.Body.Comment}, fault
+		return r.Body.LinkDecision, fault
 	}
 	body, err := wholeBody(x)
 	if err != nil {
-		return flowfabric.LinkDecision{}, err
+		return api.LinkDecision{}, err
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
-		return flowfabric.LinkDecision{}, refuse("invalid_argument", "the form is not percent-encoded")
+		return api.LinkDecision{}, refuse("invalid_argument", "the form is not percent-encoded")
 	}
 	comment := strings.ReplaceAll(form.Get("comment"), "\r\n", "\n") // as browsers send new lines
-	return flowfabric.LinkDecision{Decision: form.Get("decision"), Comment: strings.TrimSpace(comment)}, nil
+	return api.LinkDecision{Decision: form.Get("decision"), Comment: strings.TrimSpace(comment)}, nil
 }
 
 // backToPage sends a browser back to the page, which shows the outcome (U86). The address is relative: a proxy may serve the page below
@@ -113,14 +115,14 @@ func (s *Server) undecidedPage(ctx context.Context, x *exchange, refused error, 
 		return s.htmlPage(x, nil, refused, typed{})
 	}
 	page, err := s.linkPage(ctx, x)
-	if err == nil && page.Link.State == linkDecided { // meanwhile, by another click
+	if err == nil && page.State == linkDecided { // meanwhile, by another click
 		return backToPage(x), nil
 	}
 	return s.htmlPage(x, page, err, typed{comment: comment, refusal: s.problemOf(x, refused)})
 }
 
 // htmlPage is the page of a link, or of why there is none. The cause of a failure goes to the log and nowhere else.
-func (s *Server) htmlPage(x *exchange, p *flowfabric.LinkPage, err error, t typed) (answer, error) {
+func (s *Server) htmlPage(x *exchange, p *api.LinkPage, err error, t typed) (answer, error) {
 	if x.leftBy(err) {
 		return answer{}, err
 	}
@@ -135,7 +137,7 @@ func (s *Server) htmlPage(x *exchange, p *flowfabric.LinkPage, err error, t type
 	} else {
 		page, status = pageOfLink(p, t)
 		switch {
-		case p.Link.State == linkDecided:
+		case p.State == linkDecided:
 		case p.Refused != nil:
 			x.code = flowfabric.CodeOf(p.Refused)
 		case t.refusal != nil:
@@ -150,7 +152,7 @@ func (s *Server) htmlPage(x *exchange, p *flowfabric.LinkPage, err error, t type
 }
 
 // withLink is why a link cannot be decided, with what the link was about.
-func withLink(p *flowfabric.LinkPage) error {
+func withLink(p *api.LinkPage) error {
 	var told *flowfabric.Error
 	if !errors.As(p.Refused, &told) {
 		return p.Refused
@@ -159,20 +161,8 @@ func withLink(p *flowfabric.LinkPage) error {
 	if e.Current = maps.Clone(e.Current); e.Current == nil {
 		e.Current = map[string]any{}
 	}
-	e.Current[wire.FactLink] = linkPageOf(p)
+	e.Current[wire.FactLink] = p
 	return &refusal{e}
-}
-
-func linkPageOf(p *flowfabric.LinkPage) wire.LinkPage {
-	shown := wire.LinkPage{
-		ApprovalLink: p.Link,
-		Kind:         p.Kind, Tags: p.Tags, Asker: p.Asker, Needed: p.Needed, Counted: p.Counted,
-		TimeoutAt: wire.TimeOf(p.TimeoutAt), ServerTime: wire.TimeOf(p.Now),
-	}
-	if p.Needed > 0 {
-		shown.Progress = &p.Progress
-	}
-	return shown
 }
 
 // prefersJSON reports whether the caller is a program: it sends JSON, or would rather have JSON than a page.

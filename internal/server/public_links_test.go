@@ -476,9 +476,9 @@ func TestU86_a_remote_client_opens_and_decides_links_as_an_embedded_one_does(t *
 			if err != nil {
 				t.Fatal(err)
 			}
-			if here.Link.Title != there.Link.Title || here.Link.State != there.Link.State || here.Kind != there.Kind || here.Needed != there.Needed ||
-				here.Progress != there.Progress || !here.Link.ExpiresAt.Equal(there.Link.ExpiresAt) || len(there.Link.Choices) != 2 ||
-				flowfabric.CodeOf(here.Refused) != flowfabric.CodeOf(there.Refused) || here.Link.Decision != there.Link.Decision {
+			if here.Title != there.Title || here.State != there.State || here.Kind != there.Kind || here.Needed != there.Needed ||
+				here.Progress != there.Progress || !here.ExpiresAt.Equal(there.ExpiresAt) || len(there.Choices) != 2 ||
+				flowfabric.CodeOf(here.Refused) != flowfabric.CodeOf(there.Refused) || here.Decision != there.Decision {
 				t.Errorf("here %+v, there %+v", here, there)
 			}
 			return here, there
@@ -508,7 +508,7 @@ func TestU86_a_remote_client_opens_and_decides_links_as_an_embedded_one_does(t *
 		id, link = w.link(t, a, "")
 		token = flowfabric.TokenOf(tokenIn(link))
 		w.send(t, request{method: "DELETE", path: "/v1/links/" + id, body: "{}"}).wants(t, 204)
-		if _, there := same(id); flowfabric.CodeOf(there.Refused) != "link_revoked" || there.Link.Approver != "ann@example.com" {
+		if _, there := same(id); flowfabric.CodeOf(there.Refused) != "link_revoked" || there.Approver != "ann@example.com" {
 			t.Errorf("%+v", there)
 		}
 	})

@@ -95,12 +95,12 @@ const (
 
 // pageOfLink is the page of a link that was opened with its token.
 func pageOfLink(p *flowfabric.LinkPage, t typed) (approvePage, int) {
-	page := approvePage{Title: cmp.Or(p.Link.Title, "Your decision is needed"), Approver: p.Link.Approver, Message: p.Link.Message, Footer: pageFooter}
+	page := approvePage{Title: cmp.Or(p.Title, "Your decision is needed"), Approver: p.Approver, Message: p.Message, Footer: pageFooter}
 	page.Tab = page.Title
 	status := http.StatusOK
 	switch {
-	case p.Link.State == linkDecided:
-		page.Notice, page.Said = decidedNotice(p), p.Link.Comment
+	case p.State == linkDecided:
+		page.Notice, page.Said = decidedNotice(p), p.Comment
 		page.Tab, page.Footer = "Decided: "+page.Title, deadFooter
 		page.Facts = workFacts(p)
 	case p.Refused != nil:
@@ -123,12 +123,12 @@ const linkDecided = "decided"
 
 // decidedNotice tells who decided what, and when (W72).
 func decidedNotice(p *flowfabric.LinkPage) *notice {
-	label := p.Link.Decision
-	if i := slices.IndexFunc(p.Link.Choices, func(c flowfabric.LinkChoice) bool { return c.ID == p.Link.Decision }); i >= 0 {
-		label = p.Link.Choices[i].Label
+	label := p.Decision
+	if i := slices.IndexFunc(p.Choices, func(c flowfabric.LinkChoice) bool { return c.ID == p.Decision }); i >= 0 {
+		label = p.Choices[i].Label
 	}
 	n := &notice{Tone: "good", What: "Decided: " + label}
-	n.Lines = append(n.Lines, fmt.Sprintf("%s chose “%s” on %s.", p.Link.Approver, label, inWords(p.Link.DecidedAt)))
+	n.Lines = append(n.Lines, fmt.Sprintf("%s chose “%s” on %s.", p.Approver, label, inWords(p.DecidedAt)))
 	if text := progressOf(p); text != "" {
 		n.Lines = append(n.Lines, text)
 	}
@@ -256,7 +256,7 @@ func timeLeft(p *flowfabric.LinkPage) []fact {
 	if text := progressOf(p); text != "" {
 		all = append(all, fact{Name: "So far", Text: text})
 	}
-	until := p.Link.ExpiresAt
+	until := p.ExpiresAt
 	if !p.TimeoutAt.IsZero() && p.TimeoutAt.Before(until) {
 		until = p.TimeoutAt
 	}
@@ -279,7 +279,7 @@ func countedInWords(p *flowfabric.LinkPage) string {
 	case "approved", "rejected":
 		return p.Counted
 	}
-	for _, c := range p.Link.Choices {
+	for _, c := range p.Choices {
 		if c.SignalName == p.Counted {
 			return "chosen “" + c.Label + "”"
 		}
@@ -289,9 +289,9 @@ func countedInWords(p *flowfabric.LinkPage) string {
 
 // formOf is the form of a link that can be decided. What was typed is kept.
 func formOf(p *flowfabric.LinkPage, t typed) *decisionForm {
-	form := &decisionForm{Required: p.Link.CommentRequired, Comment: t.comment}
-	first := max(0, slices.IndexFunc(p.Link.Choices, func(c flowfabric.LinkChoice) bool { return c.ID == "approve" }))
-	for i, c := range p.Link.Choices {
+	form := &decisionForm{Required: p.CommentRequired, Comment: t.comment}
+	first := max(0, slices.IndexFunc(p.Choices, func(c flowfabric.LinkChoice) bool { return c.ID == "approve" }))
+	for i, c := range p.Choices {
 		form.Choices = append(form.Choices, choice{ID: c.ID, Label: c.Label, First: i == first})
 	}
 	return form

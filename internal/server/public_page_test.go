@@ -32,7 +32,7 @@ func TestU87_the_page_says_what_is_counted(t *testing.T) {
 		"approved": "1 of 2 have approved.", "rejected": "1 of 2 have rejected.", "shipped": "1 of 2 have chosen “Ship it”.",
 		"seen": "1 of 2 have sent “seen”.", "": "1 of 2 have answered.",
 	} {
-		page := &flowfabric.LinkPage{Link: flowfabric.ApprovalLink{Choices: choices}, Needed: 2, Progress: 1, Counted: counted}
+		page := &flowfabric.LinkPage{ApprovalLink: flowfabric.ApprovalLink{Choices: choices}, Needed: 2, Progress: 1, Counted: counted}
 		if got := progressOf(page); got != want {
 			t.Errorf("%q is %q, want %q", counted, got, want)
 		}

@@ -1,34 +1,31 @@
 package server
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // sendSignal delivers a signal to a waitpoint (U81).
 func (s *Server) sendSignal(ctx context.Context, x *exchange) (answer, error) {
 	r, fault := readWhat(x, wire.SendSignal)
-	return s.takeSignal(ctx, x, r.Token, flowfabric.Signal{WaitpointID: uuidOrNobody(r.Waitpoint)}, r.Body, fault)
+	r.Token, fault = s.checkSignal(x, r.Token, &r.Body, fault)
+	return sendOn(ctx, s, x, wire.SendSignal, r, &r.Body.Signal, fault)
 }
 
 // sendExecutionSignal delivers a signal to a waitpoint that must be one of the execution (U81).
 func (s *Server) sendExecutionSignal(ctx context.Context, x *exchange) (answer, error) {
 	r, fault := readWhat(x, wire.SendExecutionSignal)
-	to := flowfabric.Signal{WaitpointID: uuidOrNobody(r.Body.WaitpointID), ExecutionID: flowfabric.ID(r.ID)}
-	if _, err := flowfabric.ParseID(r.ID); err != nil {
-		to.ExecutionID = nobody
-	}
-	return s.takeSignal(ctx, x, r.Token, to, r.Body.SignalFields, fault)
+	r.Token, fault = s.checkSignal(x, r.Token, &r.Body.SignalFields, fault)
+	return sendOn(ctx, s, x, wire.SendExecutionSignal, r, &r.Body.Signal, fault)
 }
 
-// takeSignal delivers what the fields say. A token in the header goes before one in the body.
-func (s *Server) takeSignal(ctx context.Context, x *exchange, token string, to flowfabric.Signal, f wire.SignalFields, fault error) (answer, error) {
-	switch {
-	case token == "":
-		token = f.Token
-	case f.Token != "" && f.Token != token && fault == nil:
+// checkSignal is the token of a signal and what is wrong with the rest. A token in the header goes before one in the body.
+func (s *Server) checkSignal(x *exchange, token string, f *wire.SignalFields, fault error) (string, error) {
+	if token != "" && f.Token != "" && f.Token != token && fault == nil {
 		fault = refuse("invalid_argument", "header and body have different tokens").at("/token").hint("send the token once")
 	}
 	if fault == nil {
@@ -37,23 +34,20 @@ func (s *Server) takeSignal(ctx context.Context, x *exchange, token string, to f
 	if fault == nil && f.SignalID != "" && !isUUID(f.SignalID) {
 		fault = refuse("invalid_signal", "must be a UUID").at("/signal_id").hint("leave it out: one is minted")
 	}
-	payload := f.PayloadFields.Payload()
-	to.Token, to.Name, to.Payload = flowfabric.TokenOf(token), f.Name, flowfabric.Payload{Data: payload.Data, ContentType: payload.ContentType}
-	to.Category, to.SourceType, to.SourceIdentity, to.CorrelationID = f.Category, f.SourceType, f.SourceIdentity, f.CorrelationID
-	to.IdempotencyKey, to.SignalID, to.SentAt = f.IdempotencyKey, f.SignalID, f.SentAt.Time
-	return s.deliver(ctx, x, to, fault)
+	return cmp.Or(token, f.Token), fault
 }
 
-// deliver sends a signal on. The token is verified before anything else is judged (W33): what has a fault goes on without a name, which
+// sendOn sends a signal on. The token is verified before anything else is judged (W33): what has a fault goes on without a name, which
 // the rules refuse right after the token.
-func (s *Server) deliver(ctx context.Context, x *exchange, signal flowfabric.Signal, fault error) (answer, error) {
+func sendOn[Req any](
+	ctx context.Context, s *Server, x *exchange, call wire.Call[Req, api.SignalReceipt], r *Req, signal *api.Signal, fault error,
+) (answer, error) {
 	if fault != nil {
-		x.caller.RequestKey = ""
-		signal = flowfabric.Signal{WaitpointID: signal.WaitpointID, ExecutionID: signal.ExecutionID, Token: signal.Token}
+		x.caller.RequestKey, *signal = "", api.Signal{}
 	}
-	var receipt flowfabric.SignalReceipt
+	var receipt *api.SignalReceipt
 	err := s.tryToken(ctx, x, func() (err error) {
-		receipt, err = s.client.Signal(x.acting(ctx), signal)
+		receipt, err = ask(x.acting(ctx), s, call, r)
 		return err
 	})
 	if fault != nil && flowfabric.CodeOf(err) == "invalid_signal" {
@@ -68,20 +62,18 @@ const callbackName = "callback"
 // deliverCallback delivers a callback: its body is the payload, whatever it is (U82, W64).
 func (s *Server) deliverCallback(ctx context.Context, x *exchange) (answer, error) {
 	body, fault := wholeBody(x)
-	r := new(wire.DeliverCallbackRequest)
-	err := wire.DecodeHead(incoming(x), r)
+	head := new(wire.DeliverCallbackRequest)
+	err := wire.DecodeHead(incoming(x), head)
 	if fault == nil {
 		fault = err
 	}
-	signal := flowfabric.Signal{
-		WaitpointID: uuidOrNobody(r.Waitpoint), Token: flowfabric.TokenOf(r.Token), Name: callbackName, IdempotencyKey: r.WebhookID,
-		Payload: flowfabric.Payload{Data: body, ContentType: x.r.Header.Get("Content-Type")},
+	r := &wire.SendSignalRequest{Waitpoint: head.Waitpoint, Token: head.Token}
+	r.Body.Signal = api.Signal{
+		Name: callbackName, IdempotencyKey: cmp.Or(x.r.Header.Get(wire.HeaderIdempotencyKey), head.WebhookID),
+		Payload: api.Payload{Data: body, ContentType: x.r.Header.Get("Content-Type")},
 	}
-	if r.Name != nil {
-		signal.Name = *r.Name
+	if head.Name != nil {
+		r.Body.Name = *head.Name
 	}
-	if key := x.r.Header.Get(wire.HeaderIdempotencyKey); key != "" {
-		signal.IdempotencyKey = key
-	}
-	return s.deliver(ctx, x, signal, fault)
+	return sendOn(ctx, s, x, wire.SendSignal, r, &r.Body.Signal, fault)
 }

@@ -46,22 +46,13 @@ func (s *Server) tryToken(ctx context.Context, x *exchange, do func() error) err
 	return err
 }
 
-// nobody is an id that nothing has. It stands in the place of what is no id, which is then answered as what does not exist is: in the
-// same words and after the same work (W33).
-const nobody = "ffffffff-ffff-ffff-ffff-ffffffffffff"
-
-// uuidOrNobody is an id, or nobody's for what is none.
-func uuidOrNobody(text string) string {
-	if !isUUID(text) {
-		return nobody
-	}
-	return text
-}
+// uuidLength is the length of a bare UUID.
+const uuidLength = 36
 
 // isUUID reports whether a text is a bare UUID.
 func isUUID(text string) bool {
 	_, err := flowfabric.ParseID(text)
-	return err == nil && len(text) == len(nobody)
+	return err == nil && len(text) == uuidLength
 }
 
 // readWhat reads as much of a request as can be read, and tells what is wrong with the rest.

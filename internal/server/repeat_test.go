@@ -341,7 +341,9 @@ func isRepeatable(t *testing.T, w *world, method string, r repeatable) {
 		t.Errorf("the answer was\n%s\nand is\n%s", first.body, again.body)
 	}
 	if r.other != "" {
-		send(r.other, "once").refuses(t, 409, "idempotency_conflict")
+		if conflict := send(r.other, "once").refuses(t, 409, "idempotency_conflict"); conflict.text(t, "field") != "header.Idempotency-Key" { // U11
+			t.Errorf("%s", conflict.body)
+		}
 	}
 	if now := w.count(t); now != events && !r.goesOn {
 		t.Errorf("the repeats wrote %d events", now-events)

@@ -172,6 +172,69 @@ func TestU122_a_key_with_lanes_works_on_those_alone(t *testing.T) {
 	})
 }
 
+// underLease has, for each operation that takes a lease, the rest of a body with which its holder succeeds; {waitpoint} and {link} are of the execution.
+var underLease = map[string]struct{ path, body string }{
+	wire.RenewLease.ID:        {"/v1/executions/{id}/renew", ``},
+	wire.ReportProgress.ID:    {"/v1/executions/{id}/progress", `,"percent":5`},
+	wire.PutStep.ID:           {"/v1/executions/{id}/steps/one", `,"result":1`},
+	wire.ReportUsage.ID:       {"/v1/executions/{id}/usage", `,"usage":{"tokens":1}`},
+	wire.SpawnChildren.ID:     {"/v1/executions/{id}/spawn", `,"children":[{"name":"c","kind":"k","lane":"new"}]`},
+	wire.CreateWaitpoint.ID:   {"/v1/executions/{id}/waitpoints", `,"waitpoint_key":"other"`},
+	wire.CreateLink.ID:        {"/v1/waitpoints/{waitpoint}/links", `,"approver":"bob"`},
+	wire.ListLinks.ID:         {"/v1/waitpoints/{waitpoint}/links", ``},
+	wire.RevokeLink.ID:        {"/v1/links/{link}", ``},
+	wire.CloseWaitpoint.ID:    {"/v1/waitpoints/{waitpoint}/close", ``},
+	wire.CompleteExecution.ID: {"/v1/executions/{id}/complete", `,"result":1`},
+	wire.FailExecution.ID:     {"/v1/executions/{id}/fail", `,"message":"m"`},
+	wire.ReleaseExecution.ID:  {"/v1/executions/{id}/release", ``},
+	wire.DelayExecution.ID:    {"/v1/executions/{id}/delay", `,"delay_ms":1000`},
+	wire.SuspendExecution.ID:  {"/v1/executions/{id}/suspend", `,` + anySignal},
+	wire.WaitForChildren.ID:   {"/v1/executions/{id}/wait-children", ``},
+	wire.CancelExecution.ID:   {"/v1/executions/{id}/cancel", `,"reason":"r"`},
+}
+
+func TestU122_a_key_with_lanes_works_on_those_alone_whatever_lease_it_shows(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		submit, work := w.key(t, "default", "submit"), w.key(t, "default", "work")
+		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "mail", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"mail"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range wire.Operations() {
+			if inputs := inputsOf(o); !inputs["header FlowFabric-Lease"] && !inputs["body lease"] || o.ID == wire.SendWork.ID {
+				continue
+			}
+			c, known := underLease[o.ID]
+			if !known {
+				t.Errorf("%s takes a lease: try it", o.ID)
+				continue
+			}
+			id, lease := w.taken(t, submit, work)
+			at := "/v1/executions/" + bare(id)
+			waitpoint := w.send(t, request{method: "POST", path: at + "/waitpoints", key: work, body: `{"lease":` + lease + `,"waitpoint_key":"a"}`}).wants(t, 201).text(t, "waitpoint_id")
+			link := w.send(t, request{method: "POST", path: "/v1/waitpoints/" + waitpoint + "/links", key: work, body: `{"lease":` + lease + `,"approver":"ann"}`}).wants(t, 201).text(t, "link_id")
+			r := request{method: o.Method, path: strings.NewReplacer("{id}", bare(id), "{waitpoint}", waitpoint, "{link}", link).Replace(c.path), key: made.Secret}
+			if o.Method == "GET" {
+				r.header = map[string]string{"FlowFabric-Lease": fenceOf(lease)}
+			} else {
+				r.body = `{"lease":` + lease + c.body + `}`
+			}
+			w.send(t, r).refuses(t, 403, "role_required")
+			if r.key = work; w.send(t, r).status >= 300 {
+				t.Errorf("%s: its holder is refused as well: %s", o.ID, w.send(t, r).body)
+			}
+		}
+		id, lease := w.taken(t, submit, work)
+		for _, op := range []string{`"renew"`, `"progress","percent":3`, `"complete"`, `"fail","message":"m"`, `"release"`, `"cancel","reason":"r"`} {
+			answer := w.send(t, request{method: "POST", path: "/v1/work/batch", key: made.Secret, body: `{"items":[{"op":` + op + `,"execution_id":"` + id + `","lease":` + lease + `}]}`}).wants(t, 200)
+			if answer.text(t, "items.0.error.code") != "role_required" {
+				t.Errorf("%s: %s", op, answer.body)
+			}
+		}
+	})
+}
+
 func TestU131_a_refusal_of_a_valid_key_is_in_the_audit_log(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {

@@ -36,7 +36,10 @@ func newSchemas() huma.Registry {
 var schemaNames = map[string]string{
 	"BudgetStatus": "Budget", "PageBudgetStatus": "PageBudget", "JoinView": "Join", "Membership": "Member", "StepRecord": "Step", "PageStepRecord": "PageStep",
 	"Condition": "ResumeCondition", "SignalRecord": "Signal", "PageSignalRecord": "PageSignal", "SuspensionRecord": "Suspension", "PageSuspensionRecord": "PageSuspension",
-	"ApprovalLink": "Link", "PageApprovalLink": "PageLink", "CloseResult": "ClosedWaitpoint", "Claimed": "Task", "Resume": "Resumed", "RevealedGrant": "Grant", "RevealedRevocation": "Revocation",
+	"FlowView": "Flow", "PageFlowView": "PageFlow", "FlowRun": "FlowAnswer", "FlowGraph": "Graph", "EdgeView": "Edge", "PageEdgeView": "PageEdge",
+	"FlowCancelProgress": "FlowCancelled", "FlowCancellation": "FlowCancel",
+	"ApprovalLink": "Link", "PageApprovalLink": "PageLink", "CloseResult": "ClosedWaitpoint",
+	"Claimed": "Task", "Resume": "Resumed", "RevealedGrant": "Grant", "RevealedRevocation": "Revocation",
 }
 
 // schemaName names the schema of a type.

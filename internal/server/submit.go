@@ -96,10 +96,6 @@ func (f flat) MarshalJSON() ([]byte, error) {
 	return append(append(text[:len(text)-1], ','), rest[1:]...), nil
 }
 
-func payloadOf(p wire.Payload) flowfabric.Payload {
-	return flowfabric.Payload{Data: p.Data, ContentType: p.ContentType}
-}
-
 func millis(ms int64) time.Duration { return jsonx.Duration(ms) }
 
 // submitMany hands in a batch: a JSON document, or lines that are committed as they come in (U33).

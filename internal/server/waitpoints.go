@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -17,10 +16,10 @@ func (s *Server) serveWaitpoints() {
 	pass(s, wire.GetWaitpoint)
 	handle(s, wire.ReadWaitpointToken, s.readToken)
 	handle(s, wire.ReissueToken, s.reissueToken)
-	handle(s, wire.CloseWaitpoint, s.closeWaitpoint)
+	pass(s, wire.CloseWaitpoint)
 	handle(s, wire.CreateLink, s.createLink)
 	handle(s, wire.ListLinks, s.listLinks)
-	handle(s, wire.RevokeLink, s.revokeLink)
+	pass(s, wire.RevokeLink)
 	handle(s, wire.ReadLinkURL, s.readLinkURL)
 	handle(s, wire.ListSuspended, s.listSuspended)
 	handle(s, wire.ListApprovals, s.listApprovals)
@@ -28,21 +27,22 @@ func (s *Server) serveWaitpoints() {
 
 // readToken shows the token of a waitpoint (U80).
 func (s *Server) readToken(ctx context.Context, r *wire.WaitpointTokenRequest) (answer, error) {
-	return s.shownToken(ctx)(s.client.Waitpoints().Token(ctx, flowfabric.ID(r.ID), r.Waitpoint))
+	return s.shownToken(ctx)(ask(ctx, s, wire.ReadWaitpointToken, r))
 }
 
 // reissueToken kills the tokens of a waitpoint and shows the new one (U80).
 func (s *Server) reissueToken(ctx context.Context, r *wire.ReissueRequest) (answer, error) {
-	return s.shownToken(ctx)(s.client.Waitpoints().Reissue(ctx, r.Waitpoint, actionOf(r.Body.ActionFields)))
+	return s.shownToken(ctx)(ask(ctx, s, wire.ReissueToken, r))
 }
 
-// shownToken answers with a waitpoint and its token.
-func (s *Server) shownToken(ctx context.Context) func(*flowfabric.Waitpoint, error) (answer, error) {
-	return func(waitpoint *flowfabric.Waitpoint, err error) (answer, error) {
+// shownToken answers with a waitpoint, its token and its address.
+func (s *Server) shownToken(ctx context.Context) func(*api.IssuedWaitpoint, error) (answer, error) {
+	return func(issued *api.IssuedWaitpoint, err error) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		return shows(s.issued(exchangeOf(ctx), waitpoint)), nil
+		issued.CallbackURL = s.absolute(exchangeOf(ctx), issued.CallbackURL)
+		return shows(issued), nil
 	}
 }
 
@@ -67,52 +67,22 @@ func (s *Server) absolute(x *exchange, address string) string {
 	}
 }
 
-// holderOf is the lease of a worker that acts on something of its execution; nil for an operator.
-func holderOf(body wire.LeaseField, head wire.LeaseHeaderField) (*flowfabric.Lease, error) {
-	ref, err := wire.PickLease(body.Lease, head.LeaseHeader)
-	if err != nil || ref.IsZero() {
-		return nil, err
-	}
-	lease := leaseOf(ref)
-	return &lease, nil
-}
-
-// closeWaitpoint closes a waitpoint at which nothing waits (U83).
-func (s *Server) closeWaitpoint(ctx context.Context, r *wire.CloseWaitpointRequest) (answer, error) {
-	lease, err := holderOf(r.Body.LeaseField, r.LeaseHeaderField)
-	if err != nil {
-		return answer{}, err
-	}
-	result, err := s.client.Waitpoints().Close(ctx, r.Waitpoint, flowfabric.CloseOptions{Reason: r.Body.Reason, Lease: lease})
-	return shows(result), err
-}
-
 // createLink makes a link (U84).
 func (s *Server) createLink(ctx context.Context, r *wire.CreateLinkRequest) (answer, error) {
-	b := r.Body
-	lease, err := holderOf(b.LeaseField, r.LeaseHeaderField)
-	if err != nil {
-		return answer{}, err
-	}
-	options := flowfabric.LinkOptions{
-		Approver: b.Approver, ExpiresIn: expiry(b.ExpiresInMS), Title: b.Title, Message: b.Message, CommentRequired: b.CommentRequired, Lease: lease,
-		Decisions: b.Decisions,
-	}
-	return s.shownLink(ctx)(s.client.Waitpoints().NewLink(ctx, r.Waitpoint, options))
+	return s.shownLink(ctx)(ask(ctx, s, wire.CreateLink, r))
 }
 
 // readLinkURL shows the address of a link (U84).
 func (s *Server) readLinkURL(ctx context.Context, r *wire.ByLink) (answer, error) {
-	return s.shownLink(ctx)(s.client.Waitpoints().LinkURL(ctx, r.Link))
+	return s.shownLink(ctx)(ask(ctx, s, wire.ReadLinkURL, r))
 }
 
 // shownLink answers with a link and its address.
-func (s *Server) shownLink(ctx context.Context) func(flowfabric.ApprovalLink, error) (answer, error) {
-	return func(link flowfabric.ApprovalLink, err error) (answer, error) {
+func (s *Server) shownLink(ctx context.Context) func(*api.IssuedLink, error) (answer, error) {
+	return func(issued *api.IssuedLink, err error) (answer, error) {
 		if err != nil {
 			return answer{}, err
 		}
-		issued := link.Issued()
 		issued.URL = s.absolute(exchangeOf(ctx), issued.URL)
 		return shows(issued), nil
 	}
@@ -127,15 +97,6 @@ func (s *Server) listLinks(ctx context.Context, r *wire.ListLinksRequest) (answe
 	return pageOf(all.Items, r.PageFields, "links "+r.Waitpoint)
 }
 
-// revokeLink withdraws a link (U84).
-func (s *Server) revokeLink(ctx context.Context, r *wire.RevokeLinkRequest) (answer, error) {
-	lease, err := holderOf(r.Body.LeaseField, r.LeaseHeaderField)
-	if err != nil {
-		return answer{}, err
-	}
-	return nothing(), s.client.Waitpoints().RevokeLink(ctx, r.Link, flowfabric.CloseOptions{Reason: r.Body.Reason, Lease: lease})
-}
-
 // holdsLease reports whether a worker has the lease of the execution that a waitpoint is of. It is for reads: commands carry the lease
 // to the rules.
 func (s *Server) holdsLease(ctx context.Context, lease wire.LeaseRef, waitpointID string) (bool, error) {
@@ -148,6 +109,9 @@ func (s *Server) holdsLease(ctx context.Context, lease wire.LeaseRef, waitpointI
 	}
 	execution, err := s.outline(ctx, waitpoint.ExecutionID)
 	if err != nil {
+		return false, err
+	}
+	if err := exchangeOf(ctx).mayWorkOn(execution.Lane); err != nil {
 		return false, err
 	}
 	held := execution.Lease

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -18,8 +17,8 @@ func (s *Server) serveWaits() {
 	handle(s, wire.ListExecutionSignals, s.listSignals)
 	pass(s, wire.ListSuspensions)
 	handle(s, wire.GetSuspension, s.getSuspension)
-	handle(s, wire.ResumeExecution, s.resume)
-	handle(s, wire.ApproveExecution, s.approve)
+	passShown(s, wire.ResumeExecution)
+	pass(s, wire.ApproveExecution)
 	handle(s, wire.SuspendExecution, s.suspend)
 	handle(s, wire.CreateWaitpoint, s.createWaitpoint)
 }
@@ -78,49 +77,26 @@ func (s *Server) getSuspension(ctx context.Context, r *wire.GetSuspensionRequest
 	return shows(flat{head, suspensionSignals{signalsShown(found.Signals, r.Inline, r.Encoding)}}), nil
 }
 
-// resume ends a wait on an operator's word (U49).
-func (s *Server) resume(ctx context.Context, r *wire.ResumeRequest) (answer, error) {
-	return shownAfter(s.client.Operate().Resume(ctx, flowfabric.ID(r.ID), flowfabric.ResumeOptions{
-		Action: actionOf(r.Body.ActionFields), Delay: millis(r.Body.DelayMS), ExpectedSuspensionID: r.Body.ExpectedSuspensionID,
-	}))
-}
-
-// approve is an operator's signal (U52). The client takes no name for approved; here it must be said.
-func (s *Server) approve(ctx context.Context, r *wire.ApproveRequest) (answer, error) {
-	b := r.Body
-	if b.Name == "" {
-		return answer{}, refuse("invalid_signal", "the signal has no name").at("/name").hint("say approved, rejected or another word")
-	}
-	receipt, err := s.client.Operate().Approve(ctx, flowfabric.ID(r.ID), flowfabric.Approve{
-		Action: actionOf(b.ActionFields), WaitpointID: b.WaitpointID, Name: b.Name, Suffix: b.Suffix, Lane: b.Lane,
-		Payload: payloadOf(b.PayloadFields.Payload()), Comment: b.Comment,
-	})
-	return shows(receipt), err
-}
-
 // suspend gives the work back until signals have come (U71).
 func (s *Server) suspend(ctx context.Context, r *wire.SuspendRequest) (answer, error) {
-	item, err := fenced(flowfabric.OpSuspend, r.FencedByID, r.Body.LeaseField)
+	a, err := ask(ctx, s, wire.SuspendExecution, r)
 	if err != nil {
 		return answer{}, err
 	}
-	item.Usage.Amounts = r.Body.Usage
-	item.Suspension, err = suspensionOf(r.Body.SuspendFields, r.Body.ResumeCondition, r.Body.IdempotencyKey)
-	if err != nil {
-		return answer{}, err
+	for i := range a.Waitpoints {
+		a.Waitpoints[i].CallbackURL = s.absolute(exchangeOf(ctx), a.Waitpoints[i].CallbackURL)
 	}
-	a, err := s.do(ctx, item)
-	if err != nil {
-		return answer{}, err
+	if r.Encoding == wire.EncodingBytes {
+		a.Signals = signalsShown(a.Signals, true, r.Encoding)
 	}
-	return shows(flat{withoutWaitpoints(a, r.Encoding), s.suspendWaitpoints(exchangeOf(ctx), a.Waitpoints)}), nil
+	return shows(a), nil
 }
 
-// suspensionOf is what a worker waits for. Bindings go through their JSON, which can tell an empty text from none.
-func suspensionOf(f wire.SuspendFields, condition api.Condition, key string) (*flowfabric.Suspension, error) {
+// suspensionOf is what a worker waits for.
+func suspensionOf(f wire.SuspendFields, condition api.Condition, key string) *flowfabric.Suspension {
 	suspension := &flowfabric.Suspension{
-		Key: key, ReasonCode: f.ReasonCode, TimeoutAt: f.TimeoutAt.Time, OnTimeout: flowfabric.TimeoutBehavior(f.TimeoutBehavior),
-		ResumeDelay: millis(f.ResumeDelayMS), Continuation: payloadOf(f.ContinuationFields.Payload()), ID: f.SuspensionID, Until: condition,
+		Key: key, ReasonCode: f.ReasonCode, TimeoutAt: f.TimeoutAt.Time, OnTimeout: flowfabric.TimeoutBehavior(f.TimeoutBehavior), Waitpoints: f.Waitpoints,
+		ResumeDelay: millis(f.ResumeDelayMS), Continuation: f.Continuation, ID: f.SuspensionID, Until: condition,
 	}
 	if f.TimeoutMS != nil {
 		suspension.Timeout = millis(*f.TimeoutMS)
@@ -128,7 +104,7 @@ func suspensionOf(f wire.SuspendFields, condition api.Condition, key string) (*f
 			suspension.Timeout = 1 // nothing at all would be the policy's
 		}
 	}
-	return suspension, through(f.Waitpoints, &suspension.Waitpoints)
+	return suspension
 }
 
 // through makes one value of another that has the same JSON.
@@ -142,17 +118,12 @@ func through(from, into any) error {
 
 // createWaitpoint makes a waitpoint before anything waits at it (U72).
 func (s *Server) createWaitpoint(ctx context.Context, r *wire.CreateWaitpointRequest) (answer, error) {
-	item, err := fenced(flowfabric.OpWaitpoint, r.FencedByID, r.Body.LeaseField)
+	made, err := ask(ctx, s, wire.CreateWaitpoint, r)
 	if err != nil {
-		return answer{}, err
+		return answer{}, asSent(err, "idempotency_key", r.Body.IdempotencyKey)
 	}
-	item.Waitpoint = newWaitpointOf(r.Body.WaitpointKey, r.Body.ExpiryFields, cmp.Or(r.Body.IdempotencyKey, exchangeOf(ctx).caller.OnceKey()))
-	a, err := s.do(ctx, item)
-	if err != nil {
-		return answer{}, err
-	}
-	made := s.issued(exchangeOf(ctx), &a.Waitpoints[0])
-	return shows(made).with("Location", "/v1/waitpoints/"+a.Waitpoints[0].ID), nil
+	made.CallbackURL = s.absolute(exchangeOf(ctx), made.CallbackURL)
+	return shows(made).with("Location", "/v1/waitpoints/"+made.ID), nil
 }
 
 func newWaitpointOf(key string, f wire.ExpiryFields, idempotencyKey string) *flowfabric.NewWaitpoint {

@@ -407,7 +407,7 @@ func TestU13_another_batch_under_the_key_of_one_is_a_conflict_of_its_items(t *te
 			}).wants(t, 200)
 		}
 		make("a")
-		if other := make("b"); other.text(t, "items.0.error.code") != "idempotency_conflict" {
+		if other := make("b"); other.text(t, "items.0.error.code") != "idempotency_conflict" || other.text(t, "items.0.error.field") != "header.Idempotency-Key" {
 			t.Errorf("%s", other.body)
 		}
 	})

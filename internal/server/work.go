@@ -133,7 +133,8 @@ func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer,
 		}
 		shown := s.workShown(x, a, r.Encoding)
 		secret = secret || shown.tokens != nil
-		all.Add(shown, s.itemProblem(x, a.Err))
+		refusal := asSent(asSent(a.Err, "idempotency_key", r.Body.Items[i].IdempotencyKey), "dedup_key", r.Body.Items[i].DedupKey)
+		all.Add(shown, s.itemProblem(x, refusal))
 	}
 	if secret {
 		return unstored(all), nil
@@ -170,7 +171,7 @@ func workItemOf(w *wire.WorkItem, key string) (flowfabric.WorkItem, error) {
 	var err error
 	switch item.Op {
 	case flowfabric.OpSuspend:
-		item.Suspension, err = suspensionOf(w.SuspendFields, *w.ResumeCondition, cmp.Or(w.IdempotencyKey, key))
+		item.Suspension = suspensionOf(w.SuspendFields, *w.ResumeCondition, cmp.Or(w.IdempotencyKey, key))
 	case flowfabric.OpUsage:
 		item.Usage.DedupKey, item.Usage.AlreadySpent = cmp.Or(w.DedupKey, key), w.AlreadySpent
 	case flowfabric.OpWaitChildren:

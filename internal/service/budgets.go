@@ -167,7 +167,7 @@ func (s *Service) chargeBudget(ctx context.Context, c Caller, r *wire.ChargeBudg
 	}
 	outcome, err := s.engine.Charge(ctx, c.operator(), ref, request)
 	if err != nil {
-		return api.UsageReceipt{}, err
+		return api.UsageReceipt{}, ofRequestKey(err, "dedup_key", b.DedupKey)
 	}
 	receipt := UsageReceipt(outcome)
 	if b.DedupKey == "" {

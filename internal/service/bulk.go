@@ -64,10 +64,7 @@ func bulkArgsOf(action string, a *wire.BulkArgs) (engine.BulkArgs, error) {
 		return args, core.Errorf(core.CodeMissingField, "this action needs the name of a signal").WithField("args.name")
 	}
 	args.Signal = &engine.BulkSignal{Name: a.Name, Suffix: a.Suffix, Lane: a.Lane, Comment: a.Comment}
-	if p := a.PayloadFields.Payload(); !p.IsZero() {
-		payload := CorePayload(api.Payload{Data: p.Data, ContentType: p.ContentType})
-		args.Signal.Payload = &payload
-	}
+	args.Signal.Payload = payloadGiven(a.Payload)
 	return args, nil
 }
 

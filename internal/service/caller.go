@@ -2,6 +2,7 @@ package service
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -47,8 +48,12 @@ func (c *Caller) as(actor string) engine.Caller {
 
 func (c *Caller) client() engine.Caller { return c.as(actorClient) }
 
-// worker is who acts by the right of a lease.
-func (c *Caller) worker() engine.Caller { return c.as(actorWorker) }
+// worker is who acts by the right of a lease, in the lanes that it is bound to.
+func (c *Caller) worker() engine.Caller {
+	who := c.as(actorWorker)
+	who.WorkLanes = c.Lanes
+	return who
+}
 
 // operator is who acts on executions, lanes and workers. A caller that is none acts as a client.
 func (c *Caller) operator() engine.Caller {
@@ -87,3 +92,13 @@ func (c *Caller) first() bool { return c.repeats == 0 && !c.Again }
 
 // once names what a command makes that brings no name of its own, so that a repeat of the command makes it once.
 func (c *Caller) once() string { return cmp.Or(c.OnceKey(), c.Key) }
+
+// ofRequestKey names the request's key in the refusal of a name that it stood in for, because the request gives none (U11).
+func ofRequestKey(err error, field, given string) error {
+	var refusal *core.Error
+	if given != "" || !errors.As(err, &refusal) || refusal.Field != field {
+		return err
+	}
+	named := *refusal
+	return named.WithField("request_key")
+}

@@ -3,6 +3,7 @@ package service
 import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -36,4 +37,17 @@ func fenced(r wire.FencedByID, body wire.LeaseField) (core.GivenID, core.Fence, 
 	}
 	fence, err := fenceOf(lease)
 	return id, fence, err
+}
+
+// holder is who closes or makes something: the worker that has the lease, or without one an operator, who has no fence.
+func (c *Caller) holder(body wire.LeaseField, head wire.LeaseHeaderField) (engine.Caller, *core.Fence, error) {
+	lease, err := wire.PickLease(body.Lease, head.LeaseHeader)
+	switch {
+	case err != nil:
+		return engine.Caller{}, nil, api.FaultsError(err)
+	case lease.IsZero():
+		return c.operator(), nil, nil
+	}
+	fence, err := fenceOf(lease)
+	return c.worker(), &fence, err
 }

@@ -35,6 +35,17 @@ type Config struct {
 	Checks func() []api.Check
 	// Closed reports whether the client was closed: what waits is then told so; nil: it never is.
 	Closed func() bool
+	// PublicURL is what the addresses for people and services outside begin with, without a slash at its end; "": they are paths.
+	PublicURL string
+	// Trace is the trace that work belongs to which is submitted in a context; nil: work belongs to none.
+	Trace func(ctx context.Context) *core.Trace
+}
+
+func (c *Config) trace(ctx context.Context) *core.Trace {
+	if c.Trace == nil {
+		return nil
+	}
+	return c.Trace(ctx)
 }
 
 // handler does one operation: it reads a request of the operation's type and fills in an answer of its type.
@@ -54,7 +65,10 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.installation()
 	s.events()
 	s.executions()
+	s.flows()
 	s.waits()
+	s.waitCommands()
+	s.suspends()
 	s.operate()
 	s.bulk()
 	s.work()

@@ -38,6 +38,14 @@ func givenID(id api.ID) (*core.GivenID, error) {
 	return &given, nil
 }
 
+// givenUUID parses another id that may be left out; invalid_id with the field.
+func givenUUID(field, text string) (core.UUID, error) {
+	if text == "" {
+		return core.UUID{}, nil
+	}
+	return uuidOf(field, text)
+}
+
 // uuidOf parses another id; invalid_id with the field.
 func uuidOf(field, text string) (core.UUID, error) {
 	id, ok := core.ParseUUID(text)

@@ -82,12 +82,12 @@ func waitpointViewOf(v core.WaitpointView) api.Waitpoint {
 	return shown
 }
 
-// IssuedWaitpointOf shows a waitpoint with its token; its address is for the caller to add.
-func IssuedWaitpointOf(w *core.Waitpoint, s engine.Standing, t core.Token) api.Waitpoint {
+// issuedWaitpointOf shows a waitpoint with its token and its address.
+func (s *Service) issuedWaitpointOf(w *core.Waitpoint, now engine.Standing, t core.Token) api.Waitpoint {
 	shown := waitpointOf(w)
-	shown.State, shown.CloseReason, shown.ClosedAt = s.State, string(s.CloseReason), s.ClosedAt.Std()
-	shown.SignalCount, shown.MatchedSignals, shown.LastSignalAt, shown.Links = s.SignalCount, s.MatchedSignals, s.LastSignalAt.Std(), s.LinkCount
-	shown.Token = api.Token{Token: t}
+	shown.State, shown.CloseReason, shown.ClosedAt = now.State, string(now.CloseReason), now.ClosedAt.Std()
+	shown.SignalCount, shown.MatchedSignals, shown.LastSignalAt, shown.Links = now.SignalCount, now.MatchedSignals, now.LastSignalAt.Std(), now.LinkCount
+	shown.Token, shown.CallbackURL = api.Token{Token: t}, s.address(callbackPath, shown.ID, t)
 	return shown
 }
 
@@ -100,8 +100,8 @@ func SignalOf(s core.Signal) api.SignalRecord {
 	}
 }
 
-// ReceiptOf is the answer to a signal.
-func ReceiptOf(a core.SignalAnswer) api.SignalReceipt {
+// receiptOf is the answer to a signal.
+func receiptOf(a core.SignalAnswer) api.SignalReceipt {
 	receipt := api.SignalReceipt{Outcome: api.SignalAccepted, SignalID: a.SignalID.String(), Effect: string(a.Effect), SameRequest: a.SameRequest}
 	if a.Duplicate {
 		receipt.Outcome = api.SignalDuplicate
@@ -141,8 +141,8 @@ func linkOf(l *core.Link) api.ApprovalLink {
 	return shown
 }
 
-// LinkOf shows a link without its address.
-func LinkOf(v core.LinkView) api.ApprovalLink {
+// linkViewOf shows a link without its address.
+func linkViewOf(v core.LinkView) api.ApprovalLink {
 	shown := linkOf(&v.Link)
 	shown.State = v.State
 	if v.End != nil && !v.End.Revoked {
@@ -151,8 +151,12 @@ func LinkOf(v core.LinkView) api.ApprovalLink {
 	return shown
 }
 
-// IssuedLinkOf shows a link as it was made, and nothing of what became of it; its address is for the caller to add.
-func IssuedLinkOf(l engine.IssuedLink) api.ApprovalLink { return linkOf(&l.Link) }
+// issuedLinkOf shows a link as it was made with its address, and nothing of what became of it.
+func (s *Service) issuedLinkOf(l engine.IssuedLink) api.ApprovalLink {
+	shown := linkOf(&l.Link)
+	shown.URL = s.address(linkPath, shown.ID, l.Token)
+	return shown
+}
 
 // suspendedOf shows an execution that waits.
 func suspendedOf(i engine.SuspendedItem) api.Suspended {
@@ -160,7 +164,7 @@ func suspendedOf(i engine.SuspendedItem) api.Suspended {
 	shown := api.Suspended{
 		ExecutionID: execution.ID, Execution: execution, SuspensionID: i.SuspensionID.String(), SuspendedAt: i.SuspendedAt.Std(), TimeoutAt: i.TimeoutAt.Std(),
 		ExpiresAt: earlierOf(i.TimeoutAt.Std(), execution.DeadlineAt), ReasonCode: i.ReasonCode, Waitpoints: each(i.Waitpoints, waitpointViewOf),
-		Links: each(i.Links, LinkOf), Decisions: each(i.Decisions, decisionOf), Needed: i.Needed,
+		Links: each(i.Links, linkViewOf), Decisions: each(i.Decisions, decisionOf), Needed: i.Needed,
 	}
 	for _, node := range i.Progress {
 		shown.Progress = append(shown.Progress, api.NodeProgress{Node: conditionOf(node.Node), Progress: node.Progress, Needed: node.Needed})

@@ -116,7 +116,7 @@ func (s *Service) listLinks(ctx context.Context, c Caller, r *wire.ListLinksRequ
 		return api.Page[api.ApprovalLink]{}, err
 	}
 	found, err := s.engine.Links(ctx, c.client(), id)
-	return api.Page[api.ApprovalLink]{Items: each(found, LinkOf)}, err
+	return api.Page[api.ApprovalLink]{Items: each(found, linkViewOf)}, err
 }
 
 // listSuspended lists what waits (U85).

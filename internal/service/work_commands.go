@@ -183,7 +183,7 @@ func (s *Service) reportUsage(ctx context.Context, c Caller, r *wire.ReportUsage
 		Fence: fence, Usage: u.Amounts, DedupKey: cmp.Or(u.DedupKey, c.once()), AlreadySpent: u.AlreadySpent,
 	})
 	if err != nil {
-		return api.UsageReceipt{}, err
+		return api.UsageReceipt{}, ofRequestKey(err, "dedup_key", u.DedupKey)
 	}
 	receipt := UsageReceipt(outcome)
 	if u.DedupKey == "" {

@@ -38,7 +38,7 @@ func (s *Service) getWorker(ctx context.Context, c Caller, r *wire.ByInstance) (
 // drainWorker tells an instance to take nothing new (U103). It states what is to be, so that a repeat does no harm (L117).
 func (s *Service) drainWorker(ctx context.Context, c Caller, r *wire.DrainWorkerRequest) (api.Worker, error) {
 	if r.Leaving {
-		return s.workerAfter(ctx, c, &r.ByInstance, s.engine.Leave(ctx, c.as(actorWorker), r.Instance))
+		return s.workerAfter(ctx, c, &r.ByInstance, s.engine.Leave(ctx, c.worker(), r.Instance))
 	}
 	return s.workerAfter(ctx, c, &r.ByInstance, s.engine.Drain(ctx, c.operator(), "", r.Instance, true))
 }
@@ -52,7 +52,7 @@ func (s *Service) undrainWorker(ctx context.Context, c Caller, r *wire.ByInstanc
 func (s *Service) markWorkerDead(ctx context.Context, c Caller, r *wire.MarkDeadRequest) (api.Worker, error) {
 	who := c.operator()
 	if c.AsWorker {
-		who = c.as(actorWorker)
+		who = c.worker()
 	}
 	take := r.Body.TakeLeases == nil || *r.Body.TakeLeases
 	return s.workerAfter(ctx, c, &r.ByInstance, s.engine.MarkDead(ctx, who, r.Instance, r.Body.Reason, take))

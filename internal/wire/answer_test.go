@@ -126,8 +126,14 @@ func settleAnswer(v reflect.Value) {
 	if reset, ok := v.Addr().Interface().(*api.BudgetReset); ok && reset.Type == "" {
 		reset.Type = "none" // it is never empty in JSON
 	}
+	if page, ok := v.Addr().Interface().(*api.LinkPage); ok && page.Needed <= 0 {
+		page.Progress = 0 // nothing counts
+	}
 	if input, ok := v.Addr().Interface().(*api.NamedInput); ok && !input.Present {
 		input.Result = api.Payload{} // it is told by its absence
+	}
+	if edge, ok := v.Addr().Interface().(*api.EdgeView); ok && edge.Outcome == "" {
+		edge.Run = 0 // it is not shown
 	}
 	if wait, ok := v.Addr().Interface().(*api.SuspensionRecord); ok && wait.Continuation.Omitted() {
 		wait.Continuation = api.Payload{ContentType: wait.Continuation.ContentType} // its size is not shown

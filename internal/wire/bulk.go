@@ -52,16 +52,16 @@ type BulkRequest struct {
 
 // BulkArgs are the fields of the action's own body.
 type BulkArgs struct {
-	Priority      *int               `json:"priority,omitempty" doc:"Of priority."`
-	Tags          map[string]*string `json:"tags,omitempty" doc:"Of tag; null deletes."`
-	Until         Time               `json:"until,omitzero" doc:"Of retain; absent: for ever."`
-	DelayMS       int64              `json:"delay_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Of resume."`
-	Name          string             `json:"name,omitempty" maxLength:"128" doc:"Of signal: approved, rejected or another word."`
-	Suffix        string             `json:"suffix,omitempty" maxLength:"128" doc:"Of signal: tells apart what one person says twice."`
-	Lane          string             `json:"lane,omitempty" maxLength:"64" doc:"Of signal: refuse executions that are in another lane."`
-	Comment       string             `json:"comment,omitempty" maxLength:"4096" doc:"Of signal: why."`
-	PayloadFields                    // of signal
-	ReplayFields                     // of replay
+	Priority     *int               `json:"priority,omitempty" doc:"Of priority."`
+	Tags         map[string]*string `json:"tags,omitempty" doc:"Of tag; null deletes."`
+	Until        Time               `json:"until,omitzero" doc:"Of retain; absent: for ever."`
+	DelayMS      int64              `json:"delay_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Of resume."`
+	Name         string             `json:"name,omitempty" maxLength:"128" doc:"Of signal: approved, rejected or another word."`
+	Suffix       string             `json:"suffix,omitempty" maxLength:"128" doc:"Of signal: tells apart what one person says twice."`
+	Lane         string             `json:"lane,omitempty" maxLength:"64" doc:"Of signal: refuse executions that are in another lane."`
+	Comment      string             `json:"comment,omitempty" maxLength:"4096" doc:"Of signal: why."`
+	PayloadField                    // of signal
+	ReplayFields                    // of replay
 }
 
 // ListBulkRequest lists bulk jobs.

@@ -87,7 +87,7 @@ func drawValue(t *rapid.T, s *jsonx.Shape, v reflect.Value, needed bool) {
 				*into = api.Condition{}
 				_ = DecodeJSON([]byte(`{"type":"single","waitpoint_key":"","name":""}`), into)
 			}
-		case *Binding:
+		case *api.Binding:
 			*into = drawBinding(t)
 		case *api.BudgetReset:
 			if drawStruct(t, s, v); into.Type == "" {
@@ -161,11 +161,11 @@ func drawCondition(t *rapid.T, depth int) api.Condition {
 	return c
 }
 
-func drawBinding(t *rapid.T) Binding {
+func drawBinding(t *rapid.T) api.Binding {
 	if rapid.Bool().Draw(t, "pending") {
-		return Binding{UsePending: &PendingWaitpoint{WaitpointID: rapid.String().Draw(t, "id")}}
+		return api.Binding{UsePending: &api.PendingWaitpoint{ID: rapid.String().Draw(t, "id")}}
 	}
-	return Binding{Fresh: &FreshWaitpoint{WaitpointID: rapid.String().Draw(t, "id")}}
+	return api.Binding{Fresh: &api.FreshWaitpoint{Key: rapid.String().Draw(t, "key"), ID: rapid.String().Draw(t, "id")}}
 }
 
 func drawScalar(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
@@ -194,11 +194,28 @@ func drawScalar(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
 		drawn = json.RawMessage(text)
 	case reflect.TypeFor[[]byte]():
 		drawn = append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")...)
+	case reflect.TypeFor[api.Payload](): // it has several members, of which the first that is drawn gives it
+		if !v.IsZero() {
+			return
+		}
+		drawn = drawSent(t)
 	default:
 		drawPlain(t, v)
 		return
 	}
 	v.Set(reflect.ValueOf(drawn))
+}
+
+// drawSent is a payload of a request.
+func drawSent(t *rapid.T) api.Payload {
+	switch rapid.IntRange(0, 2).Draw(t, "payload") {
+	case 0:
+		return api.JSON(map[string]any{"<": anyJSON(t, 2)})
+	case 1:
+		return api.Text(rapid.String().Draw(t, "text"))
+	default:
+		return api.Bytes(append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")...), "image/png")
+	}
 }
 
 // anyDuration is a span of whole milliseconds: what JSON carries.

@@ -14,20 +14,22 @@ var flowCalls = []*Operation{
 
 // The calls that make and change flows.
 var (
-	SubmitFlow = Call[SubmitFlowRequest, FlowAnswer]{&Operation{
+	SubmitFlow = Call[SubmitFlowRequest, api.FlowRun]{&Operation{
 		ID: "submit_flow", Rule: "U89", Method: http.MethodPost, Path: "/v1/flows", Roles: Submit,
 		Go: "Flows.Submit", Command: "flow submit", Summary: "Submit a graph of executions, make an empty one, or check one",
 		Status: []int{http.StatusCreated, http.StatusOK},
 	}}
-	ExtendFlow = Call[ExtendFlowRequest, FlowAnswer]{&Operation{
+	// CheckFlow is a submit with dry_run, which has an answer of its own.
+	CheckFlow  = variant[SubmitFlowRequest, FlowChecked](SubmitFlow.Operation)
+	ExtendFlow = Call[ExtendFlowRequest, api.FlowRun]{&Operation{
 		ID: "extend_flow", Rule: "U90", Method: http.MethodPost, Path: "/v1/flows/{id}/extend", Roles: Submit, Only: ownToo,
 		Go: "Flows.Extend", Command: "flow extend", Summary: "Add members and edges to a flow", Status: []int{http.StatusOK},
 	}}
-	SealFlow = Call[SealFlowRequest, FlowAnswer]{&Operation{
+	SealFlow = Call[SealFlowRequest, api.FlowRun]{&Operation{
 		ID: "seal_flow", Rule: "U90", Method: http.MethodPost, Path: "/v1/flows/{id}/seal", Roles: Submit, Only: ownToo,
 		Go: "Flows.Seal", Command: "flow seal", Summary: "Say that nothing more comes to a flow", Status: []int{http.StatusOK},
 	}}
-	CancelFlow = Call[CancelFlowRequest, FlowCancelled]{&Operation{
+	CancelFlow = Call[CancelFlowRequest, api.FlowCancelProgress]{&Operation{
 		ID: "cancel_flow", Rule: "U93", Method: http.MethodPost, Path: "/v1/flows/{id}/cancel", Roles: Operate | Submit, Only: ownToo,
 		Go: "Flows.Cancel", Command: "flow cancel", Summary: "End a flow and, by policy, its members",
 		Status: []int{http.StatusOK, http.StatusAccepted}, Waits: true,
@@ -52,27 +54,27 @@ var (
 
 // The calls that read flows.
 var (
-	ListFlows = Call[ListFlowsRequest, Page[Flow]]{&Operation{
+	ListFlows = Call[ListFlowsRequest, Page[*api.FlowView]]{&Operation{
 		ID: "list_flows", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows", Roles: Read | Submit, Only: map[Role]Condition{Submit: OwnListed},
 		Go: "Flows.List", Command: "flow list", Summary: "List flows, newest first", Status: []int{http.StatusOK},
 	}}
-	GetFlow = Call[GetFlowRequest, Flow]{&Operation{
+	GetFlow = Call[GetFlowRequest, api.FlowView]{&Operation{
 		ID: "get_flow", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Get", Command: "flow get", Summary: "Show a flow, or wait for its end", Status: []int{http.StatusOK}, Waits: true,
 	}}
-	GetGraph = Call[GetGraphRequest, Graph]{&Operation{
+	GetGraph = Call[GetGraphRequest, api.FlowGraph]{&Operation{
 		ID: "get_graph", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/graph", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Graph", Command: "flow graph", Summary: "Show the members of a flow and the edges between them", Status: []int{http.StatusOK},
 	}}
-	ListFlowMembers = Call[ListMembersRequest, Page[FlowMember]]{&Operation{
+	ListFlowMembers = Call[ListMembersRequest, Page[api.FlowMember]]{&Operation{
 		ID: "list_flow_members", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/members", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Members", Command: "flow get --members", Summary: "List the members of a flow by name", Status: []int{http.StatusOK},
 	}}
-	ListFlowEdges = Call[ListEdgesRequest, Page[Edge]]{&Operation{
+	ListFlowEdges = Call[ListEdgesRequest, Page[api.EdgeView]]{&Operation{
 		ID: "list_flow_edges", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/edges", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Edges", Command: "flow get --edges", Summary: "List the edges of a flow, or those of a member", Status: []int{http.StatusOK},
 	}}
-	GetFlowEdge = Call[GetEdgeRequest, Edge]{&Operation{
+	GetFlowEdge = Call[GetEdgeRequest, api.EdgeView]{&Operation{
 		ID: "get_flow_edge", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/edges/{edge}", Roles: Read | Submit, Only: ownToo,
 		Go: "Flows.Edge", NoCommand: "flow get --edges lists it", Summary: "Show one edge", Status: []int{http.StatusOK},
 	}}
@@ -90,6 +92,9 @@ var (
 		Go: "Flows.Join", Command: "flow join", Summary: "Show what a member waits for", Status: []int{http.StatusOK},
 	}}
 )
+
+// variant is a further call of an operation that is in the table: its request, for another answer.
+func variant[Req, Ans any](o *Operation) Call[Req, Ans] { return Call[Req, Ans]{o} }
 
 // ByFlow names a flow in the path.
 type ByFlow struct {

@@ -8,7 +8,7 @@ import (
 
 // The calls on what a running worker spawned, and on what it was given.
 var (
-	ListChildren = Call[PageByID, Page[FlowMember]]{&Operation{
+	ListChildren = Call[PageByID, Page[api.FlowMember]]{&Operation{
 		ID: "list_children", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/children", Roles: Read | Submit | Work, Only: ownOrLanes,
 		Go: "Executions.Children", Command: "get --children", Summary: "List what the present run of an execution spawned, by name",
 		Status: []int{http.StatusOK},

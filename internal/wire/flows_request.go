@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // SubmitFlowRequest submits a graph.
@@ -45,8 +46,11 @@ type NodeFields struct {
 	BudgetIDs   []string               `json:"budget_ids,omitempty" doc:"Budgets that it uses, by id or name; short for the field of the policy."`
 	Estimate    map[string]int64       `json:"estimate,omitempty" doc:"What it is expected to use, by dimension; short for the field of the policy."`
 	Budgets     []api.BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with it and cover it alone, up to 4; short for the field of the policy."`
-	InputFields
+	Input       api.Payload            `json:"input,omitempty" spread:"sent" doc:"The input."`
 }
+
+// MarshalJSON writes the fields with the members of the input.
+func (f NodeFields) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&f) }
 
 // FlowNode is a member of a graph to submit (U89).
 type FlowNode struct {
@@ -58,6 +62,9 @@ type FlowNode struct {
 	Flow        *SubFlow  `json:"flow,omitempty" doc:"A graph in place of work of its own."`
 	NodeFields
 }
+
+// MarshalJSON writes the node with the members of its input.
+func (n FlowNode) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&n) }
 
 // SubFlow is a graph that stands in the place of a member.
 type SubFlow struct {

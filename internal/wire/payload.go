@@ -66,20 +66,6 @@ func sent(p Payload) forms {
 	return in(payload.Sent(p.Data, p.ContentType), p)
 }
 
-// shown chooses the fields of an answer (U9).
-func shown(p Payload, e Encoding) forms {
-	switch {
-	case p.IsZero():
-		return forms{}
-	case p.Omitted:
-		return forms{typ: p.ContentType}
-	case e == EncodingBytes:
-		return in(payload.Bytes, p)
-	default:
-		return in(payload.Shown(p.Data, p.ContentType), p)
-	}
-}
-
 // in are the fields of a form.
 func in(form payload.Form, p Payload) forms {
 	switch form {

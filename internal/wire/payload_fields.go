@@ -37,20 +37,7 @@ type DetailField struct {
 	Detail api.Payload `json:"detail,omitempty" spread:"sent" doc:"The detail of the failure."`
 }
 
-// sizeOf is the size that an answer shows: of the bytes, or of what is left out.
-func sizeOf(p Payload) *int {
-	size := len(p.Data)
-	if p.Omitted {
-		size = p.Size
-	}
-	return &size
-}
-
-// as adds what only answers say to the bytes that were read.
-func (p Payload) as(contentType string, size *int, omitted bool) Payload {
-	p.ContentType, p.Omitted = contentType, omitted
-	if size != nil {
-		p.Size = *size
-	}
-	return p
+// PayloadField is the payload of a signal in a request (U8).
+type PayloadField struct {
+	Payload api.Payload `json:"payload,omitempty" spread:"sent" doc:"The payload."`
 }

@@ -27,11 +27,11 @@ var (
 		ID: "deliver_callback", Rule: "U82", Method: http.MethodPost, Path: "/v1/callbacks/{waitpoint}/{token}", Roles: Token,
 		NoGo: forSenders, NoCommand: forSenders, Summary: "Take a callback in: its body is the payload of a signal", Status: []int{http.StatusOK},
 	}}
-	OpenLink = Call[OpenLinkRequest, LinkPage]{&Operation{
+	OpenLink = Call[OpenLinkRequest, api.LinkPage]{&Operation{
 		ID: "open_link", Rule: "U86", Method: http.MethodGet, Path: "/approve/{link}/{token}", Roles: Token,
 		Go: "Waitpoints.OpenLink", NoCommand: forBrowsers, Summary: "Show what an approval link asks", Status: []int{http.StatusOK},
 	}}
-	DecideLink = Call[DecideLinkRequest, LinkOutcome]{&Operation{
+	DecideLink = Call[DecideLinkRequest, api.LinkOutcome]{&Operation{
 		ID: "decide_link", Rule: "U86", Method: http.MethodPost, Path: "/approve/{link}/{token}", Roles: Token,
 		Go: "Waitpoints.Decide", NoCommand: forBrowsers, Audit: "decide", Summary: "Decide what an approval link asks", Status: []int{http.StatusOK},
 	}}
@@ -63,15 +63,7 @@ type SendExecutionSignalRequest struct {
 // SignalFields are a signal as it is sent.
 type SignalFields struct {
 	Token string `json:"token,omitempty" doc:"Token of the waitpoint, unless the header has it."`
-	Name  string `json:"name" required:"true" maxLength:"128" doc:"What happened."`
-	PayloadFields
-	Category       *string `json:"category,omitempty" maxLength:"64" doc:"Kind of signal; external if absent."`
-	SourceType     string  `json:"source_type,omitempty" maxLength:"64" doc:"What sends it; external if absent."`
-	SourceIdentity string  `json:"source_identity,omitempty" maxLength:"256" doc:"Who sends it, by its own word."`
-	CorrelationID  string  `json:"correlation_id,omitempty" maxLength:"128" doc:"Ties it to something outside."`
-	IdempotencyKey string  `json:"idempotency_key,omitempty" doc:"The same signal again is a duplicate."`
-	SignalID       string  `json:"signal_id,omitempty" doc:"UUID of the signal, which also tells duplicates; minted if absent."`
-	SentAt         Time    `json:"sent_at,omitzero" doc:"When it happened, by the sender's clock."`
+	api.Signal
 }
 
 // DeliverCallbackRequest delivers a callback.
@@ -89,42 +81,12 @@ type OpenLinkRequest struct {
 	Token string `path:"token" doc:"Token of the link."`
 }
 
-// LinkPage is what an approval link shows to whoever holds it (U87).
-type LinkPage struct {
-	api.ApprovalLink
-	Kind       string            `json:"kind" doc:"Kind of the work."`
-	Tags       map[string]string `json:"tags,omitempty" doc:"Tags of the work."`
-	Asker      string            `json:"asker,omitempty" doc:"Who submitted the work."`
-	Needed     int               `json:"needed,omitempty" doc:"How many must say the same; absent when it does not count."`
-	Counted    string            `json:"counted,omitempty" doc:"The name of the signal that they must send; absent when any counts."`
-	Progress   *int              `json:"progress,omitempty" doc:"So many have; absent when it does not count."`
-	TimeoutAt  Time              `json:"timeout_at,omitzero" doc:"When the work stops waiting."`
-	ServerTime Time              `json:"server_time,omitzero" doc:"The store's clock."`
-}
-
-// MarshalJSON writes all fields; that of the link would write its own alone.
-func (p LinkPage) MarshalJSON() ([]byte, error) { return Marshal(&p) }
-
-// UnmarshalJSON reads all fields.
-func (p *LinkPage) UnmarshalJSON(text []byte) error { return DecodeAnswer(text, p) }
-
 // DecideLinkRequest decides. A browser sends the same fields as a form.
 type DecideLinkRequest struct {
 	Link  string `path:"link" argument:"link_id" doc:"Id of the link."`
 	Token string `path:"token" doc:"Token of the link."`
-	Body  struct {
-		Decision string `json:"decision" doc:"Id of a decision that the link offers."`
-		Comment  string `json:"comment,omitempty" maxLength:"4096" doc:"Why; some links require it."`
-	}
-	Raw Raw `accept:"application/x-www-form-urlencoded" doc:"The fields decision and comment, as a form."`
-}
-
-// LinkOutcome is the answer to a decision.
-type LinkOutcome struct {
-	Outcome   string `json:"outcome" enum:"decided,already_decided" doc:"Whether this call decided."`
-	Decision  string `json:"decision" doc:"Id of what was decided."`
-	DecidedAt Time   `json:"decided_at,omitzero" doc:"When."`
-	Effect    string `json:"effect,omitempty" doc:"What the signal did; absent when it was decided before."`
+	Body  struct{ api.LinkDecision }
+	Raw   Raw `accept:"application/x-www-form-urlencoded" doc:"The fields decision and comment, as a form."`
 }
 
 // FactLink is the fact of a problem that has the LinkPage of a link which cannot be decided any more.

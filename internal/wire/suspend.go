@@ -4,14 +4,14 @@ import "github.com/flowfabric/flowfabric/api"
 
 // SuspendFields say what an attempt waits for (U71).
 type SuspendFields struct {
-	Waitpoints      []Binding `json:"waitpoints,omitempty" doc:"Where the signals come, at most 64; the first is the primary one."`
-	ReasonCode      string    `json:"reason_code,omitempty" doc:"What is waited for; waiting_for_signal if absent."`
-	TimeoutMS       *int64    `json:"timeout_ms,omitempty" minimum:"0" maximum:"31536000000" doc:"The wait times out after so long; the policy's if absent."`
-	TimeoutAt       Time      `json:"timeout_at,omitzero" doc:"The wait times out at this moment."`
-	TimeoutBehavior string    `json:"timeout_behavior,omitempty" enum:"fail,cancel,expire,auto_resume_with_timeout_signal,escalate" doc:"What happens then; the policy's if absent, else fail."`
-	ResumeDelayMS   int64     `json:"resume_delay_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Not taken up for so long after the wait."`
-	ContinuationFields
-	SuspensionID string `json:"suspension_id,omitempty" doc:"Id that the caller brings."`
+	Waitpoints      []api.Binding `json:"waitpoints,omitempty" doc:"Where the signals come, at most 64; the first is the primary one."`
+	ReasonCode      string        `json:"reason_code,omitempty" doc:"What is waited for; waiting_for_signal if absent."`
+	TimeoutMS       *int64        `json:"timeout_ms,omitempty" minimum:"0" maximum:"31536000000" doc:"The wait times out after so long; the policy's if absent."`
+	TimeoutAt       Time          `json:"timeout_at,omitzero" doc:"The wait times out at this moment."`
+	TimeoutBehavior string        `json:"timeout_behavior,omitempty" enum:"fail,cancel,expire,auto_resume_with_timeout_signal,escalate" doc:"What happens then; the policy's if absent, else fail."`
+	ResumeDelayMS   int64         `json:"resume_delay_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Not taken up for so long after the wait."`
+	Continuation    api.Payload   `json:"continuation,omitempty" spread:"sent" doc:"The continuation."`
+	SuspensionID    string        `json:"suspension_id,omitempty" doc:"Id that the caller brings."`
 }
 
 // WorkKeyField names the work of a call, not the call (U14).
@@ -35,12 +35,12 @@ type SuspendRequest struct {
 // SuspendAnswer is the answer to a suspend: the work is given back, or the wait is passed already and the lease stays.
 type SuspendAnswer struct {
 	Outcome      string             `json:"outcome" enum:"suspended,already_satisfied" doc:"Whether the lease was given back."`
+	Late         bool               `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
 	SuspensionID string             `json:"suspension_id" doc:"Id of the suspension."`
-	Waitpoints   []SuspendWaitpoint `json:"waitpoints" doc:"The waitpoints in the order of the bindings, with their tokens."`
 	Cause        string             `json:"cause,omitempty" doc:"Of a wait that is passed: how it ended."`
 	Signals      []api.SignalRecord `json:"signals,omitempty" doc:"Of a wait that is passed: the signals that came."`
 	TimeoutAt    Time               `json:"timeout_at,omitzero" doc:"When the wait times out."`
-	Late         bool               `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
+	Waitpoints   []SuspendWaitpoint `json:"waitpoints" doc:"The waitpoints in the order of the bindings, with their tokens."`
 }
 
 // SuspendWaitpoint is a waitpoint as the answer to a suspend shows it: what is to be handed out. Without a key that signs the token is
@@ -51,6 +51,9 @@ type SuspendWaitpoint struct {
 	Token        string `json:"token,omitempty" doc:"The credential of a signal; give it to whoever is to signal."`
 	CallbackURL  string `json:"callback_url,omitempty" doc:"Address for senders that can only be given one. It holds the token."`
 	ExpiresAt    Time   `json:"expires_at,omitzero" doc:"When the wait times out."`
+
+	// Whole is all of it, for a client in the process that has it.
+	Whole api.Waitpoint `json:"-" apart:"true"`
 }
 
 // ExpiryFields are what a new waitpoint may say besides its key (U72).

@@ -172,7 +172,7 @@ type ApproveFields struct {
 	Suffix      string `json:"suffix,omitempty" maxLength:"128" doc:"Tells apart what one person says twice."`
 	Lane        string `json:"lane,omitempty" maxLength:"64" doc:"Refuse when the execution is in another lane."`
 	Comment     string `json:"comment,omitempty" maxLength:"4096" doc:"Why; it is the payload when there is no other."`
-	PayloadFields
+	PayloadField
 }
 
 // WaitpointTokenRequest reads a token.

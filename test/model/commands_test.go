@@ -278,10 +278,10 @@ func (c markCommand) onModel(m *reference) (any, error) {
 		if w == nil {
 			w = &worker{}
 			m.workers[c.Instance] = w
-		} else if !w.seenBy(c.C) {
+		} else if !w.seenBy(c.C) && w.owner != c.C.Principal {
 			return nil, core.Errorf(core.CodeInstanceIDTaken, "of another namespace")
 		}
-		w.marked, w.namespaces = false, c.C.Namespaces
+		w.marked, w.namespaces, w.owner = false, c.C.Namespaces, c.C.Principal
 		return nil, nil
 	}
 }

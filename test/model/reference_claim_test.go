@@ -48,7 +48,7 @@ func (m *reference) claim(c engine.Caller, r engine.ClaimRequest) (claimed, erro
 		}
 	}
 	if m.workers[r.InstanceID] == nil {
-		m.workers[r.InstanceID] = &worker{namespaces: namespaces}
+		m.workers[r.InstanceID] = &worker{namespaces: namespaces, owner: c.Principal}
 	}
 	w := m.workers[r.InstanceID]
 	if err := w.claims(c); err != nil {

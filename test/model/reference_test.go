@@ -59,6 +59,7 @@ type recordedAnswer struct {
 type worker struct {
 	marked, draining bool
 	namespaces       []string // none: all
+	owner            string   // principal that made it known: it is its own with whatever namespaces (U103)
 }
 
 // seenBy reports whether the caller may know of the instance (U121).
@@ -71,7 +72,7 @@ func (w *worker) seenBy(c engine.Caller) bool {
 // claims reports whether the instance may claim for the caller (S49, S52).
 func (w *worker) claims(c engine.Caller) error {
 	switch {
-	case !w.seenBy(c):
+	case !w.seenBy(c) && w.owner != c.Principal:
 		return core.Errorf(core.CodeInstanceIDTaken, "of another namespace")
 	case w.marked:
 		return core.Errorf(core.CodeWorkerNotRegistered, "dead")

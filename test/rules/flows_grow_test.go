@@ -101,7 +101,7 @@ func TestF15_the_checks_of_an_extension_come_in_their_order(t *testing.T) {
 			{"sealed before the rest", sealed, 9, body(badNode, badMember, edge("a", "a")), 409, "flow_sealed", ""},
 			{"revision before nodes", open, 9, body(badNode, badMember, edge("a", "a")), 409, "stale_graph_revision", "header.If-Match"},
 			{"nodes before members", open, 1, body(badNode, badMember, edge("a", "a")), 400, "invalid_argument", "/nodes/0/lane"},
-			{"nodes before members, unknown budget", open, 1, body(node("x", `"budget_ids":["nobody"]`), badMember, edge("a", "a")), 400, "invalid_policy", "/nodes/0/policy/budget_ids/0"},
+			{"nodes before members, unknown budget", open, 1, body(node("x", `"budget_ids":["nobody"]`), badMember, edge("a", "a")), 400, "invalid_policy", "/nodes/0/budget_ids/0"},
 			{"members before edges", open, 1, body(badJoin, badMember, edge("a", "a")), 404, "execution_not_found", "/members/0"},
 			{"edges before joins", open, 1, body(badJoin, "", edge("a", "a")), 400, "self_referencing_edge", "/edges/0"},
 			{"joins", open, 1, body(badJoin, ""), 400, "join_without_edges", "/nodes/0/join"},

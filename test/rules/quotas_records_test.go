@@ -65,7 +65,7 @@ func TestS37_work_is_attached_to_quotas_that_exist_with_a_key_iff_they_count_by_
 			"/quotas/1/quota": attached(plain, w.named("none")), "/quotas/0/key": attached(byKey), "/quotas/1/key": attached(byKey+"/a", plain+"/a"),
 		} {
 			w.post(t, "/v1/executions", `{"kind":"job","lane":`+w.ownLane()+`,`+quotas+`}`).refuses(t, 400, "invalid_policy").shows(t, fields{"field": field})
-			w.post(t, "/v1/executions", `{"kind":"job","lane":`+w.ownLane()+`,"policy":{`+quotas+`}}`).refuses(t, 400, "invalid_policy")
+			w.post(t, "/v1/executions", `{"kind":"job","lane":`+w.ownLane()+`,"policy":{`+quotas+`}}`).refuses(t, 400, "invalid_policy").shows(t, fields{"field": "/policy" + field})
 		}
 		w.takesNothing(t)
 		id := w.job(t, attached(byKey+"/a", plain))

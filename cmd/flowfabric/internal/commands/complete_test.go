@@ -113,7 +113,7 @@ func TestU160_waitpoints_links_and_what_waits_are_completed_from_the_server(t *t
 		t.Fatal(err)
 	}
 	answers, err := client.Work().Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-		Waitpoints: []flowfabric.Binding{{Key: "ship"}}, Until: flowfabric.Condition{Type: "single", Key: "ship"},
+		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("ship")}, Until: flowfabric.Condition{Type: "single", Key: "ship"},
 	}})
 	if err != nil || answers[0].Err != nil {
 		t.Fatal(err, answers)

@@ -15,7 +15,7 @@ import (
 func raced() *flowfabric.FlowGraph {
 	began := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	edge := func(from, to, state string, kind flowfabric.EdgeKind) flowfabric.EdgeView {
-		return flowfabric.EdgeView{Edge: flowfabric.Edge{From: from, To: to, Kind: kind, Pass: from}, State: state}
+		return flowfabric.EdgeView{From: from, To: to, Kind: kind, Pass: from, State: state}
 	}
 	return &flowfabric.FlowGraph{
 		Flow: flowfabric.FlowView{ID: "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50", Kind: "race", State: flowfabric.FlowOpen},
@@ -66,7 +66,7 @@ func TestU174_a_member_that_waits_for_many_names_the_first_of_them(t *testing.T)
 	for i := range 20 {
 		name := fmt.Sprintf("m%02d", i)
 		g.Members = append(g.Members, flowfabric.FlowMember{Name: name})
-		g.Edges = append(g.Edges, flowfabric.EdgeView{Edge: flowfabric.Edge{From: name, To: "z", Kind: flowfabric.OnSuccess}})
+		g.Edges = append(g.Edges, flowfabric.EdgeView{From: name, To: "z", Kind: flowfabric.OnSuccess})
 	}
 	got := printed(false, func(p *show.Printer) error { return drawGraph(p, g) })
 	if !strings.Contains(got, "← m00, m01, m02, m03, m04, m05, m06, m07, and 12 more\n") {

@@ -1,11 +1,15 @@
 package flowfabric
 
 import (
+	"cmp"
+	"fmt"
+
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// The JSON of graphs to submit (U89, U90).
+// Graphs in the form of requests, and their JSON (U89, U90). Refusals name the place: nodes[3].lane.
 
 // MarshalJSON writes the flow as the HTTP API takes it. An input that could not be encoded is its error.
 func (f Flow) MarshalJSON() ([]byte, error) {
@@ -50,6 +54,16 @@ func (f *Flow) wire() (wire.FlowSubmission, error) {
 	return w, nil
 }
 
+func (f *Flow) request() (*wire.SubmitFlowRequest, error) {
+	w, err := f.wire()
+	if err != nil {
+		return nil, err
+	}
+	request := &wire.SubmitFlowRequest{}
+	request.Body.FlowSubmission = w
+	return request, nil
+}
+
 func flowFrom(w *wire.FlowSubmission) (Flow, error) {
 	part, err := graphFrom("", wire.SubFlow{Defaults: w.Defaults, Nodes: w.Nodes, Edges: w.Edges, Output: w.Output})
 	if err != nil {
@@ -62,30 +76,27 @@ func flowFrom(w *wire.FlowSubmission) (Flow, error) {
 	return f, checkLimits(w.Budgets)
 }
 
-// wire is the graph in the form of requests.
+// graph is what flows, their parts and their extensions have in common.
+type graph struct {
+	defaults Node
+	nodes    []Node
+	edges    []Edge
+	output   string
+}
+
+// wire is the graph in the form of requests. It refuses what requests cannot say.
 func (g graph) wire(place string) (wire.SubFlow, error) {
-	edges := edgesOf(g.edges, g.nodes)
-	w := wire.SubFlow{Nodes: make([]wire.FlowNode, len(g.nodes)), Edges: some(edges, Edge.wire), Output: g.output}
-	if _, err := coreEdges(inPlace(place, "edges"), edges); err != nil {
-		return w, err
-	}
+	w := wire.SubFlow{Nodes: make([]wire.FlowNode, len(g.nodes)), Edges: some(edgesOf(g.edges, g.nodes), Edge.wire), Output: g.output}
 	if !g.defaults.isZero() {
-		if _, err := g.defaults.coreDefaults(inPlace(place, "defaults")); err != nil {
-			return w, err
-		}
-		fields, err := g.defaults.fields()
+		fields, err := g.defaults.defaults(inPlace(place, "defaults"))
 		if err != nil {
-			return w, within(inPlace(place, "defaults"), err)
+			return w, err
 		}
 		w.Defaults = &fields
 	}
 	for i := range g.nodes {
-		at := nodeAt(place, i)
-		if _, err := g.nodes[i].core(at); err != nil { // what only the client can refuse
-			return w, err
-		}
 		var err error
-		if w.Nodes[i], err = g.nodes[i].wire(at); err != nil {
+		if w.Nodes[i], err = g.nodes[i].wire(nodeAt(place, i)); err != nil {
 			return w, err
 		}
 	}
@@ -110,22 +121,36 @@ func graphFrom(place string, w wire.SubFlow) (graph, error) {
 	return g, nil
 }
 
+// defaults are what nodes have that leave it out.
+func (n *Node) defaults(place string) (wire.NodeFields, error) {
+	if n.Name != "" || n.ID != "" || n.Join != (Join{}) || len(n.Inbound) > 0 || n.Optional || n.Flow != nil {
+		return wire.NodeFields{}, newError(core.CodeInvalidFlow, "defaults have no name, id, edges, join or flow").At(place, "give kind, input, lane, priority, times, tags, policy")
+	}
+	return n.fields(place)
+}
+
 // fields are what a node has like a single submission.
-func (n *Node) fields() (wire.NodeFields, error) {
-	s := Submission{Kind: n.Kind, Input: n.Input, SubmitOptions: n.SubmitOptions}
-	w, err := s.wire()
-	if err != nil {
-		return wire.NodeFields{}, err
+func (n *Node) fields(place string) (wire.NodeFields, error) {
+	if n.err != nil {
+		return wire.NodeFields{}, within(place, n.err)
+	}
+	if n.IdempotencyKey != "" {
+		return wire.NodeFields{}, newError(core.CodeInvalidFlow, "a node is known by its name").At(place+".idempotency_key", "leave the key out")
+	}
+	policy, err := encodePolicy(n.Policy, Policy{})
+	if err := cmp.Or(n.Input.Problem("input"), err, checkOwnBudgets(n.Budgets)); err != nil {
+		return wire.NodeFields{}, within(place, err)
 	}
 	f := wire.NodeFields{
-		Kind: w.Kind, Lane: w.Lane, DelayUntil: w.DelayUntil, DeadlineAt: w.DeadlineAt, Tags: w.Tags, Policy: w.Policy, Requires: w.Requires,
-		Quotas: w.Quotas, BudgetIDs: w.BudgetIDs, Estimate: w.Estimate, Budgets: w.Budgets, InputFields: w.InputFields,
+		Kind: n.Kind, Lane: n.Lane, DelayUntil: wireTime(n.StartAt), DeadlineAt: wireTime(n.Deadline), Tags: n.Tags, Policy: policy, Requires: n.Requires,
+		Quotas: n.Quotas, BudgetIDs: n.BudgetIDs, Estimate: n.Estimate, Budgets: n.Budgets, Input: n.Input,
 	}
 	if n.Priority != 0 || n.zeroPriority {
 		f.Priority = &n.Priority
 	}
 	if n.Delay != 0 || n.zeroDelay {
-		f.DelayMS = &w.DelayMS
+		delay := millis(n.Delay)
+		f.DelayMS = &delay
 	}
 	return f, nil
 }
@@ -133,21 +158,38 @@ func (n *Node) fields() (wire.NodeFields, error) {
 func (n *Node) wire(place string) (wire.FlowNode, error) {
 	w := wire.FlowNode{Name: n.Name, ExecutionID: string(n.ID), MayFail: n.Optional, After: n.after()}
 	var err error
-	if w.NodeFields, err = n.fields(); err != nil {
-		return w, within(place, err)
+	if w.NodeFields, err = n.fields(place); err != nil {
+		return w, err
 	}
 	if n.Join != (Join{}) {
 		spec := joinWire(n.Join)
 		w.Join = &spec
 	}
-	if n.Flow != nil {
-		inner, err := graph{n.Flow.Defaults, n.Flow.Nodes, n.Flow.Edges, n.Flow.Output}.wire(place + ".flow")
-		if err != nil {
-			return w, err
-		}
-		w.Flow = &inner
+	if n.Flow == nil {
+		return w, nil
 	}
-	return w, nil
+	if err := n.Flow.partOnly(place + ".flow"); err != nil {
+		return w, err
+	}
+	inner, err := graph{n.Flow.Defaults, n.Flow.Nodes, n.Flow.Edges, n.Flow.Output}.wire(place + ".flow")
+	w.Flow = &inner
+	return w, err
+}
+
+// partOnly refuses what a flow that stands in the place of a node does not have.
+func (f *Flow) partOnly(place string) error {
+	for _, part := range []struct {
+		name  string
+		given bool
+	}{
+		{"flow_id", f.ID != ""}, {"kind", f.Kind != ""}, {"idempotency_key", f.IdempotencyKey != ""}, {"seal", f.Unsealed}, {"tags", len(f.Tags) > 0},
+		{"budgets", len(f.Budgets) > 0},
+	} {
+		if part.given {
+			return newError(core.CodeInvalidFlow, "it has no %s of its own", part.name).At(inPlace(place, part.name), "leave it out")
+		}
+	}
+	return nil
 }
 
 func nodeFrom(place string, w *wire.FlowNode) (Node, error) {
@@ -155,7 +197,6 @@ func nodeFrom(place string, w *wire.FlowNode) (Node, error) {
 	s := wire.Submission{
 		Kind: f.Kind, ExecutionID: w.ExecutionID, Lane: f.Lane, DelayUntil: f.DelayUntil, DeadlineAt: f.DeadlineAt, Tags: f.Tags, Policy: f.Policy,
 		Requires: f.Requires, FairnessKey: f.FairnessKey, Quotas: f.Quotas, BudgetIDs: f.BudgetIDs, Estimate: f.Estimate, Budgets: f.Budgets,
-		InputFields: f.InputFields,
 	}
 	if f.Priority != nil {
 		s.Priority = *f.Priority
@@ -168,7 +209,7 @@ func nodeFrom(place string, w *wire.FlowNode) (Node, error) {
 		return Node{}, within(place, err)
 	}
 	n := Node{
-		Name: w.Name, Kind: read.Kind, Input: read.Input, SubmitOptions: read.SubmitOptions, Optional: w.MayFail,
+		Name: w.Name, Kind: read.Kind, Input: f.Input, SubmitOptions: read.SubmitOptions, Optional: w.MayFail,
 		zeroPriority: f.Priority != nil && *f.Priority == 0, zeroDelay: f.DelayMS != nil && *f.DelayMS == 0,
 	}
 	for _, name := range w.After {
@@ -250,3 +291,29 @@ func (x *FlowExtension) wire() (wire.FlowExtension, error) {
 		Members: some(x.Members, func(m Membership) wire.NewMember { return wire.NewMember{ExecutionID: string(m.ID), Name: m.Name} }),
 	}, nil
 }
+
+// isZero reports whether nothing is said.
+func (n *Node) isZero() bool {
+	s := Submission{Kind: n.Kind, Input: n.Input, SubmitOptions: n.SubmitOptions}
+	return n.Name == "" && s.isZero() && n.Join == (Join{}) && len(n.Inbound) == 0 && !n.Optional && n.Flow == nil && n.err == nil && !n.zeroPriority && !n.zeroDelay
+}
+
+func (s *Submission) isZero() bool {
+	return s.Kind == "" && s.Input.IsNothing() && s.Input.Problem("input") == nil && s.ID == "" && s.Lane == "" && s.IdempotencyKey == "" && s.Priority == 0 &&
+		s.Delay == 0 && s.StartAt.IsZero() && s.Deadline.IsZero() && len(s.Tags)+len(s.Requires)+len(s.BudgetIDs)+len(s.Estimate)+len(s.Budgets)+len(s.Quotas) == 0 &&
+		s.Policy == nil
+}
+
+// nodeAt is the path of a node.
+func nodeAt(place string, i int) string { return fmt.Sprintf("%s[%d]", inPlace(place, "nodes"), i) }
+
+// inPlace is the path of a field in a place.
+func inPlace(place, field string) string {
+	if place == "" {
+		return field
+	}
+	return place + "." + field
+}
+
+// within says in which place of a request a field at fault stands.
+func within(place string, err error) error { return api.Within(place, err) }

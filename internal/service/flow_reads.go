@@ -1,0 +1,167 @@
+package service
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// listFlows lists flows, newest first (U91). A caller that sees only its own work is shown what it made itself.
+func (s *Service) listFlows(ctx context.Context, c Caller, r *wire.ListFlowsRequest) (api.Page[*api.FlowView], error) {
+	query := engine.FlowQuery{
+		Kind: r.Kind, State: r.State, CreatedFrom: core.TimeOf(r.CreatedFrom.Time), CreatedTo: core.TimeOf(r.CreatedTo.Time), Creator: r.Creator,
+		Own: c.OwnWork, Tags: make(map[string]string, len(r.Tags)),
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
+		value := r.Tags[key]
+		if value == nil {
+			return api.Page[*api.FlowView]{}, core.Invalid(wire.TagArgument(key), "the tag has no value").WithHint("write tag.%s=value", key)
+		}
+		query.Tags[key] = *value
+	}
+	return page(r.PageFields, flowOf, func(cursor string, limit *int) ([]*core.Flow, string, error) {
+		query.Cursor, query.Limit = cursor, usual(limit)
+		found, err := s.engine.Flows(ctx, c.client(), query)
+		return found.Flows, found.Next, err
+	})
+}
+
+// usual is a limit for the engine, for which 0 is the usual one.
+func usual(limit *int) int {
+	if limit == nil {
+		return 0
+	}
+	return *limit
+}
+
+// getFlow shows a flow, if it is to wait when it has ended or the wait is over (U91).
+func (s *Service) getFlow(ctx context.Context, c Caller, r *wire.GetFlowRequest) (api.FlowView, error) {
+	id, err := core.ParseID(r.ID)
+	if err != nil {
+		return api.FlowView{}, err
+	}
+	wait, _, err := r.Wait()
+	var view engine.FlowView
+	switch {
+	case err != nil:
+		return api.FlowView{}, core.Invalid("wait_ms", "a wait is not negative")
+	case wait == 0:
+		view, err = s.engine.Flow(ctx, c.client(), id)
+	default:
+		view, err = s.engine.WaitFlow(ctx, c.client(), id, wait)
+	}
+	switch {
+	case err != nil:
+		return api.FlowView{}, err
+	case wait != 0 && !view.State.Terminal() && s.cfg.Closed != nil && s.cfg.Closed():
+		return api.FlowView{}, core.Errorf(core.CodeShuttingDown, "the client is closed")
+	}
+	return flowViewOf(view), c.checkSubmitter(view.Flow.Submitter())
+}
+
+// getGraph shows the members and the edges between them (U91).
+func (s *Service) getGraph(ctx context.Context, c Caller, r *wire.GetGraphRequest) (api.FlowGraph, error) {
+	id, err := core.ParseID(r.ID)
+	if err != nil {
+		return api.FlowGraph{}, err
+	}
+	if r.Limit != nil && *r.Limit < 1 {
+		return api.FlowGraph{}, core.Invalid("limit", "a part has at least one member")
+	}
+	g, err := s.engine.Graph(ctx, c.client(), id, r.Cursor, usual(r.Limit))
+	if err != nil {
+		return api.FlowGraph{}, err
+	}
+	return api.FlowGraph{Flow: *flowOf(g.Flow), Members: some(g.Members, memberOf), Edges: some(g.Edges, edgeOf), NextCursor: g.Next}, nil
+}
+
+// listMembers lists the members by name (U91).
+func (s *Service) listMembers(ctx context.Context, c Caller, r *wire.ListMembersRequest) (api.Page[api.FlowMember], error) {
+	id, err := core.ParseID(r.ID)
+	if err != nil {
+		return api.Page[api.FlowMember]{}, err
+	}
+	return s.members(ctx, c, id, r.State, r.PageFields)
+}
+
+func (s *Service) members(ctx context.Context, c Caller, flow core.GivenID, state string, f wire.PageFields) (api.Page[api.FlowMember], error) {
+	return page(f, memberOf, func(cursor string, limit *int) ([]engine.MemberView, string, error) {
+		found, err := s.engine.FlowMembers(ctx, c.client(), flow, state, cursor, usual(limit))
+		return found.Members, found.Next, err
+	})
+}
+
+// listChildren lists what the present run of an execution spawned, by name (U42).
+func (s *Service) listChildren(ctx context.Context, c Caller, r *wire.PageByID) (api.Page[api.FlowMember], error) {
+	id, err := core.ParseID(r.ID)
+	if err != nil {
+		return api.Page[api.FlowMember]{}, err
+	}
+	parent, err := s.engine.Describe(ctx, c.client(), id)
+	if err != nil {
+		return api.Page[api.FlowMember]{}, err
+	}
+	if parent.Execution.Children == nil {
+		return page(r.PageFields, memberOf, func(string, *int) ([]engine.MemberView, string, error) { return nil, "", nil })
+	}
+	return s.members(ctx, c, parent.Execution.Children.FlowID.Given(), "", r.PageFields)
+}
+
+// listEdges lists the edges, or those of a member (U91).
+func (s *Service) listEdges(ctx context.Context, c Caller, r *wire.ListEdgesRequest) (api.Page[api.EdgeView], error) {
+	id, err := core.ParseID(r.ID)
+	if err != nil {
+		return api.Page[api.EdgeView]{}, err
+	}
+	return page(r.PageFields, edgeOf, func(cursor string, limit *int) ([]core.Edge, string, error) {
+		query := engine.EdgeQuery{From: r.From, To: r.To, Cursor: cursor, Limit: usual(limit)}
+		found, err := s.engine.FlowEdges(ctx, c.client(), id, query)
+		return found.Edges, found.Next, err
+	})
+}
+
+// getEdge shows one edge (U91).
+func (s *Service) getEdge(ctx context.Context, c Caller, r *wire.GetEdgeRequest) (api.EdgeView, error) {
+	id, err := core.ParseID(r.ID)
+	if err != nil {
+		return api.EdgeView{}, err
+	}
+	edge, ok := core.ParseUUID(r.Edge)
+	if !ok {
+		err := core.Errorf(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(r.Edge)).WithField("edge").WithHint("name the edge by its id")
+		return api.EdgeView{}, err
+	}
+	found, err := s.engine.FlowEdge(ctx, c.client(), id, edge)
+	if err != nil {
+		return api.EdgeView{}, err
+	}
+	return edgeOf(found), nil
+}
+
+// getJoin shows what a member waits for (U92).
+func (s *Service) getJoin(ctx context.Context, c Caller, r *wire.ByMember) (api.JoinView, error) {
+	id, err := core.ParseID(r.ID)
+	if err != nil {
+		return api.JoinView{}, err
+	}
+	view, err := s.engine.Join(ctx, c.client(), id, r.Name)
+	if err != nil {
+		return api.JoinView{}, err
+	}
+	return *JoinShown(view), nil
+}
+
+// getFlowUsage shows what the members have used (U91).
+func (s *Service) getFlowUsage(ctx context.Context, c Caller, r *wire.ByFlow) (wire.FlowUsage, error) {
+	id, err := core.ParseID(r.ID)
+	if err != nil {
+		return wire.FlowUsage{}, err
+	}
+	usage, err := s.engine.FlowUsage(ctx, c.client(), id)
+	return wire.FlowUsage{FlowID: id.UUID.String(), Usage: usage}, err
+}

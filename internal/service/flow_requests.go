@@ -1,0 +1,206 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+// Graphs as the engine takes them. Refusals name the place: nodes[3].lane.
+
+// coreFlow is a graph to submit for the rules to check. Its id must be set.
+func coreFlow(w *wire.FlowSubmission, namespace string) (core.FlowSubmission, error) {
+	s, err := CoreGraph(graphOf(w))
+	if err != nil {
+		return s, err
+	}
+	id, err := core.ParseID(w.FlowID)
+	if err != nil {
+		return s, err
+	}
+	if err := checkBudgets(w.Budgets); err != nil {
+		return s, err
+	}
+	s.ID, s.Namespace, s.Kind, s.IdempotencyKey, s.Unsealed, s.Tags = &id, namespace, w.Kind, w.IdempotencyKey, unsealed(w), maps.Clone(w.Tags)
+	if len(w.Budgets) > 0 {
+		if s.Budgets, err = json.Marshal(w.Budgets); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+func graphOf(w *wire.FlowSubmission) wire.SubFlow {
+	return wire.SubFlow{Defaults: w.Defaults, Nodes: w.Nodes, Edges: w.Edges, Output: w.Output}
+}
+
+func unsealed(w *wire.FlowSubmission) bool { return w.Seal != nil && !*w.Seal }
+
+// checkBare refuses what a flow that is made empty does not have.
+func checkBare(w *wire.FlowSubmission) error {
+	for _, part := range []struct {
+		name  string
+		given bool
+	}{
+		{"idempotency_key", w.IdempotencyKey != ""}, {"defaults", w.Defaults != nil}, {"nodes", len(w.Nodes) > 0}, {"edges", len(w.Edges) > 0},
+		{"output", w.Output != ""}, {"seal", unsealed(w)}, {"budgets", len(w.Budgets) > 0},
+	} {
+		if part.given {
+			return core.Errorf(core.CodeInvalidFlow, "it has no %s of its own", part.name).WithField(part.name).WithHint("leave it out")
+		}
+	}
+	return nil
+}
+
+// checkBudgets refuses budgets that could not be made with an execution or a flow as they are written, and says which of them is at fault.
+func checkBudgets(all []api.BudgetDefinition) error {
+	for i := range all {
+		place := placeOfBudget(i)
+		if err := all[i].CheckLimits(); err != nil {
+			return api.Within(place, err)
+		}
+		if err := all[i].Reset.Check(); err != nil {
+			return api.Within(place, err)
+		}
+	}
+	return nil
+}
+
+func placeOfBudget(i int) string { return fmt.Sprintf("budgets[%d]", i) }
+
+// CoreGraph is a graph for the rules to check: nodes, defaults, edges and output.
+func CoreGraph(w wire.SubFlow) (core.FlowSubmission, error) { return coreGraph("", &w) }
+
+func coreGraph(place string, w *wire.SubFlow) (core.FlowSubmission, error) {
+	s := core.FlowSubmission{Output: w.Output, Nodes: make([]core.FlowNode, len(w.Nodes))}
+	var err error
+	if w.Defaults != nil {
+		if s.Defaults, err = coreWork(w.Defaults); err != nil {
+			return s, api.Within(inPlace(place, "defaults"), err)
+		}
+	}
+	for i := range w.Nodes {
+		if s.Nodes[i], err = coreNode(fmt.Sprintf("%s[%d]", inPlace(place, "nodes"), i), &w.Nodes[i]); err != nil {
+			return s, err
+		}
+	}
+	s.Edges, err = coreEdges(inPlace(place, "edges"), w.Edges)
+	return s, err
+}
+
+// inPlace is the path of a field in a place.
+func inPlace(place, field string) string {
+	if place == "" {
+		return field
+	}
+	return place + "." + field
+}
+
+func coreEdges(place string, edges []wire.FlowEdge) ([]core.FlowEdge, error) {
+	all := make([]core.FlowEdge, len(edges))
+	for i, e := range edges {
+		all[i] = core.FlowEdge{From: e.From, To: e.To, Kind: core.EdgeKind(e.Kind), Pass: e.Pass}
+		if e.EdgeID == "" {
+			continue
+		}
+		var err error
+		if all[i].ID, err = uuidOf("edge_id", e.EdgeID); err != nil {
+			return nil, api.Within(fmt.Sprintf("%s[%d]", place, i), err)
+		}
+	}
+	return all, nil
+}
+
+func coreNode(place string, w *wire.FlowNode) (core.FlowNode, error) {
+	node, err := coreWork(&w.NodeFields)
+	if err != nil {
+		return node, api.Within(place, err)
+	}
+	node.Name, node.MayFail, node.After = w.Name, w.MayFail, w.After
+	if node.ID, err = givenID(api.ID(w.ExecutionID)); err != nil {
+		return node, api.Within(place, err)
+	}
+	if w.Join != nil {
+		spec, err := CoreJoin(w.Join)
+		if err != nil {
+			return node, api.Within(place+".join", err)
+		}
+		node.Join = &spec
+	}
+	if w.Flow == nil {
+		return node, nil
+	}
+	inner, err := coreGraph(place+".flow", w.Flow)
+	node.Flow = &inner
+	return node, err
+}
+
+// coreWork is what a node has like a single submission.
+func coreWork(f *wire.NodeFields) (core.FlowNode, error) {
+	policy, err := policyText(f)
+	if err != nil {
+		return core.FlowNode{}, err
+	}
+	node := core.FlowNode{
+		Kind: f.Kind, Lane: f.Lane, PolicyJSON: policy, Tags: maps.Clone(f.Tags), Priority: copied(f.Priority), DelayMS: copied(f.DelayMS),
+		DelayUntil: core.TimeOf(f.DelayUntil.Time), DeadlineAt: core.TimeOf(f.DeadlineAt.Time),
+	}
+	if !f.Input.IsNothing() {
+		input := CorePayload(f.Input)
+		node.Input = &input
+	}
+	return node, nil
+}
+
+// copied is a pointer to a copy: the rules change what they are given.
+func copied[T any](value *T) *T {
+	if value == nil {
+		return nil
+	}
+	own := *value
+	return &own
+}
+
+// CoreJoin reads the words of a join; invalid_join.
+func CoreJoin(w *wire.JoinSpec) (core.JoinSpec, error) {
+	spec := core.JoinSpec{K: w.K}
+	if w.OnSatisfied == wire.CancelRemaining {
+		spec.OnSatisfied = core.CancelRemaining
+	}
+	if w.Policy == "" {
+		return spec, nil
+	}
+	policy, ok := core.ParseJoinPolicy(w.Policy)
+	if !ok {
+		return spec, core.Errorf(core.CodeInvalidJoin, "%q is not a policy of a join", w.Policy).WithField("policy").WithHint("use all_of, any_of or quorum")
+	}
+	spec.Policy = policy
+	return spec, nil
+}
+
+// coreExtension is what is added to a graph for the rules to check.
+func coreExtension(r *wire.ExtendFlowRequest) (core.FlowExtension, error) {
+	flow, err := core.ParseID(r.ID)
+	if err != nil {
+		return core.FlowExtension{}, err
+	}
+	part, err := CoreGraph(wire.SubFlow{Defaults: r.Body.Defaults, Nodes: r.Body.Nodes, Edges: r.Body.Edges})
+	if err != nil {
+		return core.FlowExtension{}, err
+	}
+	more := core.FlowExtension{
+		Flow: flow, Expected: (*int64)(r.IfMatch), Defaults: part.Defaults, Nodes: part.Nodes, Edges: part.Edges, Seal: r.Body.Seal,
+	}
+	for i, m := range r.Body.Members {
+		member, err := core.ParseID(m.ExecutionID)
+		if err != nil {
+			return more, api.Within(fmt.Sprintf("members[%d].execution_id", i), err)
+		}
+		more.Members = append(more.Members, core.FlowMember{ID: member, Name: m.Name})
+	}
+	return more, nil
+}

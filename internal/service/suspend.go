@@ -1,0 +1,111 @@
+package service
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/wire"
+)
+
+func (s *Service) suspends() {
+	on(s, wire.SuspendExecution, s.suspend)
+	on(s, wire.CreateWaitpoint, s.createWaitpoint)
+}
+
+// The outcomes of a suspend.
+const (
+	outcomeSuspended = "suspended"
+	outcomeSatisfied = "already_satisfied"
+)
+
+// suspend gives the work back until signals have come (U71). A wait without a name is recognised by the key of the command, where the engine
+// does not know the request by its own (U13).
+func (s *Service) suspend(ctx context.Context, c Caller, r *wire.SuspendRequest) (wire.SuspendAnswer, error) {
+	b := &r.Body
+	id, fence, err := fenced(r.FencedByID, b.LeaseField)
+	if err != nil {
+		return wire.SuspendAnswer{}, err
+	}
+	cmd, err := suspendCommandOf(&b.SuspendFields)
+	if err != nil {
+		return wire.SuspendAnswer{}, err
+	}
+	cmd.Fence, cmd.Condition, cmd.Usage, cmd.IdempotencyKey = fence, CoreCondition(b.ResumeCondition), b.Usage, b.IdempotencyKey
+	if cmd.IdempotencyKey == "" && c.RequestKey == "" {
+		cmd.IdempotencyKey = c.Key
+	}
+	a, err := s.engine.Suspend(ctx, c.worker(), id, cmd)
+	if err != nil {
+		return wire.SuspendAnswer{}, err
+	}
+	return s.suspendAnswerOf(&a), nil
+}
+
+func suspendCommandOf(f *wire.SuspendFields) (core.SuspendCommand, error) {
+	cmd := core.SuspendCommand{
+		ReasonCode: f.ReasonCode, TimeoutAt: core.TimeOf(f.TimeoutAt.Time), TimeoutMS: f.TimeoutMS, Behavior: f.TimeoutBehavior,
+		ResumeDelayMS: f.ResumeDelayMS, Continuation: payloadGiven(f.Continuation),
+	}
+	if f.TimeoutMS != nil && *f.TimeoutMS == 0 {
+		soonest := core.Millis(1)
+		cmd.TimeoutMS = &soonest
+	}
+	var err error
+	if cmd.SuspensionID, err = givenUUID("suspension_id", f.SuspensionID); err != nil {
+		return cmd, err
+	}
+	for _, b := range f.Waitpoints {
+		binding, err := bindingOf(b)
+		if err != nil {
+			return cmd, err
+		}
+		cmd.Waitpoints = append(cmd.Waitpoints, binding)
+	}
+	return cmd, nil
+}
+
+func bindingOf(b api.Binding) (binding core.Binding, err error) {
+	switch {
+	case b.UsePending != nil:
+		binding.UsePending = true
+		binding.ID, err = givenUUID("waitpoint_id", b.UsePending.ID)
+	case b.Fresh != nil:
+		binding.Key = b.Fresh.Given()
+		binding.ID, err = givenUUID("waitpoint_id", b.Fresh.ID)
+	}
+	return binding, err
+}
+
+func (s *Service) suspendAnswerOf(a *engine.SuspendAnswer) wire.SuspendAnswer {
+	answer := wire.SuspendAnswer{
+		Outcome: outcomeSuspended, SuspensionID: a.SuspensionID.String(), TimeoutAt: wire.TimeOf(a.TimeoutAt.Std()), Late: a.Late,
+		Waitpoints: make([]wire.SuspendWaitpoint, len(a.Waitpoints)),
+	}
+	if a.Satisfied {
+		answer.Outcome, answer.Cause, answer.Signals = outcomeSatisfied, string(a.Cause), each(a.Signals, SignalOf)
+	}
+	for i := range a.Waitpoints {
+		w := s.issuedWaitpointOf(&a.Waitpoints[i], a.Standings[i], a.Tokens[i])
+		answer.Waitpoints[i] = wire.SuspendWaitpoint{
+			WaitpointID: w.ID, WaitpointKey: w.Key, Token: w.Token.Reveal(), CallbackURL: w.CallbackURL, ExpiresAt: wire.TimeOf(w.ExpiresAt), Whole: w,
+		}
+	}
+	return answer
+}
+
+// createWaitpoint makes a waitpoint before anything waits at it (U72). One without a name is recognised by the key of the command.
+func (s *Service) createWaitpoint(ctx context.Context, c Caller, r *wire.CreateWaitpointRequest) (api.IssuedWaitpoint, error) {
+	b := &r.Body
+	id, fence, err := fenced(r.FencedByID, b.LeaseField)
+	if err != nil {
+		return api.IssuedWaitpoint{}, err
+	}
+	cmd := core.CreateWaitpointCommand{Fence: fence, Key: b.WaitpointKey, ExpiresInMS: b.ExpiresInMS, IdempotencyKey: cmp.Or(b.IdempotencyKey, c.once())}
+	if cmd.WaitpointID, err = givenUUID("waitpoint_id", b.WaitpointID); err != nil {
+		return api.IssuedWaitpoint{}, err
+	}
+	return s.shownToken(s.engine.CreateWaitpoint(ctx, c.worker(), id, cmd))
+}
