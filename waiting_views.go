@@ -7,14 +7,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/service"
 )
 
-// uuidOf parses an id that may be left out; invalid_id.
-func uuidOf(field, text string) (core.UUID, error) {
-	if text == "" {
-		return core.UUID{}, nil
-	}
-	return uuidGiven(field, text)
-}
-
 // uuidGiven parses an id that must be there; invalid_id.
 func uuidGiven(field, text string) (core.UUID, error) {
 	id, ok := core.ParseUUID(text)
