@@ -182,7 +182,11 @@ func (f *Flow) partOnly(place string) error {
 		name  string
 		given bool
 	}{
-		{"flow_id", f.ID != ""}, {"kind", f.Kind != ""}, {"idempotency_key", f.IdempotencyKey != ""}, {"seal", f.Unsealed}, {"tags", len(f.Tags) > 0},
+		{"flow_id", f.ID != ""},
+		{"kind", f.Kind != ""},
+		{"idempotency_key", f.IdempotencyKey != ""},
+		{"seal", f.Unsealed},
+		{"tags", len(f.Tags) > 0},
 		{"budgets", len(f.Budgets) > 0},
 	} {
 		if part.given {

@@ -129,6 +129,13 @@ func (e *Engine) Polls() uint64 {
 	return e.picker.polls
 }
 
+// ClockSeen is the store's clock as the last poll has read it.
+func (e *Engine) ClockSeen() core.Time {
+	e.sweep.mu.Lock()
+	defer e.sweep.mu.Unlock()
+	return e.sweep.clock.store
+}
+
 // ReadLog reads what other processes have committed, and returns where the log is now known to end.
 func (e *Engine) ReadLog(ctx context.Context) int64 {
 	for e.log.catchUp(ctx) {

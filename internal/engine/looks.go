@@ -95,6 +95,9 @@ func (k *pick) noteLooks() {
 			look.doc, look.worker = k.docs[id], w
 		}
 	}
+	for call, bystander := range k.bystand {
+		call.bystander = bystander
+	}
 	for call := range k.lapsed {
 		delete(k.p.looks, call.req.InstanceID)
 		call.check = true

@@ -79,6 +79,7 @@ type pick struct {
 	workers map[string]*core.Worker  // the records that it read
 	docs    map[string]*store.Doc    // the same, as stored
 	lapsed  map[*claim]bool          // calls of instances that are live again once their records are written, which needs a lock (S50)
+	bystand map[*claim]bool          // whether a call is a bystander, of those that it looked at
 
 	// Only in a hand-over: what is cached of the queues of each filter, and the lanes of their classes.
 	believed map[string]*beliefs
@@ -135,6 +136,7 @@ func (p *picker) newPick(calls []*claim) *pick {
 	return &pick{
 		p: p, since: p.e.incarnation(), calls: calls, errs: map[*claim]error{}, given: map[*claim][]grantedTask{}, drain: map[*claim]bool{},
 		looks: map[string]*instanceLook{}, workers: map[string]*core.Worker{}, docs: map[string]*store.Doc{}, lapsed: map[*claim]bool{},
+		bystand: map[*claim]bool{},
 	}
 }
 

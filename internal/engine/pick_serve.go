@@ -91,8 +91,7 @@ func (k *pick) admitWorker(u *unit, call *claim) bool {
 		k.errs[call] = err
 		return false
 	}
-	call.bystander = call.grants() && (worker == nil || !worker.OwnedBy(call.caller.registrant()))
-	if call.bystander {
+	if k.bystand[call] = call.grants() && (worker == nil || !worker.OwnedBy(call.caller.registrant())); k.bystand[call] {
 		k.drain[call] = worker != nil && worker.Draining
 		return true // a grant to an instance of another caller is no sign of life of that instance, and does not change its owner
 	}

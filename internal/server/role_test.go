@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
@@ -215,7 +216,7 @@ func TestU122_a_key_with_lanes_works_on_those_alone_whatever_lease_it_shows(t *t
 			waitpoint := w.send(t, request{method: "POST", path: at + "/waitpoints", key: work, body: `{"lease":` + lease + `,"waitpoint_key":"a"}`}).wants(t, 201).text(t, "waitpoint_id")
 			link := w.send(t, request{method: "POST", path: "/v1/waitpoints/" + waitpoint + "/links", key: work, body: `{"lease":` + lease + `,"approver":"ann"}`}).wants(t, 201).text(t, "link_id")
 			r := request{method: o.Method, path: strings.NewReplacer("{id}", bare(id), "{waitpoint}", waitpoint, "{link}", link).Replace(c.path), key: made.Secret}
-			if o.Method == "GET" {
+			if o.Method == http.MethodGet {
 				r.header = map[string]string{"FlowFabric-Lease": fenceOf(lease)}
 			} else {
 				r.body = `{"lease":` + lease + c.body + `}`

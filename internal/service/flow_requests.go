@@ -46,8 +46,13 @@ func checkBare(w *wire.FlowSubmission) error {
 		name  string
 		given bool
 	}{
-		{"idempotency_key", w.IdempotencyKey != ""}, {"defaults", w.Defaults != nil}, {"nodes", len(w.Nodes) > 0}, {"edges", len(w.Edges) > 0},
-		{"output", w.Output != ""}, {"seal", unsealed(w)}, {"budgets", len(w.Budgets) > 0},
+		{"idempotency_key", w.IdempotencyKey != ""},
+		{"defaults", w.Defaults != nil},
+		{"nodes", len(w.Nodes) > 0},
+		{"edges", len(w.Edges) > 0},
+		{"output", w.Output != ""},
+		{"seal", unsealed(w)},
+		{"budgets", len(w.Budgets) > 0},
 	} {
 		if part.given {
 			return core.Errorf(core.CodeInvalidFlow, "it has no %s of its own", part.name).WithField(part.name).WithHint("leave it out")
