@@ -2,7 +2,6 @@ package commands
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/spf13/cobra"
 
@@ -115,16 +114,6 @@ flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reissue --reason 'it was
 	cmd.Flags().StringVar(&reason, "reason", "", "why a new one is made; stands in the event")
 	cmd.ValidArgsFunction = s.completeWaitpoints
 	return cmd
-}
-
-// shownAs is a thing in the form of the API.
-func shownAs[T any](thing any) (shown T, err error) {
-	data, err := json.Marshal(thing)
-	if err != nil {
-		return shown, err
-	}
-	err = json.Unmarshal(data, &shown)
-	return shown, err
 }
 
 // readToken reads the token, which the API keeps below the execution, or makes a new one.
