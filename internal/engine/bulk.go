@@ -120,34 +120,6 @@ func (e *Engine) startBulk(ctx context.Context, c Caller, cmd *startJob, err err
 	return e.BulkStatus(ctx, c, cmd.answer)
 }
 
-// prepare does what comes before the transaction of a command, unless its request was answered before: a repeat may find nothing any more, and
-// needs nothing. If do fails, the first try of the same request may have been under way until now, and be the cause: the record is checked again.
-func (e *Engine) prepare(ctx context.Context, request store.DocRef, do func() error) error {
-	if known, err := e.answered(ctx, request); known || err != nil {
-		return err
-	}
-	err := do()
-	if err != nil {
-		if known, _ := e.answered(ctx, request); known {
-			return nil
-		}
-	}
-	return err
-}
-
-// answered reports whether a request was answered before. One without a name never was.
-func (e *Engine) answered(ctx context.Context, request store.DocRef) (bool, error) {
-	if request.Key == "" {
-		return false, nil
-	}
-	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{request}})
-	if err != nil {
-		return false, publicFault(err)
-	}
-	doc, ok := loaded.Docs[request]
-	return ok && doc.ExpiresAt > loaded.Now, nil
-}
-
 func checkBulk(r *BulkRequest) error {
 	if bulkActions[r.Action] == nil {
 		return core.Invalid("action", "unknown action %q", r.Action).
@@ -246,11 +218,12 @@ func (s *startJob) decide(u *unit) error {
 	j := s.job
 	j.StartedAt = u.now
 	s.answer = j.ID
-	u.putJob(&j)
-	u.startTimer(timerJobs, j.ID.String())
-	u.bulkEvent("bulk.started", s.caller, &j)
+	j.put(u)
+	timer := u.timerAt(timerJobs, u.now) // due at once
+	timer.Texts = append(timer.Texts, j.ID.String())
+	j.emit(u, "bulk.started", s.caller)
 	if s.caller.audits() {
-		u.auditJob(s.caller, "bulk", j.Reason, &j, nil, map[string]any{
+		j.audit(u, s.caller, "bulk", j.Reason, nil, map[string]any{
 			"action": j.Action, "args": j.Args.withoutPayload(), "filter": j.Filter, "ids": len(j.IDs), "total": j.Total,
 		})
 	}
@@ -265,25 +238,19 @@ func (s *startJob) chains(*unit) []string {
 	return []string{chainOf(s.caller.Namespaces)}
 }
 
-// auditJob writes the audit row of a bulk job: one row for all that it does (U56).
-func (u *unit) auditJob(c Caller, action, reason string, j *job, before, after any) {
+// audit writes the audit row of a bulk job: one row for all that it does (U56).
+func (j *job) audit(u *unit, c Caller, action, reason string, before, after any) {
 	u.audit(c, core.AuditRow{
 		Namespace: chainOf(j.Caller.Namespaces), Action: action, Entity: "bulk", EntityID: j.ID.String(), Reason: reason,
 	}, before, after)
 }
 
-func (u *unit) putJob(j *job) {
+func (j *job) put(u *unit) {
 	body, _ := json.Marshal(j)
 	u.putDoc(store.Doc{DocRef: jobRef(j.ID), Body: body})
 }
 
-// startTimer arms a timer that is due at once.
-func (u *unit) startTimer(kind store.TimerKind, text string) {
-	timer := u.timerAt(kind, u.now)
-	timer.Texts = append(timer.Texts, text)
-}
-
-func (u *unit) bulkEvent(kind string, c Caller, j *job) {
+func (j *job) emit(u *unit, kind string, c Caller) {
 	data, _ := json.Marshal(map[string]any{
 		"job_id": j.ID, "action": j.Action, "filter": j.Filter, "total": j.Total, "done": j.Done, "refused": j.Refused, "failed": j.Failed,
 	})
@@ -319,15 +286,15 @@ func (e *Engine) readJob(ctx context.Context, c Caller, id core.UUID) (*job, err
 		return nil, publicFault(err)
 	}
 	if doc, ok := loaded.Docs[jobRef(id)]; ok {
-		if j, err := decodeJob(&doc); err != nil || c.seesJob(j) {
+		if j, err := decodeJob(&doc); err != nil || j.seenBy(c) {
 			return j, err
 		}
 	}
 	return nil, core.Errorf(core.CodeJobNotFound, "no job %s", id)
 }
 
-// seesJob reports whether the caller may see a job: all its namespaces are the caller's (W5).
-func (c Caller) seesJob(j *job) bool {
+// seenBy reports whether the caller may see the job: all its namespaces are the caller's (W5).
+func (j *job) seenBy(c Caller) bool {
 	if c.Namespaces == nil {
 		return true
 	}
@@ -384,7 +351,7 @@ func (e *Engine) BulkJobs(ctx context.Context, c Caller) ([]BulkView, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.seesJob(j) {
+		if j.seenBy(c) {
 			views = append(views, j.view())
 		}
 	}
@@ -463,22 +430,35 @@ func (s *stopJob) decide(u *unit) error {
 		return nil
 	}
 	if s.caller.audits() {
-		u.auditJob(s.caller, "stop_bulk", s.reason, j, map[string]any{"state": j.State}, map[string]any{"state": "stopped"})
+		j.audit(u, s.caller, "stop_bulk", s.reason, map[string]any{"state": j.State}, map[string]any{"state": "stopped"})
 	}
-	u.endJob(s.caller, j, "stopped")
+	j.end(u, s.caller, "stopped")
 	return nil
 }
 
-// endJob closes a job.
-func (u *unit) endJob(c Caller, j *job, state string) {
+// end closes the job.
+func (j *job) end(u *unit, c Caller, state string) {
 	j.State, j.EndedAt = state, u.now
-	u.putJob(j)
+	j.put(u)
 	timer := u.timerAt(timerJobs, roundUp(u.now.Add(bulkKeptFor), core.Hour))
 	timer.Texts = append(timer.Texts, j.ID.String())
-	u.bulkEvent("bulk.finished", c, j)
+	j.emit(u, "bulk.finished", c)
 	u.after = append(u.after, func() {
 		u.e.meter.followed(followupBulk, j.StartedAt, j.EndedAt)
 		u.e.waits.wake(j.ID)
+	})
+}
+
+// followupBulk is the label of bulk jobs among the follow-ups.
+const followupBulk = "bulk"
+
+// register registers bulk jobs with the kernel.
+func (e *Engine) register() {
+	e.onTimer(timerJobs, e.sweepJobs)
+	e.wakesOn("bulk.finished", jobOf)
+	e.countPending(followupBulk, store.Scan{Kind: docJob}, func(doc *store.Doc) bool {
+		j, err := decodeJob(doc)
+		return err == nil && j.State == "running"
 	})
 }
 

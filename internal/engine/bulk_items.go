@@ -51,7 +51,7 @@ func itemOf(id core.GivenID, err error) storedItem {
 }
 
 // keepItems records what a batch did, up to the bounds.
-func (u *unit) keepItems(j *job, items []storedItem) {
+func (j *job) keepItems(u *unit, items []storedItem) {
 	kept := items[:0:0]
 	for _, item := range items {
 		n := &j.KeptDone

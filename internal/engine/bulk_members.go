@@ -64,3 +64,24 @@ func replayRequest(c Caller, x *core.Execution, key string) store.DocRef {
 	ref.Owner = owner(x.ID.UUID)
 	return ref
 }
+
+// flows are those below the executions that a job deletes, and those of the members that it retains.
+func (b *jobBatch) flows(u *unit) (flows []core.UUID) {
+	doc := u.doc(jobRef(b.id))
+	if doc == nil {
+		return nil
+	}
+	j, err := decodeJob(doc)
+	if err != nil {
+		return nil
+	}
+	for _, id := range b.batch.ids {
+		switch ent := u.entries[id.UUID]; {
+		case j.Action == "delete":
+			flows = append(flows, u.flowsBelow(id.UUID)...)
+		case j.Action == "retain" && ent != nil && ent.x.Member != nil:
+			flows = append(flows, ent.x.FlowID.UUID)
+		}
+	}
+	return flows
+}

@@ -254,17 +254,23 @@ func (b *jobBatch) decide(u *unit) error {
 			items = append(items, itemOf(id, err))
 		}
 	}
-	u.keepItems(j, items)
-	u.after = append(u.after, func() { u.e.meter.bulkDone(j.Action, items) })
+	j.keepItems(u, items)
+	refused := 0
+	for i := range items {
+		if items[i].Code != "" {
+			refused++
+		}
+	}
+	u.after = append(u.after, func() { u.e.meter.bulkDone(j.Action, len(items)-refused, refused) })
 	j.Cursor, j.Next = b.batch.then.cursor, b.batch.then.next
 	if b.batch.last {
-		u.endJob(j.Caller, j, "done")
+		j.end(u, j.Caller, "done")
 		return nil
 	}
 	if j.Rate > 0 {
-		u.slowDown(j, len(b.batch.ids))
+		j.slowDown(u, len(b.batch.ids))
 	}
-	u.putJob(j)
+	j.put(u)
 	return nil
 }
 
@@ -285,7 +291,7 @@ func (b *jobBatch) tooEarly(u *unit, j *job) (early bool) {
 
 // slowDown delays the next batch by as long as this one may take at the job's rate. Time and timer are written with the batch, so that a restart
 // does not make the job faster.
-func (u *unit) slowDown(j *job, handled int) {
+func (j *job) slowDown(u *unit, handled int) {
 	j.NotBefore = u.now.Add((int64(handled)*1000 + int64(j.Rate) - 1) / int64(j.Rate))
 	timer := u.timerAt(timerJobs, j.NotBefore)
 	timer.Texts = append(timer.Texts, j.ID.String())

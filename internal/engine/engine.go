@@ -44,6 +44,7 @@ type Engine struct {
 	hints      *hinter
 	meter      *meter
 	gauges     *gauges
+	extensions extensions
 	notes      *quiet.Log
 	health     health
 	adopting   sync.Mutex    // held while submissions are adopted
@@ -57,9 +58,8 @@ type Engine struct {
 	lifetime context.Context //nolint:containedctx // of the loops, which belong to no call
 }
 
-// Open starts an engine on a migrated store. The store outlives it. Codes of the signing keys: seed_conflict, master_key_required,
-// master_key_mismatch.
-func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
+// New makes an engine on a migrated store, which outlives it. Rooms register with it before Start.
+func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e := &Engine{store: st, cfg: cfg.withDefaults(), stop: make(chan struct{})}
 	e.lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
 	e.dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.hints.send(store.Hint{Dictionary: true}) }}
@@ -97,11 +97,17 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 		return nil, publicFault(err)
 	}
 	e.dict.reborn, e.dict.renamed = e.reborn, e.log.renamed
+	return e, nil
+}
+
+// Start starts the engine's goroutines. If it fails, the engine is closed. Codes of the signing keys: seed_conflict, master_key_required,
+// master_key_mismatch.
+func (e *Engine) Start(ctx context.Context) error {
 	e.start()
 	if err := cmp.Or(e.startKeys(ctx), e.startRetention(ctx)); err != nil {
-		return nil, errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+		return errors.Join(err, e.Close(context.WithoutCancel(ctx)))
 	}
-	return e, nil
+	return nil
 }
 
 func (e *Engine) start() {

@@ -56,8 +56,11 @@ func (e *Engine) WaitingClaims() (n int) {
 }
 
 // TimerLabels are the labels of the timers that the sweep turns; "": one of them has none.
-func TimerLabels() (labels []string) {
+func (e *Engine) TimerLabels() (labels []string) {
 	for kind := range sweepRules {
+		labels = appendNew(labels, timerName(kind))
+	}
+	for kind := range e.extensions.timers {
 		labels = appendNew(labels, timerName(kind))
 	}
 	return labels

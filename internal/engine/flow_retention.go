@@ -52,27 +52,6 @@ func (u *unit) flowsBelow(id core.UUID) (flows []core.UUID) {
 	return flows
 }
 
-// flows are those below the executions that a job deletes, and those of the members that it retains.
-func (b *jobBatch) flows(u *unit) (flows []core.UUID) {
-	doc := u.doc(jobRef(b.id))
-	if doc == nil {
-		return nil
-	}
-	j, err := decodeJob(doc)
-	if err != nil {
-		return nil
-	}
-	for _, id := range b.batch.ids {
-		switch ent := u.entries[id.UUID]; {
-		case j.Action == "delete":
-			flows = append(flows, u.flowsBelow(id.UUID)...)
-		case j.Action == "retain" && ent != nil && ent.x.Member != nil:
-			flows = append(flows, ent.x.FlowID.UUID)
-		}
-	}
-	return flows
-}
-
 // retireFlow arms the removal of a flow that has ended, with all its members (L140), for the earliest time at which any of them may be removed. How
 // long all of them are kept is checked then.
 func (u *unit) retireFlow(f *core.Flow) {

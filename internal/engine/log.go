@@ -314,10 +314,12 @@ func (l *logReader) hear(c store.Commit) {
 			l.e.waits.wake(ev.FlowID.UUID)
 		case "execution.blocked", core.SilentChange:
 			l.e.picker.blockedElsewhere()
-		case "bulk.finished":
-			l.e.waits.wake(jobOf(ev))
 		case "worker.registered", "worker.draining", "worker.dead":
 			l.e.picker.recheck(ev.InstanceID)
+		default:
+			if about := l.e.extensions.wakes[ev.Kind]; about != nil {
+				l.e.waits.wake(about(ev))
+			}
 		}
 	}
 	if news.places || len(news.keys) > 0 {

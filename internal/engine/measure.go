@@ -225,16 +225,14 @@ func (m *meter) followed(kind string, began, now core.Time) {
 }
 
 // bulkDone counts what a batch of a bulk job did.
-func (m *meter) bulkDone(action string, items []storedItem) {
+func (m *meter) bulkDone(action string, done, refused int) {
 	if m == nil {
 		return
 	}
-	for i := range items {
-		outcome := "done"
-		if items[i].Code != "" {
-			outcome = "refused"
+	for outcome, n := range map[string]int{"done": done, "refused": refused} {
+		if n > 0 { // a series that has counted nothing is not shown
+			m.bulkItems.With(action, outcome).Add(int64(n))
 		}
-		m.bulkItems.With(action, outcome).Inc()
 	}
 }
 

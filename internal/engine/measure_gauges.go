@@ -217,7 +217,13 @@ func (g *gauges) fleet(ctx context.Context, r *storeReading) ([]metrics.Family, 
 
 // followups counts the work that follows commands.
 func (g *gauges) followups(ctx context.Context, _ *storeReading) ([]metrics.Family, error) {
-	loaded, err := g.e.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docJob, Limit: gaugesDocs}, {Kind: docTask, Limit: gaugesDocs}}})
+	want := store.Want{Scans: []store.Scan{{Kind: docTask, Limit: gaugesDocs}}}
+	pending := g.e.extensions.pending
+	for _, p := range pending {
+		p.scan.Limit = gaugesDocs
+		want.Scans = append(want.Scans, p.scan)
+	}
+	loaded, err := g.e.store.Read(ctx, want)
 	if err != nil {
 		return nil, err
 	}
@@ -226,13 +232,15 @@ func (g *gauges) followups(ctx context.Context, _ *storeReading) ([]metrics.Fami
 		kinds[kind] = 0
 	}
 	for i := range loaded.Scanned[0] {
-		if j, err := decodeJob(&loaded.Scanned[0][i]); err == nil && j.State == "running" {
-			kinds[followupBulk]++
+		if t, err := decodeTask(&loaded.Scanned[0][i]); err == nil {
+			kinds[t.Kind]++
 		}
 	}
-	for i := range loaded.Scanned[1] {
-		if t, err := decodeTask(&loaded.Scanned[1][i]); err == nil {
-			kinds[t.Kind]++
+	for n, p := range pending {
+		for i := range loaded.Scanned[n+1] {
+			if p.counts(&loaded.Scanned[n+1][i]) {
+				kinds[p.kind]++
+			}
 		}
 	}
 	family := metrics.FollowupsPending.Family()
@@ -250,9 +258,6 @@ func (g *gauges) waitpoints(ctx context.Context, _ *storeReading) ([]metrics.Fam
 	}
 	return []metrics.Family{metrics.WaitpointsOpen.Reading(float64(len(loaded.Scanned[0])))}, nil
 }
-
-// followupBulk is the label of bulk jobs among the follow-ups; the others are kinds of tasks.
-const followupBulk = "bulk"
 
 // quarantine holds the rows that this process has set aside, until their next try, which sets them aside again if it fails.
 type quarantine struct {

@@ -311,6 +311,34 @@ func (u *unit) repeated(c Caller, ref store.DocRef, print string, answer any) (b
 	return true, rec.into(answer)
 }
 
+// prepare does what comes before the transaction of a command, unless its request was answered before: a repeat may find nothing any more, and
+// needs nothing. If do fails, the first try of the same request may have been under way until now, and be the cause: the record is checked again.
+func (e *Engine) prepare(ctx context.Context, request store.DocRef, do func() error) error {
+	if known, err := e.answered(ctx, request); known || err != nil {
+		return err
+	}
+	err := do()
+	if err != nil {
+		if known, _ := e.answered(ctx, request); known {
+			return nil
+		}
+	}
+	return err
+}
+
+// answered reports whether a request was answered before. One without a name never was.
+func (e *Engine) answered(ctx context.Context, request store.DocRef) (bool, error) {
+	if request.Key == "" {
+		return false, nil
+	}
+	loaded, err := e.store.Read(ctx, store.Want{Docs: []store.DocRef{request}})
+	if err != nil {
+		return false, publicFault(err)
+	}
+	doc, ok := loaded.Docs[request]
+	return ok && doc.ExpiresAt > loaded.Now, nil
+}
+
 // recordedRequest finds a request that was answered before; nil if there is none.
 func (u *unit) recordedRequest(ref store.DocRef, print string) (*recordedRequest, error) {
 	if ref.Key == "" {

@@ -110,24 +110,3 @@ func (e *Engine) AcknowledgeRollbacks(ctx context.Context, c Caller, how AdminAc
 	err := e.administer(ctx, cmd, "", nil)
 	return answered(&answer, err)
 }
-
-func (x *examination) rollbacks() Check {
-	loaded, err := x.e.store.Read(x.ctx, store.Want{Docs: []store.DocRef{rollbackRef}})
-	if err != nil {
-		return unknown(publicFault(err))
-	}
-	var known rollbacks
-	if doc, found := loaded.Docs[rollbackRef]; found {
-		if known, err = decodeRollbacks(&doc); err != nil {
-			return unknown(err)
-		}
-	}
-	open := known.open()
-	if len(open) == 0 {
-		return fine("no acknowledged commit is known to be lost")
-	}
-	last := open[len(open)-1]
-	return failing("find out which work was done twice or lost, then run flowfabric doctor --acknowledge-rollback",
-		"the database came back without commits that were acknowledged: at %s the event log ended at position %d, and position %d had been told",
-		last.At.Std().UTC().Format("2006-01-02T15:04:05Z07:00"), last.To, last.From)
-}

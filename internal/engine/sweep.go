@@ -337,7 +337,7 @@ func (s *sweeper) applyEach(ctx context.Context, timers []store.Timer) (done []s
 // applyRule runs a timer through the rule of its kind. A panic becomes its error.
 func (e *Engine) applyRule(ctx context.Context, timer store.Timer) (err error) {
 	defer func() { err = e.caught(inTimer, recover(), err) }()
-	rule := sweepRules[timer.Kind]
+	rule := e.ruleOf(timer.Kind)
 	if rule == nil {
 		e.notes.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
 		return nil
@@ -345,7 +345,7 @@ func (e *Engine) applyRule(ctx context.Context, timer store.Timer) (err error) {
 	if e.cfg.Trap != nil {
 		e.cfg.Trap("timer:"+timerName(timer.Kind), strings.Join(append(textsOf(timer.IDs), timer.Texts...), " "))
 	}
-	return rule(e, ctx, timer)
+	return rule(ctx, timer)
 }
 
 // applyWorkers handles all due instances in one transaction: each has registered in a commit of its own, but they are due together (S71). It
@@ -383,7 +383,6 @@ var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t stor
 	timerBudgets:    (*Engine).sweepBudgets,
 	timerUsageDedup: (*Engine).sweepUsageDedup,
 	timerWorkers:    (*Engine).sweepWorkers,
-	timerJobs:       (*Engine).sweepJobs,
 	timerAudit:      (*Engine).sweepAudit,
 
 	timerSigningKeys: (*Engine).sweepSigningKeys,
