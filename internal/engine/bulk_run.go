@@ -128,16 +128,14 @@ func (e *Engine) armJob(ctx context.Context, id core.UUID, due core.Time) error 
 // runBatch runs a batch of a job. An execution that makes it panic is counted as failed, and stops no other (L138).
 func (e *Engine) runBatch(cmd *jobBatch) error {
 	for {
-		r := &request{command: cmd, done: make(chan struct{}), began: e.meter.now()}
-		e.process([]*request{r})
-		<-r.done
-		if r.err == nil || cmd.panickedOn.IsZero() {
-			return r.err
+		err := e.runNow(cmd)
+		if err == nil || cmd.panickedOn.IsZero() {
+			return err
 		}
 		if _, again := cmd.apart[cmd.panickedOn]; again {
-			return r.err
+			return err
 		}
-		setIn(&cmd.apart, cmd.panickedOn, r.err)
+		setIn(&cmd.apart, cmd.panickedOn, err)
 		cmd.panickedOn = core.UUID{}
 	}
 }

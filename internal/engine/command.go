@@ -52,6 +52,14 @@ func (e *Engine) do(ctx context.Context, cmd command) error {
 	return r.wait(ctx)
 }
 
+// runNow runs a command in a transaction of its own, without the queue: it may be large, and has no caller who could give up.
+func (e *Engine) runNow(cmd command) error {
+	r := &request{command: cmd, done: make(chan struct{}), began: e.meter.now()}
+	e.process([]*request{r})
+	<-r.done
+	return r.err
+}
+
 func (e *Engine) newRequest(ctx context.Context, cmd command) *request {
 	return &request{command: cmd, done: make(chan struct{}), began: e.meter.now(), span: e.startSpan(ctx, cmd.name())}
 }
