@@ -53,7 +53,7 @@ func checkAnswers(all []source) (found []string) {
 	}
 	var functions []function
 	for _, s := range all {
-		if !s.isGo() || s.isTest() || s.dir() != "internal/engine" {
+		if !s.isGo() || s.isTest() || !underAny(s.path, "internal/engine") {
 			continue
 		}
 		for _, decl := range s.file.Decls {

@@ -115,12 +115,13 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	}
 }
 
-// undocumented reports exported names of a declaration. A comment on a group of constants or variables covers the group.
+// undocumented reports exported names of a declaration. A comment on a group of constants, variables or aliases covers the group.
 func undocumented(d *ast.GenDecl, report func(*ast.Ident)) {
 	for _, spec := range d.Specs {
 		switch s := spec.(type) {
 		case *ast.TypeSpec:
-			if s.Name.IsExported() && s.Doc == nil && (d.Doc == nil || d.Lparen != token.NoPos) {
+			covered := d.Doc != nil && (d.Lparen == token.NoPos || s.Assign != token.NoPos)
+			if s.Name.IsExported() && s.Doc == nil && !covered {
 				report(s.Name)
 			}
 		case *ast.ValueSpec:

@@ -43,8 +43,17 @@ var rooms = []room{
 		reason: "a store keeps rows: it must be replaceable, so it sees the contract and never the engine or another store",
 	},
 	{
-		path: "internal/engine", may: []string{"internal/core", "internal/store", "internal/clock", "internal/metrics", "internal/quiet"},
-		reason: "the engine works on the contract: one that knows a particular database cannot run on the next",
+		path: "internal/engine/txn", may: []string{"internal/core", "internal/store", "internal/clock", "internal/metrics", "internal/quiet"},
+		reason: "the engine works on the contract: one that knows a particular database cannot run on the next; rooms register with it, and it knows none",
+	},
+	{path: "internal/engine/inspect", may: []string{"internal/engine/txn", "internal/core", "internal/store"}, stdlib: true, reason: "it reads what the kernel shows"},
+	{
+		path: "internal/engine/bulk", may: []string{"internal/engine/txn", "internal/engine/inspect", "internal/core", "internal/store"}, stdlib: true,
+		reason: "jobs are the highest room: they act through the commands of all others",
+	},
+	{
+		path: "internal/engine", may: []string{"internal/engine/txn", "internal/engine/inspect", "internal/engine/bulk", "internal/core", "internal/store"}, stdlib: true,
+		reason: "it puts kernel and rooms together and decides nothing",
 	},
 	{
 		path: ".", may: []string{"internal/engine", "internal/core", "internal/store", "internal/store/*", "internal/clock", "internal/metrics", "internal/quiet", "internal/wire", "internal/principal", "internal/backoff", "internal/service", "internal/transport", "api"},
@@ -85,9 +94,9 @@ func TestEveryPackageIsInARoomAndImportsWhatItMay(t *testing.T) {
 			"flowfabric.go":                  imports(module+"/internal/engine", module+"/internal/store/sqlite", "github.com/jackc/pgx/v5"),
 			"internal/core/a.go":             imports("strings", "encoding/json"),
 			"internal/core/a_test.go":        imports("pgregory.net/rapid"),
-			"internal/engine/a.go":           imports(module+"/internal/core", "golang.org/x/sync/errgroup"),
-			"internal/engine/a_test.go":      imports(module + "/internal/store/sqlite"),
-			"internal/engine/sub/a.go":       imports(module + "/internal/engine"),
+			"internal/engine/txn/a.go":       imports(module+"/internal/core", "golang.org/x/sync/errgroup"),
+			"internal/engine/txn/a_test.go":  imports(module + "/internal/store/sqlite"),
+			"internal/engine/txn/sub/a.go":   imports(module + "/internal/engine/txn"),
 			"internal/server/a.go":           imports(module, module+"/internal/wire"),
 			"internal/store/sqlite/a.go":     imports(module+"/internal/store", "modernc.org/sqlite"),
 			"internal/store/sqlite/sub/a.go": imports(module + "/internal/store/sqlite"),

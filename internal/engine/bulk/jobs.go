@@ -1,0 +1,22 @@
+// Package bulk runs bulk jobs: durable jobs that apply one action to many executions, in batches (L137, L138).
+package bulk
+
+import (
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Jobs starts, runs and shows bulk jobs.
+type Jobs struct{ *txn.Engine }
+
+// New registers bulk jobs with an engine that has not started.
+func New(e *txn.Engine) *Jobs {
+	jobs := &Jobs{e}
+	e.OnTimer(txn.TimerJobs, jobs.sweepJobs)
+	e.WakesOn("bulk.finished", jobOf)
+	e.CountPending(followupBulk, store.Scan{Kind: txn.DocJob}, func(doc *store.Doc) bool {
+		j, err := decodeJob(doc)
+		return err == nil && j.State == "running"
+	})
+	return jobs
+}

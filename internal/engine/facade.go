@@ -1,0 +1,114 @@
+package engine
+
+import (
+	"github.com/flowfabric/flowfabric/internal/engine/bulk"
+	"github.com/flowfabric/flowfabric/internal/engine/inspect"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
+)
+
+// The types that users of the engine name. Each is declared in the room that it belongs to.
+type (
+	AdminAction         = txn.AdminAction
+	AuditCheck          = txn.AuditCheck
+	AuditRequest        = txn.AuditRequest
+	Bounds              = inspect.Bounds
+	BudgetQuery         = txn.BudgetQuery
+	BudgetRef           = txn.BudgetRef
+	BudgetView          = txn.BudgetView
+	BulkArgs            = bulk.BulkArgs
+	BulkItem            = bulk.BulkItem
+	BulkItemsRequest    = bulk.BulkItemsRequest
+	BulkRequest         = bulk.BulkRequest
+	BulkSignal          = bulk.BulkSignal
+	BulkView            = bulk.BulkView
+	Caller              = txn.Caller
+	CancelFlowAnswer    = txn.CancelFlowAnswer
+	CancelFlowRequest   = txn.CancelFlowRequest
+	ChargeRequest       = txn.ChargeRequest
+	Check               = inspect.Check
+	CheckState          = inspect.CheckState
+	ChildView           = txn.ChildView
+	ChildrenWaitAnswer  = txn.ChildrenWaitAnswer
+	ChildrenWaitRequest = txn.ChildrenWaitRequest
+	ClaimAnswer         = txn.ClaimAnswer
+	ClaimRequest        = txn.ClaimRequest
+	CompleteItem        = txn.CompleteItem
+	Config              = txn.Config
+	CountAnswer         = txn.CountAnswer
+	DeleteFlowRequest   = txn.DeleteFlowRequest
+	Derivation          = txn.Derivation
+	Difference          = inspect.Difference
+	EdgeQuery           = txn.EdgeQuery
+	Ending              = txn.Ending
+	EventFilter         = txn.EventFilter
+	EventPage           = txn.EventPage
+	EventsRequest       = txn.EventsRequest
+	Facts               = txn.Facts
+	Feed                = txn.Feed
+	FlowAnswer          = txn.FlowAnswer
+	FlowQuery           = txn.FlowQuery
+	FlowView            = txn.FlowView
+	Grant               = txn.Grant
+	GrantClaim          = txn.GrantClaim
+	HandTo              = txn.HandTo
+	HeartbeatAnswer     = txn.HeartbeatAnswer
+	Holder              = txn.Holder
+	Hooks               = txn.Hooks
+	IntegrityReport     = inspect.IntegrityReport
+	Issued              = txn.Issued
+	IssuedLink          = txn.IssuedLink
+	JoinView            = txn.JoinView
+	LaneView            = txn.LaneView
+	LeaseRef            = txn.LeaseRef
+	LeaseView           = txn.LeaseView
+	LinkPage            = txn.LinkPage
+	ListRequest         = txn.ListRequest
+	LoggedEvent         = txn.LoggedEvent
+	MemberView          = txn.MemberView
+	Operator            = txn.Operator
+	Page                = txn.Page
+	QuotaKeyView        = txn.QuotaKeyView
+	QuotaView           = txn.QuotaView
+	Rate                = txn.Rate
+	Rates               = txn.Rates
+	Refusal             = txn.Refusal
+	RegisterAnswer      = txn.RegisterAnswer
+	RenewItem           = txn.RenewItem
+	ReplayRequest       = txn.ReplayRequest
+	RevokeRequest       = txn.RevokeRequest
+	Revoked             = txn.Revoked
+	Rollback            = txn.Rollback
+	RotatedKey          = txn.RotatedKey
+	Rotation            = txn.Rotation
+	SignalQuery         = txn.SignalQuery
+	Span                = txn.Span
+	SpawnAnswer         = txn.SpawnAnswer
+	SpawnRequest        = txn.SpawnRequest
+	SpendQuery          = txn.SpendQuery
+	SpendRow            = txn.SpendRow
+	Standing            = txn.Standing
+	StepAnswer          = txn.StepAnswer
+	SubmitAnswer        = txn.SubmitAnswer
+	SubmitItem          = txn.SubmitItem
+	SuspendAnswer       = txn.SuspendAnswer
+	SuspendedItem       = txn.SuspendedItem
+	SuspendedQuery      = txn.SuspendedQuery
+	TargetedRequest     = txn.TargetedRequest
+	Task                = txn.Task
+	Tracer              = txn.Tracer
+	TxAnswer            = txn.TxAnswer
+	UsageRequest        = txn.UsageRequest
+	View                = txn.View
+	WaitpointQuery      = txn.WaitpointQuery
+	WorkerQuery         = txn.WorkerQuery
+	WorkerView          = txn.WorkerView
+)
+
+// The states of a check of the doctor, and of a store.
+const (
+	CheckFail = inspect.CheckFail
+	CheckOK   = inspect.CheckOK
+	CheckWarn = inspect.CheckWarn
+	StoreFull = txn.StoreFull
+	StoreOK   = txn.StoreOK
+)

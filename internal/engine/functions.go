@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/inspect"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// WithHooks returns a context that carries the hooks.
+func WithHooks(ctx context.Context, h Hooks) context.Context { return txn.WithHooks(ctx, h) }
+
+// HooksOf finds the hooks in a context; zero ones if it carries none.
+func HooksOf(ctx context.Context) Hooks { return txn.HooksOf(ctx) }
+
+// OrderNamed returns the order of lists of that name, "" the newest first; not ok if there is none.
+func OrderNamed(name string) (order store.Order, ok bool) { return txn.OrderNamed(name) }
+
+// DefaultBounds are good for production.
+func DefaultBounds() Bounds { return inspect.DefaultBounds() }
+
+// SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137).
+func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
+	return txn.SubmitAsGuest(ctx, g, c, limits, tx, s)
+}
+
+// SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
+func SameWork(a, b core.Submission) bool { return txn.SameWork(a, b) }

@@ -1,0 +1,162 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// explainLook collects what an explanation needs.
+type explainLook struct {
+	e      *Inspector
+	caller txn.Caller
+	dict   *txn.Dictionary
+	order  int64 // under which the execution is filed, or would be
+	in     core.ExplainInput
+}
+
+// lookTries is how often the rows are read again because what they depend on has changed meanwhile.
+const lookTries = 3
+
+// lookAt reads the execution and everything that admission, lane and workers contribute, in one read. Which rows these are depends on the
+// execution, which is read first: if it has changed meanwhile, they are read again. Codes: execution_not_found, corruption.
+func (e *Inspector) lookAt(ctx context.Context, c txn.Caller, id core.GivenID) (*explainLook, error) {
+	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+	for try := 1; err == nil; try++ {
+		look := &explainLook{e: e, caller: c}
+		if look.dict, err = e.Dict.At(ctx, loaded.Dictionary); err != nil {
+			return nil, txn.PublicFault(err)
+		}
+		asked := look.budgetsOf(x)
+		if loaded, x, err = e.ReadOne(ctx, c, id, look.Want(x, asked)); err != nil {
+			return nil, err
+		}
+		if look.dict, err = e.Dict.At(ctx, loaded.Dictionary); err != nil {
+			return nil, txn.PublicFault(err)
+		}
+		if try == lookTries || slices.Equal(asked, look.budgetsOf(x)) {
+			return look, look.take(loaded, x)
+		}
+	}
+	return nil, err
+}
+
+// budgetsOf are the budgets that apply, and those that the grant or lease is charged to.
+func (l *explainLook) budgetsOf(x *core.Execution) []core.UUID {
+	all := slices.Clone(l.dict.BudgetsOf(x))
+	for _, charged := range x.ChargedTo() {
+		if !slices.Contains(all, charged) {
+			all = append(all, charged)
+		}
+	}
+	return all
+}
+
+func (l *explainLook) Want(x *core.Execution, budgets []core.UUID) store.Want {
+	want := store.Want{Counters: []string{txn.LaneCounter(x.Class.Lane)}, Scans: []store.Scan{{Kind: txn.DocWorker}}}
+	txn.WantWaiting(&want, x.ID.UUID)
+	for _, budget := range budgets {
+		want.Docs = append(want.Docs, txn.BudgetDocRef(budget))
+	}
+	for _, use := range x.Policy.Quotas {
+		want.Docs = append(want.Docs, txn.RateRef(use.RateKey()))
+		want.Counters = append(want.Counters, use.SlotsKey())
+	}
+	return want
+}
+
+// take prepares the rows for core: due timers are applied to this copy only, and not stored.
+func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
+	d, err := txn.LoadedDossier(loaded, x.ID.UUID)
+	if err != nil {
+		return err
+	}
+	room := l.room(loaded, x)
+	fx := &core.Effects{Now: loaded.Now, Actor: core.EngineActor(), Books: room.Books}
+	held := x.Holds
+	l.order = x.OrderKey
+	lane := l.dict.Lanes[x.Class.Lane]
+	if x.Settle(fx) && lane != nil {
+		l.order = x.RankKey(lane.Settings.AgeingMS)
+	}
+	d.Apply(fx.Waits)
+	room.Settled(held, x.Holds, fx.RatesBack)
+	l.in = core.ExplainInput{
+		Now: max(loaded.Now, x.Latest()), Execution: x, Lane: lane, Room: room, Set: l.dict.BudgetsOf(x), Holders: map[string][]core.ID{},
+	}
+	if l.in.Suspended, err = x.SuspendedView(d); err != nil {
+		return err
+	}
+	place := txn.LaneCounter(x.Class.Lane)
+	l.in.LaneInUse = room.Slots[place]
+	if x.Status == core.Granted && slices.Contains(x.Holds, place) {
+		l.in.LaneInUse-- // its own place is free once the grant ends
+	}
+	if !l.caller.SeesAll(l.dict) {
+		l.conceal()
+	}
+	return l.takeWorkers(loaded.Scanned[0])
+}
+
+// room returns what admission decides on, from rows that were read without locks.
+func (l *explainLook) room(loaded *store.Loaded, x *core.Execution) *core.Room {
+	room := &core.Room{
+		Quotas: func(id string) *core.Quota { return l.dict.Quotas[id] },
+		Slots:  loaded.Counters, Rates: map[string]*core.RateWindow{}, Books: core.NewBooks(), Unreadable: map[string]bool{},
+	}
+	if room.Slots == nil {
+		room.Slots = map[string]int64{}
+	}
+	for _, use := range x.Policy.Quotas {
+		if l.dict.QuotaUnreadable(use.Quota) {
+			room.Unreadable[use.RateKey()], room.Unreadable[use.SlotsKey()] = true, true
+		}
+	}
+	for ref, doc := range loaded.Docs {
+		switch ref.Kind {
+		case txn.DocBudget: // one that cannot be read is missing in the books, and admits nothing
+			if budget, err := txn.DecodeBudget(&doc); err == nil {
+				room.Books.Add(budget)
+			}
+		case txn.DocRate:
+			window, err := core.DecodeRateWindow(doc.Data)
+			if err != nil {
+				room.Unreadable[ref.Key] = true
+				continue
+			}
+			room.Rates[ref.Key] = window
+		}
+	}
+	return room
+}
+
+// conceal hides how far above their limits the shared keys are from a caller that does not see all namespaces: it may know only that they are full
+// (U121).
+func (l *explainLook) conceal() {
+	if l.in.Lane != nil && l.in.Lane.Settings.MaxConcurrent > 0 {
+		l.in.LaneInUse = min(l.in.LaneInUse, int64(l.in.Lane.Settings.MaxConcurrent))
+	}
+	for _, use := range l.in.Execution.Policy.Quotas {
+		if quota := l.dict.Quotas[use.Quota]; quota != nil && quota.Settings.ConcurrencyLimit > 0 {
+			key := use.SlotsKey()
+			l.in.Room.Slots[key] = min(l.in.Room.Slots[key], int64(quota.Settings.ConcurrencyLimit))
+		}
+	}
+}
+
+// takeWorkers keeps the instances that the caller sees.
+func (l *explainLook) takeWorkers(docs []store.Doc) error {
+	for i := range docs {
+		w, err := txn.DecodeWorker(&docs[i])
+		if err != nil {
+			continue // it is unknown what such an instance may take
+		}
+		if l.caller.SeesWorker(w) {
+			l.in.Workers = append(l.in.Workers, *w)
+		}
+	}
+	return nil
+}

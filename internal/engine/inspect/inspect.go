@@ -1,0 +1,25 @@
+// Package inspect looks at a store without changing it: it explains what an execution waits for, examines whether an installation is well, and
+// compares what is stored twice.
+package inspect
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
+)
+
+// Inspector looks at the store of an engine.
+type Inspector struct {
+	*txn.Engine
+	// JobsRunning returns how the bulk jobs stand that are not done. It must not be nil.
+	JobsRunning func(ctx context.Context) (RunningJobs, error)
+}
+
+// RunningJobs are the bulk jobs that are not done.
+type RunningJobs struct {
+	Count       int
+	Oldest      core.UUID
+	Since       core.Time // its start
+	Done, Total int       // of the oldest
+}

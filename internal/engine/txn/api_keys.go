@@ -1,0 +1,324 @@
+package txn
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func keyRef(id string) store.DocRef { return store.DocRef{Kind: docAPIKey, Key: id} }
+
+// decodeKeyRecord reads an API key; nil when there is none.
+func decodeKeyRecord(doc *store.Doc) (*core.APIKey, error) {
+	if doc == nil {
+		return nil, nil
+	}
+	var k core.APIKey
+	if err := json.Unmarshal(doc.Body, &k); err != nil {
+		return nil, Corrupt("API key", err)
+	}
+	return &k, nil
+}
+
+// seesKey reports whether the caller may administer a key: all its namespaces are the caller's (U122).
+func (c Caller) seesKey(s *core.APIKeySettings) bool {
+	return c.Namespaces == nil || !s.Everywhere() && !slices.ContainsFunc(s.Namespaces, func(name string) bool { return !c.Sees(name) })
+}
+
+func noSuchKey(id string) error { return core.Errorf(core.CodeAPIKeyNotFound, "no API key %q", id) }
+
+// keyChange is what a change of a key writes. from is nil for a new one.
+func keyChange(from, to *core.APIKey) adminChange {
+	body, _ := json.Marshal(to)
+	change := adminChange{body: body, made: from == nil, chain: ChainOf(keyNamespaces(from, to)), entity: "api_key", id: to.ID, after: to.Shown()}
+	if from != nil {
+		change.before = from.Shown()
+	}
+	return change
+}
+
+// keyNamespaces are all namespaces that a change of a key concerns.
+func keyNamespaces(keys ...*core.APIKey) []string {
+	var all []string
+	for _, k := range keys {
+		if k != nil {
+			all = append(all, k.Namespaces...)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(all)))
+}
+
+// CreateAPIKey makes a key for a secret that the caller has minted. The same secret again finds the key that it made.
+func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret core.APISecret, s core.APIKeySettings, how AdminAction) (core.APIKey, error) {
+	if err := s.Normalize(); err != nil {
+		return core.APIKey{}, err
+	}
+	if !c.seesKey(&s) {
+		return core.APIKey{}, core.Errorf(core.CodeNamespaceForbidden, "a key cannot reach further than who makes it").WithField("namespaces")
+	}
+	var answer core.APIKey
+	err := e.administer(ctx, &adminCommand{
+		op: "create_api_key", caller: c, how: how, ref: keyRef(secret.KeyID()), answer: &answer,
+		where: func(*store.Doc) ([]string, error) { return []string{ChainOf(s.Namespaces)}, nil },
+		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
+			existing, err := decodeKeyRecord(doc)
+			switch {
+			case err != nil:
+				return adminChange{}, err
+			case existing != nil && (!existing.Is(secret) || !c.seesKey(&existing.APIKeySettings)):
+				return adminChange{}, core.Errorf(core.CodeIDConflict, "the id belongs to another key").WithField("key_id")
+			case existing != nil:
+				answer = existing.Shown()
+				return adminChange{}, nil
+			}
+			k, err := core.NewAPIKey(u.Now, c.Principal, secret, s)
+			if err != nil {
+				return adminChange{}, err
+			}
+			answer = k.Shown()
+			return keyChange(nil, &k), nil
+		},
+	}, "", s)
+	return answered(&answer, err)
+}
+
+// ChangeAPIKey changes settings of a key. One that leaves no key that administers all namespaces is last_admin_key, unless force.
+func (e *Engine) ChangeAPIKey(ctx context.Context, c Caller, id string, p core.APIKeyPatch, force bool, how AdminAction) (core.APIKey, error) {
+	beside, err := e.otherAdminKeys(ctx, id, force || p.Roles == nil && p.Namespaces == nil)
+	if err != nil {
+		return core.APIKey{}, err
+	}
+	return e.onKey(ctx, keyCommand{op: "change_api_key", id: id, args: forcedArgs(p, force), force: force, beside: beside}, c, how, func(now core.Time, k *core.APIKey) (bool, error) {
+		if err := k.Change(now, p); err != nil {
+			return false, err
+		}
+		if !c.seesKey(&k.APIKeySettings) {
+			return false, core.Errorf(core.CodeNamespaceForbidden, "a key cannot reach further than who changes it").WithField("namespaces")
+		}
+		return true, nil
+	})
+}
+
+// RotateAPIKey gives a key a new secret, which the caller has minted. The old one works on for overlap. A repeat of a recorded
+// request changes nothing: its own secret is then not the key's.
+func (e *Engine) RotateAPIKey(ctx context.Context, c Caller, secret core.APISecret, overlap core.Millis, how AdminAction) (RotatedKey, error) {
+	k, err := e.onKey(ctx, keyCommand{op: "rotate_api_key", id: secret.KeyID(), args: overlap}, c, how, func(now core.Time, k *core.APIKey) (bool, error) {
+		return true, k.Rotate(now, secret, overlap)
+	})
+	if err != nil {
+		return RotatedKey{}, err
+	}
+	e.keys.forget(k.ID)
+	now, err := e.cachedKey(ctx, k.ID)
+	if err != nil || now == nil {
+		return RotatedKey{Key: k}, err
+	}
+	return RotatedKey{Key: k, Present: now.key.Is(secret)}, nil
+}
+
+// RotatedKey is the answer to a rotation.
+type RotatedKey struct {
+	Key     core.APIKey
+	Present bool // the secret that the call brought is the key's now
+}
+
+// RevokeAPIKey ends a key for good. The last one that administers all namespaces is last_admin_key, unless force.
+func (e *Engine) RevokeAPIKey(ctx context.Context, c Caller, id string, force bool, how AdminAction) (core.APIKey, error) {
+	beside, err := e.otherAdminKeys(ctx, id, force)
+	if err != nil {
+		return core.APIKey{}, err
+	}
+	cmd := keyCommand{op: "revoke_api_key", id: id, args: forcedArgs(nil, force), force: force, beside: beside}
+	return e.onKey(ctx, cmd, c, how, func(now core.Time, k *core.APIKey) (bool, error) { return k.Revoke(now), nil })
+}
+
+// forcedArgs are what a repeat of a command is recognised by. Without force they are as if there was no such thing.
+func forcedArgs(args any, force bool) any {
+	if !force {
+		return args
+	}
+	return []any{args, "force"}
+}
+
+// maxBeside is how many other admin keys a command looks at: one is enough, the others are there should that one go meanwhile.
+const maxBeside = 8
+
+// otherAdminKeys returns some other keys that administer all namespaces. The command locks and reads them again: of two commands that each remove
+// the other's last key at the same time, the second finds none. needless: the answer is not needed.
+func (e *Engine) otherAdminKeys(ctx context.Context, id string, needless bool) (refs []store.DocRef, err error) {
+	if needless {
+		return nil, nil
+	}
+	for after := ""; len(refs) < maxBeside; {
+		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docAPIKey, After: after, Limit: keysAtOnce}}})
+		if err != nil {
+			return nil, PublicFault(err)
+		}
+		docs := loaded.Scanned[0]
+		for i := range docs {
+			k, err := decodeKeyRecord(&docs[i])
+			if err != nil {
+				return nil, err
+			}
+			if k.ID != id && k.AdministersAll(loaded.Now) && len(refs) < maxBeside {
+				refs = append(refs, keyRef(k.ID))
+			}
+		}
+		if len(docs) < keysAtOnce {
+			break
+		}
+		after = docs[len(docs)-1].Key
+	}
+	return refs, nil
+}
+
+// keysAtOnce is how many keys are read at a time when all are looked at.
+const keysAtOnce = 500
+
+// keyCommand says what is done with a key that exists.
+type keyCommand struct {
+	op, id string
+	args   any            // what a repeat is recognised by
+	force  bool           // also with the last key that administers all namespaces
+	beside []store.DocRef // other keys that do
+}
+
+// keepsAdmin refuses a change after which no key administers all namespaces.
+func (cmd *keyCommand) keepsAdmin(u *Tx, before, after *core.APIKey) error {
+	if cmd.force || !before.AdministersAll(u.Now) || after.AdministersAll(u.Now) {
+		return nil
+	}
+	for _, ref := range cmd.beside {
+		other, err := decodeKeyRecord(u.Doc(ref))
+		if err != nil {
+			return err
+		}
+		if other != nil && other.AdministersAll(u.Now) {
+			return nil
+		}
+	}
+	return core.LastAdminKey(cmd.id)
+}
+
+// onKey changes a key that exists.
+func (e *Engine) onKey(
+	ctx context.Context, cmd keyCommand, c Caller, how AdminAction, change func(now core.Time, k *core.APIKey) (bool, error),
+) (core.APIKey, error) {
+	var answer core.APIKey
+	find := func(doc *store.Doc) (*core.APIKey, error) {
+		k, err := decodeKeyRecord(doc)
+		if err == nil && (k == nil || !c.seesKey(&k.APIKeySettings)) {
+			err = noSuchKey(cmd.id)
+		}
+		return k, err
+	}
+	err := e.administer(ctx, &adminCommand{
+		op: cmd.op, caller: c, how: how, ref: keyRef(cmd.id), beside: cmd.beside, answer: &answer,
+		where: func(doc *store.Doc) ([]string, error) {
+			k, err := find(doc)
+			if err != nil {
+				return nil, err
+			}
+			return []string{ChainOf(k.Namespaces), core.Everywhere}, nil // the second, should its namespaces change
+		},
+		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
+			k, err := find(doc)
+			if err != nil {
+				return adminChange{}, err
+			}
+			if err := core.CheckRevision(how.Revision, k.Revision); err != nil {
+				return adminChange{}, err
+			}
+			before := *k
+			changed, err := change(u.Now, k)
+			if err == nil {
+				err = cmd.keepsAdmin(u, &before, k)
+			}
+			if err != nil {
+				return adminChange{}, err
+			}
+			answer = k.Shown()
+			if !changed {
+				return adminChange{}, nil
+			}
+			u.After = append(u.After, func() { e.keys.forget(cmd.id) })
+			return keyChange(&before, k), nil
+		},
+	}, cmd.id, cmd.args)
+	return answered(&answer, err)
+}
+
+// APIKey shows a key.
+func (e *Engine) APIKey(ctx context.Context, c Caller, id string) (core.APIKey, error) {
+	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{keyRef(id)}})
+	if err != nil {
+		return core.APIKey{}, PublicFault(err)
+	}
+	doc, ok := loaded.Docs[keyRef(id)]
+	if !ok {
+		return core.APIKey{}, noSuchKey(id)
+	}
+	k, err := decodeKeyRecord(&doc)
+	switch {
+	case err != nil:
+		return core.APIKey{}, err
+	case !c.seesKey(&k.APIKeySettings):
+		return core.APIKey{}, noSuchKey(id)
+	}
+	return k.Shown(), nil
+}
+
+// APIKeys lists the keys that the caller may administer, by id.
+func (e *Engine) APIKeys(ctx context.Context, c Caller, cursor string, limit *int) ([]core.APIKey, string, error) {
+	return listDocs(ctx, e, docAPIKey, "api_keys", cursor, limit, func(doc *store.Doc) (core.APIKey, bool, error) {
+		k, err := decodeKeyRecord(doc)
+		if err != nil || !c.seesKey(&k.APIKeySettings) {
+			return core.APIKey{}, false, err
+		}
+		return k.Shown(), true, nil
+	})
+}
+
+// listDocs gives a page of the small records of a kind that have no owner, by key: of those that show keeps.
+func listDocs[T any](
+	ctx context.Context, e *Engine, kind store.DocKind, scope, cursor string, limit *int, show func(doc *store.Doc) (T, bool, error),
+) (items []T, next string, err error) {
+	n, err := core.PageLimit(limit)
+	if err != nil {
+		return nil, "", err
+	}
+	after, last := "", ""
+	if cursor != "" {
+		key, err := core.DecodeCursor(scope, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		after = string(key)
+	}
+	for n > 0 {
+		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: kind, After: after, Limit: n + 1}}})
+		if err != nil {
+			return nil, "", PublicFault(err)
+		}
+		docs := loaded.Scanned[0]
+		for i := range docs {
+			item, keep, err := show(&docs[i])
+			switch {
+			case err != nil:
+				return nil, "", err
+			case keep && len(items) == n:
+				return items, core.EncodeCursor(scope, []byte(last)), nil
+			case keep:
+				items, last = append(items, item), docs[i].Key
+			}
+		}
+		if len(docs) <= n {
+			break
+		}
+		after = docs[n].Key
+	}
+	return items, "", nil
+}

@@ -1,0 +1,288 @@
+package txn
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Hashes alone do not stop someone with write access to the database from recomputing a whole chain. Therefore the head of each chain has a seal
+// under the audit key, which the database holds only encrypted under the master key: a chain that was rewritten, or shortened at either end, has no
+// valid seal. Lists of all chains, also sealed, show that a whole chain was removed. Without a master key there is no audit key and no seal.
+//
+// A head is sealed again with each change, after its old seal is checked. If that does not fit, the head is marked as altered for ever, and
+// operators can continue to work.
+//
+// A list is locked only when a chain is new, after the heads (S73).
+
+// auditKeys caches the audit key once it was opened: it never changes. The zero value is ready for use.
+type auditKeys struct{ known atomic.Pointer[core.AuditKey] }
+
+func (a *auditKeys) get() core.AuditKey {
+	if key := a.known.Load(); key != nil {
+		return *key
+	}
+	return core.AuditKey{}
+}
+
+// learnAuditKey opens the audit key of a key set. That there is none is not cached: another process may create it.
+func (e *Engine) learnAuditKey(set *core.KeySet) (core.AuditKey, error) {
+	key, err := set.AuditKey(e.Signing.MasterKey())
+	if err == nil && !key.IsZero() {
+		e.auditing.known.Store(&key)
+	}
+	return key, err
+}
+
+// AuditKey returns the key that the log is sealed with; zero if there is none.
+func (e *Engine) AuditKey(ctx context.Context) (core.AuditKey, error) {
+	if key := e.auditing.get(); !key.IsZero() {
+		return key, nil
+	}
+	_, set, err := e.ReadKeySet(ctx)
+	if err != nil {
+		return core.AuditKey{}, err
+	}
+	return e.learnAuditKey(&set)
+}
+
+// auditKey returns the key that seals the heads of chains. If it is not cached it is read only if there may be one: if this process has a master
+// key, if a head says so (told), or if a chain is new. Codes: master_key_required, master_key_mismatch.
+func (u *Tx) auditKey(ctx context.Context, told bool) (core.AuditKey, error) {
+	key := u.Engine.auditing.get()
+	if !key.IsZero() || !told && u.Engine.Signing.MasterKey().IsZero() {
+		return key, nil
+	}
+	if _, loaded := u.docs[KeySetRef]; !loaded {
+		if err := u.load(ctx, store.Want{Docs: []store.DocRef{KeySetRef}}); err != nil {
+			return key, err
+		}
+	}
+	set, err := core.DecodeKeySet(keySetText(u.Doc(KeySetRef)))
+	if err != nil {
+		return key, err
+	}
+	return u.Engine.learnAuditKey(&set)
+}
+
+// auditRoll is a list of chains inside a unit.
+type auditRoll struct {
+	core.AuditRoll
+	changed bool
+}
+
+func rollRef(no int) store.DocRef {
+	return store.DocRef{Kind: docAuditRoll, Key: fmt.Sprintf("%02d", no)}
+}
+
+// RollRefs names the records of all rolls.
+func RollRefs() []store.DocRef {
+	refs := make([]store.DocRef, core.AuditRolls)
+	for no := range refs {
+		refs[no] = rollRef(no)
+	}
+	return refs
+}
+
+func decodeRoll(doc *store.Doc) (roll core.AuditRoll, err error) {
+	if doc == nil {
+		return roll, nil
+	}
+	if err := json.Unmarshal(doc.Body, &roll); err != nil {
+		return roll, Corrupt("list of audit chains", err)
+	}
+	return roll, nil
+}
+
+// trustChains checks whether the heads that the unit has locked are as the engine left them, and locks the lists that new ones go into.
+func (u *Tx) trustChains(ctx context.Context, refs []store.DocRef) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	told := slices.ContainsFunc(refs, func(ref store.DocRef) bool {
+		chain := u.chains[ref.Key]
+		return chain.created || chain.Seal != nil
+	})
+	key, err := u.auditKey(ctx, told)
+	switch code := core.CodeOf(err); {
+	case code == core.CodeMasterKeyRequired || code == core.CodeMasterKeyMismatch:
+		for _, ref := range refs {
+			u.chains[ref.Key].closed = err
+		}
+		return nil
+	case err != nil || key.IsZero():
+		return err
+	}
+	want := store.Want{LockDocs: true}
+	for _, ref := range refs {
+		chain := u.chains[ref.Key]
+		chain.key = key
+		switch {
+		case chain.created:
+			chain.Keyed = 1
+			want.Docs = append(want.Docs, rollRef(core.AuditRollOf(ref.Key)))
+		case !chain.SealedUnder(key, ref.Key):
+			chain.altered = true
+		}
+	}
+	return u.load(ctx, want)
+}
+
+// closedChain returns why the audit rows of the commands cannot be written: this process lacks the master key. It returns nil if the commands left
+// no rows, as repeats do.
+func (u *Tx) closedChain() error {
+	for _, namespace := range slices.Sorted(maps.Keys(u.chains)) {
+		if chain := u.chains[namespace]; chain.grown && chain.closed != nil {
+			return chain.closed
+		}
+	}
+	return nil
+}
+
+// needsRoll reports whether the chain of a namespace is new and goes into the list that is locked.
+func (u *Tx) needsRoll(namespace string, lock store.Lock) bool {
+	doc, known := u.docs[ChainRef(namespace)]
+	return known && doc == nil && rollRef(core.AuditRollOf(namespace)) == lock.Doc
+}
+
+// enroll puts a new chain on its list. One that exists already was removed since, and counts as altered.
+func (u *Tx) enroll(namespace string, chain *auditChain) {
+	if !chain.created {
+		return
+	}
+	no := core.AuditRollOf(namespace)
+	roll := u.roll(namespace, chain.key)
+	if roll.Has(namespace) {
+		u.onceSure(func() { u.Engine.notes.Error("an audit chain was removed", "namespace", namespace) })
+		chain.Altered = 1
+		return
+	}
+	roll.Add(namespace)
+	roll.changed = true
+	roll.SealUnder(chain.key, no)
+}
+
+// onceSure logs a foreign change of the audit log after the unit has committed. Before that it may be wrong: a chain that seemed new, and is on its
+// list, may have been started by another process while the unit waited for the list. In that case the commit fails with Conflict.
+func (u *Tx) onceSure(tell func()) { u.After = append(u.After, tell) }
+
+// roll returns the list for the chain of a namespace as the unit has it. A list that is not as the engine left it is still used, and marked as
+// altered.
+func (u *Tx) roll(namespace string, key core.AuditKey) *auditRoll {
+	no := core.AuditRollOf(namespace)
+	if roll := u.rolls[no]; roll != nil {
+		return roll
+	}
+	stored, err := decodeRoll(u.Doc(rollRef(no)))
+	roll := &auditRoll{AuditRoll: stored}
+	if err != nil || !roll.SealedUnder(key, no) {
+		u.onceSure(func() {
+			u.Engine.notes.Error("the list of audit chains was altered by somebody without its key", "namespace", namespace)
+		})
+		roll.AlteredAt = u.Now
+	}
+	SetIn(&u.rolls, no, roll)
+	return roll
+}
+
+func (u *Tx) writeRolls() {
+	for no, roll := range u.rolls {
+		if roll.changed {
+			body, _ := json.Marshal(roll.AuditRoll)
+			u.putOrAdd(store.Doc{DocRef: rollRef(no), Body: body})
+		}
+	}
+}
+
+// startAudit creates the audit key when an engine starts with a master key for the first time, and puts all chains under it.
+func (e *Engine) startAudit(ctx context.Context) error {
+	if e.Cfg.MasterKey.IsZero() {
+		return nil
+	}
+	for try := 0; ; try++ {
+		key, err := e.AuditKey(ctx)
+		if err != nil || !key.IsZero() {
+			return err
+		}
+		switch err := e.makeAuditKey(ownWork(ctx)); {
+		case err == nil:
+			return nil
+		case try == 8 || !slices.Contains([]store.FaultKind{store.Busy, store.Retry, store.Conflict, store.Stale}, store.FaultOf(err)):
+			return PublicFault(err)
+		}
+		e.pause(try)
+	}
+}
+
+// makeAuditKey creates the key, seals the head of every chain and writes the lists, in one transaction. The lock of the key set serializes it with
+// other processes. A chain that a process without the master key starts at the same time is missed: verification finds it without a seal.
+func (e *Engine) makeAuditKey(ctx context.Context) error {
+	u, err := e.begin(ctx, store.Want{LockDocs: true, Docs: []store.DocRef{KeySetRef}, Patient: true})
+	if err != nil {
+		return err
+	}
+	defer u.tx.Rollback(ctx)
+	set, err := core.DecodeKeySet(keySetText(u.Doc(KeySetRef)))
+	if err != nil || !set.Audit.IsZero() {
+		return err
+	}
+	if _, err := set.Open(e.Cfg.MasterKey); err != nil { // under a wrong master key no secret may join those of the right one
+		return err
+	}
+	var random [32]byte
+	crand.Read(random[:]) // never fails
+	key := set.MakeAuditKey(e.sealing(), random)
+	if err := u.adoptChains(ctx, key); err != nil {
+		return err
+	}
+	u.PutDoc(store.Doc{DocRef: KeySetRef, Body: set.Encode()})
+	if err := u.commit(ctx, []string{"make_audit_key"}); err != nil {
+		return err
+	}
+	e.auditing.known.Store(&key)
+	e.Cfg.Logger.Info("audit chains are sealed under a key from now on")
+	return nil
+}
+
+// adoptChains puts every chain under a new key, and creates the lists. Lists that exist already belong to a key that was lost: they count as
+// altered, and so do chains with a seal.
+func (u *Tx) adoptChains(ctx context.Context, key core.AuditKey) error {
+	if err := u.load(ctx, store.Want{Scans: []store.Scan{{Kind: DocAuditChain}}}); err != nil {
+		return err
+	}
+	want := store.Want{LockDocs: true, Docs: RollRefs()}
+	for _, doc := range u.scanned[len(u.scanned)-1] {
+		want.Docs = append(want.Docs, doc.DocRef)
+	}
+	if err := u.load(ctx, want); err != nil {
+		return err
+	}
+	rolls := make([]core.AuditRoll, core.AuditRolls)
+	for _, ref := range want.Docs[core.AuditRolls:] {
+		head, err := DecodeChain(u.Doc(ref))
+		if err != nil {
+			return err
+		}
+		head.Adopt()
+		head.SealUnder(key, ref.Key)
+		rolls[core.AuditRollOf(ref.Key)].Add(ref.Key)
+		body, _ := json.Marshal(head)
+		u.PutDoc(store.Doc{DocRef: ref, Body: body})
+	}
+	for no := range rolls {
+		if u.Doc(rollRef(no)) != nil {
+			rolls[no].AlteredAt = u.Now
+		}
+		rolls[no].SealUnder(key, no)
+		body, _ := json.Marshal(rolls[no])
+		u.putOrAdd(store.Doc{DocRef: rollRef(no), Body: body})
+	}
+	return nil
+}

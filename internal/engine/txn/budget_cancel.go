@@ -1,0 +1,184 @@
+package txn
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// cancelAtOnce is how many holders of a breached budget are cancelled in the transaction of the breach (B27).
+const cancelAtOnce = 256
+
+// cancelHolders carries out the cancels that breaches in this unit have ordered: every execution with a lease charged to the budget is cancelled.
+// What cannot be done here is follow-up work. Ending a lease books its time, which may be a breach again.
+func (u *Tx) cancelHolders(ctx context.Context) error {
+	for u.ordersCancels() {
+		orders := mergeCancels(u.books.CancelRunning()[u.budgets.cancelled:])
+		u.budgets.cancelled = len(u.books.CancelRunning())
+		if err := u.cancelHoldersOf(ctx, orders); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ordersCancels reports whether a breach has ordered something that is not carried out yet.
+func (u *Tx) ordersCancels() bool {
+	return u.books != nil && u.budgets.cancelled < len(u.books.CancelRunning())
+}
+
+// mergeCancels makes one order per budget: in one transaction many holders may find that it is used up. An execution is spared only if all orders
+// spare it.
+func mergeCancels(orders []core.CancelRunning) (merged []core.CancelRunning) {
+	for _, order := range orders {
+		at := slices.IndexFunc(merged, func(m core.CancelRunning) bool { return m.Budget == order.Budget })
+		switch {
+		case at < 0:
+			merged = append(merged, order)
+		case merged[at].Spare != order.Spare:
+			merged[at].Spare = core.ID{}
+		}
+	}
+	return merged
+}
+
+func (u *Tx) cancelHoldersOf(ctx context.Context, orders []core.CancelRunning) error {
+	left, err := u.loadHolders(ctx, orders)
+	if err != nil {
+		return err
+	}
+	for _, order := range orders {
+		before := u.Now
+		for _, ent := range u.holdersOf(order.Budget) {
+			switch {
+			case ent.Exec.ID == order.Spare:
+			case ent.acquiredAt != 0: // its worker does not have the lease yet: it ends with the next transaction
+				left[order.Budget], before = true, max(before, ent.acquiredAt)
+			default:
+				u.cancelHolder(ent, order.Budget)
+			}
+		}
+		if left[order.Budget] {
+			u.addTask(task{Kind: taskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: before})
+		}
+	}
+	return nil
+}
+
+// loadHolders locks and loads the executions with leases charged to the budgets, as many as are cancelled at once. It returns which budgets have
+// more.
+func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left map[core.UUID]bool, err error) {
+	at := len(u.scanned)
+	var scans store.Want
+	for _, order := range orders {
+		scans.Scans = append(scans.Scans, store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(order.Budget), Limit: cancelAtOnce + 1})
+	}
+	if err := u.load(ctx, scans); err != nil {
+		return nil, err
+	}
+	left = map[core.UUID]bool{}
+	want, of := store.Want{SkipLocked: true, SkipUnreadable: true}, map[core.UUID][]core.UUID{}
+	for i, order := range orders {
+		marks := u.scanned[at+i]
+		for j := range marks {
+			h, err := DecodeHold(&marks[j])
+			id := h.ExecutionID.UUID
+			switch {
+			case err != nil:
+				u.Engine.notes.Error("a holder of a breached budget cannot be read", "row", marks[j].Key, "error", err)
+			case u.Entries[id] != nil:
+			case of[id] == nil && len(want.Executions) >= cancelAtOnce:
+				left[order.Budget] = true
+			default:
+				if of[id] == nil {
+					want.Executions = append(want.Executions, id)
+				}
+				of[id] = append(of[id], order.Budget)
+			}
+		}
+		left[order.Budget] = left[order.Budget] || len(marks) > cancelAtOnce
+	}
+	if err := u.load(ctx, want); err != nil {
+		return nil, err
+	}
+	for id, budgets := range of {
+		for _, budget := range budgets {
+			left[budget] = left[budget] || u.held[id]
+		}
+	}
+	return left, nil
+}
+
+// holdersOf are the executions at hand whose lease is charged to the budget.
+func (u *Tx) holdersOf(budget core.UUID) (holders []*Row) {
+	for _, ent := range u.Entries {
+		if r := ent.Exec.Reservation; r != nil && !ent.removed && !ent.assumed() && r.Holds != nil && chargedTo(r, budget) {
+			holders = append(holders, ent)
+		}
+	}
+	return holders
+}
+
+func chargedTo(r *core.Reservation, budget core.UUID) bool {
+	for i := range r.Holds {
+		if r.Holds[i].Budget == budget {
+			return true
+		}
+	}
+	return false
+}
+
+func (u *Tx) cancelHolder(ent *Row, budget core.UUID) {
+	u.Settle(ent)
+	fx, held := u.engineEffects(), ent.Exec.Holds
+	fx.Now = max(fx.Now, ent.Exec.Latest())
+	if ent.Exec.CancelForBudget(fx, budget) {
+		u.freed(held, ent.Exec.Holds)
+		u.touch(ent)
+		u.keep(fx)
+	}
+}
+
+// cancelRest continues with the holders of a breached budget: those that held their leases at the breach (B27).
+func (e *Engine) cancelRest(ctx context.Context, t task) error {
+	scan := store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(t.Budget), Limit: cancelAtOnce}
+	var failed error // of one that cannot be read: it does not stop the others (S63)
+	for {
+		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
+		if err != nil {
+			return PublicFault(err)
+		}
+		marks := loaded.Scanned[0]
+		var cmds []command
+		for i := range marks {
+			if h, err := DecodeHold(&marks[i]); err == nil && h.Since <= t.Before && h.ExecutionID.UUID != t.Execution {
+				cmds = append(cmds, cancelFor(h, t.Budget))
+			}
+		}
+		for _, err := range e.doAll(ctx, cmds) {
+			switch core.CodeOf(err) {
+			case "", core.CodeExecutionNotFound:
+			case core.CodeCorruption:
+				failed = err
+			default:
+				return err
+			}
+		}
+		if len(marks) < scan.Limit {
+			return failed
+		}
+		scan.After = marks[len(marks)-1].Key
+	}
+}
+
+// cancelFor cancels one holder, unless it has another lease by now.
+func cancelFor(h hold, budget core.UUID) command {
+	return &onOne{
+		op: "cancel_for_budget", caller: EngineCaller, id: h.ExecutionID.Given(),
+		act: func(_ *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+			return x.LeaseEpoch == h.Epoch && x.CancelForBudget(fx, budget), nil
+		},
+	}
+}

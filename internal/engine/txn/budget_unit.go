@@ -1,0 +1,261 @@
+package txn
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// budgetPart is what a unit has of the rows of budgets, besides the books.
+type budgetPart struct {
+	wanted    []core.UUID             // requested and not opened yet
+	resets    map[core.UUID]core.Time // time of the armed timer, of those that were loaded
+	epochs    map[core.UUID]int64     // as they were loaded
+	cancelled int                     // number of cancel_running orders that were carried out
+}
+
+// behind is a command that needs rows which are locked behind executions (S73): budgets above all.
+type behind interface {
+	command
+	behind(u *Tx, w *store.Want)
+}
+
+// wantBudgets adds the records of budgets that the unit has not loaded. They are to be locked.
+func (u *Tx) wantBudgets(w *store.Want, ids []core.UUID) {
+	for _, id := range ids {
+		if ref := BudgetDocRef(id); !slices.Contains(w.Docs, ref) {
+			if _, loaded := u.docs[ref]; !loaded {
+				w.Docs = append(w.Docs, ref)
+				u.budgets.wanted = append(u.budgets.wanted, id)
+			}
+		}
+	}
+}
+
+// loadBooks locks, in one trip for the whole batch, what its commands need behind the executions.
+func (u *Tx) loadBooks(ctx context.Context, batch []*request) error {
+	want := store.Want{LockDocs: true}
+	for _, ent := range u.Entries {
+		u.wantCharged(&want, ent)
+	}
+	for _, r := range batch {
+		if b, ok := r.command.(behind); ok {
+			b.behind(u, &want)
+		}
+	}
+	if len(want.Docs)+len(want.Scans) == 0 {
+		u.openBooks()
+		return nil
+	}
+	if err := u.meetsLater(&want); err != nil {
+		return err
+	}
+	loaded, err := u.tx.Load(ctx, want)
+	if u.Engine.failed(err) != nil {
+		return err
+	}
+	// A batch that wanted nothing before was begun without reading the clock. Whether an epoch has ended is judged by the clock read after the
+	// lock: no command after a boundary sees the old epoch (BI9).
+	u.Now = max(u.Now, loaded.Now)
+	u.absorb(want, loaded)
+	u.openBooks()
+	return nil
+}
+
+// wantCharged adds the budgets that a command on the execution may change: those that its lease is or was charged to, and the one that it asks to
+// be raised.
+func (u *Tx) wantCharged(w *store.Want, ent *Row) {
+	u.wantBudgets(w, ent.Exec.ChargedTo())
+	if ent.Exec.Status != core.Suspended {
+		return
+	}
+	if file := u.waits[ent.Exec.ID.UUID]; file == nil || !file.asked {
+		return
+	}
+	d, err := u.Dossier(ent)
+	if err != nil {
+		return // the code that needs it reports that
+	}
+	if asked, ok := ent.Exec.AskedBudget(d); ok {
+		u.wantBudgets(w, []core.UUID{asked})
+	}
+}
+
+// openBooks adds the loaded budgets to the books, and starts new epochs of those whose epoch has ended (B36). A budget that is missing or cannot be
+// read is recorded as such: it never counts as one without limits (B3).
+func (u *Tx) openBooks() *core.Books {
+	if len(u.budgets.wanted) == 0 {
+		return u.books
+	}
+	if u.books == nil {
+		u.books = core.NewBooks()
+	}
+	var later []core.UUID
+	for _, id := range u.budgets.wanted {
+		doc, loaded := u.docs[BudgetDocRef(id)]
+		if !loaded {
+			later = append(later, id)
+			continue
+		}
+		u.openBudget(id, doc)
+	}
+	u.budgets.wanted = later
+	fx := &core.Effects{Now: u.Now, Actor: core.EngineActor(), Books: u.books}
+	u.books.SettleResets(fx)
+	u.keep(fx)
+	return u.books
+}
+
+func (u *Tx) openBudget(id core.UUID, doc *store.Doc) {
+	if doc == nil {
+		SetIn(&u.unreadable, core.BudgetKey(id), true)
+		u.books.Miss(id)
+		return
+	}
+	budget, err := DecodeBudget(doc)
+	if err != nil {
+		SetIn(&u.unreadable, core.BudgetKey(id), true)
+		u.Engine.notes.Error("a budget cannot be read: nothing is admitted under it", "row", id, "error", err)
+		return
+	}
+	SetIn(&u.budgets.resets, id, budget.NextResetAt)
+	SetIn(&u.budgets.epochs, id, budget.Epoch)
+	u.books.Add(budget)
+}
+
+// budget returns a loaded budget that the caller named. Codes: budget_not_found, also for one of another namespace (W5), corruption.
+func (u *Tx) budget(c Caller, id core.UUID) (*core.Budget, error) {
+	b := u.books.Get(id)
+	switch {
+	case b == nil && u.Doc(BudgetDocRef(id)) != nil && !slices.Contains(u.books.Deleted(), id):
+		return nil, core.Errorf(core.CodeCorruption, "the budget cannot be read").With("record", "budget")
+	case b == nil || !c.Sees(b.Namespace):
+		return nil, core.BudgetNotFound(id.String())
+	}
+	return b, nil
+}
+
+// loadLedger loads the rows of the ledger that change.
+func (u *Tx) loadLedger(ctx context.Context) error {
+	if u.books == nil {
+		return nil
+	}
+	want := store.Want{LockDocs: true}
+	for _, spend := range u.books.Spends() {
+		u.wantDoc(&want, ledgerRef(spend.Budget, spend.Epoch, spend.Execution))
+	}
+	return u.load(ctx, want)
+}
+
+// writeBooks writes the budgets that changed with their side records, and collects which have room again (B33).
+func (u *Tx) writeBooks() {
+	if u.books == nil {
+		return
+	}
+	for _, b := range u.books.Changed() {
+		u.putOrAdd(budgetDoc(b))
+		u.armReset(b)
+	}
+	for _, id := range u.books.Deleted() {
+		u.dropDoc(BudgetDocRef(id))
+	}
+	for _, record := range u.books.Epochs() {
+		u.PutDoc(store.Doc{DocRef: epochRef(record.Budget, record.Epoch), Body: record.Encode()})
+		u.addTaskAt(task{Kind: taskDropEpoch, Budget: record.Budget, Epoch: record.Epoch}, u.Now.Add(budgetRetention))
+	}
+	u.writeLedger()
+	for _, id := range u.books.Freed() {
+		u.roomBack = appendNew(u.roomBack, core.BudgetKey(id))
+	}
+}
+
+// armReset arms a timer for the end of the budget's epoch.
+func (u *Tx) armReset(b *core.Budget) {
+	if b.NextResetAt == 0 || b.NextResetAt == u.budgets.resets[b.ID] {
+		return
+	}
+	timer := u.TimerAt(timerBudgets, b.NextResetAt)
+	timer.Texts = append(timer.Texts, b.ID.String())
+}
+
+// writeLedger adds what was booked to the rows of the ledger. A row that is used up goes (B25).
+func (u *Tx) writeLedger() {
+	rows := map[store.DocRef]ledgerRow{}
+	for _, spend := range u.books.Spends() {
+		ref := ledgerRef(spend.Budget, spend.Epoch, spend.Execution)
+		row, begun := rows[ref]
+		if !begun {
+			row = u.ledgerRow(ref, spend.Execution)
+		}
+		row.Used[spend.Dimension] += spend.Amount
+		if row.Used[spend.Dimension] <= 0 {
+			delete(row.Used, spend.Dimension)
+		}
+		rows[ref] = row
+	}
+	for ref, row := range rows {
+		switch {
+		case len(row.Used) > 0:
+			u.putOrAdd(row.doc(ref))
+		case u.Doc(ref) != nil:
+			u.dropDoc(ref)
+		}
+	}
+}
+
+// ledgerRow returns a row of the ledger as it was loaded. One that cannot be read starts from zero: what was booked is in the budget.
+func (u *Tx) ledgerRow(ref store.DocRef, execution core.UUID) ledgerRow {
+	fresh := ledgerRow{ExecutionID: core.IDOf(execution), Used: map[string]int64{}}
+	if ent := u.Entries[execution]; ent != nil {
+		fresh.ExecutionID = ent.Exec.ID
+	}
+	doc := u.Doc(ref)
+	if doc == nil {
+		return fresh
+	}
+	row, err := decodeLedgerRow(doc)
+	if err != nil || row.Used == nil {
+		u.Engine.notes.Error("a row of a budget's ledger cannot be read: it begins anew", "row", ref.Key, "error", err)
+		return fresh
+	}
+	return row
+}
+
+// markHolds updates the records by which the holders of a budget are found: they follow from the record as it was loaded and as it is now.
+func (u *Tx) markHolds(ent *Row) {
+	before, now := ent.reserved, ent.Exec.Reservation
+	if before == now {
+		return
+	}
+	epoch, kept, since := reservedFor(ent.Exec), map[core.UUID]bool{}, u.Now
+	if ent.acquiredAt != 0 { // the clock may have moved since
+		since = ent.acquiredAt
+	}
+	if now != nil && !ent.removed {
+		for i := range now.Holds {
+			kept[now.Holds[i].Budget] = true
+			marked := before != nil && ent.leased == epoch && slices.ContainsFunc(before.Holds, func(h core.BudgetHold) bool { return h.Budget == now.Holds[i].Budget })
+			if !marked {
+				u.PutDoc(hold{ExecutionID: ent.Exec.ID, Epoch: epoch, Since: since}.doc(now.Holds[i].Budget))
+			}
+		}
+	}
+	if before == nil {
+		return
+	}
+	for i := range before.Holds {
+		if budget := before.Holds[i].Budget; !kept[budget] {
+			u.dropDoc(HoldRef(budget, ent.Exec.ID.UUID))
+		}
+	}
+}
+
+// reservedFor returns the epoch of the lease that the current reservation is for. While granted it is the epoch that its claim will have (B13).
+func reservedFor(x *core.Execution) int64 {
+	if x.Lease == nil {
+		return x.LeaseEpoch + 1
+	}
+	return x.LeaseEpoch
+}

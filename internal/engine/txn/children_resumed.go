@@ -1,0 +1,88 @@
+package txn
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// tellChildren adds to the tasks that continue after a wait for children what ended the wait, and the children as they were then (F41). Like waits
+// they are read after the leases are committed: the edges of a wait that is over do not change any more. Other tasks cost nothing.
+func (e *Engine) tellChildren(ctx context.Context, tasks []Task) error {
+	var want store.Want
+	for i := range tasks {
+		if tasks[i].untold() {
+			want.Docs = append(want.Docs, tasks[i].awaited())
+		}
+	}
+	if len(want.Docs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	return e.insist(ctx, func() error { return e.readChildren(ctx, tasks, want) })
+}
+
+// untold reports whether the task continues after a wait for children that has not been added to it yet.
+func (t *Task) untold() bool {
+	c := t.Execution.Children
+	return t.ResumedFrom == core.InterruptedWaitingChildren && t.ChildrenCause == "" && c != nil && c.Wait != nil && c.Wait.Cause != ""
+}
+
+// awaited names the record of the children that the task waited for.
+func (t *Task) awaited() store.DocRef {
+	return AwaitedRef(t.Execution.ID.UUID, AwaitedKey(t.Execution.Children.Wait.Number))
+}
+
+func (e *Engine) readChildren(ctx context.Context, tasks []Task, want store.Want) error {
+	lists, err := e.Store.Read(ctx, want)
+	if err != nil {
+		return err
+	}
+	var edges store.Want
+	for i := range tasks {
+		if tasks[i].untold() {
+			list := lists.Docs[tasks[i].awaited()]
+			children, err := UpstreamsOf(&list)
+			if err != nil {
+				return err
+			}
+			for _, child := range children {
+				edges.Docs = append(edges.Docs, EdgeRef(child, tasks[i].Execution.ID.UUID))
+			}
+		}
+	}
+	loaded, err := e.ReadIf(ctx, edges)
+	if err != nil {
+		return err
+	}
+	for i := range tasks {
+		if t := &tasks[i]; t.untold() {
+			list := lists.Docs[t.awaited()]
+			children, _ := UpstreamsOf(&list) // which was read before
+			if t.Children, err = childViews(loaded, children, t.Execution.ID.UUID); err != nil {
+				return err
+			}
+			t.ChildrenCause = t.Execution.Children.Wait.Cause
+		}
+	}
+	return nil
+}
+
+// childViews shows children by the edges that lead from them to their parent.
+func childViews(loaded *store.Loaded, children []core.UUID, parent core.UUID) ([]ChildView, error) {
+	views := make([]ChildView, 0, len(children))
+	for _, child := range children {
+		doc, ok := loaded.Docs[EdgeRef(child, parent)]
+		if !ok {
+			continue
+		}
+		var edge core.Edge
+		if err := ReadDoc(&doc, &edge); err != nil {
+			return nil, err
+		}
+		views = append(views, childView(edge.From, edge.End))
+	}
+	return views, nil
+}

@@ -1,0 +1,39 @@
+package txn_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
+)
+
+func TestS36_a_look_at_a_quota_parses_the_needs_of_those_alone_who_name_it(t *testing.T) {
+	t.Parallel()
+	var classes []*core.Class
+	for i := range int32(100) {
+		needs := core.Needs{Quotas: []core.QuotaUse{{Quota: "common", Key: fmt.Sprint("user", i)}}}
+		if i%10 == 0 {
+			needs.Quotas = append(needs.Quotas, core.QuotaUse{Quota: "rare"})
+		}
+		classes = append(classes, &core.Class{ID: i + 1, Lane: "l", Kind: "k", Needs: needs.Text()})
+	}
+	found, parsed := txn.ClassesOf(classes, "rare")
+	same(t, "classes, and how many were parsed", []any{len(found), parsed}, []any{10, 10})
+	found, parsed = txn.ClassesOf(classes, "rar")
+	same(t, "of no such quota", []any{len(found), parsed}, []any{0, 10})
+	found, _ = txn.ClassesOf(classes, "common")
+	same(t, "of a common one", len(found), 100)
+}
+
+func TestS36_needs_that_are_asked_for_again_and_again_are_parsed_once_whatever_passes_by(t *testing.T) {
+	t.Parallel()
+	needs := txn.NeedsOf("unreadable")
+	first := needs(0)
+	for class := range int32(5 * txn.NeedsKept) {
+		needs(class + 1)
+		if class%100 == 0 && needs(0) != first {
+			t.Fatalf("parsed again after %d others", class)
+		}
+	}
+}

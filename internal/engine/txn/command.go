@@ -1,0 +1,125 @@
+package txn
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// command is one caller's request inside a batch. It is decided again whenever its batch is retried, so decide must set its answer from scratch and
+// keep nothing from an earlier try.
+type command interface {
+	// Name is the operation's name in logs, metrics and crash points.
+	Name() string
+	// Want adds the rows that the command needs locked and loaded. careful: also those that it could otherwise insert without looking.
+	Want(w *store.Want, careful bool)
+	// Decide applies the command to the unit. Its error is the refusal of this command alone.
+	Decide(u *Tx) error
+}
+
+// needier is a command that knows only after the first load which further rows it needs.
+type needier interface {
+	command
+	More(u *Tx, w *store.Want)
+}
+
+// request is a command on its way through a committer.
+type request struct {
+	command
+	err   error
+	done  chan struct{}
+	began time.Duration // when it was enqueued, by the meter's clock
+	span  Span          // nil: none
+
+	waited   bool // it was held back once so that endings go first
+	answered atomic.Bool
+
+	stays      bool          // it is answered at once, and not set apart, if it needs a row that others hold
+	apartSince time.Duration // when it was first set apart, by the meter's clock; 0: it was not
+	tries      int           // how often it has waited in vain
+}
+
+// Do enqueues a command and waits for the answer.
+func (e *Engine) Do(ctx context.Context, cmd command) error {
+	r := e.newRequest(ctx, cmd)
+	if _, err := e.committer.enqueue(r); err != nil {
+		endSpan(r.span, err)
+		return err
+	}
+	return r.wait(ctx)
+}
+
+// RunNow runs a command in a transaction of its own, without the queue: it may be large, and has no caller who could give up.
+func (e *Engine) RunNow(cmd command) error {
+	r := &request{command: cmd, done: make(chan struct{}), began: e.Meter.now()}
+	e.process([]*request{r})
+	<-r.done
+	return r.err
+}
+
+func (e *Engine) newRequest(ctx context.Context, cmd command) *request {
+	return &request{command: cmd, done: make(chan struct{}), began: e.Meter.now(), span: e.startSpan(ctx, cmd.Name())}
+}
+
+// answered returns what a command has left in answer, if it has been answered. A caller that gave up must not read it: the command may still be
+// running and writing to it.
+func answered[T any](answer *T, err error) (T, error) {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return *answer, nil
+}
+
+// doAll enqueues many commands as one caller and waits for all of them.
+func (e *Engine) doAll(ctx context.Context, cmds []command) []error {
+	requests := make([]*request, len(cmds))
+	for i, cmd := range cmds {
+		requests[i] = e.newRequest(ctx, cmd)
+	}
+	return e.commitWithOthers(ctx, requests)
+}
+
+// commitWithOthers lets requests of one caller share commits with those of others, and waits for all of them.
+func (e *Engine) commitWithOthers(ctx context.Context, requests []*request) []error {
+	errs := make([]error, len(requests))
+	taken, err := e.committer.enqueue(requests...)
+	for i, r := range requests {
+		if i < taken {
+			errs[i] = r.wait(ctx)
+			continue
+		}
+		errs[i] = err
+		endSpan(r.span, err)
+	}
+	return errs
+}
+
+// wait returns the command's outcome. A caller that gives up does not stop the command: its outcome is then unknown.
+func (r *request) wait(ctx context.Context) error {
+	select {
+	case <-r.done:
+		return r.err
+	default:
+	}
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return core.Errorf(core.CodeTimeout, "gave up before the answer came: %w", context.Cause(ctx)).
+			WithHint("the outcome is unknown; the same call again is safe")
+	}
+}
+
+// finish answers the request. Only the first answer counts.
+func (r *request) finish(err error) {
+	if r.answered.Swap(true) {
+		return
+	}
+	defer close(r.done) // also if the span panics
+	r.err = err
+	endSpan(r.span, err)
+}

@@ -1,0 +1,409 @@
+package txn
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+var errHeld = errors.New("an execution is held by another transaction")
+
+// timerKey groups timers: one entry of the due index serves all executions with the same due time.
+type timerKey struct {
+	kind store.TimerKind
+	at   core.Time
+}
+
+// commit writes what the unit has collected and publishes it. It does what follows from the commands first, so that a flow ends in the same
+// transaction as its last member. If nothing has changed it writes nothing, but the answers still wait until everything that the unit has read is
+// durable.
+func (u *Tx) commit(ctx context.Context, commands []string) error {
+	if err := u.follow(ctx); err != nil {
+		return err
+	}
+	if err := u.loadLedger(ctx); err != nil {
+		return err
+	}
+	u.gather()
+	if u.empty() {
+		u.tx.Rollback(ctx)
+		u.tx.Seen(u.safe.reached)
+		u.done()
+		return nil
+	}
+	span := u.commitSpan(max(len(commands), len(u.spans)))
+	err := u.conclude(ctx, commands)
+	endSpan(span, err)
+	return err
+}
+
+// follow does what follows from the changes so far: it ends the leases that a budget breach ends, and advances the flows of members that have
+// ended. Each of the two may cause the other, so it repeats until there is nothing left to do.
+func (u *Tx) follow(ctx context.Context) error {
+	for {
+		if err := u.cancelHolders(ctx); err != nil {
+			return err
+		}
+		if err := u.advanceFlows(ctx); err != nil {
+			return err
+		}
+		if !u.ordersCancels() {
+			return nil
+		}
+	}
+}
+
+// conclude writes the changes in one round trip. If that succeeds it updates the caches of this process and notifies everything that waits. The
+// order matters: the meters count first, then publish runs, then the functions in after. Audit logs and answers wait for durability (safety).
+func (u *Tx) conclude(ctx context.Context, commands []string) error {
+	if err := u.meets(u.writes); err != nil {
+		return err
+	}
+	if probe := u.Engine.Cfg.Probe; probe != nil {
+		if err := probe.BeforeCommit(commands); err != nil {
+			return &store.Fault{Kind: store.Unavailable, Err: err}
+		}
+	}
+	u.Changes.Safe, u.Changes.Incarnation = u.safe.reached, u.since
+	err := u.writeOut(ctx)
+	u.Engine.Sweep.classes.removed.Add(int64(len(u.Changes.Remove) + len(u.Changes.Strip))) // counted now: a retention round that counted them earlier would miss this removal
+	if u.Engine.failed(err) != nil {
+		return err
+	}
+	u.Engine.wrote()
+	if probe := u.Engine.Cfg.Probe; probe != nil {
+		if err := probe.AfterCommit(commands); err != nil {
+			return &store.Fault{Kind: store.Unknown, Err: err}
+		}
+	}
+	u.told(func() { u.Engine.Meter.committed(u, len(commands)) })
+	u.safe.then(u.tellAudits)
+	u.told(u.publish)
+	u.done()
+	return nil
+}
+
+func (u *Tx) done() {
+	for _, f := range u.After {
+		u.told(f)
+	}
+}
+
+// gather turns the changed executions, budgets, audit chains and flows into rows.
+func (u *Tx) gather() {
+	for _, ent := range u.order {
+		u.At("gather", ent.Exec.ID.UUID)
+		switch {
+		case ent.removed:
+			// A timer may have ended it in this transaction, so it still has queue rows and slots to give back.
+			u.file(ent)
+			u.count(ent)
+			u.markWaits(ent)
+			u.markHolds(ent)
+		case ent.changed:
+			u.file(ent)
+			u.arm(ent)
+			u.count(ent)
+			u.markWaits(ent)
+			u.markHolds(ent)
+			u.retire(ent)
+			u.noteSilent(ent)
+			u.write(ent, &u.Changes.Update)
+		case ent.renewed:
+			u.arm(ent)
+			u.write(ent, &u.Changes.Renew)
+		}
+	}
+	u.writeRates()
+	u.writeBooks()
+	u.writeChains()
+	u.writeFlows()
+	for _, timer := range u.timers {
+		u.Changes.AddTimers = append(u.Changes.AddTimers, *timer)
+	}
+	u.timers = nil
+}
+
+// noteSilent writes a silent change for an execution that is no longer blocked on its key, if no event of this unit names it. Lists follow the log
+// and would not notice otherwise.
+func (u *Tx) noteSilent(ent *Row) {
+	x := ent.Exec
+	if ent.blocked == "" || ent.blocked == x.BlockedOn ||
+		slices.ContainsFunc(u.Changes.Events, func(ev core.Event) bool { return ev.ExecutionID == x.ID }) {
+		return
+	}
+	u.noteChange(x)
+}
+
+// noteChange writes a silent change: lists follow the log, and this execution has changed without an event.
+func (u *Tx) noteChange(x *core.Execution) {
+	u.Changes.Events = append(u.Changes.Events, core.Event{
+		Kind: core.SilentChange, At: u.Now, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class, AttemptIndex: -1, Actor: core.EngineActor(),
+	})
+}
+
+// write adds an execution to the list of changes that fits how the unit got it: created, used from the cache, or loaded.
+func (u *Tx) write(ent *Row, loaded *[]*core.Execution) {
+	switch {
+	case ent.created:
+		u.Changes.Insert = append(u.Changes.Insert, ent.Exec)
+	case ent.assumed():
+		u.Changes.Assume = append(u.Changes.Assume, ent.Exec)
+	default:
+		*loaded = append(*loaded, ent.Exec)
+	}
+}
+
+func (u *Tx) empty() bool {
+	ch := &u.Changes
+	return len(ch.NewKeys)+len(ch.ReplaceKeys)+len(ch.DropKeys)+len(ch.Insert)+len(ch.Update)+len(ch.Renew)+len(ch.Assume)+len(ch.History)+
+		len(ch.Patches)+len(ch.DropHistory)+len(ch.Enqueue)+len(ch.Dequeue)+len(ch.AddTimers)+len(ch.DropTimers)+len(ch.Counters)+len(ch.Lanes)+
+		len(ch.RetireClasses)+len(ch.DropClasses)+len(ch.PutDocs)+len(ch.NewDocs)+len(ch.DropDocs)+len(ch.DropInbox)+len(ch.Remove)+len(ch.Strip)+len(ch.Events) == 0
+}
+
+// file brings the execution's queue row up to date (S6).
+func (u *Tx) file(ent *Row) {
+	x := ent.Exec
+	var now *store.QueueRow
+	if x.Queued() {
+		x.OrderKey = x.RankKey(u.ageing(x))
+		now = &store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
+	}
+	if ent.filed != nil && now != nil && *ent.filed == *now {
+		return
+	}
+	if ent.filed != nil {
+		u.Changes.Dequeue = append(u.Changes.Dequeue, *ent.filed)
+	}
+	if now != nil {
+		u.Changes.Enqueue = append(u.Changes.Enqueue, *now)
+	}
+}
+
+// ageing returns what a point of priority is worth in the execution's lane (S6).
+func (u *Tx) ageing(x *core.Execution) core.Millis {
+	if lane := u.Lane(x); lane != nil {
+		return lane.Settings.AgeingMS
+	}
+	return 0
+}
+
+// arm makes sure that the due index has an entry for the execution's earliest timer (L19). An entry that is too early is harmless: the sweep finds
+// nothing due and arms it again.
+func (u *Tx) arm(ent *Row) {
+	x := ent.Exec
+	if x.WakeAt == 0 {
+		return
+	}
+	if due, rest := x.Ahead(u.Now); due != 0 {
+		x.TimerAt = RoundUp(min(u.Now.Add(rest), x.WakeAt), timerGrid) // always a new entry: when it is due, that much time has passed (wake)
+		u.timer(timerWake, x.TimerAt, x.ID.UUID)
+		return
+	}
+	due := x.WakeAt
+	if x.Status == core.Running {
+		due = min(due, u.Now.Add(leaseTimerReach))
+	}
+	at := RoundUp(due, timerGrid)
+	if !ent.idle && x.TimerAt > u.Now && x.TimerAt <= at {
+		return
+	}
+	x.TimerAt = at
+	u.timer(timerWake, at, x.ID.UUID)
+}
+
+// timer adds ids to the entry of that kind and time.
+func (u *Tx) timer(kind store.TimerKind, at core.Time, ids ...core.UUID) {
+	timer := u.TimerAt(kind, at)
+	timer.IDs = append(timer.IDs, ids...)
+}
+
+// TimerAt returns the timer of a kind and time that this transaction adds, for executions or texts to be appended to.
+func (u *Tx) TimerAt(kind store.TimerKind, at core.Time) *store.Timer {
+	key := timerKey{kind, at}
+	if u.timers[key] == nil {
+		SetIn(&u.timers, key, &store.Timer{At: at, Kind: kind})
+	}
+	return u.timers[key]
+}
+
+// RoundUp returns the next multiple of a duration: timers of many commits share one entry.
+func RoundUp(t core.Time, grid core.Millis) core.Time {
+	if rest := int64(t) % grid; rest != 0 && t < core.Time(1<<62) {
+		return t + core.Time(grid-rest)
+	}
+	return t
+}
+
+// count brings the slot counters up to date with what the execution holds (S42).
+func (u *Tx) count(ent *Row) {
+	for _, key := range ent.holds {
+		if !contains(ent.Exec.Holds, key) {
+			u.addCounter(key, -1)
+		}
+	}
+	for _, key := range ent.Exec.Holds {
+		if !contains(ent.holds, key) {
+			u.addCounter(key, 1)
+		}
+	}
+}
+
+func (u *Tx) addCounter(key string, n int64) {
+	if u.Changes.Counters == nil {
+		u.Changes.Counters = map[string]int64{}
+	}
+	u.Changes.Counters[key] += n
+}
+
+// retire arms the removal of an execution that has ended in this unit (L139).
+func (u *Tx) retire(ent *Row) {
+	if !ent.JustEnded() || ent.Exec.Member != nil { // members are removed with their flow
+		return
+	}
+	if at, ok := u.removeAt(ent.Exec); ok {
+		u.timer(timerRetain, removalTimer(at, u.Now), ent.Exec.ID.UUID)
+	}
+}
+
+// removalTimer returns when the timer of a removal fires. It is coarse, so that many removals share one entry.
+func removalTimer(at, now core.Time) core.Time {
+	if at.Sub(now) < core.Hour {
+		return RoundUp(at, core.Second)
+	}
+	return RoundUp(at, core.Minute)
+}
+
+// RetainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have fired while the removal was not
+// allowed. The new timer fires on the next whole second and never at once, so that the caller can still read the execution.
+func (u *Tx) RetainedUntil(ent *Row, until core.Time) {
+	if f := u.flow(ent.Exec.FlowID.UUID); f != nil { // a removal of the flow under way has to check again
+		f.Touch(u.Now)
+		u.touchFlow(f)
+	}
+	if until != 0 {
+		u.timer(timerRetain, RoundUp(max(until, u.Now)+1, core.Second), ent.Exec.ID.UUID)
+	}
+}
+
+// removeAt returns when retention may remove a finished execution (L139).
+func (u *Tx) removeAt(x *core.Execution) (core.Time, bool) {
+	settings := u.settingsOf(x)
+	return x.RemoveAt(&settings, u.Engine.Cfg.Retention)
+}
+
+// settingsOf returns the settings of the execution's lane, or the defaults if the lane is not known.
+func (u *Tx) settingsOf(x *core.Execution) core.LaneSettings {
+	if lane := u.Lane(x); lane != nil {
+		return lane.Settings
+	}
+	return core.LaneSettings{}
+}
+
+func contains(list []string, text string) bool {
+	for _, item := range list {
+		if item == text {
+			return true
+		}
+	}
+	return false
+}
+
+// publish makes a commit visible to this process and to others: it wakes callers that wait for an execution, updates the caches, wakes the picker
+// and the sweep, and sends one hint to other processes. Nothing here decides anything: a lost hint or a panic only means that the change is noticed
+// later, by a poll. Everything that concerns the picker is passed in one call (pickNews explains why).
+func (u *Tx) publish() {
+	u.Engine.trap("publish", core.UUID{})
+	hint := store.Hint{Named: true}
+	classes := map[int32]bool{}
+	var filed []filing
+	for _, ent := range u.order {
+		if ent.removed {
+			u.Engine.Waits.Wake(ent.Exec.ID.UUID) // a timer may have ended it in this transaction
+			continue
+		}
+		if ent.Exec.Queued() {
+			hint.Blocked = hint.Blocked || core.KeyBlock(ent.Exec.Block())
+			if ent.Exec.BlockedOn == "" {
+				u.roomBack = appendNew(u.roomBack, ent.blocked) // it is tried again: what blocked others may be gone (S45)
+			}
+			filed = append(filed, filing{ent.Exec.Class, ent.Exec.Block(), ent.Exec.OrderKey, ent.Exec.Input.Size})
+			hint.Lanes = appendNew(hint.Lanes, ent.Exec.Class.Lane)
+			if class := ent.Exec.Class.ID; !classes[class] {
+				classes[class] = true
+				hint.Classes = append(hint.Classes, class)
+			}
+		}
+		if ent.JustEnded() {
+			u.Engine.Waits.Wake(ent.Exec.ID.UUID)
+		}
+	}
+	news := pickNews{lanes: len(u.Changes.Lanes) > 0}
+	for key, n := range u.Changes.Counters {
+		if lane := LaneOfCounter(key); n < 0 && lane != "" {
+			news.places = true
+			hint.Lanes = appendNew(hint.Lanes, lane)
+		} else if n < 0 {
+			u.roomBack = append(u.roomBack, key)
+		}
+	}
+	hint.Keys, news.keys = u.roomBack, u.roomBack
+	remembered := u.remembers(func() {
+		u.Engine.recall.note(u.order, u.Changes.Draw)
+		u.Engine.slots.learn(u)
+		u.Engine.picker.sawWorkers(u.Changes.PutDocs)
+		news.filed = filed
+		u.Engine.picker.committed(news)
+	})
+	if !remembered {
+		u.Engine.picker.committed(news)
+	}
+	var first core.Time
+	for i := range u.Changes.AddTimers {
+		first = earlier(first, u.Changes.AddTimers[i].At)
+	}
+	u.Engine.Sweep.armed(first)
+	if len(u.Changes.Lanes)+len(u.Changes.RetireClasses)+len(u.Changes.DropClasses) > 0 {
+		// If this fails, the next transaction reads the dictionary.
+		_ = u.Engine.Dict.reload(u.Engine.background())
+		hint.Dictionary = true
+	}
+	if hint.Log = u.Changes.Seq != 0; hint.Log {
+		u.safe.then(u.tellLog)
+	}
+	u.Engine.hints.send(hint)
+}
+
+// tellLog passes the events to the followers of the log. If it is unknown whether they were written, followers find them in the log itself.
+func (u *Tx) tellLog(err error) {
+	if err == nil {
+		u.Engine.Log.grew(u.Changes.Seq, u.Now, u.Changes.Events)
+	}
+}
+
+func earlier(a, b core.Time) core.Time {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+func appendNew(list []string, text string) []string {
+	if text == "" || contains(list, text) {
+		return list
+	}
+	return append(list, text)
+}
+
+// once removes the duplicates of a list and keeps the first of each. Unlike appendNew it does not search the whole list for each item.
+func once[T comparable](list []T) []T {
+	seen := make(map[T]bool, len(list))
+	return slices.DeleteFunc(list, func(t T) bool {
+		before := seen[t]
+		seen[t] = true
+		return before
+	})
+}

@@ -1,0 +1,419 @@
+package txn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// committer collects the commands that arrive while a transaction is under way and runs them as the next one. There is no timer: a single command
+// is committed at once, and many share a commit. On a store with row locks a second transaction runs beside the first once the queue is deep;
+// before that it would only cut the same commands into smaller batches, and each batch has a fixed cost.
+//
+// The path of a batch:
+//
+//   - A line (a goroutine in run) takes up to BatchLimit requests from the queue. mu protects the queue and is not held during a transaction.
+//   - attempt opens a unit. Rows of running executions are used from the cache where possible (recall.go). All other rows that the commands name
+//     are locked and loaded in one trip and absorbed into the unit. Up to five further steps lock what is known only after that, in the lock order
+//     that unit explains. Steps that need nothing make no trip.
+//   - decideAll runs the commands one after the other on the rows in memory. A command sees what the commands before it have done. One that the
+//     rules refuse leaves its rows as they were, and only its own caller gets the error.
+//   - follow does the consequences: flows advance, leases of breached budgets end. Work that has become ready may be leased to waiting claims in
+//     the same transaction (handover.go, ride.go).
+//   - commit turns changed rows into store.Changes and writes them in one trip. The store checks there everything that the unit took from a cache,
+//     and writes nothing if one check fails.
+//   - publish updates the caches of this process, wakes waiting calls, and sends a hint to other processes.
+//   - Callers are answered when the commit is durable (safety.go). Until then the next batches may build on it.
+//
+// Two lines may decide at the same time. They cannot both change an execution: a loaded row is locked until the end of the transaction, and a cached row
+// is written only if its version is still the one in the cache.
+type committer struct {
+	e      *Engine
+	lines  int           // transactions at a time
+	kick   chan struct{} // one token for each line that may have something to do
+	mu     sync.Mutex
+	queue  []*request
+	held   []*request          // submits that wait for a pick or for one commit (holdback.go)
+	taken  func(*request) bool // selects the submits that wait until the pick under way has ended; nil: no pick is under way
+	busy   int                 // lines with a transaction under way
+	closed bool
+
+	turn    *turn // the picker's turn, if it waits for one; only on stores where transactions take turns
+	without int   // number of batches in a row that could not serve claims
+}
+
+func newCommitter(e *Engine) *committer {
+	lines := 1 // on such a store transactions take turns
+	if e.Store.Info().Shared {
+		lines = commitLines
+	}
+	return &committer{e: e, lines: lines, kick: make(chan struct{}, lines)}
+}
+
+// depth returns how many commands wait.
+func (c *committer) depth() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.queue) + len(c.held) + c.e.held.depth()
+}
+
+// enqueue adds requests, together so that they share a commit. Requests that find the queue full are refused at once (S72). It returns how many
+// were accepted.
+func (c *committer) enqueue(batch ...*request) (n int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ; n < len(batch) && err == nil; n++ {
+		if err = c.add(batch[n]); err != nil {
+			break
+		}
+	}
+	if c.worthwhile() {
+		c.wake()
+	}
+	return n, err
+}
+
+// add adds a request. mu is held.
+func (c *committer) add(r *request) error {
+	switch {
+	case c.closed:
+		return errShuttingDown()
+	case len(c.queue)+len(c.held) >= c.e.Cfg.QueueLimit:
+		return core.Errorf(core.CodeOverloaded, "%d commands wait for a commit", c.e.Cfg.QueueLimit).WithRetryAfter(100)
+	case c.taken != nil && c.taken(r):
+		c.held = append(c.held, r)
+	default:
+		c.queue = append(c.queue, r)
+	}
+	return nil
+}
+
+func (c *committer) wake() {
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+// worthwhile reports whether another transaction should begin now. mu is held.
+func (c *committer) worthwhile() bool {
+	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.lines && len(c.queue) >= deepQueue)
+}
+
+func errShuttingDown() error {
+	return core.Errorf(core.CodeShuttingDown, "the engine is stopping").WithRetryAfter(1000)
+}
+
+// run commits batches until stop is closed and the queue is empty. Each line is one goroutine in run.
+func (c *committer) run(stop <-chan struct{}) {
+	for stopped := false; !stopped; {
+		select {
+		case <-c.kick:
+		case <-stop:
+			stopped = true
+		}
+		c.work(stopped)
+	}
+}
+
+// work commits batches as long as worthwhile reports true, and gives the picker its turns in between.
+func (c *committer) work(stopped bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if stopped && !c.closed {
+		c.closed, c.taken = true, nil // a pick under way may end after the last line has
+		c.readmit()
+	}
+	for c.takeTurn() || c.worthwhile() {
+		if len(c.queue) == 0 {
+			continue
+		}
+		c.letEndingsFirst()
+		batch := c.take(c.e.Cfg.BatchLimit)
+		c.busy++
+		c.without++
+		c.mu.Unlock()
+		c.e.answering(batch, func() { c.e.process(batch) })
+		c.mu.Lock()
+		c.busy--
+		c.readmit()
+	}
+}
+
+// take removes up to n requests from the head of the queue. mu is held.
+func (c *committer) take(n int) []*request {
+	if len(c.queue) <= n {
+		batch := c.queue
+		c.queue = nil
+		return batch
+	}
+	batch := c.queue[:n:n]
+	c.queue = append([]*request(nil), c.queue[n:]...)
+	return batch
+}
+
+// process commits a batch and answers every request in it exactly once.
+//
+// A try that fails has written nothing, except when the outcome is unknown. What happens next depends on the fault:
+//   - Commands whose rows other transactions hold are set apart (held_rows.go); the others are tried again at once.
+//   - Conflict: something from a cache was stale, or a key or id exists already. The cached rows are dropped, and the batch is tried again with
+//     everything loaded under locks (careful). If work was being handed to claims, it is tried again without that first.
+//   - Stale: the dictionary or the incarnation of the database has changed. It is tried again with the new dictionary.
+//   - Retry: a deadlock or a serialization failure. It is tried again after a short pause.
+//   - Busy: a lock was not free and the store cannot name its row. outwait and stillBusy handle that.
+//   - Unavailable and Unknown are the answer of all commands: the caller repeats the call, which is safe.
+//   - Any other fault is attributed to one command. The batch is split in halves until that command is alone and gets the error.
+func (e *Engine) process(batch []*request) { e.processAs(batch, batchMode{}) }
+
+func (e *Engine) processAs(batch []*request, began batchMode) {
+	mode := began
+	for try := 0; ; try++ {
+		if batch = e.held.leaveOut(batch, mode.line); len(batch) == 0 {
+			return
+		}
+		known := e.Dict.Now().version
+		rest, err := e.attempt(batch, mode)
+		if err == nil {
+			return
+		}
+		if batch = rest; len(batch) == 0 {
+			return
+		}
+		switch kind := store.FaultOf(err); {
+		case errors.Is(err, errSetApart):
+			try-- // the batch is smaller now, so this ends
+		case leavesGraph(batch, mode, err):
+			mode.leave = true
+		case kind == store.Conflict && errors.Is(err, errHandOver) && try < 8:
+			mode.queue = true
+		case kind == store.Conflict && try < 8:
+			mode.careful = true
+			e.disbelieve(batch)
+		case kind == store.Stale && try < 8:
+			if dictErr := e.Dict.beyond(e.background(), known); dictErr != nil {
+				e.answerAll(batch, PublicFault(dictErr))
+				return
+			}
+		case kind == store.Retry && try < 8:
+			e.pause(try)
+		case kind == store.Busy && errors.Is(err, errHandOver) && !mode.queue:
+			mode.queue = true
+		case kind == store.Busy && !e.Store.Info().Shared:
+			batch = e.outwait(batch, &mode, err)
+		case kind == store.Busy:
+			batch = e.stillBusy(batch, &mode, err)
+		case kind == store.Unavailable || kind == store.Unknown || len(batch) == 1:
+			e.reportGuilty(batch[0], err)
+			e.answerAll(batch, PublicFault(err))
+			return
+		default:
+			e.processAs(batch[:len(batch)/2], began)
+			batch = batch[len(batch)/2:]
+			mode, try = began, -1
+		}
+	}
+}
+
+var errHandOver = errors.New("work could not be handed over")
+
+var errDoubted = errors.New("a command must not be answered from memory")
+
+// batchMode says how carefully a batch is run. The zero value is the first, optimistic try.
+type batchMode struct {
+	careful bool // look up ids and keys before inserting them, and use nothing from caches
+	patient bool // wait longer for locks
+	leave   bool // leave the edges of members that end to follow-up work
+	queue   bool // lease nothing to waiting claims: what was cached about them may have been wrong
+	again   bool // the batch met a lock that the store could not name, and is tried once more
+	unknown bool // it was set apart for that, and is split until the command that waits is alone
+
+	line *heldLine // the line that the commands come from: its row counts as free
+}
+
+// attempt runs the batch in one transaction. If it returns an error, no request in rest has been answered, and the caller must answer or retry
+// them. rest is the batch without the commands that were set apart.
+func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err error) {
+	ctx, cancel := context.WithTimeout(e.background(), storeTimeout)
+	defer cancel()
+	rest = batch
+	since := e.incarnation()
+	want := store.Want{Patient: mode.patient}
+	recalled := e.believe(batch, mode, &want)
+	u, err := e.beginHeeding(ctx, since, want, mode.line)
+	defer func() {
+		err = e.gaveUp(batch, u, recover(), err)
+		if u != nil {
+			u.tx.Rollback(ctx)
+			u.letGo(err != nil)
+		}
+		if err != nil {
+			rest, err = e.held.part(u, batch, err, mode.line)
+		}
+	}()
+	if err != nil {
+		return batch, err
+	}
+	u.careful, u.leaves = mode.careful, mode.leave
+	u.assume(recalled)
+	u.expect(len(batch), len(recalled))
+	if err := u.loadMore(ctx, batch); err != nil {
+		return batch, err
+	}
+	if err := u.loadBooks(ctx, batch); err != nil {
+		return batch, err
+	}
+	if err := u.awaitClaims(ctx, batch); err != nil {
+		return batch, err
+	}
+	if err := u.lockChains(ctx, batch); err != nil {
+		return batch, err
+	}
+	if err := u.lockGraphs(ctx, batch); err != nil {
+		return batch, err
+	}
+	refusals := u.decideAll(batch)
+	if err := cmp.Or(u.redo, u.closedChain()); err != nil {
+		return batch, err
+	}
+	if u.doubted {
+		return batch, &store.Fault{Kind: store.Conflict, Err: errDoubted}
+	}
+	if err := u.follow(ctx); err != nil { // before the hand-over, so that work which becomes ready here can be handed over too
+		return batch, err
+	}
+	for _, f := range u.advanced {
+		f()
+	}
+	u.serves(batch)
+	if err := u.commitAndHandOver(ctx, namesOf(batch), mode); err != nil {
+		return batch, err
+	}
+	u.safe.then(func(err error) { u.answer(batch, refusals, err) })
+	return nil, nil
+}
+
+// answer finishes the requests of a batch, once it is certain whether the commit is durable.
+func (u *Tx) answer(batch []*request, refusals []error, err error) {
+	if err != nil {
+		u.Engine.answerAll(batch, PublicFault(u.Engine.failed(err)))
+		return
+	}
+	_ = u.Engine.contain(inCommit, func() {
+		u.tellSpans(batch)
+		u.Engine.Meter.answered(batch, refusals...)
+		u.Engine.tellSlow(batch, refusals...)
+	})
+	for i, r := range batch {
+		r.finish(refusals[i])
+	}
+}
+
+// commitAndHandOver commits the unit. On the first try of a batch it also leases the work that the unit creates or resumes to waiting claims. If
+// that makes the commit fail, the claims wait on, and the caller retries the batch without them (errHandOver).
+func (u *Tx) commitAndHandOver(ctx context.Context, commands []string, mode batchMode) error {
+	var handed *pick
+	if mode == (batchMode{}) {
+		handed = u.handOver(ctx)
+	}
+	switch {
+	case handed == nil && mode == (batchMode{}):
+		return u.commitWithRiders(ctx, commands)
+	case handed == nil:
+		return u.commit(ctx, commands)
+	}
+	u.servesClaims(handed.calls)
+	err := u.commit(ctx, append(commands, "claim"))
+	if err != nil {
+		u.takeBack(err)
+		return fmt.Errorf("%w: %w", errHandOver, err)
+	}
+	u.tellClaims(handed, u.Engine.picker.handed)
+	return nil
+}
+
+// loadMore loads the rows that commands can name only after the first load, in one further round trip for all of them.
+func (u *Tx) loadMore(ctx context.Context, batch []*request) error {
+	var want store.Want
+	for _, r := range batch {
+		if n, ok := r.command.(needier); ok {
+			n.More(u, &want)
+		}
+	}
+	return u.load(ctx, want)
+}
+
+func namesOf(batch []*request) []string {
+	names := make([]string, len(batch))
+	for i, r := range batch {
+		names[i] = r.Name()
+	}
+	return names
+}
+
+func (e *Engine) answerAll(batch []*request, err error) {
+	_ = e.contain(inCommit, func() {
+		e.Meter.answered(batch, err)
+		e.tellSlow(batch, err)
+	})
+	for _, r := range batch {
+		r.finish(err)
+	}
+}
+
+// pause waits for a short random time, longer with each try, before a deadlock or serialization failure is tried again.
+func (e *Engine) pause(try int) {
+	timer := e.Cfg.Clock.NewTimer(time.Duration(rand.IntN(2<<min(try, 6))+1) * time.Millisecond) //nolint:gosec // G404: it spreads retries
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-e.Stop:
+	}
+}
+
+// PublicFault converts a failure of the database into the error that a caller sees (L143, U15).
+func PublicFault(err error) error {
+	var refusal *core.Error
+	if errors.As(err, &refusal) {
+		return refusal
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return core.Errorf(core.CodeTimeout, "gave up before the answer came: %w", err).WithHint("the same call again is safe")
+	}
+	switch store.FaultOf(err) {
+	case store.Unknown:
+		return core.Errorf(core.CodeTimeout, "the connection was lost while committing: %w", err).
+			WithHint("the outcome is unknown; the same call again is safe")
+	case store.Unavailable, store.Busy, store.Retry, store.Stale, store.Conflict:
+		return core.Errorf(core.CodeStoreUnavailable, "the store does not answer: %w", err).WithRetryAfter(1000)
+	default:
+		return core.Errorf(core.CodeInternal, "the store refused the change: %w", err)
+	}
+}
+
+// waitsOnce reports whether a command waits for a lock for one second at most: the transaction of a caller may hold it without a bound (L82).
+func waitsOnce(cmd command) bool {
+	switch cmd.(type) {
+	case *submit, *submitAll:
+		return true
+	}
+	return false
+}
+
+// busyFault returns the answer for a command that waited for a lock in vain.
+func busyFault(cmd command, err error) error {
+	if waitsOnce(cmd) {
+		return heldByOpenTransaction()
+	}
+	return PublicFault(err)
+}
+
+func heldByOpenTransaction() error {
+	return core.Errorf(core.CodeIdempotencyInProgress, "the key or id is held by a transaction that is still open").WithRetryAfter(1000)
+}

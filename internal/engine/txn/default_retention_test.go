@@ -1,0 +1,58 @@
+package txn_test
+
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine"
+)
+
+// keptFor opens the engine again with a default that keeps what succeeded for so long.
+func (w *world) keptFor(ms core.Millis) {
+	w.t.Helper()
+	w.cfg.Retention = core.RetentionByStatus{Succeeded: &ms}
+	w.restart()
+}
+
+func TestL139_a_shorter_default_retention_reaches_what_has_ended_before(t *testing.T) {
+	t.Parallel()
+	onStores(t, func(t *testing.T, w *world) {
+		w.lane("kept", keeping(core.Day))
+		plain := w.succeeded(core.Submission{})
+		own := w.succeeded(core.Submission{PolicyJSON: []byte(`{"retention_ms":86400000}`)})
+		lane := w.succeeded(core.Submission{Lane: "kept"})
+		failed := w.started(core.Submission{})
+		w.fail(failed, "permanent")
+		w.pass(2 * core.Hour)
+		later := w.succeeded(core.Submission{})
+		w.keptFor(core.Hour)
+		w.gone(plain)
+		for _, id := range []core.GivenID{own, lane, given(failed), later} {
+			w.get(id)
+		}
+		w.pass(core.Hour + core.Minute)
+		w.gone(later)
+		for _, id := range []core.GivenID{own, lane, given(failed)} {
+			w.get(id)
+		}
+		w.pass(core.Day)
+		w.gone(own)
+		w.gone(lane)
+	})
+}
+
+func TestL139_a_default_that_was_made_longer_and_shorter_again_reaches_what_ended_in_between(t *testing.T) {
+	t.Parallel()
+	onStoresWith(t, engine.Config{Retention: keeping(core.Hour).RetentionMS}, func(t *testing.T, w *world) {
+		w.keptFor(-1)
+		endless := w.succeeded(core.Submission{})
+		w.pass(2 * core.Hour)
+		w.get(endless)
+		w.keptFor(core.Hour)
+		w.gone(endless)
+		w.restart() // with the same
+		w.keptFor(core.Day)
+		w.pass(2 * core.Hour)
+		w.get(w.succeeded(core.Submission{}))
+	})
+}

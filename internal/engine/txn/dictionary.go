@@ -1,0 +1,268 @@
+package txn
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Dictionary is all lanes, classes and rules at one moment. It is immutable and shared.
+type Dictionary struct {
+	version     int64
+	incarnation string // of the database; all other caches of this process belong to it too (R3)
+	era         int64  // counts the dictionaries that were read from the store; those of one era differ only by what was added
+	Lanes       map[string]*core.Lane
+	byID        map[int32]*core.Lane
+	table       *classTable              // of the era
+	OfLane      map[string][]*core.Class // all classes; within an era the lists only grow
+	retired     []store.RetiredClass
+	*rules
+}
+
+// dictionaryCache keeps the newest dictionary that this process has read.
+type dictionaryCache struct {
+	store   store.Store
+	current atomic.Pointer[Dictionary]
+	mu      sync.Mutex             // held while a newer one is read
+	eras    int64                  // counts what was read
+	changed func()                 // called when a newer one was read
+	renamed func()                 // called when the log has another identity
+	reborn  func(next *Dictionary) // switches to the dictionary of another incarnation
+	added   func()                 // called when this process has registered something
+
+	registering sync.Mutex // one registration at a time: each extends the dictionary of the one before
+	wanted      sync.Map   // classes that callers wait to register, by name
+	underWay    registrations
+}
+
+func newDictionary(d *store.Dictionary) *Dictionary {
+	dict := &Dictionary{
+		version: d.Version, incarnation: d.Incarnation,
+		Lanes: make(map[string]*core.Lane, len(d.Lanes)), byID: make(map[int32]*core.Lane, len(d.Lanes)),
+		table: newClassTable(len(d.Classes)), OfLane: make(map[string][]*core.Class, len(d.Lanes)), retired: d.Retired,
+		rules: parseRules(d.Rules),
+	}
+	retired := make(map[int32]bool, len(d.Retired))
+	for _, class := range d.Retired {
+		retired[class.ID] = true
+	}
+	for i := range d.Lanes {
+		lane := &d.Lanes[i]
+		dict.Lanes[lane.Name], dict.byID[lane.ID] = lane, lane
+	}
+	for _, class := range d.Classes {
+		dict.table.add(class, d.Version, !retired[class.ID])
+		dict.OfLane[class.Lane] = append(dict.OfLane[class.Lane], class)
+	}
+	return dict
+}
+
+// with returns the dictionary after a registration that was made on exactly this one, or nil if more has changed than was added. It must be called
+// at most once, and its result must become the newest dictionary: both share the table of classes.
+func (d *Dictionary) with(added store.Registered) *Dictionary {
+	back := func(class *core.Class) bool {
+		entry := d.table.entry(class.ID, d.version)
+		return entry != nil && !entry.usable
+	}
+	if added.Version != d.version+1 || added.Incarnation != d.incarnation || slices.ContainsFunc(added.Classes, back) {
+		return nil
+	}
+	next := *d
+	next.version = added.Version
+	if len(added.Lanes) > 0 {
+		next.Lanes, next.byID = maps.Clone(d.Lanes), maps.Clone(d.byID)
+	}
+	for i := range added.Lanes {
+		if lane := &added.Lanes[i]; next.byID[lane.ID] == nil {
+			next.Lanes[lane.Name], next.byID[lane.ID] = lane, lane
+		}
+	}
+	next.OfLane = maps.Clone(d.OfLane)
+	for _, class := range added.Classes {
+		if !next.usable(class.ID) {
+			next.table.add(class, next.version, true)
+			next.OfLane[class.Lane] = append(next.OfLane[class.Lane], class)
+		}
+	}
+	return &next
+}
+
+// gives reports whether new executions may use the class. The number alone is not enough: in another incarnation it may belong to another class.
+func (d *Dictionary) gives(class *core.Class) bool {
+	known := d.table.entry(class.ID, d.version)
+	return known != nil && known.usable && (known.class == class || nameOf(known.class) == nameOf(class))
+}
+
+// Now is the newest dictionary known.
+func (d *dictionaryCache) Now() *Dictionary { return d.current.Load() }
+
+// At returns a dictionary of at least that version.
+func (d *dictionaryCache) At(ctx context.Context, version int64) (*Dictionary, error) {
+	if dict := d.Now(); dict.version >= version {
+		return dict, nil
+	}
+	d.underWay.await(ctx, func() bool { return d.Now().version >= version })
+	if dict := d.Now(); dict.version >= version {
+		return dict, nil
+	}
+	if err := d.reloadUnless(ctx, func() bool { return d.Now().version >= version }); err != nil {
+		return nil, err
+	}
+	return d.Now(), nil
+}
+
+// heard makes sure that this process has read what another one has changed. Hints of the same change, and those that arrive during the read, cause
+// no further read: there may be hundreds of thousands of classes.
+func (d *dictionaryCache) heard(ctx context.Context) error {
+	seen, err := d.store.Poll(ctx, store.PollAsk{})
+	if err != nil {
+		return err
+	}
+	if seen.Incarnation != d.Now().incarnation {
+		return d.reload(ctx)
+	}
+	_, err = d.At(ctx, seen.Dictionary)
+	return err
+}
+
+// beyond makes sure that the dictionary is newer than the version: the store has refused what was decided on it. Usually this process itself has
+// registered something meanwhile, and then need not read all classes again.
+func (d *dictionaryCache) beyond(ctx context.Context, version int64) error {
+	d.underWay.await(ctx, func() bool { return d.Now().version > version })
+	newer := func() bool { return d.Now().version > version }
+	if newer() {
+		return nil
+	}
+	return d.reloadUnless(ctx, newer)
+}
+
+// reload reads the dictionary from the store.
+func (d *dictionaryCache) reload(ctx context.Context) error {
+	return d.reloadUnless(ctx, func() bool { return false })
+}
+
+// reloadUnless reloads unless known reports that another reload has made it unnecessary: transactions that meet a newer dictionary at the same time
+// all call it, and one read serves all of them.
+func (d *dictionaryCache) reloadUnless(ctx context.Context, known func() bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known() {
+		return nil
+	}
+	log := d.store.Info().LogID
+	loaded, err := d.store.Dictionary(ctx)
+	if err != nil {
+		return err
+	}
+	if d.store.Info().LogID != log {
+		d.renamed()
+	}
+	next := newDictionary(loaded)
+	d.eras++
+	next.era = d.eras
+	switch old := d.Now(); {
+	case old != nil && old.incarnation != next.incarnation:
+		d.reborn(next)
+	case old == nil || next.version > old.version:
+		d.current.Store(next)
+		d.changed()
+	}
+	return nil
+}
+
+// extend adds what this process has registered, which is cheaper than reading everything again. It reports whether the dictionary is then complete.
+// Existing queues are not looked at again: nothing has changed for them.
+func (d *dictionaryCache) extend(added store.Registered) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old := d.Now()
+	if added.Version != 0 && added.Version <= old.version && added.Incarnation == old.incarnation {
+		return true // it was read just now
+	}
+	next := old.with(added)
+	if next != nil {
+		d.current.Store(next)
+	}
+	return next != nil
+}
+
+// classOf returns the numbered class that equals want, registering it and its lane if they are new (S1).
+func (d *dictionaryCache) classOf(ctx context.Context, want core.Class) (*core.Class, error) {
+	name := nameOf(&want)
+	if class := d.Now().named(name); class != nil {
+		return class, nil
+	}
+	d.wanted.Store(name, want)
+	d.registering.Lock() // many callers meet new classes at the same time: one of them registers all
+	defer d.registering.Unlock()
+	defer d.wanted.Delete(name)
+	if class := d.Now().named(name); class != nil {
+		return class, nil
+	}
+	classes, err := d.register(ctx, d.gathered(name, want))
+	if err != nil {
+		return nil, err
+	}
+	return classes[0], nil
+}
+
+// classesOf returns the numbered classes that equal want, registering those that are new and their lanes in one go.
+func (d *dictionaryCache) classesOf(ctx context.Context, want []core.Class) ([]*core.Class, error) {
+	d.registering.Lock()
+	defer d.registering.Unlock()
+	return d.register(ctx, want)
+}
+
+// mostGathered bounds the classes that one registration includes for others.
+const mostGathered = 500
+
+// gathered returns the class and those that other callers wait to register. Each registration creates another version of the dictionary, and what
+// was decided on the one before has to be decided again: a registration for each of many new classes would keep submits from committing.
+func (d *dictionaryCache) gathered(name className, want core.Class) []core.Class {
+	all := []core.Class{want}
+	d.wanted.Range(func(other, class any) bool {
+		if other != name && d.Now().named(other.(className)) == nil {
+			all = append(all, class.(core.Class))
+		}
+		return len(all) < mostGathered
+	})
+	return all
+}
+
+// registerTries is how often a registration is tried again: a class was dropped at the same time, or many register at once.
+const registerTries = 8
+
+// register makes sure that the classes and their lanes exist, in a transaction of its own (S73). The lock of registrations is held.
+func (d *dictionaryCache) register(ctx context.Context, want []core.Class) ([]*core.Class, error) {
+	defer d.underWay.begin()()
+	var lanes []core.Lane
+	seen := map[string]bool{}
+	for i := range want {
+		if name := want[i].Lane; d.Now().Lanes[name] == nil && !seen[name] {
+			seen[name] = true
+			lanes = append(lanes, core.NewLane(name, "submit"))
+		}
+	}
+	known, err := d.store.Register(ctx, lanes, want)
+	for try := 0; try < registerTries && err != nil; try++ {
+		if kind := store.FaultOf(err); kind != store.Retry && kind != store.Busy {
+			break
+		}
+		known, err = d.store.Register(ctx, lanes, want)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.added()
+	if !d.extend(known) {
+		if err := d.reload(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return known.Classes, nil
+}

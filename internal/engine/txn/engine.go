@@ -1,0 +1,192 @@
+package txn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/quiet"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
+type Engine struct {
+	Store store.Store
+	Cfg   Config
+	Dict  *dictionaryCache
+
+	minter  core.Minter
+	derives idSecrets
+
+	committer  *committer
+	held       *heldRows
+	picker     *picker
+	slots      slotsKnown
+	drains     *drains
+	rates      *rates
+	recall     *recollection
+	lives      incarnations
+	keys       *keyCache
+	refusals   *refusals
+	Signing    *keyRings
+	auditing   auditKeys
+	waitpoints knownWaitpoints
+	spaces     *namespaceCache
+	ready      readyBounds
+	allowances *allowances
+	Waits      *waiters
+	Sweep      *sweeper
+	Log        *logReader
+	Follower   *follower
+	hints      *hinter
+	Meter      *meter
+	Gauges     *gauges
+	extensions extensions
+	notes      *quiet.Log
+	Health     health
+	adopting   sync.Mutex    // held while submissions are adopted
+	alone      chan struct{} // one token for each command that may run alone at a time
+
+	Stop     chan struct{} // closed when Close begins: no new calls are accepted
+	once     sync.Once
+	wg       sync.WaitGroup // committers and what they start
+	loops    sync.WaitGroup // everything else
+	cancel   context.CancelFunc
+	Lifetime context.Context //nolint:containedctx // of the loops, which belong to no call
+}
+
+// New makes an engine on a migrated store, which outlives it. Rooms register with it before Start.
+func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
+	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{})}
+	e.Lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
+	e.Dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.hints.send(store.Hint{Dictionary: true}) }}
+	e.Dict.reborn = e.Dict.current.Store // nothing is cached yet
+	if err := e.Dict.reload(ctx); err != nil {
+		e.cancel()
+		return nil, PublicFault(err)
+	}
+	e.notes = quiet.New(e.Cfg.Logger, e.Cfg.Clock)
+	e.Meter = newMeter(clock.Stopwatch())
+	e.Gauges = newGauges(e)
+	e.picker = newPicker(e)
+	e.Dict.changed = e.picker.lookAgain
+	e.lives.kick = make(chan struct{}, 1)
+	e.drains, e.rates = newDrains(), newRates()
+	e.refusals = newRefusals()
+	e.recall = newRecollection()
+	e.alone = make(chan struct{}, aloneAtOnce)
+	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
+	e.ready.e = e
+	e.Signing = newKeyRings(e.Cfg.MasterKey)
+	e.allowances = newAllowances(e)
+	e.Waits = newWaiters()
+	e.Sweep = newSweeper(e)
+	e.Log = newLogReader(e)
+	e.Follower = newFollower(e)
+	e.hints = newHinter(e)
+	e.committer, e.held = newCommitter(e), newHeldRows(e)
+	if _, err := e.spaces.of(ctx, "", e.Cfg.Clock.Now()); err != nil {
+		e.cancel()
+		return nil, err
+	}
+	if err := e.Log.start(ctx); err != nil {
+		e.cancel()
+		return nil, PublicFault(err)
+	}
+	e.Dict.reborn, e.Dict.renamed = e.reborn, e.Log.renamed
+	return e, nil
+}
+
+// Start starts the engine's goroutines. If it fails, the engine is closed. Codes of the signing keys: seed_conflict, master_key_required,
+// master_key_mismatch.
+func (e *Engine) Start(ctx context.Context) error {
+	e.start()
+	if err := cmp.Or(e.startKeys(ctx), e.startRetention(ctx)); err != nil {
+		return errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+func (e *Engine) start() {
+	for range e.committer.lines {
+		e.wg.Go(func() { e.KeepRunning(inCommand, func() { e.committer.run(e.Stop) }) })
+	}
+	e.wg.Go(func() { e.KeepRunning(inClaim, func() { e.picker.run(e.Stop) }) })
+	loop := func(place string, run func(context.Context)) {
+		e.loops.Go(func() { e.KeepRunning(place, func() { run(e.Lifetime) }) })
+	}
+	loop(inHint, e.hints.run)
+	loop(inHint, e.hints.listen)
+	loop(inLog, e.Log.run)
+	loop(inLog, e.watch)
+	loop(inCommand, e.tellRefusals)
+	if !e.Cfg.NoTimers {
+		loop(InSearch, e.Follower.Run)
+	}
+	opened := e.Cfg.Clock.Now()
+	loop(inTimer, func(ctx context.Context) { e.Sweep.run(ctx, opened) })
+}
+
+// Close stops accepting commands (shutting_down), ends waiting calls at once, commits what was accepted, and ends every
+// goroutine. It does not close the store.
+func (e *Engine) Close(ctx context.Context) error {
+	e.once.Do(func() {
+		e.tellCounted(ctx, true) // no calls are accepted afterwards
+		close(e.Stop)
+	})
+	done := make(chan struct{})
+	go func() {
+		e.cancel()
+		e.loops.Wait()
+		e.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return core.Errorf(core.CodeTimeout, "the engine did not stop in time: %w", context.Cause(ctx))
+	}
+}
+
+// bounded is the context of a transaction that no single caller owns.
+func (e *Engine) bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.background(), storeTimeout)
+}
+
+// background is the context of work that no single caller owns.
+func (e *Engine) background() context.Context { return context.WithoutCancel(e.Lifetime) }
+
+// Info returns the description of the store that the engine runs on.
+func (e *Engine) Info() store.Info { return e.Store.Info() }
+
+// stopping reports whether Close has begun.
+func (e *Engine) stopping() bool {
+	select {
+	case <-e.Stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// Sees reports whether the caller may see something of that namespace (W5).
+func (c Caller) Sees(namespace string) bool {
+	return c.Namespaces == nil || contains(c.Namespaces, namespace)
+}
+
+// worksIn refuses a worker whose key is bound to lanes, of which that of the execution is none (U122): role_required, whatever lease it shows.
+func (c Caller) worksIn(lane string) error {
+	if c.WorkLanes == nil || contains(c.WorkLanes, lane) {
+		return nil
+	}
+	return core.Errorf(core.CodeRoleRequired, "the caller may not work on this lane").With("lanes", c.WorkLanes).
+		WithHint("use a key that may work on all lanes, or on that of the execution")
+}
+
+func notFound(id core.GivenID) error {
+	return core.Errorf(core.CodeExecutionNotFound, "no execution %s", id.UUID)
+}

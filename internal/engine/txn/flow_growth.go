@@ -1,0 +1,298 @@
+package txn
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// growth is what a request adds to a graph: nodes to be created, and edges between members by name. Submit, extend, spawn and the start of a
+// sub-flow share it.
+type growth struct {
+	e      *Engine
+	caller Caller
+	flow   core.ID
+	root   core.ID // the outermost flow; absent: that flow
+	parent core.ID // the execution that spawns the nodes; absent otherwise
+	list   string  // what the request calls its nodes
+	number []int   // where the request has the nodes; nil: as they come
+	nodes  []plannedNode
+	edges  []core.FlowEdge
+	refs   map[string]core.NodeRef // of the nodes, and of members that edges name
+	given  map[core.UUID]bool      // ids of edges that the caller gave
+	output string
+	taken  takenBudgets // by budgets that the nodes make
+	late   error        // why nodes of sub-flows could not be made now, unless the request is a repeat
+	agreed bool         // the nodes were accepted with the flow around them: the bounds of the namespace were judged then
+	wary   bool         // it has parts that only the transaction can judge
+	hold   bool         // new classes are not registered before nothing was found against the request
+	passed bool         // nothing was: they are, before the next try
+	room   readyTaken   // of what may wait in the namespace
+}
+
+// plannedNode is a node on its way.
+type plannedNode struct {
+	node  *core.FlowNode
+	id    core.ID
+	cmd   *submit
+	print []byte // its fingerprint, where it is to be known again by its name (F39)
+}
+
+// newGrowth checks the nodes by the rules of a single submit, in their order (F12), and gives them ids that share the N of the flow (F2).
+func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *core.FlowNode, nodes []core.FlowNode, namespace string, by core.Submitter, trace *core.Trace) error {
+	c.RequestKey = "" // it is that of the whole request
+	g.e, g.caller, g.refs = e, c, map[string]core.NodeRef{}
+	subs := make([]core.Submission, len(nodes))
+	for i := range nodes {
+		s := nodes[i].Submission(namespace, by.Name, defaults)
+		s.CreatorKey = by.KeyID
+		if s.Trace == nil {
+			s.Trace = trace
+		}
+		id := core.ID{N: g.flow.N, UUID: e.Mint()}
+		if s.ID != nil {
+			if s.ID.Full && s.ID.N != g.flow.N {
+				return core.AtPlace(core.Errorf(core.CodePartitionMismatch, "the id has partition %d, the flow %d", s.ID.N, g.flow.N).WithField("execution_id"), g.place(i))
+			}
+			id.UUID = s.ID.UUID
+		}
+		given := id.Given()
+		s.ID, s.FlowID, s.ParentID = &given, g.flow, g.parent
+		subs[i] = s
+		g.nodes = append(g.nodes, plannedNode{node: &nodes[i], id: id})
+		g.refs[nodes[i].Name] = core.NodeRef{Name: nodes[i].Name, ID: id}
+	}
+	items := make([]SubmitItem, len(subs))
+	cmds := e.checkSubmits(ctx, c, subs, items, g.names())
+	var brought map[core.UUID]bool
+	for i := range items {
+		if items[i].Err != nil {
+			return g.before(ctx, i, core.AtPlace(items[i].Err, g.place(i)))
+		}
+		g.nodes[i].cmd = cmds[i]
+		if nodes[i].ID == nil {
+			continue
+		}
+		if brought[nodes[i].ID.UUID] {
+			return core.AtPlace(core.Errorf(core.CodeIDConflict, "another node of the request has this id").WithField("execution_id"), g.place(i))
+		}
+		SetIn(&brought, nodes[i].ID.UUID, true)
+	}
+	return nil
+}
+
+// names counts the new names of the nodes; nil: they are not bounded.
+func (g *growth) names() *newNames {
+	if g.agreed {
+		return nil
+	}
+	return g.e.newNames()
+}
+
+// before returns the first refusal of a request that is refused anyway: one of its first n nodes that could not be created now comes first (F12).
+func (g *growth) before(ctx context.Context, n int, refusal error) error {
+	now, err := g.e.present(ctx)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(g.refusedAt(now, n), refusal)
+}
+
+// refusedAt returns why one of the first n nodes could not be created now.
+func (g *growth) refusedAt(now present, n int) error {
+	for i := range g.nodes[:n] {
+		cmd := g.nodes[i].cmd
+		if err := cmd.s.CheckTimes(now.now); err != nil {
+			return core.AtPlace(err, g.place(i))
+		}
+		if err := now.refuses(cmd); err != nil {
+			return core.AtPlace(err, g.place(i))
+		}
+		if cmd.bound != nil {
+			return core.AtPlace(cmd.bound, g.place(i))
+		}
+	}
+	return nil
+}
+
+// place returns where the request has a node that is to be created.
+func (g *growth) place(i int) string {
+	if g.number != nil {
+		i = g.number[i]
+	}
+	return g.listed(i)
+}
+
+// listed is a place in the request's list of nodes.
+func (g *growth) listed(i int) string { return fmt.Sprintf("%s[%d]", g.list, i) }
+
+// Want adds what the nodes need: with care, whether their ids are free.
+func (g *growth) Want(w *store.Want, careful bool) {
+	g.registerNow()
+	for i := range g.nodes {
+		g.nodes[i].cmd.Want(w, careful)
+	}
+}
+
+// behind locks the budgets above those that the nodes make.
+func (g *growth) behind(u *Tx, w *store.Want) {
+	for i := range g.nodes {
+		g.nodes[i].cmd.behind(u, w)
+	}
+}
+
+// check reports whether all nodes can be made now. With u.redo set the request is to be tried again.
+func (g *growth) check(u *Tx) error {
+	g.taken = takenBudgets{}
+	for i := range g.nodes {
+		cmd := g.nodes[i].cmd
+		if err := cmd.s.CheckTimes(u.Now); err != nil {
+			return core.AtPlace(err, g.place(i))
+		}
+		err := cmd.refusedBeside(u, g.taken)
+		if u.Entries[cmd.id.UUID] != nil {
+			err = idConflict()
+		}
+		if err != nil {
+			return u.refuseWithCare(core.AtPlace(err, g.place(i)))
+		}
+		if u.dict.Lanes[cmd.s.Lane] == nil && !cmd.later {
+			u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
+			return nil
+		}
+		if cmd.lostClass(u) {
+			return nil
+		}
+	}
+	if g.late != nil {
+		return u.refuseWithCare(g.late)
+	}
+	return nil
+}
+
+// refuseWithCare returns the refusal of a request. It must be known first that it is no repeat (L80, F11): if the try is not careful, it requests
+// another one.
+func (u *Tx) refuseWithCare(refusal error) error {
+	if u.careful {
+		return refusal
+	}
+	u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
+	return nil
+}
+
+// judgeSubflows checks the nodes of sub-flows of the nodes (F46); each iterates over the nodes of the request.
+func (g *growth) judgeSubflows(ctx context.Context, c Caller, nodes []core.FlowNode, each func(check func(*core.Submission) error) error) error {
+	if !slices.ContainsFunc(nodes, func(n core.FlowNode) bool { return n.Flow != nil }) {
+		return nil
+	}
+	now, err := g.e.present(ctx)
+	if err != nil {
+		return err
+	}
+	c.RequestKey = ""
+	g.late, err = g.e.checkNodes(ctx, c, now, g.names(), each)
+	return err
+}
+
+// write makes the nodes and the edges that lead to them. upstream is how an upstream that exists already has ended; nil: it has not.
+func (g *growth) write(u *Tx, f *core.Flow, upstream func(core.UUID) *core.EndedRun) (made []*Row) {
+	inbound := map[string][]core.Edge{}
+	out := map[string]int{}
+	for i := range g.edges {
+		edge := g.edge(&g.edges[i])
+		if end := upstream(edge.From.ID.UUID); end != nil {
+			edge.Resolve(*end, u.Now)
+		}
+		inbound[edge.To.Name] = append(inbound[edge.To.Name], edge)
+		out[edge.From.Name]++
+	}
+	for i := range g.nodes {
+		p := &g.nodes[i]
+		p.cmd.s.Member = g.membership(p, inbound[p.node.Name], out[p.node.Name])
+		p.cmd.write(u, nil)
+		ent := u.Entries[p.id.UUID]
+		f.AddMember(ent.Exec)
+		member := memberDoc(f.ID.UUID, p.node.Name, p.id)
+		member.Data = p.print
+		u.Changes.NewDocs = append(u.Changes.NewDocs, member)
+		if p.node.Flow != nil {
+			u.Changes.NewDocs = append(u.Changes.NewDocs, subflowDoc(p.id.UUID, p.node.Flow))
+		}
+		g.writeEdges(u, f, ent, inbound[p.node.Name])
+		made = append(made, ent)
+	}
+	return made
+}
+
+// edge is an edge to be made, as yet pending.
+func (g *growth) edge(given *core.FlowEdge) core.Edge {
+	id := given.ID
+	if id.IsZero() {
+		id = g.e.Mint()
+	} else {
+		SetIn(&g.given, id, true)
+	}
+	return core.Edge{ID: id, FlowID: g.flow, From: g.refs[given.From], To: g.refs[given.To], Kind: given.Kind, Pass: given.Pass, State: core.EdgePending}
+}
+
+// membership is the place of a node in the graph.
+func (g *growth) membership(p *plannedNode, inbound []core.Edge, out int) *core.Membership {
+	m := &core.Membership{
+		Name: p.node.Name, Root: g.root, MayFail: p.node.MayFail, Output: p.node.Name == g.output, Subflow: p.node.Flow != nil, Out: out,
+	}
+	if g.root.IsZero() {
+		m.Root = g.flow
+	}
+	if p.node.Join != nil {
+		m.Join.JoinSpec = *p.node.Join
+	}
+	for i := range inbound {
+		m.AddInbound(&inbound[i])
+	}
+	return m
+}
+
+// writeEdges files the edges that lead to a member that has none yet.
+func (g *growth) writeEdges(u *Tx, f *core.Flow, ent *Row, inbound []core.Edge) {
+	if len(inbound) == 0 {
+		return
+	}
+	from := make([]core.UUID, len(inbound))
+	for i := range inbound {
+		from[i] = inbound[i].From.ID.UUID
+		u.createEdge(inbound[i])
+		g.markEdgeID(u, f, &inbound[i])
+	}
+	f.Edges += len(inbound)
+	u.Changes.NewDocs = append(u.Changes.NewDocs, upstreamsDoc(ent.Exec.ID.UUID, from))
+}
+
+// markEdgeID makes sure that an edge id given by a caller is unique in the flow.
+func (g *growth) markEdgeID(u *Tx, f *core.Flow, edge *core.Edge) {
+	if g.given[edge.ID] {
+		u.Changes.NewDocs = append(u.Changes.NewDocs, docOf(edgeIDRef(f.ID.UUID, edge.ID), [2]core.UUID{edge.From.ID.UUID, edge.To.ID.UUID}))
+	}
+}
+
+// subflowDoc keeps the definition of a sub-flow until it begins, and for a replay of its node (F57).
+func subflowDoc(node core.UUID, s *core.FlowSubmission) store.Doc {
+	data, _ := json.Marshal(s)
+	return store.Doc{DocRef: subflowRef(node), Data: data}
+}
+
+// readSubflow reads the definition of a sub-flow. Codes: corruption.
+func readSubflow(doc *store.Doc, s *core.FlowSubmission) error {
+	if err := json.Unmarshal(doc.Data, s); err != nil {
+		return Corrupt("sub-flow", err)
+	}
+	return nil
+}
+
+// sameFingerprint reports whether two requests ask for the same; one that is unknown is another.
+func sameFingerprint(a, b []byte) bool { return len(a) > 0 && bytes.Equal(a, b) }

@@ -1,0 +1,141 @@
+package txn
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137), with the same checks on what the
+// transaction sees. The submission must have an id.
+//
+// filed reports that key or id belong to an execution that an engine has filed already: only that engine can return it.
+func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
+	cmd := &submit{caller: c, id: s.ID.ID()}
+	var seen store.Glance
+	var settings core.NamespaceSettings
+	err = checkArguments(c, &s, func() (core.NamespaceSettings, error) {
+		if seen, err = g.Glance(ctx, tx, s.Lane, namespaceRef(s.Namespace)); err != nil {
+			return core.NamespaceSettings{}, PublicFault(err)
+		}
+		space, err := decodeNamespace(seen.Doc)
+		if space == nil || err != nil {
+			return core.NamespaceSettings{}, err
+		}
+		settings = space.NamespaceSettings
+		return settings, nil
+	})
+	if err != nil {
+		return TxAnswer{}, false, err
+	}
+	if cmd.s = s; s.IdempotencyKey != "" {
+		cmd.fingerprint = s.Fingerprint()
+	}
+	if err := cmd.noBudgets(); err != nil {
+		return TxAnswer{}, false, err
+	}
+	if err := cmd.s.CheckTimes(seen.Now); err != nil {
+		return TxAnswer{}, false, err
+	}
+	refusal := cmp.Or(limits.CheckPayload("input", s.Input.Size), refusedBy(seen.Lane, s.Lane))
+	if unknown, err := cmd.referAsGuest(ctx, g, tx, settings.DefaultQuotas); err != nil {
+		return TxAnswer{}, false, err
+	} else if refusal == nil {
+		refusal = cmp.Or(unknown, settings.CheckInput(s.Input.Size))
+	}
+	row := store.InboxRow{ID: cmd.id}
+	if refusal == nil {
+		if row.Body, err = cmd.inboxBody(); err != nil {
+			return TxAnswer{}, false, err
+		}
+	} // else whether it is a duplicate must be known first (L80)
+	existing, err := g.SubmitTx(ctx, tx, cmd.keyRow(seen.Now), row)
+	switch {
+	case err != nil:
+		return TxAnswer{}, false, PublicFault(err)
+	case existing != nil:
+		return guestDuplicate(cmd, existing, &seen)
+	case refusal != nil:
+		return TxAnswer{}, false, refusal
+	}
+	return txAnswer("created", cmd.id, seenView(cmd, &seen)), false, nil
+}
+
+// referAsGuest finds what the policy names in what the transaction sees, and says what does not exist.
+func (s *submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaults []core.QuotaUse) (refusal, err error) {
+	read := func(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error) {
+		docs := map[store.DocRef]store.Doc{}
+		for _, ref := range refs {
+			seen, err := g.Glance(ctx, tx, s.s.Lane, ref)
+			if err != nil {
+				return nil, PublicFault(err)
+			}
+			if seen.Doc != nil {
+				docs[ref] = *seen.Doc
+			}
+		}
+		return docs, nil
+	}
+	var quotas []store.DocRef
+	for _, use := range slices.Concat(s.s.Policy.Quotas, defaults) {
+		quotas = append(quotas, quotaRef(use.Quota))
+	}
+	docs, err := read(ctx, quotas...)
+	if err != nil {
+		return nil, err
+	}
+	known := parseRules(slices.Collect(maps.Values(docs)))
+	if err := s.refer(ctx, known, defaults, read); err != nil {
+		return nil, err
+	}
+	return s.refs.resolve(known, s.s.Namespace), nil
+}
+
+// refusedBy is the refusal of a lane that takes no submissions. One that does not exist yet takes all.
+func refusedBy(settings *core.LaneSettings, name string) error {
+	if settings == nil || settings.State.Accepting() {
+		return nil
+	}
+	return laneNotAccepting(&core.Lane{Name: name, Settings: *settings})
+}
+
+// guestDuplicate answers a submission whose key or id exists already (L83, L85).
+func guestDuplicate(cmd *submit, found *store.Existing, seen *store.Glance) (TxAnswer, bool, error) {
+	byKey := found.Key != (store.Key{})
+	switch {
+	case byKey && !bytes.Equal(found.Fingerprint, cmd.fingerprint):
+		return TxAnswer{}, false, keyConflict(found.ID)
+	case found.Body == nil:
+		return txAnswer("duplicate", found.ID, View{}), true, nil
+	}
+	waiting := &submit{id: found.ID}
+	if err := waiting.readBody(found.Body); err != nil {
+		return TxAnswer{}, false, Corrupt("inbox", err)
+	}
+	view := seenView(waiting, seen)
+	if !byKey && !cmd.sameAs(view.Execution) {
+		return TxAnswer{}, false, idConflict()
+	}
+	return txAnswer("duplicate", found.ID, view), false, nil
+}
+
+// seenView is the execution that a submission makes if it is filed now.
+func seenView(cmd *submit, seen *store.Glance) View {
+	class := cmd.refs.class(&cmd.s)
+	x := core.NewExecution(&core.Effects{Now: seen.Now}, &cmd.s, cmd.id, &class)
+	view := View{Execution: settled(x, seen.Now), Lane: core.LaneActive}
+	if seen.Lane != nil {
+		view.Lane = seen.Lane.State
+	}
+	return view
+}
+
+// SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
+func SameWork(a, b core.Submission) bool {
+	return a.Normalize(anySize) == nil && b.Normalize(anySize) == nil && bytes.Equal(a.Fingerprint(), b.Fingerprint())
+}

@@ -1,0 +1,44 @@
+package txn
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// trimHistory leaves follow-up work behind when entries have left the lease history of an execution (L40).
+func (u *Tx) trimHistory(ended *core.LeaseRecord) {
+	if _, _, due := core.HistoryLot(ended.Epoch); due && !ended.Replaces {
+		u.addTask(task{Kind: taskTrimHistory, Execution: ended.ExecutionID.UUID, Epoch: ended.Epoch})
+	}
+}
+
+// dropHistory removes the entries that a lease of that epoch has pushed out of the lease history.
+func (e *Engine) dropHistory(ctx context.Context, t task) error {
+	return e.Do(ctx, &historyTrim{id: t.Execution, epoch: t.Epoch})
+}
+
+// historyTrim is the command of dropHistory. It locks the execution, whose removal takes away the same rows.
+type historyTrim struct {
+	id    core.UUID
+	epoch int64
+}
+
+func (h *historyTrim) Name() string { return "trim_history" }
+
+func (h *historyTrim) Want(w *store.Want, _ bool) {
+	after, upTo, _ := core.HistoryLot(h.epoch)
+	w.Executions = append(w.Executions, h.id)
+	w.History = append(w.History, store.HistoryRef{ID: h.id, Epoch: after, All: true, Limit: int(upTo - after)})
+}
+
+func (h *historyTrim) Decide(u *Tx) error {
+	after, upTo, _ := core.HistoryLot(h.epoch)
+	for epoch := after + 1; epoch <= upTo; epoch++ {
+		if rec, known := u.history[historyKey{h.id, epoch}]; known && rec.Superseded() {
+			u.Changes.DropHistory = append(u.Changes.DropHistory, store.HistoryRef{ID: h.id, Epoch: epoch})
+		}
+	}
+	return nil
+}

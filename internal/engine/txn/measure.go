@@ -1,0 +1,291 @@
+package txn
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// meter holds the metrics of an engine (U199). It is updated once per transaction, so that a command pays for little more than its own counts, and
+// caches a handle for every label that it has met: nothing on the hot path looks up labels or allocates. A nil meter measures nothing.
+type meter struct {
+	// clock returns the time since some start. Unlike the clock of the engine it is never set by a test.
+	clock func() time.Duration
+
+	commands       *metrics.Tallies
+	commandSeconds *metrics.Spreads
+	commitSeconds  *metrics.Observer
+	commitBatch    *metrics.Observer
+
+	submitted    *metrics.Tallies
+	started      *metrics.Tallies
+	ended        *metrics.Tallies
+	retries      *metrics.Counters
+	startLatency *metrics.Spreads
+	runSeconds   *metrics.Spreads
+	totalSeconds *metrics.Spreads
+
+	claims     [3]*metrics.Count // by claimOutcome
+	claimBatch *metrics.Observer
+	atCap      *metrics.Count
+	refusals   *metrics.Counters // by admission
+	renewals   *metrics.Counters
+	lapsed     *metrics.Counters
+	revoked    *metrics.Count
+	reclaims   *metrics.Counters
+	fenced     *metrics.Counters
+
+	suspensions   *metrics.Counters
+	resumes       *metrics.Counters
+	resumeLatency *metrics.Observer
+	signals       *metrics.Counters
+	tokensRefused *metrics.Counters
+	approvals     *metrics.Counters
+
+	usage    *metrics.Counters
+	wall     *metrics.Count // of usage: the time of leases
+	breaches *metrics.Counters
+
+	followups  *metrics.Histograms
+	events     *metrics.Tallies
+	eventDelay *metrics.Observer
+	timers     *metrics.Counters
+	lateness   *metrics.Observer
+	purged     *metrics.Counters
+	bulkItems  *metrics.Counters
+	panics     *metrics.Counters
+	faults     [store.Unknown + 1]*metrics.Count
+	wakeups    [3]*metrics.Count // by wakeSource
+	auditRows  *metrics.Counters
+	flows      *metrics.Counters
+	joins      *metrics.Counters
+
+	all metrics.Registry // without those in plain memory
+
+	mu        sync.Mutex // of the handles, and of what is in plain memory
+	byCommand map[string]*commandMeter
+	byKind    map[string]*metrics.Tally // events
+	byClass   map[int32]*classMeter
+	byLane    map[string]*laneMeter
+
+	lanes, kinds, namespaces, categories, decisions, dimensions, budgets metrics.Bounded
+}
+
+// wakeSource is where news came from.
+type wakeSource int
+
+const (
+	wokenHere   wakeSource = iota // by a commit of this process
+	wokenByHint                   // of another process
+	wokenByPoll                   // without a hint
+)
+
+func newMeter(clock func() time.Duration) *meter {
+	m := &meter{
+		clock:    clock,
+		commands: metrics.Commands.Tallies(), commandSeconds: metrics.CommandSeconds.Spreads(),
+		submitted: metrics.Submitted.Tallies(), started: metrics.Started.Tallies(), ended: metrics.Ended.Tallies(), retries: metrics.Retries.New(),
+		startLatency: metrics.StartLatencySeconds.Spreads(), runSeconds: metrics.RunSeconds.Spreads(), totalSeconds: metrics.TotalSeconds.Spreads(),
+		renewals: metrics.LeaseRenewals.New(), lapsed: metrics.LeasesLapsed.New(), reclaims: metrics.Reclaims.New(), fenced: metrics.Fenced.New(),
+		followups: metrics.FollowupSeconds.New(), events: metrics.Events.Tallies(), timers: metrics.TimersFired.New(), purged: metrics.Purged.New(),
+		bulkItems: metrics.BulkItems.New(), auditRows: metrics.AuditRows.New(),
+		byCommand: map[string]*commandMeter{}, byKind: map[string]*metrics.Tally{}, byClass: map[int32]*classMeter{}, byLane: map[string]*laneMeter{},
+	}
+	m.all = metrics.Registry{
+		m.retries, m.renewals, m.lapsed, m.reclaims, m.fenced, m.followups, m.timers, m.purged, m.bulkItems, m.auditRows,
+	}
+	m.fixed()
+	return m
+}
+
+// fixed makes the instruments whose labels are known.
+func (m *meter) fixed() {
+	histogram := func(h metrics.Histogram) *metrics.Observer {
+		v := h.New()
+		m.all = append(m.all, v)
+		return v.With()
+	}
+	counter := func(c metrics.Counter) *metrics.Counters {
+		v := c.New()
+		m.all = append(m.all, v)
+		return v
+	}
+	m.commitSeconds, m.commitBatch = histogram(metrics.CommitSeconds), histogram(metrics.CommitBatchSize)
+	m.claimBatch, m.eventDelay = histogram(metrics.ClaimBatchSize), histogram(metrics.EventDelaySeconds)
+	m.lateness = histogram(metrics.TimerLatenessSeconds)
+	m.refusals = counter(metrics.AdmissionRefused)
+	m.atCap = m.refusals.With("lane_cap")
+	m.revoked = counter(metrics.LeasesRevoked).With()
+	m.suspensions, m.resumes, m.resumeLatency = counter(metrics.Suspensions), counter(metrics.Resumes), histogram(metrics.ResumeLatencySeconds)
+	m.signals, m.tokensRefused, m.approvals = counter(metrics.Signals), counter(metrics.TokensRefused), counter(metrics.Approvals)
+	m.usage, m.breaches = counter(metrics.Usage), counter(metrics.BudgetBreaches)
+	m.panics = counter(metrics.Panics)
+	m.flows, m.joins = counter(metrics.Flows), counter(metrics.Joins)
+	m.wall = m.usage.With(core.WallMS)
+	claims, wakeups, faults := counter(metrics.Claims), counter(metrics.Wakeups), counter(metrics.StoreErrors)
+	for i, outcome := range []string{"work", "empty", "error"} {
+		m.claims[i] = claims.With(outcome)
+	}
+	for i, source := range []string{wokenHere: "channel", wokenByHint: "notify", wokenByPoll: "poll"} {
+		m.wakeups[i] = wakeups.With(source)
+	}
+	for kind := range m.faults {
+		m.faults[kind] = faults.With(store.FaultKind(kind).String())
+	}
+}
+
+// now is the moment at which something begins that is to be timed.
+func (m *meter) now() time.Duration {
+	if m == nil {
+		return 0
+	}
+	return m.clock()
+}
+
+func (m *meter) woken(source wakeSource) {
+	if m != nil {
+		m.wakeups[source].Inc()
+	}
+}
+
+// failed counts a call of the store that failed. It returns the error.
+func (m *meter) failed(err error) error {
+	if m != nil && err != nil {
+		m.faults[store.FaultOf(err)].Inc()
+	}
+	return err
+}
+
+// claimed counts an answered claim.
+func (m *meter) claimed(tasks int, err error) {
+	switch {
+	case m == nil:
+	case err != nil:
+		m.claims[2].Inc()
+	case tasks == 0:
+		m.claims[1].Inc()
+	default:
+		m.claims[0].Inc()
+		m.claimBatch.Observe(float64(tasks))
+	}
+}
+
+// readable counts commits that readers of this process can see from now on.
+func (m *meter) readable(committed, now core.Time) {
+	if m != nil {
+		m.eventDelay.Observe(seconds(now.Sub(committed)))
+	}
+}
+
+// timerNames are the labels of the kinds of timers.
+var timerNames = map[store.TimerKind]string{
+	timerWake: "execution", timerRetain: "retention", timerKeys: "idempotency_key", timerRequests: "request", timerClaims: "claim",
+	timerWorkers: "worker", TimerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", timerAllowances: "allowance",
+	timerSigningKeys: "signing_key", timerRates: "rate", timerBudgets: "budget", timerUsageDedup: "charge",
+}
+
+// timerName is the label of a kind of timers.
+func timerName(kind store.TimerKind) string {
+	if isWork(kind) && kind != TimerJobs {
+		kind = timerTasks
+	}
+	return timerNames[kind]
+}
+
+// fired counts timers that were taken. One that shows up again, because its rule failed or takes long, was counted before.
+func (m *meter) fired(timers []store.Timer, now core.Time) {
+	if m == nil {
+		return
+	}
+	for i := range timers {
+		if t := &timers[i]; t.Tries == 0 && timerName(t.Kind) != "" {
+			m.timers.With(timerName(t.Kind)).Inc()
+			m.lateness.Observe(seconds(now.Sub(t.At)))
+		}
+	}
+}
+
+// Panicked counts a panic that was contained.
+func (m *meter) Panicked(place string) {
+	if m != nil {
+		m.panics.With(place).Inc()
+	}
+}
+
+// Followed counts work that followed a command and is done.
+func (m *meter) Followed(kind string, began, now core.Time) {
+	if m != nil {
+		m.followups.With(kind).Observe(seconds(now.Sub(began)))
+	}
+}
+
+// BulkDone counts what a batch of a bulk job did.
+func (m *meter) BulkDone(action string, done, refused int) {
+	if m == nil {
+		return
+	}
+	for outcome, n := range map[string]int{"done": done, "refused": refused} {
+		if n > 0 { // a series that has counted nothing is not shown
+			m.bulkItems.With(action, outcome).Add(int64(n))
+		}
+	}
+}
+
+// joined counts a join that was decided.
+func (m *meter) joined(policy core.JoinPolicy, state core.JoinState) {
+	if m != nil {
+		m.joins.With(policy.String(), state.String()).Inc()
+	}
+}
+
+// seconds is a duration as metrics have it; a clock that was set back makes none negative.
+func seconds(d core.Millis) float64 { return float64(max(d, 0)) / 1000 }
+
+// full counts a claim that found its lane at the cap.
+func (m *meter) full() {
+	if m != nil {
+		m.atCap.Inc()
+	}
+}
+
+// refusedAdmission counts an execution that found no room.
+func (m *meter) refusedAdmission(why *core.Refusal) {
+	if m == nil {
+		return
+	}
+	cause := "budget"
+	switch {
+	case strings.HasPrefix(why.Key, "rate:"):
+		cause = "rate"
+	case strings.HasPrefix(why.Key, "slots:"):
+		cause = "concurrency"
+	}
+	m.refusals.With(cause).Inc()
+}
+
+// noteCaps counts the lanes that kept ready work from the calls because they are full (S5).
+func (k *pick) noteCaps(u *Tx) {
+	if len(u.counters) == 0 {
+		return
+	}
+	var full []string
+	for _, a := range k.asked {
+		lane := u.laneNamed(a.class.Lane)
+		if lane != nil && k.wanted(a) && lane.Settings.State.Claimable() && !u.hasPlace(lane) && !contains(full, lane.Name) {
+			full = append(full, lane.Name)
+			k.p.e.Meter.full()
+		}
+	}
+}
+
+// wanted reports whether rows of the queue are left that a call would have taken.
+func (k *pick) wanted(a *askedQueue) bool {
+	return len(a.rows) > 0 && slices.ContainsFunc(k.calls, func(call *claim) bool {
+		return a.users[call.filter] && k.errs[call] == nil && len(k.given[call]) < call.req.Max
+	})
+}

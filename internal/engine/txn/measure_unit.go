@@ -1,0 +1,222 @@
+package txn
+
+import (
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// keptClasses bounds the classes whose instruments are cached: their number is otherwise unbounded.
+const keptClasses = 4096
+
+// laneMeter are the instruments of one lane. Those of an attempt type or a status are created when they are first needed.
+type laneMeter struct {
+	label        string
+	started      [core.AttemptReplay + 1]*metrics.Tally
+	ended        [core.Skipped + 1]*metrics.Tally
+	total        [core.Skipped + 1]*metrics.Spread
+	startLatency *metrics.Spread
+}
+
+// classMeter are the instruments of one class of executions.
+type classMeter struct {
+	class     *core.Class
+	lane      *laneMeter
+	submitted *metrics.Tally
+	run       *metrics.Spread
+}
+
+// class returns the instruments of a class. The lock is held.
+func (m *meter) class(class *core.Class) *classMeter {
+	if c := m.byClass[class.ID]; c != nil && (c.class == class || c.class.Lane == class.Lane && c.class.Kind == class.Kind && c.class.Namespace == class.Namespace) {
+		return c
+	}
+	if len(m.byClass) >= keptClasses {
+		clear(m.byClass)
+	}
+	lane := m.lane(class.Lane)
+	c := &classMeter{
+		class: class, lane: lane,
+		submitted: m.submitted.With(m.namespaces.Value(class.Namespace), lane.label),
+		run:       m.runSeconds.With(lane.label, m.kinds.Value(class.Kind)),
+	}
+	m.byClass[class.ID] = c
+	return c
+}
+
+// lane returns the instruments of a lane. Lanes beyond the bound share one set. The lock is held.
+func (m *meter) lane(name string) *laneMeter {
+	label := m.lanes.Value(name)
+	l := m.byLane[label]
+	if l == nil {
+		l = &laneMeter{label: label, startLatency: m.startLatency.With(label)}
+		m.byLane[label] = l
+	}
+	return l
+}
+
+// committed counts what a transaction did, before the transaction is published.
+func (m *meter) committed(u *Tx, commands int) {
+	if m == nil {
+		return
+	}
+	m.commitSeconds.Observe((m.clock() - u.began).Seconds())
+	m.commitBatch.Observe(float64(commands))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range u.Changes.Events {
+		m.event(u, &u.Changes.Events[i])
+	}
+	for _, ent := range u.order {
+		if ent.created {
+			m.class(ent.Exec.Class).submitted.Inc()
+		}
+		if ent.JustEnded() {
+			m.end(ent.Exec)
+		}
+		m.used(ent)
+	}
+	for i := range u.Changes.History {
+		m.leaseEnd(u, &u.Changes.History[i])
+	}
+	for i := range u.audits {
+		m.auditRows.With(u.audits[i].Action).Inc()
+	}
+	m.purge(&u.Changes)
+}
+
+// event counts an event, and what only events show.
+func (m *meter) event(u *Tx, ev *core.Event) {
+	if ev.Kind == core.SilentChange {
+		return
+	}
+	n := m.byKind[ev.Kind]
+	if n == nil {
+		n = m.events.With(ev.Kind)
+		m.byKind[ev.Kind] = n
+	}
+	n.Inc()
+	switch ev.Kind {
+	case "lease.acquired":
+		if ent := u.Entries[ev.ExecutionID.UUID]; ent != nil {
+			m.start(ent)
+		}
+	case "budget.soft_breach", "budget.hard_breach":
+		m.breach(ev)
+	case "execution.suspended":
+		m.suspensions.With(ev.Data.Text("reason_code")).Inc()
+	case "execution.resumed":
+		m.resumes.With(ev.Data.Text("cause")).Inc()
+	case "signal.accepted":
+		m.signal(ev)
+	case "flow.completed", "flow.failed", "flow.cancelled":
+		m.flows.With(strings.TrimPrefix(ev.Kind, "flow.")).Inc()
+	case "attempt.ended":
+		if category := ev.Data.Text("category"); category != "" { // that of a takeover has none
+			m.retries.With(m.lanes.Value(ev.Class.Lane), m.categories.Value(category)).Inc()
+		}
+	}
+}
+
+// signal counts a signal, and the decision that it may be: a decision needs no token, or comes through a link.
+func (m *meter) signal(ev *core.Event) {
+	m.signals.With(ev.Data.Text("effect")).Inc()
+	if source := ev.Data.Text("source_type"); source == core.SourceOperator || source == core.SourceApprover {
+		m.approvals.With(m.decisions.Value(ev.Data.Text("name"))).Inc()
+	}
+}
+
+// tokenRefused counts a token that was not valid. A missing token does not count.
+func (m *meter) tokenRefused(fault core.TokenFault) {
+	if m != nil && fault != 0 {
+		m.tokensRefused.With(fault.String()).Inc()
+	}
+}
+
+// start counts an acquisition. A resumed attempt was counted when it first started.
+func (m *meter) start(ent *Row) {
+	attempt, l := ent.Exec.Attempt, m.class(ent.Exec.Class).lane
+	if ent.readySince != 0 {
+		waited := seconds(ent.acquiredAt.Sub(ent.readySince))
+		l.startLatency.Observe(waited)
+		if ent.suspended {
+			m.resumeLatency.Observe(waited)
+		}
+	}
+	if attempt == nil || attempt.FirstEpoch != ent.Exec.LeaseEpoch {
+		return
+	}
+	n := l.started[attempt.Type]
+	if n == nil {
+		n = m.started.With(l.label, attempt.Type.String())
+		l.started[attempt.Type] = n
+	}
+	n.Inc()
+	if attempt.Type == core.AttemptReclaim {
+		m.reclaims.With(l.label).Inc()
+	}
+}
+
+// end counts the end of an execution.
+func (m *meter) end(x *core.Execution) {
+	l := m.class(x.Class).lane
+	n, total := l.ended[x.Status], l.total[x.Status]
+	if n == nil {
+		n, total = m.ended.With(l.label, x.Status.String()), m.totalSeconds.With(l.label, x.Status.String())
+		l.ended[x.Status], l.total[x.Status] = n, total
+	}
+	n.Inc()
+	total.Observe(seconds(x.CompletedAt.Sub(x.CreatedAt)))
+}
+
+// leaseEnd counts the end of a lease, and of its attempt if that ended with it.
+func (m *meter) leaseEnd(u *Tx, rec *core.LeaseRecord) {
+	ent := u.Entries[rec.ExecutionID.UUID]
+	if ent == nil {
+		return
+	}
+	c := m.class(ent.Exec.Class)
+	switch rec.End {
+	case core.EndExpired:
+		m.lapsed.With(c.lane.label).Inc()
+	case core.EndRevoked:
+		m.revoked.Inc()
+	}
+	m.wall.Add(rec.EndedAt.Sub(rec.AcquiredAt))
+	if rec.Attempt.State.Final() {
+		c.run.Observe(seconds(rec.Attempt.RunningMS))
+	}
+}
+
+// purgedDocs are the labels of small records whose removal is counted.
+var purgedDocs = map[store.DocKind]string{
+	docRequest: "request", docClaim: "claim", DocWorker: "worker", DocJob: "bulk_job", docAuditRow: "audit_row",
+	docUsageDedup: "charge", docLedger: "spend", docEpoch: "epoch",
+}
+
+// purge counts rows that were removed.
+func (m *meter) purge(ch *store.Changes) {
+	for _, removed := range [...]struct {
+		what string
+		rows int
+	}{
+		{"execution", len(ch.Remove) + len(ch.Strip)}, {"lease_record", len(ch.DropHistory)}, {"idempotency_key", len(ch.DropKeys)}, {"class", len(ch.DropClasses)},
+	} {
+		if removed.rows > 0 {
+			m.purged.With(removed.what).Add(int64(removed.rows))
+		}
+	}
+	for i := range ch.DropDocs {
+		if what := purgedDocs[ch.DropDocs[i].Kind]; what != "" {
+			m.purged.With(what).Inc()
+		}
+	}
+}
+
+// acquiring records since when an execution that is acquired now was ready, and whether it continues after a suspension.
+func (ent *Row) acquiring(now core.Time) {
+	ent.readySince, ent.acquiredAt = ent.Exec.StatusSince, now
+	ent.suspended = ent.Exec.Next == core.NextResume && ent.Exec.Attempt.Interruption == core.InterruptedSuspended
+}

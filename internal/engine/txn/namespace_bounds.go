@@ -1,0 +1,56 @@
+package txn
+
+import "github.com/flowfabric/flowfabric/internal/core"
+
+// Bounds of a namespace, so that one tenant costs the others little: how many lanes and classes its executions use, and how many of them wait for a
+// worker. The first two are counted in memory as classes are added, the last by the store now and then. Several processes together may exceed a
+// bound by as much as each admits before it has read what the others did.
+
+// newNames counts the names that the submissions of one call bring along, before any of them is registered. With nil they are not bounded: what
+// was accepted before is not refused by a bound when it begins.
+type newNames struct {
+	e       *Engine
+	classes map[className]bool
+	of      map[string]*namespaceUse
+}
+
+func (e *Engine) newNames() *newNames { return &newNames{e: e} }
+
+// check refuses a submission whose class is another one for its namespace when that may have no more.
+func (n *newNames) check(space core.NamespaceSettings, class *core.Class) error {
+	if n == nil {
+		return nil
+	}
+	dict, name := n.e.Dict.Now(), nameOf(class)
+	if n.classes[name] || dict.named(name) != nil {
+		return nil
+	}
+	use, hasLane := dict.table.useOf(class.Namespace, class.Lane)
+	own := n.of[class.Namespace]
+	if own == nil {
+		own = &namespaceUse{lanes: map[string]bool{}}
+		SetIn(&n.of, class.Namespace, own)
+	}
+	use.Classes += own.classes
+	use.Lanes += len(own.lanes)
+	newLane := !hasLane && !own.lanes[class.Lane]
+	if err := space.CheckNew(use, newLane); err != nil {
+		return err
+	}
+	SetIn(&n.classes, name, true)
+	if own.classes++; newLane {
+		own.lanes[class.Lane] = true
+	}
+	return nil
+}
+
+// classesIn are the numbers of all classes of namespaces.
+func (d *Dictionary) classesIn(namespaces ...string) []int32 {
+	numbers := []int32{}
+	for class := range d.All() {
+		if contains(namespaces, class.Namespace) {
+			numbers = append(numbers, class.ID)
+		}
+	}
+	return numbers
+}

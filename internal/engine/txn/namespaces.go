@@ -1,0 +1,251 @@
+package txn
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+func namespaceRef(name string) store.DocRef { return store.DocRef{Kind: docNamespace, Key: name} }
+
+// decodeNamespace reads the record of a namespace; nil when there is none.
+func decodeNamespace(doc *store.Doc) (*core.Namespace, error) {
+	if doc == nil {
+		return nil, nil
+	}
+	var n core.Namespace
+	if err := json.Unmarshal(doc.Body, &n); err != nil {
+		return nil, Corrupt("namespace", err)
+	}
+	return &n, nil
+}
+
+func noSuchNamespace(name string) error {
+	return core.Errorf(core.CodeNamespaceNotFound, "no namespace %q", name)
+}
+
+// PutNamespace states all settings of a namespace, making it known if it is new (U101).
+func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core.NamespaceSettings, how AdminAction) (core.Namespace, error) {
+	if err := core.CheckNamespace(name); err != nil {
+		return core.Namespace{}, err
+	}
+	if err := s.Check(); err != nil {
+		return core.Namespace{}, err
+	}
+	if !c.Sees(name) {
+		return core.Namespace{}, noSuchNamespace(name)
+	}
+	var answer core.Namespace
+	err := e.administer(ctx, &adminCommand{
+		op: "put_namespace", caller: c, how: how, ref: namespaceRef(name), answer: &answer,
+		where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
+		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
+			existing, err := decodeNamespace(doc)
+			if err != nil {
+				return adminChange{}, err
+			}
+			if err := checkNamespaceRevision(how.Revision, existing, name); err != nil {
+				return adminChange{}, err
+			}
+			if err := u.checkDefaultQuotas(s.DefaultQuotas); err != nil {
+				return adminChange{}, err
+			}
+			var changed bool
+			if answer, changed = core.PutNamespace(u.Now, existing, name, s); !changed {
+				return adminChange{}, nil
+			}
+			u.After = append(u.After, e.spaces.forget)
+			return namespaceChange(existing, &answer), nil
+		},
+	}, name, s)
+	return answered(&answer, err)
+}
+
+// checkNamespaceRevision: a revision is expected of a namespace that is there.
+func checkNamespaceRevision(expected *int64, n *core.Namespace, name string) error {
+	switch {
+	case expected == nil:
+		return nil
+	case n == nil:
+		return noSuchNamespace(name)
+	default:
+		return core.CheckRevision(expected, n.Revision)
+	}
+}
+
+// namespaceChange is what a change of a namespace writes. One of from and to may be nil.
+func namespaceChange(from, to *core.Namespace) adminChange {
+	change := adminChange{made: from == nil, entity: "namespace"}
+	if from != nil {
+		change.before, change.chain, change.id = from, from.Name, from.Name
+	}
+	if to != nil {
+		change.after, change.chain, change.id = to, to.Name, to.Name
+		change.body, _ = json.Marshal(to)
+	}
+	return change
+}
+
+// DeleteNamespace forgets the settings of a namespace in which there is no execution: namespace_not_empty. Its audit log stays.
+func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how AdminAction) error {
+	if !c.Sees(name) {
+		return noSuchNamespace(name)
+	}
+	request := RequestRef(c, opDeleteNamespace, name, how.RequestKey)
+	if err := e.Prepare(ctx, request, func() error { return e.checkUnused(ctx, c, name) }); err != nil {
+		return err
+	}
+	return e.administer(ctx, &adminCommand{
+		op: opDeleteNamespace, caller: c, how: how, ref: namespaceRef(name),
+		where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
+		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
+			existing, err := decodeNamespace(doc)
+			switch {
+			case err != nil:
+				return adminChange{}, err
+			case existing == nil:
+				return adminChange{}, noSuchNamespace(name)
+			}
+			if err := core.CheckRevision(how.Revision, existing.Revision); err != nil {
+				return adminChange{}, err
+			}
+			u.After = append(u.After, e.spaces.forget)
+			return namespaceChange(existing, nil), nil
+		},
+	}, name, nil)
+}
+
+const opDeleteNamespace = "delete_namespace"
+
+// checkUnused refuses to forget a namespace that has executions.
+func (e *Engine) checkUnused(ctx context.Context, c Caller, name string) error {
+	if _, err := e.Namespace(ctx, c, name); err != nil {
+		return err
+	}
+	if err := e.Follower.ReachAll(ctx); err != nil { // what is there is counted, not guessed
+		return err
+	}
+	n, err := e.Store.Count(ctx, store.Query{Namespaces: []string{name}}, 1)
+	if err != nil {
+		return PublicFault(err)
+	}
+	if n > 0 {
+		return core.Errorf(core.CodeNamespaceNotEmpty, "there are executions in namespace %q", name).
+			WithHint("delete them, or wait until retention has removed them")
+	}
+	return nil
+}
+
+// Namespace shows a namespace.
+func (e *Engine) Namespace(ctx context.Context, c Caller, name string) (core.Namespace, error) {
+	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{namespaceRef(name)}})
+	if err != nil {
+		return core.Namespace{}, PublicFault(err)
+	}
+	doc, ok := loaded.Docs[namespaceRef(name)]
+	if !ok || !c.Sees(name) {
+		return core.Namespace{}, noSuchNamespace(name)
+	}
+	n, err := decodeNamespace(&doc)
+	if err != nil {
+		return core.Namespace{}, err
+	}
+	return *n, nil
+}
+
+// Namespaces lists the namespaces that were set up, by name.
+func (e *Engine) Namespaces(ctx context.Context, c Caller, cursor string, limit *int) ([]core.Namespace, string, error) {
+	return listDocs(ctx, e, docNamespace, "namespaces", cursor, limit, func(doc *store.Doc) (core.Namespace, bool, error) {
+		if !c.Sees(doc.Key) {
+			return core.Namespace{}, false, nil
+		}
+		n, err := decodeNamespace(doc)
+		if err != nil {
+			return core.Namespace{}, false, err
+		}
+		return *n, true, nil
+	})
+}
+
+// namespaceAge is how long the settings of namespaces are believed without a look at the store.
+const namespaceAge = 4 * time.Second
+
+// namespaceCache remembers the settings of all namespaces, for submits. A submit looks into memory; once in a while one of them
+// looks at the store.
+type namespaceCache struct {
+	store store.Store
+
+	mu       sync.Mutex
+	settings map[string]core.NamespaceSettings
+	readAt   time.Time
+	stale    bool // nothing was read yet, or this process has changed something since
+	reading  bool
+}
+
+func newNamespaceCache(st store.Store) *namespaceCache {
+	return &namespaceCache{store: st, stale: true}
+}
+
+func (c *namespaceCache) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale = true
+}
+
+// knows reports whether the namespace was set up, according to the last read.
+func (c *namespaceCache) knows(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, known := c.settings[name]
+	return known
+}
+
+// of returns the settings of a namespace. After a change by this process all callers wait for a read of the store; otherwise one caller at a time
+// reads now and then, and a failure leaves what is cached.
+func (c *namespaceCache) of(ctx context.Context, name string, host time.Time) (core.NamespaceSettings, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stale {
+		settings, err := c.read(ctx)
+		if err != nil {
+			return core.NamespaceSettings{}, err
+		}
+		c.settings, c.readAt, c.stale = settings, host, false
+	}
+	if host.Sub(c.readAt) >= namespaceAge && !c.reading {
+		c.readAt = host
+		if settings, err := c.readBeside(ctx); err == nil {
+			c.settings = settings
+		}
+	}
+	return c.settings[name], nil
+}
+
+// readBeside reads while other callers continue with what is cached. The lock is held before and after.
+func (c *namespaceCache) readBeside(ctx context.Context) (map[string]core.NamespaceSettings, error) {
+	c.reading = true
+	defer func() { c.reading = false }()
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	return c.read(ctx)
+}
+
+func (c *namespaceCache) read(ctx context.Context) (map[string]core.NamespaceSettings, error) {
+	loaded, err := c.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docNamespace}}})
+	if err != nil {
+		return nil, PublicFault(err)
+	}
+	settings := make(map[string]core.NamespaceSettings, len(loaded.Scanned[0]))
+	for i := range loaded.Scanned[0] {
+		n, err := decodeNamespace(&loaded.Scanned[0][i])
+		if err != nil {
+			return nil, err
+		}
+		settings[n.Name] = n.NamespaceSettings
+	}
+	return settings, nil
+}

@@ -1,0 +1,58 @@
+package txn
+
+import (
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// What the engine logs besides errors (U217). No line contains a payload, a text written by users, or a secret.
+
+// slowCommand is how long a command may take before it is logged.
+const slowCommand = time.Second
+
+// tellSlow logs commands that took long. errs has one answer each, or one for all.
+func (e *Engine) tellSlow(batch []*request, errs ...error) {
+	now := e.Meter.now()
+	for i, r := range batch {
+		took := now - r.began
+		if took <= slowCommand {
+			continue
+		}
+		code := "done"
+		if err := errs[min(i, len(errs)-1)]; err != nil {
+			code = string(core.CodeOf(err))
+		}
+		e.notes.Info("slow command", "command", r.Name(), "code", code, "duration_ms", took.Milliseconds())
+	}
+}
+
+// tellAudits logs the new rows of the audit log. What was changed is only in the audit log.
+func (u *Tx) tellAudits(err error) {
+	if err != nil {
+		return
+	}
+	for i := range u.audits {
+		row := &u.audits[i]
+		log := u.Engine.Cfg.Logger
+		if row.Entity == "execution" {
+			log = log.With("execution_id", row.EntityID)
+		} else {
+			log = log.With("entity_id", row.EntityID)
+		}
+		log.Info("audit", "namespace", row.Namespace, "audit_id", row.ID, "action", row.Action, "entity", row.Entity,
+			"principal", row.Principal, "request_id", row.RequestID, "address", row.Address, "code", row.Outcome)
+	}
+}
+
+// tellSwept logs the timers that a sweep found due, by kind.
+func (e *Engine) tellSwept(timers []store.Timer) {
+	found := map[string]int{}
+	for i := range timers {
+		found[timerName(timers[i].Kind)]++
+	}
+	for kind, n := range found {
+		e.notes.InfoMany(n, "a sweep found timers that were due", "kind", kind)
+	}
+}

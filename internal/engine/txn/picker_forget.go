@@ -1,0 +1,202 @@
+package txn
+
+import (
+	"math"
+
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// What makes the picker look again at queues and instances: commits, hints, the log, changes of lanes, another incarnation of the database.
+
+// pickNews is what a commit of this process means for claims.
+//
+// A pick plans with what the picker knows at one moment, under mu. Everything that one commit did must become known in one step: a pick between two
+// steps would serve what the first one made possible, although the second one may make something possible that comes before it.
+type pickNews struct {
+	filed  []filing // rows that were put into queues
+	lanes  bool     // the rules of lanes have changed: everything known of queues is void
+	places bool     // a place in a lane came free; what is known of its queues stays valid
+	keys   []string // admission keys that got room; "*": all may have room
+}
+
+// committed applies news and wakes the picker if a claim may be served now.
+func (p *picker) committed(news pickNews) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.file(news.filed)
+	if news.lanes {
+		p.doubtAll()
+	}
+	room := p.room(news.keys)
+	if len(p.waiting) == 0 {
+		return
+	}
+	if len(news.filed) > 0 {
+		p.e.Meter.woken(wokenHere)
+	}
+	if news.lanes || news.places || room || len(news.filed) > 0 {
+		p.wake()
+	}
+}
+
+// file records rows in queues. The lock is held.
+func (p *picker) file(rows []filing) {
+	for _, row := range rows {
+		q := p.queueOf(row.class, row.block)
+		q.filings++
+		if !q.maybe || row.order < q.head {
+			p.tell(q)
+		}
+		q.maybe = true
+		q.floor = min(q.floor, row.order)
+		q.head = min(q.head, row.order)
+		q.sawInput(row.size)
+	}
+}
+
+// hinted applies the hint of another process, in one step as committed does.
+func (p *picker) hinted(hint store.Hint) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	again := true
+	switch {
+	case hint.AllLanes:
+		p.doubtAll()
+	case hint.Named:
+		p.doubtClasses(hint.Classes, hint.Blocked)
+	case len(hint.Lanes) > 0:
+		p.doubtLanes(hint.Lanes)
+	default:
+		again = false
+	}
+	again = p.room(hint.Keys) || again
+	if hint.Blocked && !hint.Named {
+		p.doubtSurveys()
+		again = true
+	}
+	if again {
+		p.wake()
+	}
+}
+
+// doubtLanes makes picks ask the queues of lanes again in which other processes may have filed something. The lock is held.
+func (p *picker) doubtLanes(lanes []string) {
+	dict := p.e.Dict.Now()
+	for _, lane := range lanes {
+		for _, class := range dict.OfLane[lane] {
+			p.doubtClass(class.ID)
+		}
+	}
+}
+
+// doubtClasses makes picks ask the queues of classes again in which other processes have filed or blocked something, or in whose lanes a place came
+// free. Its cost does not depend on the number of other classes. The lock is held.
+func (p *picker) doubtClasses(classes []int32, blocked bool) {
+	if blocked {
+		p.surveys++ // a survey under way may have missed it
+	}
+	for _, class := range classes {
+		first := p.doubtClass(class)
+		if first != nil && blocked && first.surveyed {
+			first.surveyed = false
+			p.tell(first)
+		}
+	}
+}
+
+// doubtClass makes picks ask all queues of a class again. It returns the one for ready executions, or nil if nothing is cached of the class. The
+// lock is held.
+func (p *picker) doubtClass(class int32) *classQueue {
+	first := p.queues[queueID{class: class}]
+	if first == nil {
+		return nil
+	}
+	p.reset(first)
+	for _, q := range first.behind {
+		p.reset(q)
+	}
+	p.doubtReady(first)
+	return first
+}
+
+// lookAgain forgets everything known of the queues: a lane has opened, a limit has changed, or a class is new.
+func (p *picker) lookAgain() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.doubtAll()
+	p.wake()
+}
+
+// doubtAll is lookAgain for a caller that holds the lock and wakes the picker.
+func (p *picker) doubtAll() {
+	p.resetQueues()
+	p.roomy("*")
+}
+
+// recheck makes claims read the records of instances again, both those that wait (S53) and those that come.
+func (p *picker) recheck(instances ...string) {
+	p.e.drains.forget(instances...)
+	changed := make(map[string]bool, len(instances))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range instances {
+		changed[id] = true
+		delete(p.looks, id)
+	}
+	for _, call := range p.waiting {
+		call.check = call.check || changed[call.req.InstanceID]
+	}
+	p.wake()
+}
+
+// forgetAll forgets all queues and instances: a class number may belong to another class now (R3). Claims keep waiting.
+func (p *picker) forgetAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queues, p.full, p.looks = map[queueID]*classQueue{}, map[string]map[*classQueue]bool{}, map[string]*instanceLook{}
+	p.sortAnew()
+	clear(p.keyed)
+	clear(p.skipped)
+	p.news = queueNews{base: p.news.end()}
+	p.armed.Clear()
+	p.surveys++
+	p.roomy("*")
+	for _, call := range p.waiting {
+		call.check = true
+	}
+	p.wake()
+}
+
+// recheckAll is recheck of every instance.
+func (p *picker) recheckAll() {
+	p.e.drains.forgetAll()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.looks)
+	for _, call := range p.waiting {
+		call.check = true
+	}
+	p.wake()
+}
+
+// answeredElsewhere makes claims look again whose requests another process may have answered: it has given work to their instances.
+func (p *picker) answeredElsewhere(instances map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, call := range p.waiting {
+		if call.req.RequestKey != "" && instances[call.req.InstanceID] {
+			call.check = true
+			p.wake()
+		}
+	}
+}
+
+// reset forgets what is known of a queue. The lock is held.
+func (p *picker) reset(q *classQueue) {
+	if !q.maybe || q.head != math.MinInt64 {
+		p.tell(q)
+	}
+	q.filings++
+	q.maybe = true
+	q.floor, q.head = math.MinInt64, math.MinInt64
+}

@@ -1,0 +1,70 @@
+package txn
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// A lane with a cap counts the executions that are granted or running in it (S5). The count is the number of executions that hold the lane's key.
+// It is kept in a counter that changes with the holds.
+
+const laneCounterPrefix = "lane:"
+
+// LaneCounter names the counter of the places of a lane.
+func LaneCounter(lane string) string { return laneCounterPrefix + lane }
+
+// LaneOfCounter returns the lane whose places a counter counts, or "" for other counters.
+func LaneOfCounter(key string) string {
+	lane, ok := strings.CutPrefix(key, laneCounterPrefix)
+	if !ok {
+		return ""
+	}
+	return lane
+}
+
+// laneNamed returns a lane as locked in this transaction, else as in the dictionary.
+func (u *Tx) laneNamed(name string) *core.Lane {
+	lane := u.dict.Lanes[name]
+	if lane == nil {
+		return nil
+	}
+	if locked, ok := u.lanes[lane.ID]; ok {
+		return &locked
+	}
+	return lane
+}
+
+// hasPlace reports whether the lane may take one more execution (S5). The lane's counter must be loaded.
+func (u *Tx) hasPlace(lane *core.Lane) bool {
+	if lane.Settings.MaxConcurrent == 0 {
+		return true
+	}
+	used, loaded := u.counters[LaneCounter(lane.Name)]
+	return loaded && used < int64(lane.Settings.MaxConcurrent)
+}
+
+// takePlace occupies a place in a lane with a cap.
+func (u *Tx) takePlace(lane *core.Lane, x *core.Execution) {
+	if lane == nil || lane.Settings.MaxConcurrent == 0 {
+		return
+	}
+	key := LaneCounter(lane.Name)
+	if contains(x.Holds, key) {
+		return
+	}
+	if used, loaded := u.counters[key]; loaded { // it is not loaded if the cap was set after a forced claim, which asks for no place
+		u.counters[key] = used + 1
+	}
+	x.Holds = slices.Sorted(slices.Values(append(slices.Clone(x.Holds), key)))
+}
+
+// freed updates the loaded counters with slots that came free in this transaction, so that commands decided later can take them.
+func (u *Tx) freed(before, now []string) {
+	for _, key := range before {
+		if _, loaded := u.counters[key]; loaded && !contains(now, key) {
+			u.counters[key]--
+		}
+	}
+}

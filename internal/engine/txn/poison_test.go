@@ -1,0 +1,84 @@
+package txn
+
+import (
+	"bytes"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/store/sqlite"
+)
+
+// poison is a command with a fault: it changes something and then panics.
+type poison struct{}
+
+func (poison) Name() string           { return "poison" }
+func (poison) Want(*store.Want, bool) {}
+func (poison) Decide(u *Tx) error {
+	u.Changes.Events = append(u.Changes.Events, core.Event{Kind: "poison.taken", AttemptIndex: -1})
+	panic("a fault")
+}
+
+func TestA_command_that_panics_fails_alone_and_changes_nothing(t *testing.T) {
+	t.Parallel()
+	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "ff.db"), sqlite.Config{UnsafeDurability: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	e, err := New(t.Context(), s, Config{Logger: slog.New(slog.NewTextHandler(&text, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var batch []*request
+	add := func(c command) *request {
+		r := &request{command: c, done: make(chan struct{})}
+		batch = append(batch, r)
+		return r
+	}
+	caller := Caller{Principal: "me", Actor: "client"}
+	var fine []*request
+	for range 5 {
+		cmd, err := e.newSubmit(t.Context(), caller, core.Submission{Namespace: "default", Kind: "k"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fine = append(fine, add(cmd))
+		if len(fine) == 2 {
+			add(poison{})
+		}
+	}
+	e.process(batch)
+	for i, r := range fine {
+		if <-r.done; r.err != nil {
+			t.Errorf("submit %d: %v", i, r.err)
+		}
+	}
+	if <-batch[2].done; core.CodeOf(batch[2].err) != core.CodeInternal {
+		t.Errorf("poison: %v", batch[2].err)
+	}
+	page, err := e.ReadEvents(t.Context(), caller, EventsRequest{After: "start"})
+	if err != nil || len(page.Events) < 5 {
+		t.Errorf("%d events, %v", len(page.Events), err)
+	}
+	for _, event := range page.Events {
+		if event.Kind == "poison.taken" {
+			t.Error("what the command did before it panicked was written")
+		}
+	}
+	if err := e.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if log := text.String(); strings.Count(log, "the engine panicked") != 1 || !strings.Contains(log, "poison_test.go") {
+		t.Errorf("the log does not tell where it panicked:\n%s", log)
+	}
+}

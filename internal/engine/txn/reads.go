@@ -1,0 +1,219 @@
+package txn
+
+import (
+	"context"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// ReadOne reads one execution with the other rows of want. An execution in the inbox is adopted first (L88).
+func (e *Engine) ReadOne(ctx context.Context, c Caller, id core.GivenID, want store.Want) (*store.Loaded, *core.Execution, error) {
+	for adopted := false; ; adopted = true {
+		loaded, err := e.Store.Read(ctx, want)
+		if err != nil {
+			return nil, nil, PublicFault(err)
+		}
+		if x := loaded.Executions[id.UUID]; x != nil && id.Names(x.ID) && c.Sees(x.Class.Namespace) {
+			gone, err := e.vanished(ctx, x)
+			if err != nil {
+				return nil, nil, err
+			}
+			if gone[x.FlowID.UUID] {
+				return nil, nil, notFound(id)
+			}
+			return loaded, x, nil
+		}
+		if adopted || !e.appeared(ctx, id.UUID) {
+			return nil, nil, notFound(id)
+		}
+	}
+}
+
+// Describe shows an execution (L120).
+func (e *Engine) Describe(ctx context.Context, c Caller, id core.GivenID) (View, error) {
+	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+	if err != nil {
+		return View{}, err
+	}
+	return e.view(ctx, x, loaded.Dictionary)
+}
+
+func (e *Engine) view(ctx context.Context, x *core.Execution, version int64) (View, error) {
+	dict, err := e.Dict.At(ctx, version)
+	if err != nil {
+		return View{}, PublicFault(err)
+	}
+	return View{Execution: x, Lane: dict.State(x.Class.Lane)}, nil
+}
+
+// State returns the state of a lane, or active if the dictionary does not have it.
+func (d *Dictionary) State(lane string) core.LaneState {
+	if l := d.Lanes[lane]; l != nil {
+		return l.Settings.State
+	}
+	return core.LaneActive
+}
+
+// Input reads the input of an execution (L125).
+func (e *Engine) Input(ctx context.Context, c Caller, id core.GivenID) (core.Payload, error) {
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Inputs: true})
+	if err != nil {
+		return core.Payload{}, err
+	}
+	return x.Input, nil
+}
+
+// Result returns the result of a succeeded execution (L123), or nil if it has none.
+func (e *Engine) Result(ctx context.Context, c Caller, id core.GivenID) (*core.Payload, error) {
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Results: true})
+	switch {
+	case err != nil:
+		return nil, err
+	case x.Status == core.Succeeded && !x.ResultOf.IsZero():
+		return e.resultOfOther(ctx, x)
+	case !x.Status.Terminal():
+		return nil, core.Errorf(core.CodeExecutionNotTerminal, "the execution is %s", x.Status).With("status", x.Status.String())
+	case x.Status != core.Succeeded:
+		err := core.Errorf(core.CodeExecutionNotSucceeded, "the execution ended %s", x.Status).
+			With("status", x.Status.String()).With("reason", x.Reason.String())
+		if x.Failure != nil {
+			err.With("failure", *x.Failure)
+		}
+		return nil, err
+	}
+	return x.Result, nil
+}
+
+// resultOfOther reads the result of a flow node: that of a member of its sub-flow (F47).
+func (e *Engine) resultOfOther(ctx context.Context, x *core.Execution) (*core.Payload, error) {
+	in := &core.NamedInput{Name: "result", Result: x.EndedRun().Result}
+	if err := e.fillInputs(ctx, []*core.NamedInput{in}); err != nil {
+		return nil, err
+	}
+	return &core.Payload{ContentType: in.Result.ContentType, Size: in.Result.Size, Data: in.Data}, nil
+}
+
+// Attempts lists the attempts by index (L126).
+func (e *Engine) Attempts(ctx context.Context, c Caller, id core.GivenID) ([]core.Attempt, error) {
+	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{
+		Executions: []core.UUID{id.UUID}, History: []store.HistoryRef{{ID: id.UUID, All: true}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return core.AttemptsOf(x, loaded.History), nil
+}
+
+// Attempt returns one attempt (L126): that of an index, or the last one if index is negative.
+func (e *Engine) Attempt(ctx context.Context, c Caller, id core.GivenID, index int) (core.Attempt, error) {
+	attempts, err := e.Attempts(ctx, c, id)
+	if err != nil {
+		return core.Attempt{}, err
+	}
+	if index < 0 && len(attempts) > 0 {
+		return attempts[len(attempts)-1], nil
+	}
+	for _, attempt := range attempts {
+		if attempt.Index == index {
+			return attempt, nil
+		}
+	}
+	return core.Attempt{}, core.Errorf(core.CodeAttemptNotFound, "the execution has no such attempt").With("attempts", len(attempts))
+}
+
+// Leases returns the lease history above an epoch (L127); more reports whether further entries exist.
+func (e *Engine) Leases(ctx context.Context, c Caller, id core.GivenID, after int64, limit int) (entries []core.LeaseRecord, more bool, err error) {
+	loaded, x, err := e.readLeases(ctx, c, id, after, limit+1)
+	if err == nil && after < x.HistoryFloor() { // what the store has below is no longer in the history (L40)
+		loaded, x, err = e.readLeases(ctx, c, id, x.HistoryFloor(), limit+1)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	entries = loaded.History
+	if open := core.OpenLease(x); open != nil && open.Epoch > after {
+		entries = append(entries, *open)
+	}
+	if len(entries) > limit {
+		return entries[:limit], true, nil
+	}
+	return entries, false, nil
+}
+
+// LeasesPage lists the lease history a part at a time (L127).
+func (e *Engine) LeasesPage(ctx context.Context, c Caller, id core.GivenID, cursor string, limit *int) (entries []core.LeaseRecord, next string, err error) {
+	n, err := core.PageLimit(limit)
+	if err != nil {
+		return nil, "", err
+	}
+	scope, after := "leases\x00"+id.UUID.String(), int64(0)
+	if cursor != "" {
+		if err := core.DecodeNumbers(scope, cursor, &after); err != nil {
+			return nil, "", err
+		}
+	}
+	entries, more, err := e.Leases(ctx, c, id, after, n)
+	if err == nil && more && n > 0 {
+		next = core.EncodeNumbers(scope, entries[n-1].Epoch)
+	}
+	return entries, next, err
+}
+
+func (e *Engine) readLeases(ctx context.Context, c Caller, id core.GivenID, after int64, limit int) (*store.Loaded, *core.Execution, error) {
+	return e.ReadOne(ctx, c, id, store.Want{
+		Executions: []core.UUID{id.UUID}, History: []store.HistoryRef{{ID: id.UUID, Epoch: after, All: true, Limit: limit}},
+	})
+}
+
+// ServerTime is the store's clock (L129).
+func (e *Engine) ServerTime(ctx context.Context) (core.Time, error) {
+	now, err := e.Store.Now(ctx)
+	if err != nil {
+		return 0, PublicFault(err)
+	}
+	return now, nil
+}
+
+// StoreTime is the store's clock as the engine last saw it, carried on by the host's. It costs nothing.
+func (e *Engine) StoreTime() core.Time { return e.Sweep.StoreNow() }
+
+// MaxWait is the longest that a reader may wait (L124).
+const MaxWait = 60 * time.Second
+
+// Wait returns when the execution is terminal, or with its current state when d is over (L124).
+func (e *Engine) Wait(ctx context.Context, c Caller, id core.GivenID, d time.Duration) (View, error) {
+	return WaitFor(ctx, e, id.UUID, d, func(ctx context.Context) (View, bool, error) {
+		view, err := e.Describe(ctx, c, id)
+		return view, err == nil && view.Execution.Status.Terminal(), err
+	})
+}
+
+// WaitFor reads something until it has ended, or d is over. In between it waits for waiters.wake.
+func WaitFor[V any](ctx context.Context, e *Engine, id core.UUID, d time.Duration, read func(context.Context) (view V, ended bool, err error)) (view V, err error) {
+	if d < 0 || d > MaxWait {
+		return view, core.Invalid("wait_ms", "%s, want 0..%s", d, MaxWait)
+	}
+	timer := e.Cfg.Clock.NewTimer(d)
+	defer timer.Stop()
+	for {
+		ended, leave := e.Waits.enter(id) // subscribe first, read second: no completion is missed
+		view, over, err := read(ctx)
+		if err != nil || over || d == 0 {
+			leave()
+			return view, err
+		}
+		select {
+		case <-ended:
+			leave()
+			continue
+		case <-timer.C:
+		case <-e.Stop:
+		case <-ctx.Done():
+		}
+		leave()
+		view, _, err = read(context.WithoutCancel(ctx))
+		return view, err
+	}
+}

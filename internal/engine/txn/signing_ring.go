@@ -1,0 +1,81 @@
+package txn
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// KeySetRef names the one record that holds all signing keys (W19): a change locks it, and of several processes that create it one wins.
+var KeySetRef = store.DocRef{Kind: docSigningKeys, Key: "signing_keys"}
+
+// wantKeys adds the key set to the rows of a command that signs or verifies.
+func wantKeys(w *store.Want) { w.Docs = append(w.Docs, KeySetRef) }
+
+// ring is the key set as this transaction has it, opened (W21): for commands whose want named it. Codes of KeySet.Open.
+func (u *Tx) ring() (*core.KeyRing, error) {
+	doc, loaded := u.docs[KeySetRef]
+	if !loaded {
+		return nil, core.Errorf(core.CodeInternal, "the signing keys were not loaded")
+	}
+	return u.Engine.Signing.Open(keySetText(doc))
+}
+
+func keySetText(doc *store.Doc) []byte {
+	if doc == nil {
+		return nil
+	}
+	return doc.Body
+}
+
+// keyRings keeps the ring that was opened last. It is good for as long as the stored text, and with it the version, is the one
+// that it was made of: every transaction brings the text that it has read.
+type keyRings struct {
+	mu     sync.Mutex
+	master core.MasterKey
+	text   []byte
+	ring   *core.KeyRing
+}
+
+func newKeyRings(master core.MasterKey) *keyRings { return &keyRings{master: master} }
+
+func (k *keyRings) Open(text []byte) (*core.KeyRing, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ring != nil && bytes.Equal(k.text, text) {
+		return k.ring, nil
+	}
+	set, err := core.DecodeKeySet(text)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := set.Open(k.master)
+	if err != nil {
+		return nil, err
+	}
+	k.text, k.ring = text, ring
+	return ring, nil
+}
+
+// forget closes the ring: the next transaction opens what is stored.
+func (k *keyRings) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.text, k.ring = nil, nil
+}
+
+// MasterKey is the master key of this process; none when secrets are kept in clear.
+func (k *keyRings) MasterKey() core.MasterKey {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.master
+}
+
+// exchanged takes another master key into use, which what is stored was sealed under.
+func (k *keyRings) exchanged(master core.MasterKey) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.master, k.text, k.ring = master, nil, nil
+}

@@ -1,0 +1,146 @@
+package txn
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// slotsKept bounds how many keys a process caches.
+const slotsKept = 16_384
+
+// slotsKnown caches how many slots of each key are in use: as a pick last saw it under its lock, and as commits of this process have changed it
+// since. Other processes change it too, so the cache alone decides nothing. Work is admitted on these numbers, by the same rule (S44), and the
+// store checks that there is room when it takes the slots, which locks them (S47). If there is none, nothing is written, and a pick decides under
+// the lock. Nothing is refused on these numbers, and a key that is not cached is locked first.
+type slotsKnown struct {
+	mu    sync.Mutex
+	inUse map[string]int64
+}
+
+// learn updates the cache with what a committed unit has seen and changed.
+func (s *slotsKnown) learn(u *Tx) {
+	if len(u.locked)+len(u.Changes.Counters) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inUse == nil || len(s.inUse) > slotsKept {
+		s.inUse = map[string]int64{}
+	}
+	for key := range u.locked {
+		if strings.HasPrefix(key, "slots:") {
+			s.inUse[key] = u.counters[key]
+		}
+	}
+	for key, n := range u.Changes.Counters {
+		if used, known := s.inUse[key]; known && !u.locked[key] {
+			s.inUse[key] = max(used+n, 0)
+		}
+	}
+}
+
+// decides reports whether an execution can be admitted with the cache: it needs nothing but slots, and their use is cached. The unit then uses the
+// cached numbers.
+func (s *slotsKnown) decides(u *Tx, x *core.Execution) bool {
+	if u.dict.chargesAny(x) {
+		return false
+	}
+	for _, use := range x.Policy.Quotas {
+		quota := u.dict.Quotas[use.Quota]
+		if quota == nil || quota.Settings.RateLimit > 0 || quota.Settings.ConcurrencyLimit > 0 && !s.believes(u, use.SlotsKey()) {
+			return false
+		}
+	}
+	return true
+}
+
+// chargesAny reports whether a budget may apply to the execution.
+func (d *Dictionary) chargesAny(x *core.Execution) bool {
+	return len(x.Budgets) > 0 || len(d.lost) > 0 || d.registry.MayReach(x.Class) || len(d.NeedsOf(x.Class).NamedBudgets()) > 0
+}
+
+// believes takes the cached number of slots in use into the unit. It reports whether there is one and the unit has not locked the counter.
+func (s *slotsKnown) believes(u *Tx, key string) bool {
+	if _, known := u.believed[key]; known {
+		return true
+	}
+	if u.locked[key] {
+		return false
+	}
+	n, known := s.of(key)
+	if known {
+		SetIn(&u.believed, key, n)
+	}
+	return known
+}
+
+// forgetAll drops everything.
+func (s *slotsKnown) forgetAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inUse = nil
+}
+
+// forget drops the keys that a failed hand-over or pick has used: their numbers may have been wrong.
+func (s *slotsKnown) forget(k *pick) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, tasks := range k.given {
+		for _, t := range tasks {
+			for _, key := range t.ent.Exec.Holds {
+				delete(s.inUse, key)
+			}
+		}
+	}
+}
+
+// believeSlots puts the cached numbers into the unit's counters, less what the unit itself has given back.
+func (u *Tx) believeSlots() {
+	for key, n := range u.believed {
+		SetIn(&u.counters, key, n)
+	}
+	for _, ent := range u.order {
+		for _, key := range ent.holds {
+			if _, believed := u.believed[key]; believed && !contains(ent.Exec.Holds, key) {
+				u.counters[key] = max(u.counters[key]-1, 0)
+			}
+		}
+	}
+}
+
+// assumeRoom adds the assumption, checked by the commit, that the slots which were given are free.
+func (u *Tx) assumeRoom(tasks []grantedTask) {
+	for _, t := range tasks {
+		if !u.limits(t.ent.Exec) {
+			continue
+		}
+		for key, most := range t.ent.Exec.SlotBounds(u.room()) {
+			if _, believed := u.believed[key]; believed {
+				SetIn(&u.Changes.AssumeCounters, key, most)
+			}
+		}
+	}
+}
+
+// waitsFor reports whether work is known to wait for one of the keys. The lock is held.
+func (p *picker) waitsFor(needs *core.Needs) bool {
+	if needs == nil || len(p.full) == 0 {
+		return false
+	}
+	for _, use := range needs.Quotas {
+		if len(p.full[use.SlotsKey()])+len(p.full[use.RateKey()]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// of returns how many slots of a key are in use, if that is cached.
+func (s *slotsKnown) of(key string) (n int64, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, known = s.inUse[key]
+	return n, known
+}

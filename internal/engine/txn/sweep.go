@@ -1,0 +1,414 @@
+package txn
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+const (
+	sweepLimit    = 500                     // timers taken at a time (S61)
+	sweepHide     = 1500 * time.Millisecond // a timer taken by a process that then dies is taken again after this time (S62)
+	hideAgain     = sweepHide / 3           // how often what is still being handled is hidden again
+	sweepPatience = 100 * time.Millisecond  // how long a slow kind of timer delays the others at most (S61)
+	maintainEvery = time.Minute
+	longestSleep  = time.Hour
+)
+
+// sweeper is the one loop that turns all timers (S60), and the safety poll (S71).
+type sweeper struct {
+	e       *Engine
+	kick    chan struct{}
+	ended   chan struct{} // a kind of timer has been handled
+	classes classRounds
+	began   bool // the clock was compared with the log
+
+	mu     sync.Mutex
+	next   core.Time   // earliest known timer, by the store's clock; absent: none
+	offset core.Millis // store's clock minus the host's
+	clock  clockWatch
+	kinds  map[store.TimerKind]bool // that are being handled
+	works  map[store.TimerKind]*workKind
+}
+
+func newSweeper(e *Engine) *sweeper {
+	return &sweeper{
+		e: e, kick: make(chan struct{}, 1), ended: make(chan struct{}, 1), kinds: map[store.TimerKind]bool{}, works: map[store.TimerKind]*workKind{},
+	}
+}
+
+// armed records the time of a timer that this process has written, or that the poll has seen.
+func (s *sweeper) armed(at core.Time) {
+	if at == 0 || s.e.Cfg.NoTimers {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == 0 || at < s.next {
+		s.next = at
+		select {
+		case s.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// sees records the store's clock, which was read within a span of time, and returns by how much it was set since the last call.
+func (s *sweeper) sees(now core.Time, read ClockRead) (step core.Millis) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offset = read.Offset(now, s.offset)
+	return s.clock.sees(now, read)
+}
+
+// Ahead returns how far the store's clock is ahead of the host's.
+func (s *sweeper) Ahead() core.Millis {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offset
+}
+
+// StoreNow estimates the store's clock.
+func (s *sweeper) StoreNow() core.Time { return s.storeTime(s.e.Cfg.Clock.Now()) }
+
+// storeTime estimates the store's clock at a time of the host's clock.
+func (s *sweeper) storeTime(host time.Time) core.Time {
+	return core.TimeOf(host).Add(s.Ahead())
+}
+
+// run polls and runs timers until ctx ends. Periodic work is first done one period after the engine was opened, however late this goroutine begins.
+func (s *sweeper) run(ctx context.Context, opened time.Time) {
+	polled, maintained := opened, opened
+	s.poll(ctx)
+	for {
+		timer := s.e.Cfg.Clock.NewTimerAt(s.wakesAt(polled))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-s.kick:
+		case <-timer.C:
+		}
+		timer.Stop()
+		if s.untilDue(s.e.Cfg.Clock.Now()) <= 0 {
+			s.turn(ctx)
+		}
+		if now := s.e.Cfg.Clock.Now(); !now.Before(polled.Add(s.e.Cfg.PollInterval)) {
+			polled = now
+			s.poll(ctx)
+			if s.e.Cfg.NoTimers {
+				continue
+			}
+			if now.Sub(maintained) >= maintainEvery {
+				maintained = now
+				s.maintain(ctx)
+				s.forgetClasses(ctx)
+			}
+		}
+	}
+}
+
+// wakesAt returns when there is something to do: the earliest known timer is due, or the next poll.
+func (s *sweeper) wakesAt(polled time.Time) time.Time {
+	now := s.e.Cfg.Clock.Now()
+	return sooner(now.Add(s.untilDue(now)), polled.Add(s.e.Cfg.PollInterval))
+}
+
+// untilDue returns the time from now until the earliest known timer.
+func (s *sweeper) untilDue(now time.Time) time.Duration {
+	next := s.nextKnown()
+	if next == 0 {
+		return longestSleep
+	}
+	return min(time.Duration(next.Sub(s.storeTime(now)))*time.Millisecond, longestSleep)
+}
+
+// nextKnown returns the earliest known timer; absent: none.
+func (s *sweeper) nextKnown() core.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
+}
+
+// forgetNext forgets the earliest timer: the poll finds it again.
+func (s *sweeper) forgetNext() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = 0
+}
+
+// turn handles due timers until only those of kinds that are still being handled are left.
+func (s *sweeper) turn(ctx context.Context) {
+	s.forgetNext()
+	for ctx.Err() == nil {
+		since := s.e.incarnation()
+		timers, err := s.e.Store.TakeDue(ctx, sweepLimit, sweepHide, s.atWork()...)
+		if s.e.failed(err) != nil {
+			s.e.notes.Warn("cannot look for due timers", "error", err)
+			s.armed(s.StoreNow().Add(core.Second))
+			return
+		}
+		s.e.Meter.fired(timers, s.StoreNow())
+		s.e.tellSwept(timers)
+		s.handle(ctx, since, timers)
+		s.settle(ctx)
+		if len(timers) < sweepLimit {
+			break
+		}
+	}
+	s.ask(ctx, nil) // finds the next timer
+}
+
+// poll backs up all hints, and is how an idle process finds timers that others armed (S71). Only poll asks about queues, so that many due timers
+// cost no further queue reads.
+func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, s.e.picker.doubted()) }
+
+// ask polls the store for everything that the process needs, including rows that contradict what the picker has cached.
+func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
+	calls, refs := s.e.picker.unknownRequests()
+	read := s.begins()
+	seen, err := s.e.Store.Poll(ctx, store.PollAsk{Queues: asked, Docs: refs})
+	if s.e.failed(err) != nil {
+		return // the next poll comes soon
+	}
+	read.To = s.e.Cfg.Clock.Now()
+	s.e.picker.knownRequests(calls, seen.Docs)
+	if s.e.Store.Info().Shared {
+		s.e.picker.doubtBudgets()
+	}
+	s.stepped(ctx, s.sees(seen.Now, read), &seen)
+	s.armed(seen.NextTimer)
+	for i, found := range seen.Queues {
+		if found {
+			s.e.Meter.woken(wokenByPoll)
+			s.e.picker.found(asked[i])
+		}
+	}
+	if end, _ := s.e.Log.Position(); seen.LogEnd > end {
+		s.e.Meter.woken(wokenByPoll)
+		s.e.Log.look()
+	}
+	s.e.Follower.moved(seen.Incarnation, seen.Projected)
+	// If this fails, the next poll tries again.
+	if seen.Incarnation != s.e.Dict.Now().incarnation {
+		_ = s.e.Dict.reload(ctx)
+	} else {
+		_, _ = s.e.Dict.At(ctx, seen.Dictionary)
+	}
+	if seen.Inbox && !s.e.Cfg.NoTimers {
+		s.e.Meter.woken(wokenByPoll)
+		s.e.adoptAll(ctx)
+	}
+}
+
+func (s *sweeper) maintain(ctx context.Context) {
+	var before core.Time
+	if s.e.Cfg.EventRetention > 0 {
+		before = s.StoreNow().Add(-s.e.Cfg.EventRetention.Milliseconds())
+	}
+	if err := s.e.Store.Maintain(ctx, before); err != nil && ctx.Err() == nil {
+		s.e.notes.Warn("maintenance of the store failed", "error", err)
+	}
+}
+
+// handle starts to run every timer through the rule of its kind. Each kind has its own goroutine, so that none waits for another (S61). Bulk jobs
+// and follow-up work, which may take long, run a few at a time.
+func (s *sweeper) handle(ctx context.Context, since string, timers []store.Timer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kinds := map[store.TimerKind][]store.Timer{}
+	for _, timer := range timers {
+		kinds[timer.Kind] = append(kinds[timer.Kind], timer)
+	}
+	for kind, list := range kinds {
+		if isWork(kind) {
+			s.workOn(ctx, since, kind, list)
+			continue
+		}
+		s.kinds[kind] = true
+		s.begin(ctx, since, list, func() { delete(s.kinds, kind) })
+	}
+}
+
+// begin handles timers on a goroutine of their own, then calls done with the lock held.
+func (s *sweeper) begin(ctx context.Context, since string, timers []store.Timer, done func()) {
+	s.e.loops.Go(func() {
+		applied := make(chan struct{})
+		s.e.loops.Go(func() {
+			_ = s.e.contain(inTimer, func() { s.keepHidden(ctx, applied, func() []store.Timer { return timers }) })
+		})
+		_ = s.e.contain(inTimer, func() { s.apply(ctx, since, timers) })
+		close(applied)
+		s.finished(done)
+	})
+}
+
+// finished records that timers have been handled.
+func (s *sweeper) finished(done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done()
+	select {
+	case s.ended <- struct{}{}:
+	default:
+	}
+}
+
+// keepHidden hides timers from other processes while they are handled.
+func (s *sweeper) keepHidden(ctx context.Context, applied <-chan struct{}, timers func() []store.Timer) {
+	for {
+		timer := s.e.Cfg.Clock.NewTimer(hideAgain)
+		select {
+		case <-applied:
+			timer.Stop()
+			return
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		// If this fails, another process may take them too, which is harmless (S64).
+		_ = s.e.failed(s.e.Store.HideTimers(ctx, timers(), sweepHide))
+	}
+}
+
+// atWork are the kinds that are being handled, and those of work that has no place free.
+func (s *sweeper) atWork() []store.TimerKind {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kinds := slices.Collect(maps.Keys(s.kinds))
+	for kind, w := range s.works {
+		if w.full() {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// settle waits a short time for the kinds that are being handled.
+func (s *sweeper) settle(ctx context.Context) {
+	timer := s.e.Cfg.Clock.NewTimer(sweepPatience)
+	defer timer.Stop()
+	for len(s.atWork()) > 0 {
+		select {
+		case <-s.ended:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// apply runs timers of one kind through its rule and removes those that are done. since is the incarnation as it was before they were taken: in
+// another one their numbers may belong to other timers.
+func (s *sweeper) apply(ctx context.Context, since string, timers []store.Timer) {
+	done := s.applyWorkers(ctx, timers)
+	if done == nil {
+		done = s.applyEach(ctx, timers)
+	}
+	if len(done) == 0 {
+		return
+	}
+	if err := s.e.writeSince(ctx, since, "sweep", &store.Changes{DropTimers: done}); err != nil {
+		s.e.notes.Warn("handled timers could not be removed; they will be looked at again", "error", err)
+	}
+}
+
+func (s *sweeper) applyEach(ctx context.Context, timers []store.Timer) (done []store.Timer) {
+	for _, timer := range timers {
+		if err := s.e.applyRule(ctx, timer); err != nil {
+			if err = s.e.setTimerAside(ctx, timer, err); err != nil {
+				s.postpone(timer, err)
+				continue
+			}
+		}
+		done = append(done, timer)
+	}
+	return done
+}
+
+// applyRule runs a timer through the rule of its kind. A panic becomes its error.
+func (e *Engine) applyRule(ctx context.Context, timer store.Timer) (err error) {
+	defer func() { err = e.caught(inTimer, recover(), err) }()
+	rule := e.ruleOf(timer.Kind)
+	if rule == nil {
+		e.notes.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
+		return nil
+	}
+	if e.Cfg.Trap != nil {
+		e.Cfg.Trap("timer:"+timerName(timer.Kind), strings.Join(append(textsOf(timer.IDs), timer.Texts...), " "))
+	}
+	return rule(ctx, timer)
+}
+
+// applyWorkers handles all due instances in one transaction: each has registered in a commit of its own, but they are due together (S71). It
+// returns nil if that fails, or if the timers are of another kind: they are then handled one by one.
+func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) []store.Timer {
+	if len(timers) < 2 || timers[0].Kind != timerWorkers {
+		return nil
+	}
+	all := store.Timer{Kind: timerWorkers}
+	for _, timer := range timers {
+		all.Texts = append(all.Texts, timer.Texts...)
+	}
+	if s.e.applyRule(ctx, all) != nil {
+		return nil
+	}
+	return timers
+}
+
+// postpone leaves a timer whose rule failed because of the store: it is taken again when it is no longer hidden (S63).
+func (s *sweeper) postpone(timer store.Timer, err error) {
+	s.e.notes.Warn("a timer could not be handled", "kind", timer.Kind, "tries", timer.Tries, "error", err)
+	s.armed(s.StoreNow().Add(sweepHide.Milliseconds()))
+}
+
+// sweepRules is the table of S60: what happens when a timer of a kind is due.
+var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t store.Timer) error{
+	timerWake:     (*Engine).sweepWake,
+	timerRetain:   (*Engine).sweepRetained,
+	timerKeys:     (*Engine).sweepKeys,
+	timerRequests: (*Engine).sweepRequests,
+	timerClaims:   (*Engine).sweepClaims,
+
+	timerAllowances: (*Engine).sweepAllowances,
+	timerRates:      (*Engine).sweepRates,
+	timerBudgets:    (*Engine).sweepBudgets,
+	timerUsageDedup: (*Engine).sweepUsageDedup,
+	timerWorkers:    (*Engine).sweepWorkers,
+	timerAudit:      (*Engine).sweepAudit,
+
+	timerSigningKeys: (*Engine).sweepSigningKeys,
+
+	timerTasks: (*Engine).sweepTasks, timerCountLane: (*Engine).sweepTasks, timerRefileLane: (*Engine).sweepTasks,
+	timerRetireLane: (*Engine).sweepTasks, timerTrimHistory: (*Engine).sweepTasks, timerFreeQuota: (*Engine).sweepTasks,
+	timerCancelHolders: (*Engine).sweepTasks, timerFreeBudget: (*Engine).sweepTasks, timerFreeUnreached: (*Engine).sweepTasks,
+	timerDropEpoch: (*Engine).sweepTasks, timerDropBudget: (*Engine).sweepTasks, timerLeaveBudget: (*Engine).sweepTasks,
+	timerUnmark: (*Engine).sweepTasks, timerResolveEdges: (*Engine).sweepTasks, timerCancelLosers: (*Engine).sweepTasks,
+	timerCancelFlow: (*Engine).sweepTasks, timerBeginSubflow: (*Engine).sweepTasks, timerEndNode: (*Engine).sweepTasks,
+	timerEndChildren: (*Engine).sweepTasks, timerSpreadBudget: (*Engine).sweepTasks, timerRemoveFlow: (*Engine).sweepTasks,
+	timerRetireAll: (*Engine).sweepTasks, timerSealQuorums: (*Engine).sweepTasks,
+}
+
+// Write commits changes that need no rows to be loaded.
+func (e *Engine) Write(ctx context.Context, name string, ch *store.Changes) error {
+	return e.writeSince(ctx, e.incarnation(), name, ch)
+}
+
+// writeSince is write for changes that contain numbers of the store: since is the incarnation as it was before those were read.
+func (e *Engine) writeSince(ctx context.Context, since, name string, ch *store.Changes) error {
+	u, err := e.beginSince(ctx, since, store.Want{})
+	if err != nil {
+		return err
+	}
+	defer u.tx.Rollback(ctx)
+	u.Changes = *ch
+	return u.commit(ctx, []string{name})
+}

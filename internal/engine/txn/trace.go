@@ -1,0 +1,130 @@
+package txn
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+)
+
+// Tracer makes spans of what the engine does for its callers (U216). What it does by itself, such as turning timers, has none.
+type Tracer interface {
+	// Command begins the span of a command, under the span of ctx. nil: there is none.
+	Command(ctx context.Context, name string) Span
+	// Commit begins the span of a transaction that writes what these commands did. size counts the commands without a span too.
+	Commit(commands []Span, size int) Span
+}
+
+// Span is a span under way. Its methods are called by one goroutine at a time.
+type Span interface {
+	// Tell sets the execution that the span is about.
+	Tell(Facts)
+	// End ends it; nil: it went well.
+	End(err error)
+}
+
+// Facts are the attributes of a span about an execution.
+type Facts struct {
+	ID      core.ID
+	Class   *core.Class
+	Status  core.Status
+	Attempt int // index; -1 before the first
+}
+
+func factsOf(x *core.Execution) Facts {
+	f := Facts{ID: x.ID, Class: x.Class, Status: x.Status, Attempt: -1}
+	if x.Attempt != nil {
+		f.Attempt = x.Attempt.Index
+	}
+	return f
+}
+
+type ownWorkKey struct{}
+
+// ownWork marks a context as the engine's own, so that nothing done in it has spans.
+func ownWork(ctx context.Context) context.Context {
+	return context.WithValue(ctx, ownWorkKey{}, true)
+}
+
+// startSpan begins the span of a command; nil without a tracer.
+func (e *Engine) startSpan(ctx context.Context, name string) Span {
+	if e.Cfg.Tracer == nil || ctx.Value(ownWorkKey{}) != nil {
+		return nil
+	}
+	return e.Cfg.Tracer.Command(ctx, name)
+}
+
+// endSpan ends a span that may be none.
+func endSpan(s Span, err error) {
+	if s != nil {
+		s.End(err)
+	}
+}
+
+// tellSpans says in the spans of the commands which executions they were about.
+func (u *Tx) tellSpans(batch []*request) {
+	for _, r := range batch {
+		if r.span == nil {
+			continue
+		}
+		if ent := u.Entries[subjectOf(r.command)]; ent != nil {
+			r.span.Tell(factsOf(ent.Exec))
+		}
+	}
+}
+
+// subjectOf is the execution that a command is about; the zero UUID when it is about none or about many.
+func subjectOf(cmd command) core.UUID {
+	switch c := cmd.(type) {
+	case *submit:
+		return c.answer.ID.UUID
+	case *putStep:
+		return c.id.UUID
+	case *operatorCommand:
+		return c.id.UUID
+	case *targeted:
+		return c.id.UUID
+	case interface{ Target() core.UUID }:
+		return c.Target()
+	default:
+		return core.UUID{}
+	}
+}
+
+// tell sets the execution in the span of a claim, if the claim got exactly one.
+func (c *claim) tell() {
+	if c.span != nil && len(c.answer.Tasks) == 1 {
+		c.span.Tell(factsOf(c.answer.Tasks[0].Execution))
+	}
+}
+
+// commitSpan begins the span of the unit's transaction; nil when none of its commands has one.
+func (u *Tx) commitSpan(size int) Span {
+	if len(u.spans) == 0 {
+		return nil
+	}
+	return u.Engine.Cfg.Tracer.Commit(u.spans, size)
+}
+
+// serves takes note of the spans of the commands that the unit serves.
+func (u *Tx) serves(batch []*request) {
+	if u.Engine.Cfg.Tracer == nil {
+		return
+	}
+	for _, r := range batch {
+		if r.span != nil {
+			u.spans = append(u.spans, r.span)
+		}
+	}
+}
+
+// servesClaims takes note of the spans of the claims that the unit serves.
+func (u *Tx) servesClaims(calls []*claim) {
+	if u.Engine.Cfg.Tracer == nil {
+		return
+	}
+	for _, call := range calls {
+		if call.span != nil {
+			u.spans = append(u.spans, call.span)
+		}
+	}
+}

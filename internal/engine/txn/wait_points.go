@@ -1,0 +1,185 @@
+package txn
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// recordedWaitpoint is what is kept of an answer that showed a waitpoint (W4): its token is made of its row each time.
+type recordedWaitpoint struct {
+	WaitpointID core.UUID `json:"waitpoint_id"`
+	ExpiresAt   core.Time `json:"expires_at,omitzero"` // as it was
+}
+
+// CreateWaitpoint makes a pending waitpoint for the holder of the lease (W36, W37).
+func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id core.GivenID, cmd core.CreateWaitpointCommand) (Issued, error) {
+	if err := cmd.Check(); err != nil {
+		return Issued{}, err
+	}
+	cmd.MintedID = e.Mint()
+	var docs []store.DocRef
+	if !cmd.WaitpointID.IsZero() {
+		docs = append(docs, waitpointAtRef(cmd.WaitpointID))
+	}
+	var answer Issued
+	var recorded recordedWaitpoint
+	err := e.operate(ctx, c, id, operation{
+		name: "create_waitpoint", op: Operator{RequestKey: c.RequestKey}, args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, answer: &recorded,
+		waits: true, docs: docs, held: &cmd.Fence,
+		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+			c.asWorker(x, fx)
+			d, ring, err := u.waitsOf(x)
+			if err != nil {
+				return false, err
+			}
+			command := cmd
+			command.Keys, command.Taken = ring, !cmd.WaitpointID.IsZero() && u.waitpointTaken(cmd.WaitpointID)
+			got, err := x.CreateWaitpoint(fx, d, command)
+			if err != nil {
+				return false, err
+			}
+			answer, err = issued(ring, x, d, got.Waitpoint)
+			answer.Repeated = got.Repeated
+			recorded = recordedWaitpoint{WaitpointID: got.Waitpoint.ID, ExpiresAt: got.Waitpoint.ExpiresAt}
+			return !got.Repeated, err
+		},
+		repeat: func(u *Tx, x *core.Execution) (err error) {
+			answer, err = u.issuedAgain(x, &recorded)
+			return err
+		},
+	})
+	if err != nil {
+		return Issued{}, err
+	}
+	e.waitpoints.add(&answer.Waitpoint)
+	if answer.Repeated {
+		c.Again()
+	}
+	return answer, nil
+}
+
+// issued shows a waitpoint with its token. Codes: corruption.
+func issued(ring *core.KeyRing, x *core.Execution, d *core.Dossier, w core.Waitpoint) (Issued, error) {
+	s, err := standing(x, d, &w)
+	return Issued{Waitpoint: w, Standing: s, Token: tokenFor(ring, w.TokenFields())}, err
+}
+
+// standing is how a waitpoint stands by what the dossier has of its end, its signals and its links. Codes: corruption.
+func standing(x *core.Execution, d *core.Dossier, w *core.Waitpoint) (Standing, error) {
+	v, err := x.WaitpointView(d, w)
+	return Standing{
+		State: v.State, CloseReason: v.CloseReason, ClosedAt: v.ClosedAt,
+		SignalCount: v.SignalCount, MatchedSignals: v.MatchedSignals, LastSignalAt: v.LastSignalAt, LinkCount: v.LinkCount,
+	}, err
+}
+
+// issuedAgain shows a waitpoint to whom it was shown before.
+func (u *Tx) issuedAgain(x *core.Execution, recorded *recordedWaitpoint) (Issued, error) {
+	d, ring, err := u.waitsOf(x)
+	if err != nil {
+		return Issued{}, err
+	}
+	row := d.Waitpoint(recorded.WaitpointID)
+	if row == nil {
+		return Issued{}, noWaitpoint()
+	}
+	shown := *row
+	shown.ExpiresAt = recorded.ExpiresAt
+	answer, err := issued(ring, x, d, shown)
+	answer.Repeated = true
+	return answer, err
+}
+
+// CloseWaitpoint closes a pending waitpoint, for an operator or, with a fence, for the holder of the lease (W38).
+func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint core.UUID, f *core.Fence, op Operator) (bool, error) {
+	var already bool
+	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), operation{
+		name: "close_waitpoint", op: op, answer: &already, held: f,
+		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+			if f != nil {
+				c.asWorker(x, fx)
+			}
+			d, _, err := u.waitsOf(x)
+			if err != nil {
+				return false, err
+			}
+			already, err = x.CloseWaitpoint(fx, d, core.CloseWaitpointCommand{Fence: f, WaitpointID: waitpoint, Reason: op.Reason})
+			return !already, err
+		},
+		told: func(*Tx, *core.Execution) toldChange {
+			return toldChange{
+				entity: "waitpoint", id: waitpoint.String(),
+				before: map[string]string{"state": core.WaitpointPending}, after: map[string]string{"state": core.WaitpointClosed},
+			}
+		},
+	})
+	return answered(&already, err)
+}
+
+// ReadToken shows the token of an open waitpoint of the execution (W31). The record is left as it is: the event is all that it writes.
+func (e *Engine) ReadToken(ctx context.Context, c Caller, id core.GivenID, waitpoint core.UUID) (Issued, error) {
+	var answer Issued
+	err := e.operate(ctx, c, id, operation{
+		name: "read_waitpoint_token", waits: true, shows: true,
+		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+			d, ring, err := u.waitsOf(x)
+			if err != nil {
+				return false, err
+			}
+			row, err := x.ReadToken(fx, d, waitpoint, ring)
+			if err != nil {
+				return false, err
+			}
+			if answer, err = issued(ring, x, d, row); err != nil {
+				return false, err
+			}
+			u.keep(fx)
+			return false, nil
+		},
+		told: func(*Tx, *core.Execution) toldChange {
+			return toldChange{entity: "waitpoint", id: waitpoint.String()}
+		},
+	})
+	return answered(&answer, err)
+}
+
+// ReissueToken kills every token and link of a waitpoint and shows the new token (W32).
+func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint core.UUID, op Operator) (Issued, error) {
+	var answer Issued
+	var recorded recordedWaitpoint
+	var before core.Time
+	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), operation{
+		name: "reissue_token", op: op, answer: &recorded,
+		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+			d, ring, err := u.waitsOf(x)
+			if err != nil {
+				return false, err
+			}
+			if row := d.Waitpoint(waitpoint); row != nil {
+				before = row.MintedAt
+			}
+			row, err := x.ReissueToken(fx, d, waitpoint, ring)
+			if err != nil {
+				return false, err
+			}
+			if answer, err = issued(ring, x, d, row); err != nil {
+				return false, err
+			}
+			recorded = recordedWaitpoint{WaitpointID: row.ID, ExpiresAt: row.ExpiresAt}
+			return true, nil
+		},
+		repeat: func(u *Tx, x *core.Execution) (err error) {
+			answer, err = u.issuedAgain(x, &recorded)
+			return err
+		},
+		told: func(*Tx, *core.Execution) toldChange {
+			return toldChange{
+				entity: "waitpoint", id: waitpoint.String(),
+				before: map[string]core.Time{"minted_at": before}, after: map[string]core.Time{"minted_at": answer.MintedAt},
+			}
+		},
+	})
+	return answered(&answer, err)
+}
