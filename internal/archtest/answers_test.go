@@ -17,29 +17,29 @@ func TestAnswersReadBesideAnErrorAreFound(t *testing.T) {
 	const head = "package engine\n"
 	finds(t, checkAnswers, []example{
 		{name: "zero values, answered, and functions that run no command", files: map[string]string{
-			"internal/engine/a.go": head + "func f() (T, error) { if err := e.do(ctx, cmd); err != nil { return T{}, err }; return cmd.answer, nil }\n" +
-				"func g() (T, error) { err := e.do(ctx, cmd); return answered(&cmd.answer, err) }\n" +
-				"func h() (bool, error) { err := e.do(ctx, cmd); return false, err }\n" +
+			"internal/engine/a.go": head + "func f() (T, error) { if err := e.Do(ctx, cmd); err != nil { return T{}, err }; return cmd.answer, nil }\n" +
+				"func g() (T, error) { err := e.Do(ctx, cmd); return answered(&cmd.answer, err) }\n" +
+				"func h() (bool, error) { err := e.Do(ctx, cmd); return false, err }\n" +
 				"func i() (T, error) { t, err := e.read(ctx); return t, err }\n" +
-				"func j() (T, error) { err := e.do(ctx, func() (T, error) { return x.answer, err }); return T{}, err }\n",
-			"internal/engine/a_test.go": head + "func f() (T, error) { err := e.do(ctx, cmd); return cmd.answer, err }\n",
+				"func j() (T, error) { err := e.Do(ctx, func() (T, error) { return x.answer, err }); return T{}, err }\n",
+			"internal/engine/a_test.go": head + "func f() (T, error) { err := e.Do(ctx, cmd); return cmd.answer, err }\n",
 		}},
 		{name: "an answer beside an error", files: map[string]string{
-			"internal/engine/a.go": head + "func f() (T, error) {\n\terr := e.do(ctx, cmd)\n\treturn cmd.answer, err\n}\n" +
+			"internal/engine/a.go": head + "func f() (T, error) {\n\terr := e.Do(ctx, cmd)\n\treturn cmd.answer, err\n}\n" +
 				"func g() (bool, error) {\n\terr := e.doAlone(ctx, cmd)\n\treturn taken, err\n}\n",
 		}, want: []string{"a.go:4: f", "a.go:8: g"}},
 		{name: "an answer that is read for a call, where there is no error", files: map[string]string{
-			"internal/engine/a.go": head + "func f() (T, error) { err := e.do(ctx, cmd); cmd.room.settled(err == nil && cmd.answer.Created, err); return answered(&cmd.answer, err) }\n" +
-				"func g() error { err := e.do(ctx, cmd); if err != nil { cmd.settled(none, err); return err }; cmd.settled(cmd.answer.Outcome, nil); return nil }\n" +
+			"internal/engine/a.go": head + "func f() (T, error) { err := e.Do(ctx, cmd); cmd.room.settled(err == nil && cmd.answer.Created, err); return answered(&cmd.answer, err) }\n" +
+				"func g() error { err := e.Do(ctx, cmd); if err != nil { cmd.settled(none, err); return err }; cmd.settled(cmd.answer.Outcome, nil); return nil }\n" +
 				"func h() error { return e.told(x.answer, err) }\n",
 		}},
 		{name: "an answer that is read for a call beside an error", files: map[string]string{
-			"internal/engine/a.go": head + "func f() error {\n\terr := e.do(ctx, cmd)\n\tcmd.settled(cmd.answer.Outcome, err)\n\treturn err\n}\n" +
-				"func g() error {\n\terr := e.do(ctx, cmd)\n\tcmd.room.settled(cmd.answer.Created && err == nil, err)\n\treturn err\n}\n",
+			"internal/engine/a.go": head + "func f() error {\n\terr := e.Do(ctx, cmd)\n\tcmd.settled(cmd.answer.Outcome, err)\n\treturn err\n}\n" +
+				"func g() error {\n\terr := e.Do(ctx, cmd)\n\tcmd.room.settled(cmd.answer.Created && err == nil, err)\n\treturn err\n}\n",
 		}, want: []string{"a.go:4: f", "a.go:9: g"}},
 		{name: "through another function", files: map[string]string{
 			"internal/engine/a.go": head + "func f() (T, error) {\n\terr := e.through(ctx, cmd)\n\treturn cmd.answer, err\n}\n",
-			"internal/engine/b.go": head + "func (e *Engine) through(ctx context.Context) error { return e.further(ctx, cmd) }\nfunc (e *Engine) further(ctx context.Context) error { return e.do(ctx, cmd) }\n",
+			"internal/engine/b.go": head + "func (e *Engine) through(ctx context.Context) error { return e.further(ctx, cmd) }\nfunc (e *Engine) further(ctx context.Context) error { return e.Do(ctx, cmd) }\n",
 		}, want: []string{"a.go:4: f"}},
 	})
 }
@@ -62,7 +62,7 @@ func checkAnswers(all []source) (found []string) {
 			}
 		}
 	}
-	running := map[string]bool{"do": true, "doAlone": true}
+	running := map[string]bool{"Do": true, "doAlone": true}
 	for known := 0; known < len(running); {
 		known = len(running)
 		for _, f := range functions {
@@ -94,7 +94,7 @@ func checkAnswers(all []source) (found []string) {
 	return found
 }
 
-// handsOn tells of a method of the engine that is given a context and returns nothing but an error: whatever else it finds is in what it was
+// handsOn reports whether a method of the engine or of a room is given a context and returns nothing but an error: whatever else it finds is in what it was
 // given.
 func handsOn(f *ast.FuncDecl) bool {
 	if f.Recv == nil || f.Type.Results == nil || len(f.Type.Results.List) != 1 || len(f.Type.Params.List) == 0 {
@@ -107,7 +107,7 @@ func handsOn(f *ast.FuncDecl) bool {
 	of, isName := receiver.X.(*ast.Ident)
 	result, isError := f.Type.Results.List[0].Type.(*ast.Ident)
 	_, hasContext := f.Type.Params.List[0].Type.(*ast.SelectorExpr)
-	return isName && isError && hasContext && of.Name == "Engine" && result.Name == "error"
+	return isName && isError && hasContext && of.IsExported() && result.Name == "error"
 }
 
 // callsAny reports whether one of the methods is called.

@@ -125,7 +125,7 @@ var emitted = sync.OnceValues(func() (map[string][]dataField, error) {
 
 func readEmitters() (*emitters, error) {
 	e := &emitters{names: map[string]string{}, functions: map[string]*ast.FuncDecl{}}
-	for _, dir := range []string{"internal/core", "internal/engine"} {
+	for _, dir := range []string{"internal/core", "internal/engine/txn", "internal/engine/inspect", "internal/engine/bulk"} {
 		found, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		if err != nil {
 			return nil, err

@@ -223,7 +223,7 @@ func (s *startJob) Decide(u *txn.Tx) error {
 	j.put(u)
 	timer := u.TimerAt(txn.TimerJobs, u.Now) // due at once
 	timer.Texts = append(timer.Texts, j.ID.String())
-	j.emit(u, "bulk.started", s.caller)
+	j.bulkEvent(u, "bulk.started", s.caller)
 	if s.caller.Audits() {
 		j.audit(u, s.caller, "bulk", j.Reason, nil, map[string]any{
 			"action": j.Action, "args": j.Args.withoutPayload(), "filter": j.Filter, "ids": len(j.IDs), "total": j.Total,
@@ -252,7 +252,7 @@ func (j *job) put(u *txn.Tx) {
 	u.PutDoc(store.Doc{DocRef: jobRef(j.ID), Body: body})
 }
 
-func (j *job) emit(u *txn.Tx, kind string, c txn.Caller) {
+func (j *job) bulkEvent(u *txn.Tx, kind string, c txn.Caller) {
 	data, _ := json.Marshal(map[string]any{
 		"job_id": j.ID, "action": j.Action, "filter": j.Filter, "total": j.Total, "done": j.Done, "refused": j.Refused, "failed": j.Failed,
 	})
@@ -455,7 +455,7 @@ func (j *job) end(u *txn.Tx, c txn.Caller, state string) {
 	j.put(u)
 	timer := u.TimerAt(txn.TimerJobs, txn.RoundUp(u.Now.Add(bulkKeptFor), core.Hour))
 	timer.Texts = append(timer.Texts, j.ID.String())
-	j.emit(u, "bulk.finished", c)
+	j.bulkEvent(u, "bulk.finished", c)
 	u.After = append(u.After, func() {
 		u.Engine.Meter.Followed(followupBulk, j.StartedAt, j.EndedAt)
 		u.Engine.Waits.Wake(j.ID)
