@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -423,6 +424,9 @@ func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]Worker
 	}
 	if states := []string{"", "live", "draining", "dead", "all"}; !slices.Contains(states, q.State) {
 		return nil, "", core.Invalid("state", "must be live, draining, dead or all")
+	}
+	if err := cmp.Or(core.CheckFilterText("lane", q.Lane), core.CheckFilterText("capability", q.Capability)); err != nil {
+		return nil, "", err
 	}
 	scope := "workers\x00" + fingerprint(q.Namespace, q.Lane, q.Capability, q.State)
 	after := ""
