@@ -195,6 +195,11 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 	if err := r.Normalize(); err != nil {
 		return RegisterAnswer{}, err
 	}
+	for _, lane := range r.Lanes { // the lane default, if the caller named none
+		if err := c.worksIn(lane); err != nil {
+			return RegisterAnswer{}, err
+		}
+	}
 	var err error
 	if r.Namespaces, err = c.serving(r.Namespaces); err != nil {
 		return RegisterAnswer{}, err

@@ -50,7 +50,7 @@ func things(t *testing.T, w *world) *strings.Replacer {
 	flow := w.post(t, "/v1/flows", `{"kind":"k","nodes":[{"name":"a","kind":"k"}]}`).wants(t, 201).text(t, "flow_id")
 	job := w.post(t, "/v1/bulk", `{"action":"hold","ids":["`+execution+`"],"reason":"r"}`).wants(t, 202).text(t, "job_id")
 	budget := w.post(t, "/v1/budgets", `{"name":"b","scope":{"type":"namespace"},"dimensions":{"tokens":{"hard":1}}}`).wants(t, 201).text(t, "budget_id")
-	w.post(t, "/v1/work/register", `{"worker_id":"w","worker_instance_id":"i","lanes":["default"],"max_concurrent":1}`)
+	w.post(t, "/v1/workers", `{"worker_id":"w","worker_instance_id":"i","lanes":["default"],"max_concurrent":1}`).wants(t, 200)
 	return strings.NewReplacer(
 		"/v1/executions/{id}", "/v1/executions/"+execution, "/v1/flows/{id}", "/v1/flows/"+flow, "/v1/bulk/{id}", "/v1/bulk/"+job,
 		"/v1/budgets/{id}", "/v1/budgets/"+budget, "{instance}", "i", "{lane}", "default", "{name}", "a", "{n}", "0",
