@@ -38,7 +38,7 @@ const (
 func (c *Caller) as(actor string) engine.Caller {
 	who := engine.Caller{
 		Principal: c.Name, KeyID: c.KeyID, Actor: actor, Namespaces: c.Namespaces, RequestID: c.RequestID, Address: c.Address,
-		RequestKey: c.RequestKey, Repeated: c.Repeated, OwnInstances: c.OwnInstances,
+		RequestKey: c.RequestKey, Repeated: c.Repeated, OwnWork: c.OwnWork, OwnInstances: c.OwnInstances,
 	}
 	if c.Feed != nil {
 		who.Feed = &engine.Feed{Lanes: c.Feed.Lanes}

@@ -107,7 +107,9 @@ func (s *Service) listChildren(ctx context.Context, c Caller, r *wire.PageByID) 
 		return api.Page[api.FlowMember]{}, err
 	}
 	if parent.Execution.Children == nil {
-		return page(r.PageFields, memberOf, func(string, *int) ([]engine.MemberView, string, error) { return nil, "", nil })
+		return page(r.PageFields, memberOf, func(cursor string, _ *int) ([]engine.MemberView, string, error) {
+			return nil, "", engine.CheckMemberCursor(cursor)
+		})
 	}
 	return s.members(ctx, c, parent.Execution.Children.FlowID.Given(), "", r.PageFields)
 }

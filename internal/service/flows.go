@@ -61,13 +61,8 @@ func (s *Service) submitFlow(ctx context.Context, c Caller, r *wire.SubmitFlowRe
 		}
 		by = s.engine.CreateFlow
 	}
-	minted, derived := flow.FlowID == "", false
-	if minted {
-		if flow.FlowID, derived, err = s.flowID(ctx, c, home); err != nil {
-			return api.FlowRun{}, err
-		}
-	}
-	submission, err := coreFlow(&flow, home)
+	minted := flow.FlowID == ""
+	submission, derived, err := s.flowGiven(ctx, c, &flow, home)
 	if err != nil {
 		return api.FlowRun{}, err
 	}
@@ -85,6 +80,17 @@ func (s *Service) submitFlow(ctx context.Context, c Caller, r *wire.SubmitFlowRe
 		run.Created = true // a try whose answer was lost had made it
 	}
 	return run, nil
+}
+
+// flowGiven is a flow as the engine takes it, with the id that it brings or gets. derived reports whether that comes from the request's key.
+func (s *Service) flowGiven(ctx context.Context, c Caller, flow *wire.FlowSubmission, home string) (submission core.FlowSubmission, derived bool, err error) {
+	if flow.FlowID == "" {
+		if flow.FlowID, derived, err = s.flowID(ctx, c, home); err != nil {
+			return core.FlowSubmission{}, false, err
+		}
+	}
+	submission, err = coreFlow(flow, home)
+	return submission, derived, err
 }
 
 // flowID is the id of a flow that brings none. That of a request with a key is derived from it, so that the same request again finds what
@@ -127,7 +133,7 @@ func sameFlow(err error, derived bool) error {
 // requestKey is what the rules call the key of a request.
 const requestKey = "request_key"
 
-// checkFlow does everything that a submit does but write (U89).
+// checkFlow does everything that a submit does but write (U89): it refuses what the submit would refuse, as it would.
 func (s *Service) checkFlow(ctx context.Context, c Caller, r *wire.SubmitFlowRequest) (wire.FlowChecked, error) {
 	if r.Empty {
 		return wire.FlowChecked{}, core.Invalid("dry_run", "there is nothing to check in an empty flow")
@@ -137,16 +143,15 @@ func (s *Service) checkFlow(ctx context.Context, c Caller, r *wire.SubmitFlowReq
 		return wire.FlowChecked{}, err
 	}
 	flow := r.Body.FlowSubmission
-	if flow.FlowID == "" {
-		flow.FlowID = c.Key // any id will do
-	}
-	submission, err := coreFlow(&flow, home)
+	submission, derived, err := s.flowGiven(ctx, c, &flow, home)
 	if err != nil {
 		return wire.FlowChecked{}, err
 	}
-	order, err := s.engine.CheckFlow(ctx, c.client(), submission)
+	who := c.submitter(derived)
+	who.Repeated = nil // a check repeats nothing
+	order, err := s.engine.CheckFlow(ctx, who, submission)
 	if err != nil {
-		return wire.FlowChecked{}, AsGiven(err, graphOf(&flow))
+		return wire.FlowChecked{}, sameFlow(AsGiven(err, graphOf(&flow)), derived)
 	}
 	return wire.FlowChecked{OK: true, Order: append([]string{}, order...)}, nil
 }
