@@ -24,8 +24,9 @@ type Caller struct {
 	// Again says that the caller has done the operation before, under Key, and does not know its outcome.
 	Again bool
 
-	repeats int      // how often this command was done before, without a known outcome
-	random  [40]byte // of an operation that makes a secret: the same in all tries, so that a repeat finds what the first one made
+	repeats int        // how often this command was done before, without a known outcome
+	random  [40]byte   // of an operation that makes a secret: the same in all tries, so that a repeat finds what the first one made
+	minted  *mintedIDs // of a batch of submissions: likewise
 }
 
 // The actors of E24 that a caller may be.

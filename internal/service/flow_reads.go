@@ -55,11 +55,11 @@ func (s *Service) getFlow(ctx context.Context, c Caller, r *wire.GetFlowRequest)
 	default:
 		view, err = s.engine.WaitFlow(ctx, c.client(), id, wait)
 	}
-	switch {
-	case err != nil:
+	if err == nil && wait != 0 && !view.State.Terminal() {
+		err = s.cfg.closed()
+	}
+	if err != nil {
 		return api.FlowView{}, err
-	case wait != 0 && !view.State.Terminal() && s.cfg.Closed != nil && s.cfg.Closed():
-		return api.FlowView{}, core.Errorf(core.CodeShuttingDown, "the client is closed")
 	}
 	return flowViewOf(view), c.checkSubmitter(view.Flow.Submitter())
 }

@@ -69,7 +69,7 @@ func (s *Service) submitFlow(ctx context.Context, c Caller, r *wire.SubmitFlowRe
 	submission.Trace = s.cfg.trace(ctx)
 	answer, err := by(ctx, c.submitter(derived), submission)
 	if err != nil {
-		return api.FlowRun{}, sameFlow(AsGiven(err, graphOf(&flow)), derived)
+		return api.FlowRun{}, sameRequest(AsGiven(err, graphOf(&flow)), derived)
 	}
 	run := flowRunOf(answer)
 	if minted && (derived || !c.first()) && answer.Flow.ID.UUID == submission.ID.UUID {
@@ -117,17 +117,22 @@ func (c *Caller) submitter(derived bool) engine.Caller {
 	return who
 }
 
-// sameFlow turns the conflict of an id that was derived from the request's key, or of what is recorded under it, into that of the key (U13).
-func sameFlow(err error, derived bool) error {
+// sameRequest turns the conflict of an id that was derived from the request's key, or of what is recorded under it, into that of the key
+// (U13). Of a batch it keeps which item was refused.
+func sameRequest(err error, derived bool) error {
 	var refusal *core.Error
 	if !derived || !errors.As(err, &refusal) {
 		return err
 	}
-	if refusal.Code == core.CodeFlowAlreadyExists || refusal.Code == core.CodeIDConflict || refusal.Field == requestKey {
-		return core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
-			WithField("header.Idempotency-Key").WithHint("use a new key for new work")
+	if refusal.Code != core.CodeFlowAlreadyExists && refusal.Code != core.CodeIDConflict && refusal.Field != requestKey {
+		return err
 	}
-	return err
+	conflict := core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
+		WithField("header.Idempotency-Key").WithHint("use a new key for new work")
+	if index, ok := refusal.Details[detailIndex]; ok {
+		conflict = conflict.With(detailIndex, index)
+	}
+	return conflict
 }
 
 // requestKey is what the rules call the key of a request.
