@@ -156,7 +156,7 @@ func (s *Service) checkFlow(ctx context.Context, c Caller, r *wire.SubmitFlowReq
 	who.Repeated = nil // a check repeats nothing
 	order, err := s.engine.CheckFlow(ctx, who, submission)
 	if err != nil {
-		return wire.FlowChecked{}, sameFlow(AsGiven(err, graphOf(&flow)), derived)
+		return wire.FlowChecked{}, sameRequest(AsGiven(err, graphOf(&flow)), derived)
 	}
 	return wire.FlowChecked{OK: true, Order: append([]string{}, order...)}, nil
 }
