@@ -45,6 +45,9 @@ func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any
 	if into, ok := answer.(*wire.Sink); ok {
 		return r.stream(ctx, op, request, into)
 	}
+	if result, ok := answer.(*api.SubmitResult); ok && op == wire.SubmitExecution.Operation {
+		return r.submitOne(ctx, request.(*wire.SubmitRequest), result, how)
+	}
 	if exact, ok := request.(interface{ AskForBytes() }); ok {
 		exact.AskForBytes()
 	}
@@ -70,6 +73,8 @@ func waitsOn(answer any) bool {
 		return len(a.Tasks) == 0 && !a.Drain
 	case *wire.Grants:
 		return len(a.Grants) == 0
+	case *api.Execution:
+		return !a.Status.Terminal()
 	case *api.BulkJob:
 		return a.State == jobRuns
 	case *api.FlowView:

@@ -6,20 +6,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// wirePayload is the payload as it travels.
-func wirePayload(p Payload) wire.Payload {
-	switch {
-	case p.Data == nil && p.ContentType == "":
-		return wire.Payload{}
-	case p.ContentType == "":
-		return wire.Payload{Data: p.Data, ContentType: wire.ContentBytes, Size: len(p.Data)}
-	default:
-		return wire.Payload{Data: p.Data, ContentType: p.ContentType, Size: len(p.Data)}
-	}
-}
-
-func payloadFrom(p wire.Payload) Payload { return Payload{Data: p.Data, ContentType: p.ContentType} }
-
 // moments of Go and of the wire.
 func wireTime(t time.Time) wire.Time { return wire.TimeOf(t) }
 

@@ -28,3 +28,6 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Lim
 
 // SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
 func SameWork(a, b core.Submission) bool { return txn.SameWork(a, b) }
+
+// CheckMemberCursor refuses a text that is no cursor of a list of members. Codes: invalid_cursor.
+func CheckMemberCursor(cursor string) error { return txn.CheckMemberCursor(cursor) }

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
-
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
@@ -39,7 +37,7 @@ type NodeFields struct {
 	DelayUntil  Time                   `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
 	DeadlineAt  Time                   `json:"deadline_at,omitzero" doc:"Expires at this moment."`
 	Tags        map[string]string      `json:"tags,omitzero" doc:"Tags by key."`
-	Policy      json.RawMessage        `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
+	Policy      *api.Policy            `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
 	Requires    []string               `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
 	FairnessKey string                 `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`
 	Quotas      []api.QuotaUse         `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`

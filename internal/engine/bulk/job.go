@@ -69,6 +69,13 @@ func (e *Jobs) Bulk(ctx context.Context, c txn.Caller, r BulkRequest) (BulkView,
 		cmd.fingerprint = txn.Fingerprint(r.Action, r.Args, r.Filter, r.IDs, r.All, r.Reason, r.RatePerSecond, r.MaxAffected)
 	}
 	if r.DryRun {
+		now, err := e.ServerTime(ctx)
+		if err != nil {
+			return BulkView{}, err
+		}
+		if err := r.Args.checkAt(now); err != nil {
+			return BulkView{}, err
+		}
 		matched, sample, err := e.bulkMatches(ctx, c, &r)
 		return BulkView{Action: r.Action, Total: matched, Sample: sample, DryRun: err == nil}, err
 	}
@@ -214,7 +221,7 @@ func (s *startJob) Decide(u *txn.Tx) error {
 	if repeated, err := u.Repeated(s.caller, s.request, s.fingerprint, &s.answer); repeated || err != nil {
 		return err
 	}
-	if err := core.CheckDeadline(s.req.Args.DeadlineAt, u.Now); err != nil {
+	if err := s.req.Args.checkAt(u.Now); err != nil {
 		return err
 	}
 	j := s.job
