@@ -61,7 +61,7 @@ func (e *embedded) Quotas() Quotas         { return Quotas{e} }
 func (e *embedded) Lanes() Lanes           { return Lanes{e} }
 func (e *embedded) Workers() Workers       { return Workers{e} }
 func (e *embedded) Budgets() Budgets       { return Budgets{e} }
-func (e *embedded) Work() Work             { return Work{e, embeddedWork{e}.Do} }
+func (e *embedded) Work() Work             { return Work{e} }
 func (e *embedded) Admin() Admin           { return Admin{e} }
 func (e *embedded) seam() seam {
 	return seam{clock: e.clock, tracer: e.tracer, claims: flowingClaims, submitTx: e.submitTx}
@@ -284,13 +284,7 @@ func (e *embedded) Signal(ctx context.Context, s Signal) (SignalReceipt, error) 
 }
 
 func (e *embedded) Nudge(ctx context.Context, lanes ...string) error {
-	for i, lane := range lanes {
-		var refusal *core.Error
-		if errors.As(core.CheckLane(lane), &refusal) {
-			return publicError(refusal.WithField(fmt.Sprintf("lanes[%d]", i)))
-		}
-	}
-	return publicError(e.engine.Nudge(ctx, e.asClient(ctx), lanes...))
+	return nudgeVia(ctx, e, lanes)
 }
 
 // Close stops the engine, then the store. Later calls answer as the first did.

@@ -10,11 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/principal"
 )
 
-// The actors of E24 that a client may be.
-const (
-	actorClient = "client"
-	actorWorker = "worker"
-)
+// actorClient is the actor of E24 that a client is.
+const actorClient = "client"
 
 // caller is for whom a call is made: the principal of the context, else the one that the client was opened for (W5).
 func (e *embedded) caller(ctx context.Context, actor string) engine.Caller {
@@ -33,15 +30,6 @@ func (e *embedded) caller(ctx context.Context, actor string) engine.Caller {
 }
 
 func (e *embedded) asClient(ctx context.Context) engine.Caller { return e.caller(ctx, actorClient) }
-
-// asWorker is who works on executions, in the lanes that the principal is bound to.
-func (e *embedded) asWorker(ctx context.Context) engine.Caller {
-	c := e.caller(ctx, actorWorker)
-	if p, ok := principal.From(ctx); ok {
-		c.WorkLanes = p.Lanes
-	}
-	return c
-}
 
 // home is the namespace that new work goes to; namespace_required when a principal of several has not chosen one (U121).
 func (e *embedded) home(ctx context.Context) (string, error) {

@@ -142,7 +142,7 @@ func (n *Node) fields(place string) (wire.NodeFields, error) {
 		return wire.NodeFields{}, within(place, err)
 	}
 	f := wire.NodeFields{
-		Kind: n.Kind, Lane: n.Lane, DelayUntil: wireTime(n.StartAt), DeadlineAt: wireTime(n.Deadline), Tags: n.Tags, Policy: policy, Requires: n.Requires,
+		Kind: n.Kind, Lane: n.Lane, DelayUntil: n.StartAt, DeadlineAt: n.Deadline, Tags: n.Tags, Policy: policy, Requires: n.Requires,
 		Quotas: n.Quotas, BudgetIDs: n.BudgetIDs, Estimate: n.Estimate, Budgets: n.Budgets, Input: n.Input,
 	}
 	if n.Priority != 0 || n.zeroPriority {
@@ -199,7 +199,7 @@ func (f *Flow) partOnly(place string) error {
 func nodeFrom(place string, w *wire.FlowNode) (Node, error) {
 	f := &w.NodeFields
 	s := wire.Submission{
-		Kind: f.Kind, ExecutionID: w.ExecutionID, Lane: f.Lane, DelayUntil: f.DelayUntil, DeadlineAt: f.DeadlineAt, Tags: f.Tags, Policy: f.Policy,
+		Kind: f.Kind, ExecutionID: w.ExecutionID, Lane: f.Lane, DelayUntil: wireTime(f.DelayUntil), DeadlineAt: wireTime(f.DeadlineAt), Tags: f.Tags, Policy: f.Policy,
 		Requires: f.Requires, FairnessKey: f.FairnessKey, Quotas: f.Quotas, BudgetIDs: f.BudgetIDs, Estimate: f.Estimate, Budgets: f.Budgets,
 	}
 	if f.Priority != nil {
@@ -321,3 +321,11 @@ func inPlace(place, field string) string {
 
 // within says in which place of a request a field at fault stands.
 func within(place string, err error) error { return api.Within(place, err) }
+
+// noneIfEmpty is nil for a list without elements.
+func noneIfEmpty[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}

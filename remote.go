@@ -60,7 +60,7 @@ func (r *remote) Quotas() Quotas         { return Quotas{r} }
 func (r *remote) Lanes() Lanes           { return Lanes{r} }
 func (r *remote) Workers() Workers       { return Workers{r} }
 func (r *remote) Budgets() Budgets       { return Budgets{r} }
-func (r *remote) Work() Work             { return Work{r, remoteWork{r}.Do} }
+func (r *remote) Work() Work             { return Work{r} }
 func (r *remote) Admin() Admin           { return Admin{r} }
 func (r *remote) seam() seam {
 	return seam{clock: r.clock, tracer: r.cfg.Tracer, claims: flowingClaims, brief: true, submitTx: r.submitTx}
@@ -172,9 +172,14 @@ func (r *remote) Cancel(ctx context.Context, id ID, reason string, o ...CancelOp
 }
 
 func (r *remote) Nudge(ctx context.Context, lanes ...string) error {
-	var request wire.NudgeRequest
+	return nudgeVia(ctx, r, lanes)
+}
+
+// nudgeVia makes the engine look for work now.
+func nudgeVia(ctx context.Context, via transport.Transport, lanes []string) error {
+	request := &wire.NudgeRequest{}
 	request.Body.Lanes = lanes
-	_, err := call(ctx, r, wire.Nudge, &request, sending{})
+	_, err := transport.Call(ctx, via, wire.Nudge, request, transport.Options{})
 	return err
 }
 

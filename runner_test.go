@@ -33,7 +33,7 @@ type scripted struct {
 }
 
 func (s *scripted) seam() seam       { return seam{clock: s.clock, claims: s.claims, brief: s.brief} }
-func (s *scripted) Work() Work       { return Work{&s.work, s.work.send} }
+func (s *scripted) Work() Work       { return Work{&s.work} }
 func (s *scripted) Workers() Workers { return Workers{via: instantWorkers{}} }
 
 func (s *scripted) Events() Events {
@@ -117,6 +117,8 @@ func (w *scriptedWork) Do(ctx context.Context, _ *wire.Operation, request, answe
 		claim := r.Body.ClaimRequest
 		claim.RequestKey, claim.Repeat = how.Key, how.Again
 		*answer.(*ClaimAnswer), err = w.claim(ctx, claim)
+	case *wire.WorkBatch:
+		*answer.(*[]WorkAnswer) = w.send(r.Items)
 	}
 	return err
 }
@@ -158,7 +160,7 @@ func (w *scriptedWork) claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, 
 	return ClaimAnswer{Tasks: tasks}, nil
 }
 
-func (w *scriptedWork) send(_ context.Context, items ...WorkItem) ([]WorkAnswer, error) {
+func (w *scriptedWork) send(items []WorkItem) []WorkAnswer {
 	w.mu.Lock()
 	w.sent = append(w.sent, items...)
 	w.mu.Unlock()
@@ -166,7 +168,7 @@ func (w *scriptedWork) send(_ context.Context, items ...WorkItem) ([]WorkAnswer,
 	if w.do != nil {
 		answers[0].Err = w.do(items[0])
 	}
-	return answers, nil
+	return answers
 }
 
 func (w *scriptedWork) ops() (ops []Op) {

@@ -22,7 +22,7 @@ func (s *Server) serveAdmin() {
 	pass(s, wire.AcknowledgeRollbacks)
 	handle(s, wire.MakeBackup, s.backup)
 	handle(s, wire.DrainServer, s.drainServer)
-	handle(s, wire.Nudge, s.nudge)
+	pass(s, wire.Nudge)
 	pass(s, wire.ListAudit)
 	handle(s, wire.VerifyAudit, s.verifyAudit)
 }
@@ -118,11 +118,6 @@ func (s *Server) backup(context.Context, *wire.None) (answer, error) {
 func (s *Server) drainServer(context.Context, *wire.None) (answer, error) {
 	s.Drain()
 	return shows(wire.ServerDrain{Draining: true}), nil
-}
-
-// nudge looks for ready work now (U118).
-func (s *Server) nudge(ctx context.Context, r *wire.NudgeRequest) (answer, error) {
-	return nothing(), s.client.Nudge(ctx, r.Body.Lanes...)
 }
 
 // verifyAudit recomputes a chain of the audit log (U131).

@@ -67,7 +67,7 @@ func benchSubmissions() []Submission {
 
 // shownWork and shownSubmit are answers of a package that has types of its own for them, as the server's.
 type (
-	shownWork   struct{ answer WorkAnswer }
+	shownWork   struct{ answer api.WorkAnswerFields }
 	shownSubmit struct{ answer SubmitItem }
 )
 
@@ -101,7 +101,7 @@ func BenchmarkMessagesWorkBatch(b *testing.B) {
 func BenchmarkMessagesWorkAnswer(b *testing.B) {
 	var answers Items[shownWork]
 	for range benchItems {
-		answers.Add(shownWork{WorkAnswer{Status: "succeeded"}}, nil)
+		answers.Add(shownWork{api.WorkAnswerFields{Status: "succeeded"}}, nil)
 	}
 	b.Run("encode", func(b *testing.B) { benchEncode(b, func() ([]byte, error) { return Marshal(&answers) }) })
 	text, err := Marshal(&answers)
