@@ -59,9 +59,9 @@ func (b *batch) doAll(ctx context.Context) {
 // byExecution finds the first item of each execution, and of each item the next one of the same execution; 0: there is none.
 func (b *batch) byExecution() (firsts, next []int) {
 	firsts, next = make([]int, 0, len(b.items)), make([]int, len(b.items))
-	last := make(map[api.ID]int, len(b.items))
+	last := make(map[execution]int, len(b.items))
 	for i := range b.items {
-		id := b.items[i].ID
+		id := executionOf(b.items[i].ID)
 		if before, found := last[id]; found {
 			next[before] = i
 		} else {
@@ -70,6 +70,20 @@ func (b *batch) byExecution() (firsts, next []int) {
 		last[id] = i
 	}
 	return firsts, next
+}
+
+// execution is an execution that items name, however they spell its id.
+type execution struct {
+	id   core.UUID
+	text api.ID // of what is no id; "": it is one
+}
+
+func executionOf(id api.ID) execution {
+	given, err := core.ParseID(string(id))
+	if err != nil {
+		return execution{text: id}
+	}
+	return execution{id: given.UUID}
 }
 
 // completeMany completes in one call of the engine what ended together. It returns which of it is to be sent once more, alone: where the
