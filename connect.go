@@ -34,7 +34,9 @@ func Connect(server string, cfg ...ConnectConfig) (Client, error) {
 	}
 	address, err := url.Parse(server)
 	switch {
-	case err != nil, address.Scheme != "http" && address.Scheme != "https", address.Host == "", address.RawQuery != "", address.User != nil:
+	case err == nil && address.User != nil, err != nil && strings.Contains(server, "@"): // it may have a password, which no message shows
+		return nil, newError(core.CodeInvalidArgument, "the address of a server has no user").At("server", "write it as https://host:port, and give the API key beside it")
+	case err != nil, address.Scheme != "http" && address.Scheme != "https", address.Host == "", address.RawQuery != "":
 		return nil, newError(core.CodeInvalidArgument, "%q is not the address of a server", server).At("server", "write it as https://host:port")
 	case !headerText(options.APIKey):
 		return nil, newError(core.CodeInvalidArgument, "the API key has characters that no key has").At("api_key", "give it as it was shown")

@@ -286,6 +286,15 @@ func TestU132_addresses_and_keys_that_are_none_are_refused(t *testing.T) {
 	}
 }
 
+func TestU132_a_refused_address_is_not_shown_with_its_password(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"https://user:hush@host", "ftp://user:hush@host", "https://user:hush hush@host", "https://user:%hush@host"} {
+		if _, err := flowfabric.Connect(address); flowfabric.CodeOf(err) != "invalid_argument" || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+}
+
 func TestU132_closing_ends_what_waits(t *testing.T) {
 	t.Parallel()
 	came := make(chan struct{})

@@ -41,7 +41,7 @@ func (f *Flow) wire() (wire.FlowSubmission, error) {
 	if err != nil {
 		return wire.FlowSubmission{}, err
 	}
-	if err := checkOwnBudgets(f.Budgets); err != nil {
+	if err := api.CheckResets(f.Budgets); err != nil {
 		return wire.FlowSubmission{}, err
 	}
 	w := wire.FlowSubmission{
@@ -73,7 +73,7 @@ func flowFrom(w *wire.FlowSubmission) (Flow, error) {
 		ID: ID(w.FlowID), Kind: w.Kind, IdempotencyKey: w.IdempotencyKey, Defaults: part.defaults, Nodes: part.nodes, Edges: part.edges, Output: part.output,
 		Unsealed: w.Seal != nil && !*w.Seal, Tags: w.Tags, Budgets: w.Budgets,
 	}
-	return f, checkLimits(w.Budgets)
+	return f, api.CheckLimits(w.Budgets)
 }
 
 // graph is what flows, their parts and their extensions have in common.
@@ -137,13 +137,12 @@ func (n *Node) fields(place string) (wire.NodeFields, error) {
 	if n.IdempotencyKey != "" {
 		return wire.NodeFields{}, newError(core.CodeInvalidFlow, "a node is known by its name").At(place+".idempotency_key", "leave the key out")
 	}
-	policy, err := encodePolicy(n.Policy, Policy{})
-	if err := cmp.Or(n.Input.Problem("input"), err, checkOwnBudgets(n.Budgets)); err != nil {
+	if err := cmp.Or(n.Input.Problem("input"), api.CheckOptions(&n.SubmitOptions)); err != nil {
 		return wire.NodeFields{}, within(place, err)
 	}
 	f := wire.NodeFields{
-		Kind: n.Kind, Lane: n.Lane, DelayUntil: n.StartAt, DeadlineAt: n.Deadline, Tags: n.Tags, Policy: policy, Requires: n.Requires,
-		Quotas: n.Quotas, BudgetIDs: n.BudgetIDs, Estimate: n.Estimate, Budgets: n.Budgets, Input: n.Input,
+		Kind: n.Kind, Lane: n.Lane, DelayUntil: n.StartAt, DeadlineAt: n.Deadline, Tags: n.Tags, Policy: n.Policy, Requires: n.Requires,
+		FairnessKey: n.FairnessKey, Quotas: n.Quotas, BudgetIDs: n.BudgetIDs, Estimate: n.Estimate, Budgets: n.Budgets, Input: n.Input,
 	}
 	if n.Priority != 0 || n.zeroPriority {
 		f.Priority = &n.Priority
@@ -198,23 +197,21 @@ func (f *Flow) partOnly(place string) error {
 
 func nodeFrom(place string, w *wire.FlowNode) (Node, error) {
 	f := &w.NodeFields
-	s := wire.Submission{
-		Kind: f.Kind, ExecutionID: w.ExecutionID, Lane: f.Lane, DelayUntil: wireTime(f.DelayUntil), DeadlineAt: wireTime(f.DeadlineAt), Tags: f.Tags, Policy: f.Policy,
-		Requires: f.Requires, FairnessKey: f.FairnessKey, Quotas: f.Quotas, BudgetIDs: f.BudgetIDs, Estimate: f.Estimate, Budgets: f.Budgets,
-	}
-	if f.Priority != nil {
-		s.Priority = *f.Priority
-	}
-	if f.DelayMS != nil {
-		s.DelayMS = *f.DelayMS
-	}
-	read, err := submissionFrom(&s, policyFrom)
-	if err != nil {
+	if err := api.CheckLimits(f.Budgets); err != nil {
 		return Node{}, within(place, err)
 	}
 	n := Node{
-		Name: w.Name, Kind: read.Kind, Input: f.Input, SubmitOptions: read.SubmitOptions, Optional: w.MayFail,
-		zeroPriority: f.Priority != nil && *f.Priority == 0, zeroDelay: f.DelayMS != nil && *f.DelayMS == 0,
+		Name: w.Name, Kind: f.Kind, Input: f.Input, Optional: w.MayFail, zeroPriority: f.Priority != nil && *f.Priority == 0, zeroDelay: f.DelayMS != nil && *f.DelayMS == 0,
+		SubmitOptions: SubmitOptions{
+			ID: ID(w.ExecutionID), Lane: f.Lane, StartAt: f.DelayUntil, Deadline: f.DeadlineAt, Tags: f.Tags, Policy: f.Policy.Read(),
+			Requires: f.Requires, FairnessKey: f.FairnessKey, Quotas: f.Quotas, BudgetIDs: f.BudgetIDs, Estimate: f.Estimate, Budgets: f.Budgets,
+		},
+	}
+	if f.Priority != nil {
+		n.Priority = *f.Priority
+	}
+	if f.DelayMS != nil {
+		n.Delay = duration(*f.DelayMS)
 	}
 	for _, name := range w.After {
 		n.Inbound = append(n.Inbound, Edge{From: name, To: w.Name, Kind: OnSuccess, Pass: name})
@@ -298,14 +295,11 @@ func (x *FlowExtension) wire() (wire.FlowExtension, error) {
 
 // isZero reports whether nothing is said.
 func (n *Node) isZero() bool {
-	s := Submission{Kind: n.Kind, Input: n.Input, SubmitOptions: n.SubmitOptions}
-	return n.Name == "" && s.isZero() && n.Join == (Join{}) && len(n.Inbound) == 0 && !n.Optional && n.Flow == nil && n.err == nil && !n.zeroPriority && !n.zeroDelay
-}
-
-func (s *Submission) isZero() bool {
-	return s.Kind == "" && s.Input.IsNothing() && s.Input.Problem("input") == nil && s.ID == "" && s.Lane == "" && s.IdempotencyKey == "" && s.Priority == 0 &&
-		s.Delay == 0 && s.StartAt.IsZero() && s.Deadline.IsZero() && len(s.Tags)+len(s.Requires)+len(s.BudgetIDs)+len(s.Estimate)+len(s.Budgets)+len(s.Quotas) == 0 &&
-		s.Policy == nil
+	o := &n.SubmitOptions
+	return n.Name == "" && n.Kind == "" && n.Input.IsNothing() && n.Input.Problem("input") == nil && n.Join == (Join{}) && len(n.Inbound) == 0 && !n.Optional &&
+		n.Flow == nil && n.err == nil && !n.zeroPriority && !n.zeroDelay && o.ID == "" && o.Lane == "" && o.IdempotencyKey == "" && o.Priority == 0 && o.Delay == 0 &&
+		o.StartAt.IsZero() && o.Deadline.IsZero() && o.FairnessKey == "" && o.Policy == nil &&
+		len(o.Tags)+len(o.Requires)+len(o.BudgetIDs)+len(o.Estimate)+len(o.Budgets)+len(o.Quotas) == 0
 }
 
 // nodeAt is the path of a node.

@@ -2,12 +2,8 @@ package flowfabric
 
 import (
 	"context"
-	"maps"
-	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
-	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // Kind is a kind of work with the types of its input and its result; an untyped string constant is one. []byte, string and
@@ -41,44 +37,13 @@ func (k Kind[In, Out]) Submission(in In, opts ...SubmitOptions) Submission {
 }
 
 // Submission is a piece of work to do.
-type Submission struct {
-	Kind  string
-	Input Payload
-	SubmitOptions
-}
+type Submission = api.Submission
 
 // SubmitOptions say where, when and how. The zero value is useful.
-type SubmitOptions struct {
-	ID             ID     // minted by the client when empty, so that a repeat is a duplicate
-	Lane           string // "default"
-	IdempotencyKey string // one execution in a namespace has it at a time
-	Priority       int    // 0..9000, higher first; clamped, never refused
-	Delay          time.Duration
-	StartAt        time.Time // instead of Delay
-	Deadline       time.Time // not done by then: expired
-	Tags           map[string]string
-	Requires       []string // capabilities a worker must have
-	BudgetIDs      []string // budgets that it uses, by id or name; up to 16
-	// Estimate is what it is expected to use, by dimension: reserved when it starts.
-	Estimate map[string]int64
-	Budgets  []BudgetDefinition // that are made with it and cover it; up to 4
-	Quotas   []QuotaUse         // that limit when it starts; up to 8
-	Policy   *Policy            // nil: no retry, engine defaults
-}
-
-// short are the options that are short for fields of the policy.
-func (o *SubmitOptions) short() Policy {
-	return Policy{Capabilities: o.Requires, BudgetIDs: o.BudgetIDs, Estimate: o.Estimate, Budgets: o.Budgets, Quotas: o.Quotas}
-}
+type SubmitOptions = api.SubmitOptions
 
 // SubmitResult is the answer to a submit.
-type SubmitResult struct {
-	ID          ID
-	Duplicate   bool // the idempotency key or id had been used before, for the same work
-	PublicState string
-	Priority    int   // as clamped
-	Err         error // of SubmitMany: why this item was refused
-}
+type SubmitResult = api.SubmitResult
 
 // Run is an execution that was submitted, with the type of its result.
 type Run[Out any] struct {
@@ -127,29 +92,4 @@ func (r *Run[Out]) Wait(ctx context.Context) (*Execution, error) { return r.clie
 func (r *Run[Out]) Cancel(ctx context.Context, reason string) error {
 	_, err := r.client.Cancel(ctx, r.id, reason)
 	return err
-}
-
-// core checks what only the client can check and converts the rest for the engine. The id must be set.
-func (s Submission) core(namespace string) (core.Submission, error) {
-	if err := s.Input.Problem("input"); err != nil {
-		return core.Submission{}, err
-	}
-	id, err := parseID(s.ID)
-	if err != nil {
-		return core.Submission{}, err
-	}
-	policy, err := encodePolicy(s.Policy, s.short())
-	if err != nil {
-		return core.Submission{}, err
-	}
-	sub := core.Submission{
-		ID: &id, Namespace: namespace, Lane: s.Lane, Kind: s.Kind, Input: service.CorePayload(s.Input), Priority: s.Priority,
-		IdempotencyKey: s.IdempotencyKey, Tags: maps.Clone(s.Tags), PolicyJSON: policy,
-		DelayUntil: core.TimeOf(s.StartAt), DeadlineAt: core.TimeOf(s.Deadline),
-	}
-	if s.Delay != 0 {
-		delay := millis(s.Delay)
-		sub.DelayMS = &delay
-	}
-	return sub, nil
 }

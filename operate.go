@@ -168,17 +168,6 @@ func act[Ans any](ctx context.Context, via transport.Transport, call wire.Call[w
 	return transport.Call(ctx, via, call, &wire.ActionRequest{ByID: path, Body: options.wire()}, transport.Options{Key: options.RequestKey})
 }
 
-// cancelVia is Client.Cancel behind a transport.
-func cancelVia(ctx context.Context, via transport.Transport, id ID, reason string, o []CancelOptions) (*Execution, error) {
-	options, path, err := target(id, o)
-	if err != nil {
-		return nil, err
-	}
-	request := &wire.CancelRequest{FencedByID: wire.FencedByID{ByID: path}}
-	request.Body.Reason, request.Body.Expect = reason, options.Expect.wire()
-	return transport.Call(ctx, via, wire.CancelExecution, request, transport.Options{Key: options.RequestKey})
-}
-
 // wire is what the body of an operator's action carries.
 func (a Action) wire() wire.ActionFields {
 	return wire.ActionFields{Reason: a.Reason, Expect: a.Expect.wire()}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // as is a context whose calls are made for somebody of one namespace.
@@ -351,16 +353,20 @@ func TestU13_the_key_of_a_request_makes_its_commands_repeatable(t *testing.T) {
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		request := principal.With(ctx, principal.Principal{Name: "ci", Namespaces: []string{"a"}, RequestKey: "k-1", Operator: true})
-		first := must[flowfabric.SubmitResult](t)(w.Submit(request, flowfabric.Submission{Kind: "k"}))
-		again := must[flowfabric.SubmitResult](t)(w.Submit(request, flowfabric.Submission{Kind: "k"}))
-		if first != again || first.Duplicate {
+		submit := func(kind string) (*flowfabric.SubmitResult, error) { // as a server does: the client itself would mint an id
+			return transport.Call(request, w, wire.SubmitBriefly, &wire.SubmitRequest{Body: flowfabric.Submission{Kind: kind}}, transport.Options{})
+		}
+		first, again := must[*flowfabric.SubmitResult](t)(submit("k")), must[*flowfabric.SubmitResult](t)(submit("k"))
+		if *first != *again || first.Duplicate {
 			t.Errorf("%+v, again %+v", first, again)
 		}
-		if _, err := w.Submit(request, flowfabric.Submission{Kind: "other"}); flowfabric.CodeOf(err) != "idempotency_conflict" {
+		if _, err := submit("other"); flowfabric.CodeOf(err) != "idempotency_conflict" {
 			t.Errorf("another body: %v", err)
 		}
-		many := []flowfabric.Submission{{Kind: "k"}, {Kind: "k"}}
-		one, two := must[[]flowfabric.SubmitResult](t)(w.SubmitMany(request, many)), must[[]flowfabric.SubmitResult](t)(w.SubmitMany(request, many))
+		batch := &wire.SubmitManyRequest{}
+		batch.Body.Items = []flowfabric.Submission{{Kind: "k"}, {Kind: "k"}}
+		one := *must[*wire.SubmitResults](t)(transport.Call(request, w, wire.SubmitMany, batch, transport.Options{}))
+		two := *must[*wire.SubmitResults](t)(transport.Call(request, w, wire.SubmitMany, batch, transport.Options{}))
 		if diff := cmp.Diff(one, two); diff != "" || one[0].ID == one[1].ID {
 			t.Errorf("a batch again: %s", diff)
 		}

@@ -8,54 +8,29 @@ import (
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // maxSubmitBytes bounds a batch of submits. It is what servers in between let pass that were told nothing else.
 const maxSubmitBytes = 1 << 20
 
-// Submit sends a submission at once while few are under way; those that come meanwhile travel together.
-func (r *remote) Submit(ctx context.Context, s Submission) (SubmitResult, error) {
-	minted := s.ID == ""
-	if minted {
-		s.ID = mintID(r.clock)
-	}
-	body, err := s.wire()
+// submitOne sends a submission at once while few are under way; those that come meanwhile travel together.
+func (r *remote) submitOne(ctx context.Context, request *wire.SubmitRequest, result *SubmitResult, how transport.Options) (err error) {
+	text, err := wire.Marshal(&request.Body)
 	if err != nil {
-		return SubmitResult{}, err
+		return api.FaultsError(err)
 	}
-	text, err := wire.Marshal(&body)
-	if err != nil {
-		return SubmitResult{}, api.FaultsError(err)
-	}
-	result, err := r.submitOne(ctx, text)
-	if err != nil {
-		return SubmitResult{}, err
-	}
-	if minted {
-		result = firstOf(result, s.ID)
-	}
-	return result, nil
-}
-
-// firstOf is the answer to a submit under an id that the client has minted for it: nobody else can have used the id, so a duplicate is
-// one of a try whose answer was lost.
-func firstOf(result SubmitResult, minted ID) SubmitResult {
-	if result.Duplicate && sameID(result.ID, minted) {
-		result.Duplicate = false
-	}
-	return result
-}
-
-func (r *remote) submitOne(ctx context.Context, text []byte) (SubmitResult, error) {
-	if r.cfg.Tracer != nil { // every call has a span of its own, which its request names
-		return r.submitAlone(ctx, text, sending{})
-	}
-	if r.submit.takeOff() {
+	switch alone := r.cfg.Tracer != nil; { // every call has a span of its own, which its request names
+	case alone || how.Again:
+		*result, err = r.submitAlone(ctx, text, sending{key: how.Key, repeat: how.Again})
+	case r.submit.takeOff():
 		defer r.submit.land()
-		return r.submitAlone(ctx, text, sending{})
+		*result, err = r.submitAlone(ctx, text, sending{key: how.Key})
+	default:
+		*result, err = r.submitTogether(ctx, text)
 	}
-	return r.submitTogether(ctx, text)
+	return err
 }
 
 // submitAlone sends a submission in a request of its own.
@@ -64,12 +39,12 @@ func (r *remote) submitAlone(ctx context.Context, text []byte, how sending) (Sub
 	if err != nil {
 		return SubmitResult{}, err
 	}
-	item, err := readAnswer[wire.SubmitItem](answer.body) // the rest of the execution is not needed
-	r.release(answer)
-	if err != nil {
+	defer r.release(answer)
+	var result SubmitResult
+	if err := wire.DecodeAnswer(answer.body, &result); err != nil { // the rest of the execution is not needed
 		return SubmitResult{}, garbled(err)
 	}
-	return submitResultFrom(*item), nil
+	return result, nil
 }
 
 // submitTogether sends a submission with those of others. What the server could not do, or does not know the outcome of, is sent
@@ -121,15 +96,13 @@ func (r *remote) sendSubmits(batch []*command[SubmitResult]) error {
 	if err != nil {
 		return err
 	}
-	n, err := wire.ReadItems(answer.body, func(i int, item *wire.Item[wire.SubmitItem]) {
-		if i < len(batch) {
-			batch[i].read = submitResultFrom(item.Value)
-			batch[i].read.Err = refusalFrom(item.Error)
-		}
-	})
-	r.release(answer)
-	if err != nil || n != len(batch) {
+	defer r.release(answer)
+	var results wire.SubmitResults
+	if err := wire.DecodeAnswer(answer.body, &results); err != nil || len(results) != len(batch) {
 		return garbled(fmt.Errorf("not the answers to %d submissions: %w", len(batch), err))
+	}
+	for i, result := range results {
+		batch[i].read = result
 	}
 	return nil
 }

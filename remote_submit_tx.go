@@ -15,6 +15,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
 )
 
+// actorClient is the actor of E24 that a client is.
+const actorClient = "client"
+
 // guests keeps what transactional submits must know of the server: its store, its limits, and who this client is there.
 type guests struct {
 	mu      sync.Mutex
@@ -42,9 +45,12 @@ func (r *remote) submitTx(ctx context.Context, tx any, s Submission) (*Execution
 	if err != nil {
 		return nil, err
 	}
-	sub, err := s.core(g.namespace)
-	if err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
+	}
+	sub, err := service.CoreSubmission(&s, g.namespace)
+	if err != nil {
+		return nil, publicError(err)
 	}
 	answer, filed, err := engine.SubmitAsGuest(ctx, g.store, g.caller, g.limits, tx, sub)
 	switch {
@@ -52,11 +58,11 @@ func (r *remote) submitTx(ctx context.Context, tx any, s Submission) (*Execution
 		if core.CodeOf(err) == core.CodeWrongDatabase {
 			r.guests.forget() // the server may have moved
 		}
-		return nil, s.asGiven(publicError(err))
+		return nil, publicError(service.SubmissionAsGiven(err, &s))
 	case filed:
 		return r.filed(ctx, g, answer, sub)
 	}
-	return txExecution(answer, &sub), nil
+	return service.TxExecution(answer, &sub), nil
 }
 
 // filed shows the execution that has the key or the id already, as the server knows it.
@@ -64,7 +70,7 @@ func (r *remote) filed(ctx context.Context, g *guest, answer engine.TxAnswer, su
 	x, err := r.Get(ctx, idOf(answer.ID))
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return txExecution(answer, &sub), nil
+		return service.TxExecution(answer, &sub), nil
 	case err != nil:
 		return nil, err
 	case sub.ID.UUID != answer.ID.UUID: // found by its key, and the fingerprint was compared

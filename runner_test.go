@@ -439,24 +439,6 @@ func TestU145_trouble_that_lasts_is_logged_once_a_minute(t *testing.T) {
 	}
 }
 
-func TestU132_a_call_is_repeated_until_its_outcome_is_known(t *testing.T) {
-	t.Parallel()
-	tries := 0
-	ctx, cancel := context.WithCancel(t.Context())
-	_, err := untilKnown(ctx, clock.System(), func() (None, error) {
-		if tries++; tries == 2 {
-			cancel()
-		}
-		return None{}, core.Errorf(core.CodeTimeout, "lost")
-	})
-	if !errors.Is(err, ErrOutcomeUnknown) || tries != 2 {
-		t.Errorf("after the context ended: %v after %d tries", err, tries)
-	}
-	if _, err = untilKnown(t.Context(), clock.System(), func() (None, error) { return None{}, core.Invalid("x", "no") }); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a refusal = %v", err)
-	}
-}
-
 func TestU211_every_call_that_nobody_answered_is_counted_once(t *testing.T) {
 	t.Parallel()
 	s := &scripted{clock: clock.System()}

@@ -1,15 +1,12 @@
 package flowfabric
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/flowfabric/flowfabric/internal/core"
-	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/service"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // SubmitTx submits inside the caller's own transaction: the execution exists iff that commits. A refusal leaves the transaction
@@ -32,35 +29,14 @@ func SubmitSQLTx(ctx context.Context, c Client, tx *sql.Tx, s Submission) (*Exec
 	return c.seam().submitTx(ctx, tx, s)
 }
 
-// submitTx hands the submission to the store through the caller's transaction. Its outcome is the caller's commit, so nothing is
-// repeated here.
+// submitTx hands the submission to the store through the caller's transaction.
 func (e *embedded) submitTx(ctx context.Context, tx any, s Submission) (*Execution, error) {
 	if s.ID == "" {
-		s.ID = e.mintID()
+		s.ID = mintID(e.clock)
 	}
-	home, err := e.home(ctx)
-	if err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	sub, err := s.core(home)
-	if err != nil {
-		return nil, err
-	}
-	sub.Trace = e.traceOf(ctx)
-	answer, err := e.engine.SubmitTx(ctx, e.asClient(ctx), tx, sub)
-	if err != nil {
-		return nil, s.asGiven(publicError(err))
-	}
-	return txExecution(answer, &sub), nil
-}
-
-// txExecution shows what a transactional submit found or made.
-func txExecution(answer engine.TxAnswer, sub *core.Submission) *Execution {
-	if answer.View.Execution == nil { // of an old key nothing is left but the id
-		return &Execution{
-			ID: idOf(answer.ID), Partition: int(answer.ID.N), Namespace: sub.Namespace, Kind: sub.Kind, Lane: cmp.Or(sub.Lane, core.DefaultLane),
-			IdempotencyKey: sub.IdempotencyKey,
-		}
-	}
-	return service.ExecutionOf(answer.View)
+	x, err := e.service.SubmitTx(ctx, e.callerWith(ctx, transport.Options{}), tx, &s)
+	return x, publicError(err)
 }

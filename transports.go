@@ -23,6 +23,11 @@ func (e *embedded) serviceCaller(ctx context.Context, op *wire.Operation, how tr
 	if how.Key == "" && op.Method != http.MethodGet && op != wire.DoWork.Operation {
 		how.Key = e.mintKey()
 	}
+	return e.callerWith(ctx, how)
+}
+
+// callerWith is for whom an operation is done that needs no key but the one that it brings.
+func (e *embedded) callerWith(ctx context.Context, how transport.Options) service.Caller {
 	c := service.Caller{Key: how.Key, AsWorker: how.AsWorker, Chosen: how.Namespace, Again: how.Again}
 	if p, ok := principal.From(ctx); ok {
 		c.Principal = p
@@ -44,6 +49,9 @@ func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any
 	if commands, ok := request.(*wire.WorkBatch); ok {
 		*answer.(*[]WorkAnswer) = r.doWork(ctx, commands.Items)
 		return nil
+	}
+	if result, ok := answer.(*api.SubmitResult); ok && op == wire.SubmitExecution.Operation {
+		return r.submitOne(ctx, request.(*wire.SubmitRequest), result, how)
 	}
 	if exact, ok := request.(interface{ AskForBytes() }); ok {
 		exact.AskForBytes()
@@ -70,6 +78,8 @@ func waitsOn(answer any) bool {
 		return len(a.Tasks) == 0 && !a.Drain
 	case *wire.Grants:
 		return len(a.Grants) == 0
+	case *api.Execution:
+		return !a.Status.Terminal()
 	case *api.BulkJob:
 		return a.State == jobRuns
 	case *api.FlowView:

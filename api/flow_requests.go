@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -17,7 +16,7 @@ type NodeFields struct {
 	DelayUntil  time.Time          `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
 	DeadlineAt  time.Time          `json:"deadline_at,omitzero" doc:"Expires at this moment."`
 	Tags        map[string]string  `json:"tags,omitzero" doc:"Tags by key."`
-	Policy      json.RawMessage    `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
+	Policy      *Policy            `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
 	Requires    []string           `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
 	FairnessKey string             `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`
 	Quotas      []QuotaUse         `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`

@@ -49,6 +49,21 @@ const problemPages = "/problems/"
 // factIndex is the fact that says which item of an atomic batch was refused. Problems have a field for it (U22).
 const factIndex = "index"
 
+// AtIndex says which item of a batch it was whose refusal is that of all of it (U22). Other errors stay what they are.
+func AtIndex(err error, index int) error {
+	var refusal *Error
+	if !errors.As(AsError(err), &refusal) {
+		return err
+	}
+	named := *refusal
+	named.Current = maps.Clone(refusal.Current)
+	if named.Current == nil {
+		named.Current = map[string]any{}
+	}
+	named.Current[factIndex] = index
+	return &named
+}
+
 // MarshalJSON writes the problem that a server answers (U11). The causes of failures inside the engine stay there.
 func (e *Error) MarshalJSON() ([]byte, error) { return jsonx.Marshal(e.Problem()) }
 

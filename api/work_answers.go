@@ -178,11 +178,6 @@ func (f WorkAnswerFields) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (f *WorkAnswerFields) UnmarshalJSON(text []byte) error { return readAnswer(text, f) }
 
-// refusedItem is a command that was refused, in JSON.
-type refusedItem struct {
-	Error *Problem `json:"error,omitempty"`
-}
-
 // MarshalJSON writes the answer as a work batch of the HTTP API shows it, without index and ok.
 func (a WorkAnswer) MarshalJSON() ([]byte, error) { return a.AppendJSON(nil) }
 

@@ -121,6 +121,18 @@ type AuditFilter struct {
 	From, To  Time // [From, To)
 }
 
+// Validate refuses with invalid_filter a text that no row can have.
+func (f *AuditFilter) Validate() error {
+	for _, part := range [...]struct{ field, text string }{
+		{"namespace", f.Namespace}, {"principal", f.Principal}, {"action", f.Action}, {"entity", f.Entity}, {"entity_id", f.EntityID},
+	} {
+		if err := CheckFilterText(part.field, part.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Matches reports whether the filter selects the row.
 func (f *AuditFilter) Matches(r *AuditRow) bool {
 	for _, part := range [...]struct{ want, is string }{

@@ -2,6 +2,7 @@ package core
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -80,9 +81,9 @@ func (f *Filter) parts() [12]filterPart {
 		{"namespace", &f.Namespace, withoutNUL, nil},
 		{"flow_id", &f.FlowID, isID, nil},
 		{"parent_id", &f.ParentID, isID, nil},
-		{"worker_instance_id", &f.InstanceID, nil, nil},
-		{"creator", &f.Creator, nil, nil},
-		{"idempotency_key", &f.IdempotencyKey, nil, nil},
+		{"worker_instance_id", &f.InstanceID, withoutNUL, nil},
+		{"creator", &f.Creator, withoutNUL, nil},
+		{"idempotency_key", &f.IdempotencyKey, withoutNUL, nil},
 	}
 }
 
@@ -114,6 +115,31 @@ func (f *Filter) Validate() error {
 	}
 	if why := checkText(f.Query, 0, maxFilterText); why != "" {
 		return badFilter("q", "%s", why)
+	}
+	return CheckFilterText("q", f.Query)
+}
+
+// CheckFilterText refuses with invalid_filter texts that nothing a list shows can have: those that are not UTF-8 or contain NUL. Not every store
+// can compare with them.
+func CheckFilterText(field string, texts ...string) error {
+	for _, text := range texts {
+		if !utf8.ValidString(text) || !withoutNUL(text) {
+			return badFilter(field, "must be UTF-8 without NUL")
+		}
+	}
+	return nil
+}
+
+// CheckFilterTags refuses with invalid_filter tags that nothing can have: keys that CheckFilterText refuses, and values that are not UTF-8.
+func CheckFilterTags(tags map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		field := FieldUnder("tags", key)
+		if err := CheckFilterText(field, key); err != nil {
+			return err
+		}
+		if !utf8.ValidString(tags[key]) {
+			return badFilter(field, "the value must be UTF-8")
+		}
 	}
 	return nil
 }

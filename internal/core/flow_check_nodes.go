@@ -172,33 +172,36 @@ func (n *FlowNode) input(defaults *FlowNode) *Payload {
 	return cmp.Or(n.Input, defaults.Input)
 }
 
+// NodeCheck checks the submission of a node. place is where the request has the node, inside reports whether it is one of a sub-flow.
+type NodeCheck func(place string, inside bool, s *Submission) error
+
 // CheckNodes calls check for the submission of each node, those of sub-flows included, in request order, and adds the place to a refusal (F12). An
 // execution id that occurs in two nodes is id_conflict. The request must have passed CheckShape.
-func (s *FlowSubmission) CheckNodes(check func(*Submission) error) error {
+func (s *FlowSubmission) CheckNodes(check NodeCheck) error {
 	return s.part("").checkNodes(s.Namespace, s.Creator, map[UUID]bool{}, check)
 }
 
 // CheckNodes is FlowSubmission.CheckNodes for an extension of a flow in that namespace. Nodes that exist already are skipped: they do not change.
-func (x *FlowExtension) CheckNodes(namespace, creator string, there func(name string) bool, check func(*Submission) error) error {
+func (x *FlowExtension) CheckNodes(namespace, creator string, there func(name string) bool, check NodeCheck) error {
 	p := x.part()
 	p.there = there
 	return p.checkNodes(namespace, creator, map[UUID]bool{}, check)
 }
 
 // CheckNodes is FlowExtension.CheckNodes for a spawn of an execution in that namespace.
-func (s *FlowSpawn) CheckNodes(namespace, creator string, there func(name string) bool, check func(*Submission) error) error {
+func (s *FlowSpawn) CheckNodes(namespace, creator string, there func(name string) bool, check NodeCheck) error {
 	p := s.part()
 	p.there = there
 	return p.checkNodes(namespace, creator, map[UUID]bool{}, check)
 }
 
-func (p *graphPart) checkNodes(namespace, creator string, ids map[UUID]bool, check func(*Submission) error) error {
+func (p *graphPart) checkNodes(namespace, creator string, ids map[UUID]bool, check NodeCheck) error {
 	for i := range p.nodes {
 		if p.there != nil && p.there(p.nodes[i].Name) {
 			continue
 		}
 		s := p.nodes[i].Submission(namespace, creator, p.defaults)
-		if err := check(&s); err != nil {
+		if err := check(p.node(i), p.at != "", &s); err != nil {
 			return AtPlace(err, p.node(i))
 		}
 		if s.ID != nil {

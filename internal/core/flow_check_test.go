@@ -287,7 +287,7 @@ func TestF46_a_flow_node_has_a_kind_of_its_own_and_no_input(t *testing.T) {
 
 func TestF12_each_node_passes_the_rules_of_single_submit_at_its_place_those_inside_too(t *testing.T) {
 	t.Parallel()
-	normalize := func(s *Submission) error { return s.Normalize(DefaultLimits()) }
+	normalize := func(_ string, _ bool, s *Submission) error { return s.Normalize(DefaultLimits()) }
 	for _, f := range []flowFault{
 		{CodeInvalidArgument, "nodes[2].lane", func(s *FlowSubmission) { s.Nodes[2].Lane = "a b" }},
 		{CodeInvalidArgument, "nodes[2].kind", func(s *FlowSubmission) { s.Nodes[2].Kind = "a b" }},
@@ -315,7 +315,10 @@ func TestF12_each_node_passes_the_rules_of_single_submit_at_its_place_those_insi
 	s := inside(diamond())
 	s.Namespace, s.Creator = "acme", "ana"
 	s.Nodes = append(s.Nodes, FlowNode{Name: "third", Kind: "last"})
-	err := s.CheckNodes(func(s *Submission) error {
+	err := s.CheckNodes(func(place string, inside bool, s *Submission) error {
+		if inside != strings.HasPrefix(place, "nodes[1].flow.") {
+			t.Errorf("%s is inside: %v", place, inside)
+		}
 		seen = append(seen, s.Namespace+"/"+s.Creator+"/"+s.Kind)
 		return nil
 	})

@@ -24,6 +24,8 @@ type Caller struct {
 	Feed *Feed `json:"-"`
 	// WorkLanes bounds its commands on executions to those in these lanes (U122); nil: not bounded.
 	WorkLanes []string `json:"-"`
+	// OwnWork bounds what it adds to its flows to executions that it submitted itself (U122).
+	OwnWork bool `json:"-"`
 	// OwnInstances bounds its commands on workers to the instances that it registered (U103).
 	OwnInstances bool `json:"-"`
 }

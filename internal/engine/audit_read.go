@@ -33,6 +33,9 @@ func (e *Engine) AuditPage(ctx context.Context, c Caller, r AuditRequest) (rows 
 	if err != nil {
 		return nil, "", err
 	}
+	if err := r.Filter.Validate(); err != nil {
+		return nil, "", err
+	}
 	scope := "audit\x00" + fingerprint(r.Filter)
 	from, err := parseAuditPlace(scope, r.Cursor)
 	if err != nil {

@@ -228,7 +228,7 @@ func (q *BudgetQuery) check() error {
 	if kind, _ := q.scope(); !slices.Contains(known, kind) {
 		return core.Invalid("scope", "%q is not a scope", kind)
 	}
-	return nil
+	return core.CheckFilterText("scope", q.Scope)
 }
 
 func (q *BudgetQuery) keeps(b *core.Budget) bool {

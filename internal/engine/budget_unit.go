@@ -25,7 +25,7 @@ type behind interface {
 // wantBudgets adds the records of budgets that the unit has not loaded. They are to be locked.
 func (u *unit) wantBudgets(w *store.Want, ids []core.UUID) {
 	for _, id := range ids {
-		if ref := budgetRef(id); !slices.Contains(w.Docs, ref) {
+		if ref := budgetRef(id); !u.wanted.has(w, ref) {
 			if _, loaded := u.docs[ref]; !loaded {
 				w.Docs = append(w.Docs, ref)
 				u.budgets.wanted = append(u.budgets.wanted, id)

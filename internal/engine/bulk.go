@@ -67,6 +67,13 @@ func (e *Engine) Bulk(ctx context.Context, c Caller, r BulkRequest) (BulkView, e
 		cmd.fingerprint = fingerprint(r.Action, r.Args, r.Filter, r.IDs, r.All, r.Reason, r.RatePerSecond, r.MaxAffected)
 	}
 	if r.DryRun {
+		now, err := e.ServerTime(ctx)
+		if err != nil {
+			return BulkView{}, err
+		}
+		if err := r.Args.checkAt(now); err != nil {
+			return BulkView{}, err
+		}
 		matched, sample, err := e.bulkMatches(ctx, c, &r)
 		return BulkView{Action: r.Action, Total: matched, Sample: sample, DryRun: err == nil}, err
 	}
@@ -240,7 +247,7 @@ func (s *startJob) decide(u *unit) error {
 	if repeated, err := u.repeated(s.caller, s.request, s.fingerprint, &s.answer); repeated || err != nil {
 		return err
 	}
-	if err := core.CheckDeadline(s.req.Args.DeadlineAt, u.now); err != nil {
+	if err := s.req.Args.checkAt(u.now); err != nil {
 		return err
 	}
 	j := s.job

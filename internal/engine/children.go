@@ -213,7 +213,7 @@ func (s *spawn) planChildren(ctx context.Context, c Caller, r *core.FlowSpawn, k
 	for i := range s.nodes {
 		s.nodes[i].print = core.NodeFingerprint(&s.nodes[i].cmd.s, s.nodes[i].node)
 	}
-	return s.checkSubflows(ctx, c.workerOf(s.of), fresh, func(there func(string) bool, check func(*core.Submission) error) error {
+	return s.checkSubflows(ctx, c.workerOf(s.of), fresh, func(there func(string) bool, check core.NodeCheck) error {
 		return r.CheckNodes(s.seen.Namespace, s.seen.Creator, there, check)
 	})
 }

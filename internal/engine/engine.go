@@ -48,6 +48,7 @@ type Engine struct {
 	health     health
 	adopting   sync.Mutex    // held while submissions are adopted
 	alone      chan struct{} // one token for each command that may run alone at a time
+	checks     chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
 
 	stop     chan struct{} // closed when Close begins: no new calls are accepted
 	once     sync.Once
@@ -77,7 +78,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.drains, e.rates = newDrains(), newRates()
 	e.refusals = newRefusals()
 	e.recall = newRecollection()
-	e.alone = make(chan struct{}, aloneAtOnce)
+	e.alone, e.checks = make(chan struct{}, aloneAtOnce), make(chan struct{}, aloneAtOnce)
 	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
 	e.ready.e = e
 	e.signing = newKeyRings(e.cfg.MasterKey)

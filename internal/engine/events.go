@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -231,16 +232,22 @@ func (c Caller) seesEvent(ev *core.Event) bool {
 // check refuses a malformed filter (invalid_filter).
 func (f *EventFilter) check() error {
 	for _, kind := range f.Kinds {
+		if err := core.CheckFilterText("kind", kind); err != nil {
+			return err
+		}
 		if kind == "" || strings.HasPrefix(kind, ".") || strings.ContainsAny(kind, " \t\n") {
 			return core.Errorf(core.CodeInvalidFilter, "%q is not an event kind", kind).WithField("kind")
 		}
 	}
 	switch f.ActorType {
 	case "", "client", "worker", "operator", "approver", "engine":
-		return nil
 	default:
 		return core.Errorf(core.CodeInvalidFilter, "%q is not an actor type", f.ActorType).WithField("actor")
 	}
+	return cmp.Or(
+		core.CheckFilterText("lane", f.Lane), core.CheckFilterText("outcome", f.Outcome), core.CheckFilterText("worker_instance_id", f.InstanceID),
+		core.CheckFilterTags(f.Tags),
+	)
 }
 
 // keeps reports whether all given parts hold for an event (E35).

@@ -15,6 +15,7 @@ func (s *submitFlow) planBudgets(ctx context.Context) error {
 		return err
 	}
 	s.budgets, err = s.e.planOwn(ctx, s.s.Namespace, core.BudgetScope{Type: core.ScopeFlow, Value: s.flow.UUID.String()}, definitions)
+	s.adoptParents(s.budgets.list)
 	return err
 }
 

@@ -32,7 +32,7 @@ func (g *growth) submits() []*submit {
 // doubtful reports whether the request may be refused, or be a repeat. What cannot be decided without locks, such as whether the names of its
 // budgets are free, is doubtful.
 func (g *growth) doubtful(ctx context.Context, look store.Want) bool {
-	if g.late != nil || g.wary {
+	if g.late != nil || g.wary || len(g.inner) > 0 {
 		return true
 	}
 	for i := range g.nodes {
@@ -134,6 +134,20 @@ func (s *submitFlow) enter(ctx context.Context) error {
 	err := s.classify(ctx, s.look())
 	if err != nil {
 		s.room.back()
+	}
+	return err
+}
+
+// enterDry is enter for a submit that is only checked: it takes no room and registers no class.
+func (s *submitFlow) enterDry(ctx context.Context) error {
+	err := s.takeRoom(ctx, s.s.AtOnce(), func() (bool, error) { return s.repeats(ctx) })
+	s.room.back()
+	s.room, s.hold = readyTaken{}, true
+	for _, cmd := range s.submits() {
+		if !cmd.unresolved() && cmd.bound == nil {
+			class := cmd.refs.class(&cmd.s)
+			cmd.class, cmd.later = &class, true
+		}
 	}
 	return err
 }

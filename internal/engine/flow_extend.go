@@ -173,17 +173,17 @@ func (x *extension) planNodes(ctx context.Context, c Caller, known *memberNames)
 	if err := core.CheckNesting(x.seen.Depth, x.list, x.x.Nodes); err != nil {
 		return err
 	}
-	return x.checkSubflows(ctx, c, fresh, func(there func(string) bool, check func(*core.Submission) error) error {
+	return x.checkSubflows(ctx, c, fresh, func(there func(string) bool, check core.NodeCheck) error {
 		return x.x.CheckNodes(x.seen.Namespace, x.submitter(c).Name, there, check)
 	})
 }
 
 // checkSubflows checks the nodes of sub-flows of new nodes (F46); each iterates over the nodes of the request.
 func (x *extension) checkSubflows(
-	ctx context.Context, c Caller, fresh []core.FlowNode, each func(there func(name string) bool, check func(*core.Submission) error) error,
+	ctx context.Context, c Caller, fresh []core.FlowNode, each func(there func(name string) bool, check core.NodeCheck) error,
 ) error {
 	there := func(name string) bool { return !x.kept[name].IsZero() }
-	return x.judgeSubflows(ctx, c, fresh, func(check func(*core.Submission) error) error { return each(there, check) })
+	return x.judgeSubflows(ctx, c, fresh, func(check core.NodeCheck) error { return each(there, check) })
 }
 
 // submitter returns the submitter of the new members: the caller, or the submitter of the flow if the engine itself extends it.

@@ -29,6 +29,10 @@ func (x *extension) planMembers(ctx context.Context, known *memberNames) error {
 		if err != nil {
 			return core.AtPlace(err, memberPlace(i))
 		}
+		if there.FlowID != x.seen.ID && !x.caller.mayAdd(there) { // before anything is told of it
+			err := core.Errorf(core.CodeRoleRequired, "another principal submitted it").WithField("execution_id").WithHint("add what the key submitted itself")
+			return core.AtPlace(err, memberPlace(i))
+		}
 		same, err := joins(there, x.seen, m.Name)
 		if err != nil {
 			return core.AtPlace(err, memberPlace(i))
@@ -80,6 +84,10 @@ func (x *extension) findAbove(ctx context.Context) (between []string, err error)
 	}
 	return nil, nil
 }
+
+// mayAdd reports whether the caller may make an execution a member of its flow. Who may cancel a flow cancels its members: a caller that acts only
+// on what it submitted itself must not get at the work of others that way.
+func (c Caller) mayAdd(x *core.Execution) bool { return !c.OwnWork || x.Submitter().Is(c.submitter()) }
 
 func memberPlace(i int) string { return fmt.Sprintf("members[%d]", i) }
 

@@ -106,6 +106,12 @@ func (e *Engine) FlowMembers(ctx context.Context, c Caller, id core.GivenID, sta
 	return page, err
 }
 
+// CheckMemberCursor refuses a text that is no cursor of a list of members: a list without any has the same parameters. Codes: invalid_cursor.
+func CheckMemberCursor(cursor string) error {
+	_, err := placeIn(memberScope, cursor)
+	return err
+}
+
 // What cursors of members and of edges are for.
 const (
 	memberScope = "members of flows"

@@ -28,7 +28,9 @@ type growth struct {
 	given  map[core.UUID]bool      // ids of edges that the caller gave
 	output string
 	taken  takenBudgets // by budgets that the nodes make
-	late   error        // why nodes of sub-flows could not be made now, unless the request is a repeat
+	inner  []innerNode  // nodes of sub-flows that need rows to be checked, in request order
+	late   error        // why a node of a sub-flow could not be made now, unless the request is a repeat
+	lateAt int          // index of the node that has this sub-flow
 	agreed bool         // the nodes were accepted with the flow around them: the bounds of the namespace were judged then
 	wary   bool         // it has parts that only the transaction can judge
 	hold   bool         // new classes are not registered before nothing was found against the request
@@ -42,6 +44,13 @@ type plannedNode struct {
 	id    core.ID
 	cmd   *submit
 	print []byte // its fingerprint, where it is to be known again by its name (F39)
+}
+
+// innerNode is a node of a sub-flow that is checked with the request around it (F46): budgets that it is to make, and an id that it brings.
+type innerNode struct {
+	cmd   *submit
+	at    int    // index of the node of the request that it is inside of
+	place string // in the request
 }
 
 // newGrowth checks the nodes by the rules of a single submit, in their order (F12), and gives them ids that share the N of the flow (F2).
@@ -138,6 +147,11 @@ func (g *growth) want(w *store.Want, careful bool) {
 	for i := range g.nodes {
 		g.nodes[i].cmd.want(w, careful)
 	}
+	for i := range g.inner {
+		if cmd := g.inner[i].cmd; careful && cmd.s.ID != nil {
+			w.Executions = append(w.Executions, cmd.id.UUID)
+		}
+	}
 }
 
 // behind locks the budgets above those that the nodes make.
@@ -145,35 +159,62 @@ func (g *growth) behind(u *unit, w *store.Want) {
 	for i := range g.nodes {
 		g.nodes[i].cmd.behind(u, w)
 	}
+	for i := range g.inner {
+		g.inner[i].cmd.behind(u, w)
+	}
 }
 
-// check reports whether all nodes can be made now. With u.redo set the request is to be tried again.
+// check reports whether all nodes can be made now, those of sub-flows included. With u.redo set the request is to be tried again.
 func (g *growth) check(u *unit) error {
 	g.taken = takenBudgets{}
+	inner := g.inner
 	for i := range g.nodes {
-		cmd := g.nodes[i].cmd
-		if err := cmd.s.CheckTimes(u.now); err != nil {
-			return core.AtPlace(err, g.place(i))
+		if err := g.checkNode(u, i); err != nil || u.redo != nil {
+			return err
 		}
-		err := cmd.refusedBeside(u, g.taken)
-		if u.entries[cmd.id.UUID] != nil {
-			err = idConflict()
+		for ; len(inner) > 0 && inner[0].at == i; inner = inner[1:] {
+			if err := g.checkInner(u, &inner[0]); err != nil || u.redo != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return u.refuseWithCare(core.AtPlace(err, g.place(i)))
+		if g.late != nil && g.lateAt == i {
+			return u.refuseWithCare(g.late)
 		}
-		if u.dict.lanes[cmd.s.Lane] == nil && !cmd.later {
-			u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
-			return nil
-		}
-		if cmd.lostClass(u) {
-			return nil
-		}
-	}
-	if g.late != nil {
-		return u.refuseWithCare(g.late)
 	}
 	return nil
+}
+
+func (g *growth) checkNode(u *unit, i int) error {
+	cmd := g.nodes[i].cmd
+	if err := cmd.s.CheckTimes(u.now); err != nil {
+		return core.AtPlace(err, g.place(i))
+	}
+	err := cmd.refusedBeside(u, g.taken)
+	if u.entries[cmd.id.UUID] != nil {
+		err = idConflict()
+	}
+	if err != nil {
+		return u.refuseWithCare(core.AtPlace(err, g.place(i)))
+	}
+	if u.dict.lanes[cmd.s.Lane] == nil && !cmd.later {
+		u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
+		return nil
+	}
+	cmd.lostClass(u)
+	return nil
+}
+
+// checkInner checks what only rows tell of a node of a sub-flow. Nothing of it is inserted with the request, so that only a careful try can find
+// what is taken.
+func (g *growth) checkInner(u *unit, n *innerNode) error {
+	if !u.careful {
+		u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
+		return nil
+	}
+	if n.cmd.s.ID != nil && u.entries[n.cmd.id.UUID] != nil {
+		return core.AtPlace(idConflict(), n.place)
+	}
+	return core.AtPlace(n.cmd.checkBudgets(u, g.taken), n.place)
 }
 
 // refuseWithCare returns the refusal of a request. It must be known first that it is no repeat (L80, F11): if the try is not careful, it requests
@@ -186,8 +227,9 @@ func (u *unit) refuseWithCare(refusal error) error {
 	return nil
 }
 
-// judgeSubflows checks the nodes of sub-flows of the nodes (F46); each iterates over the nodes of the request.
-func (g *growth) judgeSubflows(ctx context.Context, c Caller, nodes []core.FlowNode, each func(check func(*core.Submission) error) error) error {
+// judgeSubflows checks the nodes of sub-flows of the nodes (F46) as if each were submitted separately now (F12); each iterates over the nodes of the
+// request. What refuses one only at this time is kept in late, because a repeat must not get it (F11), and what takes rows to decide in inner.
+func (g *growth) judgeSubflows(ctx context.Context, c Caller, nodes []core.FlowNode, each func(check core.NodeCheck) error) error {
 	if !slices.ContainsFunc(nodes, func(n core.FlowNode) bool { return n.Flow != nil }) {
 		return nil
 	}
@@ -196,8 +238,57 @@ func (g *growth) judgeSubflows(ctx context.Context, c Caller, nodes []core.FlowN
 		return err
 	}
 	c.RequestKey = ""
-	g.late, err = g.e.checkNodes(ctx, c, now, g.names(), each)
+	at, names := -1, g.names()
+	err = each(func(place string, inside bool, s *core.Submission) error {
+		if !inside {
+			at++
+		}
+		if inside && s.ID != nil && s.ID.Full && s.ID.N != g.flow.N {
+			return core.Errorf(core.CodePartitionMismatch, "the id has partition %d, the flow %d", s.ID.N, g.flow.N).WithField("execution_id")
+		}
+		cmd, err := g.e.checkSubmit(ctx, c, *s, names)
+		if err != nil {
+			return err
+		}
+		if err := cmd.s.CheckTimes(now.now); err != nil {
+			return err
+		}
+		if refusal := cmp.Or(now.refuses(cmd), cmd.bound); refusal != nil {
+			g.late, g.lateAt = core.AtPlace(refusal, place), at
+			return refusal
+		}
+		if inside && !g.agreed && (cmd.s.ID != nil || len(cmd.budgets.list) > 0) {
+			g.inner = append(g.inner, innerNode{cmd: cmd, at: at, place: place})
+		}
+		return nil
+	})
+	g.adoptParents(nil)
+	if g.late != nil {
+		return nil
+	}
 	return err
+}
+
+// adoptParents accepts budgets of sub-flows whose parents the request makes itself, own among them: those exist when the sub-flow begins.
+func (g *growth) adoptParents(own []ownBudget) {
+	made := map[string]bool{}
+	note := func(budgets []ownBudget) {
+		for i := range budgets {
+			made[budgets[i].definition.Name], made[budgets[i].id.String()] = true, true
+		}
+	}
+	note(own)
+	for i := range g.nodes {
+		note(g.nodes[i].cmd.budgets.list)
+	}
+	for i := range g.inner {
+		for j := range g.inner[i].cmd.budgets.list {
+			if own := &g.inner[i].cmd.budgets.list[j]; own.orphan != nil && made[own.definition.Parent] {
+				own.orphan = nil
+			}
+		}
+		note(g.inner[i].cmd.budgets.list)
+	}
 }
 
 // write makes the nodes and the edges that lead to them. upstream is how an upstream that exists already has ended; nil: it has not.

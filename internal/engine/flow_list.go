@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -15,10 +16,13 @@ const flowScope = "flows"
 // flowLook is how many marks one look brings.
 const flowLook = 256
 
-// Flows lists flows, newest first within each namespace, the namespaces by name (F60). Codes: invalid_argument.
+// Flows lists flows, newest first within each namespace, the namespaces by name (F60). Codes: invalid_argument, invalid_filter, invalid_cursor.
 func (e *Engine) Flows(ctx context.Context, c Caller, q FlowQuery) (FlowPage, error) {
 	if q.State != "" && !slices.Contains(core.FlowStates(), core.FlowState(q.State)) {
 		return FlowPage{}, core.Invalid("state", "%q is no state of a flow", q.State)
+	}
+	if err := cmp.Or(core.CheckFilterText("kind", q.Kind), core.CheckFilterText("creator", q.Creator), core.CheckFilterTags(q.Tags)); err != nil {
+		return FlowPage{}, err
 	}
 	after := ""
 	if q.Cursor != "" {

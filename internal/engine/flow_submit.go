@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -38,55 +37,39 @@ func (e *Engine) CreateFlow(ctx context.Context, c Caller, s core.FlowSubmission
 	return cmd.run(ctx)
 }
 
-// CheckFlow reports whether a flow would be accepted, and in which order its nodes could run. It writes nothing.
+// CheckFlow reports whether SubmitFlow would accept a flow now, and in which order its nodes could run. It decides as SubmitFlow does, on the same
+// rows under the same locks, and writes nothing; neither does it register classes. Codes: those of SubmitFlow.
 func (e *Engine) CheckFlow(ctx context.Context, c Caller, s core.FlowSubmission) (order []string, err error) {
-	if err := e.checkFlow(ctx, c, &s); err != nil {
-		return nil, err
-	}
-	now, err := e.present(ctx)
+	cmd, err := e.planSubmitFlow(ctx, c, s)
 	if err != nil {
 		return nil, err
 	}
-	if refused, err := e.checkNodes(ctx, c, now, e.newNames(), s.CheckNodes); refused != nil || err != nil {
-		return nil, cmp.Or(refused, err)
+	if err := cmd.enterDry(ctx); err != nil {
+		return nil, err
 	}
-	if err := s.CheckGraph(); err != nil {
+	if err := e.runAlone(ctx, &flowCheck{cmd}, e.checks, batchMode{careful: true}); err != nil {
 		return nil, err
 	}
 	var names []string
-	for i := range s.Nodes {
-		names = append(names, s.Nodes[i].Name)
+	for i := range cmd.s.Nodes {
+		names = append(names, cmd.s.Nodes[i].Name)
 	}
 	var edges [][2]string
-	for _, edge := range s.AllEdges() {
+	for _, edge := range cmd.s.AllEdges() {
 		edges = append(edges, [2]string{edge.From, edge.To})
 	}
 	return core.TopologicalOrder(names, edges), nil
 }
 
-// checkNodes checks all nodes of a request, including those of sub-flows, as if each were submitted separately now (F12). It returns in refused
-// what refuses them only at this time, which a repeat must not get (F11), and in err what is wrong with them.
-func (e *Engine) checkNodes(ctx context.Context, c Caller, now present, names *newNames, each func(check func(*core.Submission) error) error) (refused, err error) {
-	late := false
-	err = each(func(s *core.Submission) error {
-		cmd, err := e.checkSubmit(ctx, c, *s, names)
-		if err != nil {
-			return err
-		}
-		if err := cmd.s.CheckTimes(now.now); err != nil {
-			return err
-		}
-		refusal := now.refuses(cmd)
-		if refusal == nil {
-			refusal = cmd.bound
-		}
-		late = refusal != nil
-		return refusal
-	})
-	if late {
-		return err, nil
-	}
-	return nil, err
+// flowCheck is the command of CheckFlow: a submit that ends before anything is written. It must run carefully, because what an insert would find
+// taken is found only by looking.
+type flowCheck struct{ *submitFlow }
+
+func (f *flowCheck) name() string { return "check_flow" }
+
+func (f *flowCheck) decide(u *unit) error {
+	_, _, err := f.judge(u)
+	return err
 }
 
 // checkFlow checks the shape of a flow.
@@ -118,8 +101,17 @@ type submitFlow struct {
 	answer      FlowAnswer
 }
 
-// newSubmitFlow checks a submit (F12).
+// newSubmitFlow checks a submit and lets its nodes in (F12).
 func (e *Engine) newSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission) (*submitFlow, error) {
+	cmd, err := e.planSubmitFlow(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	return cmd, cmd.enter(ctx)
+}
+
+// planSubmitFlow checks a submit as far as that needs no locks.
+func (e *Engine) planSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission) (*submitFlow, error) {
 	if err := e.checkFlow(ctx, c, &s); err != nil {
 		return nil, err
 	}
@@ -135,10 +127,7 @@ func (e *Engine) newSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmiss
 	if err := e.planFlow(ctx, c, cmd); err != nil {
 		return nil, err
 	}
-	if err := cmd.planBudgets(ctx); err != nil {
-		return nil, err
-	}
-	return cmd, cmd.enter(ctx)
+	return cmd, cmd.planBudgets(ctx)
 }
 
 // planFlow prepares the nodes and edges of a submit.
@@ -176,19 +165,24 @@ func (s *submitFlow) run(ctx context.Context) (FlowAnswer, error) {
 
 // doAlone runs a command in a transaction of its own, on the caller's own goroutine and connection.
 func (e *Engine) doAlone(ctx context.Context, cmd command) error {
+	return e.runAlone(ctx, cmd, e.alone, batchMode{})
+}
+
+// runAlone is doAlone with a token of its own, beginning in a mode.
+func (e *Engine) runAlone(ctx context.Context, cmd command, tokens chan struct{}, mode batchMode) error {
 	if e.stopping() {
 		return errShuttingDown()
 	}
 	select {
-	case e.alone <- struct{}{}:
+	case tokens <- struct{}{}:
 	case <-ctx.Done():
 		return publicFault(ctx.Err())
 	case <-e.stop:
 		return errShuttingDown()
 	}
 	r := e.newRequest(ctx, cmd)
-	e.process([]*request{r})
-	<-e.alone // a command that waits for a row of others has its place in a line of it
+	e.processAs([]*request{r}, mode)
+	<-tokens // a command that waits for a row of others has its place in a line of it
 	<-r.done
 	return r.err
 }
@@ -218,27 +212,34 @@ func (s *submitFlow) want(w *store.Want, careful bool) {
 }
 
 func (s *submitFlow) decide(u *unit) error {
+	expired, done, err := s.judge(u)
+	if err != nil || done || s.lacksClasses(u) {
+		return err
+	}
+	s.make(u, expired)
+	return nil
+}
+
+// judge decides whether the flow is to be made now. done: it exists already, or, with u.redo set, the request is to be tried again. expired is the
+// row of a key whose window is over.
+func (s *submitFlow) judge(u *unit) (expired *store.KeyRow, done bool, err error) {
 	s.answer, s.again, s.known = FlowAnswer{}, false, core.UUID{}
 	var first core.UUID
 	if again, err := u.repeated(s.caller, s.request, s.print(), &first); again || err != nil {
 		s.again, s.known = err == nil, first
-		return err
+		return nil, true, err
 	}
 	expired, found, err := s.existing(u)
 	if err != nil || found {
-		return err
+		return nil, true, err
 	}
 	if err := s.check(u); err != nil || u.redo != nil {
-		return err
+		return nil, true, err
 	}
 	if _, err := s.budgets.check(u, s.taken); err != nil {
-		return u.refuseWithCare(err)
+		return nil, true, u.refuseWithCare(err)
 	}
-	if s.lacksClasses(u) {
-		return nil
-	}
-	s.make(u, expired)
-	return nil
+	return expired, false, nil
 }
 
 // print returns a fingerprint that distinguishes two calls under one request key.

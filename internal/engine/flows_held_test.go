@@ -88,9 +88,7 @@ func TestF27_work_left_over_from_an_older_run_does_nothing(t *testing.T) {
 				w.workedOff("resolve_edges")
 				counts := w.flow(flow).Counts
 				same(t, "what was resolved stays, the rest waits for the new run", []int{counts["waiting"], counts["waiting_children"]}, []int{atOnce + 1, all - atOnce})
-				r := ask()
-				r.Max = 1000
-				for _, task := range w.take(r) {
+				for _, task := range w.takeKind("work", atOnce+1) {
 					if task.Execution.ID == flow.Members["root"] {
 						w.fail(task, "permanent")
 					}

@@ -254,42 +254,42 @@ func (f *follower) reach(ctx context.Context) error {
 // there. Codes then: corruption, internal.
 func (f *follower) reachAll(ctx context.Context) error { return f.reachBefore(ctx, nil) }
 
-// target returns the end of the log and the incarnation that it belongs to.
-func (f *follower) target(ctx context.Context) (end int64, of string, err error) {
+// target reads the end of the log and the incarnation that it belongs to.
+func (f *follower) target(ctx context.Context) (store.PollAnswer, error) {
 	seen, err := f.e.store.Poll(ctx, store.PollAsk{})
 	if err != nil {
-		return 0, "", publicFault(err)
+		return store.PollAnswer{}, publicFault(err)
 	}
 	if seen.Incarnation != f.e.incarnation() {
 		if err := f.e.dict.reload(ctx); err != nil {
-			return 0, "", publicFault(err)
+			return store.PollAnswer{}, publicFault(err)
 		}
 	}
 	f.moved(seen.Incarnation, seen.Projected)
-	return seen.LogEnd, seen.Incarnation, nil
+	return seen, nil
 }
 
 func (f *follower) reachBefore(ctx context.Context, over <-chan time.Time) error {
-	target, of, err := f.target(ctx)
+	target, err := f.target(ctx)
 	if err != nil {
 		return err
 	}
 	before, _ := f.lastFailure()
 	for {
 		at, moves := f.position()
-		if _, now := f.standing(); now != of { // the target was a position in another log
-			if target, of, err = f.target(ctx); err != nil {
+		if _, now := f.standing(); now != target.Incarnation { // the target was a position in another log
+			if target, err = f.target(ctx); err != nil {
 				return err
 			}
 			continue
 		}
-		if at >= target {
+		if at >= target.LogNewest {
 			return nil
 		}
 		if failures, why := f.lastFailure(); over == nil && failures-before >= followTries {
 			return publicFault(why)
 		}
-		if end, _ := f.e.log.position(); end < target {
+		if end, _ := f.e.log.position(); end < target.LogNewest {
 			f.e.log.look()
 		}
 		select {

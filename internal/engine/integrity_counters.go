@@ -40,7 +40,7 @@ func (e *Engine) lasting(ctx context.Context, c counterCheck) (found []Differenc
 
 // judgeWalk walks once, and adds what is wrong for certain. It reports whether there was more that differed.
 func (e *Engine) judgeWalk(ctx context.Context, c counterCheck, judged map[string]Difference) (unsure bool, err error) {
-	began, _, err := e.follower.target(ctx)
+	began, err := e.follower.target(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -48,7 +48,7 @@ func (e *Engine) judgeWalk(ctx context.Context, c counterCheck, judged map[strin
 	if err != nil || len(wrong) == 0 {
 		return false, err
 	}
-	disturbed, all, err := e.disturbed(ctx, began, holders, c.concerns)
+	disturbed, all, err := e.disturbed(ctx, began.LogEnd, holders, c.concerns)
 	if err != nil {
 		return false, err
 	}
@@ -101,12 +101,17 @@ func (e *Engine) disturbed(
 
 // changedSince returns the executions that the log names after a position. all is true if there are too many, or if a commit cannot be read.
 func (e *Engine) changedSince(ctx context.Context, since int64) (changed map[core.UUID]bool, all bool, err error) {
-	end, _, err := e.follower.target(ctx)
+	// A walk reads every commit, also one whose number is above that of an open transaction. The log is not read beyond that number before the
+	// transaction has ended.
+	end, err := e.follower.target(ctx)
+	if err == nil {
+		err = e.follower.reachAll(ctx)
+	}
 	if err != nil {
 		return nil, false, err
 	}
 	changed = map[core.UUID]bool{}
-	for at := since; at < end && len(changed) <= mostDisturbed; {
+	for at := since; at < end.LogNewest && len(changed) <= mostDisturbed; {
 		commits, err := e.store.Log(ctx, at, logRead)
 		if err != nil {
 			return nil, false, publicFault(err)

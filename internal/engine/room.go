@@ -43,9 +43,35 @@ func (u *unit) wantRoom(w *store.Want, x *core.Execution) {
 	}
 }
 
+// wantIndex finds a record among those of a want. A request may want tens of thousands, under locks that others wait for: they are not walked for
+// each of them.
+type wantIndex struct {
+	of   *store.Want
+	docs map[store.DocRef]bool // of the first n of its records
+	n    int
+	last store.DocRef // the n-th: it is another one if the want was begun anew
+}
+
+// fewDocs is how many records are rather walked.
+const fewDocs = 32
+
+func (x *wantIndex) has(w *store.Want, ref store.DocRef) bool {
+	if len(w.Docs) < fewDocs {
+		return slices.Contains(w.Docs, ref)
+	}
+	if x.of != w || x.n > len(w.Docs) || w.Docs[x.n-1] != x.last {
+		*x = wantIndex{of: w, docs: make(map[store.DocRef]bool, 2*len(w.Docs))}
+	}
+	for ; x.n < len(w.Docs); x.n++ {
+		x.last = w.Docs[x.n]
+		x.docs[x.last] = true
+	}
+	return x.docs[ref]
+}
+
 // wantDoc adds a record that the unit has not loaded.
 func (u *unit) wantDoc(w *store.Want, ref store.DocRef) {
-	if _, loaded := u.docs[ref]; !loaded && !slices.Contains(w.Docs, ref) {
+	if _, loaded := u.docs[ref]; !loaded && !u.wanted.has(w, ref) {
 		w.Docs = append(w.Docs, ref)
 	}
 }

@@ -65,7 +65,7 @@ func (e *Engine) newSuspendedList(c Caller, q *SuspendedQuery) (*suspendedList, 
 	for _, key := range slices.Sorted(maps.Keys(q.Tags)) {
 		l.filter.Tags = append(l.filter.Tags, core.TagFilter{Key: key, Value: ptr(q.Tags[key])})
 	}
-	if err := l.filter.Validate(); err != nil {
+	if err := cmp.Or(l.filter.Validate(), core.CheckFilterText("approver", q.Approver)); err != nil {
 		return nil, err
 	}
 	l.scope = "suspended\x00" + fingerprint(q.Namespace, l.filter, slices.Sorted(slices.Values(q.ReasonCodes)), q.Approver)

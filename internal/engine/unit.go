@@ -56,6 +56,7 @@ type unit struct {
 	broken   map[core.UUID]error // executions whose bytes cannot be read
 	keys     map[store.Key]store.KeyRow
 	docs     map[store.DocRef]*store.Doc // nil value: known to be absent
+	wanted   wantIndex                   // of the want that is being put together
 	scanned  [][]store.Doc
 	history  map[historyKey]core.LeaseRecord
 	ended    map[historyKey]int // index in ch.History

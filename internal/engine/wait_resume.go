@@ -87,6 +87,11 @@ func (s *BulkSignal) command() core.ApproveCommand {
 // check checks the arguments of bulk actions that have more than a word.
 func (a *BulkArgs) check(action string) error { return under("args", a.checkFor(action)) }
 
+// checkAt checks what depends on the time: a repeat of a job that was started must not get it.
+func (a *BulkArgs) checkAt(now core.Time) error {
+	return under("args", core.CheckDeadline(a.DeadlineAt, now))
+}
+
 func (a *BulkArgs) checkFor(action string) error {
 	switch action {
 	case bulkReplay:

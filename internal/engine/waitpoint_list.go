@@ -51,6 +51,9 @@ func (e *Engine) newWaitpointList(c Caller, q *WaitpointQuery) (*waitpointList, 
 	if states := []string{openWaitpoints, core.WaitpointPending, core.WaitpointActive, core.WaitpointClosed, allWaitpoints}; !slices.Contains(states, q.State) {
 		return nil, core.Invalid("state", "%q, want pending, active, closed or all", q.State)
 	}
+	if err := core.CheckFilterText("waitpoint_key", q.Key); err != nil {
+		return nil, err
+	}
 	n, err := core.PageLimit(q.Limit)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -193,6 +194,11 @@ const (
 func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (RegisterAnswer, error) {
 	if err := r.Normalize(); err != nil {
 		return RegisterAnswer{}, err
+	}
+	for _, lane := range r.Lanes { // the lane default, if the caller named none
+		if err := c.worksIn(lane); err != nil {
+			return RegisterAnswer{}, err
+		}
 	}
 	var err error
 	if r.Namespaces, err = c.serving(r.Namespaces); err != nil {
@@ -423,6 +429,9 @@ func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]Worker
 	}
 	if states := []string{"", "live", "draining", "dead", "all"}; !slices.Contains(states, q.State) {
 		return nil, "", core.Invalid("state", "must be live, draining, dead or all")
+	}
+	if err := cmp.Or(core.CheckFilterText("lane", q.Lane), core.CheckFilterText("capability", q.Capability)); err != nil {
+		return nil, "", err
 	}
 	scope := "workers\x00" + fingerprint(q.Namespace, q.Lane, q.Capability, q.State)
 	after := ""

@@ -28,7 +28,7 @@ type Principal struct {
 	// Feed bounds what it reads of the event log to the feeds of the instances that it registered (U106); nil: not bounded.
 	Feed *Feed
 
-	// OwnWork bounds what it reads to executions and flows that it submitted itself (U122): the client refuses to show one of another with
+	// OwnWork bounds what it reads, and what it adds to flows, to executions and flows that it submitted itself (U122): the client refuses to show one of another with
 	// role_required, and leaves those of others out of lists of flows.
 	OwnWork bool
 

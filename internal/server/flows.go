@@ -65,8 +65,11 @@ func nodesIn(nodes []wire.FlowNode) int {
 	return n
 }
 
-// extendFlow adds to a graph (U90).
+// extendFlow adds to a graph (U90). Who only submits adds only executions that it submitted itself.
 func (s *Server) extendFlow(ctx context.Context, r *wire.ExtendFlowRequest) (answer, error) {
+	if x := exchangeOf(ctx); x.under == wire.OwnWork {
+		ctx = x.actingAsSubmitter(ctx)
+	}
 	if err := s.keys.submit(ctx, exchangeOf(ctx).caller.Namespace, nodesIn(r.Body.Nodes)); err != nil {
 		return answer{}, err
 	}

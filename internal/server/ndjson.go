@@ -29,10 +29,10 @@ func (s *Server) submitLines(ctx context.Context, x *exchange) {
 	line := s.lineClock(x)
 	defer line.Stop()
 	for index, more := 0, true; more; {
-		var all []flowfabric.Submission
-		var refusals []error
+		batch := &wire.SubmitManyRequest{}
+		var refusals []error // of all lines; those without one are in the batch
 		size := 0
-		for more && len(all) < lineBatch && size < lineBytes && (len(all) == 0 || hasLine(body)) {
+		for more && len(refusals) < lineBatch && size < lineBytes && (len(refusals) == 0 || hasLine(body)) {
 			var text []byte
 			var err error
 			text, more, err = x.readLine(body, 2*s.cfg.MaxPayload+plainBody)
@@ -42,14 +42,16 @@ func (s *Server) submitLines(ctx context.Context, x *exchange) {
 			}
 			line.Reset(s.lineTimeout)
 			submission, err := lineSubmission(text, err)
-			all, refusals = append(all, submission), append(refusals, err)
+			if refusals = append(refusals, err); err == nil {
+				batch.Body.Items = append(batch.Body.Items, submission)
+			}
 		}
 		line.Stop() // what takes long now is not the client
-		if len(all) > 0 && !s.submitBatch(ctx, x, lines, all, refusals, index) {
+		if len(refusals) > 0 && !s.submitBatch(ctx, x, lines, batch, refusals, index) {
 			return
 		}
 		x.drop(x.held)
-		index += len(all)
+		index += len(refusals)
 		line.Reset(s.lineTimeout)
 	}
 }
@@ -67,17 +69,17 @@ func hasLine(body *bufio.Reader) bool {
 }
 
 // submitBatch submits some lines and writes their answers. It reports whether to go on.
-func (s *Server) submitBatch(ctx context.Context, x *exchange, lines *lineWriter, all []flowfabric.Submission, refusals []error, from int) bool {
+func (s *Server) submitBatch(ctx context.Context, x *exchange, lines *lineWriter, batch *wire.SubmitManyRequest, refusals []error, from int) bool {
 	x.caller.Lines = nil
 	for i, refusal := range refusals {
 		if refusal == nil { // those are submitted
 			x.caller.Lines = append(x.caller.Lines, from+i)
 		}
 	}
-	answers, err := s.submitAll(x.acting(ctx), all, refusals, flowfabric.SubmitManyOptions{})
+	answers, err := s.submitAll(x.acting(ctx), batch, refusals)
 	if err != nil { // of the whole batch: every line gets it
 		answers = &wire.Items[flowfabric.SubmitResult]{}
-		for range all {
+		for range refusals {
 			answers.Add(flowfabric.SubmitResult{}, s.itemProblem(x, err))
 		}
 	}
@@ -97,11 +99,9 @@ func lineSubmission(text []byte, err error) (flowfabric.Submission, error) {
 	if err != nil {
 		return flowfabric.Submission{}, err
 	}
-	var item wire.Submission
-	if err := wire.DecodeJSON(text, &item); err != nil {
-		return flowfabric.Submission{}, err
-	}
-	return flowfabric.SubmissionOf(&item)
+	var submission flowfabric.Submission
+	err = wire.DecodeJSON(text, &submission)
+	return submission, err
 }
 
 // readLine reads a line without its end. A line over the limit is skipped and is payload_too_large, one for which there is no memory is skipped

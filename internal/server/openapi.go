@@ -250,7 +250,7 @@ func answerSchema(o *wire.Operation, registry huma.Registry) *huma.Schema {
 	schema := registry.Schema(o.Answer, true, "")
 	less := map[string]reflect.Type{
 		wire.ListExecutions.ID:  reflect.TypeFor[wire.Page[wire.ExecutionID]](), // view=ids
-		wire.SubmitExecution.ID: reflect.TypeFor[wire.SubmitItem](),             // a duplicate of which nothing is left
+		wire.SubmitExecution.ID: reflect.TypeFor[submitItem](),                  // a duplicate of which nothing is left
 		wire.SubmitFlow.ID:      reflect.TypeFor[wire.FlowChecked](),            // a dry run
 		wire.GetSuspension.ID:   reflect.TypeFor[wire.NoSuspension](),           // of what never waited
 	}[o.ID]

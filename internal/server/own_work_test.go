@@ -86,3 +86,32 @@ func TestU122_what_was_submitted_under_a_name_alone_is_the_names(t *testing.T) {
 		}
 	})
 }
+
+// Who may cancel a flow cancels its members: work of another key is not made one.
+func TestU122_a_submitter_adds_only_its_own_executions_to_its_flows(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		mine, theirs, all := w.key(t, "default", "submit"), w.key(t, "default", "submit"), w.key(t, "default", "admin") // two keys of one name
+		submit := func(key, id string) string {
+			body := `{"kind":"job","execution_id":"{fp:7}:01900000-0000-7000-8000-00000000` + id + `"}`
+			return w.send(t, request{method: "POST", path: "/v1/executions", key: key, body: body}).wants(t, 201).text(t, "execution_id")
+		}
+		own, victim, added := submit(mine, "a001"), submit(theirs, "a002"), submit(theirs, "a003")
+		flow := "/v1/flows/" + w.send(t, request{
+			method: "POST", path: "/v1/flows", key: mine, body: `{"kind":"k","seal":false,"flow_id":"{fp:7}:01900000-0000-7000-8000-00000000a004","nodes":[{"name":"n","kind":"job"}]}`,
+		}).wants(t, 201).text(t, "flow_id")
+		extend := func(key, id, name string) reply {
+			return w.send(t, request{method: "POST", path: flow + "/extend", key: key, body: `{"members":[{"execution_id":"` + id + `","name":"` + name + `"}]}`})
+		}
+		if refused := extend(mine, victim, "v").refuses(t, 403, "role_required"); refused.text(t, "field") != "/members/0/execution_id" {
+			t.Errorf("%s", refused.body)
+		}
+		extend(mine, own, "o").wants(t, 200)
+		extend(all, added, "x").wants(t, 200)  // an administrator may
+		extend(mine, added, "x").wants(t, 200) // which is there already
+		w.send(t, request{method: "POST", path: flow + "/cancel", key: mine, body: `{"reason":"r"}`}).wants(t, 200)
+		if status := w.send(t, request{method: "GET", path: "/v1/executions/" + victim, key: theirs}).wants(t, 200).text(t, "status"); status != "ready" {
+			t.Errorf("the work of another is %s", status)
+		}
+	})
+}

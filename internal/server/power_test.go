@@ -106,7 +106,7 @@ var powerful = map[string]struct {
 	"body hold":                {tried: "revoke_lease"},
 	"body priority":            {"set_priority submit_execution", map[string]string{"*": "a submitter says the priority of its own work; the route of start_bulk is an operator's"}},
 	"query priority":           {tried: "submit_execution"},
-	"body execution_id":        {"submit_execution submit_executions submit_flow grant_work", map[string]string{"charge_budget": "TestU98_a_work_key_with_lanes_charges_for_what_it_holds_there_alone", "release_budget": "TestU98_a_work_key_with_lanes_charges_for_what_it_holds_there_alone", "*": "a command of it needs its lease, a node its own id"}},
+	"body execution_id":        {"submit_execution submit_executions submit_flow grant_work", map[string]string{"extend_flow": "TestU122_a_submitter_adds_only_its_own_executions_to_its_flows", "charge_budget": "TestU98_a_work_key_with_lanes_charges_for_what_it_holds_there_alone", "release_budget": "TestU98_a_work_key_with_lanes_charges_for_what_it_holds_there_alone", "*": "a command of it needs its lease, a node its own id"}},
 	"body namespaces":          {tried: "register_worker claim_work grant_work create_api_key patch_api_key"},
 	"body lanes":               {"register_worker claim_work grant_work", map[string]string{"create_api_key": "an administrator bounds keys", "patch_api_key": "an administrator bounds keys", "nudge": "it only makes the server look"}},
 	"body roles":               {"create_api_key patch_api_key", nil},

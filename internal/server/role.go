@@ -125,14 +125,9 @@ func (s *Server) ownExecution(ctx context.Context, x *exchange, id flowfabric.ID
 	return submittedBy(err)
 }
 
-// outline is an execution for decisions about who may do what: without payloads, if the client can leave them out.
+// outline is an execution for decisions about who may do what: without payloads.
 func (s *Server) outline(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
-	if client, ok := s.client.(interface {
-		Outline(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error)
-	}); ok {
-		return client.Outline(ctx, id)
-	}
-	return s.client.Get(ctx, id)
+	return ask(ctx, s, wire.GetExecution, &wire.GetExecutionRequest{ByID: wire.ByID{ID: string(id)}, View: wire.ViewSummary})
 }
 
 // submittedBy reads from the answer to actingAsSubmitter whether the caller submitted what was asked for.

@@ -170,6 +170,7 @@ func TestU122_a_key_with_lanes_works_on_those_alone(t *testing.T) {
 		claim(`["fast"]`).wants(t, 200)
 		claim(`["fast","default"]`).refuses(t, 403, "role_required")
 		w.send(t, request{method: "POST", path: "/v1/workers", key: made.Secret, body: `{"worker_id":"w","worker_instance_id":"w-1","lanes":["slow"]}`}).refuses(t, 403, "role_required")
+		w.send(t, request{method: "POST", path: "/v1/workers", key: made.Secret, body: `{"worker_id":"w","worker_instance_id":"w-1"}`}).refuses(t, 403, "role_required") // for the lane default
 	})
 }
 

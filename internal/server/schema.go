@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"encoding/json"
 	"reflect"
 	"strings"
 	"time"
@@ -18,11 +19,13 @@ func newSchemas() huma.Registry {
 	for from, to := range map[reflect.Type]reflect.Type{
 		reflect.TypeFor[wire.Time]():                       reflect.TypeFor[time.Time](),
 		reflect.TypeFor[api.Payload]():                     reflect.TypeFor[payloadSchema](),
+		reflect.TypeFor[api.Policy]():                      reflect.TypeFor[json.RawMessage](),
+		reflect.TypeFor[api.SubmitResult]():                reflect.TypeFor[submitItem](),
 		reflect.TypeFor[error]():                           reflect.TypeFor[api.Problem](),
 		reflect.TypeFor[api.Lease]():                       reflect.TypeFor[wire.Lease](),
 		reflect.TypeFor[wire.LeaseRef]():                   reflect.TypeFor[leaseSchema](),
 		reflect.TypeFor[wire.HeldLease]():                  reflect.TypeFor[heldSchema](),
-		reflect.TypeFor[wire.Item[wire.SubmitItem]]():      reflect.TypeFor[itemSchema[wire.SubmitItem]](),
+		reflect.TypeFor[wire.Item[api.SubmitResult]]():     reflect.TypeFor[itemSchema[submitItem]](),
 		reflect.TypeFor[wire.Item[api.WorkAnswerFields]](): reflect.TypeFor[itemSchema[api.WorkAnswerFields]](),
 		reflect.TypeFor[wire.Item[api.Renewal]]():          reflect.TypeFor[itemSchema[api.Renewal]](),
 		reflect.TypeFor[api.Renewals]():                    reflect.TypeFor[wire.Items[api.Renewal]](),
@@ -39,8 +42,8 @@ var schemaNames = map[string]string{
 	"FlowView": "Flow", "PageFlowView": "PageFlow", "FlowRun": "FlowAnswer", "FlowGraph": "Graph", "EdgeView": "Edge", "PageEdgeView": "PageEdge",
 	"FlowCancelProgress": "FlowCancelled", "FlowCancellation": "FlowCancel",
 	"ApprovalLink": "Link", "PageApprovalLink": "PageLink", "CloseResult": "ClosedWaitpoint",
-	"Claimed": "Task", "Resume": "Resumed", "RevealedGrant": "Grant", "RevealedRevocation": "Revocation",
-	"ItemWorkAnswerFields": "ItemWorkAnswer", "ItemsWorkAnswerFields": "ItemsWorkAnswer", "WorkAnswerFields": "WorkAnswer", "ItemSchemaWorkAnswerFields": "ItemSchemaWorkAnswer",
+	"Claimed": "Task", "Resume": "Resumed", "RevealedGrant": "Grant", "RevealedRevocation": "Revocation", "ItemsSubmitResult": "ItemsSubmitItem",
+	"ItemsWorkAnswerFields": "ItemsWorkAnswer", "WorkAnswerFields": "WorkAnswer",
 }
 
 // schemaName names the schema of a type.
@@ -88,6 +91,14 @@ func spreadPayloads(s *huma.Schema, asked bool) {
 			}
 		}
 	}
+}
+
+// submitItem is the answer about one submission of a batch (U33).
+type submitItem struct {
+	Outcome     string `json:"outcome" enum:"created,duplicate" doc:"Whether this call made it."`
+	ExecutionID string `json:"execution_id" doc:"Id of the execution."`
+	PublicState string `json:"public_state" doc:"Status in the words of users."`
+	Priority    int    `json:"priority" doc:"Priority as clamped."`
 }
 
 // leaseSchema is a lease in a request (U27).

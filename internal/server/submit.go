@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -26,48 +25,30 @@ func (s *Server) submit(ctx context.Context, r *wire.SubmitRequest) (answer, err
 	if err != nil {
 		return answer{}, err
 	}
-	submission, err := flowfabric.SubmissionOf(&given)
-	if err != nil {
-		return answer{}, err
-	}
 	if err := s.keys.submit(ctx, exchangeOf(ctx).caller.Namespace, 1); err != nil {
 		return answer{}, err
 	}
-	result, execution, err := s.submitAndShow(ctx, submission)
+	result, err := ask(ctx, s, wire.SubmitAndShow, &wire.SubmitRequest{Body: given})
 	if err != nil {
 		return answer{}, err
 	}
 	a := answer{status: http.StatusCreated}
-	outcome := "created"
 	if result.Duplicate {
-		a.status, outcome = http.StatusOK, "duplicate"
+		a.status = http.StatusOK
 	}
+	execution := result.Created
 	if execution == nil || wait.atMost > 0 {
 		execution, err = s.executionNow(ctx, result.ID, wait.atMost)
 	}
 	switch {
 	case errors.Is(err, flowfabric.ErrNotFound): // of an old key nothing is left but the id
-		a.body = flat{wire.SubmitItem{Outcome: outcome, ExecutionID: string(result.ID), PublicState: result.PublicState, Priority: result.Priority}, nil}
+		a.body = &result.SubmitResult
 	case err != nil:
 		return answer{}, err
 	default:
-		a.body = flat{outcomeOnly{outcome}, shown(execution, "", r.Encoding)}
+		a.body = flat{outcomeOnly{result.Outcome()}, shown(execution, "", r.Encoding)}
 	}
 	return wait.told(a.with("Location", "/v1/executions/"+string(result.ID))), nil
-}
-
-// shower is a Client that shows what it has just created without reading it back; nil when it was there before.
-type shower interface {
-	SubmitAndShow(ctx context.Context, s flowfabric.Submission) (flowfabric.SubmitResult, *flowfabric.Execution, error)
-}
-
-// submitAndShow submits and shows what was created, if the client can.
-func (s *Server) submitAndShow(ctx context.Context, submission flowfabric.Submission) (flowfabric.SubmitResult, *flowfabric.Execution, error) {
-	if client, ok := s.client.(shower); ok {
-		return client.SubmitAndShow(ctx, submission)
-	}
-	result, err := s.client.Submit(ctx, submission)
-	return result, nil, err
 }
 
 // outcomeOnly stands before the fields of what it is the outcome for.
@@ -100,59 +81,28 @@ func (s *Server) submitMany(ctx context.Context, r *wire.SubmitManyRequest) (ans
 	if isLines(x.r) {
 		return answer{stream: s.submitLines}, nil
 	}
-	all := make([]flowfabric.Submission, len(r.Body.Items))
-	refusals := make([]error, len(all))
-	for i := range r.Body.Items {
-		all[i], refusals[i] = flowfabric.SubmissionOf(&r.Body.Items[i])
-		if refusals[i] != nil && r.Body.Atomic {
-			return answer{}, atIndex(refusals[i], i)
-		}
-	}
-	answers, err := s.submitAll(ctx, all, refusals, flowfabric.SubmitManyOptions{Atomic: r.Body.Atomic})
+	answers, err := s.submitAll(ctx, r, make([]error, len(r.Body.Items)))
 	return shows(answers), err
 }
 
-// atIndex names the item whose refusal is the answer to all (U22).
-func atIndex(err error, index int) error {
-	var refused *flowfabric.Error
-	if !errors.As(err, &refused) {
-		return err
-	}
-	named := *refused
-	named.Current = map[string]any{"index": index}
-	return &named
-}
-
-// submitAll submits what was not refused already, and answers for every item.
-func (s *Server) submitAll(
-	ctx context.Context, all []flowfabric.Submission, refusals []error, o flowfabric.SubmitManyOptions,
-) (*wire.Items[flowfabric.SubmitResult], error) {
-	good := all
-	if slices.ContainsFunc(refusals, func(err error) bool { return err != nil }) {
-		good = nil
-		for i := range all {
-			if refusals[i] == nil {
-				good = append(good, all[i])
-			}
-		}
-	}
+// submitAll submits a batch, and answers for every item: also for those that were refused already, which are not in the batch.
+func (s *Server) submitAll(ctx context.Context, r *wire.SubmitManyRequest, refusals []error) (*wire.Items[flowfabric.SubmitResult], error) {
 	x := exchangeOf(ctx)
-	if err := s.keys.submit(ctx, x.caller.Namespace, len(good)); err != nil {
+	if err := s.keys.submit(ctx, x.caller.Namespace, len(r.Body.Items)); err != nil {
 		return nil, err
 	}
-	results, err := s.client.SubmitMany(ctx, good, o)
+	results, err := ask(ctx, s, wire.SubmitMany, r)
 	if err != nil {
 		return nil, err
 	}
-	answers := wire.ItemsFor[flowfabric.SubmitResult](len(all))
-	for i := range all {
-		err := refusals[i]
+	answers, next := wire.ItemsFor[flowfabric.SubmitResult](len(refusals)), *results
+	for _, refusal := range refusals {
 		var result flowfabric.SubmitResult
-		if err == nil {
-			result, results = results[0], results[1:]
-			err = result.Err
+		if refusal == nil {
+			result, next = next[0], next[1:]
+			refusal = result.Err
 		}
-		answers.Add(result, s.itemProblem(x, err))
+		answers.Add(result, s.itemProblem(x, refusal))
 	}
 	return answers, nil
 }

@@ -89,8 +89,8 @@ func (s *Service) getBulk(ctx context.Context, c Caller, r *wire.GetBulkRequest)
 		return jobShown(s.engine.BulkStatus(ctx, c.operator(), id))
 	}
 	job, err := jobShown(s.engine.WaitBulk(ctx, c.operator(), id, wait))
-	if err == nil && job.EndedAt.IsZero() && s.cfg.Closed != nil && s.cfg.Closed() {
-		return api.BulkJob{}, core.Errorf(core.CodeShuttingDown, "the client is closed")
+	if err == nil && job.EndedAt.IsZero() {
+		err = s.cfg.closed()
 	}
 	return job, err
 }

@@ -24,8 +24,9 @@ type Caller struct {
 	// Again says that the caller has done the operation before, under Key, and does not know its outcome.
 	Again bool
 
-	repeats int      // how often this command was done before, without a known outcome
-	random  [40]byte // of an operation that makes a secret: the same in all tries, so that a repeat finds what the first one made
+	repeats int        // how often this command was done before, without a known outcome
+	random  [40]byte   // of an operation that makes a secret: the same in all tries, so that a repeat finds what the first one made
+	minted  *mintedIDs // of a batch of submissions: likewise
 }
 
 // The actors of E24 that a caller may be.
@@ -38,7 +39,7 @@ const (
 func (c *Caller) as(actor string) engine.Caller {
 	who := engine.Caller{
 		Principal: c.Name, KeyID: c.KeyID, Actor: actor, Namespaces: c.Namespaces, RequestID: c.RequestID, Address: c.Address,
-		RequestKey: c.RequestKey, Repeated: c.Repeated, OwnInstances: c.OwnInstances,
+		RequestKey: c.RequestKey, Repeated: c.Repeated, OwnWork: c.OwnWork, OwnInstances: c.OwnInstances,
 	}
 	if c.Feed != nil {
 		who.Feed = &engine.Feed{Lanes: c.Feed.Lanes}

@@ -33,8 +33,8 @@ func (s *Service) listEvents(ctx context.Context, c Caller, r *wire.EventsReques
 		return api.EventPage{}, err
 	case empty:
 		return api.EventPage{Events: []api.Event{}, Next: request.After}, nil
-	case len(page.Events) == 0 && s.cfg.Closed != nil && s.cfg.Closed():
-		return api.EventPage{}, core.Errorf(core.CodeShuttingDown, "the client is closed")
+	case len(page.Events) == 0 && s.cfg.closed() != nil:
+		return api.EventPage{}, s.cfg.closed()
 	}
 	return api.EventPage{Events: each(page.Events, eventOf), Next: page.Next, AtEnd: page.AtEnd}, nil
 }

@@ -55,11 +55,11 @@ func (s *Service) getFlow(ctx context.Context, c Caller, r *wire.GetFlowRequest)
 	default:
 		view, err = s.engine.WaitFlow(ctx, c.client(), id, wait)
 	}
-	switch {
-	case err != nil:
+	if err == nil && wait != 0 && !view.State.Terminal() {
+		err = s.cfg.closed()
+	}
+	if err != nil {
 		return api.FlowView{}, err
-	case wait != 0 && !view.State.Terminal() && s.cfg.Closed != nil && s.cfg.Closed():
-		return api.FlowView{}, core.Errorf(core.CodeShuttingDown, "the client is closed")
 	}
 	return flowViewOf(view), c.checkSubmitter(view.Flow.Submitter())
 }
@@ -107,7 +107,9 @@ func (s *Service) listChildren(ctx context.Context, c Caller, r *wire.PageByID) 
 		return api.Page[api.FlowMember]{}, err
 	}
 	if parent.Execution.Children == nil {
-		return page(r.PageFields, memberOf, func(string, *int) ([]engine.MemberView, string, error) { return nil, "", nil })
+		return page(r.PageFields, memberOf, func(cursor string, _ *int) ([]engine.MemberView, string, error) {
+			return nil, "", engine.CheckMemberCursor(cursor)
+		})
 	}
 	return s.members(ctx, c, parent.Execution.Children.FlowID.Given(), "", r.PageFields)
 }

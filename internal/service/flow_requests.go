@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -63,19 +64,8 @@ func checkBare(w *wire.FlowSubmission) error {
 
 // checkBudgets refuses budgets that could not be made with an execution or a flow as they are written, and says which of them is at fault.
 func checkBudgets(all []api.BudgetDefinition) error {
-	for i := range all {
-		place := placeOfBudget(i)
-		if err := all[i].CheckLimits(); err != nil {
-			return api.Within(place, err)
-		}
-		if err := all[i].Reset.Check(); err != nil {
-			return api.Within(place, err)
-		}
-	}
-	return nil
+	return cmp.Or(api.CheckLimits(all), api.CheckResets(all))
 }
-
-func placeOfBudget(i int) string { return fmt.Sprintf("budgets[%d]", i) }
 
 // CoreGraph is a graph for the rules to check: nodes, defaults, edges and output.
 func CoreGraph(w wire.SubFlow) (core.FlowSubmission, error) { return coreGraph("", &w) }
@@ -146,7 +136,7 @@ func coreNode(place string, w *wire.FlowNode) (core.FlowNode, error) {
 
 // coreWork is what a node has like a single submission.
 func coreWork(f *wire.NodeFields) (core.FlowNode, error) {
-	policy, err := policyText(f)
+	policy, err := policyOfNode(f).text()
 	if err != nil {
 		return core.FlowNode{}, err
 	}

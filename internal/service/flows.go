@@ -61,20 +61,15 @@ func (s *Service) submitFlow(ctx context.Context, c Caller, r *wire.SubmitFlowRe
 		}
 		by = s.engine.CreateFlow
 	}
-	minted, derived := flow.FlowID == "", false
-	if minted {
-		if flow.FlowID, derived, err = s.flowID(ctx, c, home); err != nil {
-			return api.FlowRun{}, err
-		}
-	}
-	submission, err := coreFlow(&flow, home)
+	minted := flow.FlowID == ""
+	submission, derived, err := s.flowGiven(ctx, c, &flow, home)
 	if err != nil {
 		return api.FlowRun{}, err
 	}
 	submission.Trace = s.cfg.trace(ctx)
 	answer, err := by(ctx, c.submitter(derived), submission)
 	if err != nil {
-		return api.FlowRun{}, sameFlow(AsGiven(err, graphOf(&flow)), derived)
+		return api.FlowRun{}, sameRequest(AsGiven(err, graphOf(&flow)), derived)
 	}
 	run := flowRunOf(answer)
 	if minted && (derived || !c.first()) && answer.Flow.ID.UUID == submission.ID.UUID {
@@ -85,6 +80,17 @@ func (s *Service) submitFlow(ctx context.Context, c Caller, r *wire.SubmitFlowRe
 		run.Created = true // a try whose answer was lost had made it
 	}
 	return run, nil
+}
+
+// flowGiven is a flow as the engine takes it, with the id that it brings or gets. derived reports whether that comes from the request's key.
+func (s *Service) flowGiven(ctx context.Context, c Caller, flow *wire.FlowSubmission, home string) (submission core.FlowSubmission, derived bool, err error) {
+	if flow.FlowID == "" {
+		if flow.FlowID, derived, err = s.flowID(ctx, c, home); err != nil {
+			return core.FlowSubmission{}, false, err
+		}
+	}
+	submission, err = coreFlow(flow, home)
+	return submission, derived, err
 }
 
 // flowID is the id of a flow that brings none. That of a request with a key is derived from it, so that the same request again finds what
@@ -111,23 +117,28 @@ func (c *Caller) submitter(derived bool) engine.Caller {
 	return who
 }
 
-// sameFlow turns the conflict of an id that was derived from the request's key, or of what is recorded under it, into that of the key (U13).
-func sameFlow(err error, derived bool) error {
+// sameRequest turns the conflict of an id that was derived from the request's key, or of what is recorded under it, into that of the key
+// (U13). Of a batch it keeps which item was refused.
+func sameRequest(err error, derived bool) error {
 	var refusal *core.Error
 	if !derived || !errors.As(err, &refusal) {
 		return err
 	}
-	if refusal.Code == core.CodeFlowAlreadyExists || refusal.Code == core.CodeIDConflict || refusal.Field == requestKey {
-		return core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
-			WithField("header.Idempotency-Key").WithHint("use a new key for new work")
+	if refusal.Code != core.CodeFlowAlreadyExists && refusal.Code != core.CodeIDConflict && refusal.Field != requestKey {
+		return err
 	}
-	return err
+	conflict := core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
+		WithField("header.Idempotency-Key").WithHint("use a new key for new work")
+	if index, ok := refusal.Details[detailIndex]; ok {
+		conflict = conflict.With(detailIndex, index)
+	}
+	return conflict
 }
 
 // requestKey is what the rules call the key of a request.
 const requestKey = "request_key"
 
-// checkFlow does everything that a submit does but write (U89).
+// checkFlow does everything that a submit does but write (U89): it refuses what the submit would refuse, as it would.
 func (s *Service) checkFlow(ctx context.Context, c Caller, r *wire.SubmitFlowRequest) (wire.FlowChecked, error) {
 	if r.Empty {
 		return wire.FlowChecked{}, core.Invalid("dry_run", "there is nothing to check in an empty flow")
@@ -137,16 +148,15 @@ func (s *Service) checkFlow(ctx context.Context, c Caller, r *wire.SubmitFlowReq
 		return wire.FlowChecked{}, err
 	}
 	flow := r.Body.FlowSubmission
-	if flow.FlowID == "" {
-		flow.FlowID = c.Key // any id will do
-	}
-	submission, err := coreFlow(&flow, home)
+	submission, derived, err := s.flowGiven(ctx, c, &flow, home)
 	if err != nil {
 		return wire.FlowChecked{}, err
 	}
-	order, err := s.engine.CheckFlow(ctx, c.client(), submission)
+	who := c.submitter(derived)
+	who.Repeated = nil // a check repeats nothing
+	order, err := s.engine.CheckFlow(ctx, who, submission)
 	if err != nil {
-		return wire.FlowChecked{}, AsGiven(err, graphOf(&flow))
+		return wire.FlowChecked{}, sameRequest(AsGiven(err, graphOf(&flow)), derived)
 	}
 	return wire.FlowChecked{OK: true, Order: append([]string{}, order...)}, nil
 }

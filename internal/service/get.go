@@ -40,6 +40,11 @@ func (s *Service) viewOf(ctx context.Context, c Caller, id core.GivenID, f wire.
 	if err != nil {
 		return view, err
 	}
+	if wait != 0 && !view.Execution.Status.Terminal() {
+		if err := s.cfg.closed(); err != nil {
+			return view, err
+		}
+	}
 	return view, c.checkSubmitter(view.Execution.Submitter())
 }
 

@@ -2,8 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -24,7 +22,6 @@ func (s *Service) installation() {
 	on(s, wire.RunDoctor, s.doctor)
 	on(s, wire.CheckIntegrity, s.integrity)
 	on(s, wire.AcknowledgeRollbacks, s.acknowledgeRollbacks)
-	on(s, wire.Nudge, s.nudge)
 	s.handlers[wire.MakeBackup.Operation] = func(ctx context.Context, _ Caller, _, answer any) error {
 		return s.backup(ctx, answer.(*wire.Sink))
 	}
@@ -159,15 +156,4 @@ func (s *Service) backup(ctx context.Context, into *wire.Sink) error {
 		return core.Errorf(core.CodeInternal, "the copy cannot be handed on: %w", err)
 	}
 	return nil
-}
-
-// nudge looks for ready work now, in some lanes or in all (U118).
-func (s *Service) nudge(ctx context.Context, c Caller, r *wire.NudgeRequest) (wire.None, error) {
-	for i, lane := range r.Body.Lanes {
-		var refusal *core.Error
-		if errors.As(core.CheckLane(lane), &refusal) {
-			return wire.None{}, refusal.WithField(fmt.Sprintf("lanes[%d]", i))
-		}
-	}
-	return wire.None{}, s.engine.Nudge(ctx, c.client(), r.Body.Lanes...)
 }

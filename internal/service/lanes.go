@@ -3,6 +3,8 @@ package service
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -19,6 +21,18 @@ func (s *Service) lanes() {
 	on(s, wire.ResumeLane, s.setLaneState(core.LaneActive))
 	on(s, wire.DrainLane, s.setLaneState(core.LaneDraining))
 	on(s, wire.DisableLane, s.setLaneState(core.LaneDisabled))
+	on(s, wire.Nudge, s.nudge)
+}
+
+// nudge looks for work now (U118).
+func (s *Service) nudge(ctx context.Context, c Caller, r *wire.NudgeRequest) (wire.None, error) {
+	for i, lane := range r.Body.Lanes {
+		var refusal *core.Error
+		if errors.As(core.CheckLane(lane), &refusal) {
+			return wire.None{}, refusal.WithField(fmt.Sprintf("lanes[%d]", i))
+		}
+	}
+	return wire.None{}, s.engine.Nudge(ctx, c.client(), r.Body.Lanes...)
 }
 
 // listLanes lists the lanes by name (U100).

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -18,7 +19,11 @@ func AsGiven(err error, w wire.SubFlow) error {
 	if !errors.As(err, &refusal) {
 		return err
 	}
-	field := placeInGraph(&w, refusal.Code, refusal.Field)
+	return placedAt(err, refusal, placeInGraph(&w, refusal.Code, refusal.Field))
+}
+
+// placedAt gives a refusal another field.
+func placedAt(err error, refusal *core.Error, field string) error {
 	if field == refusal.Field {
 		return err
 	}
@@ -37,42 +42,43 @@ func placeInGraph(w *wire.SubFlow, code core.Code, field string) string {
 		if inner, ok := strings.CutPrefix(rest, "flow."); ok && node.Flow != nil {
 			return at + "flow." + placeInGraph(node.Flow, code, inner)
 		}
-		if _, ofPolicy := PolicyPath(code, rest); ofPolicy && !hasPolicy(&node.NodeFields) && w.Defaults != nil && hasPolicy(w.Defaults) {
-			return "defaults." + placeInWork(w.Defaults, code, rest) // it has that of the defaults as a whole
+		own := policyOfNode(&node.NodeFields)
+		if _, ofPolicy := policyPath(code, rest); ofPolicy && own.isEmpty() && w.Defaults != nil {
+			if whole := policyOfNode(w.Defaults); !whole.isEmpty() {
+				return "defaults." + whole.place(code, rest) // it has that of the defaults as a whole
+			}
 		}
-		return at + placeInWork(&node.NodeFields, code, rest)
+		return at + own.place(code, rest)
 	}
 	return field
 }
 
-func placeInWork(f *wire.NodeFields, code core.Code, field string) string {
-	path, ofPolicy := PolicyPath(code, field)
+// SubmissionAsGiven names the place in a submission of a field that the rules refuse.
+func SubmissionAsGiven(err error, s *api.Submission) error {
+	var refusal *core.Error
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	return placedAt(err, refusal, policyOfSubmission(&s.SubmitOptions).place(refusal.Code, refusal.Field))
+}
+
+// place is where the request gave a field that the rules refuse.
+func (g givenPolicy) place(code core.Code, field string) string {
+	path, ofPolicy := policyPath(code, field)
 	if !ofPolicy {
 		return field
 	}
 	for _, form := range shortForms {
-		if rest, ok := strings.CutPrefix(path, form.path); ok && form.short(f) != nil && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if rest, ok := strings.CutPrefix(path, form.path); ok && form.short(&g) != nil && (rest == "" || rest[0] == '.' || rest[0] == '[') {
 			return form.field + rest
 		}
-	}
-	if path == "fairness_key" && f.FairnessKey != "" {
-		return path
 	}
 	return "policy." + path
 }
 
-// hasPolicy reports whether a policy, or a part of one, is given.
-func hasPolicy(f *wire.NodeFields) bool {
-	given := f.Policy != nil || f.FairnessKey != ""
-	for _, form := range shortForms {
-		given = given || form.short(f) != nil
-	}
-	return given
-}
-
-// PolicyPath returns the path in the policy of a field that the rules refuse, unless the field is none of the policy. Budgets that an execution
+// policyPath returns the path in the policy of a field that the rules refuse, unless the field is none of the policy. Budgets that an execution
 // makes are refused with codes of their own.
-func PolicyPath(code core.Code, field string) (path string, ofPolicy bool) {
+func policyPath(code core.Code, field string) (path string, ofPolicy bool) {
 	path, ofPolicy = strings.CutPrefix(field, "policy.")
 	switch {
 	case ofPolicy:

@@ -9,63 +9,73 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// policyGiven are the fields of a policy that may also stand beside it (U32).
-type policyGiven struct {
-	FairnessKey string           `json:"fairness_key"`
-	Routing     routingGiven     `json:"routing_requirements"`
-	BudgetIDs   []string         `json:"budget_ids"`
-	Estimate    map[string]int64 `json:"estimate"`
-	Budgets     budgetsGiven     `json:"budgets"`
-	Quotas      []api.QuotaUse   `json:"quotas"`
+// givenPolicy is the policy of a piece of work as a request has it: a policy, and fields of one that stand beside it (U32).
+type givenPolicy struct {
+	policy      *api.Policy
+	requires    []string
+	fairnessKey string
+	quotas      []api.QuotaUse
+	budgetIDs   []string
+	estimate    map[string]int64
+	budgets     []api.BudgetDefinition
+}
+
+func policyOfNode(f *wire.NodeFields) givenPolicy {
+	return givenPolicy{f.Policy, f.Requires, f.FairnessKey, f.Quotas, f.BudgetIDs, f.Estimate, f.Budgets}
+}
+
+func policyOfSubmission(o *api.SubmitOptions) givenPolicy {
+	return givenPolicy{o.Policy, o.Requires, o.FairnessKey, o.Quotas, o.BudgetIDs, o.Estimate, o.Budgets}
+}
+
+// shortForms are the fields that may stand beside a policy.
+var shortForms = []struct {
+	field  string // of the request
+	name   string // in Go
+	member string // of the policy
+	path   string // of the value in the policy
+	short  func(g *givenPolicy) any
+	given  func(p *api.Policy) bool
+}{
+	{
+		"fairness_key", "FairnessKey", "fairness_key", "fairness_key", func(g *givenPolicy) any {
+			if g.fairnessKey == "" {
+				return nil
+			}
+			return g.fairnessKey
+		},
+		func(p *api.Policy) bool { return p.FairnessKey != "" },
+	},
+	{
+		"requires", "Requires", "routing_requirements", "routing_requirements.required_capabilities",
+		func(g *givenPolicy) any { return listOr(g.requires, routingGiven{g.requires}) },
+		func(p *api.Policy) bool { return len(p.Capabilities) > 0 },
+	},
+	{
+		"budget_ids", "BudgetIDs", "budget_ids", "budget_ids", func(g *givenPolicy) any { return listOr(g.budgetIDs, g.budgetIDs) },
+		func(p *api.Policy) bool { return len(p.BudgetIDs) > 0 },
+	},
+	{
+		"estimate", "Estimate", "estimate", "estimate", func(g *givenPolicy) any {
+			if len(g.estimate) == 0 {
+				return nil
+			}
+			return g.estimate
+		},
+		func(p *api.Policy) bool { return len(p.Estimate) > 0 },
+	},
+	{
+		"budgets", "Budgets", "budgets", "budgets", func(g *givenPolicy) any { return listOr(g.budgets, g.budgets) },
+		func(p *api.Policy) bool { return len(p.Budgets) > 0 },
+	},
+	{
+		"quotas", "Quotas", "quotas", "quotas", func(g *givenPolicy) any { return listOr(g.quotas, g.quotas) },
+		func(p *api.Policy) bool { return len(p.Quotas) > 0 },
+	},
 }
 
 type routingGiven struct {
 	Capabilities []string `json:"required_capabilities"`
-}
-
-// budgetsGiven are the budgets that the text of a policy gives.
-type budgetsGiven []api.BudgetDefinition
-
-// UnmarshalJSON reads what can be read. What cannot stays zero: the rules refuse the text of the policy.
-func (b *budgetsGiven) UnmarshalJSON(text []byte) error {
-	_ = wire.DecodeJSON(text, (*[]api.BudgetDefinition)(b))
-	return nil
-}
-
-// shortForms are the fields of a node that are short for a field of its policy.
-var shortForms = []struct {
-	field  string // of the node
-	name   string // in Go
-	member string // of the policy
-	path   string // of the value in the policy
-	short  func(f *wire.NodeFields) any
-	given  func(p *policyGiven) bool
-}{
-	{
-		"requires", "Requires", "routing_requirements", "routing_requirements.required_capabilities", func(f *wire.NodeFields) any { return listOr(f.Requires, routingGiven{f.Requires}) },
-		func(p *policyGiven) bool { return len(p.Routing.Capabilities) > 0 },
-	},
-	{
-		"budget_ids", "BudgetIDs", "budget_ids", "budget_ids", func(f *wire.NodeFields) any { return listOr(f.BudgetIDs, f.BudgetIDs) },
-		func(p *policyGiven) bool { return len(p.BudgetIDs) > 0 },
-	},
-	{
-		"estimate", "Estimate", "estimate", "estimate", func(f *wire.NodeFields) any {
-			if len(f.Estimate) == 0 {
-				return nil
-			}
-			return f.Estimate
-		},
-		func(p *policyGiven) bool { return len(p.Estimate) > 0 },
-	},
-	{
-		"budgets", "Budgets", "budgets", "budgets", func(f *wire.NodeFields) any { return listOr(f.Budgets, f.Budgets) },
-		func(p *policyGiven) bool { return len(p.Budgets) > 0 },
-	},
-	{
-		"quotas", "Quotas", "quotas", "quotas", func(f *wire.NodeFields) any { return listOr(f.Quotas, f.Quotas) },
-		func(p *policyGiven) bool { return len(p.Quotas) > 0 },
-	},
 }
 
 // listOr is the value that a list stands for; nil of an empty one.
@@ -76,30 +86,35 @@ func listOr[T any](list []T, value any) any {
 	return value
 }
 
-// policyText is the policy of a node with what is given beside it, for the rules to check; nil when there is neither.
-func policyText(f *wire.NodeFields) ([]byte, error) {
-	if err := checkBudgets(f.Budgets); err != nil {
+// isEmpty reports whether neither a policy nor a part of one is given.
+func (g givenPolicy) isEmpty() bool { return g.policy == nil && !g.beside() }
+
+// beside reports whether a part of a policy stands beside it.
+func (g givenPolicy) beside() bool {
+	return g.fairnessKey != "" || len(g.requires)+len(g.budgetIDs)+len(g.estimate)+len(g.budgets)+len(g.quotas) > 0
+}
+
+// text is the policy with what is given beside it, for the rules to check; nil when there is neither.
+func (g givenPolicy) text() ([]byte, error) {
+	if err := checkBudgets(g.budgets); err != nil {
 		return nil, err
 	}
-	given, err := givenIn(f)
-	if err != nil {
-		return nil, err
+	text, err := g.policy.Text()
+	if err != nil || !g.beside() {
+		return text, err
 	}
-	text := []byte(f.Policy)
-	if f.FairnessKey != "" {
-		if given.FairnessKey != "" {
-			return nil, core.Invalid("fairness_key", "fairness_key stands in the submission and in its policy").WithHint("give one of them")
-		}
-		if text, err = withValue(text, "fairness_key", f.FairnessKey); err != nil {
-			return nil, err
-		}
-	}
+	return g.addTo(text)
+}
+
+// addTo adds what is given beside the policy to its text.
+func (g givenPolicy) addTo(text []byte) (_ []byte, err error) {
+	inside := g.policy.Read()
 	for _, form := range shortForms {
-		short := form.short(f)
+		short := form.short(&g)
 		if short == nil {
 			continue
 		}
-		if form.given(given) {
+		if inside != nil && form.given(inside) {
 			return nil, core.Invalid(form.field, "%s is given twice: beside the policy and in it", form.name).WithHint("give one of them")
 		}
 		if text, err = withValue(text, form.member, short); err != nil {
@@ -107,23 +122,6 @@ func policyText(f *wire.NodeFields) ([]byte, error) {
 		}
 	}
 	return text, nil
-}
-
-// givenIn reads the fields of a node's policy that may stand beside it, if it matters. What cannot be read stays zero: the rules refuse the
-// text.
-func givenIn(f *wire.NodeFields) (*policyGiven, error) {
-	given := &policyGiven{}
-	beside := f.FairnessKey != "" || len(f.Requires)+len(f.BudgetIDs)+len(f.Estimate)+len(f.Budgets)+len(f.Quotas) > 0
-	if f.Policy == nil || !beside && !bytes.Contains(f.Policy, []byte(`"budgets"`)) {
-		return given, nil
-	}
-	_ = json.Unmarshal(f.Policy, given)
-	for i := range given.Budgets {
-		if err := given.Budgets[i].Reset.Check(); err != nil {
-			return given, api.Within("policy."+placeOfBudget(i), err)
-		}
-	}
-	return given, nil
 }
 
 // withValue adds a member to the text of a policy; nil is the text of an empty one.
@@ -135,11 +133,11 @@ func withValue(policy []byte, name string, value any) ([]byte, error) {
 	if policy == nil {
 		policy = []byte("{}")
 	}
-	return WithMember(policy, name, encoded), nil
+	return withMember(policy, name, encoded), nil
 }
 
-// WithMember adds a member to the text of a JSON object; what is none stays as it is.
-func WithMember(object []byte, name string, value []byte) []byte {
+// withMember adds a member to the text of a JSON object; what is none stays as it is.
+func withMember(object []byte, name string, value []byte) []byte {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(object), []byte("{"))
 	if !ok {
 		return object

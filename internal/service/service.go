@@ -48,6 +48,14 @@ func (c *Config) trace(ctx context.Context) *core.Trace {
 	return c.Trace(ctx)
 }
 
+// closed is what waits are told that end because the client was closed; nil while it is open.
+func (c *Config) closed() error {
+	if c.Closed == nil || !c.Closed() {
+		return nil
+	}
+	return core.Errorf(core.CodeShuttingDown, "the client is closed")
+}
+
 // handler does one operation: it reads a request of the operation's type and fills in an answer of its type.
 type handler func(ctx context.Context, c Caller, request, answer any) error
 
@@ -65,6 +73,7 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.installation()
 	s.events()
 	s.executions()
+	s.submissions()
 	s.flows()
 	s.waits()
 	s.waitCommands()
@@ -96,6 +105,9 @@ func (s *Service) Do(ctx context.Context, c Caller, op *wire.Operation, request,
 	}
 	if op.Secret {
 		rand.Read(c.random[:]) // never fails (crypto/rand)
+	}
+	if op == wire.SubmitExecutions.Operation {
+		c.minted = &mintedIDs{}
 	}
 	for {
 		err := do(ctx, c, request, answer)

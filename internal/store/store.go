@@ -366,7 +366,8 @@ type PollAnswer struct {
 	Docs        []bool    // in order of PollAsk.Docs
 	NextTimer   core.Time // absent: no timer
 	LogStart    int64     // position before the oldest commit retained
-	LogEnd      int64     // position of the newest commit known to be final
+	LogEnd      int64     // position up to which every commit is known to be final
+	LogNewest   int64     // position of the newest commit; above LogEnd while a transaction with a lower number is open
 	Projected   int64     // position of the projection
 	Inbox       bool      // the inbox has submissions
 }

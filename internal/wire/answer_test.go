@@ -173,7 +173,7 @@ func TestU4_what_an_answer_has_besides_is_passed_over(t *testing.T) {
 		`{"items":[{"index":0,"ok":true,"outcome":"created","new":{"a":[1,{"b":null}]},"priority":7}],"failed":0,"newer":"\ud800"}`,
 		`{"failed":1,"failed":0,"items":[{"priority":7,"outcome":"created","ok":true,"error":null,"index":0}]}`,
 	} {
-		var got, want Items[SubmitItem]
+		var got, want Items[submitItem]
 		if err := Unmarshal([]byte(text), &want); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,7 @@ func TestU4_what_an_answer_has_besides_is_passed_over(t *testing.T) {
 func TestU4_an_answer_that_is_none_is_refused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{``, `<html>`, `{"items":[{"index":"0"}]}`, `{"items":{}}`, `{"failed":0`, `{"failed":0}}`, `[]`} {
-		var got Items[SubmitItem]
+		var got Items[submitItem]
 		if err := DecodeAnswer([]byte(text), &got); err == nil {
 			t.Errorf("%q was read as %+v", text, got)
 		}

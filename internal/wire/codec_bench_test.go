@@ -55,24 +55,20 @@ func benchCommands() []WorkItem {
 	return items
 }
 
-func benchSubmissions() []Submission {
-	var items []Submission
+func benchSubmissions() []api.Submission {
+	var items []api.Submission
 	for i := range benchItems {
-		items = append(items, Submission{
-			Kind: "send-mail", ExecutionID: benchID(i), Lane: "default", Priority: 100, Tags: map[string]string{"team": "red", "tenant": "acme"},
-		})
+		items = append(items, api.Submission{Kind: "send-mail", SubmitOptions: api.SubmitOptions{
+			ID: api.ID(benchID(i)), Lane: "default", Priority: 100, Tags: map[string]string{"team": "red", "tenant": "acme"},
+		}})
 	}
 	return items
 }
 
-// shownWork and shownSubmit are answers of a package that has types of its own for them, as the server's.
-type (
-	shownWork   struct{ answer api.WorkAnswerFields }
-	shownSubmit struct{ answer SubmitItem }
-)
+// shownWork is an answer of a package that has a type of its own for it, as the server's.
+type shownWork struct{ answer api.WorkAnswerFields }
 
-func (s shownWork) MarshalJSON() ([]byte, error)   { return Marshal(&s.answer) }
-func (s shownSubmit) MarshalJSON() ([]byte, error) { return Marshal(&s.answer) }
+func (s shownWork) MarshalJSON() ([]byte, error) { return Marshal(&s.answer) }
 
 func BenchmarkMessagesClaimAnswer(b *testing.B) {
 	answer := benchClaim()
@@ -113,9 +109,9 @@ func BenchmarkMessagesWorkAnswer(b *testing.B) {
 
 func BenchmarkMessagesSubmissions(b *testing.B) {
 	items := benchSubmissions()
-	input := Payload{Data: []byte(`{"to":"someone@example.com","n":17}`), ContentType: ContentJSON}
+	input := api.Bytes([]byte(`{"to":"someone@example.com","n":17}`), ContentJSON)
 	write := func() ([]byte, error) {
-		return benchBatch(items, func(item *Submission) { item.InputFields = InputOf(input) })
+		return benchBatch(items, func(item *api.Submission) { item.Input = input })
 	}
 	b.Run("encode", func(b *testing.B) { benchEncode(b, write) })
 	text, err := write()
@@ -126,14 +122,14 @@ func BenchmarkMessagesSubmissions(b *testing.B) {
 }
 
 func BenchmarkMessagesSubmitAnswer(b *testing.B) {
-	var answers Items[shownSubmit]
+	var answers Items[api.SubmitResult]
 	for i := range benchItems {
-		answers.Add(shownSubmit{SubmitItem{Outcome: "created", ExecutionID: benchID(i), PublicState: "waiting", Priority: 100}}, nil)
+		answers.Add(api.SubmitResult{ID: api.ID(benchID(i)), PublicState: "waiting", Priority: 100}, nil)
 	}
 	b.Run("encode", func(b *testing.B) { benchEncode(b, func() ([]byte, error) { return Marshal(&answers) }) })
 	text, err := Marshal(&answers)
 	benchDecode(b, text, err, func() error {
-		_, err := answerOf(SubmitExecutions, text)
+		_, err := answerOf(SubmitMany, text)
 		return err
 	})
 }

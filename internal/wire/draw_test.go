@@ -192,6 +192,12 @@ func drawScalar(t *rapid.T, s *jsonx.Shape, v reflect.Value) {
 	case reflect.TypeFor[json.RawMessage]():
 		text, _ := Marshal(map[string]any{strings.Repeat("<", 3): anyJSON(t, 2)})
 		drawn = json.RawMessage(text)
+	case reflect.TypeFor[api.Policy]():
+		text, _ := Marshal(map[string]any{strings.Repeat("<", 3): anyJSON(t, 2)})
+		if err := DecodeJSON(text, v.Addr().Interface()); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return
 	case reflect.TypeFor[[]byte]():
 		drawn = append([]byte{}, rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")...)
 	case reflect.TypeFor[api.Payload](): // it has several members, of which the first that is drawn gives it

@@ -37,12 +37,12 @@ func TestU4_a_list_that_is_none_or_breaks_off_is_an_error(t *testing.T) {
 	for text, seen := range map[string]int{
 		`{"items":{}}`: 0, `{"items":[{"index":0,"ok":true},`: 1, `{"items":[{"index":0,"ok":true},3]}`: 2, `[]`: 0, ``: 0,
 	} {
-		n, err := ReadItems([]byte(text), func(int, *Item[SubmitItem]) {})
+		n, err := ReadItems([]byte(text), func(int, *Item[submitItem]) {})
 		if err == nil || n > seen {
 			t.Errorf("%s: %d items, %v", text, n, err)
 		}
 	}
-	if n, err := ReadItems([]byte(`{"items":null,"new":1}`), func(int, *Item[SubmitItem]) {}); n != 0 || err != nil {
+	if n, err := ReadItems([]byte(`{"items":null,"new":1}`), func(int, *Item[submitItem]) {}); n != 0 || err != nil {
 		t.Errorf("null: %d items, %v", n, err)
 	}
 }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -28,10 +27,16 @@ var (
 		Go: "Client.Submit", Command: "submit", Summary: "Submit a piece of work",
 		Status: []int{http.StatusCreated, http.StatusOK}, Waits: true,
 	}}
-	SubmitExecutions = Call[SubmitManyRequest, Items[SubmitItem]]{&Operation{
+	// SubmitBriefly is a submit whose answer says no more of the execution than that it is there.
+	SubmitBriefly = variant[SubmitRequest, api.SubmitResult](SubmitExecution.Operation)
+	// SubmitAndShow is a submit for a server, which shows what was made.
+	SubmitAndShow    = variant[SubmitRequest, Submitted](SubmitExecution.Operation)
+	SubmitExecutions = Call[SubmitManyRequest, Items[api.SubmitResult]]{&Operation{
 		ID: "submit_executions", Rule: "U33", Method: http.MethodPost, Path: "/v1/executions/bulk", Roles: Submit,
 		Go: "Client.SubmitMany", Command: "submit --bulk", Summary: "Submit many pieces of work", Status: []int{http.StatusOK},
 	}}
+	// SubmitMany is that, without the form of its JSON.
+	SubmitMany     = variant[SubmitManyRequest, SubmitResults](SubmitExecutions.Operation)
 	ListExecutions = Call[ListExecutionsRequest, Page[*api.Execution]]{&Operation{
 		ID: "list_executions", Rule: "U34", Method: http.MethodGet, Path: "/v1/executions", Roles: Read,
 		Go: "Executions.List", Command: "list", Summary: "List and search executions", Status: []int{http.StatusOK},
@@ -105,29 +110,8 @@ type SubmitRequest struct {
 	Priority       *int               `query:"priority" doc:"With a raw body: priority."`
 	IdempotencyKey string             `query:"idempotency_key" doc:"With a raw body: name of the work."`
 	Tags           map[string]*string `query:"tag." doc:"With a raw body: tag.<key>=<value>."`
-	Body           Submission
+	Body           api.Submission
 	Raw            Raw `accept:"*/*" doc:"The input itself."`
-}
-
-// Submission is a piece of work to submit (U32).
-type Submission struct {
-	Kind           string                 `json:"kind" required:"true" maxLength:"128" doc:"Kind of work."`
-	ExecutionID    string                 `json:"execution_id,omitempty" doc:"Id that the caller brings, which makes the submit repeatable."`
-	Lane           string                 `json:"lane,omitempty" maxLength:"64" doc:"Queue to go through; default if absent."`
-	Priority       int                    `json:"priority,omitempty" doc:"Larger starts earlier; clamped into 0..9000."`
-	DelayMS        int64                  `json:"delay_ms,omitempty" oneof:"start" minimum:"0" maximum:"315360000000" doc:"Not started for so long."`
-	DelayUntil     Time                   `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
-	DeadlineAt     Time                   `json:"deadline_at,omitzero" doc:"Expires at this moment."`
-	IdempotencyKey string                 `json:"idempotency_key,omitempty" maxLength:"256" doc:"Name of the work: a second submit with it is a duplicate."`
-	Tags           map[string]string      `json:"tags,omitempty" doc:"Tags by key."`
-	Policy         json.RawMessage        `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
-	Requires       []string               `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
-	FairnessKey    string                 `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`
-	Quotas         []api.QuotaUse         `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`
-	BudgetIDs      []string               `json:"budget_ids,omitempty" doc:"Budgets that it uses, by id or name; short for the field of the policy."`
-	Estimate       map[string]int64       `json:"estimate,omitempty" doc:"What it is expected to use, by dimension: reserved when it starts; short for the field of the policy."`
-	Budgets        []api.BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with it and cover it alone, up to 4; short for the field of the policy."`
-	InputFields
 }
 
 // SubmitAnswer is the execution, and whether this call made it.
@@ -145,18 +129,29 @@ func (a *SubmitAnswer) UnmarshalJSON(text []byte) error { return DecodeAnswer(te
 // SubmitManyRequest submits a batch. As NDJSON each line is a Submission.
 type SubmitManyRequest struct {
 	Body struct {
-		Items  []Submission `json:"items" most:"10000" required:"true" doc:"The pieces of work."`
-		Atomic bool         `json:"atomic,omitempty" doc:"All or none."`
+		Items  []api.Submission `json:"items" most:"10000" required:"true" doc:"The pieces of work."`
+		Atomic bool             `json:"atomic,omitempty" doc:"All or none."`
 	}
 	Raw Raw `accept:"application/x-ndjson" doc:"One submission a line, committed as they come in."`
 }
 
-// SubmitItem is the answer about one submission of a batch.
-type SubmitItem struct {
-	Outcome     string `json:"outcome" enum:"created,duplicate" doc:"Whether this call made it."`
-	ExecutionID string `json:"execution_id" doc:"Id of the execution."`
-	PublicState string `json:"public_state" doc:"Status in the words of users."`
-	Priority    int    `json:"priority" doc:"Priority as clamped."`
+// Submitted is what came of a submit, for a server.
+type Submitted struct {
+	api.SubmitResult
+	Created *api.Execution // what it made, as a read just after would show it; nil: it was there before
+}
+
+// SubmitResults are the answers about the submissions of a batch, in their order.
+type SubmitResults []api.SubmitResult
+
+// ReadJSON reads what the HTTP API writes.
+func (all *SubmitResults) ReadJSON(d *jsonx.Decoder) {
+	var read struct {
+		Items []api.SubmitResult `json:"items"`
+	}
+	if d.Into(&read) {
+		*all = read.Items
+	}
 }
 
 // GetExecutionRequest shows an execution.

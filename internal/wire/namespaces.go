@@ -37,7 +37,7 @@ type ListNamespacesRequest struct{ PageFields }
 
 // ByNamespace names a namespace in the path.
 type ByNamespace struct {
-	Name string `path:"name" doc:"Name of the namespace."`
+	Name string `path:"name" argument:"namespace" doc:"Name of the namespace."`
 }
 
 // PutNamespaceRequest states a namespace.

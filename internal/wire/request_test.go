@@ -201,7 +201,7 @@ func TestU32_a_body_that_is_not_json_is_the_input_itself(t *testing.T) {
 	if err != nil || s.Kind != "convert" || s.Priority != 7 || s.Lane != "gpu" || s.IdempotencyKey != "k" || s.Tags["team"] != "red" {
 		t.Errorf("%+v %v", s, err)
 	}
-	if p := s.InputFields.Payload(); !bytes.Equal(p.Data, in.Body) || p.ContentType != "image/png" {
+	if p := s.Input; !bytes.Equal(p.Data, in.Body) || p.ContentType != "image/png" {
 		t.Errorf("%+v", p)
 	}
 	in.Query = "tag.team"
@@ -225,7 +225,7 @@ func TestU32_a_json_body_says_everything_itself(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	req.Lane = ""
-	if s, err := req.Submission(); err != nil || s.Kind != "a" || string(s.InputFields.Payload().Data) != `{"x": 1}` {
+	if s, err := req.Submission(); err != nil || s.Kind != "a" || string(s.Input.Data) != `{"x": 1}` {
 		t.Errorf("%+v %v", s, err)
 	}
 }

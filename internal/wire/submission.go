@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -11,14 +12,12 @@ import (
 //
 // A raw body without query.kind is missing_field; query parameters beside a JSON body are unknown_field; a tag without a value is
 // invalid_argument.
-func (r *SubmitRequest) Submission() (Submission, error) {
+func (r *SubmitRequest) Submission() (api.Submission, error) {
 	if r.Raw.ContentType == "" {
 		return r.Body, r.strayQuery().OrNil()
 	}
-	s := Submission{
-		Kind: r.Kind, Lane: r.Lane, IdempotencyKey: r.IdempotencyKey,
-		InputFields: InputFields{InputBytes: bytesOf(r.Raw.Data), InputContentType: r.Raw.ContentType},
-	}
+	s := api.Submission{Kind: r.Kind, Input: api.Bytes(r.Raw.Data, r.Raw.ContentType)}
+	s.Lane, s.IdempotencyKey = r.Lane, r.IdempotencyKey
 	if r.Priority != nil {
 		s.Priority = *r.Priority
 	}

@@ -108,7 +108,7 @@ func TestU9_types_that_write_themselves_write_what_fields_would(t *testing.T) {
 	type accepted struct {
 		Index int  `json:"index"`
 		OK    bool `json:"ok"`
-		SubmitItem
+		submitItem
 	}
 	type refused struct {
 		Index int      `json:"index"`
@@ -125,15 +125,15 @@ func TestU9_types_that_write_themselves_write_what_fields_would(t *testing.T) {
 			ref = LeaseRef{}
 		}
 		name := rapid.String().Draw(t, "name")
-		item := SubmitItem{Outcome: name, ExecutionID: "<" + name, Priority: n}
+		item := submitItem{Outcome: name, ExecutionID: "<" + name, Priority: n}
 		problem := rapid.SampledFrom([]*Problem{nil, {Code: name, Index: &n, Current: map[string]any{name: []any{n, nil}}}}).Draw(t, "problem")
 		for _, c := range []struct{ value, same any }{
 			{at, at.UTC().Format("2006-01-02T15:04:05.000Z")},
 			{Time{}, nil},
 			{ref, parts(ref)},
 			{HeldLease{name, ref}, held{name, parts(ref)}},
-			{Item[SubmitItem]{Index: n, OK: true, Value: item}, accepted{n, true, item}},
-			{Item[SubmitItem]{Index: n, Error: problem, Value: item}, refused{n, false, problem}},
+			{Item[submitItem]{Index: n, OK: true, Value: item}, accepted{n, true, item}},
+			{Item[submitItem]{Index: n, Error: problem, Value: item}, refused{n, false, problem}},
 			{Item[None]{Index: n, OK: true}, refused{n, true, nil}},
 			{Items[None]{Items: []Item[None]{{OK: true}}, Failed: n}, list{[]refused{{OK: true}}, n}},
 			{Items[None]{}, list{}},

@@ -62,6 +62,21 @@ func TestF46_the_sub_flow_begins_when_the_join_of_its_node_is_satisfied(t *testi
 	})
 }
 
+func TestF46_B3_budgets_of_nodes_inside_may_be_below_those_that_the_request_makes(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		const limit = `"dimensions":{"tokens":{"hard":9}}`
+		g := w.flow(t, `{"kind":"outer","budgets":[{"name":"whole",`+limit+`}],"nodes":[{"name":"n","flow":{"nodes":[`+
+			`{"name":"x","kind":"x","budgets":[{"name":"part","parent":"whole",`+limit+`}]},`+
+			`{"name":"m","after":["x"],"flow":{"nodes":[{"name":"y","kind":"y","budgets":[{"name":"less","parent":"part",`+limit+`}]}]}}]}}]}`)
+		w.does(t, "x", "y")
+		w.over(t, g.path, fields{"state": "completed"})
+		w.get(t, "/v1/budgets/less").wants(t, 200).shows(t, fields{"parent": w.get(t, "/v1/budgets/part").wants(t, 200).text(t, "budget_id")})
+		w.get(t, "/v1/budgets/part").wants(t, 200).shows(t, fields{"parent": w.get(t, "/v1/budgets/whole").wants(t, 200).text(t, "budget_id")})
+		w.post(t, "/v1/flows", around(`{"nodes":[{"name":"x","kind":"x","budgets":[{"name":"less",`+limit+`}]}]}`)).refuses(t, 409, "budget_already_exists")
+	})
+}
+
 func TestF46_the_definition_of_a_sub_flow_is_validated_with_the_outer_request(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {

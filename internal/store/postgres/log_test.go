@@ -83,6 +83,9 @@ func TestE33_a_reader_waits_for_a_number_that_commits_late(t *testing.T) {
 	l.commit()
 	l.expect(1)
 	l.expect(1)
+	if answer, err := l.s.Poll(t.Context(), store.PollAsk{}); err != nil || answer.LogNewest != 3 {
+		t.Errorf("the newest commit is %d, %v; want 3", answer.LogNewest, err)
+	}
 	execute(t, late, "commit")
 	l.expect(3)
 }

@@ -96,12 +96,11 @@ func (s *Store) pollBy(ctx context.Context, m *memory, ask *store.PollAsk) (answ
 	if err := s.findLog(ctx, m); err != nil {
 		return store.PollAnswer{}, err
 	}
-	var newest int64
 	err = s.alone(ctx, func(t *trip) {
 		values := slices.Concat(beforeColumns(ask.Queues), [][]byte{bigint(m.log.end())}, docRefColumns(ask.Docs))
 		t.add("poll", func(r row) (err error) {
 			answer.Now, answer.Dictionary = r.time(0), r.bigint(1)
-			answer.NextTimer, answer.LogEnd, newest = r.time(3), r.bigint(4), r.bigint(5)
+			answer.NextTimer, answer.LogEnd, answer.LogNewest = r.time(3), r.bigint(4), r.bigint(5)
 			answer.Projected, answer.Inbox, answer.LogStart, answer.Incarnation = r.bigint(6), r.bool(7), r.bigint(8), m.name(r[10])
 			if answer.Queues, err = r.bools(2); err == nil {
 				answer.Docs, err = r.bools(9)
@@ -118,13 +117,14 @@ func (s *Store) pollBy(ctx context.Context, m *memory, ask *store.PollAsk) (answ
 	}
 	answer.Now = s.observe(m, answer.Now, answer.Dictionary)
 	m.log.known(answer.LogEnd)
-	if newest > answer.LogEnd {
+	if answer.LogNewest > answer.LogEnd {
 		// A number is missing: check whether it is lost, so that readers do not wait for it longer than needed.
 		if _, err := s.Log(ctx, answer.LogEnd, gapLook); err != nil {
 			return store.PollAnswer{}, err
 		}
 		answer.LogEnd = max(answer.LogEnd, m.log.end())
 	}
+	answer.LogNewest = max(answer.LogNewest, answer.LogEnd) // rows of the log may be removed already
 	return answer, nil
 }
 

@@ -156,6 +156,7 @@ func (s *Store) Poll(ctx context.Context, ask store.PollAsk) (store.PollAnswer, 
 			if r.IsNull(2) {
 				answer.LogStart = answer.LogEnd // no row is left
 			}
+			answer.LogNewest = answer.LogEnd // one writer: numbers are committed in their order
 			answer.Inbox = r.Int(5) != 0
 			for i, there := range []byte(r.Text(6)) {
 				answer.Queues[i] = there == '1'

@@ -308,6 +308,7 @@ func endOfTheLog(t *testing.T, f Factory) {
 	for n := range 3 {
 		w.add(ctx, &store.Changes{Events: []core.Event{event(w.execution(), w.now, n)}})
 		w.equal("end", before.LogEnd+int64(n)+1, w.poll(ctx).LogEnd)
+		w.equal("newest", before.LogEnd+int64(n)+1, w.poll(ctx).LogNewest)
 	}
 	w.equal("start", before.LogStart, w.poll(ctx).LogStart)
 	w.equal("projected", before.Projected, w.poll(ctx).Projected)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -84,7 +85,7 @@ func (s *session) runWorker(ctx context.Context, c flowfabric.Client, f workFlag
 		Logger: slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	p := &program.Program{
-		Command: command, Environ: s.Environ, Hidden: append(settings.Secrets(), tokenVariable), Server: server, ContentType: f.contentType, Stderr: &oneAtATime{w: s.Err}, MaxResult: maxResult,
+		Command: command, Environ: s.Environ, Hidden: confidential, Server: server, ContentType: f.contentType, Stderr: &oneAtATime{w: s.Err}, MaxResult: maxResult,
 	}
 	count := &tally{limit: f.tasks, reached: enough}
 	w.Use(s.narrate(count))
@@ -107,6 +108,11 @@ func (s *session) runWorker(ctx context.Context, c flowfabric.Client, f workFlag
 		return show.ErrTimeout
 	}
 	return err
+}
+
+// confidential reports whether a line of the environment holds a secret that this program reads from there.
+func confidential(line string) bool {
+	return settings.Confidential(line) || strings.HasPrefix(line, tokenVariable+"=")
 }
 
 // hurry makes the worker hand everything back at the second signal, however early that comes. The first one ends the context of the

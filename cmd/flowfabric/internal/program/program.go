@@ -25,12 +25,12 @@ import (
 // Program is what is run for every task.
 type Program struct {
 	Command     []string
-	Environ     []string  // beside what is added for the task
-	Hidden      []string  // names of variables of Environ that the program is not told
-	Server      string    // told to the program as FF_SERVER
-	ContentType string    // of the result; "": JSON, text or bytes, whatever it is
-	Stderr      io.Writer // where its standard error goes; many tasks at a time write there
-	MaxResult   int       // bytes; what is longer fails the attempt
+	Environ     []string               // beside what is added for the task
+	Hidden      func(line string) bool // reports whether the program does not get this variable of Environ; nil: it gets all
+	Server      string                 // told to the program as FF_SERVER
+	ContentType string                 // of the result; "": JSON, text or bytes, whatever it is
+	Stderr      io.Writer              // where its standard error goes; many tasks at a time write there
+	MaxResult   int                    // bytes; what is longer fails the attempt
 
 	mu      sync.Mutex
 	running map[*exec.Cmd]chan struct{} // closed when it has ended
@@ -75,13 +75,13 @@ func (p *Program) Handle(ctx context.Context, t *flowfabric.Task, in flowfabric.
 	return p.payload(out.Bytes()), nil
 }
 
-// environ is the environment of a task's program. A trace that this process belongs to is not the task's, and what this process is set
-// up with, its API key and the like, is none of its program's business.
+// environ is the environment of a task's program. A trace that this process belongs to is not the task's. The secrets of this process, such
+// as its API key, are not passed on.
 func (p *Program) environ(t *flowfabric.Task) []string {
 	trace := t.Trace()
 	env := slices.DeleteFunc(slices.Clone(p.Environ), func(line string) bool {
 		name, _, _ := strings.Cut(line, "=")
-		return name == "TRACEPARENT" || name == "TRACESTATE" || name == "BAGGAGE" || slices.Contains(p.Hidden, name)
+		return name == "TRACEPARENT" || name == "TRACESTATE" || name == "BAGGAGE" || p.Hidden != nil && p.Hidden(line)
 	})
 	for name, value := range map[string]string{"TRACEPARENT": trace.Traceparent, "TRACESTATE": trace.Tracestate, "BAGGAGE": trace.Baggage} {
 		if value != "" {

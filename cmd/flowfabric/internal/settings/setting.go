@@ -102,15 +102,26 @@ var clientTable = []Setting{
 	{Name: "namespace", Rule: "U155", Shown: "of the key", Meaning: "namespace to act in, for keys of several", parse: text},
 }
 
-// Secrets are the variables that hold a secret, or name a file with one. Programs that this one starts are not told them.
-func Secrets() []string {
-	var names []string
+// Confidential reports whether a line of the environment, NAME=value, must not be passed on to programs that this one starts: the variable
+// of a setting that holds a secret or names a file with one, or whose value is an address with a password. Variables of others, such as
+// PGPASSWORD or those of OpenTelemetry, are passed on: they may be meant for those programs.
+func Confidential(line string) bool {
+	name, value, _ := strings.Cut(line, "=")
 	for _, s := range slices.Concat(serverTable, clientTable) {
-		if s.MayBeInFile() {
-			names = append(names, s.Variable(), s.Variable()+"_FILE")
+		switch name {
+		case s.Variable():
+			if s.MayBeInFile() {
+				return true
+			}
+		case s.Variable() + "_FILE":
+			return true
+		default:
+			continue
 		}
+		_, hidden := WithoutPassword(value)
+		return hidden
 	}
-	return names
+	return false
 }
 
 // foreign are variables that begin with FF_ and are no settings: what `work` tells its program.
