@@ -27,6 +27,7 @@ func (c methods) Quotas() Quotas         { return Quotas{c.via} }
 func (c methods) Lanes() Lanes           { return Lanes{c.via} }
 func (c methods) Workers() Workers       { return Workers{c.via} }
 func (c methods) Budgets() Budgets       { return Budgets{c.via} }
+func (c methods) Work() Work             { return Work{c.via} }
 func (c methods) Admin() Admin           { return Admin{c.via} }
 
 // Submit gives work that brings no id one before the first try, so that a repeat is a duplicate (L86).

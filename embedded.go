@@ -48,7 +48,6 @@ func newEmbedded(e *engine.Engine, st store.Store, host clock.Clock, cfg OpenCon
 	return client
 }
 
-func (e *embedded) Work() Work { return Work{e, embeddedWork{e}.Do} }
 func (e *embedded) seam() seam {
 	return seam{clock: e.clock, tracer: e.tracer, claims: flowingClaims, submitTx: e.submitTx}
 }

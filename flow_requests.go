@@ -141,7 +141,7 @@ func (n *Node) fields(place string) (wire.NodeFields, error) {
 		return wire.NodeFields{}, within(place, err)
 	}
 	f := wire.NodeFields{
-		Kind: n.Kind, Lane: n.Lane, DelayUntil: wireTime(n.StartAt), DeadlineAt: wireTime(n.Deadline), Tags: n.Tags, Policy: n.Policy, Requires: n.Requires,
+		Kind: n.Kind, Lane: n.Lane, DelayUntil: n.StartAt, DeadlineAt: n.Deadline, Tags: n.Tags, Policy: n.Policy, Requires: n.Requires,
 		FairnessKey: n.FairnessKey, Quotas: n.Quotas, BudgetIDs: n.BudgetIDs, Estimate: n.Estimate, Budgets: n.Budgets, Input: n.Input,
 	}
 	if n.Priority != 0 || n.zeroPriority {
@@ -203,7 +203,7 @@ func nodeFrom(place string, w *wire.FlowNode) (Node, error) {
 	n := Node{
 		Name: w.Name, Kind: f.Kind, Input: f.Input, Optional: w.MayFail, zeroPriority: f.Priority != nil && *f.Priority == 0, zeroDelay: f.DelayMS != nil && *f.DelayMS == 0,
 		SubmitOptions: SubmitOptions{
-			ID: ID(w.ExecutionID), Lane: f.Lane, StartAt: f.DelayUntil.Time, Deadline: f.DeadlineAt.Time, Tags: f.Tags, Policy: f.Policy.Read(),
+			ID: ID(w.ExecutionID), Lane: f.Lane, StartAt: f.DelayUntil, Deadline: f.DeadlineAt, Tags: f.Tags, Policy: f.Policy.Read(),
 			Requires: f.Requires, FairnessKey: f.FairnessKey, Quotas: f.Quotas, BudgetIDs: f.BudgetIDs, Estimate: f.Estimate, Budgets: f.Budgets,
 		},
 	}
@@ -315,3 +315,11 @@ func inPlace(place, field string) string {
 
 // within says in which place of a request a field at fault stands.
 func within(place string, err error) error { return api.Within(place, err) }
+
+// noneIfEmpty is nil for a list without elements.
+func noneIfEmpty[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}

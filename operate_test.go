@@ -2,7 +2,9 @@ package flowfabric_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -203,6 +205,31 @@ func TestU132_lanes_open_and_close(t *testing.T) {
 		}
 		if !slices.Equal(names, []string{"slow"}) {
 			t.Errorf("lanes %q", names)
+		}
+	})
+}
+
+func TestU77_the_commands_of_an_execution_are_done_in_order_however_its_id_is_spelled(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x"))))
+		claim := flowfabric.ClaimRequest{WorkerID: "hand", InstanceID: "hand-1", Lanes: []string{"default"}, Wait: patience}
+		task := must[flowfabric.ClaimAnswer](t)(w.Work().Claim(ctx, claim)).Tasks[0]
+		full := flowfabric.ID(fmt.Sprintf("{fp:%d}:%s", task.Partition, task.ID))
+		var items []flowfabric.WorkItem
+		for n := range 20 { // at once, some of them would come after the end
+			item := flowfabric.WorkItem{Op: flowfabric.OpStep, ID: task.ID, Lease: task.Lease, Step: strconv.Itoa(n), Result: flowfabric.Text("done")}
+			if n%2 == 0 {
+				item.ID = full
+			}
+			items = append(items, item)
+		}
+		items = append(items, flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: full, Lease: task.Lease})
+		for i, answer := range must[[]flowfabric.WorkAnswer](t)(w.Work().Do(ctx, items...)) {
+			if answer.Err != nil {
+				t.Errorf("item %d: %v", i, answer.Err)
+			}
 		}
 	})
 }

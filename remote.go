@@ -49,7 +49,6 @@ func newRemote(server string, cfg ConnectConfig, host clock.Clock) *remote {
 	return r
 }
 
-func (r *remote) Work() Work { return Work{r, remoteWork{r}.Do} }
 func (r *remote) seam() seam {
 	return seam{clock: r.clock, tracer: r.cfg.Tracer, claims: flowingClaims, brief: true, submitTx: r.submitTx}
 }

@@ -8,11 +8,12 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Bounds of the batches of commands.
 const (
-	maxBatchItems = maxWorkItems
+	maxBatchItems = wire.MaxWorkItems
 	maxBatchBytes = 8 << 20
 	// How many batches are under way at a time. With one, a command that comes just after a batch has left would wait for its answer;
 	// with many there would be no batches.

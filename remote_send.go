@@ -407,3 +407,12 @@ func prefer(wait time.Duration) wire.WaitFields {
 	}
 	return wire.WaitFields{Prefer: "wait=" + strconv.Itoa(int(wait/time.Second))}
 }
+
+// readAnswer reads the JSON of an answer; fields that are not known are ignored (U4).
+func readAnswer[W any](text []byte) (*W, error) {
+	answer := new(W)
+	if err := wire.Unmarshal(text, answer); err != nil {
+		return answer, newError(core.CodeInvalidJSON, "this is not the JSON of the API: %w", err)
+	}
+	return answer, nil
+}

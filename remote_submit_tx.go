@@ -15,6 +15,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
 )
 
+// actorClient is the actor of E24 that a client is.
+const actorClient = "client"
+
 // guests keeps what transactional submits must know of the server: its store, its limits, and who this client is there.
 type guests struct {
 	mu      sync.Mutex

@@ -1,7 +1,6 @@
 package flowfabric
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -12,19 +11,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
-
-type remoteWork struct{ client *remote }
-
-// leaseRef is the fence in the form of requests; ids that are none are invalid_id.
-func leaseRef(l Lease, id ID) (wire.LeaseRef, error) {
-	if _, err := parseID(id); err != nil {
-		return wire.LeaseRef{}, err
-	}
-	if _, err := fenceOf(l); err != nil {
-		return wire.LeaseRef{}, err
-	}
-	return refOf(l), nil
-}
 
 // leaveGrace is how long a claim goes on whose caller has left.
 const leaveGrace = 250 * time.Millisecond
@@ -44,15 +30,12 @@ func (r *remote) stay(ctx context.Context) (staying context.Context, leave func(
 	}
 }
 
-// Do sends the commands through the batcher, which puts what many callers send at a time into one request. Overrides have a request
-// key of their own, and so a request of their own.
-func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
-	if len(items) > maxWorkItems {
-		return nil, newError(core.CodeBatchTooLarge, "%d items, at most %d", len(items), maxWorkItems).At("items", "send them in several calls")
-	}
+// doWork sends commands through the batcher, which puts what many callers send at a time into one request. Overrides have a request key of
+// their own, and so a request of their own.
+func (r *remote) doWork(ctx context.Context, items []WorkItem) []WorkAnswer {
 	answers := make([]WorkAnswer, len(items))
 	var group []*command[WorkAnswer]
-	size, trace := 0, r.client.traceOf(ctx)
+	size, trace := 0, r.traceOf(ctx)
 	for i := range items {
 		item := &items[i]
 		if item.Override {
@@ -61,7 +44,7 @@ func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, er
 			answers[i], answers[i].Err = r.override(ctx, item)
 			continue
 		}
-		text, err := r.client.encode(item.keyed(r.client.clock))
+		text, err := r.encode(item)
 		if err != nil {
 			answers[i].Err = err
 			continue
@@ -74,19 +57,15 @@ func (r remoteWork) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, er
 	}
 	r.doAll(ctx, group)
 	for i := range answers {
-		if passed := answers[i].Resume; passed != nil && items[i].Suspension != nil {
-			passed.Continuation = items[i].Suspension.Continuation
-		}
-		answers[i].belongTo(items[i].ID)
-		answers[i].forget(&items[i])
+		fillIn(&answers[i], &items[i])
 	}
-	return answers, nil
+	return answers
 }
 
 // doAll sends commands until their outcomes are known. All of them recognise their repeats (L117).
-func (r remoteWork) doAll(ctx context.Context, group []*command[WorkAnswer]) {
+func (r *remote) doAll(ctx context.Context, group []*command[WorkAnswer]) {
 	for try := 0; len(group) > 0; try++ {
-		if !r.client.batch.do(ctx, newGroup(group...)) || try == r.client.maxRepeats() {
+		if !r.batch.do(ctx, newGroup(group...)) || try == r.maxRepeats() {
 			return
 		}
 		var unknown []*command[WorkAnswer]
@@ -95,14 +74,31 @@ func (r remoteWork) doAll(ctx context.Context, group []*command[WorkAnswer]) {
 				unknown = append(unknown, &command[WorkAnswer]{text: c.text, answer: c.answer, trace: c.trace})
 			}
 		}
-		if group = unknown; len(group) == 0 || !backoff.Pause(ctx, r.client.clock, r.client.backoff(try)) {
+		if group = unknown; len(group) == 0 || !backoff.Pause(ctx, r.clock, r.backoff(try)) {
 			return
 		}
 	}
 }
 
+// fillIn adds what the sender of a command knows itself: the continuation of a wait that is passed, the execution of waitpoints that came
+// without it, and that a repeat under a key that only this call had was a further try of it.
+func fillIn(a *WorkAnswer, item *WorkItem) {
+	if a.Resume != nil && item.Suspension != nil {
+		a.Resume.Continuation = item.Suspension.Continuation
+	}
+	if a.Usage != nil && item.Usage.DedupKey == "" {
+		*a.Usage = a.Usage.First()
+	}
+	given, err := parseID(item.ID)
+	for i := range a.Waitpoints {
+		if w := &a.Waitpoints[i]; err == nil && w.ExecutionID == "" {
+			w.ExecutionID = ID(given.UUID.String())
+		}
+	}
+}
+
 // override is an operator's complete or fail (L37).
-func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, error) {
+func (r *remote) override(ctx context.Context, item *WorkItem) (WorkAnswer, error) {
 	path, err := byID(item.ID)
 	if err != nil {
 		return WorkAnswer{}, err
@@ -117,7 +113,7 @@ func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, e
 		request := &wire.CompleteRequest{FencedByID: fenced}
 		request.Body.OverrideFields = override
 		request.Body.Result = item.Result
-		answer, err := call(ctx, r.client, wire.CompleteExecution, request, how)
+		answer, err := call(ctx, r, wire.CompleteExecution, request, how)
 		if err != nil {
 			return WorkAnswer{}, err
 		}
@@ -127,9 +123,9 @@ func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, e
 		request.Body.OverrideFields = override
 		request.Body.FailFields = wire.FailFields{
 			Class: item.Class, Category: item.Category, Message: item.Message,
-			DetailField: wire.DetailField{Detail: item.Detail}, RetryAfterMS: item.retryAfter(),
+			DetailField: wire.DetailField{Detail: item.Detail}, RetryAfterMS: wire.Span(item.RetryAfter),
 		}
-		answer, err := call(ctx, r.client, wire.FailExecution, request, how)
+		answer, err := call(ctx, r, wire.FailExecution, request, how)
 		if err != nil {
 			return WorkAnswer{}, err
 		}
@@ -139,22 +135,12 @@ func (r remoteWork) override(ctx context.Context, item *WorkItem) (WorkAnswer, e
 	}
 }
 
-func (i *WorkItem) retryAfter() *int64 {
-	if i.RetryAfter == nil {
-		return nil
-	}
-	after := millis(*i.RetryAfter)
-	return &after
-}
-
-// encode writes the command for a batch. What the server would refuse as no command at all is refused here: it would take the
-// whole batch with it.
+// encode writes a command for a batch. One whose repeat could not be told by its fence gets a key before its first try.
 func (r *remote) encode(i *WorkItem) ([]byte, error) {
-	lease, err := leaseRef(i.Lease, i.ID)
-	if err != nil {
+	if _, err := parseID(i.ID); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(i.Result.Problem("result"), i.Detail.Problem("detail")); err != nil {
+	if _, err := fenceOf(i.Lease); err != nil {
 		return nil, err
 	}
 	w := r.items.Get().(*wire.WorkItem)
@@ -162,60 +148,17 @@ func (r *remote) encode(i *WorkItem) ([]byte, error) {
 		*w = wire.WorkItem{}
 		r.items.Put(w)
 	}()
-	w.Op, w.ExecutionID, w.Lease = string(i.Op), string(i.ID), lease
-	switch i.Op {
-	case OpRenew:
-		w.TTLMS = millis(i.TTL)
-	case OpProgress:
-		w.Percent, w.Message = i.Percent, given(i.Message)
-	case OpComplete:
-		w.Result, w.Usage = i.Result, i.Usage.Amounts
-	case OpFail:
-		w.Usage = i.Usage.Amounts
-		w.Class, w.Category, w.Message, w.RetryAfterMS = i.Class, i.Category, &i.Message, i.retryAfter()
-		w.Detail = i.Detail
-	case OpRelease, OpCancel:
-		w.Reason = i.Reason
-	case OpDelay:
-		w.Usage = i.Usage.Amounts
-		w.DelayFields, err = i.delay()
-	case OpUsage:
-		w.Usage, w.DedupKey, w.AlreadySpent = amounts(i.Usage.Amounts), i.Usage.DedupKey, i.Usage.AlreadySpent
-	case OpStep:
-		if w.Name = i.Step; i.Step == "" {
-			err = newError(core.CodeInvalidArgument, "the step has no name").At("name", "give it one")
-		}
-		w.Result = i.Result
-	case OpSuspend:
-		w.Usage = i.Usage.Amounts
-		err = i.Suspension.into(w)
-	case OpWaitpoint:
-		err = i.Waitpoint.into(w)
-	case OpSpawn:
-		err = i.spawnInto(w)
-	case OpWaitChildren:
-		err = i.childrenInto(w)
-	default:
-		err = newError(core.CodeInvalidArgument, "%q is not a command", i.Op).At("op", "use one of the Op constants")
-	}
-	if err != nil {
+	if err := w.Set(i); err != nil {
 		return nil, err
+	}
+	switch {
+	case (i.Op == OpWaitpoint || i.Op == OpSuspend) && w.IdempotencyKey == "":
+		w.IdempotencyKey = mintUUID(r.clock).String()
+	case i.Op == OpUsage && w.DedupKey == "":
+		w.DedupKey = mintUUID(r.clock).String()
 	}
 	text, err := wire.Marshal(w)
 	return text, api.FaultsError(err)
-}
-
-// delay is one of two ways to say until when.
-func (i *WorkItem) delay() (wire.DelayFields, error) {
-	switch {
-	case i.Until.IsZero():
-		ms := millis(i.Delay)
-		return wire.DelayFields{DelayMS: &ms}, nil
-	case i.Delay == 0:
-		return wire.DelayFields{Until: wireTime(i.Until)}, nil
-	default:
-		return wire.DelayFields{}, newError(core.CodeInvalidArgument, "give a moment or a delay, not both").At("delay_ms", "leave one of them out")
-	}
 }
 
 // sendWork sends a batch of commands.
@@ -231,10 +174,10 @@ func (r *remote) sendWork(batch []*command[WorkAnswer]) error {
 	if err != nil {
 		return err
 	}
-	n, err := wire.ReadItems(answer.body, func(i int, item *wire.Item[wire.WorkAnswer]) {
+	n, err := wire.ReadItems(answer.body, func(i int, item *wire.Item[api.WorkAnswerFields]) {
 		if i < len(batch) {
-			batch[i].read = workAnswerFrom(&item.Value)
-			batch[i].read.Err = refusalFrom(item.Error)
+			batch[i].read = item.Value.Answer()
+			batch[i].read.Err = item.Error.Refusal()
 		}
 	})
 	r.release(answer)

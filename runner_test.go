@@ -33,7 +33,7 @@ type scripted struct {
 }
 
 func (s *scripted) seam() seam       { return seam{clock: s.clock, claims: s.claims, brief: s.brief} }
-func (s *scripted) Work() Work       { return Work{&s.work, s.work.send} }
+func (s *scripted) Work() Work       { return Work{&s.work} }
 func (s *scripted) Workers() Workers { return Workers{via: instantWorkers{}} }
 
 func (s *scripted) Events() Events {
@@ -117,6 +117,8 @@ func (w *scriptedWork) Do(ctx context.Context, _ *wire.Operation, request, answe
 		claim := r.Body.ClaimRequest
 		claim.RequestKey, claim.Repeat = how.Key, how.Again
 		*answer.(*ClaimAnswer), err = w.claim(ctx, claim)
+	case *wire.WorkBatch:
+		*answer.(*[]WorkAnswer) = w.send(r.Items)
 	}
 	return err
 }
@@ -158,7 +160,7 @@ func (w *scriptedWork) claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, 
 	return ClaimAnswer{Tasks: tasks}, nil
 }
 
-func (w *scriptedWork) send(_ context.Context, items ...WorkItem) ([]WorkAnswer, error) {
+func (w *scriptedWork) send(items []WorkItem) []WorkAnswer {
 	w.mu.Lock()
 	w.sent = append(w.sent, items...)
 	w.mu.Unlock()
@@ -166,7 +168,7 @@ func (w *scriptedWork) send(_ context.Context, items ...WorkItem) ([]WorkAnswer,
 	if w.do != nil {
 		answers[0].Err = w.do(items[0])
 	}
-	return answers, nil
+	return answers
 }
 
 func (w *scriptedWork) ops() (ops []Op) {
@@ -434,24 +436,6 @@ func TestU145_trouble_that_lasts_is_logged_once_a_minute(t *testing.T) {
 	}
 	if n := strings.Count(text.String(), " count=60\n"); n != 2 {
 		t.Errorf("%d lines tell how often it happened, want 2:\n%s", n, text.String())
-	}
-}
-
-func TestU132_a_call_is_repeated_until_its_outcome_is_known(t *testing.T) {
-	t.Parallel()
-	tries := 0
-	ctx, cancel := context.WithCancel(t.Context())
-	_, err := untilKnown(ctx, clock.System(), func() (None, error) {
-		if tries++; tries == 2 {
-			cancel()
-		}
-		return None{}, core.Errorf(core.CodeTimeout, "lost")
-	})
-	if !errors.Is(err, ErrOutcomeUnknown) || tries != 2 {
-		t.Errorf("after the context ended: %v after %d tries", err, tries)
-	}
-	if _, err = untilKnown(t.Context(), clock.System(), func() (None, error) { return None{}, core.Invalid("x", "no") }); !errors.Is(err, ErrInvalid) {
-		t.Errorf("a refusal = %v", err)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // Task is an execution in the hands of a handler. Its methods may be called from many goroutines, as long as the handler runs.
@@ -172,7 +174,7 @@ func (t *Task) leave(ctx context.Context, item WorkItem) (WorkAnswer, error) {
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
 	answer := t.runner.sendUntilAnswered(context.WithoutCancel(ctx), t, item)
 	switch cause := causeOf(answer.Err); {
-	case answer.Err == nil && (answer.Outcome == outcomeSatisfied || answer.Outcome == outcomeReady):
+	case answer.Err == nil && (answer.Outcome == api.WaitAlreadySatisfied || answer.Outcome == api.ChildrenReady):
 		t.state.CompareAndSwap(taskEnding, taskRuns)
 		return answer, nil
 	case answer.Err == nil:

@@ -4,20 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 )
 
 // ParentEnd says what becomes of children whose parent ends. A retry is no end.
-type ParentEnd string
+type ParentEnd = api.ParentEnd
 
 // What becomes of them; "" is CancelOnFailure.
 const (
-	CancelOnFailure ParentEnd = "cancel_on_failure" // they go on if it succeeds, else they are cancelled
-	CancelOnEnd     ParentEnd = "cancel"
-	Detach          ParentEnd = "detach" // they go on
+	CancelOnFailure = api.CancelOnFailure // they go on if it succeeds, else they are cancelled
+	CancelOnEnd     = api.CancelOnEnd
+	Detach          = api.Detach // they go on
 )
 
 // Spawning is work to start below a task.
@@ -28,22 +28,34 @@ type Spawning struct {
 	OnParentEnd ParentEnd
 }
 
-// Spawned are the children that a spawn named.
-type Spawned struct {
-	IDs     map[string]ID // by name
-	Created int           // how many of them this call made
+// Spawn is what a WorkItem starts: children whose input or policy cannot be written are refused.
+func (s *Spawning) Spawn() (*api.Spawn, error) {
+	part, err := graph{defaults: s.Defaults, nodes: s.Children, edges: s.Edges}.wire("")
+	if err != nil {
+		return nil, asChildren(err)
+	}
+	return &api.Spawn{Children: part.Nodes, Defaults: part.Defaults, Edges: part.Edges, OnParentEnd: s.OnParentEnd}, nil
 }
 
-// ChildrenOptions say what a task waits for. The zero value: the end of all children of this run, however they end.
-type ChildrenOptions struct {
-	Names  []string   // none: all that there are when the wait begins
-	Policy JoinPolicy // how many are enough; "": JoinAll
-	K      int        // of JoinQuorum
-	Kind   EdgeKind   // which ends count; "": OnEnd
-	// CancelRemaining cancels those that are not needed any more.
-	CancelRemaining bool
-	Timeout         time.Duration // 0: none; at most a year
+// asChildren calls the nodes of a refusal what a spawn calls them.
+func asChildren(err error) error {
+	var refusal *Error
+	if !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Field, "nodes") {
+		return err
+	}
+	named := *refusal
+	named.Field = "children" + strings.TrimPrefix(refusal.Field, "nodes")
+	return &named
 }
+
+// Spawned are the children that a spawn named.
+type Spawned = api.Spawned
+
+// ChildrenOptions say what a task waits for. The zero value: the end of all children of this run, however they end.
+type ChildrenOptions = api.ChildrenOptions
+
+// ChildrenWaited is how a wait for children is.
+type ChildrenWaited = api.ChildrenWaited
 
 // Child is a child as its parent sees it.
 type Child = api.Child
@@ -63,7 +75,11 @@ func (t *Task) SpawnWith(ctx context.Context, s Spawning) (Spawned, error) {
 	if ctx.Err() != nil {
 		return Spawned{}, context.Cause(ctx)
 	}
-	answer, err := t.keepUntilAnswered(ctx, WorkItem{Op: OpSpawn, Spawn: &s})
+	spawn, err := s.Spawn()
+	if err != nil {
+		return Spawned{}, err
+	}
+	answer, err := t.keepUntilAnswered(ctx, WorkItem{Op: OpSpawn, Spawn: spawn})
 	if err != nil {
 		return Spawned{}, err
 	}
@@ -94,7 +110,11 @@ func (t *Task) SpawnAndWait(ctx context.Context, s Spawning, o ...ChildrenOption
 	if err != nil {
 		return nil, err
 	}
-	return t.waited(t.leave(ctx, WorkItem{Op: OpSpawn, Spawn: &s, Children: &options}))
+	spawn, err := s.Spawn()
+	if err != nil {
+		return nil, err
+	}
+	return t.waited(t.leave(ctx, WorkItem{Op: OpSpawn, Spawn: spawn, Children: &options}))
 }
 
 // Errors of waits for children that did not come to what was waited for.

@@ -17,9 +17,10 @@ func (e *embedded) Do(ctx context.Context, op *wire.Operation, request, answer a
 	return publicError(e.service.Do(ctx, e.serviceCaller(ctx, op, how), op, request, answer))
 }
 
-// serviceCaller is for whom an operation is done. A command that brings no key gets one, for its repeats.
+// serviceCaller is for whom an operation is done. A command that brings no key gets one, for its repeats; commands under leases have their
+// own.
 func (e *embedded) serviceCaller(ctx context.Context, op *wire.Operation, how transport.Options) service.Caller {
-	if how.Key == "" && op.Method != http.MethodGet {
+	if how.Key == "" && op.Method != http.MethodGet && op != wire.DoWork.Operation {
 		how.Key = e.mintKey()
 	}
 	return e.callerWith(ctx, how)
@@ -44,6 +45,10 @@ func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any
 	}
 	if into, ok := answer.(*wire.Sink); ok {
 		return r.stream(ctx, op, request, into)
+	}
+	if commands, ok := request.(*wire.WorkBatch); ok {
+		*answer.(*[]WorkAnswer) = r.doWork(ctx, commands.Items)
+		return nil
 	}
 	if result, ok := answer.(*api.SubmitResult); ok && op == wire.SubmitExecution.Operation {
 		return r.submitOne(ctx, request.(*wire.SubmitRequest), result, how)

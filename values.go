@@ -2,9 +2,11 @@ package flowfabric
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // ID names an execution or a flow: its UUID in lower case, which alone is unique in a store. Answers show that; calls also take the
@@ -84,4 +86,24 @@ func single[T any](options []T) (one T, err error) {
 func tooManyOptions(given int, one any) error {
 	return newError(core.CodeInvalidArgument, "%d option structs given, at most one is taken", given).
 		At("options", fmt.Sprintf("merge them into one %T", one))
+}
+
+// wireTime is a moment in the form of requests.
+func wireTime(t time.Time) wire.Time { return wire.TimeOf(t) }
+
+// each converts a list. The result is never nil: lists in answers are [] when they are empty.
+func each[From, To any](all []From, convert func(From) To) []To {
+	converted := make([]To, len(all))
+	for i, one := range all {
+		converted[i] = convert(one)
+	}
+	return converted
+}
+
+// some converts a list that is left out when it is empty.
+func some[From, To any](all []From, convert func(From) To) []To {
+	if len(all) == 0 {
+		return nil
+	}
+	return each(all, convert)
 }

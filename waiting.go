@@ -32,18 +32,7 @@ type WaitpointOptions struct {
 type Condition = api.Condition
 
 // Suspension is what a handler waits for.
-type Suspension struct {
-	Key          string          // names the wait: a handler that runs again passes the waits it has passed; everything else must then be the same
-	Waitpoints   []Binding       // at most 64
-	Until        Condition       // the zero Condition: any signal at the first waitpoint
-	ReasonCode   string          // one of the Waiting constants; "": WaitingForSignal
-	Timeout      time.Duration   // 0: by TimeoutAt, else by the policy, else none
-	TimeoutAt    time.Time       // the same moment in every call of the handler: one that is reckoned anew each time is another wait
-	OnTimeout    TimeoutBehavior // "": by the policy, else FailOnTimeout
-	ResumeDelay  time.Duration
-	Continuation Payload // given to whoever goes on; at most 64 KiB
-	ID           string  // of the suspension; "": minted
-}
+type Suspension = api.Suspension
 
 // Binding is a waitpoint of a suspension: Fresh or Pending.
 type Binding = api.Binding

@@ -23,6 +23,3 @@ func span(d time.Duration) *core.Millis {
 	ms := millis(d)
 	return &ms
 }
-
-// outcomeSatisfied is the outcome of a suspend whose wait is passed.
-const outcomeSatisfied = "already_satisfied"

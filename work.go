@@ -3,29 +3,22 @@ package flowfabric
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Work is the worker protocol itself. A Worker speaks it; use it only to build a worker of another sort.
-type Work struct {
-	via transport.Transport
-	do  func(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) // sends commands, of which some have values that transports do not carry yet
-}
+type Work struct{ via transport.Transport }
 
-// NewWork is the worker protocol behind a transport; do sends commands. Programs get theirs from Client.Work.
-func NewWork(t transport.Transport, do func(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)) Work {
-	return Work{t, do}
-}
+// NewWork is the worker protocol behind a transport. Programs get theirs from Client.Work.
+func NewWork(t transport.Transport) Work { return Work{t} }
 
-// WatchWork is the worker protocol that calls answered with a pointer to every answer of an operation, such as *Registered or *ClaimAnswer.
-// Commands of Do are not among them.
-func WatchWork(w Work, answered func(answer any)) Work {
-	return Work{watched{w.via, answered}, w.do}
-}
+// WatchWork is the worker protocol that calls answered with a pointer to every answer of an operation, such as *Registered, *ClaimAnswer, or
+// *[]WorkAnswer of Do.
+func WatchWork(w Work, answered func(answer any)) Work { return Work{watched{w.via, answered}} }
 
 type watched struct {
 	transport.Transport
@@ -38,6 +31,24 @@ func (w watched) Do(ctx context.Context, op *wire.Operation, request, answer any
 		w.answered(answer)
 	}
 	return err
+}
+
+// WrapWork is the worker protocol whose commands of Do are done by do, which may pass them on to w.
+func WrapWork(w Work, do func(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)) Work {
+	return Work{wrapped{w.via, do}}
+}
+
+type wrapped struct {
+	transport.Transport
+	do func(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)
+}
+
+func (w wrapped) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) (err error) {
+	if commands, ok := request.(*wire.WorkBatch); ok {
+		*answer.(*[]WorkAnswer), err = w.do(ctx, commands.Items...)
+		return err
+	}
+	return w.Transport.Do(ctx, op, request, answer, how)
 }
 
 // Register makes an instance known, or replaces what is known of it. Codes: invalid_argument, invalid_capabilities,
@@ -56,7 +67,7 @@ func (w Work) Heartbeat(ctx context.Context, instanceID string, leases []Lease) 
 		if _, err := parseID(lease.ExecutionID); err != nil {
 			return Heartbeat{}, within(fmt.Sprintf("leases[%d].execution_id", i), err)
 		}
-		request.Body.Leases[i] = wire.HeldLease{ExecutionID: string(lease.ExecutionID), LeaseRef: refOf(lease)}
+		request.Body.Leases[i] = wire.HeldLease{ExecutionID: string(lease.ExecutionID), LeaseRef: wire.FenceOf(&lease)}
 	}
 	beat, err := transport.Call(ctx, w.via, wire.HeartbeatWorker, request, transport.Options{})
 	if err != nil {
@@ -69,11 +80,6 @@ func (w Work) Heartbeat(ctx context.Context, instanceID string, leases []Lease) 
 		beat.Leases[i].Drain = beat.Leases[i].Drain || beat.Drain
 	}
 	return *beat, nil
-}
-
-// refOf is the fence of a lease in the form of requests.
-func refOf(l Lease) wire.LeaseRef {
-	return wire.LeaseRef{LeaseID: l.ID, Epoch: l.Epoch, AttemptID: l.AttemptID}
 }
 
 // Claim takes up to Max pieces of work, waiting up to Wait while there is none. Fewer than Max, or none, is no error.
@@ -164,7 +170,10 @@ func withGrant[Ans any](ctx context.Context, via transport.Transport, call wire.
 // execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded; of suspend and waitpoint also those of Task.Suspend
 // and Task.NewWaitpoint; of spawn and wait_children those of Task.Spawn and Task.WaitForChildren; of what has Usage also invalid_usage, reserved_dimension, amount_out_of_range, of usage idempotency_conflict.
 func (w Work) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
-	return w.do(ctx, items...)
+	if n := len(items); n > wire.MaxWorkItems {
+		return nil, newError(core.CodeBatchTooLarge, "%d items, at most %d", n, wire.MaxWorkItems).At("items", "send them in several calls")
+	}
+	return value(transport.Call(ctx, w.via, wire.DoWork, &wire.WorkBatch{Items: items}, transport.Options{}))
 }
 
 // Registration is what an instance tells of itself.
@@ -191,90 +200,32 @@ type TargetedClaim = api.TargetedClaim
 // Claimed is an execution under a new lease.
 type Claimed = api.Claimed
 
+// WorkItem is one command under a lease. Each command looks at its own fields only.
+type WorkItem = api.WorkItem
+
+// WorkAnswer is the answer to one command.
+type WorkAnswer = api.WorkAnswer
+
 // NewWaitpoint is what a worker says of a waitpoint that it makes.
-type NewWaitpoint struct {
-	Key            string
-	ExpiresIn      time.Duration // 0: a day
-	ID             string        // "": minted
-	IdempotencyKey string        // "": a new one at each call
-}
+type NewWaitpoint = api.NewWaitpoint
 
 // Op is a command under a lease.
-type Op string
+type Op = api.Op
 
 // The commands of Work.Do.
 const (
-	OpRenew     Op = "renew"
-	OpProgress  Op = "progress"
-	OpComplete  Op = "complete"
-	OpFail      Op = "fail"
-	OpRelease   Op = "release"
-	OpDelay     Op = "delay"
-	OpStep      Op = "step"
-	OpCancel    Op = "cancel"
-	OpSuspend   Op = "suspend"
-	OpWaitpoint Op = "waitpoint"
-	OpUsage     Op = "usage"
+	OpRenew     = api.OpRenew
+	OpProgress  = api.OpProgress
+	OpComplete  = api.OpComplete
+	OpFail      = api.OpFail
+	OpRelease   = api.OpRelease
+	OpDelay     = api.OpDelay
+	OpStep      = api.OpStep
+	OpCancel    = api.OpCancel
+	OpSuspend   = api.OpSuspend
+	OpWaitpoint = api.OpWaitpoint
+	OpUsage     = api.OpUsage
 
-	OpSpawn        Op = "spawn"
-	OpWaitChildren Op = "wait_children"
+	OpSpawn        = api.OpSpawn
+	OpWaitChildren = api.OpWaitChildren
 )
-
-// WorkItem is one command under a lease. Each command looks at its own fields only.
-type WorkItem struct {
-	Op    Op
-	ID    ID
-	Lease Lease // ID, Epoch and AttemptID count
-	// Override lets an operator complete or fail without a lease, while the execution runs. RequestKey makes that repeatable; it
-	// is minted by the client when empty.
-	Override   bool
-	RequestKey string
-
-	TTL        time.Duration  // renew; 0: the lease's own
-	Percent    *int           // progress; nil: stays
-	Message    string         // fail; progress: "" stays
-	Result     Payload        // complete, step; the zero Payload: no result
-	Class      string         // fail: transient (default), timeout, infra_crash, permanent, cancelled
-	Category   string         // fail; default the class's name
-	Detail     Payload        // fail; at most 64 KiB are kept
-	RetryAfter *time.Duration // fail; nil: by the policy
-	Reason     string         // release, cancel, override
-	Until      time.Time      // delay: until this moment
-	Delay      time.Duration  // delay: for so long by the store's clock, instead of Until
-	Step       string         // step: its name
-	Suspension *Suspension    // suspend; its Key is the idempotency key
-	Waitpoint  *NewWaitpoint  // waitpoint
-	Usage      Usage          // usage; of complete, fail, delay, suspend and wait_children its Amounts: they are booked as already spent
-
-	Spawn    *Spawning        // spawn
-	Children *ChildrenOptions // wait_children; of spawn: to wait in the same transaction
-}
-
-// WorkAnswer is the answer to one command.
-type WorkAnswer struct {
-	Err     error
-	Outcome string      // fail: retry_scheduled, failed; step: stored, exists
-	Status  Status      // complete, release, delay
-	Reason  string      // fail: why there is no retry; release, delay: why it waits
-	RetryAt time.Time   // fail
-	Late    bool        // the lease had lapsed, and nobody had taken over
-	Renewal Renewal     // renew
-	Step    *StepRecord // step: what is stored
-	// Of suspend, whose Outcome is suspended or already_satisfied; of waitpoint the one that was made. Of those of a suspend count ID,
-	// ExecutionID, Key, SuspensionID, ExpiresAt, Token and CallbackURL: Waitpoints.Get shows the rest.
-	SuspensionID string
-	Waitpoints   []Waitpoint
-	Resume       *Resume // of already_satisfied
-	TimeoutAt    time.Time
-	Usage        *UsageReceipt // usage
-
-	Spawned *Spawned // spawn
-	// Waited tells of wait_children, and of a spawn that waits, how the wait ended; nil while it lasts. Outcome is ready or waiting.
-	Waited *ChildrenWaited
-}
-
-// ChildrenWaited is a wait for children that is over.
-type ChildrenWaited struct {
-	State    string // satisfied, impossible, timeout
-	Children []Child
-}

@@ -18,7 +18,7 @@ type instant struct {
 }
 
 func (i *instant) seam() seam       { return seam{clock: clock.System()} }
-func (i *instant) Work() Work       { return Work{instantWork{i}, acceptAll} }
+func (i *instant) Work() Work       { return Work{instantWork{i}} }
 func (i *instant) Events() Events   { return Events{via: instantEvents{}} }
 func (i *instant) Workers() Workers { return Workers{via: instantWorkers{}} }
 
@@ -30,6 +30,8 @@ func (w instantWork) Do(ctx context.Context, _ *wire.Operation, request, answer 
 		*answer.(*Heartbeat) = Heartbeat{Registered: true, Leases: make([]Renewal, len(r.Body.Leases))}
 	case *wire.ClaimRequest:
 		*answer.(*ClaimAnswer) = w.claim(ctx, r.Body.Max)
+	case *wire.WorkBatch:
+		*answer.(*[]WorkAnswer) = make([]WorkAnswer, len(r.Items))
 	}
 	return nil
 }
@@ -45,10 +47,6 @@ func (w instantWork) claim(ctx context.Context, most int) (answer ClaimAnswer) {
 		answer.Tasks = append(answer.Tasks, &Claimed{ID: someID, Kind: "noop", Lease: Lease{ExecutionID: someID, ID: "l", Epoch: 1, AttemptID: "a"}})
 	}
 	return answer
-}
-
-func acceptAll(_ context.Context, items ...WorkItem) ([]WorkAnswer, error) {
-	return make([]WorkAnswer, len(items)), nil
 }
 
 // instantEvents is the way to an event log in which nothing happens.

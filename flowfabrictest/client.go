@@ -94,10 +94,8 @@ func (e *Env) Flows() flowfabric.Flows { return flowfabric.NewFlows(e, e.clock) 
 // Events reads the log.
 func (e *Env) Events() flowfabric.Events { return flowfabric.NewEvents(e, e.clock) }
 
-// Work is the worker protocol, for tests that act as a worker. What it registers and claims survives the death of the process.
-func (e *Env) Work() flowfabric.Work {
-	return flowfabric.NewWork(e, e.alive(context.Background()).client.Work().Do)
-}
+// Work is the worker protocol, for tests that act as a worker. Its commands survive the death of the process.
+func (e *Env) Work() flowfabric.Work { return flowfabric.NewWork(e) }
 
 // mintID makes an id before the first try.
 func (e *Env) mintID() flowfabric.ID { return flowfabric.ID(core.IDOf(e.mint()).String()) }

@@ -110,18 +110,20 @@ type link struct {
 }
 
 // Work is the protocol of workers.
-func (k *link) Work() flowfabric.Work {
-	return flowfabric.NewWork(k, linkWork{k.Client.Work(), k.shift}.Do)
-}
+func (k *link) Work() flowfabric.Work { return flowfabric.NewWork(k) }
 
 // Workers is the fleet, to which a dead worker says no goodbye.
 func (k *link) Workers() flowfabric.Workers { return flowfabric.NewWorkers(k) }
 
 // Do passes unless the worker is dead. A handler that makes a link and meets the death of its worker ends here.
 func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
-	_, err := through(ctx, k.shift, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, k.Client.(transport.Transport).Do(ctx, op, request, answer, how)
-	})
+	pass := func() error {
+		return k.shift.through(ctx, func(ctx context.Context) error { return k.Client.Do(ctx, op, request, answer, how) })
+	}
+	if commands, ok := request.(*wire.WorkBatch); ok {
+		return k.shift.doWork(commands.Items, pass)
+	}
+	err := pass()
 	if op == wire.CreateLink.Operation && k.shift.life.Err() != nil {
 		runtime.Goexit()
 	}
@@ -131,53 +133,46 @@ func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, 
 // Waitpoints is what handlers make links at.
 func (k *link) Waitpoints() flowfabric.Waitpoints { return flowfabric.NewWaitpoints(k) }
 
-// linkWork sends the commands of a worker.
-type linkWork struct {
-	work  flowfabric.Work
-	shift *shift
-}
-
 // through makes a call that passes unless the worker is dead, before or after.
-func through[T any](parent context.Context, s *shift, call func(ctx context.Context) (T, error)) (T, error) {
-	var none T
+func (s *shift) through(parent context.Context, call func(ctx context.Context) error) error {
 	if s.life.Err() != nil {
-		return none, severed(core.CodeStoreUnavailable)
+		return severed(core.CodeStoreUnavailable)
 	}
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
-	answer, err := call(ctx)
+	err := call(ctx)
 	if s.life.Err() != nil {
-		return none, severed(core.CodeStoreUnavailable)
+		return severed(core.CodeStoreUnavailable)
 	}
-	return answer, err
+	return err
 }
 
 func severed(code core.Code) error {
 	return &flowfabric.Error{Code: string(code), Class: code.Info().Class, Message: errDead.Error()}
 }
 
-// Do passes the commands of handlers and the endings of their tasks. The steps among them are crash points. A handler that meets
+// doWork passes the commands of handlers and the endings of their tasks. The steps among them are crash points. A handler that meets
 // the death of its worker ends here, like the code after this line would in a process that was killed.
-func (k linkWork) Do(ctx context.Context, items ...flowfabric.WorkItem) ([]flowfabric.WorkAnswer, error) {
-	k.reach(BeforeStep, items)
-	answers, err := through(ctx, k.shift, func(ctx context.Context) ([]flowfabric.WorkAnswer, error) { return k.work.Do(ctx, items...) })
+func (s *shift) doWork(items []flowfabric.WorkItem, pass func() error) error {
+	s.reach(BeforeStep, items)
+	err := pass()
 	if err == nil {
-		k.reach(AfterStep, items)
+		s.reach(AfterStep, items)
 	}
-	if k.shift.life.Err() == nil {
-		return answers, err
+	if s.life.Err() == nil {
+		return err
 	}
 	if slices.ContainsFunc(items, sentByHandler) {
 		runtime.Goexit()
 	}
-	return nil, severed(core.CodeStaleLease) // so that it is not sent again
+	return severed(core.CodeStaleLease) // so that it is not sent again
 }
 
-func (k linkWork) reach(point func(string) CrashPoint, items []flowfabric.WorkItem) {
+func (s *shift) reach(point func(string) CrashPoint, items []flowfabric.WorkItem) {
 	for i := range items {
-		if items[i].Op == flowfabric.OpStep && k.shift.life.Err() == nil && k.shift.process.env.points.reach(point(items[i].Step)) {
-			k.shift.process.die()
+		if items[i].Op == flowfabric.OpStep && s.life.Err() == nil && s.process.env.points.reach(point(items[i].Step)) {
+			s.process.die()
 		}
 	}
 }

@@ -94,7 +94,7 @@ type resumingClient struct {
 
 // Work is what workers use.
 func (c resumingClient) Work() flowfabric.Work {
-	return flowfabric.NewWork(c.Client, resumingWork{c.Client.Work(), c.r}.Do)
+	return flowfabric.WrapWork(c.Client.Work(), resumingWork{c.Client.Work(), c.r}.Do)
 }
 
 type resumingWork struct {

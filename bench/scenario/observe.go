@@ -23,7 +23,7 @@ func observe(c flowfabric.Client) *observed {
 
 // Work is what workers use.
 func (o *observed) Work() flowfabric.Work {
-	return flowfabric.WatchWork(flowfabric.NewWork(o.Client, o.work.send), o.work.answered)
+	return flowfabric.WatchWork(flowfabric.WrapWork(o.work.work, o.work.send), o.work.answered)
 }
 
 // observedWork is the worker protocol with a tally.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -16,25 +15,6 @@ func (s *Server) serveFenced() {
 	pass(s, wire.ReleaseExecution)
 	pass(s, wire.DelayExecution)
 	handle(s, wire.PutStep, s.putStep)
-}
-
-// do sends one command under a lease.
-func (s *Server) do(ctx context.Context, item flowfabric.WorkItem) (flowfabric.WorkAnswer, error) {
-	answers, err := s.client.Work().Do(ctx, item)
-	if err != nil {
-		return flowfabric.WorkAnswer{}, err
-	}
-	return answers[0], answers[0].Err
-}
-
-// fenced is the beginning of a command: its execution and its lease (U27).
-func fenced(op flowfabric.Op, r wire.FencedByID, body wire.LeaseField) (flowfabric.WorkItem, error) {
-	lease, err := wire.PickLease(body.Lease, r.LeaseHeader)
-	return flowfabric.WorkItem{Op: op, ID: flowfabric.ID(r.ID), Lease: leaseOf(lease)}, err
-}
-
-func leaseOf(l wire.LeaseRef) flowfabric.Lease {
-	return flowfabric.Lease{ID: l.LeaseID, Epoch: l.Epoch, AttemptID: l.AttemptID}
 }
 
 // putStep remembers the result of a step; the first write wins (U76).

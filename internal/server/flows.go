@@ -31,7 +31,7 @@ func (s *Server) serveFlows() {
 	pass(s, wire.ListChildren)
 	deliver(s, wire.ReadInput)
 	handle(s, wire.SpawnChildren, s.spawn)
-	handle(s, wire.WaitForChildren, s.waitChildren)
+	pass(s, wire.WaitForChildren)
 }
 
 // submitFlow submits a graph, makes an empty one, or checks one (U89).
@@ -75,6 +75,15 @@ func (s *Server) extendFlow(ctx context.Context, r *wire.ExtendFlowRequest) (ans
 	}
 	run, err := ask(ctx, s, wire.ExtendFlow, r)
 	return shows(run), err
+}
+
+// spawn starts work below a running execution (U75).
+func (s *Server) spawn(ctx context.Context, r *wire.SpawnRequest) (answer, error) {
+	if err := s.keys.submit(ctx, exchangeOf(ctx).caller.Namespace, nodesIn(r.Body.Children)); err != nil {
+		return answer{}, err
+	}
+	spawned, err := ask(ctx, s, wire.SpawnChildren, r)
+	return shows(spawned), err
 }
 
 // listFlows lists flows, newest first (U91). Who only submits sees what it made itself.

@@ -34,23 +34,13 @@ func shownAfter(x *flowfabric.Execution, err error) (answer, error) {
 	return shows(shown(x, "", "")), nil
 }
 
-// cancel cancels: with a lease for the worker that has it, else for an operator (U45).
+// cancel cancels: with a lease for the worker that has it, which is shown all of the execution, else for an operator (U45).
 func (s *Server) cancel(ctx context.Context, r *wire.CancelRequest) (answer, error) {
-	lease, err := wire.PickLease(r.Body.Lease, r.LeaseHeader)
-	if err != nil {
-		return answer{}, err
+	cancelled, err := ask(ctx, s, wire.CancelExecution, r)
+	if err != nil || r.Body.Lease.IsZero() && r.LeaseHeader.IsZero() {
+		return shownAfter(cancelled, err)
 	}
-	id := flowfabric.ID(r.ID)
-	if lease.IsZero() {
-		return shownAfter(ask(ctx, s, wire.CancelExecution, r))
-	}
-	if r.Body.Expect != nil {
-		return answer{}, refuse("invalid_argument", "the lease says already what is expected").at("/expect").hint("give a lease or what is expected")
-	}
-	if _, err := s.do(ctx, flowfabric.WorkItem{Op: flowfabric.OpCancel, ID: id, Lease: leaseOf(lease), Reason: r.Body.Reason}); err != nil {
-		return answer{}, err
-	}
-	return shownAfter(s.client.Get(ctx, id))
+	return shownAfter(s.client.Get(ctx, cancelled.ID))
 }
 
 // revoke takes a lease away (U50). Why the execution could not be handed over is told as this server tells of refusals.

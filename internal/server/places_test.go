@@ -117,3 +117,30 @@ func (w *world) policyRefusals(t *testing.T, flow, code, part, at string) {
 		t.Errorf("%s: %s", part, items.body)
 	}
 }
+
+func TestU75_U77_a_child_that_is_refused_is_told_by_its_place_and_takes_no_other_command_with_it(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		w.post(t, "/v1/executions", `{"kind":"parent"}`).wants(t, 201)
+		claimed := w.tookOne(t)
+		id, lease := claimed.text(t, "tasks.0.execution_id"), leaseOf(t, claimed)
+		head := `"execution_id":"` + id + `","lease":` + lease
+		const good = `{"name":"good","kind":"k","lane":"below"},`
+		for _, c := range []struct{ code, part, at string }{
+			{"invalid_policy", `"policy":{"retry_policy":{"max_retries":-1}}`, "/policy/retry_policy/max_retries"},
+			{"invalid_policy", `"policy":{"nothing":1}`, "/policy/nothing"},
+			{"invalid_capabilities", `"requires":["a b"]`, "/requires"},
+			{"invalid_budget", `"budgets":[{"dimensions":{"tokens":{}},"reset":{"type":"none","unit":"day"}}]`, "/budgets/0/reset"},
+		} {
+			children := `"children":[` + good + `{"name":"n","kind":"k",` + c.part + `}]`
+			alone := w.post(t, "/v1/executions/"+bare(id)+"/spawn", `{"lease":`+lease+`,`+children+`}`).refuses(t, 400, c.code)
+			if alone.text(t, "field") != "/children/1"+c.at {
+				t.Errorf("%s: %s", c.part, alone.body)
+			}
+			batch := w.post(t, "/v1/work/batch", `{"items":[{"op":"spawn",`+head+`,`+children+`},{"op":"progress",`+head+`,"percent":3}]}`).wants(t, 200)
+			if batch.text(t, "items.0.error.code") != c.code || batch.text(t, "items.0.error.field") != "/children/1"+c.at || batch.field(t, "items.1.ok") != true {
+				t.Errorf("%s: %s", c.part, batch.body)
+			}
+		}
+	})
+}

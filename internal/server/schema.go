@@ -17,18 +17,18 @@ import (
 func newSchemas() huma.Registry {
 	registry := huma.NewMapRegistry(schemaRefs, schemaName)
 	for from, to := range map[reflect.Type]reflect.Type{
-		reflect.TypeFor[wire.Time]():                   reflect.TypeFor[time.Time](),
-		reflect.TypeFor[api.Payload]():                 reflect.TypeFor[payloadSchema](),
-		reflect.TypeFor[api.Policy]():                  reflect.TypeFor[json.RawMessage](),
-		reflect.TypeFor[api.SubmitResult]():            reflect.TypeFor[submitItem](),
-		reflect.TypeFor[error]():                       reflect.TypeFor[api.Problem](),
-		reflect.TypeFor[api.Lease]():                   reflect.TypeFor[wire.Lease](),
-		reflect.TypeFor[wire.LeaseRef]():               reflect.TypeFor[leaseSchema](),
-		reflect.TypeFor[wire.HeldLease]():              reflect.TypeFor[heldSchema](),
-		reflect.TypeFor[wire.Item[api.SubmitResult]](): reflect.TypeFor[itemSchema[submitItem]](),
-		reflect.TypeFor[wire.Item[wire.WorkAnswer]]():  reflect.TypeFor[itemSchema[wire.WorkAnswer]](),
-		reflect.TypeFor[wire.Item[api.Renewal]]():      reflect.TypeFor[itemSchema[api.Renewal]](),
-		reflect.TypeFor[api.Renewals]():                reflect.TypeFor[wire.Items[api.Renewal]](),
+		reflect.TypeFor[wire.Time]():                       reflect.TypeFor[time.Time](),
+		reflect.TypeFor[api.Payload]():                     reflect.TypeFor[payloadSchema](),
+		reflect.TypeFor[api.Policy]():                      reflect.TypeFor[json.RawMessage](),
+		reflect.TypeFor[api.SubmitResult]():                reflect.TypeFor[submitItem](),
+		reflect.TypeFor[error]():                           reflect.TypeFor[api.Problem](),
+		reflect.TypeFor[api.Lease]():                       reflect.TypeFor[wire.Lease](),
+		reflect.TypeFor[wire.LeaseRef]():                   reflect.TypeFor[leaseSchema](),
+		reflect.TypeFor[wire.HeldLease]():                  reflect.TypeFor[heldSchema](),
+		reflect.TypeFor[wire.Item[api.SubmitResult]]():     reflect.TypeFor[itemSchema[submitItem]](),
+		reflect.TypeFor[wire.Item[api.WorkAnswerFields]](): reflect.TypeFor[itemSchema[api.WorkAnswerFields]](),
+		reflect.TypeFor[wire.Item[api.Renewal]]():          reflect.TypeFor[itemSchema[api.Renewal]](),
+		reflect.TypeFor[api.Renewals]():                    reflect.TypeFor[wire.Items[api.Renewal]](),
 	} {
 		registry.RegisterTypeAlias(from, to)
 	}
@@ -43,6 +43,7 @@ var schemaNames = map[string]string{
 	"FlowCancelProgress": "FlowCancelled", "FlowCancellation": "FlowCancel",
 	"ApprovalLink": "Link", "PageApprovalLink": "PageLink", "CloseResult": "ClosedWaitpoint",
 	"Claimed": "Task", "Resume": "Resumed", "RevealedGrant": "Grant", "RevealedRevocation": "Revocation", "ItemsSubmitResult": "ItemsSubmitItem",
+	"ItemsWorkAnswerFields": "ItemsWorkAnswer", "WorkAnswerFields": "WorkAnswer",
 }
 
 // schemaName names the schema of a type.

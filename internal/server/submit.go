@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/jsonx"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -76,8 +74,6 @@ func (f flat) MarshalJSON() ([]byte, error) {
 	}
 	return append(append(text[:len(text)-1], ','), rest[1:]...), nil
 }
-
-func millis(ms int64) time.Duration { return jsonx.Duration(ms) }
 
 // submitMany hands in a batch: a JSON document, or lines that are committed as they come in (U33).
 func (s *Server) submitMany(ctx context.Context, r *wire.SubmitManyRequest) (answer, error) {

@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
@@ -92,30 +90,6 @@ func (s *Server) suspend(ctx context.Context, r *wire.SuspendRequest) (answer, e
 	return shows(a), nil
 }
 
-// suspensionOf is what a worker waits for.
-func suspensionOf(f wire.SuspendFields, condition api.Condition, key string) *flowfabric.Suspension {
-	suspension := &flowfabric.Suspension{
-		Key: key, ReasonCode: f.ReasonCode, TimeoutAt: f.TimeoutAt.Time, OnTimeout: flowfabric.TimeoutBehavior(f.TimeoutBehavior), Waitpoints: f.Waitpoints,
-		ResumeDelay: millis(f.ResumeDelayMS), Continuation: f.Continuation, ID: f.SuspensionID, Until: condition,
-	}
-	if f.TimeoutMS != nil {
-		suspension.Timeout = millis(*f.TimeoutMS)
-		if *f.TimeoutMS == 0 {
-			suspension.Timeout = 1 // nothing at all would be the policy's
-		}
-	}
-	return suspension
-}
-
-// through makes one value of another that has the same JSON.
-func through(from, into any) error {
-	text, err := wire.Marshal(from)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
-}
-
 // createWaitpoint makes a waitpoint before anything waits at it (U72).
 func (s *Server) createWaitpoint(ctx context.Context, r *wire.CreateWaitpointRequest) (answer, error) {
 	made, err := ask(ctx, s, wire.CreateWaitpoint, r)
@@ -124,23 +98,6 @@ func (s *Server) createWaitpoint(ctx context.Context, r *wire.CreateWaitpointReq
 	}
 	made.CallbackURL = s.absolute(exchangeOf(ctx), made.CallbackURL)
 	return shows(made).with("Location", "/v1/waitpoints/"+made.ID), nil
-}
-
-func newWaitpointOf(key string, f wire.ExpiryFields, idempotencyKey string) *flowfabric.NewWaitpoint {
-	return &flowfabric.NewWaitpoint{Key: key, ExpiresIn: expiry(f.ExpiresInMS), ID: f.WaitpointID, IdempotencyKey: idempotencyKey}
-}
-
-// expiry is a duration that the rules have a default for. Nothing at all would be the default, so what is given as that is made a
-// duration that they refuse.
-func expiry(ms *int64) time.Duration {
-	switch {
-	case ms == nil:
-		return 0
-	case *ms == 0:
-		return -time.Millisecond
-	default:
-		return millis(*ms)
-	}
 }
 
 // workShown is the answer to one command of a batch, with what shows the tokens of its waitpoints.
@@ -182,17 +139,15 @@ func (s *Server) workShown(x *exchange, a flowfabric.WorkAnswer, encoding wire.E
 
 // suspendWaitpoints are the waitpoints of an answer to a suspend.
 type suspendWaitpoints struct {
-	Waitpoints []wire.SuspendWaitpoint `json:"waitpoints"`
+	Waitpoints []api.SuspendWaitpoint `json:"waitpoints"`
 }
 
 // suspendWaitpoints shows what the work waits at, with tokens and addresses (U71).
 func (s *Server) suspendWaitpoints(x *exchange, all []flowfabric.Waitpoint) suspendWaitpoints {
-	shown := suspendWaitpoints{make([]wire.SuspendWaitpoint, len(all))}
+	shown := suspendWaitpoints{make([]api.SuspendWaitpoint, len(all))}
 	for i := range all {
-		w := &all[i]
-		shown.Waitpoints[i] = wire.SuspendWaitpoint{
-			WaitpointID: w.ID, WaitpointKey: w.Key, Token: w.Token.Reveal(), CallbackURL: s.absolute(x, w.CallbackURL), ExpiresAt: wire.TimeOf(w.ExpiresAt),
-		}
+		shown.Waitpoints[i] = all[i].Handed()
+		shown.Waitpoints[i].CallbackURL = s.absolute(x, all[i].CallbackURL)
 	}
 	return shown
 }

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/flowfabric/flowfabric"
@@ -107,77 +105,30 @@ func (s *Server) sendWork(ctx context.Context, r *wire.SendWorkRequest) (answer,
 		return answer{}, refuse("batch_too_large", "the batch has too many items").at("/items").current("limit", maxWorkItems)
 	}
 	x := exchangeOf(ctx)
-	key := x.caller.OnceKey()
-	x.caller.RequestKey = "" // it names each item by its index: two of one execution are not repeats of each other
-	ctx = x.acting(ctx)
-	items := make([]flowfabric.WorkItem, len(r.Body.Items))
+	x.caller.RequestKey = "" // it names what each item makes, and not the answer: that is never a replayed one
+	batch := wire.WorkBatch{Items: make([]flowfabric.WorkItem, len(r.Body.Items))}
 	for i := range r.Body.Items {
-		item, err := workItemOf(&r.Body.Items[i], itemKey(key, i))
-		if err == nil && item.Op == flowfabric.OpSpawn {
-			err = s.spawnInto(ctx, &item, r.Body.Items[i].Children, r.Body.Items[i].SpawnFields)
+		batch.Items[i] = r.Body.Items[i].Item()
+		if spawn := batch.Items[i].Spawn; spawn != nil {
+			if err := s.keys.submit(ctx, x.caller.Namespace, nodesIn(spawn.Children)); err != nil {
+				return answer{}, err
+			}
 		}
-		if err != nil {
-			return answer{}, err
-		}
-		items[i] = item
 	}
-	answers, err := s.client.Work().Do(ctx, items...)
+	answers, err := ask(ctx, s, wire.DoWork, &batch)
 	if err != nil {
 		return answer{}, err
 	}
-	all := wire.ItemsFor[workShown](len(answers))
+	all := wire.ItemsFor[workShown](len(*answers))
 	secret := false
-	for i, a := range answers {
-		if a.Usage != nil && r.Body.Items[i].DedupKey == "" { // a repeat that was only known by the key of its request has the first answer (U13)
-			*a.Usage = a.Usage.First()
-		}
+	for i, a := range *answers {
 		shown := s.workShown(x, a, r.Encoding)
 		secret = secret || shown.tokens != nil
-		refusal := asSent(asSent(a.Err, "idempotency_key", r.Body.Items[i].IdempotencyKey), "dedup_key", r.Body.Items[i].DedupKey)
+		refusal := asSent(asSent(a.Err, "idempotency_key", r.Body.Items[i].IdempotencyKey), "request_key", "")
 		all.Add(shown, s.itemProblem(x, refusal))
 	}
 	if secret {
 		return unstored(all), nil
 	}
 	return shows(all), nil
-}
-
-// itemKey names what an item of a batch makes by the key of the request; "" without one.
-func itemKey(key string, index int) string {
-	if key == "" {
-		return ""
-	}
-	return key + "/" + strconv.Itoa(index)
-}
-
-// workItemOf is a command for the client. key names what it makes, unless it brings a name of its own.
-func workItemOf(w *wire.WorkItem, key string) (flowfabric.WorkItem, error) {
-	item := flowfabric.WorkItem{
-		Op: flowfabric.Op(w.Op), ID: flowfabric.ID(w.ExecutionID), Lease: leaseOf(w.Lease), TTL: millis(w.TTLMS), Percent: w.Percent,
-		Result: w.Result, Class: w.Class, Category: w.Category, Detail: w.Detail,
-		Reason: w.Reason, Step: w.Name,
-	}
-	if w.Message != nil {
-		item.Message = *w.Message
-	}
-	if w.RetryAfterMS != nil {
-		after := millis(*w.RetryAfterMS)
-		item.RetryAfter = &after
-	}
-	if item.Until = w.Until.Time; w.DelayMS != nil {
-		item.Delay = millis(*w.DelayMS)
-	}
-	item.Usage.Amounts = w.Usage
-	var err error
-	switch item.Op {
-	case flowfabric.OpSuspend:
-		item.Suspension = suspensionOf(w.SuspendFields, *w.ResumeCondition, cmp.Or(w.IdempotencyKey, key))
-	case flowfabric.OpUsage:
-		item.Usage.DedupKey, item.Usage.AlreadySpent = cmp.Or(w.DedupKey, key), w.AlreadySpent
-	case flowfabric.OpWaitChildren:
-		item.Children = childrenOptions(w.ChildrenWaitFields, w.TimeoutMS)
-	case flowfabric.OpWaitpoint:
-		item.Waitpoint = newWaitpointOf(w.WaitpointKey, w.ExpiryFields, cmp.Or(w.IdempotencyKey, key))
-	}
-	return item, err
 }

@@ -120,7 +120,7 @@ func coreNode(place string, w *wire.FlowNode) (core.FlowNode, error) {
 		return node, api.Within(place, err)
 	}
 	if w.Join != nil {
-		spec, err := CoreJoin(w.Join)
+		spec, err := coreJoin(w.Join)
 		if err != nil {
 			return node, api.Within(place+".join", err)
 		}
@@ -142,7 +142,7 @@ func coreWork(f *wire.NodeFields) (core.FlowNode, error) {
 	}
 	node := core.FlowNode{
 		Kind: f.Kind, Lane: f.Lane, PolicyJSON: policy, Tags: maps.Clone(f.Tags), Priority: copied(f.Priority), DelayMS: copied(f.DelayMS),
-		DelayUntil: core.TimeOf(f.DelayUntil.Time), DeadlineAt: core.TimeOf(f.DeadlineAt.Time),
+		DelayUntil: core.TimeOf(f.DelayUntil), DeadlineAt: core.TimeOf(f.DeadlineAt),
 	}
 	if !f.Input.IsNothing() {
 		input := CorePayload(f.Input)
@@ -160,8 +160,8 @@ func copied[T any](value *T) *T {
 	return &own
 }
 
-// CoreJoin reads the words of a join; invalid_join.
-func CoreJoin(w *wire.JoinSpec) (core.JoinSpec, error) {
+// coreJoin reads the words of a join; invalid_join.
+func coreJoin(w *wire.JoinSpec) (core.JoinSpec, error) {
 	spec := core.JoinSpec{K: w.K}
 	if w.OnSatisfied == wire.CancelRemaining {
 		spec.OnSatisfied = core.CancelRemaining

@@ -65,8 +65,8 @@ func cancelProgressOf(a engine.CancelFlowAnswer) api.FlowCancelProgress {
 	}
 }
 
-// ChildOf shows a child as its parent sees it.
-func ChildOf(c engine.ChildView) api.Child {
+// childOf shows a child as its parent sees it.
+func childOf(c engine.ChildView) api.Child {
 	child := api.Child{Name: c.Name, ID: idOf(c.ID), FailureReason: c.FailureReason}
 	if c.Outcome != core.StatusNone {
 		child.Outcome = api.Status(c.Outcome.String())

@@ -220,7 +220,7 @@ func (s *Service) setJoin(ctx context.Context, c Caller, r *wire.SetJoinRequest)
 	if err != nil {
 		return api.JoinView{}, err
 	}
-	spec, err := CoreJoin(&wire.JoinSpec{Policy: r.Body.Policy, K: r.Body.K, OnSatisfied: r.Body.OnSatisfied})
+	spec, err := coreJoin(&wire.JoinSpec{Policy: r.Body.Policy, K: r.Body.K, OnSatisfied: r.Body.OnSatisfied})
 	if err != nil {
 		return api.JoinView{}, err
 	}

@@ -54,14 +54,40 @@ func (s *Service) onExecution(
 	}
 }
 
-// byOperator is the source of a cancellation that no worker asked for.
-const byOperator = "operator"
+// The sources of a cancellation.
+const (
+	byOperator = "operator"
+	byWorker   = "worker"
+)
 
-// cancel ends an execution for an operator (U45). A cancel with a lease is a worker's, and one of the commands of work.
+// cancel ends an execution (U45): with a lease for the worker that has it, else for an operator.
 func (s *Service) cancel(ctx context.Context, c Caller, r *wire.CancelRequest) (api.Execution, error) {
+	lease, err := wire.PickLease(r.Body.Lease, r.LeaseHeader)
+	switch {
+	case err != nil:
+		return api.Execution{}, api.FaultsError(err)
+	case !lease.IsZero() && r.Body.Expect != nil:
+		return api.Execution{}, core.Errorf(core.CodeInvalidArgument, "the lease says already what is expected").
+			WithField("expect").WithHint("give a lease or what is expected")
+	case !lease.IsZero():
+		view, err := s.cancelLeased(ctx, c, r.FencedByID, wire.LeaseField{Lease: r.Body.Lease}, r.Body.Reason)
+		if err != nil {
+			return api.Execution{}, err
+		}
+		return *ExecutionOf(view), nil
+	}
 	return act(&c, r.ID, r.Body.ActionFields, func(id core.GivenID, op engine.Operator) (engine.View, error) {
 		return s.engine.Cancel(ctx, c.operator(), id, nil, byOperator, op)
 	})
+}
+
+// cancelLeased ends an execution for the worker that has its lease. Without one the rules refuse it.
+func (s *Service) cancelLeased(ctx context.Context, c Caller, r wire.FencedByID, body wire.LeaseField, reason string) (engine.View, error) {
+	id, fence, err := fenced(r, body)
+	if err != nil {
+		return engine.View{}, err
+	}
+	return s.engine.Cancel(ctx, c.worker(), id, &fence, byWorker, engine.Operator{Reason: reason})
 }
 
 // replay opens a finished execution again (U46).

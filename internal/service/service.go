@@ -82,6 +82,8 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s.bulk()
 	s.work()
 	s.workCommands()
+	s.children()
+	on(s, wire.DoWork, s.doWork)
 	s.grants()
 	return s
 }
@@ -109,9 +111,17 @@ func (s *Service) Do(ctx context.Context, c Caller, op *wire.Operation, request,
 	}
 	for {
 		err := do(ctx, c, request, answer)
-		if err == nil || core.CodeOf(err) != core.CodeTimeout || c.repeats == backoff.Repeats || !backoff.Pause(ctx, s.clock, backoff.Delay(c.repeats)) {
+		if !s.again(ctx, &c, err) {
 			return err
 		}
-		c.repeats++
 	}
+}
+
+// again reports whether a command is to be done once more, because its outcome is unknown, and pauses before it.
+func (s *Service) again(ctx context.Context, c *Caller, err error) bool {
+	if err == nil || core.CodeOf(err) != core.CodeTimeout || c.repeats == backoff.Repeats || !backoff.Pause(ctx, s.clock, backoff.Delay(c.repeats)) {
+		return false
+	}
+	c.repeats++
+	return true
 }

@@ -15,23 +15,35 @@ func (s *Service) suspends() {
 	on(s, wire.CreateWaitpoint, s.createWaitpoint)
 }
 
-// The outcomes of a suspend.
-const (
-	outcomeSuspended = "suspended"
-	outcomeSatisfied = "already_satisfied"
-)
-
-// suspend gives the work back until signals have come (U71). A wait without a name is recognised by the key of the command, where the engine
-// does not know the request by its own (U13).
+// suspend gives the work back until signals have come (U71).
 func (s *Service) suspend(ctx context.Context, c Caller, r *wire.SuspendRequest) (wire.SuspendAnswer, error) {
-	b := &r.Body
-	id, fence, err := fenced(r.FencedByID, b.LeaseField)
+	a, err := s.suspendNow(ctx, c, r)
 	if err != nil {
 		return wire.SuspendAnswer{}, err
 	}
+	answer := wire.SuspendAnswer{
+		Outcome: a.Outcome, SuspensionID: a.SuspensionID, TimeoutAt: wire.TimeOf(a.TimeoutAt), Late: a.Late, Waitpoints: make([]api.SuspendWaitpoint, len(a.Waitpoints)),
+	}
+	if a.Resume != nil {
+		answer.Cause, answer.Signals = a.Resume.Cause, a.Resume.Signals
+	}
+	for i := range a.Waitpoints {
+		answer.Waitpoints[i] = a.Waitpoints[i].Handed()
+	}
+	return answer, nil
+}
+
+// suspendNow is the answer to a suspend with all that is known of its waitpoints. A wait without a name is recognised by the key of the
+// command, where the engine does not know the request by its own (U13).
+func (s *Service) suspendNow(ctx context.Context, c Caller, r *wire.SuspendRequest) (api.WorkAnswer, error) {
+	b := &r.Body
+	id, fence, err := fenced(r.FencedByID, b.LeaseField)
+	if err != nil {
+		return api.WorkAnswer{}, err
+	}
 	cmd, err := suspendCommandOf(&b.SuspendFields)
 	if err != nil {
-		return wire.SuspendAnswer{}, err
+		return api.WorkAnswer{}, err
 	}
 	cmd.Fence, cmd.Condition, cmd.Usage, cmd.IdempotencyKey = fence, CoreCondition(b.ResumeCondition), b.Usage, b.IdempotencyKey
 	if cmd.IdempotencyKey == "" && c.RequestKey == "" {
@@ -39,9 +51,9 @@ func (s *Service) suspend(ctx context.Context, c Caller, r *wire.SuspendRequest)
 	}
 	a, err := s.engine.Suspend(ctx, c.worker(), id, cmd)
 	if err != nil {
-		return wire.SuspendAnswer{}, err
+		return api.WorkAnswer{}, err
 	}
-	return s.suspendAnswerOf(&a), nil
+	return s.suspensionAnswer(&a), nil
 }
 
 func suspendCommandOf(f *wire.SuspendFields) (core.SuspendCommand, error) {
@@ -79,19 +91,14 @@ func bindingOf(b api.Binding) (binding core.Binding, err error) {
 	return binding, err
 }
 
-func (s *Service) suspendAnswerOf(a *engine.SuspendAnswer) wire.SuspendAnswer {
-	answer := wire.SuspendAnswer{
-		Outcome: outcomeSuspended, SuspensionID: a.SuspensionID.String(), TimeoutAt: wire.TimeOf(a.TimeoutAt.Std()), Late: a.Late,
-		Waitpoints: make([]wire.SuspendWaitpoint, len(a.Waitpoints)),
-	}
+func (s *Service) suspensionAnswer(a *engine.SuspendAnswer) api.WorkAnswer {
+	answer := api.WorkAnswer{Outcome: api.WaitSuspended, SuspensionID: a.SuspensionID.String(), TimeoutAt: a.TimeoutAt.Std(), Late: a.Late}
 	if a.Satisfied {
-		answer.Outcome, answer.Cause, answer.Signals = outcomeSatisfied, string(a.Cause), each(a.Signals, SignalOf)
+		answer.Outcome = api.WaitAlreadySatisfied
+		answer.Resume = &api.Resume{SuspensionID: answer.SuspensionID, Cause: string(a.Cause), Signals: each(a.Signals, SignalOf)}
 	}
 	for i := range a.Waitpoints {
-		w := s.issuedWaitpointOf(&a.Waitpoints[i], a.Standings[i], a.Tokens[i])
-		answer.Waitpoints[i] = wire.SuspendWaitpoint{
-			WaitpointID: w.ID, WaitpointKey: w.Key, Token: w.Token.Reveal(), CallbackURL: w.CallbackURL, ExpiresAt: wire.TimeOf(w.ExpiresAt), Whole: w,
-		}
+		answer.Waitpoints = append(answer.Waitpoints, s.issuedWaitpointOf(&a.Waitpoints[i], a.Standings[i], a.Tokens[i]))
 	}
 	return answer
 }

@@ -23,7 +23,7 @@ func claimedOf(t engine.Task) *api.Claimed {
 		claimed.Name = x.Member.Name
 	}
 	if t.ChildrenCause != "" {
-		claimed.Resume = &api.Resume{Cause: t.ChildrenCause, Children: some(t.Children, ChildOf)}
+		claimed.Resume = &api.Resume{Cause: t.ChildrenCause, Children: some(t.Children, childOf)}
 	}
 	if x.Attempt != nil {
 		claimed.Attempt = AttemptOf(*x.Attempt)

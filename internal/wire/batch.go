@@ -16,12 +16,19 @@ const MaxWorkItems = 1000
 // batchCalls are the worker's commands many at a time (U77).
 var batchCalls = []*Operation{row(SendWork)}
 
-// SendWork sends commands of many executions at once.
-var SendWork = Call[SendWorkRequest, Items[WorkAnswer]]{&Operation{
-	ID: "send_work", Rule: "U77", Method: http.MethodPost, Path: "/v1/work/batch", Roles: Work,
-	Go: "Work.Do", Command: "work", Summary: "Send commands under leases; those of one execution are done in the given order",
-	Status: []int{http.StatusOK},
-}}
+var (
+	// SendWork sends commands of many executions at once, in the form of JSON.
+	SendWork = Call[SendWorkRequest, Items[api.WorkAnswerFields]]{&Operation{
+		ID: "send_work", Rule: "U77", Method: http.MethodPost, Path: "/v1/work/batch", Roles: Work,
+		Go: "Work.Do", Command: "work", Summary: "Send commands under leases; those of one execution are done in the given order",
+		Status: []int{http.StatusOK},
+	}}
+	// DoWork is the same with the values of package api, for transports: they decide how commands travel, alone or with those of others.
+	DoWork = variant[WorkBatch, []api.WorkAnswer](SendWork.Operation)
+)
+
+// WorkBatch are commands under leases. Each is accepted or refused for itself, in its answer.
+type WorkBatch struct{ Items []api.WorkItem }
 
 // SendWorkRequest sends a batch.
 type SendWorkRequest struct {
@@ -59,30 +66,6 @@ type WorkItem struct {
 	Children []FlowNode `json:"children,omitempty" doc:"Of spawn: the children."`
 	SpawnFields
 	ChildrenWaitFields // of wait_children, which has timeout_ms as well
-}
-
-// WorkAnswer is the answer to one command: the fields of its own call's answer.
-type WorkAnswer struct {
-	Lease   *api.Renewal    `json:"lease,omitempty" doc:"Of renew: the lease after it."`
-	Drain   bool            `json:"drain,omitempty" doc:"Of renew: take nothing new."`
-	Status  string          `json:"status,omitempty" doc:"Of complete, release, delay, cancel: the status now."`
-	Outcome string          `json:"outcome,omitempty" doc:"Of fail, step, suspend, wait_children, and of a spawn that waits."`
-	Reason  string          `json:"reason,omitempty" doc:"Of fail: why there is no retry. Of release and delay: why it waits."`
-	RetryAt Time            `json:"retry_at,omitzero" doc:"Of fail: when it is tried again."`
-	Late    bool            `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
-	Step    *api.StepRecord `json:"step,omitempty" doc:"Of step: what is stored."`
-
-	SuspensionID string               `json:"suspension_id,omitempty" doc:"Of suspend: id of the suspension."`
-	Waitpoints   []SuspendWaitpoint   `json:"waitpoints,omitempty" doc:"Of suspend: the waitpoints in the order of the bindings, with their tokens."`
-	Cause        string               `json:"cause,omitempty" doc:"Of suspend, when the wait is passed: how it ended."`
-	Signals      []api.SignalRecord   `json:"signals,omitempty" doc:"Of suspend, when the wait is passed: the signals that came."`
-	TimeoutAt    Time                 `json:"timeout_at,omitzero" doc:"Of suspend: when the wait times out."`
-	Waitpoint    *api.IssuedWaitpoint `json:"waitpoint,omitempty" doc:"Of waitpoint: the one that was made, with its token."`
-
-	Usage *api.UsageReceipt `json:"usage,omitempty" doc:"Of usage: what came of it."`
-
-	Spawned *Spawned        `json:"spawned,omitempty" doc:"Of spawn: the children."`
-	Waited  *ChildrenWaited `json:"waited,omitempty" doc:"Of wait_children: how it is."`
 }
 
 // workHead are the fields that every command has.

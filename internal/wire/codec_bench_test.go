@@ -66,7 +66,7 @@ func benchSubmissions() []api.Submission {
 }
 
 // shownWork is an answer of a package that has a type of its own for it, as the server's.
-type shownWork struct{ answer WorkAnswer }
+type shownWork struct{ answer api.WorkAnswerFields }
 
 func (s shownWork) MarshalJSON() ([]byte, error) { return Marshal(&s.answer) }
 
@@ -97,7 +97,7 @@ func BenchmarkMessagesWorkBatch(b *testing.B) {
 func BenchmarkMessagesWorkAnswer(b *testing.B) {
 	var answers Items[shownWork]
 	for range benchItems {
-		answers.Add(shownWork{WorkAnswer{Status: "succeeded"}}, nil)
+		answers.Add(shownWork{api.WorkAnswerFields{Status: "succeeded"}}, nil)
 	}
 	b.Run("encode", func(b *testing.B) { benchEncode(b, func() ([]byte, error) { return Marshal(&answers) }) })
 	text, err := Marshal(&answers)

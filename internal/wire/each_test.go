@@ -6,20 +6,21 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 func TestU77_items_are_read_one_after_the_other_as_they_are_as_a_whole(t *testing.T) {
 	t.Parallel()
 	testseed.Check(t, func(t *rapid.T) {
-		var given Items[WorkAnswer]
+		var given Items[api.WorkAnswerFields]
 		drawAnswer(t, reflect.ValueOf(&given).Elem())
 		text, err := Marshal(&given)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []Item[WorkAnswer]
-		n, err := ReadItems(text, func(i int, item *Item[WorkAnswer]) {
+		var got []Item[api.WorkAnswerFields]
+		n, err := ReadItems(text, func(i int, item *Item[api.WorkAnswerFields]) {
 			if i != len(got) {
 				t.Fatalf("item %d comes after %d", i, len(got))
 			}

@@ -18,11 +18,11 @@ var (
 		Go: "Executions.NamedInput", Command: "input --name", Summary: "Deliver what a member got from another, as that left it",
 		Status: []int{http.StatusOK, http.StatusNoContent}, Raw: true,
 	}}
-	SpawnChildren = Call[SpawnRequest, Spawned]{&Operation{
+	SpawnChildren = Call[SpawnRequest, api.Spawned]{&Operation{
 		ID: "spawn_children", Rule: "U75", Method: http.MethodPost, Path: "/v1/executions/{id}/spawn", Roles: Work,
 		Go: "Work.Do(spawn)", NoCommand: workerOnly, Summary: "Start work below a running execution, and wait for it if asked", Status: []int{http.StatusOK},
 	}}
-	WaitForChildren = Call[WaitChildrenRequest, ChildrenWaited]{&Operation{
+	WaitForChildren = Call[WaitChildrenRequest, api.ChildrenWaited]{&Operation{
 		ID: "wait_for_children", Rule: "U75", Method: http.MethodPost, Path: "/v1/executions/{id}/wait-children", Roles: Work,
 		Go: "Work.Do(wait_children)", NoCommand: workerOnly, Summary: "Give the work back until its children have ended", Status: []int{http.StatusOK},
 	}}
@@ -75,18 +75,4 @@ type WaitChildrenRequest struct {
 		LeaseField
 		ChildrenWait
 	}
-}
-
-// Spawned is the answer to a spawn.
-type Spawned struct {
-	Children map[string]string `json:"children" doc:"Ids of the executions by name."`
-	Created  int               `json:"created" doc:"How many of them this call made."`
-	Wait     *ChildrenWaited   `json:"wait,omitempty" doc:"Of a spawn that waits: how that is."`
-}
-
-// ChildrenWaited is the answer to a wait for children.
-type ChildrenWaited struct {
-	Outcome  string      `json:"outcome" enum:"ready,waiting" doc:"ready: the wait is over and the lease goes on. waiting: the lease has ended; the work is claimed again when the wait is over."`
-	State    string      `json:"state,omitempty" enum:"satisfied,impossible,timeout" doc:"Of ready: how it ended."`
-	Children []api.Child `json:"children,omitempty" doc:"Of ready: the children."`
 }

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/jsonx"
-)
+import "github.com/flowfabric/flowfabric/api"
 
 // SubmitFlowRequest submits a graph.
 type SubmitFlowRequest struct {
@@ -28,65 +25,27 @@ type FlowSubmission struct {
 	Budgets        []api.BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with the flow and cover its members, up to 4."`
 }
 
-// NodeFields are the fields of a submission that a node may have (U32).
-type NodeFields struct {
-	Kind        string                 `json:"kind,omitempty" maxLength:"128" doc:"Kind of work."`
-	Lane        string                 `json:"lane,omitempty" maxLength:"64" doc:"Queue to go through; default if absent."`
-	Priority    *int                   `json:"priority,omitempty" doc:"Larger starts earlier; clamped into 0..9000."`
-	DelayMS     *int64                 `json:"delay_ms,omitempty" oneof:"start" minimum:"0" maximum:"315360000000" doc:"Not started for so long."`
-	DelayUntil  Time                   `json:"delay_until,omitzero" oneof:"start" doc:"Not started before this moment."`
-	DeadlineAt  Time                   `json:"deadline_at,omitzero" doc:"Expires at this moment."`
-	Tags        map[string]string      `json:"tags,omitzero" doc:"Tags by key."`
-	Policy      *api.Policy            `json:"policy,omitempty" doc:"How it is run: retries, timeouts, routing, retention."`
-	Requires    []string               `json:"requires,omitempty" doc:"Capabilities that a worker must have; short for the field of the policy."`
-	FairnessKey string                 `json:"fairness_key,omitempty" maxLength:"128" doc:"Shares a lane fairly among its keys; short for the field of the policy."`
-	Quotas      []api.QuotaUse         `json:"quotas,omitempty" doc:"Quotas that limit it; short for the field of the policy."`
-	BudgetIDs   []string               `json:"budget_ids,omitempty" doc:"Budgets that it uses, by id or name; short for the field of the policy."`
-	Estimate    map[string]int64       `json:"estimate,omitempty" doc:"What it is expected to use, by dimension; short for the field of the policy."`
-	Budgets     []api.BudgetDefinition `json:"budgets,omitempty" doc:"Budgets that are made with it and cover it alone, up to 4; short for the field of the policy."`
-	Input       api.Payload            `json:"input,omitempty" spread:"sent" doc:"The input."`
-}
+// The parts of graphs, which package api declares: a spawn is one of the commands of work, whose values are there.
+type (
+	// NodeFields are the fields of a submission that a node may have (U32).
+	NodeFields = api.NodeFields
+	// FlowNode is a member of a graph to submit (U89), or a child to spawn (U75).
+	FlowNode = api.FlowNode
+	// SubFlow is a graph that stands in the place of a member.
+	SubFlow = api.SubFlow
+	// JoinSpec says how many of its edges a member needs.
+	JoinSpec = api.JoinSpec
+	// FlowEdge is an edge to make.
+	FlowEdge = api.FlowEdge
+	// OnSatisfied says what becomes of members that a join does not need any more (F22). "" is let_run.
+	OnSatisfied = api.OnSatisfied
+)
 
-// MarshalJSON writes the fields with the members of the input.
-func (f NodeFields) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&f) }
-
-// FlowNode is a member of a graph to submit (U89).
-type FlowNode struct {
-	Name        string    `json:"name" required:"true" maxLength:"64" doc:"Name in the flow, of letters, digits, dots, dashes and underscores."`
-	ExecutionID string    `json:"execution_id,omitempty" doc:"Id of the execution that the caller brings; it must carry the number of the flow's."`
-	Join        *JoinSpec `json:"join,omitempty" doc:"How many of the edges that lead to it it needs; all of them if absent."`
-	MayFail     bool      `json:"may_fail,omitempty" doc:"Its failure is none of the flow's."`
-	After       []string  `json:"after,omitempty" doc:"Names of members whose success it waits for, and whose results it gets under their names."`
-	Flow        *SubFlow  `json:"flow,omitempty" doc:"A graph in place of work of its own."`
-	NodeFields
-}
-
-// MarshalJSON writes the node with the members of its input.
-func (n FlowNode) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&n) }
-
-// SubFlow is a graph that stands in the place of a member.
-type SubFlow struct {
-	Defaults *NodeFields `json:"defaults,omitempty" doc:"What nodes have that leave it out."`
-	Nodes    []FlowNode  `json:"nodes" required:"true" doc:"The members."`
-	Edges    []FlowEdge  `json:"edges,omitempty" most:"100000" doc:"Who waits for whom."`
-	Output   string      `json:"output,omitempty" doc:"Name of the member whose result is that of the node."`
-}
-
-// JoinSpec says how many of its edges a member needs.
-type JoinSpec struct {
-	Policy      string      `json:"policy,omitempty" enum:"all_of,any_of,quorum" doc:"all_of if absent."`
-	K           int         `json:"k,omitempty" minimum:"0" doc:"Of quorum: so many."`
-	OnSatisfied OnSatisfied `json:"on_satisfied,omitempty" enum:"let_run,cancel_remaining" doc:"What becomes of members that are not needed any more; let_run if absent."`
-}
-
-// FlowEdge is an edge to make.
-type FlowEdge struct {
-	EdgeID string `json:"edge_id,omitempty" doc:"Id of the edge; minted if absent."`
-	From   string `json:"from" required:"true" doc:"Name of the member that is waited for; in an extension also its id."`
-	To     string `json:"to" required:"true" doc:"Name of the member that waits; in an extension also its id."`
-	Kind   string `json:"kind,omitempty" enum:"success_only,failure_only,any_terminal" doc:"Which ends of the first let the second go on; success_only if absent."`
-	Pass   string `json:"pass,omitempty" maxLength:"64" doc:"Name under which the second gets the result of the first; absent: it does not."`
-}
+// The words of OnSatisfied.
+const (
+	LetRun          = api.OnSatisfiedLetRun
+	CancelRemaining = api.OnSatisfiedCancelRemaining
+)
 
 // ExtendFlowRequest adds to a graph.
 type ExtendFlowRequest struct {

@@ -34,26 +34,13 @@ type SuspendRequest struct {
 
 // SuspendAnswer is the answer to a suspend: the work is given back, or the wait is passed already and the lease stays.
 type SuspendAnswer struct {
-	Outcome      string             `json:"outcome" enum:"suspended,already_satisfied" doc:"Whether the lease was given back."`
-	Late         bool               `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
-	SuspensionID string             `json:"suspension_id" doc:"Id of the suspension."`
-	Cause        string             `json:"cause,omitempty" doc:"Of a wait that is passed: how it ended."`
-	Signals      []api.SignalRecord `json:"signals,omitempty" doc:"Of a wait that is passed: the signals that came."`
-	TimeoutAt    Time               `json:"timeout_at,omitzero" doc:"When the wait times out."`
-	Waitpoints   []SuspendWaitpoint `json:"waitpoints" doc:"The waitpoints in the order of the bindings, with their tokens."`
-}
-
-// SuspendWaitpoint is a waitpoint as the answer to a suspend shows it: what is to be handed out. Without a key that signs the token is
-// left out.
-type SuspendWaitpoint struct {
-	WaitpointID  string `json:"waitpoint_id" doc:"Id of the waitpoint."`
-	WaitpointKey string `json:"waitpoint_key" doc:"What the work calls it."`
-	Token        string `json:"token,omitempty" doc:"The credential of a signal; give it to whoever is to signal."`
-	CallbackURL  string `json:"callback_url,omitempty" doc:"Address for senders that can only be given one. It holds the token."`
-	ExpiresAt    Time   `json:"expires_at,omitzero" doc:"When the wait times out."`
-
-	// Whole is all of it, for a client in the process that has it.
-	Whole api.Waitpoint `json:"-" apart:"true"`
+	Outcome      string                 `json:"outcome" enum:"suspended,already_satisfied" doc:"Whether the lease was given back."`
+	Late         bool                   `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
+	SuspensionID string                 `json:"suspension_id" doc:"Id of the suspension."`
+	Cause        string                 `json:"cause,omitempty" doc:"Of a wait that is passed: how it ended."`
+	Signals      []api.SignalRecord     `json:"signals,omitempty" doc:"Of a wait that is passed: the signals that came."`
+	TimeoutAt    Time                   `json:"timeout_at,omitzero" doc:"When the wait times out."`
+	Waitpoints   []api.SuspendWaitpoint `json:"waitpoints" doc:"The waitpoints in the order of the bindings, with their tokens."`
 }
 
 // ExpiryFields are what a new waitpoint may say besides its key (U72).

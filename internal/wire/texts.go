@@ -43,20 +43,6 @@ type EncodingField struct {
 // AskForBytes asks for payloads that arrive bit for bit, as Go clients want them.
 func (f *EncodingField) AskForBytes() { f.Encoding = EncodingBytes }
 
-// OnSatisfied says what becomes of members that a join does not need any more (F22). "" is let_run.
-type OnSatisfied string
-
-// The words of OnSatisfied.
-const (
-	LetRun          OnSatisfied = "let_run"
-	CancelRemaining OnSatisfied = "cancel_remaining"
-)
-
-// UnmarshalText reads a known word; else invalid_argument.
-func (o *OnSatisfied) UnmarshalText(text []byte) error {
-	return oneOf((*string)(o), text, string(LetRun), string(CancelRemaining))
-}
-
 func oneOf(into *string, text []byte, known ...string) error {
 	if word := string(text); word == "" || slices.Contains(known, word) {
 		*into = word
