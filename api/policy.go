@@ -274,7 +274,7 @@ func (r *RetryPolicy) json() *retryJSON {
 		Backoff: backoffJSON{Strategy: b.Strategy, Initial: b.Initial, Max: b.Max, Multiplier: b.Multiplier, Jitter: b.Jitter},
 	}
 	if b.Delay != 0 || b.Strategy == core.BackoffFixed {
-		w.Backoff.Delay = &b.Delay
+		w.Backoff.Delay = &r.Backoff.Delay
 	}
 	return w
 }
@@ -284,8 +284,8 @@ func countOrDefault(n int) *int {
 	if n == 0 {
 		return nil
 	}
-	n = max(n, 0)
-	return &n
+	count := max(n, 0)
+	return &count
 }
 
 // countGiven is the reverse of countOrDefault.

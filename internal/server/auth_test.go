@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +83,55 @@ func TestU120_a_waiting_call_of_a_key_ends_when_the_key_does(t *testing.T) {
 		t.Fatal(err)
 	}
 	(<-answered).refuses(t, 401, "api_key_revoked")
+}
+
+// keyChanges change what a key allows, by the setting; "": the setting allows nothing. A key that expires is no longer valid.
+var keyChanges = map[string]string{
+	"name": `{"name":"other"}`, "roles": `{"roles":["read"]}`, "namespaces": `{"namespaces":["elsewhere"]}`, "lanes": `{"lanes":["slow"]}`,
+	"expires_at": "", "max_requests_per_second": "", "max_in_flight": "", "force": "", "reason": "",
+}
+
+func TestU120_every_setting_of_a_key_is_known_to_allow_something_or_not(t *testing.T) {
+	t.Parallel()
+	body, _ := wire.PatchAPIKey.Request.FieldByName("Body")
+	for _, field := range reflect.VisibleFields(body.Type) {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if _, known := keyChanges[name]; name != "" && !known {
+			t.Errorf("%s of a key: say whether it allows something", name)
+		}
+	}
+}
+
+// A call that waits was let in by what the key allowed: it ends when that is changed.
+func TestU120_a_waiting_call_of_a_key_ends_when_the_key_allows_something_else(t *testing.T) {
+	t.Parallel()
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		admin := w.key(t, "*", "admin")
+		answered, ids := make(chan reply, len(keyChanges)), map[string]string{}
+		for name, change := range keyChanges {
+			if change == "" {
+				continue
+			}
+			made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+				Name: name, Roles: []string{"read", "work"}, Namespaces: []string{"default"}, Lanes: []string{"fast", "slow"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[name] = made.ID
+			body := `{"worker_id":"` + name + `","worker_instance_id":"` + name + `","lanes":["fast"],"wait_ms":60000}`
+			go func() {
+				answered <- w.send(t, request{method: "POST", path: "/v1/work/claim", key: made.Secret, body: body})
+			}()
+		}
+		eventually(t, "the claims wait", func() bool { _, claims := w.server.Waiting(); return claims == len(ids) })
+		for name, id := range ids {
+			w.send(t, request{method: "PATCH", path: "/v1/api-keys/" + id, key: admin, body: keyChanges[name]}).wants(t, 200)
+		}
+		for range ids {
+			(<-answered).refuses(t, 401, "api_key_revoked")
+		}
+	})
 }
 
 func TestU129_twenty_wrong_keys_from_one_address_are_enough(t *testing.T) {

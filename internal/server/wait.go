@@ -118,5 +118,6 @@ func (s *Server) lost(ctx context.Context, x *exchange) bool {
 	if err != nil {
 		return errors.Is(err, flowfabric.ErrUnauthenticated)
 	}
-	return now.roles != who.roles || now.Name != who.Name || !slices.Equal(now.key.Namespaces, who.key.Namespaces)
+	return now.roles != who.roles || now.Name != who.Name || !slices.Equal(now.key.Namespaces, who.key.Namespaces) ||
+		!slices.Equal(now.key.Lanes, who.key.Lanes)
 }
