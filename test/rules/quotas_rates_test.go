@@ -59,7 +59,7 @@ func (w *world) waitsFor(t testing.TB) <-chan reply {
 	answer := make(chan reply, 1)
 	go func() {
 		defer close(answer)
-		answer <- w.post(t, "/v1/work/claim", `{"worker_id":"w","worker_instance_id":"`+w.namespace+`2","lanes":[`+w.ownLane()+`],"wait_ms":60000}`)
+		answer <- w.post(t, "/v1/work/claim", `{"worker_id":"w","worker_instance_id":"`+w.named("2")+`","lanes":[`+w.ownLane()+`],"wait_ms":60000}`)
 	}()
 	return answer
 }
