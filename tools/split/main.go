@@ -61,12 +61,12 @@ type splitter struct {
 	out                          io.Writer
 
 	fset   *token.FileSet
-	roomOf map[string]*room       // by file of the package, tests aside
-	home   map[string]*room       // of what is declared in the package, by place
-	rename map[string]string      // by place
-	inner  map[string]string      // embedded fields, by place
-	edits  map[string][]edit      // by file
-	needs  map[string][]*room     // imports to add, by file
+	roomOf map[string]*room        // by file of the package, tests aside
+	home   map[string]*room        // of what is declared in the package, by place
+	rename map[string]string       // by place
+	inner  map[string]string       // embedded fields, by place
+	edits  map[string][]edit       // by file
+	needs  map[string][]*room      // imports to add, by file
 	facade map[string]types.Object // what others use, by qualified name
 	faults int
 }

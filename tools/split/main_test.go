@@ -82,7 +82,9 @@ func TestAKernelThatUsesARoomAndATakenNameChangeNothing(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(map[string]string){
 		"the kernel uses Job": func(files map[string]string) { files["e/more.go"] = "package e\n\nvar _ Job\n" },
-		"Do is taken":         func(files map[string]string) { files["e/more.go"] = "package e\n\n// Do does.\nfunc (e *Engine) Do() {}\n" },
+		"Do is taken": func(files map[string]string) {
+			files["e/more.go"] = "package e\n\n// Do does.\nfunc (e *Engine) Do() {}\n"
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
