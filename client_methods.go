@@ -19,10 +19,10 @@ type methods struct {
 }
 
 func (c methods) Executions() Executions { return Executions{c.via} }
-func (c methods) Flows() Flows           { return Flows{c.via, c.clock} }
+func (c methods) Flows() Flows           { return Flows(c) }
 func (c methods) Operate() Operate       { return Operate{c.via} }
 func (c methods) Waitpoints() Waitpoints { return Waitpoints{c.via} }
-func (c methods) Events() Events         { return Events{c.via, c.clock} }
+func (c methods) Events() Events         { return Events(c) }
 func (c methods) Quotas() Quotas         { return Quotas{c.via} }
 func (c methods) Lanes() Lanes           { return Lanes{c.via} }
 func (c methods) Workers() Workers       { return Workers{c.via} }

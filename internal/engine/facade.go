@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
-// The types that users of the engine name. Each is declared in the room that it belongs to.
+// AdminAction and the types below are those that users of the engine name. Each is declared in the room that it belongs to.
 type (
 	AdminAction         = txn.AdminAction
 	AuditCheck          = txn.AuditCheck

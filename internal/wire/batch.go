@@ -99,22 +99,22 @@ var resultNames = []string{"result", "result_text", "result_bytes", "result_cont
 var workRequired = map[string]string{"fail": "message", "step": "name", "suspend": "resume_condition", "waitpoint": "waitpoint_key", "usage": "usage", "spawn": "children"}
 
 // CheckJSON refuses fields that another command has.
-func (i *WorkItem) CheckJSON(given []string) Errors {
-	known, ok := workFields[i.Op]
+func (w *WorkItem) CheckJSON(given []string) Errors {
+	known, ok := workFields[w.Op]
 	switch {
-	case i.Op == "":
+	case w.Op == "":
 		return nil // missing_field says so already
 	case !ok:
 		names := slices.Sorted(maps.Keys(workFields))
 		return Errors{{Code: jsonx.CodeInvalidArgument, Field: "/op", Detail: "there is no such command", Hint: "use " + strings.Join(names, ", ")}}
 	}
 	var faults Errors
-	if name := workRequired[i.Op]; name != "" && !slices.Contains(given, name) {
-		faults = append(faults, &Error{Code: jsonx.CodeMissingField, Field: "/" + name, Detail: "this field is required with op " + i.Op})
+	if name := workRequired[w.Op]; name != "" && !slices.Contains(given, name) {
+		faults = append(faults, &Error{Code: jsonx.CodeMissingField, Field: "/" + name, Detail: "this field is required with op " + w.Op})
 	}
 	for _, name := range given {
 		if !slices.Contains(known, name) && !slices.Contains(workHead, name) {
-			faults = append(faults, &Error{Code: jsonx.CodeUnknownField, Field: "/" + name, Detail: "op " + i.Op + " has no such field", Hint: jsonx.Hint(name, known)})
+			faults = append(faults, &Error{Code: jsonx.CodeUnknownField, Field: "/" + name, Detail: "op " + w.Op + " has no such field", Hint: jsonx.Hint(name, known)})
 		}
 	}
 	return faults

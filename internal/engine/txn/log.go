@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	LogRead = 256    // commits read at a time
+	// LogRead is how many commits are read at a time.
+	LogRead = 256
 	logKeep = 50_000 // events kept in memory
 
 	gapPatience = 20 * time.Millisecond

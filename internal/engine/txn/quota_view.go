@@ -38,7 +38,9 @@ const (
 	mostKeysListed = 100    // of each in a list
 	mostBlocked    = 10_000 // counted of a key
 	fewBlocked     = 50     // counted of each queue at once, at least
-	ClassesAsked   = 1000   // in one read
+
+	// ClassesAsked is how many classes are asked for in one read.
+	ClassesAsked = 1000
 )
 
 // everyClass is what the engine itself looks at.
