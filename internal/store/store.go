@@ -44,7 +44,8 @@ type Store interface {
 	// TakeDue returns up to limit timers with At <= now, oldest first, and hides each from other callers for hide, so that one process handles it
 	// and another takes over if that one dies. Timers of the kinds in except are not taken. Handled timers are removed by Changes.DropTimers.
 	TakeDue(ctx context.Context, limit int, hide time.Duration, except ...TimerKind) ([]Timer, error)
-	// HideTimers hides taken timers for hide from now on. It waits for no lock and ignores timers that no longer exist.
+	// HideTimers hides taken timers for hide from now on. It waits for no lock and ignores timers that no longer exist. It never makes a timer due
+	// earlier: after a failover that lost commits, the number of a taken timer may be that of another one, which must not fire before its time.
 	HideTimers(ctx context.Context, timers []Timer, hide time.Duration) error
 	// TimersAhead returns up to limit timers that cannot be taken before from, but can be by to, with numbers above after, in order of number. It
 	// changes nothing. It is used when the clock was set back.

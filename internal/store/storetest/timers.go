@@ -22,6 +22,7 @@ func timerTests() []test {
 		{"a handled timer is dropped and the others stay", droppedTimer, anyStore},
 		{"S61: timers of the kinds that are left out stay for others", leftOut, anyStore},
 		{"S62: a timer that is hidden anew stays hidden, one that is gone stays gone", hiddenAnew, anyStore},
+		{"S62, R3: hiding a timer never makes it due earlier", hiddenNoEarlier, anyStore},
 		{"S64: concurrent callers take different timers and leave none", concurrentCallers, anyStore},
 		{"S71: Poll knows the next timer", nextTimer, anyStore},
 		{"L5: timers ahead are told page by page, and stay", timersAhead, anyStore},
@@ -186,22 +187,36 @@ func hiddenAnew(t *testing.T, f Factory) {
 	taken := w.takeDue(ctx, 10, time.Millisecond)
 	w.equal("taken", 3, len(taken))
 	w.add(ctx, &store.Changes{DropTimers: taken[:1]})
-	if err := w.s.HideTimers(ctx, taken[:2], time.Hour); err != nil {
-		t.Fatalf("HideTimers: %v", err)
-	}
+	w.hide(ctx, taken[:2], time.Hour)
+	w.hide(ctx, taken[2:], 5*time.Millisecond)
 	var again []store.Timer
 	for len(again) == 0 {
 		again = w.takeDue(ctx, 10, 2*time.Hour)
 	}
 	w.equal("taken again", []string{"c"}, textsOf(again))
-	if err := w.s.HideTimers(ctx, taken[1:2], 0); err != nil {
-		t.Fatalf("HideTimers: %v", err)
-	}
-	for again = nil; len(again) == 0; {
-		again = w.takeDue(ctx, 10, time.Hour)
-	}
-	w.equal("hidden no longer", []string{"b"}, textsOf(again))
 	w.equal("hiding is no try", 1, again[0].Tries)
+}
+
+func hiddenNoEarlier(t *testing.T, f Factory) {
+	ctx, w := start(t, f)
+	due := w.now.Add(core.Hour)
+	w.add(ctx, &store.Changes{AddTimers: []store.Timer{{At: due, Kind: 1, Texts: []string{"of another incarnation"}}}})
+	ahead, err := w.s.TimersAhead(ctx, w.now, due, 0, 10)
+	if err != nil {
+		t.Fatalf("TimersAhead: %v", err)
+	}
+	w.hide(ctx, ahead, time.Millisecond)
+	w.equal("not earlier", due, w.poll(ctx).NextTimer)
+	w.hide(ctx, ahead, 24*time.Hour)
+	w.equal("later", true, w.poll(ctx).NextTimer > due)
+}
+
+// hide hides timers.
+func (w *world) hide(ctx context.Context, timers []store.Timer, hide time.Duration) {
+	w.t.Helper()
+	if err := w.s.HideTimers(ctx, timers, hide); err != nil {
+		w.t.Fatalf("HideTimers: %v", err)
+	}
 }
 
 func concurrentCallers(t *testing.T, f Factory) {

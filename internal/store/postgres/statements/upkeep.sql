@@ -19,12 +19,14 @@ returning t.seq, t.at, t.kind, t.tries - 1, t.ids, t.texts;
 select seq, at, kind, tries, ids, texts from timer where due > $1::bigint and due <= $2::bigint and seq > $3::bigint order by seq limit $4::int;
 
 -- name: hide_timers
-with kept as materialized (select seq from timer where seq = any ($1::bigint[]) for update skip locked)
+with kept as materialized (select seq from timer where seq = any ($1::bigint[]) and due < $3::bigint + $2::bigint for update skip locked)
 update timer t set due = $3::bigint + $2::bigint where t.seq = any (array (select seq from kept));
 
 -- name: hide_timers_now
-with kept as materialized (select seq from timer where seq = any ($1::bigint[]) for update skip locked)
-update timer t set due = (extract(epoch from clock_timestamp()) * 1000)::bigint + $2::bigint
+with until as materialized (select (extract(epoch from clock_timestamp()) * 1000)::bigint + $2::bigint as ms), kept as materialized (
+  select seq from timer where seq = any ($1::bigint[]) and due < (select ms from until) for update skip locked
+)
+update timer t set due = (select ms from until)
 where t.seq = any (array (select seq from kept));
 
 -- $4 is a position up to which every number of the log is known.

@@ -34,7 +34,7 @@ select 1 from ff_timer where at <= ? and kind not in (select value from json_eac
 update ff_timer set at = ?, tries = tries + 1 where seq = ?;
 
 -- name: keep timer hidden
-update ff_timer set at = ? where seq = ?;
+update ff_timer set at = ?1 where seq = ?2 and at < ?1;
 
 -- name: add timer
 insert into ff_timer (at, kind, ids, texts) values (?, ?, ?, ?);
