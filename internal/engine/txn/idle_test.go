@@ -47,14 +47,7 @@ func TestSC17_an_idle_process_with_a_thousand_waiting_claims_asks_once_a_second_
 			_, err := w.e.Claim(w.ctx(), client, r)
 			return core.CodeOf(err) == core.CodeOverloaded
 		})
-		must(w.e.List(w.ctx(), client, engine.ListRequest{}))(t) // the search rows are up to date
-		for quiet := 0; quiet < 5; {                             // what the beginning leaves to do; claims wait no longer than a minute
-			before := counting.queries.Load()
-			w.second(counting)
-			if quiet++; counting.queries.Load() > before+1 {
-				quiet = 0
-			}
-		}
+		w.quiets(counting)
 		queries, writes := counting.queries.Load(), counting.writes.Load()
 		for range 30 {
 			w.second(counting)
@@ -127,9 +120,7 @@ func TestSC17_S71_calls_for_grants_that_wait_for_instances_of_others_cost_no_mor
 			})
 		}
 		eventually(t, "both wait", func() bool { return w.e.WaitingClaims() == 2 })
-		for range 5 { // what the beginning leaves to do
-			w.second(counting)
-		}
+		w.quiets(counting)
 		queries, writes := counting.queries.Load(), counting.writes.Load()
 		for range 30 {
 			w.second(counting)
@@ -148,6 +139,19 @@ func (w *world) openCounted(s store.Store, c *counted) *engine.Engine {
 	e := w.openEngine(s)
 	eventually(w.t, "the first poll", func() bool { return c.polls.Load() > 0 })
 	return e
+}
+
+// quiets waits until everything that the beginning of a test left to do is done. Calls wait no longer than a minute: there is time for it.
+func (w *world) quiets(c *counted) {
+	w.t.Helper()
+	must(w.e.List(w.ctx(), client, engine.ListRequest{}))(w.t) // the search rows are up to date
+	for quiet := 0; quiet < 5; {
+		before, written := c.queries.Load(), c.writes.Load()
+		w.second(c)
+		if quiet++; c.queries.Load() > before+1 || c.writes.Load() > written {
+			quiet = 0
+		}
+	}
 }
 
 // second turns the clock by a second and waits until the safety poll that then comes due is over.
