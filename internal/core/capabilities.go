@@ -3,7 +3,6 @@ package core
 import (
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -69,8 +68,6 @@ func checkCapability(token string) string {
 		return ""
 	}
 }
-
-func spaceOrControl(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // Matches reports whether a worker with the capabilities have may take work that requires required. Both are sorted and
 // unique; the comparison is exact and case-sensitive (S11).

@@ -201,7 +201,7 @@ func (x *Execution) emitWaitingChildren(fx *Effects, held heldLease, w *Children
 	o.num(fieldK, int64(w.Join.needed()))
 	o.strs(fieldChildren, names)
 	o.moment(fieldTimeoutAt, w.TimeoutAt)
-	o.exitFields(held)
+	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "execution.waiting_children", &o)
 }
 

@@ -48,7 +48,7 @@ func TestL142_every_row_of_the_table_has_its_class_status_and_retryable(t *testi
 	} {
 		for _, code := range row.codes {
 			info, known := Codes()[code]
-			if want := (CodeInfo{row.class, row.http, row.retryable}); !known || info != want || code.Info() != want {
+			if want := (CodeInfo{Class: row.class, HTTP: row.http, Retryable: row.retryable}); !known || info != want || code.Info() != want {
 				t.Errorf("%s: %+v (known %v), want %+v", code, info, known, want)
 			}
 		}

@@ -50,7 +50,7 @@ func readCondition(text []byte, stored bool) (*Condition, *Error) {
 	case !utf8.Valid(text) || !json.Valid(text):
 		return nil, Errorf(CodeInvalidSuspend, "is not valid JSON").WithField(conditionField)
 	}
-	r := conditionReader{policyReader{text: text, path: []string{conditionField}}, stored}
+	r := conditionReader{valueReader{text: text, path: []string{conditionField}}, stored}
 	var c Condition
 	err := r.condition(&c)
 	var refused *Error
@@ -62,7 +62,7 @@ func readCondition(text []byte, stored bool) (*Condition, *Error) {
 
 // conditionReader reads conditions with the strictness of the policy's reader. Its depth is bounded by that of valid JSON.
 type conditionReader struct {
-	policyReader
+	valueReader
 	stored bool
 }
 

@@ -27,8 +27,8 @@ func (x *Execution) envelope(fx *Effects, kind string, data EventData) Event {
 	}
 }
 
-// exitFields adds the fields that every exit event carries (E27).
-func (b *dataBuilder) exitFields(held heldLease) {
+// addExit adds the fields that every exit event carries (E27).
+func addExit(b *dataBuilder, held heldLease) {
 	b.num(fieldLeaseEpoch, held.epoch)
 	b.open(fieldLease)
 	b.uuid(fieldLeaseID, held.leaseID)
@@ -39,7 +39,7 @@ func (b *dataBuilder) exitFields(held heldLease) {
 	b.flagIf(fieldLate, held.late)
 }
 
-func (b *dataBuilder) payload(name field, p *Payload) {
+func addPayload(b *dataBuilder, name field, p *Payload) {
 	b.open(name)
 	b.num(fieldSize, int64(p.Size))
 	b.str(fieldContentType, p.ContentType)
@@ -54,7 +54,7 @@ func (x *Execution) emitSubmitted(fx *Effects) {
 	o.moment(fieldDelayUntil, x.DelayUntil)
 	o.moment(fieldDeadlineAt, x.DeadlineAt)
 	o.idIf(fieldParentID, x.ParentID)
-	o.payload(fieldInput, &x.Input)
+	addPayload(&o, fieldInput, &x.Input)
 	x.emit(fx, "execution.submitted", &o)
 }
 
@@ -112,7 +112,7 @@ func (x *Execution) emitReleased(fx *Effects, held heldLease, by, reason string)
 	o.str(fieldBy, by)
 	o.moment(fieldDelayUntil, x.DelayUntil)
 	o.strIf(fieldReason, reason)
-	o.exitFields(held)
+	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "lease.released", &o)
 }
 
@@ -120,7 +120,7 @@ func (x *Execution) emitLeaseExpired(fx *Effects, held heldLease, cause string) 
 	var o dataBuilder
 	o.num(fieldReclaimCount, int64(x.ReclaimCount))
 	o.strIf(fieldCause, cause)
-	o.exitFields(held)
+	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "lease.expired", &o)
 }
 
@@ -128,7 +128,7 @@ func (x *Execution) emitLeaseRevoked(fx *Effects, held heldLease, by, reason str
 	var o dataBuilder
 	o.str(fieldBy, by)
 	o.strIf(fieldReason, reason)
-	o.exitFields(held)
+	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "lease.revoked", &o)
 }
 
@@ -141,7 +141,7 @@ func (x *Execution) emitRetrying(fx *Effects, held heldLease, retryAt Time) {
 	o.str(fieldMessage, cutText(x.Failure.Message, 1024))
 	o.num(fieldRetryCount, int64(x.RetryCount))
 	o.moment(fieldRetryAt, retryAt)
-	o.exitFields(held)
+	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "attempt.ended", &o)
 }
 
@@ -177,7 +177,7 @@ func (x *Execution) emitCompleted(fx *Effects, held *heldLease, edges []string) 
 		o.strs(fieldEdges, edges)
 	}
 	if x.Result != nil {
-		o.payload(fieldResult, x.Result)
+		addPayload(&o, fieldResult, x.Result)
 	}
 	o.open(fieldTotals)
 	o.num(fieldAttempts, int64(x.TotalAttempts))
@@ -191,7 +191,7 @@ func (x *Execution) emitCompleted(fx *Effects, held *heldLease, edges []string) 
 		x.emit(fx, "execution.completed", &o)
 		return
 	}
-	o.exitFields(*held)
+	addExit(&o, *held)
 	x.emitFor(fx, held.instanceID, "execution.completed", &o)
 }
 
@@ -230,4 +230,18 @@ func (x *Execution) emitRetained(fx *Effects, kind string, r *Retain) {
 	o.moment(fieldUntil, r.Until)
 	o.strIf(fieldReason, r.Reason)
 	x.emit(fx, kind, &o)
+}
+
+// KeyTime is the time of changes of the key set.
+func (fx *Effects) KeyTime() Time { return fx.Now }
+
+// EmitKey emits a change of the key set (W25), which belongs to no namespace.
+func (fx *Effects) EmitKey(c KeyChange) {
+	var o dataBuilder
+	o.str(fieldKid, c.Kid)
+	o.strIf(fieldPreviousKid, c.PreviousKid)
+	o.moment(fieldVerifyUntil, c.VerifyUntil)
+	fx.Events = append(fx.Events, Event{
+		Kind: c.Kind, At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.done(),
+	})
 }

@@ -97,9 +97,6 @@ type Payload struct {
 	Size        int
 }
 
-// Tags are the execution's tags (L6). A Tags value is never changed in place.
-type Tags map[string]string
-
 // Hold is an operator's hold (L115).
 type Hold struct {
 	By     string `json:"by"`

@@ -92,7 +92,7 @@ func statusWords() []string { return statusNames[1:] }
 // withoutNUL reports whether a name contains no NUL. No valid name contains one, and not every store can compare with one.
 func withoutNUL(name string) bool { return !strings.Contains(name, "\x00") }
 
-func isID(text string) bool { _, ok := parseID(text); return ok }
+func isID(text string) bool { _, err := ParseID(text); return err == nil }
 
 // Validate refuses with invalid_filter any value that no execution can have: unknown words, malformed ids and tag keys, texts that are not UTF-8,
 // lists that are too long.

@@ -252,7 +252,7 @@ func (s *FlowSubmission) OwnBudgets() ([]BudgetDefinition, error) {
 		return nil, invalidBudget("budgets", "is not valid JSON")
 	}
 	var all []BudgetDefinition
-	r := policyReader{text: s.Budgets, path: []string{"budgets"}}
+	r := policyReader{valueReader{text: s.Budgets, path: []string{"budgets"}}}
 	var wrong *Error
 	if err := r.budgets(&all); errors.As(err, &wrong) {
 		// The messages of the reader are about policies and executions.

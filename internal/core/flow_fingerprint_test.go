@@ -65,7 +65,7 @@ func TestF11_what_makes_another_graph_makes_another_fingerprint(t *testing.T) {
 
 func TestF11_L83_what_leaves_the_graph_as_it_is_leaves_the_fingerprint(t *testing.T) {
 	t.Parallel()
-	base := printed(t, func(*FlowSubmission) {})
+	plain := printed(t, func(*FlowSubmission) {})
 	priority, delay := 7, Second
 	for name, change := range map[string]func(*FlowSubmission){
 		"ids": func(s *FlowSubmission) {
@@ -93,7 +93,7 @@ func TestF11_L83_what_leaves_the_graph_as_it_is_leaves_the_fingerprint(t *testin
 		"who and under which key": func(s *FlowSubmission) { s.Creator, s.IdempotencyKey, s.Namespace = "ana", "key", "acme" },
 		"the default join":        func(s *FlowSubmission) { s.Nodes[3].Join = &JoinSpec{} },
 	} {
-		if !bytes.Equal(base, printed(t, change)) {
+		if !bytes.Equal(plain, printed(t, change)) {
 			t.Errorf("%s is part of the fingerprint", name)
 		}
 	}
@@ -123,16 +123,16 @@ func TestF16_F39_a_node_is_told_by_its_work_join_may_fail_and_sub_flow(t *testin
 		return string(NodeFingerprint(&s, &n))
 	}
 	priority := 3
-	base := print(FlowNode{Name: "n"})
+	plain := print(FlowNode{Name: "n"})
 	for _, same := range []FlowNode{
 		{Name: "n", Kind: "k", Lane: "default", Join: &JoinSpec{}, PolicyJSON: []byte(`{}`)},
 		{Name: "n", After: []string{"a"}, Tags: Tags{"a": "b"}, Priority: &priority, ID: &GivenID{UUID: UUID{1}}, Trace: &Trace{}},
 	} {
-		if print(same) != base {
+		if print(same) != plain {
 			t.Errorf("%+v is another node", same)
 		}
 	}
-	seen := map[string]bool{base: true}
+	seen := map[string]bool{plain: true}
 	for _, other := range []FlowNode{
 		{Name: "n", Kind: "other"},
 		{Name: "n", MayFail: true},

@@ -90,9 +90,6 @@ func (f GrantFields) fields() []string {
 	return []string{f.ExecutionID.Tag(), f.ExecutionID.UUID.String(), f.WorkerID, f.InstanceID, decimal(f.ExpiresAt)}
 }
 
-// Tag returns the partition of the id as a grant shows it: {fp:N}.
-func (id ID) Tag() string { return "{fp:" + strconv.Itoa(int(id.N)) + "}" }
-
 // signGrant makes the key for the fields under one of the ring's secrets.
 func signGrant(secret KeySecret, kid string, f GrantFields) GrantKey {
 	digits := hex.EncodeToString(secret.mac(kid, f))
@@ -102,7 +99,7 @@ func signGrant(secret KeySecret, kid string, f GrantFields) GrantKey {
 // VerifyGrant returns nil if the key belongs to the outstanding grant of the execution that it names, checking in the order of S30. x is that
 // execution with its due timers applied; nil if there is none. Errors: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
 // grant_signature_mismatch.
-func (r *KeyRing) VerifyGrant(now Time, key GrantKey, x *Execution) error {
+func VerifyGrant(r *KeyRing, now Time, key GrantKey, x *Execution) error {
 	p, ok := key.split()
 	if !ok {
 		return grantMalformed()

@@ -44,7 +44,7 @@ func TestS28_SC7_the_vector(t *testing.T) {
 	if key.Reveal() != vectorGrantKey {
 		t.Errorf("%s, want %s", key.Reveal(), vectorGrantKey)
 	}
-	wantCode(t, ring.VerifyGrant(vectorGrant.ExpiresAt-1, GrantKeyOf(vectorGrantKey), x), "")
+	wantCode(t, VerifyGrant(ring, vectorGrant.ExpiresAt-1, GrantKeyOf(vectorGrantKey), x), "")
 	if x.ID.Tag() != "{fp:7}" {
 		t.Errorf("the tag is %s", x.ID.Tag())
 	}
@@ -94,7 +94,7 @@ func TestS30_SC7_each_failure_alone_and_in_order_of_precedence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x, key, ring := grantedVector(t)
-			wantCode(t, ring.VerifyGrant(c.now, GrantKeyOf(c.edit(key.Reveal())), x), c.want)
+			wantCode(t, VerifyGrant(ring, c.now, GrantKeyOf(c.edit(key.Reveal())), x), c.want)
 		})
 	}
 }
@@ -112,10 +112,10 @@ func TestS30_a_well_signed_key_that_is_superseded_is_unknown(t *testing.T) {
 	secret, _ := ring.secret("k1")
 	again.Hash = signGrant(secret, "k1", GrantFields{ExecutionID: x.ID, WorkerID: "render", InstanceID: "render-1", ExpiresAt: again.ExpiresAt}).hash()
 	x.Grant = &again
-	wantCode(t, ring.VerifyGrant(1, key, x), CodeGrantUnknown)
+	wantCode(t, VerifyGrant(ring, 1, key, x), CodeGrantUnknown)
 	x.Grant = nil
-	wantCode(t, ring.VerifyGrant(1, key, x), CodeGrantUnknown)
-	wantCode(t, ring.VerifyGrant(1, key, nil), CodeGrantUnknown)
+	wantCode(t, VerifyGrant(ring, 1, key, x), CodeGrantUnknown)
+	wantCode(t, VerifyGrant(ring, 1, key, nil), CodeGrantUnknown)
 }
 
 func TestS30_SC7_a_retired_kid_verifies_inside_its_grace_only(t *testing.T) {
@@ -134,11 +134,11 @@ func TestS30_SC7_a_retired_kid_verifies_inside_its_grace_only(t *testing.T) {
 		t.Fatal(err)
 	}
 	ring := opened(t, &set)
-	wantCode(t, ring.VerifyGrant(s.now.Add(Second), key, s.x), "")
+	wantCode(t, VerifyGrant(ring, s.now.Add(Second), key, s.x), "")
 	if same, ok := s.x.SameGrantKey(s.now.Add(Second), ring); !ok || same.Reveal() != key.Reveal() {
 		t.Error("the key of a rotated kid is not made again")
 	}
-	wantCode(t, ring.VerifyGrant(s.now.Add(Second+1), key, s.x), CodeGrantUnknownKid)
+	wantCode(t, VerifyGrant(ring, s.now.Add(Second+1), key, s.x), CodeGrantUnknownKid)
 	if _, ok := s.x.SameGrantKey(s.now.Add(Second+1), ring); ok {
 		t.Error("a key is made again that no longer verifies")
 	}
@@ -154,7 +154,7 @@ func TestS29_SI6_without_a_key_nothing_is_granted_and_nothing_verifies(t *testin
 		t.Errorf("%+v", s.x)
 	}
 	x, good, _ := grantedVector(t)
-	wantCode(t, (&KeyRing{}).VerifyGrant(1, good, x), CodeGrantUnknownKid)
+	wantCode(t, VerifyGrant(&KeyRing{}, 1, good, x), CodeGrantUnknownKid)
 }
 
 func TestSI6_any_changed_byte_makes_a_key_fail(t *testing.T) {
@@ -165,7 +165,7 @@ func TestSI6_any_changed_byte_makes_a_key_fail(t *testing.T) {
 		for _, bit := range []byte{1, 2, 4, 8, 16, 32, 64, 128} {
 			changed := bytes.Clone(text)
 			changed[at] ^= bit
-			if ring.VerifyGrant(1, GrantKeyOf(string(changed)), x) == nil {
+			if VerifyGrant(ring, 1, GrantKeyOf(string(changed)), x) == nil {
 				t.Fatalf("%q passes", changed)
 			}
 		}
@@ -179,11 +179,11 @@ func TestSI6_any_changed_byte_makes_a_key_fail(t *testing.T) {
 		grant := *x.Grant
 		change(&grant)
 		y.Grant = &grant
-		if wantCode(t, ring.VerifyGrant(1, key, y), CodeGrantSignatureMismatch) == nil {
+		if wantCode(t, VerifyGrant(ring, 1, key, y), CodeGrantSignatureMismatch) == nil {
 			t.Error(name)
 		}
 	}
-	wantCode(t, ring.VerifyGrant(1, key, x), "")
+	wantCode(t, VerifyGrant(ring, 1, key, x), "")
 }
 
 func TestSI6_no_text_but_the_key_verifies(t *testing.T) {
@@ -194,7 +194,7 @@ func TestSI6_no_text_but_the_key_verifies(t *testing.T) {
 		at := rapid.IntRange(0, len(text)).Draw(t, "at")
 		to := rapid.IntRange(at, len(text)).Draw(t, "to")
 		other := text[:at] + rapid.String().Draw(t, "in its place") + text[to:]
-		if err := ring.VerifyGrant(1, GrantKeyOf(other), x); (err == nil) != (other == text) {
+		if err := VerifyGrant(ring, 1, GrantKeyOf(other), x); (err == nil) != (other == text) {
 			t.Fatalf("%q: %v", other, err)
 		}
 	})
@@ -220,7 +220,7 @@ func FuzzGrantKey(f *testing.F) {
 	f.Add("pg:::::")
 	f.Fuzz(func(t *testing.T, text string) {
 		x, key, ring := grantedVector(t)
-		if err := ring.VerifyGrant(1, GrantKeyOf(text), x); (err == nil) != (text == key.Reveal()) {
+		if err := VerifyGrant(ring, 1, GrantKeyOf(text), x); (err == nil) != (text == key.Reveal()) {
 			t.Fatalf("%q: %v", text, err)
 		}
 	})

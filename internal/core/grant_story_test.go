@@ -17,7 +17,7 @@ func (s *story) claimGrant(key GrantKey, worker, instance string) (got Acquired,
 		if s.x.HoldsLeaseFrom(key, worker, instance) {
 			return nil
 		}
-		if err := s.keys.VerifyGrant(fx.Now, key, s.x); err != nil {
+		if err := VerifyGrant(s.keys, fx.Now, key, s.x); err != nil {
 			return err
 		}
 		got, err = s.x.ClaimGrant(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: worker, InstanceID: instance, TTL: Minute})
@@ -29,7 +29,7 @@ func (s *story) claimGrant(key GrantKey, worker, instance string) (got Acquired,
 // returnGrant is return_grant as the engine runs it.
 func (s *story) returnGrant(key GrantKey) error {
 	return s.do(func(fx *Effects) error {
-		if err := s.keys.VerifyGrant(fx.Now, key, s.x); err != nil {
+		if err := VerifyGrant(s.keys, fx.Now, key, s.x); err != nil {
 			return err
 		}
 		s.x.ReturnGrant(fx)

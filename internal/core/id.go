@@ -279,3 +279,6 @@ func parsePartition(text string) (uint8, bool) {
 	}
 	return uint8(n), n < Partitions
 }
+
+// Tag returns the partition of the id as a grant shows it: {fp:N}.
+func (id ID) Tag() string { return "{fp:" + strconv.Itoa(int(id.N)) + "}" }

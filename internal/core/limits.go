@@ -137,6 +137,9 @@ func CheckAhead(field string, at, now Time) error {
 	return Invalid(field, "must be at most ten years ahead")
 }
 
+// Tags are the execution's tags (L6). A Tags value is never changed in place.
+type Tags map[string]string
+
 // CheckTags checks a whole set of tags: a bad key is invalid_tag_key, anything else invalid_argument.
 func CheckTags(tags Tags) error {
 	if len(tags) == 0 {
@@ -319,3 +322,5 @@ func onlyBytes(text string, allowed func(byte) bool) bool {
 	}
 	return true
 }
+
+func spaceOrControl(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }

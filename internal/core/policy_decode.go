@@ -43,7 +43,7 @@ func readPolicy(text []byte) (*Policy, error) {
 		return nil, Errorf(CodeInvalidPolicy, "the policy is not valid JSON").WithField("policy")
 	}
 	p := newPolicy()
-	r := policyReader{text: text}
+	r := policyReader{valueReader{text: text}}
 	if err := r.policy(p); err != nil {
 		return nil, err
 	}
@@ -55,6 +55,11 @@ func readPolicy(text []byte) (*Policy, error) {
 	p.Capabilities = required
 	return p, nil
 }
+
+// policyReader reads a policy.
+type policyReader struct{ valueReader }
+
+func (r *policyReader) unknown() error { return r.refuse("is not a field of the policy") }
 
 func (r *policyReader) policy(p *Policy) error {
 	return r.object(func(key string) error {

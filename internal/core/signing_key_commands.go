@@ -80,7 +80,9 @@ func NewRotation(kid string, secretHex *string, graceMS *Millis, drawn [keySecre
 	if err != nil {
 		return RotateCommand{}, err
 	}
-	set(&c.grace, graceMS)
+	if graceMS != nil {
+		c.grace = *graceMS
+	}
 	if c.grace < 0 || c.grace > maxKeyGrace {
 		return RotateCommand{}, Errorf(CodeInvalidGraceMS, "must be in 0..%d", maxKeyGrace).WithField("grace_ms")
 	}

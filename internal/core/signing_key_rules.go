@@ -4,7 +4,7 @@ import "slices"
 
 // Seed installs a key as the active one if there is none (W14). A kid that is known in any state changes nothing. While another key is active:
 // seed_conflict. If a stored secret cannot be opened: the errors of StoredSecret.Open.
-func (s *KeySet) Seed(fx *Effects, how Sealing, c SeedCommand) (SeedOutcome, error) {
+func (s *KeySet) Seed(fx KeyLog, how Sealing, c SeedCommand) (SeedOutcome, error) {
 	if known := s.find(c.kid); known != nil {
 		held, err := known.open(how.Master)
 		if err != nil {
@@ -12,7 +12,7 @@ func (s *KeySet) Seed(fx *Effects, how Sealing, c SeedCommand) (SeedOutcome, err
 		}
 		same := held.equal(c.secret)
 		return SeedOutcome{
-			Outcome: OutcomeAlreadySeeded, Kid: c.kid, State: known.StateAt(fx.Now),
+			Outcome: OutcomeAlreadySeeded, Kid: c.kid, State: known.StateAt(fx.KeyTime()),
 			SameSecret: same, OtherSecret: !same && !held.IsZero(),
 		}, nil
 	}
@@ -21,18 +21,18 @@ func (s *KeySet) Seed(fx *Effects, how Sealing, c SeedCommand) (SeedOutcome, err
 			With("current_kid", active.Kid).WithHint("rotate to %s", c.kid)
 	}
 	s.edit()
-	s.install(fx.Now, how, c.kid, c.secret)
-	emitKey(fx, "key.seeded", c.kid, "", 0)
+	s.install(fx.KeyTime(), how, c.kid, c.secret)
+	fx.EmitKey(KeyChange{Kind: "key.seeded", Kid: c.kid})
 	return SeedOutcome{Outcome: OutcomeSeeded, Kid: c.kid}, nil
 }
 
 // Rotate makes a new key, or one that still verifies, the active one (W15). The former active key verifies for the grace of this call (W16).
 // Expired keys are purged (W17). Rotating to the active key is a no-op and purges nothing. A kid that has expired or was revoked: key_retired. A
 // secret that differs from the stored one: rotation_conflict. Also the errors of StoredSecret.Open.
-func (s *KeySet) Rotate(fx *Effects, how Sealing, c RotateCommand) (RotateOutcome, error) {
+func (s *KeySet) Rotate(fx KeyLog, how Sealing, c RotateCommand) (RotateOutcome, error) {
 	known := s.find(c.kid)
 	if known != nil {
-		if err := known.mayActivate(fx.Now, how.Master, c); err != nil {
+		if err := known.mayActivate(fx.KeyTime(), how.Master, c); err != nil {
 			return RotateOutcome{}, err
 		}
 		if known.State == KeyActive {
@@ -43,17 +43,17 @@ func (s *KeySet) Rotate(fx *Effects, how Sealing, c RotateCommand) (RotateOutcom
 	out := RotateOutcome{Outcome: OutcomeRotated, NewKid: c.kid, Reactivated: known != nil}
 	var until Time
 	if former := s.active(); former != nil {
-		until = fx.Now.Add(c.grace)
+		until = fx.KeyTime().Add(c.grace)
 		former.State, former.VerifyUntil = KeyVerifyOnly, until
 		out.PreviousKid = former.Kid
 	}
 	if known == nil {
-		s.install(fx.Now, how, c.kid, c.secret)
+		s.install(fx.KeyTime(), how, c.kid, c.secret)
 	} else {
 		again := s.find(c.kid)
 		again.State, again.VerifyUntil = KeyActive, 0
 	}
-	emitKey(fx, "key.rotated", c.kid, out.PreviousKid, until)
+	fx.EmitKey(KeyChange{Kind: "key.rotated", Kid: c.kid, PreviousKid: out.PreviousKid, VerifyUntil: until})
 	out.PurgedCount = len(s.purge(fx))
 	return out, nil
 }
@@ -77,7 +77,7 @@ func (k *SigningKey) mayActivate(now Time, master MasterKey, c RotateCommand) er
 
 // Revoke ends a key and erases its secret: all its tokens become invalid at once (W18). The active key can be revoked only with force, after which
 // none is active; else key_active. Revoking a revoked key is a no-op. Errors: invalid_kid, key_not_found.
-func (s *KeySet) Revoke(fx *Effects, kid string, force bool) (RevokeOutcome, error) {
+func (s *KeySet) Revoke(fx KeyLog, kid string, force bool) (RevokeOutcome, error) {
 	if err := CheckKid(kid); err != nil {
 		return RevokeOutcome{}, err
 	}
@@ -93,15 +93,15 @@ func (s *KeySet) Revoke(fx *Effects, kid string, force bool) (RevokeOutcome, err
 	}
 	s.edit()
 	known = s.find(kid)
-	known.State, known.RevokedAt = KeyRevoked, fx.Now
+	known.State, known.RevokedAt = KeyRevoked, fx.KeyTime()
 	known.Secret, known.VerifyUntil = StoredSecret{}, 0
-	emitKey(fx, "key.revoked", kid, "", 0)
+	fx.EmitKey(KeyChange{Kind: "key.revoked", Kid: kid})
 	return RevokeOutcome{Outcome: OutcomeRevoked, Kid: kid}, nil
 }
 
 // Purge erases the secrets of expired keys and returns their kids (W17). Their rows are kept.
-func (s *KeySet) Purge(fx *Effects) (kids []string) {
-	if s.first(func(k *SigningKey) bool { return k.past(fx.Now) }) == nil {
+func (s *KeySet) Purge(fx KeyLog) (kids []string) {
+	if s.first(func(k *SigningKey) bool { return k.past(fx.KeyTime()) }) == nil {
 		return nil
 	}
 	s.edit()
@@ -114,12 +114,12 @@ func (k *SigningKey) past(now Time) bool {
 }
 
 // purge is Purge on a set that is being edited.
-func (s *KeySet) purge(fx *Effects) (kids []string) {
+func (s *KeySet) purge(fx KeyLog) (kids []string) {
 	for i := range s.Keys {
-		if k := &s.Keys[i]; k.past(fx.Now) {
+		if k := &s.Keys[i]; k.past(fx.KeyTime()) {
 			k.Secret = StoredSecret{}
 			kids = append(kids, k.Kid)
-			emitKey(fx, "key.purged", k.Kid, "", k.VerifyUntil)
+			fx.EmitKey(KeyChange{Kind: "key.purged", Kid: k.Kid, VerifyUntil: k.VerifyUntil})
 		}
 	}
 	return kids
@@ -167,13 +167,16 @@ func (s *KeySet) install(now Time, how Sealing, kid string, secret KeySecret) {
 	s.Keys = append(s.Keys, k)
 }
 
-// emitKey emits a change of the key set (W25). It names kids, never secrets, and belongs to no namespace.
-func emitKey(fx *Effects, kind, kid, previous string, verifyUntil Time) {
-	var o dataBuilder
-	o.str(fieldKid, kid)
-	o.strIf(fieldPreviousKid, previous)
-	o.moment(fieldVerifyUntil, verifyUntil)
-	fx.Events = append(fx.Events, Event{
-		Kind: kind, At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.done(),
-	})
+// KeyLog is what a change of the key set is told to.
+type KeyLog interface {
+	KeyTime() Time
+	EmitKey(c KeyChange)
+}
+
+// KeyChange is a change of the key set, for the event of it (W25). It names kids, never secrets.
+type KeyChange struct {
+	Kind        string // of the event
+	Kid         string
+	PreviousKid string
+	VerifyUntil Time
 }

@@ -227,24 +227,3 @@ var leaseEndNames = [...]string{
 
 // String is the word of L40.
 func (e LeaseEnd) String() string { return word(leaseEndNames[:], int(e)) }
-
-// word returns the name of n in a table.
-func word(names []string, n int) string {
-	if n < len(names) {
-		return names[n]
-	}
-	return "unknown"
-}
-
-// find is the inverse of word. The empty text names nothing.
-func find(names []string, text string) (int, bool) {
-	if text == "" {
-		return 0, false
-	}
-	for n, name := range names {
-		if name == text {
-			return n, true
-		}
-	}
-	return 0, false
-}

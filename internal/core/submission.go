@@ -2,8 +2,6 @@ package core
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
-	"hash"
 )
 
 // Submission is a request for a new execution (L79). It is checked by Normalize and CheckTimes.
@@ -132,14 +130,6 @@ func (s *Submission) Fingerprint() []byte {
 	addPart(h, []byte(s.Input.ContentType))
 	addPart(h, s.Policy.Canonical())
 	return h.Sum(nil)
-}
-
-// addPart writes the length first, so that different lists of parts never have the same bytes.
-func addPart(h hash.Hash, part []byte) {
-	var length [8]byte
-	binary.BigEndian.PutUint64(length[:], uint64(len(part)))
-	h.Write(length[:])
-	h.Write(part)
 }
 
 // Class returns the claim class of the submission (S13), without its number. The submission must be normalized.

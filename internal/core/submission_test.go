@@ -129,9 +129,9 @@ func TestL81_a_delay_in_the_past_or_at_now_is_no_delay(t *testing.T) {
 func TestL83_the_fingerprint_covers_lane_kind_input_content_type_and_policy_and_nothing_else(t *testing.T) {
 	t.Parallel()
 	second := Second
-	base := normalized(t, nil).Fingerprint()
-	if len(base) != 32 {
-		t.Fatalf("%d bytes", len(base))
+	plain := normalized(t, nil).Fingerprint()
+	if len(plain) != 32 {
+		t.Fatalf("%d bytes", len(plain))
 	}
 	for name, change := range map[string]func(*Submission){
 		"lane":           func(s *Submission) { s.Lane = "other" },
@@ -141,7 +141,7 @@ func TestL83_the_fingerprint_covers_lane_kind_input_content_type_and_policy_and_
 		"policy":         func(s *Submission) { s.PolicyJSON = []byte(`{"retry_policy":{}}`) },
 		"shifted border": func(s *Submission) { s.Lane, s.Kind = "defaultc", "harge" },
 	} {
-		if bytes.Equal(base, normalized(t, change).Fingerprint()) {
+		if bytes.Equal(plain, normalized(t, change).Fingerprint()) {
 			t.Errorf("%s has no part in the fingerprint", name)
 		}
 	}
@@ -157,7 +157,7 @@ func TestL83_the_fingerprint_covers_lane_kind_input_content_type_and_policy_and_
 		"default spelt out":  func(s *Submission) { s.PolicyJSON = []byte(`{"max_reclaim_count":10,"lease_grace_ms":0}`) },
 		"default lane given": func(s *Submission) { s.Lane = "default" },
 	} {
-		if !bytes.Equal(base, normalized(t, change).Fingerprint()) {
+		if !bytes.Equal(plain, normalized(t, change).Fingerprint()) {
 			t.Errorf("%s has a part in the fingerprint", name)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 )
 
 // alsoIf adds a member to the condition of a command, which is an any_of.
-func alsoIf(condition string) func(*SuspendCommand) {
+func alsoIf(text string) func(*SuspendCommand) {
 	return func(c *SuspendCommand) {
-		member, err := readCondition([]byte(condition), true)
+		member, err := DecodeCondition([]byte(text))
 		if err != nil {
 			panic(err)
 		}

@@ -160,10 +160,10 @@ func (x *Execution) adopt(d *Dossier, id UUID) (*Waitpoint, *Error) {
 }
 
 // resolve gives every Single its key and checks bindings and condition against each other.
-func (p *suspendPlan) resolve(condition *Condition) error {
-	p.condition = condition
+func (p *suspendPlan) resolve(given *Condition) error {
+	p.condition = given
 	if len(p.bound) > 0 {
-		p.condition = condition.WithPrimary(p.bound[0].Key)
+		p.condition = given.WithPrimary(p.bound[0].Key)
 	}
 	named := setOf(p.condition.Keys())
 	bound := map[string]bool{}
@@ -175,7 +175,7 @@ func (p *suspendPlan) resolve(condition *Condition) error {
 			return invalidSuspend("referenced_waitpoint_key_missing_binding", conditionField, "names the key %q, which no binding has", key)
 		}
 	}
-	if !condition.BindsNothing() {
+	if !given.BindsNothing() {
 		for i := range p.bound {
 			if key := p.bound[i].Key; !named[key] {
 				return invalidSuspend("extra_binding_not_referenced_by_condition", element("waitpoints", i), "has the key %q, which the condition does not name", key)

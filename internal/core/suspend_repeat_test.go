@@ -165,12 +165,12 @@ func TestW56_a_handler_that_runs_three_times_over_three_waits_passes_each_once(t
 func TestW56_arguments_that_mean_the_same_have_one_fingerprint_and_others_another(t *testing.T) {
 	t.Parallel()
 	key, minute := "a", Minute
-	base := func() SuspendCommand {
+	original := func() SuspendCommand {
 		return SuspendCommand{Condition: parsed(t, singleA), Waitpoints: fresh("a")}
 	}
-	same := base()
+	same := original()
 	same.ReasonCode, same.Fence, same.IdempotencyKey, same.Mint = ReasonCodeSignal, Fence{Epoch: 9}, "k", func() UUID { return UUID{1} }
-	plain := base()
+	plain := original()
 	if !cmp.Equal(plain.Fingerprint(), same.Fingerprint()) {
 		t.Error("the default, the fence or the key counts")
 	}
@@ -190,7 +190,7 @@ func TestW56_arguments_that_mean_the_same_have_one_fingerprint_and_others_anothe
 		"continuation type": func(c *SuspendCommand) { c.Continuation = &Payload{Data: []byte("x"), ContentType: "text/plain"} },
 		"suspension id":     func(c *SuspendCommand) { c.SuspensionID = UUID{2} },
 	} {
-		c := base()
+		c := original()
 		edit(&c)
 		print := string(c.Fingerprint())
 		if other, known := seen[print]; known {

@@ -36,7 +36,7 @@ func (x *Execution) emitSuspended(fx *Effects, held heldLease, s *Suspension, bo
 	o.moment(fieldTimeoutAt, s.TimeoutAt)
 	o.str(fieldTimeoutBehavior, s.Behavior)
 	o.raw(fieldWaitpoints, waitpointsTold(bound))
-	o.exitFields(held)
+	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "execution.suspended", &o)
 }
 
@@ -103,7 +103,7 @@ func (x *Execution) emitSignal(fx *Effects, s *Signal) {
 	o.flag(fieldSourceVerified, s.SourceVerified)
 	o.str(fieldEffect, string(s.Effect))
 	o.flag(fieldMatched, s.Matched)
-	o.payload(fieldPayload, &s.Payload)
+	addPayload(&o, fieldPayload, &s.Payload)
 	x.emit(fx, "signal.accepted", &o)
 }
 

@@ -310,9 +310,9 @@ func (c *waitChaos) takesIn(id UUID, send func() (SignalAnswer, error)) error {
 		}
 	default:
 		s := c.d.suspension(before.Waits.Suspension.Seq)
-		condition, _ := DecodeCondition(s.Condition)
+		resume, _ := DecodeCondition(s.Condition)
 		all := evidenceIn(c.d.signalsOf(s))
-		if effect := oracleEffect(condition, all[:len(all)-1], all[len(all)-1]); effect != a.Effect {
+		if effect := oracleEffect(resume, all[:len(all)-1], all[len(all)-1]); effect != a.Effect {
 			c.t.Fatalf("W61: %s, the oracle says %s", a.Effect, effect)
 		}
 		if resumed := c.x.Status != Suspended; resumed != (a.Effect == EffectSatisfied) {

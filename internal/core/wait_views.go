@@ -126,7 +126,7 @@ func (x *Execution) SuspendedView(d *Dossier) (*SuspendedView, error) {
 	if s == nil {
 		return nil, x.lacks("suspension")
 	}
-	condition, err := DecodeCondition(s.Condition)
+	resume, err := DecodeCondition(s.Condition)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +140,8 @@ func (x *Execution) SuspendedView(d *Dossier) (*SuspendedView, error) {
 		}
 		view.Waitpoints = append(view.Waitpoints, shown)
 	}
-	progress := condition.Evaluate(evidenceIn(d.signalsOf(s))).Progress()
-	for i, node := range condition.Leaves() {
+	progress := resume.Evaluate(evidenceIn(d.signalsOf(s))).Progress()
+	for i, node := range resume.Leaves() {
 		needed := 1
 		if node.Kind == ConditionCount {
 			needed = node.N

@@ -195,8 +195,8 @@ func (x tenant) requests(t *testing.T, o *wire.Operation) (all []request) {
 		}
 		return "{" + name + "}"
 	})
-	base := request{method: o.Method, path: path + shown[o.ID], body: said[o.ID]}
-	all = append(all, base)
+	plain := request{method: o.Method, path: path + shown[o.ID], body: said[o.ID]}
+	all = append(all, plain)
 	for _, parameter := range parameters(o.Request) {
 		name, known := asked[parameter]
 		if !known {
@@ -209,10 +209,10 @@ func (x tenant) requests(t *testing.T, o *wire.Operation) (all []request) {
 			parameter = "tag.acme_tag"
 		}
 		separator := "?"
-		if strings.Contains(base.path, "?") {
+		if strings.Contains(plain.path, "?") {
 			separator = "&"
 		}
-		all = append(all, request{method: o.Method, path: base.path + separator + parameter + "={" + name + "}"})
+		all = append(all, request{method: o.Method, path: plain.path + separator + parameter + "={" + name + "}"})
 	}
 	return all
 }
@@ -293,10 +293,10 @@ func TestI14_U19_a_stream_pushes_nothing_of_another_tenant(t *testing.T) {
 			}
 		}
 		for _, o := range []*wire.Operation{wire.ListExecutionEvents.Operation, wire.ListFlowEvents.Operation} {
-			base := x.requests(t, o)[0]
+			plain := x.requests(t, o)[0]
 			ask := func(which func(pair) string) string {
 				header := map[string]string{"Accept": "text/event-stream", "X-Request-Id": "same"}
-				answer := w.send(t, request{method: "GET", path: x.fill(base.path, which), key: key, header: header})
+				answer := w.send(t, request{method: "GET", path: x.fill(plain.path, which), key: key, header: header})
 				return x.plain(fmt.Sprint(answer.status, " ", string(answer.body)))
 			}
 			theirs, nobodys := ask(func(p pair) string { return p.theirs }), ask(func(p pair) string { return p.nobodys })

@@ -4,13 +4,13 @@ import "github.com/flowfabric/flowfabric/internal/core"
 
 // EncodeCommit encodes the events of one commit as the body of a log row. A text or class that several of them share is written once.
 func EncodeCommit(events []core.Event) []byte {
-	var base core.Time
+	var start core.Time
 	if len(events) > 0 {
-		base = events[0].At
+		start = events[0].At
 	}
 	c := writer(commitVersion, tablesRoom+eventRoom*len(events), 0)
 	c.shared = newShared()
-	c.begin(&base, len(events))
+	c.begin(&start, len(events))
 	for i := range events {
 		c.event(&events[i])
 	}
@@ -38,8 +38,8 @@ func DecodeCommit(data []byte) (events []core.Event, err error) {
 	}
 	c := reader(commitVersion, string(body), 0)
 	c.shared = newShared()
-	var base core.Time
-	n := c.begin(&base, 0)
+	var start core.Time
+	n := c.begin(&start, 0)
 	c.check(n <= len(c.in)/leastEvent)
 	if !c.bad {
 		c.shared.events = n
@@ -57,9 +57,9 @@ func DecodeCommit(data []byte) (events []core.Event, err error) {
 // leastEvent is the minimum size of an event: its parts, kind, namespace, moment and shape.
 const leastEvent = 5
 
-func (c *coder) begin(base *core.Time, n int) int {
-	c.time(base)
-	c.base = *base
+func (c *coder) begin(start *core.Time, n int) int {
+	c.time(start)
+	c.base = *start
 	return c.length(n)
 }
 

@@ -129,12 +129,12 @@ func evidence(signals []core.Signal) []core.Evidence {
 func early(r *record) string {
 	for i := range r.d.Suspensions {
 		s := &r.d.Suspensions[i]
-		condition, err := core.DecodeCondition(s.Condition)
+		resume, err := core.DecodeCondition(s.Condition)
 		if err != nil {
 			return err.Error()
 		}
 		buffered := slices.DeleteFunc(r.signalsAt(s), func(s core.Signal) bool { return s.Effect != core.EffectBuffered })
-		if met := condition.Evaluate(evidence(buffered)).Satisfied(); met != s.Early {
+		if met := resume.Evaluate(evidence(buffered)).Satisfied(); met != s.Early {
 			return fmt.Sprintf("WI10: suspension %d passed at once: %v, its %d buffered signals meet %s: %v", s.Seq, s.Early, len(buffered), s.Condition, met)
 		}
 	}
@@ -145,7 +145,7 @@ func early(r *record) string {
 func chain(r *record) string {
 	for i := range r.d.Suspensions {
 		s := &r.d.Suspensions[i]
-		condition, err := core.DecodeCondition(s.Condition)
+		resume, err := core.DecodeCondition(s.Condition)
 		if err != nil {
 			return err.Error()
 		}
@@ -154,7 +154,7 @@ func chain(r *record) string {
 			if signal.Effect == core.EffectBuffered || signal.SourceType == core.SourceEngine {
 				continue
 			}
-			if effect := condition.Evaluate(evidence(signals[:n])).Add(evidence(signals[n : n+1])[0]); effect != signal.Effect {
+			if effect := resume.Evaluate(evidence(signals[:n])).Add(evidence(signals[n : n+1])[0]); effect != signal.Effect {
 				return fmt.Sprintf("WI8: signal %d has the effect %s, from scratch it is %s", signal.Ordinal, signal.Effect, effect)
 			}
 			end := r.endOf(s.Seq)

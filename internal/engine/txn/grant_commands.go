@@ -145,7 +145,7 @@ func (o *onGrant) Decide(u *Tx) error {
 	if repeated, err := u.Repeated(o.caller, o.request, "", nil); repeated || err != nil {
 		return err
 	}
-	if err := ring.VerifyGrant(now, o.key, x); err != nil {
+	if err := core.VerifyGrant(ring, now, o.key, x); err != nil {
 		return err
 	}
 	if err := o.act(u, ent); err != nil {

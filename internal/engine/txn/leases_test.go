@@ -209,7 +209,7 @@ func (w *world) fenced(id core.GivenID) map[string]func(core.Fence) error {
 			return err
 		},
 		"suspend": func(f core.Fence) error {
-			_, err := w.e.Suspend(w.ctx(), client, id, core.SuspendCommand{Fence: f, Condition: condition(operatorOnly), IdempotencyKey: "k"})
+			_, err := w.e.Suspend(w.ctx(), client, id, core.SuspendCommand{Fence: f, Condition: parsedCondition(operatorOnly), IdempotencyKey: "k"})
 			return err
 		},
 		"create_waitpoint": func(f core.Fence) error {

@@ -78,12 +78,12 @@ func (w *waiting) tally(page *LinkPage) error {
 	if err != nil || shown == nil { // nothing waits at it yet
 		return err
 	}
-	condition, err := core.DecodeCondition(shown.Condition)
+	resume, err := core.DecodeCondition(shown.Condition)
 	if err != nil {
 		return err
 	}
-	progress := condition.Evaluate(evidenceOf(shown.Signals)).Progress()
-	for i, node := range condition.Leaves() {
+	progress := resume.Evaluate(evidenceOf(shown.Signals)).Progress()
+	for i, node := range resume.Leaves() {
 		if node.Kind == core.ConditionCount && slices.Contains(node.Waitpoints, page.Waitpoint.Key) {
 			page.Needed, page.Progress, page.Counted = node.N, progress[i], node.Matcher.Name
 			return nil

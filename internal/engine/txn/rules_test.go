@@ -65,7 +65,7 @@ func (w *world) refusals(id core.GivenID, f core.Fence) map[string]func() error 
 		"delay":    func() error { _, err := w.e.Delay(w.ctx(), client, id, f, w.now()+1); return err },
 		"release":  func() error { _, err := w.e.Release(w.ctx(), client, id, f, ""); return err },
 		"suspend": func() error {
-			_, err := w.e.Suspend(w.ctx(), client, id, core.SuspendCommand{Fence: f, Condition: condition(operatorOnly)})
+			_, err := w.e.Suspend(w.ctx(), client, id, core.SuspendCommand{Fence: f, Condition: parsedCondition(operatorOnly)})
 			return err
 		},
 		"resume":       func() error { _, _, err := w.e.Resume(w.ctx(), operator, id, core.ResumeCommand{}, o); return err },

@@ -159,7 +159,7 @@ func TestW44_W46_W47_arguments_come_before_state_and_the_execution_before_the_fe
 		}
 		spent := core.SuspendCommand{SpentHandle: true}
 		refused(t, suspend(nobody, spent), core.CodeAlreadySuspended)
-		empty := core.SuspendCommand{Condition: condition(atA)}
+		empty := core.SuspendCommand{Condition: parsedCondition(atA)}
 		same(t, "reason", refused(t, suspend(nobody, empty), core.CodeInvalidSuspend).Details["reason"], any("waitpoints_empty"))
 		unfenced := waitFor(task, atA)
 		unfenced.Fence = core.Fence{}

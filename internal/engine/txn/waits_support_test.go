@@ -24,7 +24,7 @@ const (
 	twoApprovers = `{"type":"count","n":2,"count_kind":"distinct_sources","name":"approved","source_types":["operator","approver"],"waitpoints":["a"]}`
 )
 
-func condition(text string) *core.Condition {
+func parsedCondition(text string) *core.Condition {
 	c, err := core.ParseCondition([]byte(text))
 	if err != nil {
 		panic(err)
@@ -34,7 +34,7 @@ func condition(text string) *core.Condition {
 
 // waitFor is a suspend under a task's lease: at fresh waitpoints with the keys of the condition.
 func waitFor(task engine.Task, text string, edits ...func(*core.SuspendCommand)) core.SuspendCommand {
-	c := core.SuspendCommand{Fence: fence(task), Condition: condition(text)}
+	c := core.SuspendCommand{Fence: fence(task), Condition: parsedCondition(text)}
 	for _, key := range c.Condition.Keys() {
 		c.Waitpoints = append(c.Waitpoints, core.Binding{Key: &key})
 	}

@@ -168,8 +168,8 @@ func registrationsAddUp(t *testing.T, f Factory) {
 
 func classIdentity(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	base := core.Class{Namespace: "default", Lane: "default", Kind: "k"}
-	variants := slices.Repeat([]core.Class{base}, 10)
+	plain := core.Class{Namespace: "default", Lane: "default", Kind: "k"}
+	variants := slices.Repeat([]core.Class{plain}, 10)
 	variants[1].Namespace = "other"
 	variants[2].Kind = "K"
 	variants[3].Capabilities = []string{"gpu"}

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// policyReader reads a text that is known to be valid JSON and checks its meaning. path names the current value. Its depth is bounded by the known
+// valueReader reads a text that is known to be valid JSON and checks its meaning. path names the current value. Its depth is bounded by the known
 // fields: it does not descend into unknown ones.
-type policyReader struct {
+type valueReader struct {
 	text []byte
 	at   int
 	path []string
 }
 
 // peek skips white space and returns the next byte without consuming it.
-func (r *policyReader) peek() byte {
+func (r *valueReader) peek() byte {
 	for r.text[r.at] == ' ' || r.text[r.at] == '\t' || r.text[r.at] == '\n' || r.text[r.at] == '\r' {
 		r.at++
 	}
@@ -25,7 +25,7 @@ func (r *policyReader) peek() byte {
 }
 
 // object calls read for each member, positioned at its value, with its key as the last part of the path.
-func (r *policyReader) object(read func(key string) error) error {
+func (r *valueReader) object(read func(key string) error) error {
 	if r.peek() != '{' {
 		return r.refuse("must be an object")
 	}
@@ -54,7 +54,7 @@ func (r *policyReader) object(read func(key string) error) error {
 }
 
 // array calls read for each element, positioned at it, with at most limit elements.
-func (r *policyReader) array(limit int, read func() error) error {
+func (r *valueReader) array(limit int, read func() error) error {
 	if r.peek() != '[' {
 		return r.refuse("must be an array")
 	}
@@ -77,7 +77,7 @@ func (r *policyReader) array(limit int, read func() error) error {
 }
 
 // string reads a string; the caller has seen its quote.
-func (r *policyReader) string() string {
+func (r *valueReader) string() string {
 	begin := r.at
 	for r.at++; r.text[r.at] != '"'; r.at++ {
 		if r.text[r.at] == '\\' {
@@ -95,7 +95,7 @@ func (r *policyReader) string() string {
 }
 
 // checked reads a string and refuses it if check returns a fault.
-func (r *policyReader) checked(into *string, check func(string) string) error {
+func (r *valueReader) checked(into *string, check func(string) string) error {
 	if r.peek() != '"' {
 		return r.refuse("must be a string")
 	}
@@ -106,7 +106,7 @@ func (r *policyReader) checked(into *string, check func(string) string) error {
 	return nil
 }
 
-func (r *policyReader) word(into *string, allowed ...string) error {
+func (r *valueReader) word(into *string, allowed ...string) error {
 	return r.checked(into, func(text string) string {
 		if slices.Contains(allowed, text) {
 			return ""
@@ -115,7 +115,7 @@ func (r *policyReader) word(into *string, allowed ...string) error {
 	})
 }
 
-func (r *policyReader) texts(into *[]string, limit int, check func(string) string) error {
+func (r *valueReader) texts(into *[]string, limit int, check func(string) string) error {
 	return r.array(limit, func() error {
 		var text string
 		if err := r.checked(&text, check); err != nil {
@@ -127,7 +127,7 @@ func (r *policyReader) texts(into *[]string, limit int, check func(string) strin
 }
 
 // literal consumes a number, a word or an opening byte.
-func (r *policyReader) literal() string {
+func (r *valueReader) literal() string {
 	r.peek()
 	begin := r.at
 	for r.at < len(r.text) && !strings.ContainsRune(" \t\r\n,]}", rune(r.text[r.at])) {
@@ -137,7 +137,7 @@ func (r *policyReader) literal() string {
 }
 
 // integer reads a number written without fraction and exponent.
-func (r *policyReader) integer(into *int64, low, high int64) error {
+func (r *valueReader) integer(into *int64, low, high int64) error {
 	literal := r.literal()
 	n, err := strconv.ParseInt(literal, 10, 64)
 	if err != nil && strings.Trim(literal, "-0123456789") != "" {
@@ -150,7 +150,7 @@ func (r *policyReader) integer(into *int64, low, high int64) error {
 	return nil
 }
 
-func (r *policyReader) count(into *int, low, high int64) error {
+func (r *valueReader) count(into *int, low, high int64) error {
 	var n int64
 	if err := r.integer(&n, low, high); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (r *policyReader) count(into *int, low, high int64) error {
 	return nil
 }
 
-func (r *policyReader) number(into *float64, low, high float64) error {
+func (r *valueReader) number(into *float64, low, high float64) error {
 	first := r.peek()
 	if first != '-' && (first < '0' || first > '9') {
 		return r.refuse("must be a number")
@@ -172,14 +172,12 @@ func (r *policyReader) number(into *float64, low, high float64) error {
 	return nil
 }
 
-func (r *policyReader) unknown() error { return r.refuse("is not a field of the policy") }
-
-func (r *policyReader) refuseMember(name, why string) error {
+func (r *valueReader) refuseMember(name, why string) error {
 	r.path = append(r.path, name)
 	return r.refuse("%s", why)
 }
 
-func (r *policyReader) refuse(format string, args ...any) error {
+func (r *valueReader) refuse(format string, args ...any) error {
 	field := "policy"
 	if len(r.path) > 0 {
 		field = strings.ReplaceAll(strings.Join(r.path, "."), ".[", "[")

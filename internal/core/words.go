@@ -1,0 +1,22 @@
+package core
+
+// word returns the name of n in a table.
+func word(names []string, n int) string {
+	if n < len(names) {
+		return names[n]
+	}
+	return "unknown"
+}
+
+// find is the inverse of word. The empty text names nothing.
+func find(names []string, text string) (int, bool) {
+	if text == "" {
+		return 0, false
+	}
+	for n, name := range names {
+		if name == text {
+			return n, true
+		}
+	}
+	return 0, false
+}
