@@ -2,6 +2,7 @@ package service
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -63,7 +64,8 @@ func TestU32_a_field_beside_the_policy_and_in_it_is_refused(t *testing.T) {
 		}
 		for _, s := range []*api.Submission{&request, &read} {
 			_, err := coreSubmission(s, core.GivenID{}, "default")
-			if refusal, ok := api.AsError(err).(*api.Error); !ok || refusal.Code != string(core.CodeInvalidArgument) || refusal.Field != field {
+			var refusal *api.Error
+			if !errors.As(api.AsError(err), &refusal) || refusal.Code != string(core.CodeInvalidArgument) || refusal.Field != field {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
@@ -92,7 +94,8 @@ func TestU32_a_budget_that_contradicts_itself_is_refused_where_it_was_given(t *t
 			t.Fatal(err)
 		}
 		_, err := coreSubmission(&s, core.GivenID{}, "default")
-		if refusal, ok := err.(*api.Error); !ok || refusal.Code != string(core.CodeInvalidBudget) || refusal.Field != field {
+		var refusal *api.Error
+		if !errors.As(err, &refusal) || refusal.Code != string(core.CodeInvalidBudget) || refusal.Field != field {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
