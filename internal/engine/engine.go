@@ -13,6 +13,7 @@ import (
 // Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
 type Engine struct {
 	*txn.Engine
+	*txn.Claims
 	*inspect.Inspector
 	*bulk.Jobs
 }
@@ -24,8 +25,9 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	waiting := txn.NewClaims(kernel)
 	jobs := bulk.New(kernel)
-	e := &Engine{kernel, &inspect.Inspector{Engine: kernel, JobsRunning: jobs.Running}, jobs}
+	e := &Engine{kernel, waiting, &inspect.Inspector{Engine: kernel, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

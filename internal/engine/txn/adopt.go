@@ -211,10 +211,14 @@ func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
 	}
 	e.adoptAll(ctx)
 	hint := store.Hint{Lanes: e.Dict.Now().narrow(lanes)}
-	e.picker.hinted(hint)
+	e.dispatcher.Hinted(hint)
 	e.hints.send(hint)
 	return nil
 }
+
+// pollShared is the number of classes of a filter that one poll asks for on a store that processes share. If there are more they take turns, so that
+// work without a hint is found later than within a second (S68).
+const pollShared = 4096
 
 // narrow returns those of the lanes that have no more classes than one poll asks about. In the others a nudge would make every process look at the
 // queues of hundreds of thousands of keys. It is not needed there: the process that adopts a submission names its class in a hint, and everything

@@ -39,6 +39,9 @@ func (e *Engine) ReportUsage(ctx context.Context, c Caller, id core.GivenID, r U
 
 func (r *reportUsage) Name() string { return "report_usage" }
 
+// Carried is the lease under which the command is sent; nil: none.
+func (r *reportUsage) Carried() *core.Fence { return &r.cmd.Fence }
+
 func (r *reportUsage) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, r.id.UUID)
 	if r.dedup.Key != "" {

@@ -16,6 +16,9 @@ func (s *spawn) Flows(*Tx) []core.UUID {
 
 func (s *spawn) Name() string { return "spawn" }
 
+// Carried is the lease under which the command is sent; nil: none.
+func (s *spawn) Carried() *core.Fence { return &s.fence }
+
 func (s *spawn) Want(w *store.Want, careful bool) {
 	s.extension.Want(w, careful)
 	w.Executions = append(w.Executions, s.id.UUID)

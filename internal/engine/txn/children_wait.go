@@ -132,6 +132,9 @@ func noChild(names []string, known map[string]core.ID) error {
 
 func (w *childrenWait) Name() string { return "wait_for_children" }
 
+// Carried is the lease under which the command is sent; nil: none.
+func (w *childrenWait) Carried() *core.Fence { return &w.ask.Fence }
+
 func (w *childrenWait) Want(want *store.Want, _ bool) {
 	want.Executions = append(want.Executions, w.id.UUID)
 	w.wantRequest(want)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Limits of a claim (S15).
@@ -46,7 +47,7 @@ type claim struct {
 }
 
 // Claim takes work for a worker (S15..S23). It waits for up to r.Wait while there is none.
-func (e *Engine) Claim(ctx context.Context, c Caller, r ClaimRequest) (answer ClaimAnswer, err error) {
+func (e *Claims) Claim(ctx context.Context, c Caller, r ClaimRequest) (answer ClaimAnswer, err error) {
 	defer func() { e.Meter.claimed(len(answer.Tasks), err) }()
 	call, err := e.newClaim(c, r)
 	if err != nil {
@@ -62,7 +63,7 @@ func (e *Engine) Claim(ctx context.Context, c Caller, r ClaimRequest) (answer Cl
 }
 
 // served waits until the picker has answered a call.
-func (e *Engine) served(ctx context.Context, call *claim) error {
+func (e *Claims) served(ctx context.Context, call *claim) error {
 	if err := e.picker.add(call); err != nil {
 		endSpan(call.span, err)
 		return err
@@ -80,7 +81,7 @@ func (e *Engine) served(ctx context.Context, call *claim) error {
 	return call.err
 }
 
-func (e *Engine) newClaim(c Caller, r ClaimRequest) (*claim, error) {
+func (e *Claims) newClaim(c Caller, r ClaimRequest) (*claim, error) {
 	if err := e.normalizeClaim(c, &r); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (e *Engine) newClaim(c Caller, r ClaimRequest) (*claim, error) {
 	return call, nil
 }
 
-func (e *Engine) normalizeClaim(c Caller, r *ClaimRequest) error {
+func (e *Claims) normalizeClaim(c Caller, r *ClaimRequest) error {
 	if err := checkWorker(r.WorkerID, r.InstanceID); err != nil {
 		return err
 	}
@@ -152,23 +153,6 @@ func checkWorker(workerID, instanceID string) error {
 	return core.CheckWorkerID("worker_instance_id", instanceID)
 }
 
-// narrow returns the wanted namespaces that are allowed. A nil list stands for all.
-func narrow(wanted, allowed []string) []string {
-	switch {
-	case wanted == nil:
-		return allowed
-	case allowed == nil:
-		return wanted
-	}
-	kept := []string{}
-	for _, name := range wanted {
-		if contains(allowed, name) {
-			kept = append(kept, name)
-		}
-	}
-	return kept
-}
-
 // matches reports whether the call may take work of a class (S11, S15).
 func (c *claim) matches(class *core.Class) bool {
 	r := &c.req
@@ -203,3 +187,31 @@ func (c *claim) lookedFor() {
 
 // mayRepeat reports whether it is still unknown if the call was answered before (L117).
 func (c *claim) mayRepeat() bool { return c.req.RequestKey != "" && !c.looked && !c.asked }
+
+// sweepClaims removes the record of a claim if none of its leases is held and none of its grants is outstanding any more (L117).
+func (e *Claims) sweepClaims(ctx context.Context, t store.Timer) error {
+	return e.onDocs(ctx, docClaim, t.Texts, func(u *Tx, doc *store.Doc) error {
+		loaded, err := e.Store.Read(ctx, store.Want{Executions: claimedIDs(doc)})
+		if err != nil {
+			return err
+		}
+		instance, key, _ := strings.Cut(doc.Key, "\x01")
+		key, grants := strings.CutSuffix(key, grantMark)
+		for _, x := range loaded.Executions {
+			if grants && x.HoldsGrantOf(instance, key) || !grants && x.HoldsLeaseOf(instance, key) {
+				timer := u.TimerAt(timerClaims, RoundUp(u.Now.Add(claimRecordLook), core.Second))
+				timer.Texts = append(timer.Texts, doc.Key)
+				return nil
+			}
+		}
+		u.dropDoc(doc.DocRef)
+		return nil
+	})
+}
+
+// tell sets the execution in the span of a claim, if the claim got exactly one.
+func (c *claim) tell() {
+	if c.span != nil && len(c.answer.Tasks) == 1 {
+		c.span.Tell(factsOf(c.answer.Tasks[0].Execution))
+	}
+}

@@ -23,7 +23,7 @@ type closedClaim struct {
 
 // closes reports whether the call must not be answered with nothing before that is recorded. A process with a store of its own answers the earlier
 // calls itself (finishRepeats).
-func (e *Engine) closes(call *claim) bool {
+func (e *Claims) closes(call *claim) bool {
 	return call.req.Repeat && call.req.RequestKey != "" && e.Store.Info().Shared
 }
 

@@ -303,23 +303,14 @@ func (u *Tx) settingsOf(x *core.Execution) core.LaneSettings {
 	return core.LaneSettings{}
 }
 
-func contains(list []string, text string) bool {
-	for _, item := range list {
-		if item == text {
-			return true
-		}
-	}
-	return false
-}
-
-// publish makes a commit visible to this process and to others: it wakes callers that wait for an execution, updates the caches, wakes the picker
+// publish makes a commit visible to this process and to others: it wakes callers that wait for an execution, updates the caches, wakes waiting claims
 // and the sweep, and sends one hint to other processes. Nothing here decides anything: a lost hint or a panic only means that the change is noticed
-// later, by a poll. Everything that concerns the picker is passed in one call (pickNews explains why).
+// later, by a poll. Everything that concerns waiting claims is passed in one call (News explains why).
 func (u *Tx) publish() {
 	u.Engine.trap("publish", core.UUID{})
 	hint := store.Hint{Named: true}
 	classes := map[int32]bool{}
-	var filed []filing
+	var filed []Filing
 	for _, ent := range u.order {
 		if ent.removed {
 			u.Engine.Waits.Wake(ent.Exec.ID.UUID) // a timer may have ended it in this transaction
@@ -330,7 +321,7 @@ func (u *Tx) publish() {
 			if ent.Exec.BlockedOn == "" {
 				u.roomBack = appendNew(u.roomBack, ent.blocked) // it is tried again: what blocked others may be gone (S45)
 			}
-			filed = append(filed, filing{ent.Exec.Class, ent.Exec.Block(), ent.Exec.OrderKey, ent.Exec.Input.Size})
+			filed = append(filed, Filing{ent.Exec.Class, ent.Exec.Block(), ent.Exec.OrderKey, ent.Exec.Input.Size})
 			hint.Lanes = appendNew(hint.Lanes, ent.Exec.Class.Lane)
 			if class := ent.Exec.Class.ID; !classes[class] {
 				classes[class] = true
@@ -341,25 +332,28 @@ func (u *Tx) publish() {
 			u.Engine.Waits.Wake(ent.Exec.ID.UUID)
 		}
 	}
-	news := pickNews{lanes: len(u.Changes.Lanes) > 0}
+	news := News{Lanes: len(u.Changes.Lanes) > 0}
 	for key, n := range u.Changes.Counters {
 		if lane := LaneOfCounter(key); n < 0 && lane != "" {
-			news.places = true
+			news.Places = true
 			hint.Lanes = appendNew(hint.Lanes, lane)
 		} else if n < 0 {
 			u.roomBack = append(u.roomBack, key)
 		}
 	}
-	hint.Keys, news.keys = u.roomBack, u.roomBack
+	hint.Keys, news.Keys = u.roomBack, u.roomBack
 	remembered := u.remembers(func() {
 		u.Engine.recall.note(u.order, u.Changes.Draw)
-		u.Engine.slots.learn(u)
-		u.Engine.picker.sawWorkers(u.Changes.PutDocs)
-		news.filed = filed
-		u.Engine.picker.committed(news)
+		for i := range u.Engine.phases {
+			if committed := u.Engine.phases[i].Committed; committed != nil {
+				committed(u)
+			}
+		}
+		news.Filed = filed
+		u.Engine.dispatcher.Filed(news)
 	})
 	if !remembered {
-		u.Engine.picker.committed(news)
+		u.Engine.dispatcher.Filed(news)
 	}
 	var first core.Time
 	for i := range u.Changes.AddTimers {
@@ -382,28 +376,4 @@ func (u *Tx) tellLog(err error) {
 	if err == nil {
 		u.Engine.Log.grew(u.Changes.Seq, u.Now, u.Changes.Events)
 	}
-}
-
-func earlier(a, b core.Time) core.Time {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
-
-func appendNew(list []string, text string) []string {
-	if text == "" || contains(list, text) {
-		return list
-	}
-	return append(list, text)
-}
-
-// once removes the duplicates of a list and keeps the first of each. Unlike appendNew it does not search the whole list for each item.
-func once[T comparable](list []T) []T {
-	seen := make(map[T]bool, len(list))
-	return slices.DeleteFunc(list, func(t T) bool {
-		before := seen[t]
-		seen[t] = true
-		return before
-	})
 }

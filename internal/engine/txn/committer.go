@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -40,12 +39,12 @@ type committer struct {
 	kick   chan struct{} // one token for each line that may have something to do
 	mu     sync.Mutex
 	queue  []*request
-	held   []*request          // submits that wait for a pick or for one commit (holdback.go)
-	taken  func(*request) bool // selects the submits that wait until the pick under way has ended; nil: no pick is under way
+	held   []*request          // new work that waits for a pick or for one commit (submit_gate.go)
+	taken  func(*request) bool // selects the new work that waits until release; nil: none
 	busy   int                 // lines with a transaction under way
 	closed bool
 
-	turn    *turn // the picker's turn, if it waits for one; only on stores where transactions take turns
+	turn    *turn // of the dispatcher, if it waits for one; only on stores where transactions take turns
 	without int   // number of batches in a row that could not serve claims
 }
 
@@ -123,7 +122,7 @@ func (c *committer) run(stop <-chan struct{}) {
 	}
 }
 
-// work commits batches as long as worthwhile reports true, and gives the picker its turns in between.
+// work commits batches as long as worthwhile reports true, and gives the dispatcher its turns in between.
 func (c *committer) work(stopped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,7 +134,7 @@ func (c *committer) work(stopped bool) {
 		if len(c.queue) == 0 {
 			continue
 		}
-		c.letEndingsFirst()
+		c.prioritizeCompletions()
 		batch := c.take(c.e.Cfg.BatchLimit)
 		c.busy++
 		c.without++
@@ -251,7 +250,7 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 		err = e.gaveUp(batch, u, recover(), err)
 		if u != nil {
 			u.tx.Rollback(ctx)
-			u.letGo(err != nil)
+			u.release(err != nil)
 		}
 		if err != nil {
 			rest, err = e.held.part(u, batch, err, mode.line)
@@ -292,7 +291,7 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 		f()
 	}
 	u.serves(batch)
-	if err := u.commitAndHandOver(ctx, namesOf(batch), mode); err != nil {
+	if err := u.commitAndServe(ctx, namesOf(batch), mode); err != nil {
 		return batch, err
 	}
 	u.safe.then(func(err error) { u.answer(batch, refusals, err) })
@@ -313,29 +312,6 @@ func (u *Tx) answer(batch []*request, refusals []error, err error) {
 	for i, r := range batch {
 		r.finish(refusals[i])
 	}
-}
-
-// commitAndHandOver commits the unit. On the first try of a batch it also leases the work that the unit creates or resumes to waiting claims. If
-// that makes the commit fail, the claims wait on, and the caller retries the batch without them (errHandOver).
-func (u *Tx) commitAndHandOver(ctx context.Context, commands []string, mode batchMode) error {
-	var handed *pick
-	if mode == (batchMode{}) {
-		handed = u.handOver(ctx)
-	}
-	switch {
-	case handed == nil && mode == (batchMode{}):
-		return u.commitWithRiders(ctx, commands)
-	case handed == nil:
-		return u.commit(ctx, commands)
-	}
-	u.servesClaims(handed.calls)
-	err := u.commit(ctx, append(commands, "claim"))
-	if err != nil {
-		u.takeBack(err)
-		return fmt.Errorf("%w: %w", errHandOver, err)
-	}
-	u.tellClaims(handed, u.Engine.picker.handed)
-	return nil
 }
 
 // loadMore loads the rows that commands can name only after the first load, in one further round trip for all of them.
@@ -397,15 +373,6 @@ func PublicFault(err error) error {
 	}
 }
 
-// waitsOnce reports whether a command waits for a lock for one second at most: the transaction of a caller may hold it without a bound (L82).
-func waitsOnce(cmd command) bool {
-	switch cmd.(type) {
-	case *submit, *submitAll:
-		return true
-	}
-	return false
-}
-
 // busyFault returns the answer for a command that waited for a lock in vain.
 func busyFault(cmd command, err error) error {
 	if waitsOnce(cmd) {
@@ -416,4 +383,10 @@ func busyFault(cmd command, err error) error {
 
 func heldByOpenTransaction() error {
 	return core.Errorf(core.CodeIdempotencyInProgress, "the key or id is held by a transaction that is still open").WithRetryAfter(1000)
+}
+
+// waitsOnce reports whether a command waits for a lock for one second at most: the transaction of a caller may hold it without a bound (L82).
+func waitsOnce(cmd command) bool {
+	_, ok := cmd.(interface{ WaitsOnce() })
+	return ok
 }

@@ -23,7 +23,10 @@ type Engine struct {
 
 	committer  *committer
 	held       *heldRows
-	picker     *picker
+	dispatcher Dispatcher
+	phases     []Phases
+	listeners  []Listener
+	forgets    []func() // drop what was remembered of another incarnation
 	slots      slotsKnown
 	drains     *drains
 	rates      *rates
@@ -61,7 +64,7 @@ type Engine struct {
 
 // New makes an engine on a migrated store, which outlives it. Rooms register with it before Start.
 func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
-	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{})}
+	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{}), dispatcher: idle{}}
 	e.Lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
 	e.Dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.hints.send(store.Hint{Dictionary: true}) }}
 	e.Dict.reborn = e.Dict.current.Store // nothing is cached yet
@@ -72,8 +75,6 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.notes = quiet.New(e.Cfg.Logger, e.Cfg.Clock)
 	e.Meter = newMeter(clock.Stopwatch())
 	e.Gauges = newGauges(e)
-	e.picker = newPicker(e)
-	e.Dict.changed = e.picker.lookAgain
 	e.lives.kick = make(chan struct{}, 1)
 	e.drains, e.rates = newDrains(), newRates()
 	e.refusals = newRefusals()
@@ -89,6 +90,8 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.Follower = newFollower(e)
 	e.hints = newHinter(e)
 	e.committer, e.held = newCommitter(e), newHeldRows(e)
+	e.OnReborn(e.slots.forgetAll)
+	e.OnPhases(Phases{Committed: e.slots.learn})
 	if _, err := e.spaces.of(ctx, "", e.Cfg.Clock.Now()); err != nil {
 		e.cancel()
 		return nil, err
@@ -115,7 +118,7 @@ func (e *Engine) start() {
 	for range e.committer.lines {
 		e.wg.Go(func() { e.KeepRunning(inCommand, func() { e.committer.run(e.Stop) }) })
 	}
-	e.wg.Go(func() { e.KeepRunning(inClaim, func() { e.picker.run(e.Stop) }) })
+	e.wg.Go(func() { e.KeepRunning(inClaim, func() { e.dispatcher.Run(e.Stop) }) })
 	loop := func(place string, run func(context.Context)) {
 		e.loops.Go(func() { e.KeepRunning(place, func() { run(e.Lifetime) }) })
 	}

@@ -2,7 +2,6 @@ package txn
 
 import (
 	"context"
-	"iter"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/metrics"
@@ -38,21 +37,6 @@ func (r *ringLook) Decide(u *Tx) (err error) {
 	r.now = u.Now
 	r.ring, err = u.ring()
 	return err
-}
-
-// Claimants is how many calls wait for work, whether they have looked or not.
-func (e *Engine) Claimants() int { return e.picker.waiters() }
-
-// WaitingClaims is how many calls have looked and wait for work.
-func (e *Engine) WaitingClaims() (n int) {
-	e.picker.mu.Lock()
-	defer e.picker.mu.Unlock()
-	for _, call := range e.picker.waiting {
-		if call.looked && !call.serving {
-			n++
-		}
-	}
-	return n
 }
 
 // TimerLabels are the labels of the timers that the sweep turns; "": one of them has none.
@@ -104,33 +88,8 @@ func (e *Engine) SetApart() int { return e.held.depth() }
 // LookedInto reports whether it is known what was lost when the database came back.
 func (e *Engine) LookedInto() bool { return len(e.lives.asked()) == 0 }
 
-// Kept is how much the picker keeps for queues and keys.
-type Kept struct{ Queues, Candidates, Full, News int }
-
-// KeptForKeys counts what the picker keeps.
-func (e *Engine) KeptForKeys() (k Kept) {
-	p := e.picker
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	k.Queues, k.Full, k.News = len(p.queues), len(p.full), len(p.news.list)
-	for _, m := range p.matched {
-		for _, lane := range m.lanes {
-			lane.any() // leaves out what is worthless at the top
-			k.Candidates += len(lane.turns)
-		}
-	}
-	return k
-}
-
 // Project waits until the search rows hold all that was committed.
 func (e *Engine) Project(ctx context.Context) error { return e.Follower.ReachAll(ctx) }
-
-// Polls is how many polls of the sweep have begun. Each begins when the one before has been acted on.
-func (e *Engine) Polls() uint64 {
-	e.picker.mu.Lock()
-	defer e.picker.mu.Unlock()
-	return e.picker.polls
-}
 
 // ClockSeen is the store's clock as the last poll has read it.
 func (e *Engine) ClockSeen() core.Time {
@@ -162,18 +121,6 @@ func TimerRow(t store.Timer) string {
 		return t.IDs[0].String()
 	}
 	return t.Texts[0]
-}
-
-// IdleLooks is how many classes of a fairness key are looked at one by one to judge whether it is idle.
-const IdleLooks = idleLooks
-
-// ClassesUnder are n classes that the picker knows under one fairness key: how many there are, and themselves.
-func ClassesUnder(key string, n int) (count func() int, all iter.Seq[*core.Class]) {
-	k := &keyedClasses{}
-	for i := range n {
-		k.add(key, &core.Class{ID: int32(i)})
-	}
-	return func() int { return k.count(key) }, k.of(key)
 }
 
 // NeedsKept is how many parsed needs of classes are kept of late.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -12,6 +13,7 @@ type extensions struct {
 	timers  map[store.TimerKind]timerRule
 	wakes   map[string]func(*core.Event) core.UUID
 	pending []pendingCount
+	gauges  []func() metrics.Family
 }
 
 // timerRule handles a timer that is due. Codes of the class unavailable: it is tried again.
@@ -37,6 +39,11 @@ func (e *Engine) WakesOn(event string, about func(*core.Event) core.UUID) {
 // CountPending registers records that are follow-up work, for the gauge of it.
 func (e *Engine) CountPending(kind string, scan store.Scan, counts func(*store.Doc) bool) {
 	e.extensions.pending = append(e.extensions.pending, pendingCount{scan, kind, counts})
+}
+
+// OnGauge registers a gauge that this process itself knows: reading it costs nothing.
+func (e *Engine) OnGauge(read func() metrics.Family) {
+	e.extensions.gauges = append(e.extensions.gauges, read)
 }
 
 // ruleOf returns the rule for a kind of timers; nil if there is none.

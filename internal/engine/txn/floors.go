@@ -166,3 +166,24 @@ func (p *picker) found(row store.Before) {
 	}
 	p.wake()
 }
+
+// Poll asks whether rows stand below the floors of queues, and whether waiting calls repeat one that was answered before.
+func (p *picker) Poll(queues bool) (ask store.PollAsk, learn func(seen *store.PollAnswer)) {
+	if queues {
+		ask.Queues = p.doubted()
+	}
+	calls, refs := p.unknownRequests()
+	ask.Docs = refs
+	return ask, func(seen *store.PollAnswer) {
+		p.knownRequests(calls, seen.Docs)
+		if p.e.Store.Info().Shared {
+			p.doubtBudgets()
+		}
+		for i, found := range seen.Queues {
+			if found {
+				p.e.Meter.woken(wokenByPoll)
+				p.found(ask.Queues[i])
+			}
+		}
+	}
+}

@@ -18,7 +18,7 @@ type Grant struct {
 
 // Grant picks work as a claim does and grants it to the worker, for r.GrantTTL (S27). It waits for up to r.Wait if there is none. Codes: those of a
 // claim, signing_key_missing.
-func (e *Engine) Grant(ctx context.Context, c Caller, r ClaimRequest) ([]Grant, error) {
+func (e *Claims) Grant(ctx context.Context, c Caller, r ClaimRequest) ([]Grant, error) {
 	setDefault(&r.GrantTTL, core.DefaultGrantTTL)
 	if err := core.CheckGrantTTL(r.GrantTTL); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (e *Engine) Grant(ctx context.Context, c Caller, r ClaimRequest) ([]Grant, 
 // GrantOne grants this execution to the worker (L44). Codes: signing_key_missing, execution_not_found, execution_not_active, lease_conflict,
 // grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable, capability_mismatch, admission_refused, instance_id_taken,
 // worker_not_registered.
-func (e *Engine) GrantOne(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Grant, error) {
+func (e *Claims) GrantOne(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Grant, error) {
 	setDefault(&r.GrantTTL, core.DefaultGrantTTL)
 	if err := core.CheckGrantTTL(r.GrantTTL); err != nil {
 		return Grant{}, err

@@ -18,12 +18,12 @@ type GrantClaim struct {
 
 // VerifyGrant returns nil if a grant key is valid (S30). Codes: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
 // grant_signature_mismatch.
-func (e *Engine) VerifyGrant(ctx context.Context, c Caller, key core.GrantKey) error {
+func (e *Claims) VerifyGrant(ctx context.Context, c Caller, key core.GrantKey) error {
 	return e.Do(ctx, &onGrant{op: "verify_grant", caller: c, key: key, act: func(*Tx, *Row) error { return nil }})
 }
 
 // ReturnGrant ends a grant early; the execution passes the gate at once (S33). Codes: those of VerifyGrant.
-func (e *Engine) ReturnGrant(ctx context.Context, c Caller, key core.GrantKey) error {
+func (e *Claims) ReturnGrant(ctx context.Context, c Caller, key core.GrantKey) error {
 	if err := core.CheckRequestKey(c.RequestKey); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (e *Engine) ReturnGrant(ctx context.Context, c Caller, key core.GrantKey) e
 
 // ClaimGrant takes the execution that was granted to the worker (S31). It is not admitted again, and the state of its lane does not matter. Codes:
 // invalid_argument, those of VerifyGrant, instance_id_taken, worker_not_registered.
-func (e *Engine) ClaimGrant(ctx context.Context, c Caller, key core.GrantKey, r GrantClaim) (Task, error) {
+func (e *Claims) ClaimGrant(ctx context.Context, c Caller, key core.GrantKey, r GrantClaim) (Task, error) {
 	if err := checkWorker(r.WorkerID, r.InstanceID); err != nil {
 		return Task{}, err
 	}

@@ -30,7 +30,7 @@ type Revoked struct {
 }
 
 // Revoke takes the lease away from its holder, and may promise the execution to another worker (L113).
-func (e *Engine) Revoke(ctx context.Context, c Caller, id core.GivenID, r RevokeRequest, op Operator) (Revoked, error) {
+func (e *Claims) Revoke(ctx context.Context, c Caller, id core.GivenID, r RevokeRequest, op Operator) (Revoked, error) {
 	if err := r.HandTo.normalize(); err != nil {
 		return Revoked{}, err
 	}

@@ -20,8 +20,8 @@ import (
 
 // handOver leases what the unit has created or resumed to waiting claims. It returns nil if there is nothing to lease or no claim that can take it.
 // Otherwise the caller must report the outcome with handed or handedBack.
-func (u *Tx) handOver(ctx context.Context) *pick {
-	if len(u.Changes.Lanes) > 0 || !u.Engine.picker.anybodyWaits() || u.Engine.held.holdsRoom() {
+func (p *picker) handOver(ctx context.Context, u *Tx) *pick {
+	if len(u.Changes.Lanes) > 0 || p.waiters() == 0 || p.e.held.holdsRoom() {
 		return nil // a lane that this unit opens may have a backlog, and a lane that other transactions hold cannot be read
 	}
 	rows := u.comingUp()
@@ -29,13 +29,13 @@ func (u *Tx) handOver(ctx context.Context) *pick {
 		return nil
 	}
 	u.handing = true
-	k := u.Engine.picker.reserve(u.dict, rows)
+	k := p.reserve(u.dict, rows)
 	if k == nil {
 		u.handing = false
 		return nil
 	}
-	u.lends(k, u.Engine.picker.handedBack)
-	u.Engine.trap("hand_over", rows[0].ID)
+	u.Lend(handedOver{k})
+	p.e.trap("hand_over", rows[0].ID)
 	if err := u.loadInputs(ctx, rows); err != nil {
 		u.takeBack(err) // the commit will fail in the same way
 		return nil
@@ -162,8 +162,6 @@ func (u *Tx) assumeEmpty(k *pick, queues []store.Pick) {
 		}
 	}
 }
-
-func (p *picker) anybodyWaits() bool { return p.waiters() > 0 }
 
 // waiters returns how many calls wait.
 func (p *picker) waiters() int {
@@ -305,7 +303,7 @@ func (p *picker) handed(u *Tx, k *pick) {
 
 // handedBack lets the calls of a failed hand-over keep waiting. What the cache has about their queues and workers is dropped.
 func (p *picker) handedBack(k *pick, err error) {
-	p.e.slots.forget(k)
+	p.forgetSlots(k)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, call := range k.calls {

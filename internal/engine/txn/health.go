@@ -121,3 +121,21 @@ func (e *Engine) probeRoom(ctx context.Context) {
 	}
 	e.hasRoom(0)
 }
+
+// waitTries is how often the store is asked for waits: leases hang on the answer that are given already.
+const waitTries = 8
+
+// insist gives a read some tries. What it answers in the end a caller may see.
+func (e *Engine) insist(ctx context.Context, read func() error) error {
+	for try := 1; ; try++ {
+		err := read()
+		if err == nil {
+			return nil
+		}
+		var refusal *core.Error
+		if errors.As(err, &refusal) || try == waitTries || ctx.Err() != nil || e.stopping() {
+			return PublicFault(err)
+		}
+		e.pause(try)
+	}
+}

@@ -142,7 +142,7 @@ func (h *heldRows) part(u *Tx, batch []*request, err error, own *heldLine) ([]*r
 	if len(apart) > 0 {
 		return free, errSetApart
 	}
-	h.watchRoom(held) // no command needs them: they were locked for work that is handed over
+	h.e.dispatcher.Held(held) // no command needs them: they were locked for work that is handed over
 	return batch, err
 }
 
@@ -358,10 +358,10 @@ func (h *heldRows) forget(line *heldLine) {
 	h.known.Add(-1)
 }
 
-// forgotten makes the picker look again at work that needs the row of a line, if the line is over.
+// forgotten makes claims look again at work that needs the row of a line, if the line is over.
 func (h *heldRows) forgotten(line *heldLine, over bool) {
 	if over {
-		h.e.picker.free(line.lock)
+		h.e.dispatcher.Freed(line.lock)
 	}
 }
 
@@ -478,4 +478,24 @@ func (e *Engine) outwait(batch []*request, mode *batchMode, err error) (again []
 		again = append(again, r)
 	}
 	return again
+}
+
+// holdsAny reports whether one of the rows is held.
+func (h *heldRows) holdsAny(locks ...store.Lock) bool {
+	return h.known.Load() > 0 && len(h.among(locks, nil)) > 0
+}
+
+// holdsRoom reports whether a row is held that a hand-over might need.
+func (h *heldRows) holdsRoom() bool {
+	if h.known.Load() == 0 {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for lock := range h.lines {
+		if lock.Shared || lock.Counter != "" {
+			return true
+		}
+	}
+	return false
 }

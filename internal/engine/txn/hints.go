@@ -158,7 +158,7 @@ func (h *hinter) hear(ctx context.Context, hint store.Hint) {
 	case hint.Dictionary:
 		_ = h.e.Dict.heard(ctx)
 	}
-	h.e.picker.hinted(hint)
+	h.e.dispatcher.Hinted(hint)
 	if hint.Log {
 		h.e.Log.look()
 	}

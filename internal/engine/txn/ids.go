@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"cmp"
 	crand "crypto/rand"
 	"crypto/sha256"
 
@@ -57,12 +56,4 @@ func (e *Engine) fromElsewhere(f *core.Fence, err error) error {
 }
 
 // underLease is a command that carries a lease.
-type underLease interface{ carried() *core.Fence }
-
-func (o *onOne) carried() *core.Fence           { return cmp.Or(o.held, o.fence) }
-func (r *renew) carried() *core.Fence           { return &r.ref.Fence }
-func (s *putStep) carried() *core.Fence         { return &s.fence }
-func (r *reportUsage) carried() *core.Fence     { return &r.cmd.Fence }
-func (s *spawn) carried() *core.Fence           { return &s.fence }
-func (w *childrenWait) carried() *core.Fence    { return &w.ask.Fence }
-func (o *operatorCommand) carried() *core.Fence { return cmp.Or(o.held, o.fence) }
+type underLease interface{ Carried() *core.Fence }

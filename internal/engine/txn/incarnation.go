@@ -69,8 +69,9 @@ func (e *Engine) forgetAll(next *Dictionary) []store.Commit {
 	defer e.lives.mu.Unlock()
 	e.recall.forgetAll()
 	e.derives.known.Store(nil)
-	e.slots.forgetAll()
-	e.picker.forgetAll()
+	for _, forget := range e.forgets {
+		forget()
+	}
 	e.drains.forgetAll()
 	e.keys.forgetAll()
 	e.spaces.forget()

@@ -21,6 +21,9 @@ const renewName = "renew"
 
 func (r *renew) Name() string { return renewName }
 
+// Carried is the lease under which the command is sent; nil: none.
+func (r *renew) Carried() *core.Fence { return &r.ref.Fence }
+
 func (r *renew) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, r.ref.ID.UUID) }
 
 func (r *renew) Target() core.UUID { return r.ref.ID.UUID }

@@ -233,7 +233,11 @@ func (l *logReader) catchUp(ctx context.Context) bool {
 			_ = l.e.contain(inLog, l.missed)
 		}
 	}
-	_ = l.e.contain(inLog, func() { l.hearLeases(fresh) })
+	_ = l.e.contain(inLog, func() {
+		for _, other := range l.e.listeners {
+			other.Read(fresh)
+		}
+	})
 	return len(commits) == LogRead
 }
 
@@ -273,23 +277,8 @@ func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Comm
 // everything that depends on the log is read again.
 func (l *logReader) missed() {
 	l.e.Waits.wakeAll()
-	l.e.picker.lookAgain()
-	l.e.picker.blockedElsewhere()
-	l.e.picker.recheckAll()
-}
-
-// hearLeases makes waiting claims look again whose requests another process may have answered (L117).
-func (l *logReader) hearLeases(commits []store.Commit) {
-	instances := map[string]bool{}
-	for i := range commits {
-		for j := range commits[i].Events {
-			if ev := &commits[i].Events[j]; ev.Kind == "lease.acquired" || ev.Kind == "grant.issued" {
-				instances[ev.InstanceID] = true
-			}
-		}
-	}
-	if len(instances) > 0 {
-		l.e.picker.answeredElsewhere(instances)
+	for _, other := range l.e.listeners {
+		other.Missed()
 	}
 }
 
@@ -299,49 +288,22 @@ func (l *logReader) hear(c store.Commit) {
 	if c.Unreadable != nil {
 		l.missed()
 	}
-	var news pickNews
 	for i := range c.Events {
 		ev := &c.Events[i]
-		if mayMakeRoom(ev.Kind) {
-			news.keys = []string{"*"}
-		}
-		if ev.Class != nil && ev.Kind != "lease.acquired" && l.capped(ev.Class.Lane) {
-			news.places = true
-		}
 		switch ev.Kind {
 		case "execution.completed":
 			l.e.Waits.Wake(ev.ExecutionID.UUID)
 		case "flow.completed", "flow.failed", "flow.cancelled":
 			l.e.Waits.Wake(ev.FlowID.UUID)
-		case "execution.blocked", core.SilentChange:
-			l.e.picker.blockedElsewhere()
-		case "worker.registered", "worker.draining", "worker.dead":
-			l.e.picker.recheck(ev.InstanceID)
 		default:
 			if about := l.e.extensions.wakes[ev.Kind]; about != nil {
 				l.e.Waits.Wake(about(ev))
 			}
 		}
 	}
-	if news.places || len(news.keys) > 0 {
-		l.e.picker.committed(news)
+	for _, other := range l.e.listeners {
+		other.Heard(&c)
 	}
-}
-
-// mayMakeRoom reports whether an event may have freed an admission key. Events of work that begins or waits do not.
-func mayMakeRoom(kind string) bool {
-	switch kind {
-	case core.SilentChange, "execution.submitted", "execution.ready", "execution.blocked", "execution.resumed", "lease.acquired", "signal.accepted":
-		return false
-	}
-	return true
-}
-
-// capped reports whether claims may wait for a place in the lane. The poll sees rows, but not places: if the hint of a free place is lost, the log
-// shows it.
-func (l *logReader) capped(name string) bool {
-	lane := l.e.Dict.Now().Lanes[name]
-	return lane != nil && lane.Settings.MaxConcurrent > 0
 }
 
 // Position is the current end, and a channel that is closed when it moves.

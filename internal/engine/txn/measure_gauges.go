@@ -69,14 +69,17 @@ func (g *gauges) Collect() []metrics.Family {
 func (g *gauges) known() []metrics.Family {
 	e := g.e
 	depth := e.committer.depth()
-	waiting, skew := e.picker.waiters(), -e.Sweep.Ahead()
-	return []metrics.Family{
+	skew := -e.Sweep.Ahead()
+	families := []metrics.Family{
 		metrics.CommitQueueDepth.Reading(float64(depth)),
-		metrics.ClaimWaiters.Reading(float64(waiting)),
 		metrics.EventReaders.Reading(float64(e.Log.Readers.Load())),
 		metrics.ClockSkewSeconds.Reading(float64(skew) / 1000),
 		metrics.Quarantined.Reading(float64(g.Rows.Count(e.Sweep.StoreNow()))),
 	}
+	for _, read := range e.extensions.gauges {
+		families = append(families, read())
+	}
+	return families
 }
 
 // partsOf returns the parts of a reading, the most watched first. A reading of some namespaces has no parts that belong to all namespaces or to

@@ -85,6 +85,12 @@ type operatorCommand struct {
 
 func (o *operatorCommand) Name() string { return o.operation.name }
 
+// Carried is the lease under which the command is sent; nil: none.
+func (o *operatorCommand) Carried() *core.Fence { return cmp.Or(o.held, o.fence) }
+
+// Subject is the execution that the command is about.
+func (o *operatorCommand) Subject() core.UUID { return o.id.UUID }
+
 func (o *operatorCommand) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, o.id.UUID)
 	w.Executions = append(w.Executions, o.also...)
@@ -377,4 +383,18 @@ func (u *Tx) RecordRequest(ref store.DocRef, print string, answer any) {
 // Corrupt returns the error of a record that cannot be read. Code: corruption.
 func Corrupt(record string, err error) error {
 	return core.Errorf(core.CodeCorruption, "%s: %w", record, err).With("record", record)
+}
+
+// wantTaking adds the rows that decide whether the execution may be taken now. Its lane is locked, so that a pause is a barrier for targeted claims
+// too (S4), and its places are counted.
+func (u *Tx) wantTaking(w *store.Want, x *core.Execution) {
+	if u.limits(x) {
+		u.wantRoom(w, x)
+	}
+	if lane := u.Lane(x); lane != nil {
+		w.ShareLanes = append(w.ShareLanes, lane.ID)
+		if lane.Settings.MaxConcurrent > 0 {
+			w.Counters = append(w.Counters, LaneCounter(lane.Name))
+		}
+	}
 }

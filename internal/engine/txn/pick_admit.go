@@ -245,10 +245,10 @@ func (k *pick) waitFor(q *classQueue, key string) {
 	p.full[key][q] = true
 }
 
-// roomIn records that admission keys may have room (S47), so that queues which wait for one are asked again. "*" stands for all keys.
-func (p *picker) roomIn(keys []string) { p.committed(pickNews{keys: keys}) }
+// Room records that admission keys may have room (S47), so that queues which wait for one are asked again. "*" stands for all keys.
+func (p *picker) Room(keys []string) { p.Filed(News{Keys: keys}) }
 
-// room is roomIn for a caller that holds the lock. It reports whether a call may be served now.
+// room is Room for a caller that holds the lock. It reports whether a call may be served now.
 func (p *picker) room(keys []string) bool {
 	if len(keys) == 0 {
 		return false

@@ -49,76 +49,6 @@ func admissionKey(lock store.Lock) string {
 	return lock.Counter + lock.Doc.Key // one of them is set
 }
 
-// watchRoom records the rows that made a pick wait.
-func (h *heldRows) watchRoom(locks []store.Lock) {
-	h.watch(slices.DeleteFunc(slices.Clone(locks), func(lock store.Lock) bool { return !ofRoom(lock) }))
-}
-
-// holdsAny reports whether one of the rows is held.
-func (h *heldRows) holdsAny(locks ...store.Lock) bool {
-	return h.known.Load() > 0 && len(h.among(locks, nil)) > 0
-}
-
-// holdsRoom reports whether a row is held that a hand-over might need.
-func (h *heldRows) holdsRoom() bool {
-	if h.known.Load() == 0 {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for lock := range h.lines {
-		if lock.Shared || lock.Counter != "" {
-			return true
-		}
-	}
-	return false
-}
-
-// heldRoom returns a row that others hold and that is needed to decide on an execution in a queue, or to end its reservation.
-func (u *Tx) heldRoom(x *core.Execution) (lock store.Lock, held bool) {
-	if u.Engine.held.known.Load() == 0 {
-		return store.Lock{}, false
-	}
-	var locks []store.Lock
-	doc := func(ref store.DocRef) {
-		if _, loaded := u.docs[ref]; !loaded {
-			locks = append(locks, store.Lock{Doc: ref})
-		}
-	}
-	for _, id := range slices.Concat(u.budgetsOf(x), x.ChargedTo()) {
-		doc(BudgetDocRef(id))
-	}
-	if x.Reservation != nil {
-		for _, taken := range x.Reservation.Rates {
-			doc(RateRef(taken.Key))
-		}
-	}
-	for _, use := range x.Policy.Quotas {
-		if quota := u.dict.Quotas[use.Quota]; quota != nil && quota.Settings.RateLimit > 0 && x.Next != core.NextResume {
-			doc(RateRef(use.RateKey()))
-		}
-		if !u.locked[use.SlotsKey()] {
-			locks = append(locks, store.Lock{Counter: use.SlotsKey()}) // it is counted also without a limit
-		}
-	}
-	if found := u.Engine.held.among(locks, nil); len(found) > 0 {
-		return found[0], true
-	}
-	return store.Lock{}, false
-}
-
-// leavesReserved reports whether the unit of a pick leaves an execution as it is because others hold what it has reserved.
-func (u *Tx) leavesReserved(ent *Row) bool {
-	if !u.picks {
-		return false
-	}
-	lock, held := u.heldRoom(ent.Exec)
-	if held {
-		SetIn(&u.passed, ent.Exec.ID.UUID, lock)
-	}
-	return held
-}
-
 // passHeldRoom passes over the rows that need what others hold, or over a whole queue if all of it does.
 func (k *pick) passHeldRoom(u *Tx) {
 	if u.Engine.held.known.Load() == 0 && len(u.passed) == 0 {
@@ -165,10 +95,10 @@ func (k *pick) learnSkipped() {
 	}
 }
 
-// free makes claims look again at work that needs a row which may be free now.
-func (p *picker) free(lock store.Lock) {
+// Freed makes claims look again at work that needs a row which may be free now.
+func (p *picker) Freed(lock store.Lock) {
 	if lock.Shared {
-		p.lookAgain()
+		p.Rescan()
 		return
 	}
 	if !ofRoom(lock) {
@@ -254,4 +184,9 @@ func (p *picker) endPatience(k *pick, err error) {
 			p.finish(call, PublicFault(err))
 		}
 	}
+}
+
+// Held records the rows of admission that made a transaction wait: the next pick leaves out work that needs them.
+func (p *picker) Held(locks []store.Lock) {
+	p.e.held.watch(slices.DeleteFunc(slices.Clone(locks), func(lock store.Lock) bool { return !ofRoom(lock) }))
 }

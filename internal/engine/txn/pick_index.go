@@ -126,12 +126,8 @@ func (p *picker) filtersHaveMore(turn laneTurn) bool {
 	return false
 }
 
-// The number of classes of a filter that one poll asks for. If there are more they take turns, so that work without a hint is found later than
-// within a second (S68). If no other process files anything, a poll finds only what could not be read before.
-const (
-	pollShared = 4096
-	pollAlone  = 256
-)
+// pollAlone is what pollShared is where no other process files anything: a poll finds only what could not be read before.
+const pollAlone = 256
 
 // pollAtMost returns the number of classes of a filter that one poll asks for.
 func (p *picker) pollAtMost() int {

@@ -17,7 +17,7 @@ import (
 // How a claim finds work. A claim waits in waiting. round selects the calls that may find something (runnable), plans which queues to ask (plan:
 // the queues that their lanes serve first), and runs one transaction: it locks the best rows of these queues that are free, checks admission under
 // locks, leases rows to the calls in order of arrival, and commits. Then it updates what is known of the queues (learn) and answers the calls. A
-// call that got nothing waits until there is news: a commit of this process (pickNews), a hint of another one, or the poll.
+// call that got nothing waits until there is news: a commit of this process (News), a hint of another one, or the poll.
 //
 // What keeps the order (S6, S18, S24). The order key of a row is stored in its queue row, so all processes read the same order. A row is taken only
 // if no better row can be in a queue that was not asked (bound, left), or behind the rows that were read of a queue that was asked (dry). Two
@@ -31,7 +31,7 @@ import (
 //
 // mu protects everything behind it. turning protects the turns of fairness keys; it is taken after mu, or alone, and never before mu.
 type picker struct {
-	e    *Engine
+	e    *Claims
 	kick chan struct{}
 	held int // picks in a row during which submits were kept back
 
@@ -99,7 +99,7 @@ func (q *classQueue) takes() bool { return q.maybe && q.full == "" }
 
 func (q *classQueue) id() queueID { return queueID{q.class.ID, q.block} }
 
-func newPicker(e *Engine) *picker {
+func newPicker(e *Claims) *picker {
 	return &picker{
 		e: e, kick: make(chan struct{}, 1),
 		queues: map[queueID]*classQueue{}, full: map[string]map[*classQueue]bool{}, freed: map[string]bool{}, matched: map[string]*matchedQueues{}, keyed: map[string]*keyedClasses{}, looks: map[string]*instanceLook{},
@@ -144,32 +144,6 @@ func (p *picker) wake() {
 	case p.kick <- struct{}{}:
 	default:
 	}
-}
-
-// filing is a row in the queue of a class.
-type filing struct {
-	class *core.Class
-	block int32
-	order int64
-	size  int // of the input
-}
-
-// filed records that this process has put rows into queues, or has unlocked rows that are there.
-func (p *picker) filed(rows []filing) { p.committed(pickNews{filed: rows}) }
-
-// letGo reports the queued rows that the unit had locked and has left where they were, because their commands were refused or the transaction
-// failed. A pick may have passed over them meanwhile (S9).
-func (u *Tx) letGo(failed bool) {
-	if !u.Engine.Store.Info().Shared {
-		return // transactions take turns: no pick ran meanwhile
-	}
-	var rows []filing
-	for _, ent := range u.Entries {
-		if ent.filed != nil && (failed || !ent.changed) {
-			rows = append(rows, filing{ent.Exec.Class, ent.filed.Block, ent.filed.Order, ent.Exec.Input.Size})
-		}
-	}
-	u.remembers(func() { u.Engine.picker.filed(rows) })
 }
 
 // queue returns the queue for ready executions of a class.
@@ -217,7 +191,7 @@ func (p *picker) each(call *claim, f func(*classQueue)) {
 }
 
 // run serves claims until stop is closed.
-func (p *picker) run(stop <-chan struct{}) {
+func (p *picker) Run(stop <-chan struct{}) {
 	for {
 		timer := p.e.Cfg.Clock.NewTimerAt(p.idleUntil())
 		select {
@@ -234,7 +208,7 @@ func (p *picker) run(stop <-chan struct{}) {
 			}
 			p.letSubmits()
 		} else {
-			for !p.e.stopping() && p.e.committer.between(p.round) {
+			for !p.e.stopping() && p.e.BetweenCommits(p.round) {
 			}
 		}
 	}
@@ -289,13 +263,6 @@ func (p *picker) idleUntil() time.Time {
 	return idle
 }
 
-func sooner(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
 // round answers the calls whose deadline has passed and runs one transaction for those that may find work. It reports whether another round at once
 // may help.
 func (p *picker) round() (again bool) {
@@ -316,7 +283,7 @@ func (p *picker) round() (again bool) {
 func (p *picker) serve(calls []*claim) bool {
 	pick := p.planFor(calls)
 	if len(pick.asked) <= believeAtMost && p.e.Store.Info().Shared {
-		p.e.committer.holdFor(calls)
+		p.e.HoldSubmits(func(class *core.Class) bool { return wantedBy(calls, class) })
 	}
 	err := pick.run()
 	if p.held++; err != nil || p.held == longestHold || !pick.sawEnds() {
@@ -353,7 +320,7 @@ func (p *picker) concludeAll(pick *pick) (answered bool) {
 // letSubmits lets the submits be committed that waited for picks.
 func (p *picker) letSubmits() {
 	p.held = 0
-	p.e.committer.letGo()
+	p.e.ReleaseSubmits()
 }
 
 // conclude answers a call that a committed pick has served, unless it keeps waiting. The lock is held.
@@ -412,7 +379,7 @@ func (p *picker) finishRepeats(call *claim) {
 func (p *picker) failed(pick *pick, err error) bool {
 	kind := store.FaultOf(err)
 	if p.apart = p.apart || errors.Is(err, errLookApart); !errors.Is(err, errLookApart) {
-		p.e.slots.forget(pick)
+		p.forgetSlots(pick)
 	}
 	pick.putBack()
 	for _, call := range pick.calls {
@@ -421,7 +388,7 @@ func (p *picker) failed(pick *pick, err error) bool {
 			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
 		}
 	}
-	p.e.held.watchRoom(store.Held(err)) // the next pick leaves out work that needs them
+	p.Held(store.Held(err)) // the next pick leaves out work that needs them
 	if fault := panicOf(err); fault != nil && kind != store.Unknown {
 		return p.blame(pick, fault)
 	}

@@ -8,54 +8,43 @@ import (
 
 // What makes the picker look again at queues and instances: commits, hints, the log, changes of lanes, another incarnation of the database.
 
-// pickNews is what a commit of this process means for claims.
-//
-// A pick plans with what the picker knows at one moment, under mu. Everything that one commit did must become known in one step: a pick between two
-// steps would serve what the first one made possible, although the second one may make something possible that comes before it.
-type pickNews struct {
-	filed  []filing // rows that were put into queues
-	lanes  bool     // the rules of lanes have changed: everything known of queues is void
-	places bool     // a place in a lane came free; what is known of its queues stays valid
-	keys   []string // admission keys that got room; "*": all may have room
-}
-
-// committed applies news and wakes the picker if a claim may be served now.
-func (p *picker) committed(news pickNews) {
+// Filed applies news and wakes the picker if a claim may be served now.
+func (p *picker) Filed(news News) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.file(news.filed)
-	if news.lanes {
+	p.file(news.Filed)
+	if news.Lanes {
 		p.doubtAll()
 	}
-	room := p.room(news.keys)
+	room := p.room(news.Keys)
 	if len(p.waiting) == 0 {
 		return
 	}
-	if len(news.filed) > 0 {
+	if len(news.Filed) > 0 {
 		p.e.Meter.woken(wokenHere)
 	}
-	if news.lanes || news.places || room || len(news.filed) > 0 {
+	if news.Lanes || news.Places || room || len(news.Filed) > 0 {
 		p.wake()
 	}
 }
 
 // file records rows in queues. The lock is held.
-func (p *picker) file(rows []filing) {
+func (p *picker) file(rows []Filing) {
 	for _, row := range rows {
-		q := p.queueOf(row.class, row.block)
+		q := p.queueOf(row.Class, row.Block)
 		q.filings++
-		if !q.maybe || row.order < q.head {
+		if !q.maybe || row.Order < q.head {
 			p.tell(q)
 		}
 		q.maybe = true
-		q.floor = min(q.floor, row.order)
-		q.head = min(q.head, row.order)
-		q.sawInput(row.size)
+		q.floor = min(q.floor, row.Order)
+		q.head = min(q.head, row.Order)
+		q.sawInput(row.Size)
 	}
 }
 
-// hinted applies the hint of another process, in one step as committed does.
-func (p *picker) hinted(hint store.Hint) {
+// Hinted applies the hint of another process, in one step as committed does.
+func (p *picker) Hinted(hint store.Hint) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	again := true
@@ -119,8 +108,8 @@ func (p *picker) doubtClass(class int32) *classQueue {
 	return first
 }
 
-// lookAgain forgets everything known of the queues: a lane has opened, a limit has changed, or a class is new.
-func (p *picker) lookAgain() {
+// Rescan forgets everything known of the queues: a lane has opened, a limit has changed, or a class is new.
+func (p *picker) Rescan() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.doubtAll()
@@ -133,8 +122,8 @@ func (p *picker) doubtAll() {
 	p.roomy("*")
 }
 
-// recheck makes claims read the records of instances again, both those that wait (S53) and those that come.
-func (p *picker) recheck(instances ...string) {
+// RescanWorkers makes claims read the records of instances again, both those that wait (S53) and those that come.
+func (p *picker) RescanWorkers(instances ...string) {
 	p.e.drains.forget(instances...)
 	changed := make(map[string]bool, len(instances))
 	p.mu.Lock()

@@ -126,7 +126,7 @@ func (u *Tx) decideAll(batch []*request) []error {
 	for i, r := range batch {
 		refusals[i] = r.Decide(u)
 		if cmd, ok := r.command.(underLease); ok && refusals[i] != nil {
-			refusals[i] = u.Engine.fromElsewhere(cmd.carried(), refusals[i])
+			refusals[i] = u.Engine.fromElsewhere(cmd.Carried(), refusals[i])
 		}
 	}
 	return refusals
@@ -194,26 +194,6 @@ func unknownOutcome(err error) error {
 	return core.Errorf(core.CodeTimeout, "a fault of the engine was met before the answer: %w", err).WithHint("the outcome is unknown; the same call again is safe")
 }
 
-// lends records the claims that the unit serves besides its commands, and the function that lets them keep waiting if the unit fails.
-func (u *Tx) lends(k *pick, back func(*pick, error)) { u.lent, u.back = k, back }
-
-// takeBack lets the claims keep waiting that the unit was to serve.
-func (u *Tx) takeBack(why error) {
-	if k := u.lent; k != nil {
-		u.lent = nil
-		_ = u.Engine.contain(inClaim, func() { u.back(k, why) })
-	}
-	u.handing = false
-}
-
-// tellClaims answers the claims after the commit. If that panics, they get the answer that their outcome is unknown: they may have leases.
-func (u *Tx) tellClaims(k *pick, tell func(*Tx, *pick)) {
-	u.lent, u.handing = nil, false
-	if err := u.Engine.contain(inClaim, func() { tell(u, k) }); err != nil {
-		u.Engine.picker.lost(k.calls, err)
-	}
-}
-
 // writeOut writes the changes. A panic while they are prepared has written nothing; after any other panic of the store the outcome is unknown.
 func (u *Tx) writeOut(ctx context.Context) (err error) {
 	defer func() {
@@ -239,6 +219,6 @@ func (u *Tx) told(f func()) {
 			u.Engine.recall.forget(ent.Exec.ID.UUID)
 		}
 		u.Engine.Log.look()
-		u.Engine.picker.lookAgain()
+		u.Engine.dispatcher.Rescan()
 	})
 }

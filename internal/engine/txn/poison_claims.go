@@ -38,7 +38,7 @@ func (k *pick) run() (err error) {
 	if err := k.fill(ctx, u); err != nil {
 		return err
 	}
-	u.servesClaims(k.calls)
+	u.attachSpans(k.Spans())
 	if err := u.commit(ctx, []string{"claim"}); err != nil {
 		return err
 	}

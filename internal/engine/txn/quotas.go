@@ -83,7 +83,7 @@ func quotaChange(from, to *core.Quota) adminChange {
 func (e *Engine) rulesChanged() {
 	// If this fails, the next transaction reads the dictionary.
 	_ = e.Dict.reload(e.background())
-	e.picker.lookAgain()
+	e.dispatcher.Rescan()
 	e.hints.send(store.Hint{Dictionary: true, Keys: []string{"*"}})
 }
 

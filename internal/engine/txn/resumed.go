@@ -2,7 +2,6 @@ package txn
 
 import (
 	"context"
-	"errors"
 	"maps"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -12,12 +11,9 @@ import (
 // A task that continues after a suspension contains how the suspension ended (W80). That is read after the leases are committed: the records of a
 // wait that is over do not change any more. Work that never waited costs nothing.
 
-// waitTries is how often the store is asked for waits: leases hang on the answer that are given already.
-const waitTries = 8
-
 // tellTasks gives the tasks of one answer what is read once their leases are committed: their named inputs, the children
 // that they waited for, and the waits that are over.
-func (e *Engine) tellTasks(ctx context.Context, tasks []Task) ([]Task, error) {
+func (e *Claims) tellTasks(ctx context.Context, tasks []Task) ([]Task, error) {
 	if err := e.tellInputs(ctx, tasks); err != nil {
 		return nil, err
 	}
@@ -30,7 +26,7 @@ func (e *Engine) tellTasks(ctx context.Context, tasks []Task) ([]Task, error) {
 // tellWaits adds the waits that are over to the tasks of one answer, with one read for all dossiers and one for all payloads. A task whose wait
 // cannot be read is left out: no worker could continue it, and its lease lapses (W10). If the store does not answer, that is an error only if there
 // is no other task: the same claim again gets the leases.
-func (e *Engine) tellWaits(ctx context.Context, tasks []Task) ([]Task, error) {
+func (e *Claims) tellWaits(ctx context.Context, tasks []Task) ([]Task, error) {
 	resumed, unreadable, fault := e.resumedWaits(ctx, tasks)
 	if len(resumed)+len(unreadable) == 0 {
 		return tasks, nil
@@ -54,7 +50,7 @@ func (e *Engine) tellWaits(ctx context.Context, tasks []Task) ([]Task, error) {
 }
 
 // tellTask does the same for one task. Codes: corruption.
-func (e *Engine) tellTask(ctx context.Context, t Task) (Task, error) {
+func (e *Claims) tellTask(ctx context.Context, t Task) (Task, error) {
 	one := []Task{t}
 	if err := e.tellInputs(ctx, one); err != nil {
 		return Task{}, err
@@ -73,7 +69,7 @@ func (e *Engine) tellTask(ctx context.Context, t Task) (Task, error) {
 
 // resumedWaits reads the waits that are over, and returns for which executions they cannot be read: for all, if the store does not answer. The
 // caller of a claim may have given up: it has the leases in any case, so the answer is built.
-func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[core.UUID]*core.Observation, unreadable map[core.UUID]error, fault error) {
+func (e *Claims) resumedWaits(ctx context.Context, tasks []Task) (resumed map[core.UUID]*core.Observation, unreadable map[core.UUID]error, fault error) {
 	var want store.Want
 	room := maxClaimBytes
 	for i := range tasks {
@@ -135,21 +131,6 @@ func unreadableWaits(tasks []Task, why error) map[core.UUID]error {
 		}
 	}
 	return all
-}
-
-// insist gives a read some tries. What it answers in the end a caller may see.
-func (e *Engine) insist(ctx context.Context, read func() error) error {
-	for try := 1; ; try++ {
-		err := read()
-		if err == nil {
-			return nil
-		}
-		var refusal *core.Error
-		if errors.As(err, &refusal) || try == waitTries || ctx.Err() != nil || e.stopping() {
-			return PublicFault(err)
-		}
-		e.pause(try)
-	}
 }
 
 // resumedWait returns the wait after which the task continues, or nil if it continues after something else. Codes: corruption.

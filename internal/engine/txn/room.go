@@ -201,7 +201,7 @@ func (u *Tx) rateWindow(key string) core.Millis {
 
 // sweepRates wakes the claims that wait for room in a rate (S47), and drops windows in which nothing counts any more.
 func (e *Engine) sweepRates(ctx context.Context, t store.Timer) error {
-	e.picker.roomIn(t.Texts)
+	e.dispatcher.Room(t.Texts)
 	e.hints.send(store.Hint{Keys: t.Texts})
 	return e.onDocs(ctx, DocRate, t.Texts, func(u *Tx, doc *store.Doc) error {
 		window, err := core.DecodeRateWindow(doc.Data)

@@ -83,19 +83,6 @@ func (s *slotsKnown) forgetAll() {
 	s.inUse = nil
 }
 
-// forget drops the keys that a failed hand-over or pick has used: their numbers may have been wrong.
-func (s *slotsKnown) forget(k *pick) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, tasks := range k.given {
-		for _, t := range tasks {
-			for _, key := range t.ent.Exec.Holds {
-				delete(s.inUse, key)
-			}
-		}
-	}
-}
-
 // believeSlots puts the cached numbers into the unit's counters, less what the unit itself has given back.
 func (u *Tx) believeSlots() {
 	for key, n := range u.believed {
@@ -110,37 +97,19 @@ func (u *Tx) believeSlots() {
 	}
 }
 
-// assumeRoom adds the assumption, checked by the commit, that the slots which were given are free.
-func (u *Tx) assumeRoom(tasks []grantedTask) {
-	for _, t := range tasks {
-		if !u.limits(t.ent.Exec) {
-			continue
-		}
-		for key, most := range t.ent.Exec.SlotBounds(u.room()) {
-			if _, believed := u.believed[key]; believed {
-				SetIn(&u.Changes.AssumeCounters, key, most)
-			}
-		}
-	}
-}
-
-// waitsFor reports whether work is known to wait for one of the keys. The lock is held.
-func (p *picker) waitsFor(needs *core.Needs) bool {
-	if needs == nil || len(p.full) == 0 {
-		return false
-	}
-	for _, use := range needs.Quotas {
-		if len(p.full[use.SlotsKey()])+len(p.full[use.RateKey()]) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // of returns how many slots of a key are in use, if that is cached.
 func (s *slotsKnown) of(key string) (n int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, known = s.inUse[key]
 	return n, known
+}
+
+// forget drops keys: their numbers may have been wrong.
+func (s *slotsKnown) forget(keys []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		delete(s.inUse, key)
+	}
 }

@@ -77,6 +77,12 @@ func (e *Engine) PutStep(ctx context.Context, c Caller, id core.GivenID, f core.
 
 func (s *putStep) Name() string { return "step" }
 
+// Carried is the lease under which the command is sent; nil: none.
+func (s *putStep) Carried() *core.Fence { return &s.fence }
+
+// Subject is the execution that the command is about.
+func (s *putStep) Subject() core.UUID { return s.id.UUID }
+
 func (s *putStep) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, s.id.UUID)
 	w.Docs = append(w.Docs, StepsRef(s.id.UUID), stepRef(s.id.UUID, 0, s.step))

@@ -167,6 +167,15 @@ func checkArguments(c Caller, s *core.Submission, settings func() (core.Namespac
 
 func (s *submit) Name() string { return "submit" }
 
+// Submits is the class of the new work.
+func (s *submit) Submits() *core.Class { return s.class }
+
+// WaitsOnce reports that it waits for a lock for one second at most (L82).
+func (s *submit) WaitsOnce() {}
+
+// Subject is the execution that the command is about.
+func (s *submit) Subject() core.UUID { return s.answer.ID.UUID }
+
 func (s *submit) key() store.Key {
 	return store.Key{Space: store.ExecutionKeys, Namespace: s.s.Namespace, Text: s.s.IdempotencyKey}
 }

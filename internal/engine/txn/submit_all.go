@@ -7,6 +7,9 @@ type submitAll struct{ cmds []*submit }
 
 func (s *submitAll) Name() string { return "submit_many" }
 
+// WaitsOnce reports that it waits for a lock for one second at most (L82).
+func (s *submitAll) WaitsOnce() {}
+
 func (s *submitAll) Want(w *store.Want, careful bool) {
 	for _, cmd := range s.cmds {
 		cmd.Want(w, careful)

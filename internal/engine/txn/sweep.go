@@ -162,34 +162,25 @@ func (s *sweeper) turn(ctx context.Context) {
 			break
 		}
 	}
-	s.ask(ctx, nil) // finds the next timer
+	s.ask(ctx, false) // finds the next timer
 }
 
 // poll backs up all hints, and is how an idle process finds timers that others armed (S71). Only poll asks about queues, so that many due timers
 // cost no further queue reads.
-func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, s.e.picker.doubted()) }
+func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, true) }
 
-// ask polls the store for everything that the process needs, including rows that contradict what the picker has cached.
-func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
-	calls, refs := s.e.picker.unknownRequests()
+// ask polls the store for everything that the process needs, with queues also for rows that contradict what is cached of them.
+func (s *sweeper) ask(ctx context.Context, queues bool) {
+	ask, learn := s.e.dispatcher.Poll(queues)
 	read := s.begins()
-	seen, err := s.e.Store.Poll(ctx, store.PollAsk{Queues: asked, Docs: refs})
+	seen, err := s.e.Store.Poll(ctx, ask)
 	if s.e.failed(err) != nil {
 		return // the next poll comes soon
 	}
 	read.To = s.e.Cfg.Clock.Now()
-	s.e.picker.knownRequests(calls, seen.Docs)
-	if s.e.Store.Info().Shared {
-		s.e.picker.doubtBudgets()
-	}
+	learn(&seen)
 	s.stepped(ctx, s.sees(seen.Now, read), &seen)
 	s.armed(seen.NextTimer)
-	for i, found := range seen.Queues {
-		if found {
-			s.e.Meter.woken(wokenByPoll)
-			s.e.picker.found(asked[i])
-		}
-	}
 	if end, _ := s.e.Log.Position(); seen.LogEnd > end {
 		s.e.Meter.woken(wokenByPoll)
 		s.e.Log.look()
@@ -376,7 +367,6 @@ var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t stor
 	timerRetain:   (*Engine).sweepRetained,
 	timerKeys:     (*Engine).sweepKeys,
 	timerRequests: (*Engine).sweepRequests,
-	timerClaims:   (*Engine).sweepClaims,
 
 	timerAllowances: (*Engine).sweepAllowances,
 	timerRates:      (*Engine).sweepRates,

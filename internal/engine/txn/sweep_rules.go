@@ -230,27 +230,6 @@ func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *T
 	return u.commit(ctx, []string{"sweep"})
 }
 
-// sweepClaims removes the record of a claim if none of its leases is held and none of its grants is outstanding any more (L117).
-func (e *Engine) sweepClaims(ctx context.Context, t store.Timer) error {
-	return e.onDocs(ctx, docClaim, t.Texts, func(u *Tx, doc *store.Doc) error {
-		loaded, err := e.Store.Read(ctx, store.Want{Executions: claimedIDs(doc)})
-		if err != nil {
-			return err
-		}
-		instance, key, _ := strings.Cut(doc.Key, "\x01")
-		key, grants := strings.CutSuffix(key, grantMark)
-		for _, x := range loaded.Executions {
-			if grants && x.HoldsGrantOf(instance, key) || !grants && x.HoldsLeaseOf(instance, key) {
-				timer := u.TimerAt(timerClaims, RoundUp(u.Now.Add(claimRecordLook), core.Second))
-				timer.Texts = append(timer.Texts, doc.Key)
-				return nil
-			}
-		}
-		u.dropDoc(doc.DocRef)
-		return nil
-	})
-}
-
 // sweepWorkers marks instances that have lapsed and removes those that lapsed long ago (S50, S54).
 func (e *Engine) sweepWorkers(ctx context.Context, t store.Timer) error {
 	return e.onDocs(ctx, DocWorker, t.Texts, func(u *Tx, doc *store.Doc) error {

@@ -20,23 +20,23 @@ type targeted struct {
 }
 
 // ClaimResumed takes an execution whose wait is over (L46).
-func (e *Engine) ClaimResumed(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Task, error) {
+func (e *Claims) ClaimResumed(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Task, error) {
 	return e.claimOne(ctx, &targeted{op: "claim_resumed", caller: c, id: id, req: r, check: (*core.Execution).CheckClaimResumed})
 }
 
 // Reclaim takes over an execution whose lease was lost (L47, L114).
-func (e *Engine) Reclaim(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Task, error) {
+func (e *Claims) Reclaim(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Task, error) {
 	return e.claimOne(ctx, &targeted{op: "reclaim", caller: c, id: id, req: r, check: (*core.Execution).CheckReclaim})
 }
 
 // OperatorClaim takes an execution for an operator, whatever capabilities it asks for (S35).
-func (e *Engine) OperatorClaim(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Task, error) {
+func (e *Claims) OperatorClaim(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Task, error) {
 	setDefault(&r.WorkerID, "operator")
 	setDefault(&r.InstanceID, "operator")
 	return e.claimOne(ctx, &targeted{op: "operator_claim", caller: c, id: id, req: r, check: (*core.Execution).CheckOperatorClaim})
 }
 
-func (e *Engine) claimOne(ctx context.Context, cmd *targeted) (Task, error) {
+func (e *Claims) claimOne(ctx context.Context, cmd *targeted) (Task, error) {
 	if err := e.takeOne(ctx, cmd); err != nil {
 		return Task{}, err
 	}
@@ -44,7 +44,7 @@ func (e *Engine) claimOne(ctx context.Context, cmd *targeted) (Task, error) {
 }
 
 // takeOne checks the arguments and takes the execution.
-func (e *Engine) takeOne(ctx context.Context, cmd *targeted) error {
+func (e *Claims) takeOne(ctx context.Context, cmd *targeted) error {
 	r := &cmd.req
 	if err := checkWorker(r.WorkerID, r.InstanceID); err != nil {
 		return err
@@ -71,6 +71,9 @@ func (e *Engine) takeOne(ctx context.Context, cmd *targeted) error {
 
 func (t *targeted) Name() string { return t.op }
 
+// Subject is the execution that the command is about.
+func (t *targeted) Subject() core.UUID { return t.id.UUID }
+
 func (t *targeted) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, t.id.UUID)
 	w.Inputs = true
@@ -89,20 +92,6 @@ func (t *targeted) byInstance() bool { return t.op != "operator_claim" }
 func (t *targeted) More(u *Tx, w *store.Want) {
 	if ent, err := u.Find(t.caller, t.id); err == nil {
 		u.wantTaking(w, ent.Exec)
-	}
-}
-
-// wantTaking adds the rows that decide whether the execution may be taken now. Its lane is locked, so that a pause is a barrier for targeted claims
-// too (S4), and its places are counted.
-func (u *Tx) wantTaking(w *store.Want, x *core.Execution) {
-	if u.limits(x) {
-		u.wantRoom(w, x)
-	}
-	if lane := u.Lane(x); lane != nil {
-		w.ShareLanes = append(w.ShareLanes, lane.ID)
-		if lane.Settings.MaxConcurrent > 0 {
-			w.Counters = append(w.Counters, LaneCounter(lane.Name))
-		}
 	}
 }
 

@@ -75,25 +75,12 @@ func (u *Tx) tellSpans(batch []*request) {
 // subjectOf is the execution that a command is about; the zero UUID when it is about none or about many.
 func subjectOf(cmd command) core.UUID {
 	switch c := cmd.(type) {
-	case *submit:
-		return c.answer.ID.UUID
-	case *putStep:
-		return c.id.UUID
-	case *operatorCommand:
-		return c.id.UUID
-	case *targeted:
-		return c.id.UUID
-	case interface{ Target() core.UUID }:
+	case interface{ Subject() core.UUID }:
+		return c.Subject()
+	case byWorker:
 		return c.Target()
 	default:
 		return core.UUID{}
-	}
-}
-
-// tell sets the execution in the span of a claim, if the claim got exactly one.
-func (c *claim) tell() {
-	if c.span != nil && len(c.answer.Tasks) == 1 {
-		c.span.Tell(factsOf(c.answer.Tasks[0].Execution))
 	}
 }
 
@@ -117,14 +104,14 @@ func (u *Tx) serves(batch []*request) {
 	}
 }
 
-// servesClaims takes note of the spans of the claims that the unit serves.
-func (u *Tx) servesClaims(calls []*claim) {
+// attachSpans takes note of the spans of the calls that the transaction serves.
+func (u *Tx) attachSpans(spans []Span) {
 	if u.Engine.Cfg.Tracer == nil {
 		return
 	}
-	for _, call := range calls {
-		if call.span != nil {
-			u.spans = append(u.spans, call.span)
+	for _, span := range spans {
+		if span != nil {
+			u.spans = append(u.spans, span)
 		}
 	}
 }

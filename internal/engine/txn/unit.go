@@ -46,8 +46,7 @@ type Tx struct {
 	advancing bool      // advanceFlows is running
 	leaves    bool      // all edges are left to follow-up work: resolving them in the transaction made an earlier try panic
 	handing   bool      // work is being leased to claims, which no command asked for
-	lent      *pick     // the claims that get it; nil: none
-	back      func(*pick, error)
+	lent      Served    // the claims that get it; nil: none
 
 	Entries  map[core.UUID]*Row
 	order    []*Row // in order of first use
@@ -286,14 +285,6 @@ func (u *Tx) absorb(want store.Want, loaded *store.Loaded) {
 	for class, blocks := range loaded.Blocks {
 		SetIn(&u.blocks, class, blocks)
 	}
-}
-
-// SetIn sets an entry of a map, which is made if it is nil.
-func SetIn[K comparable, V any](m *map[K]V, key K, value V) {
-	if *m == nil {
-		*m = map[K]V{}
-	}
-	(*m)[key] = value
 }
 
 func loadedEntry(x *core.Execution) *Row {

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -18,6 +19,9 @@ type onOne struct {
 }
 
 func (o *onOne) Name() string { return o.op }
+
+// Carried is the lease under which the command is sent; nil: none.
+func (o *onOne) Carried() *core.Fence { return cmp.Or(o.held, o.fence) }
 
 func (o *onOne) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, o.id.UUID) }
 

@@ -221,7 +221,7 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 		},
 	})
 	if err == nil {
-		e.picker.recheck(r.InstanceID)
+		e.dispatcher.RescanWorkers(r.InstanceID)
 	}
 	return answered(&answer, err)
 }
@@ -291,7 +291,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 			return err
 		}
 	}
-	e.picker.recheck(instances...)
+	e.dispatcher.RescanWorkers(instances...)
 	return nil
 }
 
@@ -311,7 +311,7 @@ func (e *Engine) Leave(ctx context.Context, c Caller, instanceID string) error {
 		},
 	})
 	if err == nil {
-		e.picker.recheck(instanceID)
+		e.dispatcher.RescanWorkers(instanceID)
 	}
 	return err
 }
@@ -342,7 +342,7 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 	if err != nil {
 		return err
 	}
-	e.picker.recheck(instanceID)
+	e.dispatcher.RescanWorkers(instanceID)
 	if !takeLeases {
 		return nil
 	}

@@ -3,7 +3,6 @@ package txn
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -14,10 +13,10 @@ import (
 // and the disk sync at its end, instead of taking turns with one each. The rules are those of a pick (S16); the rows that the commands are going to
 // queue are merged into those that were read from the store.
 
-// ride serves the claims that may find work in this unit. It returns nil if there are none. Otherwise the caller must report the outcome with rode
-// or fellOff.
-func (u *Tx) ride(ctx context.Context) (*pick, error) {
-	if u.Engine.Store.Info().Shared || u.Changes.RaisesDictionary() {
+// serveInCommit serves the claims that may find work in this transaction. It returns nil if there are none. Otherwise served or rolledBack must be
+// called with the outcome.
+func (p *picker) serveInCommit(ctx context.Context, u *Tx) (*pick, error) {
+	if p.e.Store.Info().Shared || u.Changes.RaisesDictionary() {
 		return nil, nil // claims are decided with the lanes and rules before this change (S36)
 	}
 	coming, all := u.newlyQueued()
@@ -25,13 +24,13 @@ func (u *Tx) ride(ctx context.Context) (*pick, error) {
 		return nil, nil
 	}
 	u.handing = true
-	k := u.Engine.picker.board(u.dict)
+	k := p.planInCommit(u.dict)
 	if k == nil {
 		u.handing = false
 		return nil, nil
 	}
-	u.lends(k, u.Engine.picker.fellOff)
-	u.Engine.trap("ride", core.UUID{})
+	u.Lend(withCommit{k})
+	p.e.trap("ride", core.UUID{})
 	if err := u.loadPick(ctx, k.Want()); err != nil {
 		return k, err
 	}
@@ -129,20 +128,20 @@ func (k *pick) newcomers(class int32) *askedQueue {
 	return a
 }
 
-// board returns a pick for the calls that may find something, marked as being served, or nil if there are none.
-func (p *picker) board(dict *Dictionary) *pick {
+// planInCommit returns a pick for the calls that may find something, marked as being served, or nil if there are none.
+func (p *picker) planInCommit(dict *Dictionary) *pick {
 	if p.e.Dict.Now() != dict {
 		return nil
 	}
-	p.e.committer.offered()
+	p.e.Offered()
 	if calls := p.runnable(); len(calls) > 0 {
 		return p.planFor(calls)
 	}
 	return nil
 }
 
-// rode answers the calls of a ride that was committed. Those that got nothing keep waiting.
-func (p *picker) rode(u *Tx, k *pick) {
+// served answers the calls of a commit that served them. Those that got nothing keep waiting.
+func (p *picker) served(u *Tx, k *pick) {
 	k.grant(u)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,90 +153,14 @@ func (p *picker) rode(u *Tx, k *pick) {
 	p.wake()
 }
 
-// fellOff lets the calls of a failed ride keep waiting.
-func (p *picker) fellOff(k *pick, err error) {
+// rolledBack lets the calls keep waiting whose commit failed.
+func (p *picker) rolledBack(k *pick, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.apart = p.apart || errors.Is(err, errLookApart); !errors.Is(err, errLookApart) {
-		p.e.slots.forget(k)
+		p.forgetSlots(k)
 	}
 	k.putBack()
 	p.unserved(k.calls, err)
 	p.wake()
-}
-
-// commitWithRiders commits the unit together with the claims that it serves.
-func (u *Tx) commitWithRiders(ctx context.Context, commands []string) error {
-	k, err := u.ride(ctx)
-	if k == nil {
-		return u.commit(ctx, commands)
-	}
-	if err == nil {
-		u.servesClaims(k.calls)
-		err = u.commit(ctx, append(commands, "claim"))
-	}
-	if err != nil {
-		u.takeBack(err)
-		return fmt.Errorf("%w: %w", errHandOver, err)
-	}
-	u.tellClaims(k, u.Engine.picker.rode)
-	return nil
-}
-
-// mostWithout is how many batches in a row may serve no claims before the claims get a transaction of their own.
-const mostWithout = 2
-
-// turn is a turn of the picker, which a line of the committer runs.
-type turn struct {
-	take func() (again bool)
-	done chan bool
-}
-
-// between runs take between two commits, on a store where transactions take turns. While it runs, commands collect for the next commit, which may
-// serve further claims. It reports whether another turn may help.
-func (c *committer) between(take func() bool) (again bool) {
-	t := &turn{take, make(chan bool, 1)}
-	if !c.giveTurn(t) {
-		return false
-	}
-	c.wake()
-	return <-t.done
-}
-
-// giveTurn hands a turn to the committer. It returns false if the committer has closed.
-func (c *committer) giveTurn(t *turn) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.closed {
-		c.turn = t
-	}
-	return !c.closed
-}
-
-// takeTurn runs the picker's turn if there is one and the next commits cannot serve its claims. It reports whether it did. The lock is held.
-func (c *committer) takeTurn() bool {
-	t := c.turn
-	if t == nil || c.busy > 0 || len(c.queue) > 0 && c.without < mostWithout && !c.closed {
-		return false
-	}
-	c.turn, c.without = nil, 0
-	if c.closed {
-		t.done <- false
-		return true
-	}
-	c.busy++
-	c.mu.Unlock()
-	again := false
-	_ = c.e.contain(inClaim, func() { again = t.take() }) // a panic must not keep the lock from being taken again, nor the picker from its answer
-	t.done <- again
-	c.mu.Lock()
-	c.busy--
-	return true
-}
-
-// offered records that the claims could be served by a batch.
-func (c *committer) offered() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.without = 0
 }
