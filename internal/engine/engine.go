@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/engine/bulk"
+	"github.com/flowfabric/flowfabric/internal/engine/claims"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -13,7 +14,7 @@ import (
 // Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
 type Engine struct {
 	*txn.Engine
-	*txn.Claims
+	*claims.Claims
 	*inspect.Inspector
 	*bulk.Jobs
 }
@@ -25,7 +26,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	waiting := txn.NewClaims(kernel)
+	waiting := claims.New(kernel)
 	jobs := bulk.New(kernel)
 	e := &Engine{kernel, waiting, &inspect.Inspector{Engine: kernel, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/flowfabric/flowfabric/internal/engine/bulk"
+	"github.com/flowfabric/flowfabric/internal/engine/claims"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
@@ -48,9 +49,9 @@ type (
 	FlowAnswer          = txn.FlowAnswer
 	FlowQuery           = txn.FlowQuery
 	FlowView            = txn.FlowView
-	Grant               = txn.Grant
-	GrantClaim          = txn.GrantClaim
-	HandTo              = txn.HandTo
+	Grant               = claims.Grant
+	GrantClaim          = claims.GrantClaim
+	HandTo              = claims.HandTo
 	HeartbeatAnswer     = txn.HeartbeatAnswer
 	Holder              = txn.Holder
 	Hooks               = txn.Hooks
@@ -75,8 +76,8 @@ type (
 	RegisterAnswer      = txn.RegisterAnswer
 	RenewItem           = txn.RenewItem
 	ReplayRequest       = txn.ReplayRequest
-	RevokeRequest       = txn.RevokeRequest
-	Revoked             = txn.Revoked
+	RevokeRequest       = claims.RevokeRequest
+	Revoked             = claims.Revoked
 	Rollback            = txn.Rollback
 	RotatedKey          = txn.RotatedKey
 	Rotation            = txn.Rotation

@@ -206,8 +206,8 @@ func (s *submit) readBody(text []byte) error {
 
 // Nudge looks for submissions that the user's own transactions have committed, and for work in the named lanes.
 func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
-	if e.stopping() {
-		return errShuttingDown()
+	if e.Stopping() {
+		return ErrShuttingDown()
 	}
 	e.adoptAll(ctx)
 	hint := store.Hint{Lanes: e.Dict.Now().narrow(lanes)}
@@ -216,20 +216,20 @@ func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
 	return nil
 }
 
-// pollShared is the number of classes of a filter that one poll asks for on a store that processes share. If there are more they take turns, so that
+// PollShared is the number of classes of a filter that one poll asks for on a store that processes share. If there are more they take turns, so that
 // work without a hint is found later than within a second (S68).
-const pollShared = 4096
+const PollShared = 4096
 
 // narrow returns those of the lanes that have no more classes than one poll asks about. In the others a nudge would make every process look at the
 // queues of hundreds of thousands of keys. It is not needed there: the process that adopts a submission names its class in a hint, and everything
 // else is left to the polls (S68).
 func (d *Dictionary) narrow(lanes []string) []string {
-	return slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool { return len(d.OfLane[lane]) > pollShared })
+	return slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool { return len(d.OfLane[lane]) > PollShared })
 }
 
-// appeared reports whether an execution that was not found is worth another look: the execution exists now, or the inbox has something that is then
+// Appeared reports whether an execution that was not found is worth another look: the execution exists now, or the inbox has something that is then
 // adopted. Both are read in one snapshot, because another process may adopt it between two.
-func (e *Engine) appeared(ctx context.Context, id core.UUID) bool {
+func (e *Engine) Appeared(ctx context.Context, id core.UUID) bool {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{id}, Inbox: 1})
 	if err != nil {
 		return false
@@ -246,7 +246,7 @@ func (e *Engine) adoptAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := e.adopt(ctx)
 		if err != nil {
-			e.notes.Warn("submissions wait to be adopted", "error", err)
+			e.Notes.Warn("submissions wait to be adopted", "error", err)
 			break
 		}
 		if n < adoptLimit {

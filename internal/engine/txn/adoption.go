@@ -50,8 +50,8 @@ func (a *adoption) Decide(u *Tx) error {
 // file creates the execution.
 func (a *adoption) file(u *Tx) {
 	u.Changes.DropInbox = append(u.Changes.DropInbox, a.id.UUID)
-	u.Changes.Dictionary = u.dict.version
-	fx := u.effects(a.caller)
+	u.Changes.Dictionary = u.Dict.Version
+	fx := u.Effects(a.caller)
 	u.create(core.NewExecution(fx, &a.s, a.id, a.class), fx)
 	if a.s.IdempotencyKey != "" { // the window of the key began no later than now (L84)
 		timer := u.TimerAt(timerKeys, RoundUp(u.Now.Add(a.s.Policy.DedupWindowMS), core.Minute))
@@ -63,8 +63,8 @@ func (a *adoption) file(u *Tx) {
 // event and a log line report it. It is not tried again.
 func (a *adoption) quarantine(u *Tx) {
 	u.Changes.DropInbox = append(u.Changes.DropInbox, a.id.UUID)
-	u.Changes.Events = append(u.Changes.Events, quarantined(a.id.UUID, core.CodeCorruption, 1, u.Now, 0))
+	u.Changes.Events = append(u.Changes.Events, Quarantined(a.id.UUID, core.CodeCorruption, 1, u.Now, 0))
 	u.After = append(u.After, func() {
-		a.e.notes.Error("a submission of a committed transaction cannot be read", "execution_id", a.id, "error", a.bad)
+		a.e.Notes.Error("a submission of a committed transaction cannot be read", "execution_id", a.id, "error", a.bad)
 	})
 }

@@ -82,7 +82,7 @@ func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret core.APISecr
 			return keyChange(nil, &k), nil
 		},
 	}, "", s)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // ChangeAPIKey changes settings of a key. One that leaves no key that administers all namespaces is last_admin_key, unless force.
@@ -248,7 +248,7 @@ func (e *Engine) onKey(
 			return keyChange(&before, k), nil
 		},
 	}, cmd.id, cmd.args)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // APIKey shows a key.

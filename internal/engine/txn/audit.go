@@ -76,7 +76,7 @@ func (u *Tx) lockChains(ctx context.Context, batch []*request) error {
 			want.Docs = append(want.Docs, ChainRef(name))
 		}
 	}
-	if err := u.load(ctx, want); err != nil {
+	if err := u.Load(ctx, want); err != nil {
 		return err
 	}
 	for _, ref := range want.Docs {
@@ -152,7 +152,7 @@ func (u *Tx) writeChains() {
 		}
 		if chain.altered {
 			u.onceSure(func() {
-				u.Engine.notes.Error("an audit chain was altered by somebody else", "namespace", name, "row", chain.Altered)
+				u.Engine.Notes.Error("an audit chain was altered by somebody else", "namespace", name, "row", chain.Altered)
 			})
 		}
 		if !chain.key.IsZero() {
@@ -171,8 +171,8 @@ func (u *Tx) writeChains() {
 	u.chains, u.rolls = nil, nil
 }
 
-// executionChain returns the chain of a command on an execution, or none if nothing is recorded.
-func (u *Tx) executionChain(c Caller, id core.GivenID) []string {
+// ExecutionChain returns the chain of a command on an execution, or none if nothing is recorded.
+func (u *Tx) ExecutionChain(c Caller, id core.GivenID) []string {
 	if !c.Audits() {
 		return nil
 	}
@@ -183,8 +183,8 @@ func (u *Tx) executionChain(c Caller, id core.GivenID) []string {
 	return []string{ent.Exec.Class.Namespace}
 }
 
-// auditExecution records a change of an execution.
-func (u *Tx) auditExecution(c Caller, action, reason string, x *core.Execution, before, after any) {
+// AuditExecution records a change of an execution.
+func (u *Tx) AuditExecution(c Caller, action, reason string, x *core.Execution, before, after any) {
 	u.Audit(c, core.AuditRow{
 		Namespace: x.Class.Namespace, Action: action, Entity: "execution", EntityID: x.ID.String(), Reason: reason,
 	}, before, after)

@@ -15,8 +15,8 @@ const cancelAtOnce = 256
 // What cannot be done here is follow-up work. Ending a lease books its time, which may be a breach again.
 func (u *Tx) cancelHolders(ctx context.Context) error {
 	for u.ordersCancels() {
-		orders := mergeCancels(u.books.CancelRunning()[u.budgets.cancelled:])
-		u.budgets.cancelled = len(u.books.CancelRunning())
+		orders := mergeCancels(u.Books.CancelRunning()[u.budgets.cancelled:])
+		u.budgets.cancelled = len(u.Books.CancelRunning())
 		if err := u.cancelHoldersOf(ctx, orders); err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ func (u *Tx) cancelHolders(ctx context.Context) error {
 
 // ordersCancels reports whether a breach has ordered something that is not carried out yet.
 func (u *Tx) ordersCancels() bool {
-	return u.books != nil && u.budgets.cancelled < len(u.books.CancelRunning())
+	return u.Books != nil && u.budgets.cancelled < len(u.Books.CancelRunning())
 }
 
 // mergeCancels makes one order per budget: in one transaction many holders may find that it is used up. An execution is spared only if all orders
@@ -75,7 +75,7 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 	for _, order := range orders {
 		scans.Scans = append(scans.Scans, store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(order.Budget), Limit: cancelAtOnce + 1})
 	}
-	if err := u.load(ctx, scans); err != nil {
+	if err := u.Load(ctx, scans); err != nil {
 		return nil, err
 	}
 	left = map[core.UUID]bool{}
@@ -87,7 +87,7 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 			id := h.ExecutionID.UUID
 			switch {
 			case err != nil:
-				u.Engine.notes.Error("a holder of a breached budget cannot be read", "row", marks[j].Key, "error", err)
+				u.Engine.Notes.Error("a holder of a breached budget cannot be read", "row", marks[j].Key, "error", err)
 			case u.Entries[id] != nil:
 			case of[id] == nil && len(want.Executions) >= cancelAtOnce:
 				left[order.Budget] = true
@@ -100,7 +100,7 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 		}
 		left[order.Budget] = left[order.Budget] || len(marks) > cancelAtOnce
 	}
-	if err := u.load(ctx, want); err != nil {
+	if err := u.Load(ctx, want); err != nil {
 		return nil, err
 	}
 	for id, budgets := range of {
@@ -114,7 +114,7 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 // holdersOf are the executions at hand whose lease is charged to the budget.
 func (u *Tx) holdersOf(budget core.UUID) (holders []*Row) {
 	for _, ent := range u.Entries {
-		if r := ent.Exec.Reservation; r != nil && !ent.removed && !ent.assumed() && r.Holds != nil && chargedTo(r, budget) {
+		if r := ent.Exec.Reservation; r != nil && !ent.Removed && !ent.Assumed() && r.Holds != nil && chargedTo(r, budget) {
 			holders = append(holders, ent)
 		}
 	}
@@ -132,12 +132,12 @@ func chargedTo(r *core.Reservation, budget core.UUID) bool {
 
 func (u *Tx) cancelHolder(ent *Row, budget core.UUID) {
 	u.Settle(ent)
-	fx, held := u.engineEffects(), ent.Exec.Holds
+	fx, held := u.EngineEffects(), ent.Exec.Holds
 	fx.Now = max(fx.Now, ent.Exec.Latest())
 	if ent.Exec.CancelForBudget(fx, budget) {
 		u.freed(held, ent.Exec.Holds)
-		u.touch(ent)
-		u.keep(fx)
+		u.Touch(ent)
+		u.Keep(fx)
 	}
 }
 

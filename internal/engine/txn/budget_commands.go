@@ -81,20 +81,20 @@ func (b *budgetCommand) Decide(u *Tx) error {
 		return err
 	}
 	var before any
-	if was := u.books.Get(b.budget.ID); was != nil {
+	if was := u.Books.Get(b.budget.ID); was != nil {
 		before = was.Definition()
 	}
-	mark, fx := u.books.Mark(), u.effects(b.caller)
+	mark, fx := u.Books.Mark(), u.Effects(b.caller)
 	changed, err := b.act(u, fx)
 	if err != nil {
-		u.books.Back(mark)
+		u.Books.Back(mark)
 		return err
 	}
 	if b.taken {
 		return nil
 	}
 	if changed {
-		u.keep(fx)
+		u.Keep(fx)
 		b.audit(u, before)
 	}
 	u.RecordRequest(b.request, b.fingerprint, b.answer)
@@ -106,7 +106,7 @@ func (b *budgetCommand) audit(u *Tx, before any) {
 		return
 	}
 	var after any
-	if now := u.books.Get(b.budget.ID); now != nil {
+	if now := u.Books.Get(b.budget.ID); now != nil {
 		after = now.Definition()
 	}
 	u.Audit(b.caller, core.AuditRow{
@@ -205,7 +205,7 @@ func (u *Tx) rename(before, now *core.Budget) error {
 	if u.Doc(budgetNameRef(now.Namespace, now.Name)) != nil {
 		return nameTaken(now.Name)
 	}
-	u.dropDoc(budgetNameRef(before.Namespace, before.Name))
+	u.DropDoc(budgetNameRef(before.Namespace, before.Name))
 	u.addDoc(budgetNameDoc(now))
 	u.putRule(now)
 	return nil
@@ -314,7 +314,7 @@ func scopedTo(s *core.BudgetScope) (core.UUID, bool) {
 // scopeOf is the execution that a budget is for, if it has one that is still there.
 func (u *Tx) scopeOf(b *core.Budget) *Row {
 	id, ok := scopedTo(&b.Scope)
-	if !ok || u.Entries[id] == nil || u.Entries[id].removed {
+	if !ok || u.Entries[id] == nil || u.Entries[id].Removed {
 		return nil
 	}
 	return u.Entries[id]
@@ -322,24 +322,24 @@ func (u *Tx) scopeOf(b *core.Budget) *Row {
 
 // hasBelow reports whether a budget has others below it: found by the scan, or created since by another command of the unit (B5).
 func (u *Tx) hasBelow(id core.UUID, scan int) bool {
-	return len(u.scanned[scan]) > 0 || slices.ContainsFunc(u.books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
+	return len(u.scanned[scan]) > 0 || slices.ContainsFunc(u.Books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
 }
 
 // forgetBudget removes everything by which a budget is found, and lets executions continue that waited for it. ent is the execution that it was
 // for; nil: none.
 func (u *Tx) forgetBudget(b *core.Budget, ent *Row) {
-	u.dropDoc(budgetNameRef(b.Namespace, b.Name))
+	u.DropDoc(budgetNameRef(b.Namespace, b.Name))
 	if ruled(b) {
-		u.dropDoc(budgetEntryRef(b.ID))
+		u.DropDoc(budgetEntryRef(b.ID))
 		u.After = append(u.After, u.Engine.rulesChanged)
 	}
 	if !b.Parent.IsZero() {
-		u.dropDoc(childRef(b.Parent, b.ID))
+		u.DropDoc(childRef(b.Parent, b.ID))
 	}
 	flow, covers := scopedToFlow(&b.Scope)
 	if ent != nil {
 		core.DropBudget(&ent.Exec.Budgets, b.ID)
-		u.touch(ent)
+		u.Touch(ent)
 		if covers = ent.Exec.Children != nil; covers { // they get it from their parent (B6)
 			flow = ent.Exec.Children.FlowID.UUID
 		}

@@ -131,7 +131,7 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 		return b.exists(ctx)
 	}
 	err = b.e.changeBudget(ctx, &b.budgetCommand, b.d)
-	if core.CodeOf(err) == core.CodeExecutionNotFound && len(b.executions) > 0 && b.e.appeared(ctx, b.executions[0]) { // L88
+	if core.CodeOf(err) == core.CodeExecutionNotFound && len(b.executions) > 0 && b.e.Appeared(ctx, b.executions[0]) { // L88
 		err = b.e.Do(ctx, &b.budgetCommand)
 	}
 	if err != nil {
@@ -204,7 +204,7 @@ func (b *createBudget) create(u *Tx, fx *core.Effects) (bool, error) {
 	}
 	b.reaches = u.reachFlow(f, ent, made)
 	if ent != nil && ent.Exec.AddBudget(made) {
-		u.touch(ent)
+		u.Touch(ent)
 	}
 	b.made = createdBudget{ID: b.id, Outcome: "created"}
 	return true, nil
@@ -218,14 +218,14 @@ func idUsedBefore() *core.Error {
 
 // budgetTaken reports whether the id or the name has a budget already.
 func (u *Tx) budgetTaken(id core.UUID, namespace, name string) bool {
-	return u.Doc(BudgetDocRef(id)) != nil || u.books.Get(id) != nil || u.Doc(budgetNameRef(namespace, name)) != nil
+	return u.Doc(BudgetDocRef(id)) != nil || u.Books.Get(id) != nil || u.Doc(budgetNameRef(namespace, name)) != nil
 }
 
 // makeBudget creates a budget with all records by which it is found. Its parent must be in the books. Codes: budget_not_found.
 func (u *Tx) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefinition, id, parent core.UUID) (*core.Budget, error) {
 	var above *core.Budget
 	if !parent.IsZero() {
-		if above = u.books.Get(parent); above == nil {
+		if above = u.Books.Get(parent); above == nil {
 			return nil, core.BudgetNotFound(d.Parent)
 		}
 	}
@@ -233,7 +233,7 @@ func (u *Tx) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefini
 	if err != nil {
 		return nil, err
 	}
-	u.books.Create(made)
+	u.Books.Create(made)
 	delete(u.unreadable, core.BudgetKey(id)) // it was looked for, and does not exist
 	u.addDoc(budgetNameDoc(made))
 	if above != nil {

@@ -78,7 +78,7 @@ type takenBudgets map[any]bool
 func (o *ownBudgets) check(u *Tx, taken takenBudgets) (place int, err error) {
 	for i := range o.list {
 		own := &o.list[i]
-		parent := u.books.Get(own.parent)
+		parent := u.Books.Get(own.parent)
 		switch {
 		case own.orphan != nil:
 			return i, own.orphan
@@ -102,15 +102,15 @@ func (o *ownBudgets) make(u *Tx, c Caller, made func(*core.Budget)) {
 	if len(o.list) == 0 {
 		return
 	}
-	if u.books == nil {
-		u.books = core.NewBooks()
+	if u.Books == nil {
+		u.Books = core.NewBooks()
 	}
-	fx := u.effects(c)
+	fx := u.Effects(c)
 	for i := range o.list {
 		own := &o.list[i]
 		if b, err := u.makeBudget(fx, o.namespace, &own.definition, own.id, own.parent); err == nil {
 			made(b)
 		}
 	}
-	u.keep(fx)
+	u.Keep(fx)
 }

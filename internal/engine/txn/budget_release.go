@@ -56,7 +56,7 @@ func (r *releaseBudget) Want(w *store.Want, careful bool) {
 	for _, id := range r.line() {
 		refs = append(refs, BudgetDocRef(id))
 	}
-	docs, err := r.e.readDocs(r.e.background(), refs...)
+	docs, err := r.e.readDocs(r.e.Background(), refs...)
 	if err != nil {
 		return
 	}
@@ -87,7 +87,7 @@ func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 	}
 	var ledger []core.LedgerRow
 	for _, id := range r.line() {
-		b := u.books.Get(id)
+		b := u.Books.Get(id)
 		if b == nil {
 			continue // nothing is given back of one that cannot be read
 		}
@@ -101,7 +101,7 @@ func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 		}
 		ledger = append(ledger, core.LedgerRow{Budget: b.ID, Epoch: b.Epoch, Used: row})
 	}
-	released, err := u.books.ReleaseSpend(fx, r.budget.ID, r.execution.UUID, ledger)
+	released, err := u.Books.ReleaseSpend(fx, r.budget.ID, r.execution.UUID, ledger)
 	if err != nil {
 		return false, err
 	}
@@ -113,7 +113,7 @@ func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 // that was loaded: an epoch that this transaction began has no rows yet.
 func (u *Tx) ledgerOf(b *core.Budget, execution core.GivenID) (used map[string]int64, known bool, err error) {
 	ref := ledgerRef(b.ID, b.Epoch, execution.UUID)
-	doc, known := u.docs[ref]
+	doc, known := u.Docs[ref]
 	if !known && u.budgets.epochs[b.ID] == b.Epoch {
 		return nil, false, nil
 	}
@@ -128,7 +128,7 @@ func (u *Tx) ledgerOf(b *core.Budget, execution core.GivenID) (used map[string]i
 		}
 		maps.Copy(used, row.Used)
 	}
-	for _, spend := range u.books.Spends() {
+	for _, spend := range u.Books.Spends() {
 		if spend.Budget == b.ID && spend.Epoch == b.Epoch && spend.Execution == execution.UUID {
 			used[spend.Dimension] += spend.Amount
 		}

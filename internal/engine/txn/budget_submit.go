@@ -91,7 +91,7 @@ func (e *Engine) leave(ctx context.Context, t task, b *core.Budget, named bool, 
 		cmd.docs = append(cmd.docs, removalRef(mark.key))
 	}
 	cmd.act = func(u *Tx, fx *core.Effects) (bool, error) {
-		b := u.books.Get(t.Budget)
+		b := u.Books.Get(t.Budget)
 		switch {
 		case b == nil || u.scopeOf(b) != nil || len(cmd.graphs) > 0 && u.flow(cmd.graphs[0]) != nil:
 			return false, nil

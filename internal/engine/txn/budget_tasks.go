@@ -28,7 +28,7 @@ func (r *resetDue) behind(u *Tx, w *store.Want) { u.wantBudgets(w, []core.UUID{r
 
 // Decide arms the timer again if the clock was set back before it.
 func (r *resetDue) Decide(u *Tx) error {
-	if b := u.books.Get(r.budget); b != nil && b.NextResetAt != 0 && b.NextResetAt <= r.at {
+	if b := u.Books.Get(r.budget); b != nil && b.NextResetAt != 0 && b.NextResetAt <= r.at {
 		timer := u.TimerAt(timerBudgets, b.NextResetAt)
 		timer.Texts = append(timer.Texts, b.ID.String())
 	}
@@ -110,9 +110,9 @@ func without(gone core.UUID) func(u *Tx, x *core.Execution, fx *core.Effects) bo
 	}
 }
 
-// suspectGone adds follow-up work that checks a budget which refused an execution and does not exist. The execution has it from its flow, from its
+// SuspectGone adds follow-up work that checks a budget which refused an execution and does not exist. The execution has it from its flow, from its
 // parent or from a flow around those: they may have been removed with their budget, unnoticed by the execution (F44).
-func (u *Tx) suspectGone(x *core.Execution, why *core.Refusal) {
+func (u *Tx) SuspectGone(x *core.Execution, why *core.Refusal) {
 	for i := range x.Budgets {
 		if id := x.Budgets[i].ID; core.BudgetKey(id) == why.Key && u.Doc(BudgetDocRef(id)) == nil {
 			u.addTask(task{Kind: taskFreeBudget, Budget: id})

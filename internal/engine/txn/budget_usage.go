@@ -64,7 +64,7 @@ func (r *reportUsage) Decide(u *Tx) error {
 			return false, err
 		}
 		if r.outcome = outcome; receipt != nil {
-			u.putOrAdd(store.Doc{DocRef: r.dedup, Body: receipt.Encode()})
+			u.PutOrAdd(store.Doc{DocRef: r.dedup, Body: receipt.Encode()})
 		}
 		return !outcome.Repeated, nil
 	})
@@ -104,7 +104,7 @@ func (e *Engine) Charge(ctx context.Context, c Caller, ref BudgetRef, r ChargeRe
 		cmd.dedup = chargeDedupRef(found.ID, r.DedupKey)
 	}
 	err = e.Do(ctx, cmd)
-	if r.Execution != nil && core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, r.Execution.UUID) { // L88
+	if r.Execution != nil && core.CodeOf(err) == core.CodeExecutionNotFound && e.Appeared(ctx, r.Execution.UUID) { // L88
 		err = e.Do(ctx, cmd)
 	}
 	if err != nil {
@@ -144,12 +144,12 @@ func (b *chargeBudget) Decide(u *Tx) error {
 			return b.charge(u, fx, x)
 		})
 	}
-	mark, fx := u.books.Mark(), u.effects(b.caller)
+	mark, fx := u.Books.Mark(), u.Effects(b.caller)
 	if _, err := b.charge(u, fx, nil); err != nil {
-		u.books.Back(mark)
+		u.Books.Back(mark)
 		return err
 	}
-	u.keep(fx)
+	u.Keep(fx)
 	return nil
 }
 
@@ -158,14 +158,14 @@ func (b *chargeBudget) charge(u *Tx, fx *core.Effects, x *core.Execution) (chang
 	if err != nil {
 		return false, err
 	}
-	outcome, receipt, err := u.books.Charge(fx, core.ChargeCommand{
+	outcome, receipt, err := u.Books.Charge(fx, core.ChargeCommand{
 		Budget: b.budget.ID, Usage: b.request.Usage, DedupKey: b.request.DedupKey, AlreadySpent: b.request.AlreadySpent, Execution: x, Known: known,
 	})
 	if err != nil {
 		return false, err
 	}
 	if b.outcome = outcome; receipt != nil {
-		u.putOrAdd(store.Doc{DocRef: b.dedup, Body: receipt.Encode(), ExpiresAt: receipt.ExpiresAt})
+		u.PutOrAdd(store.Doc{DocRef: b.dedup, Body: receipt.Encode(), ExpiresAt: receipt.ExpiresAt})
 		timer := u.TimerAt(timerUsageDedup, RoundUp(receipt.ExpiresAt, core.Minute))
 		timer.Texts = append(timer.Texts, b.dedup.Key)
 	}
@@ -174,9 +174,9 @@ func (b *chargeBudget) charge(u *Tx, fx *core.Effects, x *core.Execution) (chang
 
 // sweepUsageDedup removes what is remembered of charges whose time is over (B26).
 func (e *Engine) sweepUsageDedup(ctx context.Context, t store.Timer) error {
-	return e.onDocs(ctx, docUsageDedup, t.Texts, func(u *Tx, doc *store.Doc) error {
+	return e.OnDocs(ctx, docUsageDedup, t.Texts, func(u *Tx, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.Now {
-			u.dropDoc(doc.DocRef)
+			u.DropDoc(doc.DocRef)
 		}
 		return nil
 	})

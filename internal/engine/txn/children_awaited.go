@@ -64,13 +64,13 @@ func (u *Tx) withoutOldWaits(ctx context.Context, list []*resolution) ([]*resolu
 
 // endChildrenWait ends the wait of a parent if the children that have ended decide it (F41). It reports whether it did.
 func (u *Tx) endChildrenWait(ent *Row) bool {
-	fx := u.engineEffects()
+	fx := u.EngineEffects()
 	fx.Now = max(fx.Now, ent.Exec.Latest())
 	if !ent.Exec.DueChildren(fx) {
 		return false
 	}
-	u.touch(ent)
-	u.keep(fx)
+	u.Touch(ent)
+	u.Keep(fx)
 	wait := ent.Exec.Children.Wait
 	policy, state := wait.Join.Policy, wait.Join.State
 	u.After = append(u.After, func() { u.Engine.Meter.joined(policy, state) })

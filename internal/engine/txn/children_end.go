@@ -161,9 +161,9 @@ func (p *parentEnd) Decide(u *Tx) error {
 	if p.outdated = f.NotOpen() == nil && f.Revision != p.seen; p.outdated {
 		return nil
 	}
-	if fx := u.engineEffects(); !f.State.Terminal() && f.Seal(fx) {
+	if fx := u.EngineEffects(); !f.State.Terminal() && f.Seal(fx) {
 		u.touchFlow(f)
-		u.keep(fx)
+		u.Keep(fx)
 		u.reach(p.short)
 		if p.unread != nil {
 			u.addTask(task{Kind: taskSealQuorums, Flow: p.flow})
@@ -187,5 +187,5 @@ func (p *parentEnd) needless(node *core.Execution) bool {
 // cancel ends the members, by follow-up work where they are many.
 func (p *parentEnd) cancel(u *Tx, f *core.Flow) {
 	ask := core.FlowCancelCommand{Policy: core.CancelAll, Reason: "the parent is " + p.end.Status.String(), By: EngineCaller.Principal, Source: core.SourceParent}
-	u.cancelGraph(f, ask, u.engineEffects(), p.members)
+	u.cancelGraph(f, ask, u.EngineEffects(), p.members)
 }

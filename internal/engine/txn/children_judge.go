@@ -7,7 +7,7 @@ import "github.com/flowfabric/flowfabric/internal/core"
 func (w *childrenWait) asked(u *Tx, ent *Row) (ask core.ChildrenWaitCommand, booked bool, err error) {
 	ask = w.ask
 	ask.Recorded = u.record(ent.Exec.ID.UUID, ask.Fence.Epoch)
-	if _, err := ent.Exec.RepeatsChildrenWait(u.effects(w.caller), ask.Fence, ask.Recorded); err != nil {
+	if _, err := ent.Exec.RepeatsChildrenWait(u.Effects(w.caller), ask.Fence, ask.Recorded); err != nil {
 		return ask, false, err
 	}
 	if ask.TimeoutMS > 0 {

@@ -7,9 +7,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// tellChildren adds to the tasks that continue after a wait for children what ended the wait, and the children as they were then (F41). Like waits
+// TellChildren adds to the tasks that continue after a wait for children what ended the wait, and the children as they were then (F41). Like waits
 // they are read after the leases are committed: the edges of a wait that is over do not change any more. Other tasks cost nothing.
-func (e *Engine) tellChildren(ctx context.Context, tasks []Task) error {
+func (e *Engine) TellChildren(ctx context.Context, tasks []Task) error {
 	var want store.Want
 	for i := range tasks {
 		if tasks[i].untold() {
@@ -19,9 +19,9 @@ func (e *Engine) tellChildren(ctx context.Context, tasks []Task) error {
 	if len(want.Docs) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StoreTimeout)
 	defer cancel()
-	return e.insist(ctx, func() error { return e.readChildren(ctx, tasks, want) })
+	return e.Insist(ctx, func() error { return e.readChildren(ctx, tasks, want) })
 }
 
 // untold reports whether the task continues after a wait for children that has not been added to it yet.

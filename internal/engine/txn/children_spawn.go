@@ -133,14 +133,14 @@ func (s *spawn) grow(u *Tx, ent *Row, f *core.Flow) {
 		return
 	}
 	if s.first {
-		fx := u.effects(s.caller)
+		fx := u.Effects(s.caller)
 		f = s.newFlow(fx)
 		f.Budgets = ent.Exec.Budgets // for members that others add to it (B6)
 		u.createFlow(f)
 		f.Created(fx, 0, 0)
-		u.keep(fx)
+		u.Keep(fx)
 		ent.Exec.StartChildren(u.Now, f.ID)
-		u.touch(ent)
+		u.Touch(ent)
 	}
 	if s.policy != "" && s.policy != f.OnParentEnd { // the last word counts
 		f.OnParentEnd = s.policy

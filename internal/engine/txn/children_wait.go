@@ -219,7 +219,7 @@ func (w *childrenWait) Decide(u *Tx) error {
 
 // repeats reports whether the call is a repeat of one that has ended the lease.
 func (w *childrenWait) repeats(u *Tx, ent *Row) bool {
-	repeats, _ := ent.Exec.RepeatsChildrenWait(u.effects(w.caller), w.ask.Fence, u.record(ent.Exec.ID.UUID, w.ask.Fence.Epoch))
+	repeats, _ := ent.Exec.RepeatsChildrenWait(u.Effects(w.caller), w.ask.Fence, u.record(ent.Exec.ID.UUID, w.ask.Fence.Epoch))
 	return repeats
 }
 

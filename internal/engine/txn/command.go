@@ -46,7 +46,7 @@ type request struct {
 func (e *Engine) Do(ctx context.Context, cmd command) error {
 	r := e.newRequest(ctx, cmd)
 	if _, err := e.committer.enqueue(r); err != nil {
-		endSpan(r.span, err)
+		EndSpan(r.span, err)
 		return err
 	}
 	return r.wait(ctx)
@@ -61,12 +61,12 @@ func (e *Engine) RunNow(cmd command) error {
 }
 
 func (e *Engine) newRequest(ctx context.Context, cmd command) *request {
-	return &request{command: cmd, done: make(chan struct{}), began: e.Meter.now(), span: e.startSpan(ctx, cmd.Name())}
+	return &request{command: cmd, done: make(chan struct{}), began: e.Meter.now(), span: e.StartSpan(ctx, cmd.Name())}
 }
 
-// answered returns what a command has left in answer, if it has been answered. A caller that gave up must not read it: the command may still be
+// Answered returns what a command has left in answer, if it has been answered. A caller that gave up must not read it: the command may still be
 // running and writing to it.
-func answered[T any](answer *T, err error) (T, error) {
+func Answered[T any](answer *T, err error) (T, error) {
 	if err != nil {
 		var none T
 		return none, err
@@ -93,7 +93,7 @@ func (e *Engine) commitWithOthers(ctx context.Context, requests []*request) []er
 			continue
 		}
 		errs[i] = err
-		endSpan(r.span, err)
+		EndSpan(r.span, err)
 	}
 	return errs
 }
@@ -121,5 +121,5 @@ func (r *request) finish(err error) {
 	}
 	defer close(r.done) // also if the span panics
 	r.err = err
-	endSpan(r.span, err)
+	EndSpan(r.span, err)
 }

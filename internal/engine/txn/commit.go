@@ -17,10 +17,10 @@ type timerKey struct {
 	at   core.Time
 }
 
-// commit writes what the unit has collected and publishes it. It does what follows from the commands first, so that a flow ends in the same
+// Commit writes what the unit has collected and publishes it. It does what follows from the commands first, so that a flow ends in the same
 // transaction as its last member. If nothing has changed it writes nothing, but the answers still wait until everything that the unit has read is
 // durable.
-func (u *Tx) commit(ctx context.Context, commands []string) error {
+func (u *Tx) Commit(ctx context.Context, commands []string) error {
 	if err := u.follow(ctx); err != nil {
 		return err
 	}
@@ -29,14 +29,14 @@ func (u *Tx) commit(ctx context.Context, commands []string) error {
 	}
 	u.gather()
 	if u.empty() {
-		u.tx.Rollback(ctx)
-		u.tx.Seen(u.safe.reached)
+		u.StoreTx.Rollback(ctx)
+		u.StoreTx.Seen(u.Safe.reached)
 		u.done()
 		return nil
 	}
 	span := u.commitSpan(max(len(commands), len(u.spans)))
 	err := u.conclude(ctx, commands)
-	endSpan(span, err)
+	EndSpan(span, err)
 	return err
 }
 
@@ -67,10 +67,10 @@ func (u *Tx) conclude(ctx context.Context, commands []string) error {
 			return &store.Fault{Kind: store.Unavailable, Err: err}
 		}
 	}
-	u.Changes.Safe, u.Changes.Incarnation = u.safe.reached, u.since
+	u.Changes.Safe, u.Changes.Incarnation = u.Safe.reached, u.since
 	err := u.writeOut(ctx)
 	u.Engine.Sweep.classes.removed.Add(int64(len(u.Changes.Remove) + len(u.Changes.Strip))) // counted now: a retention round that counted them earlier would miss this removal
-	if u.Engine.failed(err) != nil {
+	if u.Engine.Failed(err) != nil {
 		return err
 	}
 	u.Engine.wrote()
@@ -80,7 +80,7 @@ func (u *Tx) conclude(ctx context.Context, commands []string) error {
 		}
 	}
 	u.told(func() { u.Engine.Meter.committed(u, len(commands)) })
-	u.safe.then(u.tellAudits)
+	u.Safe.Then(u.tellAudits)
 	u.told(u.publish)
 	u.done()
 	return nil
@@ -94,16 +94,16 @@ func (u *Tx) done() {
 
 // gather turns the changed executions, budgets, audit chains and flows into rows.
 func (u *Tx) gather() {
-	for _, ent := range u.order {
+	for _, ent := range u.Order {
 		u.At("gather", ent.Exec.ID.UUID)
 		switch {
-		case ent.removed:
+		case ent.Removed:
 			// A timer may have ended it in this transaction, so it still has queue rows and slots to give back.
 			u.file(ent)
 			u.count(ent)
 			u.markWaits(ent)
 			u.markHolds(ent)
-		case ent.changed:
+		case ent.Changed:
 			u.file(ent)
 			u.arm(ent)
 			u.count(ent)
@@ -148,9 +148,9 @@ func (u *Tx) noteChange(x *core.Execution) {
 // write adds an execution to the list of changes that fits how the unit got it: created, used from the cache, or loaded.
 func (u *Tx) write(ent *Row, loaded *[]*core.Execution) {
 	switch {
-	case ent.created:
+	case ent.Created:
 		u.Changes.Insert = append(u.Changes.Insert, ent.Exec)
-	case ent.assumed():
+	case ent.Assumed():
 		u.Changes.Assume = append(u.Changes.Assume, ent.Exec)
 	default:
 		*loaded = append(*loaded, ent.Exec)
@@ -169,22 +169,22 @@ func (u *Tx) file(ent *Row) {
 	x := ent.Exec
 	var now *store.QueueRow
 	if x.Queued() {
-		x.OrderKey = x.RankKey(u.ageing(x))
+		x.OrderKey = x.RankKey(u.Ageing(x))
 		now = &store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
 	}
-	if ent.filed != nil && now != nil && *ent.filed == *now {
+	if ent.Filed != nil && now != nil && *ent.Filed == *now {
 		return
 	}
-	if ent.filed != nil {
-		u.Changes.Dequeue = append(u.Changes.Dequeue, *ent.filed)
+	if ent.Filed != nil {
+		u.Changes.Dequeue = append(u.Changes.Dequeue, *ent.Filed)
 	}
 	if now != nil {
 		u.Changes.Enqueue = append(u.Changes.Enqueue, *now)
 	}
 }
 
-// ageing returns what a point of priority is worth in the execution's lane (S6).
-func (u *Tx) ageing(x *core.Execution) core.Millis {
+// Ageing returns what a point of priority is worth in the execution's lane (S6).
+func (u *Tx) Ageing(x *core.Execution) core.Millis {
 	if lane := u.Lane(x); lane != nil {
 		return lane.Settings.AgeingMS
 	}
@@ -199,7 +199,7 @@ func (u *Tx) arm(ent *Row) {
 		return
 	}
 	if due, rest := x.Ahead(u.Now); due != 0 {
-		x.TimerAt = RoundUp(min(u.Now.Add(rest), x.WakeAt), timerGrid) // always a new entry: when it is due, that much time has passed (wake)
+		x.TimerAt = RoundUp(min(u.Now.Add(rest), x.WakeAt), TimerGrid) // always a new entry: when it is due, that much time has passed (wake)
 		u.timer(timerWake, x.TimerAt, x.ID.UUID)
 		return
 	}
@@ -207,7 +207,7 @@ func (u *Tx) arm(ent *Row) {
 	if x.Status == core.Running {
 		due = min(due, u.Now.Add(leaseTimerReach))
 	}
-	at := RoundUp(due, timerGrid)
+	at := RoundUp(due, TimerGrid)
 	if !ent.idle && x.TimerAt > u.Now && x.TimerAt <= at {
 		return
 	}
@@ -241,12 +241,12 @@ func RoundUp(t core.Time, grid core.Millis) core.Time {
 // count brings the slot counters up to date with what the execution holds (S42).
 func (u *Tx) count(ent *Row) {
 	for _, key := range ent.holds {
-		if !contains(ent.Exec.Holds, key) {
+		if !Contains(ent.Exec.Holds, key) {
 			u.addCounter(key, -1)
 		}
 	}
 	for _, key := range ent.Exec.Holds {
-		if !contains(ent.holds, key) {
+		if !Contains(ent.holds, key) {
 			u.addCounter(key, 1)
 		}
 	}
@@ -307,22 +307,22 @@ func (u *Tx) settingsOf(x *core.Execution) core.LaneSettings {
 // and the sweep, and sends one hint to other processes. Nothing here decides anything: a lost hint or a panic only means that the change is noticed
 // later, by a poll. Everything that concerns waiting claims is passed in one call (News explains why).
 func (u *Tx) publish() {
-	u.Engine.trap("publish", core.UUID{})
+	u.Engine.Trap("publish", core.UUID{})
 	hint := store.Hint{Named: true}
 	classes := map[int32]bool{}
 	var filed []Filing
-	for _, ent := range u.order {
-		if ent.removed {
+	for _, ent := range u.Order {
+		if ent.Removed {
 			u.Engine.Waits.Wake(ent.Exec.ID.UUID) // a timer may have ended it in this transaction
 			continue
 		}
 		if ent.Exec.Queued() {
 			hint.Blocked = hint.Blocked || core.KeyBlock(ent.Exec.Block())
 			if ent.Exec.BlockedOn == "" {
-				u.roomBack = appendNew(u.roomBack, ent.blocked) // it is tried again: what blocked others may be gone (S45)
+				u.roomBack = AppendNew(u.roomBack, ent.blocked) // it is tried again: what blocked others may be gone (S45)
 			}
 			filed = append(filed, Filing{ent.Exec.Class, ent.Exec.Block(), ent.Exec.OrderKey, ent.Exec.Input.Size})
-			hint.Lanes = appendNew(hint.Lanes, ent.Exec.Class.Lane)
+			hint.Lanes = AppendNew(hint.Lanes, ent.Exec.Class.Lane)
 			if class := ent.Exec.Class.ID; !classes[class] {
 				classes[class] = true
 				hint.Classes = append(hint.Classes, class)
@@ -336,14 +336,14 @@ func (u *Tx) publish() {
 	for key, n := range u.Changes.Counters {
 		if lane := LaneOfCounter(key); n < 0 && lane != "" {
 			news.Places = true
-			hint.Lanes = appendNew(hint.Lanes, lane)
+			hint.Lanes = AppendNew(hint.Lanes, lane)
 		} else if n < 0 {
 			u.roomBack = append(u.roomBack, key)
 		}
 	}
 	hint.Keys, news.Keys = u.roomBack, u.roomBack
 	remembered := u.remembers(func() {
-		u.Engine.recall.note(u.order, u.Changes.Draw)
+		u.Engine.recall.note(u.Order, u.Changes.Draw)
 		for i := range u.Engine.phases {
 			if committed := u.Engine.phases[i].Committed; committed != nil {
 				committed(u)
@@ -362,11 +362,11 @@ func (u *Tx) publish() {
 	u.Engine.Sweep.armed(first)
 	if len(u.Changes.Lanes)+len(u.Changes.RetireClasses)+len(u.Changes.DropClasses) > 0 {
 		// If this fails, the next transaction reads the dictionary.
-		_ = u.Engine.Dict.reload(u.Engine.background())
+		_ = u.Engine.Dict.reload(u.Engine.Background())
 		hint.Dictionary = true
 	}
 	if hint.Log = u.Changes.Seq != 0; hint.Log {
-		u.safe.then(u.tellLog)
+		u.Safe.Then(u.tellLog)
 	}
 	u.Engine.hints.send(hint)
 }

@@ -25,7 +25,7 @@ import (
 //   - decideAll runs the commands one after the other on the rows in memory. A command sees what the commands before it have done. One that the
 //     rules refuse leaves its rows as they were, and only its own caller gets the error.
 //   - follow does the consequences: flows advance, leases of breached budgets end. Work that has become ready may be leased to waiting claims in
-//     the same transaction (handover.go, ride.go).
+//     the same transaction (dispatch.go).
 //   - commit turns changed rows into store.Changes and writes them in one trip. The store checks there everything that the unit took from a cache,
 //     and writes nothing if one check fails.
 //   - publish updates the caches of this process, wakes waiting calls, and sends a hint to other processes.
@@ -60,7 +60,7 @@ func newCommitter(e *Engine) *committer {
 func (c *committer) depth() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.queue) + len(c.held) + c.e.held.depth()
+	return len(c.queue) + len(c.held) + c.e.Held.depth()
 }
 
 // enqueue adds requests, together so that they share a commit. Requests that find the queue full are refused at once (S72). It returns how many
@@ -83,7 +83,7 @@ func (c *committer) enqueue(batch ...*request) (n int, err error) {
 func (c *committer) add(r *request) error {
 	switch {
 	case c.closed:
-		return errShuttingDown()
+		return ErrShuttingDown()
 	case len(c.queue)+len(c.held) >= c.e.Cfg.QueueLimit:
 		return core.Errorf(core.CodeOverloaded, "%d commands wait for a commit", c.e.Cfg.QueueLimit).WithRetryAfter(100)
 	case c.taken != nil && c.taken(r):
@@ -106,7 +106,7 @@ func (c *committer) worthwhile() bool {
 	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.lines && len(c.queue) >= deepQueue)
 }
 
-func errShuttingDown() error {
+func ErrShuttingDown() error {
 	return core.Errorf(core.CodeShuttingDown, "the engine is stopping").WithRetryAfter(1000)
 }
 
@@ -174,10 +174,10 @@ func (e *Engine) process(batch []*request) { e.processAs(batch, batchMode{}) }
 func (e *Engine) processAs(batch []*request, began batchMode) {
 	mode := began
 	for try := 0; ; try++ {
-		if batch = e.held.leaveOut(batch, mode.line); len(batch) == 0 {
+		if batch = e.Held.leaveOut(batch, mode.line); len(batch) == 0 {
 			return
 		}
-		known := e.Dict.Now().version
+		known := e.Dict.Now().Version
 		rest, err := e.attempt(batch, mode)
 		if err == nil {
 			return
@@ -196,7 +196,7 @@ func (e *Engine) processAs(batch []*request, began batchMode) {
 			mode.careful = true
 			e.disbelieve(batch)
 		case kind == store.Stale && try < 8:
-			if dictErr := e.Dict.beyond(e.background(), known); dictErr != nil {
+			if dictErr := e.Dict.beyond(e.Background(), known); dictErr != nil {
 				e.answerAll(batch, PublicFault(dictErr))
 				return
 			}
@@ -239,21 +239,21 @@ type batchMode struct {
 // attempt runs the batch in one transaction. If it returns an error, no request in rest has been answered, and the caller must answer or retry
 // them. rest is the batch without the commands that were set apart.
 func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err error) {
-	ctx, cancel := context.WithTimeout(e.background(), storeTimeout)
+	ctx, cancel := context.WithTimeout(e.Background(), StoreTimeout)
 	defer cancel()
 	rest = batch
-	since := e.incarnation()
+	since := e.Incarnation()
 	want := store.Want{Patient: mode.patient}
 	recalled := e.believe(batch, mode, &want)
 	u, err := e.beginHeeding(ctx, since, want, mode.line)
 	defer func() {
 		err = e.gaveUp(batch, u, recover(), err)
 		if u != nil {
-			u.tx.Rollback(ctx)
+			u.StoreTx.Rollback(ctx)
 			u.release(err != nil)
 		}
 		if err != nil {
-			rest, err = e.held.part(u, batch, err, mode.line)
+			rest, err = e.Held.part(u, batch, err, mode.line)
 		}
 	}()
 	if err != nil {
@@ -294,17 +294,17 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if err := u.commitAndServe(ctx, namesOf(batch), mode); err != nil {
 		return batch, err
 	}
-	u.safe.then(func(err error) { u.answer(batch, refusals, err) })
+	u.Safe.Then(func(err error) { u.answer(batch, refusals, err) })
 	return nil, nil
 }
 
 // answer finishes the requests of a batch, once it is certain whether the commit is durable.
 func (u *Tx) answer(batch []*request, refusals []error, err error) {
 	if err != nil {
-		u.Engine.answerAll(batch, PublicFault(u.Engine.failed(err)))
+		u.Engine.answerAll(batch, PublicFault(u.Engine.Failed(err)))
 		return
 	}
-	_ = u.Engine.contain(inCommit, func() {
+	_ = u.Engine.Guard(inCommit, func() {
 		u.tellSpans(batch)
 		u.Engine.Meter.answered(batch, refusals...)
 		u.Engine.tellSlow(batch, refusals...)
@@ -322,7 +322,7 @@ func (u *Tx) loadMore(ctx context.Context, batch []*request) error {
 			n.More(u, &want)
 		}
 	}
-	return u.load(ctx, want)
+	return u.Load(ctx, want)
 }
 
 func namesOf(batch []*request) []string {
@@ -334,7 +334,7 @@ func namesOf(batch []*request) []string {
 }
 
 func (e *Engine) answerAll(batch []*request, err error) {
-	_ = e.contain(inCommit, func() {
+	_ = e.Guard(inCommit, func() {
 		e.Meter.answered(batch, err)
 		e.tellSlow(batch, err)
 	})

@@ -48,7 +48,7 @@ func (s *setRetention) Decide(u *Tx) error {
 		return nil // another process was faster
 	}
 	body, _ := json.Marshal(s.now)
-	u.putOrAdd(store.Doc{DocRef: retentionRef, Body: body})
+	u.PutOrAdd(store.Doc{DocRef: retentionRef, Body: body})
 	if s.now.Shortens(old, core.RetentionByStatus{}) {
 		u.addTask(task{Kind: taskRetireAll, Retention: &old, Default: &s.now})
 	}

@@ -110,7 +110,7 @@ func (e *Engine) DerivedID(ctx context.Context, c Caller, d Derivation) (core.UU
 	case d.Line:
 		what = "line"
 	}
-	for _, part := range []string{what, c.registrant().Credential(), d.Namespace, d.RequestKey, strconv.Itoa(d.Index)} {
+	for _, part := range []string{what, c.Registrant().Credential(), d.Namespace, d.RequestKey, strconv.Itoa(d.Index)} {
 		mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		mac.Write([]byte(part))
 	}

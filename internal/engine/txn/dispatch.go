@@ -74,18 +74,18 @@ type Filing struct {
 // without them (errHandOver).
 func (u *Tx) commitAndServe(ctx context.Context, commands []string, mode batchMode) error {
 	if mode != (batchMode{}) {
-		return u.commit(ctx, commands)
+		return u.Commit(ctx, commands)
 	}
 	served, err := u.Engine.dispatcher.Serve(ctx, u)
 	if served == nil {
-		return u.commit(ctx, commands)
+		return u.Commit(ctx, commands)
 	}
 	if err == nil {
-		u.attachSpans(served.Spans())
-		err = u.commit(ctx, append(commands, "claim"))
+		u.AttachSpans(served.Spans())
+		err = u.Commit(ctx, append(commands, "claim"))
 	}
 	if err != nil {
-		u.takeBack(err)
+		u.TakeBack(err)
 		return fmt.Errorf("%w: %w", errHandOver, err)
 	}
 	u.notifyServed(served)
@@ -95,19 +95,19 @@ func (u *Tx) commitAndServe(ctx context.Context, commands []string, mode batchMo
 // Lend records the calls that the transaction serves besides its commands: if it fails, also by a panic, they are undone.
 func (u *Tx) Lend(served Served) { u.lent = served }
 
-// takeBack lets the calls keep waiting that the transaction was to serve.
-func (u *Tx) takeBack(why error) {
+// TakeBack lets the calls keep waiting that the transaction was to serve.
+func (u *Tx) TakeBack(why error) {
 	if served := u.lent; served != nil {
 		u.lent = nil
-		_ = u.Engine.contain(inClaim, func() { served.Undo(why) })
+		_ = u.Engine.Guard(InClaim, func() { served.Undo(why) })
 	}
-	u.handing = false
+	u.Handing = false
 }
 
 // notifyServed answers the calls after the commit. If that panics, they get the answer that their outcome is unknown: they may have leases.
 func (u *Tx) notifyServed(served Served) {
-	u.lent, u.handing = nil, false
-	if err := u.Engine.contain(inClaim, func() { served.Committed(u) }); err != nil {
+	u.lent, u.Handing = nil, false
+	if err := u.Engine.Guard(InClaim, func() { served.Committed(u) }); err != nil {
 		served.Lost(err)
 	}
 }
@@ -120,8 +120,8 @@ func (u *Tx) release(failed bool) {
 	}
 	var rows []Filing
 	for _, ent := range u.Entries {
-		if ent.filed != nil && (failed || !ent.changed) {
-			rows = append(rows, Filing{ent.Exec.Class, ent.filed.Block, ent.filed.Order, ent.Exec.Input.Size})
+		if ent.Filed != nil && (failed || !ent.Changed) {
+			rows = append(rows, Filing{ent.Exec.Class, ent.Filed.Block, ent.Filed.Order, ent.Exec.Input.Size})
 		}
 	}
 	u.remembers(func() { u.Engine.dispatcher.Filed(News{Filed: rows}) })

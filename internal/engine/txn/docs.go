@@ -9,7 +9,7 @@ import (
 const (
 	DocWorker  store.DocKind = 1 // key: worker_instance_id
 	docRequest store.DocKind = 2 // key: digest of the request's scope
-	docClaim   store.DocKind = 3 // key: instance and request key of a claim
+	DocClaim   store.DocKind = 3 // key: instance and request key of a claim
 	docStep    store.DocKind = 4 // owner: execution; key: run index and name
 	docSteps   store.DocKind = 5 // owner: execution; how many steps there are, and which runs see which
 	DocJob     store.DocKind = 6 // key: job id
@@ -74,7 +74,7 @@ const (
 	timerRetain   store.TimerKind = 2 // IDs: finished executions whose retention ends
 	timerKeys     store.TimerKind = 3 // Texts: idempotency keys whose window ends
 	timerRequests store.TimerKind = 4 // Texts: owners and keys of recorded requests
-	timerClaims   store.TimerKind = 5 // Texts: keys of recorded claims
+	TimerClaims   store.TimerKind = 5 // Texts: keys of recorded claims
 	timerWorkers  store.TimerKind = 6 // Texts: instances to look at
 	TimerJobs     store.TimerKind = 7 // Texts: bulk jobs to continue
 	timerTasks    store.TimerKind = 8 // Texts: follow-up work of any kind, as earlier releases wrote it
@@ -84,7 +84,7 @@ const (
 
 	timerSigningKeys store.TimerKind = 11 // Texts: kids whose time is over
 
-	timerRates      store.TimerKind = 12 // Texts: rate keys that have room again
+	TimerRates      store.TimerKind = 12 // Texts: rate keys that have room again
 	timerBudgets    store.TimerKind = 13 // Texts: budgets whose epoch ends
 	timerUsageDedup store.TimerKind = 14 // Texts: keys of recorded charges
 
@@ -113,21 +113,21 @@ const (
 	timerSealQuorums   store.TimerKind = 53
 )
 
-func workerRef(instanceID string) store.DocRef {
+func WorkerRef(instanceID string) store.DocRef {
 	return store.DocRef{Kind: DocWorker, Key: instanceID}
 }
 
-// claimRef names the record of a claim. Grants have a space of their own: the same key there is no repeat.
-func claimRef(r *ClaimRequest) store.DocRef {
+// ClaimRef names the record of a claim. Grants have a space of their own: the same key there is no repeat.
+func ClaimRef(r *ClaimRequest) store.DocRef {
 	key := r.InstanceID + "\x01" + r.RequestKey
 	if r.GrantTTL != 0 {
-		key += grantMark
+		key += GrantMark
 	}
-	return store.DocRef{Kind: docClaim, Key: key}
+	return store.DocRef{Kind: DocClaim, Key: key}
 }
 
-// grantMark ends the key of the record of a grant. No request key has such a byte.
-const grantMark = "\x01"
+// GrantMark ends the key of the record of a grant. No request key has such a byte.
+const GrantMark = "\x01"
 
 // encodeKey and decodeKey write an idempotency key into a timer.
 func encodeKey(k store.Key) string {

@@ -22,13 +22,13 @@ type Engine struct {
 	derives idSecrets
 
 	committer  *committer
-	held       *heldRows
+	Held       *heldRows
 	dispatcher Dispatcher
 	phases     []Phases
 	listeners  []Listener
 	forgets    []func() // drop what was remembered of another incarnation
-	slots      slotsKnown
-	drains     *drains
+	Slots      slotsKnown
+	Drains     *drains
 	rates      *rates
 	recall     *recollection
 	lives      incarnations
@@ -48,7 +48,7 @@ type Engine struct {
 	Meter      *meter
 	Gauges     *gauges
 	extensions extensions
-	notes      *quiet.Log
+	Notes      *quiet.Log
 	Health     health
 	adopting   sync.Mutex    // held while submissions are adopted
 	alone      chan struct{} // one token for each command that may run alone at a time
@@ -72,11 +72,11 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 		e.cancel()
 		return nil, PublicFault(err)
 	}
-	e.notes = quiet.New(e.Cfg.Logger, e.Cfg.Clock)
+	e.Notes = quiet.New(e.Cfg.Logger, e.Cfg.Clock)
 	e.Meter = newMeter(clock.Stopwatch())
 	e.Gauges = newGauges(e)
 	e.lives.kick = make(chan struct{}, 1)
-	e.drains, e.rates = newDrains(), newRates()
+	e.Drains, e.rates = newDrains(), newRates()
 	e.refusals = newRefusals()
 	e.recall = newRecollection()
 	e.alone, e.checks = make(chan struct{}, aloneAtOnce), make(chan struct{}, aloneAtOnce)
@@ -89,9 +89,9 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.Log = newLogReader(e)
 	e.Follower = newFollower(e)
 	e.hints = newHinter(e)
-	e.committer, e.held = newCommitter(e), newHeldRows(e)
-	e.OnReborn(e.slots.forgetAll)
-	e.OnPhases(Phases{Committed: e.slots.learn})
+	e.committer, e.Held = newCommitter(e), newHeldRows(e)
+	e.OnReborn(e.Slots.forgetAll)
+	e.OnPhases(Phases{Committed: e.Slots.learn})
 	if _, err := e.spaces.of(ctx, "", e.Cfg.Clock.Now()); err != nil {
 		e.cancel()
 		return nil, err
@@ -118,7 +118,7 @@ func (e *Engine) start() {
 	for range e.committer.lines {
 		e.wg.Go(func() { e.KeepRunning(inCommand, func() { e.committer.run(e.Stop) }) })
 	}
-	e.wg.Go(func() { e.KeepRunning(inClaim, func() { e.dispatcher.Run(e.Stop) }) })
+	e.wg.Go(func() { e.KeepRunning(InClaim, func() { e.dispatcher.Run(e.Stop) }) })
 	loop := func(place string, run func(context.Context)) {
 		e.loops.Go(func() { e.KeepRunning(place, func() { run(e.Lifetime) }) })
 	}
@@ -156,19 +156,19 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// bounded is the context of a transaction that no single caller owns.
-func (e *Engine) bounded() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(e.background(), storeTimeout)
+// Bounded is the context of a transaction that no single caller owns.
+func (e *Engine) Bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.Background(), StoreTimeout)
 }
 
-// background is the context of work that no single caller owns.
-func (e *Engine) background() context.Context { return context.WithoutCancel(e.Lifetime) }
+// Background is the context of work that no single caller owns.
+func (e *Engine) Background() context.Context { return context.WithoutCancel(e.Lifetime) }
 
 // Info returns the description of the store that the engine runs on.
 func (e *Engine) Info() store.Info { return e.Store.Info() }
 
-// stopping reports whether Close has begun.
-func (e *Engine) stopping() bool {
+// Stopping reports whether Close has begun.
+func (e *Engine) Stopping() bool {
 	select {
 	case <-e.Stop:
 		return true
@@ -179,12 +179,12 @@ func (e *Engine) stopping() bool {
 
 // Sees reports whether the caller may see something of that namespace (W5).
 func (c Caller) Sees(namespace string) bool {
-	return c.Namespaces == nil || contains(c.Namespaces, namespace)
+	return c.Namespaces == nil || Contains(c.Namespaces, namespace)
 }
 
 // worksIn refuses a worker whose key is bound to lanes, of which that of the execution is none (U122): role_required, whatever lease it shows.
 func (c Caller) worksIn(lane string) error {
-	if c.WorkLanes == nil || contains(c.WorkLanes, lane) {
+	if c.WorkLanes == nil || Contains(c.WorkLanes, lane) {
 		return nil
 	}
 	return core.Errorf(core.CodeRoleRequired, "the caller may not work on this lane").With("lanes", c.WorkLanes).

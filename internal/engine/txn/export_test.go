@@ -29,23 +29,23 @@ func (*ringLook) Name() string { return "look_at_ring" }
 
 func (r *ringLook) Want(w *store.Want, _ bool) {
 	if !r.forgets {
-		wantKeys(w)
+		WantKeys(w)
 	}
 }
 
 func (r *ringLook) Decide(u *Tx) (err error) {
 	r.now = u.Now
-	r.ring, err = u.ring()
+	r.ring, err = u.Ring()
 	return err
 }
 
 // TimerLabels are the labels of the timers that the sweep turns; "": one of them has none.
 func (e *Engine) TimerLabels() (labels []string) {
 	for kind := range sweepRules {
-		labels = appendNew(labels, timerName(kind))
+		labels = AppendNew(labels, timerName(kind))
 	}
 	for kind := range e.extensions.timers {
-		labels = appendNew(labels, timerName(kind))
+		labels = AppendNew(labels, timerName(kind))
 	}
 	return labels
 }
@@ -83,7 +83,7 @@ func (e *Engine) FailNode(ctx context.Context, seen *core.Execution, why error) 
 }
 
 // SetApart is how many commands wait for rows that other transactions hold.
-func (e *Engine) SetApart() int { return e.held.depth() }
+func (e *Engine) SetApart() int { return e.Held.depth() }
 
 // LookedInto reports whether it is known what was lost when the database came back.
 func (e *Engine) LookedInto() bool { return len(e.lives.asked()) == 0 }
@@ -136,5 +136,5 @@ func NeedsOf(needs string) func(class int32) *core.Needs {
 func ClassesOf(classes []*core.Class, quota string) (found []int32, parsed int) {
 	d := newDictionary(&store.Dictionary{Classes: classes})
 	found = ClassNumbers(d.ClassesOf(quota, everyClass))
-	return found, len(d.table.parsed) + len(d.table.older)
+	return found, len(d.Table.parsed) + len(d.Table.older)
 }

@@ -51,8 +51,8 @@ func (u *Tx) advance(ctx context.Context) error {
 
 // endedMembers returns the members that have ended in this unit and are not counted in their flows yet, each once.
 func (u *Tx) endedMembers() (ended []*Row) {
-	for _, ent := range u.order {
-		if !ent.JustEnded() || ent.advanced || ent.removed {
+	for _, ent := range u.Order {
+		if !ent.JustEnded() || ent.advanced || ent.Removed {
 			continue
 		}
 		u.leaveChildren(ent)
@@ -66,8 +66,8 @@ func (u *Tx) endedMembers() (ended []*Row) {
 // openMembers returns how many members of a flow are open. Members that have ended in this unit may not be counted in the flow yet.
 func (u *Tx) openMembers(f *core.Flow) int {
 	open := f.Open
-	for _, ent := range u.order {
-		if ent.JustEnded() && !ent.advanced && !ent.removed && ent.Exec.Member != nil && ent.Exec.FlowID == f.ID {
+	for _, ent := range u.Order {
+		if ent.JustEnded() && !ent.advanced && !ent.Removed && ent.Exec.Member != nil && ent.Exec.FlowID == f.ID {
 			open--
 		}
 	}
@@ -96,7 +96,7 @@ func (u *Tx) lockFlowsOf(ctx context.Context, members []*Row) error {
 			flows = append(flows, id)
 		}
 		parent := !ent.Exec.ParentID.IsZero() || ent.Exec.Member.Late // one may wait for it
-		if (ent.Exec.Member.Out > 0 || parent) && !ent.created {
+		if (ent.Exec.Member.Out > 0 || parent) && !ent.Created {
 			from = append(from, ent.Exec.ID.UUID)
 		}
 	}
@@ -114,7 +114,7 @@ type resolution struct {
 func (u *Tx) memberEnded(ent *Row, now bool) (list []*resolution) {
 	f := u.flow(ent.Exec.FlowID.UUID)
 	if f == nil {
-		u.Engine.notes.Error("a member has ended whose flow is not there", "execution_id", ent.Exec.ID, "flow_id", ent.Exec.FlowID)
+		u.Engine.Notes.Error("a member has ended whose flow is not there", "execution_id", ent.Exec.ID, "flow_id", ent.Exec.FlowID)
 		return nil
 	}
 	f.MemberEnded(ent.Exec)
@@ -169,13 +169,13 @@ func (u *Tx) resolveEdges(ctx context.Context, list []*resolution) error {
 			continue
 		}
 		u.touchEdge(r.edge)
-		if down == nil || down.removed {
+		if down == nil || down.Removed {
 			continue
 		}
 		u.At("advance", to)
 		u.Settle(down)
 		down.Exec.EdgeResolved(&r.edge.edge)
-		u.touch(down)
+		u.Touch(down)
 		reached = append(reached, down)
 	}
 	return u.decideJoins(ctx, reached)
@@ -189,7 +189,7 @@ func (u *Tx) takeDownstreams(ctx context.Context, list []*resolution) error {
 			want.Executions = append(want.Executions, id)
 		}
 	}
-	return u.load(ctx, want)
+	return u.Load(ctx, want)
 }
 
 // decideJoins decides the joins of members that edges or a seal have reached, as far as they can be decided, each once (F25).
@@ -233,7 +233,7 @@ type dueJoin struct {
 
 // decideJoin lets a member run or skips it.
 func (u *Tx) decideJoin(d *dueJoin) {
-	x, fx := d.ent.Exec, u.engineEffects()
+	x, fx := d.ent.Exec, u.EngineEffects()
 	fx.Now = max(fx.Now, x.Latest())
 	if d.state == core.JoinBroken {
 		x.BreakJoin(fx, d.sealed, impossibleOf(d.inbound))
@@ -244,8 +244,8 @@ func (u *Tx) decideJoin(d *dueJoin) {
 		}
 		x.HoldJoin(fx, len(inputs) > 0)
 	}
-	u.touch(d.ent)
-	u.keep(fx)
+	u.Touch(d.ent)
+	u.Keep(fx)
 	policy, state := x.Member.Join.Policy, d.state
 	u.After = append(u.After, func() { u.Engine.Meter.joined(policy, state) })
 	u.followJoin(x)
@@ -260,9 +260,9 @@ func (u *Tx) followJoin(x *core.Execution) {
 
 // beginSubflows adds follow-up work for the sub-flows of nodes that have passed the gate in this unit, whatever the cause (F46).
 func (u *Tx) beginSubflows() {
-	for _, ent := range u.order {
-		if ent.Exec.AwaitsSubflow() && ent.waited != core.WaitingForSubflow {
-			ent.waited = core.WaitingForSubflow
+	for _, ent := range u.Order {
+		if ent.Exec.AwaitsSubflow() && ent.Waited != core.WaitingForSubflow {
+			ent.Waited = core.WaitingForSubflow
 			u.addTask(task{Kind: taskBeginSubflow, Execution: ent.Exec.ID.UUID})
 		}
 	}
@@ -306,12 +306,12 @@ func (u *Tx) loadInto(ctx context.Context, members []core.UUID) error {
 	for _, to := range members {
 		if len(u.graph.into[to]) < u.Entries[to].Exec.Member.Join.N {
 			missing = append(missing, to)
-			if u.docs[upstreamsRef(to)] == nil {
+			if u.Docs[upstreamsRef(to)] == nil {
 				want.Docs = append(want.Docs, upstreamsRef(to))
 			}
 		}
 	}
-	if err := u.load(ctx, want); err != nil {
+	if err := u.Load(ctx, want); err != nil {
 		return err
 	}
 	want = store.Want{}

@@ -140,7 +140,7 @@ func (c *cancelFlow) Decide(u *Tx) error {
 		return err
 	}
 	before := auditedCancelOf(f)
-	u.cancelGraph(f, c.ask, u.effects(c.caller), c.members)
+	u.cancelGraph(f, c.ask, u.Effects(c.caller), c.members)
 	if after := auditedCancelOf(f); after != before {
 		u.auditFlow(c.caller, c.Name(), f, c.ask.Reason, before, after)
 	}
@@ -159,7 +159,7 @@ func (u *Tx) cancelGraph(f *core.Flow, ask core.FlowCancelCommand, fx *core.Effe
 		return
 	}
 	u.touchFlow(f)
-	u.keep(fx)
+	u.Keep(fx)
 	if f.State.Terminal() && !from.Terminal() {
 		u.flowEnded(f)
 	}
@@ -180,12 +180,12 @@ func (u *Tx) cancelMember(f *core.Flow, ent *Row) {
 	if !f.Cancel.Reaches(ent.Exec) {
 		return
 	}
-	fx, held := u.engineEffects(), ent.Exec.Holds
+	fx, held := u.EngineEffects(), ent.Exec.Holds
 	fx.Now = max(fx.Now, ent.Exec.Latest())
 	ent.Exec.CancelByFlow(fx, f.Cancel)
 	u.freed(held, ent.Exec.Holds)
-	u.touch(ent)
-	u.keep(fx)
+	u.Touch(ent)
+	u.Keep(fx)
 }
 
 func cancelAnswer(f *core.Flow) CancelFlowAnswer {
@@ -201,7 +201,7 @@ func cancelAnswer(f *core.Flow) CancelFlowAnswer {
 // awaitCancel waits until a cancel is complete, or the time is over (F53).
 func (e *Engine) awaitCancel(ctx context.Context, c Caller, r CancelFlowRequest, answer CancelFlowAnswer) (CancelFlowAnswer, error) {
 	until := e.Cfg.Clock.Now().Add(r.Wait)
-	for answer.Remaining > 0 && ctx.Err() == nil && !e.stopping() {
+	for answer.Remaining > 0 && ctx.Err() == nil && !e.Stopping() {
 		left := until.Sub(e.Cfg.Clock.Now())
 		if left <= 0 {
 			break

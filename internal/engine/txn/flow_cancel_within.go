@@ -56,6 +56,6 @@ func (c *subflowCancel) Decide(u *Tx) error {
 	if outer == nil || outer.Cancel == nil || !outer.Cancel.GoesInto(node.Exec) || node.Exec.Children.FlowID != f.ID {
 		return nil
 	}
-	u.cancelGraph(f, outer.Cancel.Into(), u.engineEffects(), c.members)
+	u.cancelGraph(f, outer.Cancel.Into(), u.EngineEffects(), c.members)
 	return nil
 }

@@ -73,7 +73,7 @@ func (g *growth) registerNow() {
 	for _, cmd := range cmds {
 		cmd.later = false
 	}
-	_ = g.e.classify(g.e.background(), cmds, func() bool { return false })
+	_ = g.e.classify(g.e.Background(), cmds, func() bool { return false })
 }
 
 // takeRoom counts the nodes that wait for workers at once, including those of sub-flows that begin at once. Later nodes are part of what was

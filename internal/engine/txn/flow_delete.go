@@ -91,7 +91,7 @@ func (r *flowRemoval) Decide(u *Tx) error {
 	if err := f.CheckRemovable(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(u.Engine.background(), storeTimeout)
+	ctx, cancel := context.WithTimeout(u.Engine.Background(), StoreTimeout)
 	defer cancel()
 	if err := r.tree.checkAbove(ctx, f); err != nil {
 		return err
@@ -99,9 +99,9 @@ func (r *flowRemoval) Decide(u *Tx) error {
 	if err := r.tree.check(ctx, u); err != nil {
 		return err
 	}
-	fx := u.effects(r.caller)
+	fx := u.Effects(r.caller)
 	f.EmitDeleted(fx, r.r.Reason)
-	u.keep(fx)
+	u.Keep(fx)
 	u.auditFlow(r.caller, r.Name(), f, r.r.Reason, auditedCancelOf(f), nil)
 	r.tree.drop(u)
 	u.RecordRequest(r.request, r.print, nil)

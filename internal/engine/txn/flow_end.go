@@ -19,9 +19,9 @@ func (u *Tx) endFlows(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fx := u.engineEffects()
+		fx := u.EngineEffects()
 		ent.f.End(fx, failures)
-		u.keep(fx)
+		u.Keep(fx)
 		u.flowEnded(ent.f)
 	}
 	return nil
@@ -116,7 +116,7 @@ func (u *Tx) failuresAmong(ctx context.Context, f *core.Flow, names []string) (f
 func (u *Tx) membersHere(f *core.Flow) map[string]core.UUID {
 	here := map[string]core.UUID{}
 	for id, ent := range u.Entries {
-		if ent.Exec.Member != nil && ent.Exec.FlowID == f.ID && !ent.removed {
+		if ent.Exec.Member != nil && ent.Exec.FlowID == f.ID && !ent.Removed {
 			here[ent.Exec.Member.Name] = id
 		}
 	}

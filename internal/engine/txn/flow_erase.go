@@ -176,7 +176,7 @@ func (u *Tx) checkDeletable(x *core.Execution, around []core.UUID) error {
 	if err := x.CheckErasable(u.Now, flows); err != nil {
 		return err
 	}
-	loaded, err := u.Engine.Store.Read(u.Engine.background(), store.Want{Owned: []store.Owned{EdgesOf(x.ID.UUID)}})
+	loaded, err := u.Engine.Store.Read(u.Engine.Background(), store.Want{Owned: []store.Owned{EdgesOf(x.ID.UUID)}})
 	if err != nil {
 		return PublicFault(err)
 	}
@@ -193,7 +193,7 @@ func (u *Tx) delete(ent *Row) {
 		u.Remove(ent)
 		return
 	}
-	ent.removed = true
+	ent.Removed = true
 	u.Changes.Strip, u.Changes.StripLeaves = append(u.Changes.Strip, x.ID.UUID), erasedLeaves
 	u.removeWhereabouts(x.ID.UUID)
 	u.leaveBudgets(x)

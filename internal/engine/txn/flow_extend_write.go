@@ -49,7 +49,7 @@ func (u *Tx) lookForRequest(ctx context.Context, request store.DocRef) error {
 	if request.Key == "" {
 		return nil
 	}
-	return u.load(ctx, store.Want{Docs: []store.DocRef{request}})
+	return u.Load(ctx, store.Want{Docs: []store.DocRef{request}})
 }
 
 func (x *extension) Decide(u *Tx) error {
@@ -136,23 +136,23 @@ func joinOf(x *core.Execution) core.Join {
 
 // write creates everything that is new.
 func (x *extension) write(u *Tx, f *core.Flow) {
-	fx := u.effects(x.caller)
+	fx := u.Effects(x.caller)
 	before := f.Edges
-	u.Changes.Dictionary = u.dict.version
+	u.Changes.Dictionary = u.Dict.Version
 	for _, m := range x.members {
 		ent := u.Entries[m.ID.UUID]
 		ent.Exec.JoinFlow(f, m.Name)
 		f.AddMember(ent.Exec)
 		u.reachBelow(ent.Exec, f.Budgets)
 		u.Changes.NewDocs = append(u.Changes.NewDocs, memberDoc(f.ID.UUID, m.Name, m.ID))
-		u.touch(ent)
+		u.Touch(ent)
 		u.noteChange(ent.Exec)
 		if ent.JustEnded() { // its time was over just now: that end is counted with the member
 			u.leaveChildren(ent)
 		}
 	}
 	made := x.growth.write(u, f, func(id core.UUID) *core.EndedRun {
-		if ent := u.Entries[id]; ent != nil && !ent.created && ent.Exec.Status.Terminal() {
+		if ent := u.Entries[id]; ent != nil && !ent.Created && ent.Exec.Status.Terminal() {
 			return endOf(ent.Exec)
 		}
 		return nil
@@ -170,9 +170,9 @@ func (x *extension) noteOutgoing(u *Tx) {
 		out[x.refs[x.edges[i].From].ID.UUID]++
 	}
 	for id, n := range out {
-		if ent := u.Entries[id]; ent != nil && !ent.created {
+		if ent := u.Entries[id]; ent != nil && !ent.Created {
 			ent.Exec.AddOutgoing(n)
-			u.touch(ent)
+			u.Touch(ent)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (x *extension) gateMembers(u *Tx, f *core.Flow) {
 	inbound := map[core.UUID][]core.Edge{}
 	for i := range x.edges {
 		to := x.refs[x.edges[i].To].ID.UUID
-		if ent := u.Entries[to]; ent == nil || ent.created {
+		if ent := u.Entries[to]; ent == nil || ent.Created {
 			continue
 		}
 		edge := x.edge(&x.edges[i])
@@ -203,11 +203,11 @@ func (x *extension) gateMembers(u *Tx, f *core.Flow) {
 		f.Edges += len(edges)
 		u.PutDoc(upstreamsDoc(to, from))
 		if ent.Exec.DueJoin(f.Sealed || x.x.Seal) == core.JoinPending {
-			fx := u.engineEffects()
+			fx := u.EngineEffects()
 			ent.Exec.Gated(fx)
-			u.keep(fx)
+			u.Keep(fx)
 		}
-		u.touch(ent)
+		u.Touch(ent)
 		u.graph.reached = append(u.graph.reached, ent)
 	}
 }
@@ -239,7 +239,7 @@ func (x *extension) finish(u *Tx, f *core.Flow, fx *core.Effects, edges int) {
 		}
 	}
 	u.touchFlow(f)
-	u.keep(fx)
+	u.Keep(fx)
 	x.answer = x.answered(f)
 	x.answer.Created = true
 	x.record(u)
@@ -289,7 +289,7 @@ func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, membe
 			j = JoinView{Join: ent.Exec.Member.Join}
 			return err
 		}
-		u.touch(ent)
+		u.Touch(ent)
 		u.touchFlow(f)
 		j = JoinView{Join: ent.Exec.Member.Join}
 		return nil

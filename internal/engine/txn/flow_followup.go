@@ -315,12 +315,12 @@ func (c *cancelSome) Decide(u *Tx) error {
 		if !ent.Exec.Loser() || ent.Exec.Member.Out != len(some.to) || !u.needless(some) {
 			continue
 		}
-		fx := u.engineEffects()
+		fx := u.EngineEffects()
 		held := ent.Exec.Holds
 		ent.Exec.CancelByJoin(fx, c.satisfied)
 		u.freed(held, ent.Exec.Holds)
-		u.touch(ent)
-		u.keep(fx)
+		u.Touch(ent)
+		u.Keep(fx)
 		c.cancelled = append(c.cancelled, some.id)
 	}
 	return nil

@@ -196,7 +196,7 @@ func (g *growth) checkNode(u *Tx, i int) error {
 	if err != nil {
 		return u.refuseWithCare(core.AtPlace(err, g.place(i)))
 	}
-	if u.dict.Lanes[cmd.s.Lane] == nil && !cmd.later {
+	if u.Dict.Lanes[cmd.s.Lane] == nil && !cmd.later {
 		u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
 		return nil
 	}

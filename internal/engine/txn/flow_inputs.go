@@ -125,9 +125,9 @@ func (e *Engine) fillInputs(ctx context.Context, inputs []*core.NamedInput) erro
 	return nil
 }
 
-// tellInputs adds the named inputs to the tasks of one answer, with as many of their bytes as fit. Like waits they are read after the leases are
+// TellInputs adds the named inputs to the tasks of one answer, with as many of their bytes as fit. Like waits they are read after the leases are
 // committed; tasks without such inputs cost nothing.
-func (e *Engine) tellInputs(ctx context.Context, tasks []Task) error {
+func (e *Engine) TellInputs(ctx context.Context, tasks []Task) error {
 	var want store.Want
 	for i := range tasks {
 		if m := tasks[i].Execution.Member; m != nil && m.Inputs && tasks[i].Inputs == nil {
@@ -137,9 +137,9 @@ func (e *Engine) tellInputs(ctx context.Context, tasks []Task) error {
 	if len(want.Docs) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StoreTimeout)
 	defer cancel()
-	return e.insist(ctx, func() error { return e.readInputs(ctx, tasks, want) })
+	return e.Insist(ctx, func() error { return e.readInputs(ctx, tasks, want) })
 }
 
 func (e *Engine) readInputs(ctx context.Context, tasks []Task, want store.Want) error {

@@ -160,7 +160,7 @@ func (e *Engine) SetFlowTags(ctx context.Context, c Caller, id core.GivenID, cha
 		return nil
 	}
 	err = e.doAlone(ctx, cmd)
-	return answered(&tags, err)
+	return Answered(&tags, err)
 }
 
 // onFlow is a command on the record of a flow alone.
@@ -190,10 +190,10 @@ func (c *onFlow) Decide(u *Tx) error {
 	if f == nil || !c.id.Names(f.ID) || !c.caller.Sees(f.Namespace) {
 		return flowNotFound(c.id)
 	}
-	fx := u.effects(c.caller)
+	fx := u.Effects(c.caller)
 	if err := c.act(u, f, fx); err != nil {
 		return err
 	}
-	u.keep(fx)
+	u.Keep(fx)
 	return nil
 }

@@ -199,7 +199,7 @@ func (p *graphReplay) behind() (flows []core.UUID) {
 
 // apply replays the member. Everything is checked before anything changes (L109).
 func (p *graphReplay) apply(u *Tx, x *core.Execution, fx *core.Effects, cmd core.ReplayCommand) error {
-	ctx, cancel := context.WithTimeout(u.Engine.background(), storeTimeout)
+	ctx, cancel := context.WithTimeout(u.Engine.Background(), StoreTimeout)
 	defer cancel()
 	for _, f := range p.flows {
 		if known := u.flow(f.id); known == nil || known.Revision != f.revision || known.State.Terminal() != f.ended {
@@ -402,7 +402,7 @@ func (p *graphReplay) reopenAround(u *Tx, x *core.Execution, fx *core.Effects, c
 			return err
 		}
 		ent.ended = false
-		u.touch(ent)
+		u.Touch(ent)
 		if err := p.resetEdges(u, []core.UUID{ent.Exec.ID.UUID}); err != nil {
 			return err
 		}
@@ -430,7 +430,7 @@ func (p *graphReplay) resetEdges(u *Tx, reopened []core.UUID) error {
 			}
 			if down != nil && down.Exec.Reopen(&edge.edge) {
 				u.touchEdge(edge)
-				u.touch(down)
+				u.Touch(down)
 			}
 		}
 	}
@@ -447,13 +447,13 @@ func (p *graphReplay) reopenOne(ctx context.Context, u *Tx, f *core.Flow, ent *R
 		return err
 	}
 	f.MemberReopened(ent.Exec)
-	fx := u.engineEffects()
+	fx := u.EngineEffects()
 	each := core.ReplayCommand{By: cmd.By, Reason: cmd.Reason, Lane: u.Lane(ent.Exec), Rejoin: &core.Rejoin{Join: ent.Exec.Member.Recount(inbound)}}
 	if err := ent.Exec.Replay(fx, each); err != nil {
 		return err
 	}
-	u.keep(fx)
-	u.touch(ent)
+	u.Keep(fx)
+	u.Touch(ent)
 	ent.ended = false
 	u.setInbound(ent.Exec.ID.UUID, inbound)
 	u.graph.reached = append(u.graph.reached, ent)

@@ -61,7 +61,7 @@ func (u *Tx) retireFlow(f *core.Flow) {
 			keep, ok = other, true
 		}
 	}
-	for _, lane := range u.dict.Lanes {
+	for _, lane := range u.Dict.Lanes {
 		shorter(lane.Settings.RetentionMS.Shortest())
 	}
 	if f.Keep != nil {

@@ -93,7 +93,7 @@ func (e *Engine) armUnlisted(ctx context.Context, ref store.DocRef, t *task, flo
 	if err != nil {
 		return err
 	}
-	defer u.tx.Rollback(ctx)
+	defer u.StoreTx.Rollback(ctx)
 	if u.Doc(ref) == nil {
 		return nil // another process has done it
 	}
@@ -109,7 +109,7 @@ func (e *Engine) armUnlisted(ctx context.Context, ref store.DocRef, t *task, flo
 		}
 		u.armFlow(ref, of.flow.ID.UUID, &leaves)
 	}
-	return u.commit(ctx, []string{t.Kind})
+	return u.Commit(ctx, []string{t.Kind})
 }
 
 // emptyDeparture returns when retention may remove a flow without members.

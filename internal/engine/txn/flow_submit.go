@@ -170,15 +170,15 @@ func (e *Engine) doAlone(ctx context.Context, cmd command) error {
 
 // runAlone is doAlone with a token of its own, beginning in a mode.
 func (e *Engine) runAlone(ctx context.Context, cmd command, tokens chan struct{}, mode batchMode) error {
-	if e.stopping() {
-		return errShuttingDown()
+	if e.Stopping() {
+		return ErrShuttingDown()
 	}
 	select {
 	case tokens <- struct{}{}:
 	case <-ctx.Done():
 		return PublicFault(ctx.Err())
 	case <-e.Stop:
-		return errShuttingDown()
+		return ErrShuttingDown()
 	}
 	r := e.newRequest(ctx, cmd)
 	e.processAs([]*request{r}, mode)
@@ -303,8 +303,8 @@ func sameTags(a, b core.Tags) bool {
 
 // make writes the flow with everything in it.
 func (s *submitFlow) make(u *Tx, expired *store.KeyRow) {
-	u.Changes.Dictionary = u.dict.version
-	fx := u.effects(s.caller)
+	u.Changes.Dictionary = u.Dict.Version
+	fx := u.Effects(s.caller)
 	f := core.NewFlow(fx, &s.s, s.flow, s.above)
 	f.Fingerprint = s.fingerprint
 	f.Quorums = slices.ContainsFunc(s.s.Nodes, func(n core.FlowNode) bool { return n.Join != nil && n.Join.Policy == core.Quorum })
@@ -318,7 +318,7 @@ func (s *submitFlow) make(u *Tx, expired *store.KeyRow) {
 	if !s.s.Unsealed {
 		f.Sealed = true
 	}
-	u.keep(fx)
+	u.Keep(fx)
 	s.keepKey(u, f, expired)
 	s.answer = FlowAnswer{Flow: f, Members: map[string]core.ID{}, Created: true}
 	for i := range made {

@@ -92,11 +92,11 @@ func (u *Tx) lockFlows(ctx context.Context, flows []core.UUID, from []core.UUID,
 	if err := u.meetsLater(&want); err != nil {
 		return err
 	}
-	loaded, err := u.tx.Load(ctx, want)
-	if u.Engine.failed(err) != nil {
+	loaded, err := u.StoreTx.Load(ctx, want)
+	if u.Engine.Failed(err) != nil {
 		return err
 	}
-	u.absorb(want, loaded)
+	u.Absorb(want, loaded)
 	u.Now = max(u.Now, loaded.Now)
 	return u.absorbGraph(loaded)
 }

@@ -9,10 +9,10 @@ import (
 
 // meets returns the fault that the store would return after a wait, if rows that the unit is about to wait for are recorded as held.
 func (u *Tx) meets(locks func() []store.Lock) error {
-	if !u.heeds || u.Engine.held.known.Load() == 0 {
+	if !u.heeds || u.Engine.Held.Known.Load() == 0 {
 		return nil
 	}
-	if held := u.Engine.held.among(locks(), u.line); len(held) > 0 {
+	if held := u.Engine.Held.among(locks(), u.line); len(held) > 0 {
 		return &store.Fault{Kind: store.Busy, Err: errRemembered, Held: held}
 	}
 	return nil
@@ -111,7 +111,7 @@ func (ent *Row) needs(lock store.Lock) bool {
 	case lock.Doc.Kind == DocRate:
 		return chargesRate(ent.Exec.Reservation, lock) || chargesRate(ent.reserved, lock)
 	case lock.Counter != "":
-		return contains(ent.holds, lock.Counter) != contains(ent.Exec.Holds, lock.Counter)
+		return Contains(ent.holds, lock.Counter) != Contains(ent.Exec.Holds, lock.Counter)
 	}
 	return false
 }

@@ -42,7 +42,7 @@ const (
 	mostWaiters  = 4                     // at a time, and at most a quarter of the connections
 	longestTurn  = time.Second           // a waiter waits for a row that stays held
 	shortestTurn = 20 * time.Millisecond // if many rows are held
-	heldOnce     = time.Second           // how long a submit waits for its key (L82)
+	HeldOnce     = time.Second           // how long a submit waits for its key (L82)
 	heldLong     = 8 * time.Second       // how long other commands wait
 	patientTries = 8                     // turns in vain before a command that has waited for heldLong is given up
 )
@@ -53,7 +53,7 @@ type heldRows struct {
 	limit int // commands in lines
 	most  int // waiters
 
-	known atomic.Int32 // number of lines. It is usually 0, and then no batch takes mu
+	Known atomic.Int32 // number of lines. It is usually 0, and then no batch takes mu
 
 	mu      sync.Mutex
 	lines   map[store.Lock]*heldLine
@@ -103,7 +103,7 @@ func (h *heldRows) depth() int {
 
 // leaveOut removes the commands from a batch that name a recorded row themselves, and puts them into its line.
 func (h *heldRows) leaveOut(batch []*request, own *heldLine) []*request {
-	if h.known.Load() == 0 {
+	if h.Known.Load() == 0 {
 		return batch
 	}
 	var free []*request
@@ -187,8 +187,8 @@ func (h *heldRows) join(lock store.Lock, own *heldLine, requests []*request) (re
 	return refused, late
 }
 
-// watch records rows that no command needs.
-func (h *heldRows) watch(locks []store.Lock) {
+// Watch records rows that no command needs.
+func (h *heldRows) Watch(locks []store.Lock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, lock := range locks {
@@ -202,7 +202,7 @@ func (h *heldRows) line(lock store.Lock) *heldLine {
 	if line == nil {
 		line = &heldLine{lock: lock, since: h.e.Meter.now()}
 		h.lines[lock] = line
-		h.known.Add(1)
+		h.Known.Add(1)
 		h.turn(line)
 	}
 	return line
@@ -263,7 +263,7 @@ func (h *heldRows) turn(line *heldLine) {
 // wait serves one line after the other until none is left.
 func (h *heldRows) wait() {
 	for line, turn := h.next(); line != nil; line, turn = h.next() {
-		if err := h.e.contain(inCommand, func() { h.waitFor(line, turn) }); err != nil {
+		if err := h.e.Guard(inCommand, func() { h.waitFor(line, turn) }); err != nil {
 			h.abandon(line, err)
 		}
 	}
@@ -288,7 +288,7 @@ func (h *heldRows) waitFor(line *heldLine, turn time.Duration) {
 		h.serveUnknown(line)
 		return
 	}
-	if err := h.e.Store.Await(h.e.background(), line.lock, turn); err != nil && store.FaultOf(err) == store.Busy {
+	if err := h.e.Store.Await(h.e.Background(), line.lock, turn); err != nil && store.FaultOf(err) == store.Busy {
 		h.late(line)
 		return
 	}
@@ -347,7 +347,7 @@ func (h *heldRows) inVain(r *request, now time.Duration) bool {
 	r.tries++
 	waited := now - r.apartSince
 	if waitsOnce(r.command) {
-		return waited >= heldOnce
+		return waited >= HeldOnce
 	}
 	return waited >= heldLong && r.tries >= patientTries
 }
@@ -355,7 +355,7 @@ func (h *heldRows) inVain(r *request, now time.Duration) bool {
 // forget removes a line. mu is held.
 func (h *heldRows) forget(line *heldLine) {
 	delete(h.lines, line.lock)
-	h.known.Add(-1)
+	h.Known.Add(-1)
 }
 
 // forgotten makes claims look again at work that needs the row of a line, if the line is over.
@@ -444,7 +444,7 @@ func (e *Engine) stillBusy(batch []*request, mode *batchMode, err error) (again 
 		mode.again = true
 		return batch
 	case !mode.unknown:
-		e.held.unknown(batch)
+		e.Held.unknown(batch)
 	case len(batch) > 1:
 		e.processUnknown(batch[:len(batch)/2])
 		e.processUnknown(batch[len(batch)/2:])
@@ -461,7 +461,7 @@ func (e *Engine) tryLater(r *request, err error) {
 		e.answerAll([]*request{r}, busyFault(r.command, err))
 		return
 	}
-	e.held.unknown([]*request{r})
+	e.Held.unknown([]*request{r})
 }
 
 // outwait is for a store on which transactions take turns: the lock is on the whole store, and all commands wait for it alike. It returns the
@@ -480,14 +480,14 @@ func (e *Engine) outwait(batch []*request, mode *batchMode, err error) (again []
 	return again
 }
 
-// holdsAny reports whether one of the rows is held.
-func (h *heldRows) holdsAny(locks ...store.Lock) bool {
-	return h.known.Load() > 0 && len(h.among(locks, nil)) > 0
+// HoldsAny reports whether one of the rows is held.
+func (h *heldRows) HoldsAny(locks ...store.Lock) bool {
+	return h.Known.Load() > 0 && len(h.among(locks, nil)) > 0
 }
 
-// holdsRoom reports whether a row is held that a hand-over might need.
-func (h *heldRows) holdsRoom() bool {
-	if h.known.Load() == 0 {
+// HoldsRoom reports whether a row is held that a hand-over might need.
+func (h *heldRows) HoldsRoom() bool {
+	if h.Known.Load() == 0 {
 		return false
 	}
 	h.mu.Lock()

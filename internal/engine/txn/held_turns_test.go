@@ -50,7 +50,7 @@ func TestL82_a_submit_is_given_up_after_a_second_however_few_turns_it_had(t *tes
 	if late, _ := h.takeLate(line); len(late) > 0 {
 		t.Error("it is given up at once")
 	}
-	*now += heldOnce
+	*now += HeldOnce
 	if late, _ := h.takeLate(line); len(late) != 1 {
 		t.Error("it is not given up")
 	}
@@ -60,7 +60,7 @@ func TestS73_a_line_that_waits_in_vain_waits_longer_each_time_also_among_many(t 
 	t.Parallel()
 	h, first, _ := lineOf(&renew{})
 	for i := range 1000 {
-		h.watch([]store.Lock{{Lane: int32(i + 1)}})
+		h.Watch([]store.Lock{{Lane: int32(i + 1)}})
 	}
 	before := time.Duration(0)
 	for range patientTries {

@@ -21,8 +21,8 @@ func (e *Engine) Mint() core.UUID {
 // The ids of leases and attempts end with four bytes that are made of those before and of the installation, so that a lease of another store
 // is known for what it is (W6). Those that earlier releases made have no such end: it only says why a command is refused.
 
-// mintMarked makes the id of a lease or of an attempt.
-func (e *Engine) mintMarked() core.UUID {
+// MintMarked makes the id of a lease or of an attempt.
+func (e *Engine) MintMarked() core.UUID {
 	id := e.Mint()
 	if e.Cfg.Mint == nil {
 		mark := e.markOf(id)

@@ -86,7 +86,7 @@ func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page
 	if err != nil {
 		return false, err
 	}
-	defer u.tx.Rollback(ctx)
+	defer u.StoreTx.Rollback(ctx)
 	if u.Doc(ref) == nil {
 		return false, nil // another process has done it
 	}
@@ -114,7 +114,7 @@ func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page
 	if t.Cursor != "" {
 		u.PutDoc(t.doc(ref))
 	}
-	return t.Cursor != "", u.commit(ctx, []string{t.Kind})
+	return t.Cursor != "", u.Commit(ctx, []string{t.Kind})
 }
 
 // flowDeparture is what some members of a flow determine about its removal: not before the last of them. The removal itself checks the others.

@@ -115,7 +115,7 @@ func (c Caller) lanesSeen(dict *Dictionary) func(*core.Lane) bool {
 			used[class.Lane] = true
 		}
 	}
-	alone := dict.table.usedOnlyBy(c.Sees)
+	alone := dict.Table.usedOnlyBy(c.Sees)
 	return func(lane *core.Lane) bool {
 		return used[lane.Name] || lane.RegisteredBy == "put_lane" || lane.Revision > 0 && alone
 	}
@@ -133,7 +133,7 @@ func (e *Engine) foreignKeys(c Caller, dict *Dictionary, lane string) func(key s
 		}
 	}
 	return func(key string) bool {
-		return !c.Sees(key) && !own[key] && (others[key] || dict.table.has(key) || e.spaces.knows(key))
+		return !c.Sees(key) && !own[key] && (others[key] || dict.Table.has(key) || e.spaces.knows(key))
 	}
 }
 
@@ -168,7 +168,7 @@ func (l *changeLane) Decide(u *Tx) error {
 		return err
 	}
 	old := lane.Settings
-	fx := u.effects(l.caller)
+	fx := u.Effects(l.caller)
 	if !lane.Change(fx, l.change(old), l.op.Reason) {
 		u.RecordRequest(l.request, l.fingerprint, nil)
 		return nil
@@ -185,7 +185,7 @@ func (l *changeLane) Decide(u *Tx) error {
 	}
 	u.lanes[l.id] = lane
 	u.Changes.Lanes = append(slices.DeleteFunc(u.Changes.Lanes, func(other core.Lane) bool { return other.ID == lane.ID }), lane)
-	u.keep(fx)
+	u.Keep(fx)
 	if l.caller.Audits() {
 		u.Audit(l.caller, core.AuditRow{
 			Namespace: core.Everywhere, Action: l.action, Entity: "lane", EntityID: lane.Name, Reason: l.op.Reason,

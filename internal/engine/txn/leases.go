@@ -35,10 +35,10 @@ func (r *renew) Decide(u *Tx) error {
 	}
 	u.Settle(ent)
 	before := ent.before()
-	fx := u.effects(r.caller)
+	fx := u.Effects(r.caller)
 	fx.Now = max(fx.Now, ent.Exec.Latest()) // a clock that was set back does not count for this execution (L5)
 	if err := ent.Exec.Renew(fx, r.ref.Fence, r.ref.TTL); err != nil {
-		u.doubted = u.doubted || ent.assumed()
+		u.doubted = u.doubted || ent.Assumed()
 		ent.back(before)
 		return err
 	}
@@ -66,7 +66,7 @@ func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]Rene
 		}
 	}
 	for n, err := range e.doAll(ctx, cmds) {
-		items[at[n]].Lease, items[at[n]].Err = answered(&cmds[n].(*renew).lease, err)
+		items[at[n]].Lease, items[at[n]].Err = Answered(&cmds[n].(*renew).lease, err)
 	}
 	e.tellDrains(ctx, items)
 	return items, nil
@@ -105,7 +105,7 @@ func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, lea
 			if w == nil || !w.Live(u.Now) {
 				return nil, nil
 			}
-			changed := w.Claimed(fx, c.registrant())
+			changed := w.Claimed(fx, c.Registrant())
 			answer.Registered, answer.ExpiresAt, answer.Drain = true, w.ExpiresAt(), w.Draining
 			if !changed {
 				return nil, nil
@@ -120,5 +120,5 @@ func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, lea
 	for i := range answer.Leases {
 		answer.Leases[i].Err = ofOneLease(answer.Leases[i].Err)
 	}
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }

@@ -15,7 +15,7 @@ func SetIn[K comparable, V any](m *map[K]V, key K, value V) {
 	(*m)[key] = value
 }
 
-func contains(list []string, text string) bool {
+func Contains(list []string, text string) bool {
 	for _, item := range list {
 		if item == text {
 			return true
@@ -24,15 +24,15 @@ func contains(list []string, text string) bool {
 	return false
 }
 
-func appendNew(list []string, text string) []string {
-	if text == "" || contains(list, text) {
+func AppendNew(list []string, text string) []string {
+	if text == "" || Contains(list, text) {
 		return list
 	}
 	return append(list, text)
 }
 
-// once removes the duplicates of a list and keeps the first of each. Unlike appendNew it does not search the whole list for each item.
-func once[T comparable](list []T) []T {
+// Once removes the duplicates of a list and keeps the first of each. Unlike appendNew it does not search the whole list for each item.
+func Once[T comparable](list []T) []T {
 	seen := make(map[T]bool, len(list))
 	return slices.DeleteFunc(list, func(t T) bool {
 		before := seen[t]
@@ -51,7 +51,7 @@ func narrow(wanted, allowed []string) []string {
 	}
 	kept := []string{}
 	for _, name := range wanted {
-		if contains(allowed, name) {
+		if Contains(allowed, name) {
 			kept = append(kept, name)
 		}
 	}
@@ -65,7 +65,7 @@ func earlier(a, b core.Time) core.Time {
 	return a
 }
 
-func sooner(a, b time.Time) time.Time {
+func Sooner(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

@@ -50,7 +50,7 @@ func (l *logReader) start(ctx context.Context) error {
 	}
 	l.end = seen.LogEnd
 	l.e.rates.start(seen.Now)
-	l.e.Follower.begin(l.e.incarnation())
+	l.e.Follower.begin(l.e.Incarnation())
 	l.e.Follower.moved(seen.Incarnation, seen.Projected)
 	return nil
 }
@@ -221,19 +221,19 @@ func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 func (l *logReader) catchUp(ctx context.Context) bool {
 	end, life := l.reads()
 	commits, err := l.load(ctx, end, LogRead)
-	if l.e.Follower.failed(l.e.failed(err)) || len(commits) == 0 {
+	if l.e.Follower.failed(l.e.Failed(err)) || len(commits) == 0 {
 		return false // the poll comes back to it
 	}
 	fresh, missed := l.absorb(life, commits)
 	if missed {
-		_ = l.e.contain(inLog, l.missed)
+		_ = l.e.Guard(inLog, l.missed)
 	}
 	for _, c := range fresh {
-		if l.e.contain(inLog, func() { l.hear(c) }) != nil {
-			_ = l.e.contain(inLog, l.missed)
+		if l.e.Guard(inLog, func() { l.hear(c) }) != nil {
+			_ = l.e.Guard(inLog, l.missed)
 		}
 	}
-	_ = l.e.contain(inLog, func() {
+	_ = l.e.Guard(inLog, func() {
 		for _, other := range l.e.listeners {
 			other.Read(fresh)
 		}
@@ -284,7 +284,7 @@ func (l *logReader) missed() {
 
 // hear applies a commit of another process.
 func (l *logReader) hear(c store.Commit) {
-	l.e.trap("hear", core.UUID{})
+	l.e.Trap("hear", core.UUID{})
 	if c.Unreadable != nil {
 		l.missed()
 	}
@@ -340,13 +340,13 @@ func (l *logReader) load(ctx context.Context, after int64, limit int) ([]store.C
 	commits, err := l.e.Store.Log(ctx, after, limit)
 	for i := range commits {
 		c := &commits[i]
-		if l.e.failed(c.Unreadable) == nil {
+		if l.e.Failed(c.Unreadable) == nil {
 			continue
 		}
-		l.e.notes.Error("a commit of the event log cannot be read: its events are lost, and lists may show what it changed as it was",
+		l.e.Notes.Error("a commit of the event log cannot be read: its events are lost, and lists may show what it changed as it was",
 			"seq", c.Seq, "error", c.Unreadable)
 		row := "log:" + strconv.FormatInt(c.Seq, 10)
-		c.Events = []core.Event{quarantined(row, core.CodeOf(c.Unreadable), 1, c.At, c.At)} // the same to every reader
+		c.Events = []core.Event{Quarantined(row, core.CodeOf(c.Unreadable), 1, c.At, c.At)} // the same to every reader
 	}
 	return commits, err
 }

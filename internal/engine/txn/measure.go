@@ -79,9 +79,9 @@ type meter struct {
 type wakeSource int
 
 const (
-	wokenHere   wakeSource = iota // by a commit of this process
+	WokenHere   wakeSource = iota // by a commit of this process
 	wokenByHint                   // of another process
-	wokenByPoll                   // without a hint
+	WokenByPoll                   // without a hint
 )
 
 func newMeter(clock func() time.Duration) *meter {
@@ -130,7 +130,7 @@ func (m *meter) fixed() {
 	for i, outcome := range []string{"work", "empty", "error"} {
 		m.claims[i] = claims.With(outcome)
 	}
-	for i, source := range []string{wokenHere: "channel", wokenByHint: "notify", wokenByPoll: "poll"} {
+	for i, source := range []string{WokenHere: "channel", wokenByHint: "notify", WokenByPoll: "poll"} {
 		m.wakeups[i] = wakeups.With(source)
 	}
 	for kind := range m.faults {
@@ -146,7 +146,7 @@ func (m *meter) now() time.Duration {
 	return m.clock()
 }
 
-func (m *meter) woken(source wakeSource) {
+func (m *meter) Woken(source wakeSource) {
 	if m != nil {
 		m.wakeups[source].Inc()
 	}
@@ -160,8 +160,8 @@ func (m *meter) failed(err error) error {
 	return err
 }
 
-// claimed counts an answered claim.
-func (m *meter) claimed(tasks int, err error) {
+// Claimed counts an answered claim.
+func (m *meter) Claimed(tasks int, err error) {
 	switch {
 	case m == nil:
 	case err != nil:
@@ -183,9 +183,9 @@ func (m *meter) readable(committed, now core.Time) {
 
 // timerNames are the labels of the kinds of timers.
 var timerNames = map[store.TimerKind]string{
-	timerWake: "execution", timerRetain: "retention", timerKeys: "idempotency_key", timerRequests: "request", timerClaims: "claim",
+	timerWake: "execution", timerRetain: "retention", timerKeys: "idempotency_key", timerRequests: "request", TimerClaims: "claim",
 	timerWorkers: "worker", TimerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", timerAllowances: "allowance",
-	timerSigningKeys: "signing_key", timerRates: "rate", timerBudgets: "budget", timerUsageDedup: "charge",
+	timerSigningKeys: "signing_key", TimerRates: "rate", timerBudgets: "budget", timerUsageDedup: "charge",
 }
 
 // timerName is the label of a kind of timers.
@@ -245,15 +245,15 @@ func (m *meter) joined(policy core.JoinPolicy, state core.JoinState) {
 // seconds is a duration as metrics have it; a clock that was set back makes none negative.
 func seconds(d core.Millis) float64 { return float64(max(d, 0)) / 1000 }
 
-// full counts a claim that found its lane at the cap.
-func (m *meter) full() {
+// Full counts a claim that found its lane at the cap.
+func (m *meter) Full() {
 	if m != nil {
 		m.atCap.Inc()
 	}
 }
 
-// refusedAdmission counts an execution that found no room.
-func (m *meter) refusedAdmission(why *core.Refusal) {
+// RefusedAdmission counts an execution that found no room.
+func (m *meter) RefusedAdmission(why *core.Refusal) {
 	if m == nil {
 		return
 	}

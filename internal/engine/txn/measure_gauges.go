@@ -59,7 +59,7 @@ type gaugePart struct {
 // Collect returns the current values; none if the engine is stopping. Values of a store that does not answer are missing after a while, except how
 // long the oldest ready executions wait.
 func (g *gauges) Collect() []metrics.Family {
-	if g.e.stopping() {
+	if g.e.Stopping() {
 		return nil
 	}
 	return append(g.known(), g.stored(&g.all)...)
@@ -98,7 +98,7 @@ func (g *gauges) stored(r *storeReading) (families []metrics.Family) {
 	defer r.mu.Unlock()
 	clock := g.e.Cfg.Clock
 	began, asked := clock.Now(), false
-	ctx, cancel := context.WithTimeout(g.e.background(), gaugesTimeout)
+	ctx, cancel := context.WithTimeout(g.e.Background(), gaugesTimeout)
 	defer cancel()
 	for _, part := range g.partsOf(r) {
 		p := r.parts[part.name]
@@ -268,15 +268,15 @@ type quarantine struct {
 	next map[string]core.Time
 }
 
-// add notes a row whose timer failed.
-func (q *quarantine) add(row string, next core.Time) {
+// Add notes a row whose timer failed.
+func (q *quarantine) Add(row string, next core.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	SetIn(&q.next, row, next)
 }
 
-// drop forgets a row that nothing is wrong with.
-func (q *quarantine) drop(row string) {
+// Drop forgets a row that nothing is wrong with.
+func (q *quarantine) Drop(row string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.next, row)

@@ -25,7 +25,7 @@ func (n *newNames) check(space core.NamespaceSettings, class *core.Class) error 
 	if n.classes[name] || dict.named(name) != nil {
 		return nil
 	}
-	use, hasLane := dict.table.useOf(class.Namespace, class.Lane)
+	use, hasLane := dict.Table.useOf(class.Namespace, class.Lane)
 	own := n.of[class.Namespace]
 	if own == nil {
 		own = &namespaceUse{lanes: map[string]bool{}}
@@ -48,7 +48,7 @@ func (n *newNames) check(space core.NamespaceSettings, class *core.Class) error 
 func (d *Dictionary) classesIn(namespaces ...string) []int32 {
 	numbers := []int32{}
 	for class := range d.All() {
-		if contains(namespaces, class.Namespace) {
+		if Contains(namespaces, class.Namespace) {
 			numbers = append(numbers, class.ID)
 		}
 	}

@@ -62,7 +62,7 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 			return namespaceChange(existing, &answer), nil
 		},
 	}, name, s)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // checkNamespaceRevision: a revision is expected of a namespace that is there.

@@ -28,9 +28,9 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 	}
 	var view View
 	already := false
-	err := e.operate(ctx, c, id, operation{
-		name: "cancel", op: op, args: source, fence: f, view: &view,
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "cancel", Op: op, Args: source, fence: f, view: &view,
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			cmd := core.CancelCommand{Fence: f, Source: source, By: c.Principal, Reason: op.Reason}
 			if f != nil {
 				c.asWorker(x, fx)
@@ -44,7 +44,7 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 	if err == nil && already && f != nil {
 		c.Again()
 	}
-	return answered(&view, err)
+	return Answered(&view, err)
 }
 
 // Replay runs a finished execution again (L109..L111), in a flow with what hangs on it (F54..F58).
@@ -73,9 +73,9 @@ func (e *Engine) replay(ctx context.Context, c Caller, id core.GivenID, r Replay
 		}
 	}
 	var view View
-	o := operation{
-		name: "replay", op: op, args: r, view: &view, docs: replayDocs(id, r, plan),
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	o := Operation{
+		Name: "replay", Op: op, Args: r, view: &view, Docs: replayDocs(id, r, plan),
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if err := core.CheckDeadline(r.DeadlineAt, u.Now); err != nil {
 				return false, err
 			}
@@ -93,7 +93,7 @@ func (e *Engine) replay(ctx context.Context, c Caller, id core.GivenID, r Replay
 	if plan != nil {
 		o.also, o.locks = plan.also(), plan.behind()
 	}
-	return answered(&view, e.operate(ctx, c, id, o))
+	return Answered(&view, e.Operate(ctx, c, id, o))
 }
 
 // Replay opens an execution again, with what its place in a flow requires. One that has ended in this unit is opened again in the next one, after
@@ -133,41 +133,41 @@ func replayDocs(id core.GivenID, r ReplayRequest, plan *graphReplay) []store.Doc
 // SetPriority changes the priority; in the queue it takes effect at once (L112).
 func (e *Engine) SetPriority(ctx context.Context, c Caller, id core.GivenID, priority int, op Operator) (View, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{
-		name: "set_priority", op: op, args: priority, view: &view,
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) { return x.SetPriority(fx, priority) },
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "set_priority", Op: op, Args: priority, view: &view,
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) { return x.SetPriority(fx, priority) },
 	})
-	return answered(&view, err)
+	return Answered(&view, err)
 }
 
 // Hold keeps the execution from being claimed until ReleaseHold (L115).
 func (e *Engine) Hold(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{
-		name: "hold", op: op, view: &view,
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "hold", Op: op, view: &view,
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			return x.PlaceHold(fx, c.Principal, op.Reason)
 		},
 	})
-	return answered(&view, err)
+	return Answered(&view, err)
 }
 
 // ReleaseHold ends a hold (L115).
 func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{
-		name: "release_hold", op: op, view: &view,
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) { return x.ReleaseHold(fx, op.Reason) },
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "release_hold", Op: op, view: &view,
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) { return x.ReleaseHold(fx, op.Reason) },
 	})
-	return answered(&view, err)
+	return Answered(&view, err)
 }
 
 // SetTags replaces tags; a nil value deletes one (L116).
 func (e *Engine) SetTags(ctx context.Context, c Caller, id core.GivenID, changes map[string]*string, op Operator) (core.Tags, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{
-		name: "set_tags", op: op, args: changes, view: &view,
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) { return u.SetTags(x, fx, changes) },
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "set_tags", Op: op, Args: changes, view: &view,
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) { return u.SetTags(x, fx, changes) },
 	})
 	if err != nil {
 		return nil, err
@@ -197,30 +197,30 @@ func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until co
 		flow = []core.UUID{x.FlowID.UUID}
 	}
 	var view View
-	err = e.operate(ctx, c, id, operation{
-		name: "retain", op: op, args: until, view: &view, locks: flow,
-		after: func(u *Tx, ent *Row) { u.RetainedUntil(ent, until) },
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	err = e.Operate(ctx, c, id, Operation{
+		Name: "retain", Op: op, Args: until, view: &view, locks: flow,
+		After: func(u *Tx, ent *Row) { u.RetainedUntil(ent, until) },
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			return true, x.SetRetain(fx, &core.Retain{Until: until, By: c.Principal, Reason: op.Reason})
 		},
 	})
-	return answered(&view, err)
+	return Answered(&view, err)
 }
 
 // EndRetain lets retention have the execution again (U54).
 func (e *Engine) EndRetain(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
 	var view View
-	err := e.operate(ctx, c, id, operation{
-		name: "end_retain", op: op, view: &view,
-		after: func(u *Tx, ent *Row) {
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "end_retain", Op: op, view: &view,
+		After: func(u *Tx, ent *Row) {
 			u.RetainedUntil(ent, u.Now)
 		},
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			changed := x.Retain != nil
 			return changed, x.SetRetain(fx, nil)
 		},
 	})
-	return answered(&view, err)
+	return Answered(&view, err)
 }
 
 // Delete removes a finished execution with all its rows, and the flows below it with theirs (U55, L140, L141).
@@ -249,13 +249,13 @@ func (e *Engine) deleteOne(ctx context.Context, c Caller, id core.GivenID, op Op
 			return err
 		}
 	}
-	return e.operate(ctx, c, id, operation{
-		name: "delete", op: op, removes: true, locks: slices.Concat(below.flows, around),
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	return e.Operate(ctx, c, id, Operation{
+		Name: "delete", Op: op, removes: true, locks: slices.Concat(below.flows, around),
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if err := u.checkDeletable(x, around); err != nil {
 				return false, err
 			}
-			ctx, cancel := context.WithTimeout(u.Engine.background(), storeTimeout)
+			ctx, cancel := context.WithTimeout(u.Engine.Background(), StoreTimeout)
 			defer cancel()
 			if err := below.covers(x); err != nil {
 				return false, err

@@ -61,9 +61,9 @@ func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool,
 			} else if err := core.CheckRevision(how.Revision, quota.Revision); err != nil {
 				return adminChange{}, err
 			}
-			fx := u.effects(c)
+			fx := u.Effects(c)
 			quota.Delete(fx)
-			u.keep(fx)
+			u.Keep(fx)
 			u.addTask(task{Kind: taskFreeQuota, Quota: id})
 			u.After = append(u.After, e.rulesChanged)
 			return quotaChange(quota, nil), nil
@@ -265,12 +265,12 @@ func (d *dropRates) Want(w *store.Want, _ bool) {
 }
 
 func (d *dropRates) Decide(u *Tx) error {
-	if u.dict.Quotas[d.quota] != nil || len(d.refs) == 0 {
+	if u.Dict.Quotas[d.quota] != nil || len(d.refs) == 0 {
 		return nil
 	}
-	u.Changes.Dictionary = u.dict.version
+	u.Changes.Dictionary = u.Dict.Version
 	for _, ref := range d.refs {
-		u.dropDoc(ref)
+		u.DropDoc(ref)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (e *Engine) ReadOne(ctx context.Context, c Caller, id core.GivenID, want st
 			}
 			return loaded, x, nil
 		}
-		if adopted || !e.appeared(ctx, id.UUID) {
+		if adopted || !e.Appeared(ctx, id.UUID) {
 			return nil, nil, notFound(id)
 		}
 	}

@@ -40,7 +40,7 @@ func (r *recollection) note(written []*Row, draw uint32) {
 	defer r.mu.Unlock()
 	for _, ent := range written {
 		id := ent.Exec.ID.UUID
-		if ent.removed || ent.Exec.Status != core.Running || ent.Exec.Reservation != nil { // budgets are settled under their locks, so the row must be loaded
+		if ent.Removed || ent.Exec.Status != core.Running || ent.Exec.Reservation != nil { // budgets are settled under their locks, so the row must be loaded
 			delete(r.rows, id)
 			continue
 		}
@@ -118,6 +118,6 @@ func (u *Tx) assume(recalled []*core.Execution) {
 		ent := loadedEntry(x.Clone())
 		ent.recalled = x
 		u.Entries[x.ID.UUID] = ent
-		u.Changes.Dictionary = u.dict.version
+		u.Changes.Dictionary = u.Dict.Version
 	}
 }

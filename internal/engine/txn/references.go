@@ -102,14 +102,14 @@ func (u *Tx) checkDefaultQuotas(uses []core.QuotaUse) error {
 		return nil
 	}
 	for i, use := range uses {
-		if u.dict.removing[quotaKey(use.Quota)] {
+		if u.Dict.removing[quotaKey(use.Quota)] {
 			return beingRemoved(quotaKey(use.Quota))
 		}
-		if err := u.dict.checkQuotaUse(use); err != nil {
+		if err := u.Dict.checkQuotaUse(use); err != nil {
 			return core.Invalid(fmt.Sprintf("default_quotas[%d].%s", i, err.member), "%s", err.why).WithHint("%s", err.hint)
 		}
 	}
-	u.Changes.Dictionary = u.dict.version
+	u.Changes.Dictionary = u.Dict.Version
 	return nil
 }
 

@@ -7,18 +7,18 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// heldRoom returns a row that others hold and that is needed to decide on an execution in a queue, or to end its reservation.
-func (u *Tx) heldRoom(x *core.Execution) (lock store.Lock, held bool) {
-	if u.Engine.held.known.Load() == 0 {
+// HeldRoom returns a row that others hold and that is needed to decide on an execution in a queue, or to end its reservation.
+func (u *Tx) HeldRoom(x *core.Execution) (lock store.Lock, held bool) {
+	if u.Engine.Held.Known.Load() == 0 {
 		return store.Lock{}, false
 	}
 	var locks []store.Lock
 	doc := func(ref store.DocRef) {
-		if _, loaded := u.docs[ref]; !loaded {
+		if _, loaded := u.Docs[ref]; !loaded {
 			locks = append(locks, store.Lock{Doc: ref})
 		}
 	}
-	for _, id := range slices.Concat(u.budgetsOf(x), x.ChargedTo()) {
+	for _, id := range slices.Concat(u.BudgetsOf(x), x.ChargedTo()) {
 		doc(BudgetDocRef(id))
 	}
 	if x.Reservation != nil {
@@ -27,14 +27,14 @@ func (u *Tx) heldRoom(x *core.Execution) (lock store.Lock, held bool) {
 		}
 	}
 	for _, use := range x.Policy.Quotas {
-		if quota := u.dict.Quotas[use.Quota]; quota != nil && quota.Settings.RateLimit > 0 && x.Next != core.NextResume {
+		if quota := u.Dict.Quotas[use.Quota]; quota != nil && quota.Settings.RateLimit > 0 && x.Next != core.NextResume {
 			doc(RateRef(use.RateKey()))
 		}
 		if !u.locked[use.SlotsKey()] {
 			locks = append(locks, store.Lock{Counter: use.SlotsKey()}) // it is counted also without a limit
 		}
 	}
-	if found := u.Engine.held.among(locks, nil); len(found) > 0 {
+	if found := u.Engine.Held.among(locks, nil); len(found) > 0 {
 		return found[0], true
 	}
 	return store.Lock{}, false
@@ -45,9 +45,9 @@ func (u *Tx) leavesReserved(ent *Row) bool {
 	if !u.picks {
 		return false
 	}
-	lock, held := u.heldRoom(ent.Exec)
+	lock, held := u.HeldRoom(ent.Exec)
 	if held {
-		SetIn(&u.passed, ent.Exec.ID.UUID, lock)
+		SetIn(&u.Passed, ent.Exec.ID.UUID, lock)
 	}
 	return held
 }

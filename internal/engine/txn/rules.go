@@ -85,9 +85,9 @@ func decodeQuota(doc *store.Doc) (*core.Quota, error) {
 // QuotaUnreadable reports whether there is a quota of this id whose record cannot be read.
 func (r *rules) QuotaUnreadable(id string) bool { return r.unreadable[quotaRef(id)] }
 
-// limited reports whether admission may refuse executions of the class: it needs something, or a budget may apply to them by namespace, lane or
+// Limited reports whether admission may refuse executions of the class: it needs something, or a budget may apply to them by namespace, lane or
 // tags. A budget that cannot be read may apply to every execution.
-func (d *Dictionary) limited(class *core.Class) bool {
+func (d *Dictionary) Limited(class *core.Class) bool {
 	return class.Needs != "" || len(d.lost) > 0 || d.registry.MayReach(class)
 }
 
@@ -118,10 +118,10 @@ func (u *Tx) awaitClaims(ctx context.Context, batch []*request) error {
 		return nil
 	}
 	var want store.Want
-	for _, lane := range u.dict.Lanes {
+	for _, lane := range u.Dict.Lanes {
 		want.LockLanes = append(want.LockLanes, lane.ID)
 	}
 	slices.Sort(want.LockLanes)
-	u.Changes.Dictionary = u.dict.version // checked by the commit: no lane was added since
-	return u.load(ctx, want)
+	u.Changes.Dictionary = u.Dict.Version // checked by the commit: no lane was added since
+	return u.Load(ctx, want)
 }

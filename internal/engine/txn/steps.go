@@ -64,7 +64,7 @@ func (e *Engine) PutStep(ctx context.Context, c Caller, id core.GivenID, f core.
 	if err := core.CheckStepArguments(name, result.Data); err != nil {
 		return StepAnswer{}, err
 	}
-	setDefault(&result.ContentType, core.DefaultContentType)
+	SetDefault(&result.ContentType, core.DefaultContentType)
 	if err := core.CheckContentType("result_content_type", result.ContentType); err != nil {
 		return StepAnswer{}, err
 	}
@@ -72,7 +72,7 @@ func (e *Engine) PutStep(ctx context.Context, c Caller, id core.GivenID, f core.
 		return StepAnswer{}, err
 	}
 	cmd := &putStep{caller: c, id: id, fence: f, step: name, result: result}
-	return answered(&cmd.answer, e.Do(ctx, cmd))
+	return Answered(&cmd.answer, e.Do(ctx, cmd))
 }
 
 func (s *putStep) Name() string { return "step" }
@@ -111,7 +111,7 @@ func (s *putStep) Decide(u *Tx) error {
 		return err
 	}
 	u.Settle(ent)
-	if _, err := ent.Exec.CheckKeep(u.effects(s.caller), s.fence); err != nil {
+	if _, err := ent.Exec.CheckKeep(u.Effects(s.caller), s.fence); err != nil {
 		return err
 	}
 	index, err := decodeStepIndex(u.Doc(StepsRef(s.id.UUID)))

@@ -117,7 +117,7 @@ func (s *subflowBegin) Decide(u *Tx) error {
 		}
 	}
 	ent.Exec.BeginSubflow(u.Now, s.flow)
-	u.touch(ent)
+	u.Touch(ent)
 	return nil
 }
 

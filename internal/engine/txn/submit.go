@@ -187,7 +187,7 @@ func (s *submit) keepClass() {
 	if s.bound != nil || s.later || s.refs.resolve(dict.rules, s.s.Namespace) != nil || s.hasClass(dict) {
 		return
 	}
-	if class, err := s.e.Dict.classOf(s.e.background(), s.refs.class(&s.s)); err == nil {
+	if class, err := s.e.Dict.classOf(s.e.Background(), s.refs.class(&s.s)); err == nil {
 		s.class = class
 	}
 }
@@ -199,7 +199,7 @@ func (s *submit) hasClass(dict *Dictionary) bool {
 
 // lostClass reports whether the class is not, or no longer, that of such executions, and requests another try.
 func (s *submit) lostClass(u *Tx) bool {
-	if s.later || s.hasClass(u.dict) {
+	if s.later || s.hasClass(u.Dict) {
 		return false
 	}
 	u.redo = &store.Fault{Kind: store.Stale, Err: errRetired}
@@ -211,7 +211,7 @@ var errRetired = errors.New("the class was retired")
 func (s *submit) Want(w *store.Want, careful bool) {
 	if s.unfiled {
 		s.unfiled, s.sought = false, true
-		s.e.adoptAll(s.e.background())
+		s.e.adoptAll(s.e.Background())
 	}
 	s.keepClass()
 	if !careful {
@@ -261,7 +261,7 @@ func (s *submit) Decide(u *Tx) error {
 		}
 		return refusal
 	}
-	if u.dict.Lanes[s.s.Lane] == nil && !s.later {
+	if u.Dict.Lanes[s.s.Lane] == nil && !s.later {
 		u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
 		return nil
 	}
@@ -274,7 +274,7 @@ func (s *submit) Decide(u *Tx) error {
 // refusedBeside returns the refusal of a submit that is no duplicate: by the lane, then by what the policy names (L80), then by the bounds of the
 // namespace. taken are the names and ids of budgets of other items of the same request.
 func (s *submit) refusedBeside(u *Tx, taken takenBudgets) error {
-	if err := (present{now: u.Now, dict: u.dict}).refuses(s); err != nil {
+	if err := (present{now: u.Now, dict: u.Dict}).refuses(s); err != nil {
 		return err
 	}
 	if err := s.checkBudgets(u, taken); err != nil {
@@ -326,7 +326,7 @@ func (s *submit) known(u *Tx) (expired *store.KeyRow, found bool, err error) {
 		}
 	}
 	if ent := u.Entries[s.id.UUID]; ent != nil {
-		if !ent.created && !u.careful { // loaded for another command of this batch: without its input, and its key was not looked up
+		if !ent.Created && !u.careful { // loaded for another command of this batch: without its input, and its key was not looked up
 			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
 			return nil, true, nil
 		}
@@ -402,8 +402,8 @@ func (s *submit) duplicate(u *Tx, id core.ID) {
 var errUnfiled = errors.New("what has the key or id may wait in the inbox")
 
 func (s *submit) write(u *Tx, expired *store.KeyRow) {
-	u.Changes.Dictionary = u.dict.version
-	fx := u.effects(s.caller)
+	u.Changes.Dictionary = u.Dict.Version
+	fx := u.Effects(s.caller)
 	x := core.NewExecution(fx, &s.s, s.id, s.class)
 	u.create(x, fx)
 	s.makeBudgets(u, x)

@@ -14,7 +14,7 @@ import (
 // Limits of one bulk submit (L6).
 const (
 	maxBulkItems = 10_000
-	maxBulkBytes = 64 << 20
+	MaxBulkBytes = 64 << 20
 	bulkChunk    = 1000
 	smallBulk    = 100
 )
@@ -22,8 +22,8 @@ const (
 // SubmitMany creates many executions: one result per item, in order (L87). Items are independent unless atomic is set: then the first refusal
 // refuses all, with the index of the item in its details.
 func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission, atomic bool) ([]SubmitItem, error) {
-	if e.stopping() {
-		return nil, errShuttingDown()
+	if e.Stopping() {
+		return nil, ErrShuttingDown()
 	}
 	if err := checkBulkSize(all); err != nil {
 		return nil, err
@@ -62,10 +62,10 @@ func (e *Engine) submitChunks(ctx context.Context, cmds []*submit, items []Submi
 		running.Go(func() {
 			defer func() { <-lines }()
 			some := items[start:min(start+bulkChunk, len(cmds))]
-			if err := e.contain(inCommand, func() { e.submitChunk(ctx, cmds[start:start+len(some)], some) }); err != nil {
+			if err := e.Guard(inCommand, func() { e.submitChunk(ctx, cmds[start:start+len(some)], some) }); err != nil {
 				for i := range some {
 					if cmds[start+i] != nil {
-						some[i] = SubmitItem{Err: unknownOutcome(err)}
+						some[i] = SubmitItem{Err: UnknownOutcome(err)}
 					}
 				}
 			}
@@ -82,8 +82,8 @@ func checkBulkSize(all []core.Submission) error {
 	for i := range all {
 		total += len(all[i].Input.Data)
 	}
-	if total > maxBulkBytes {
-		return core.Errorf(core.CodeBatchTooLarge, "%d bytes of input, at most %d a call", total, maxBulkBytes).With("limit", maxBulkBytes)
+	if total > MaxBulkBytes {
+		return core.Errorf(core.CodeBatchTooLarge, "%d bytes of input, at most %d a call", total, MaxBulkBytes).With("limit", MaxBulkBytes)
 	}
 	return nil
 }

@@ -50,11 +50,11 @@ func (u *Tx) elapse(ent *Row) {
 	if due, _ := ent.Exec.Ahead(u.Now); due == 0 {
 		return
 	}
-	fx, held := u.engineEffects(), ent.Exec.Holds
+	fx, held := u.EngineEffects(), ent.Exec.Holds
 	ent.Exec.Elapse(fx)
 	u.freed(held, ent.Exec.Holds)
-	u.touch(ent)
-	u.keep(fx)
+	u.Touch(ent)
+	u.Keep(fx)
 }
 
 // sweepWake handles executions whose timer is due (L19). Most entries of finished work are stale: a plain read without locks filters them.
@@ -94,16 +94,16 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 		if unread != nil {
 			return unread
 		}
-		next := now.Add(laterBy(failures))
-		e.notes.Error("an execution's timer cannot be handled", "execution_id", ids[i], "failures", failures+1, "error", err)
+		next := now.Add(LaterBy(failures))
+		e.Notes.Error("an execution's timer cannot be handled", "execution_id", ids[i], "failures", failures+1, "error", err)
 		ch := &store.Changes{
 			AddTimers: []store.Timer{withFailures(store.Timer{At: next, Kind: t.Kind, IDs: []core.UUID{ids[i]}}, failures+1)},
-			Events:    []core.Event{quarantined(ids[i], core.CodeOf(err), failures+1, now, next)},
+			Events:    []core.Event{Quarantined(ids[i], core.CodeOf(err), failures+1, now, next)},
 		}
 		if err := e.Write(ctx, "quarantine", ch); err != nil {
 			return err
 		}
-		e.Gauges.Rows.add(ids[i].String(), next)
+		e.Gauges.Rows.Add(ids[i].String(), next)
 	}
 	return nil
 }
@@ -111,14 +111,14 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 // maxFailures is the number of failures from which on the pause stays the same.
 const maxFailures = 12
 
-// laterBy is the pause before the next try of what has failed so often before in a row (S63).
-func laterBy(failures int) core.Millis {
+// LaterBy is the pause before the next try of what has failed so often before in a row (S63).
+func LaterBy(failures int) core.Millis {
 	return min(core.Second<<min(failures, maxFailures), 5*core.Minute)
 }
 
-// quarantined returns the event about a row that was set aside: an execution or follow-up work, by its UUID, or a part of the log, by its position.
+// Quarantined returns the event about a row that was set aside: an execution or follow-up work, by its UUID, or a part of the log, by its position.
 // If next is absent, it is not tried again.
-func quarantined(row any, why core.Code, failures int, now, next core.Time) core.Event {
+func Quarantined(row any, why core.Code, failures int, now, next core.Time) core.Event {
 	fields := map[string]any{"row": row, "error": string(why), "failures": failures}
 	if next != 0 {
 		maps.Copy(fields, map[string]any{"next_try_at": next})
@@ -197,14 +197,14 @@ func (e *Engine) sweepRequests(ctx context.Context, t store.Timer) error {
 	}
 	return e.onRefs(ctx, refs, func(u *Tx, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.Now {
-			u.dropDoc(doc.DocRef)
+			u.DropDoc(doc.DocRef)
 		}
 		return nil
 	})
 }
 
-// onDocs runs a rule over small records without owner, each locked.
-func (e *Engine) onDocs(ctx context.Context, kind store.DocKind, keys []string, rule func(u *Tx, doc *store.Doc) error) error {
+// OnDocs runs a rule over small records without owner, each locked.
+func (e *Engine) OnDocs(ctx context.Context, kind store.DocKind, keys []string, rule func(u *Tx, doc *store.Doc) error) error {
 	refs := make([]store.DocRef, len(keys))
 	for i, key := range keys {
 		refs[i] = store.DocRef{Kind: kind, Key: key}
@@ -219,7 +219,7 @@ func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *T
 	if err != nil {
 		return err
 	}
-	defer u.tx.Rollback(ctx)
+	defer u.StoreTx.Rollback(ctx)
 	for _, ref := range want.Docs {
 		if doc := u.Doc(ref); doc != nil {
 			if err := rule(u, doc); err != nil {
@@ -227,25 +227,25 @@ func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *T
 			}
 		}
 	}
-	return u.commit(ctx, []string{"sweep"})
+	return u.Commit(ctx, []string{"sweep"})
 }
 
 // sweepWorkers marks instances that have lapsed and removes those that lapsed long ago (S50, S54).
 func (e *Engine) sweepWorkers(ctx context.Context, t store.Timer) error {
-	return e.onDocs(ctx, DocWorker, t.Texts, func(u *Tx, doc *store.Doc) error {
+	return e.OnDocs(ctx, DocWorker, t.Texts, func(u *Tx, doc *store.Doc) error {
 		w, err := DecodeWorker(doc)
 		if err != nil {
 			return err
 		}
-		fx := u.engineEffects()
+		fx := u.EngineEffects()
 		switch {
 		case w.Removable(u.Now):
-			u.dropDoc(doc.DocRef)
+			u.DropDoc(doc.DocRef)
 		case !w.Live(u.Now) && w.Lapse(fx):
-			u.putWorker(w)
-			u.keep(fx)
+			u.PutWorker(w)
+			u.Keep(fx)
 		case doc.ExpiresAt <= u.Now:
-			u.putWorker(w)
+			u.PutWorker(w)
 		}
 		return nil
 	})

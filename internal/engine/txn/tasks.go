@@ -116,10 +116,10 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 	if err != nil || doc == nil {
 		return err
 	}
-	wait, failures, ch, kind := laterBy(maxFailures), 0, &store.Changes{}, timerTasks
+	wait, failures, ch, kind := LaterBy(maxFailures), 0, &store.Changes{}, timerTasks
 	if work, err := decodeTask(doc); err == nil {
 		work.Failures++
-		wait, failures = laterBy(work.Failures-1), work.Failures
+		wait, failures = LaterBy(work.Failures-1), work.Failures
 		ch.PutDocs = []store.Doc{work.doc(doc.DocRef)}
 		kind = taskTimer(work.Kind)
 	}
@@ -128,19 +128,19 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 		return err
 	}
 	next := now.Add(wait)
-	e.notes.Error("follow-up work fails", "row", id, "failures", failures, "error", why)
+	e.Notes.Error("follow-up work fails", "row", id, "failures", failures, "error", why)
 	ch.AddTimers = []store.Timer{{At: next, Kind: kind, Texts: []string{id}}}
-	ch.Events = []core.Event{quarantined(id, core.CodeOf(why), failures, now, next)}
+	ch.Events = []core.Event{Quarantined(id, core.CodeOf(why), failures, now, next)}
 	if err := e.Write(ctx, "quarantine", ch); err != nil {
 		return err
 	}
-	e.Gauges.Rows.add(id, next)
+	e.Gauges.Rows.Add(id, next)
 	return nil
 }
 
 // sweepTask runs a piece of follow-up work that was due then, until it is done.
 func (e *Engine) sweepTask(ctx context.Context, id string, due core.Time) (err error) {
-	defer func() { err = e.caught(inTask, recover(), err) }()
+	defer func() { err = e.Caught(inTask, recover(), err) }()
 	doc, err := e.taskDoc(ctx, id)
 	if err != nil || doc == nil {
 		return err
@@ -220,8 +220,8 @@ func (e *Engine) countLane(ctx context.Context, t task) error {
 				if x.Status != core.Running && x.Status != core.Granted {
 					return false, nil
 				}
-				SetIn(&u.counters, LaneCounter(t.Lane), u.counters[LaneCounter(t.Lane)])
-				u.takePlace(u.laneNamed(t.Lane), x)
+				SetIn(&u.Counters, LaneCounter(t.Lane), u.Counters[LaneCounter(t.Lane)])
+				u.TakePlace(u.LaneNamed(t.Lane), x)
 				return true, nil
 			},
 		}
@@ -258,7 +258,7 @@ func (e *Engine) refileLane(ctx context.Context, t task) error {
 		return &onOne{
 			op: "refile", caller: EngineCaller, id: x.ID.Given(),
 			act: func(u *Tx, x *core.Execution, _ *core.Effects, _ *core.LeaseRecord) (bool, error) {
-				lane := u.laneNamed(t.Lane)
+				lane := u.LaneNamed(t.Lane)
 				return x.Queued() && x.OrderKey != x.RankKey(lane.Settings.AgeingMS), nil
 			},
 		}

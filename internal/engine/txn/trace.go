@@ -30,7 +30,7 @@ type Facts struct {
 	Attempt int // index; -1 before the first
 }
 
-func factsOf(x *core.Execution) Facts {
+func FactsOf(x *core.Execution) Facts {
 	f := Facts{ID: x.ID, Class: x.Class, Status: x.Status, Attempt: -1}
 	if x.Attempt != nil {
 		f.Attempt = x.Attempt.Index
@@ -45,16 +45,16 @@ func ownWork(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownWorkKey{}, true)
 }
 
-// startSpan begins the span of a command; nil without a tracer.
-func (e *Engine) startSpan(ctx context.Context, name string) Span {
+// StartSpan begins the span of a command; nil without a tracer.
+func (e *Engine) StartSpan(ctx context.Context, name string) Span {
 	if e.Cfg.Tracer == nil || ctx.Value(ownWorkKey{}) != nil {
 		return nil
 	}
 	return e.Cfg.Tracer.Command(ctx, name)
 }
 
-// endSpan ends a span that may be none.
-func endSpan(s Span, err error) {
+// EndSpan ends a span that may be none.
+func EndSpan(s Span, err error) {
 	if s != nil {
 		s.End(err)
 	}
@@ -67,7 +67,7 @@ func (u *Tx) tellSpans(batch []*request) {
 			continue
 		}
 		if ent := u.Entries[subjectOf(r.command)]; ent != nil {
-			r.span.Tell(factsOf(ent.Exec))
+			r.span.Tell(FactsOf(ent.Exec))
 		}
 	}
 }
@@ -104,8 +104,8 @@ func (u *Tx) serves(batch []*request) {
 	}
 }
 
-// attachSpans takes note of the spans of the calls that the transaction serves.
-func (u *Tx) attachSpans(spans []Span) {
+// AttachSpans takes note of the spans of the calls that the transaction serves.
+func (u *Tx) AttachSpans(spans []Span) {
 	if u.Engine.Cfg.Tracer == nil {
 		return
 	}

@@ -7,11 +7,11 @@ import (
 
 // untraced is everything that tracing does for a command and its commit when there is no tracer.
 func untraced(ctx context.Context, e *Engine, u *Tx, batch []*request) {
-	span := e.startSpan(ctx, "submit")
+	span := e.StartSpan(ctx, "submit")
 	u.serves(batch)
-	endSpan(u.commitSpan(len(batch)), nil)
+	EndSpan(u.commitSpan(len(batch)), nil)
 	u.tellSpans(batch)
-	endSpan(span, nil)
+	EndSpan(span, nil)
 }
 
 func untracedUnit() (*Engine, *Tx, []*request) {

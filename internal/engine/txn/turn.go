@@ -55,7 +55,7 @@ func (c *committer) takeTurn() bool {
 	c.busy++
 	c.mu.Unlock()
 	again := false
-	_ = c.e.contain(inClaim, func() { again = t.take() }) // a panic must not keep the lock from being taken again, nor the dispatcher from its answer
+	_ = c.e.Guard(InClaim, func() { again = t.take() }) // a panic must not keep the lock from being taken again, nor the dispatcher from its answer
 	t.done <- again
 	c.mu.Lock()
 	c.busy--

@@ -29,62 +29,62 @@ import (
 // their flow or execution protects them.
 type Tx struct {
 	Engine  *Engine
-	tx      store.Tx
+	StoreTx store.Tx
 	Now     core.Time
-	dict    *Dictionary
+	Dict    *Dictionary
 	since   string // the incarnation that decisions rest on; read before anything cached was used (R2)
 	version int64  // highest version of the dictionary seen in this transaction
 	careful bool
 	redo    error                    // set by a command that requires the whole batch to be tried again
 	doubted bool                     // set if a command must not be answered from the cache
 	picks   bool                     // it belongs to a pick, which passes over work whose rows others hold
-	passed  map[core.UUID]store.Lock // what a pick has passed over for that reason and cannot settle
+	Passed  map[core.UUID]store.Lock // what a pick has passed over for that reason and cannot settle
 	heeds   bool                     // it does not wait for rows that are known to be held
 	line    *heldLine
 
-	row       core.UUID // the row being handled; a panic is attributed to it
+	Row       core.UUID // the row being handled; a panic is attributed to it
 	advancing bool      // advanceFlows is running
 	leaves    bool      // all edges are left to follow-up work: resolving them in the transaction made an earlier try panic
-	handing   bool      // work is being leased to claims, which no command asked for
+	Handing   bool      // work is being leased to claims, which no command asked for
 	lent      Served    // the claims that get it; nil: none
 
 	Entries  map[core.UUID]*Row
-	order    []*Row // in order of first use
+	Order    []*Row // in order of first use
 	held     map[core.UUID]bool
 	unfiled  map[core.UUID]bool  // ids of submissions in the inbox
 	broken   map[core.UUID]error // executions whose bytes cannot be read
 	keys     map[store.Key]store.KeyRow
-	docs     map[store.DocRef]*store.Doc // nil value: known to be absent
+	Docs     map[store.DocRef]*store.Doc // nil value: known to be absent
 	wanted   wantIndex                   // of the want that is being put together
 	scanned  [][]store.Doc
 	history  map[historyKey]core.LeaseRecord
 	ended    map[historyKey]int // index in ch.History
 	lanes    map[int32]core.Lane
-	counters map[string]int64
+	Counters map[string]int64
 	inbox    []store.InboxRow
-	picked   []store.QueueRow
-	leftOut  bool              // the pick had more rows than it returned
-	looks    []store.QueueLook // at the queues that were picked from
+	Picked   []store.QueueRow
+	LeftOut  bool              // the pick had more rows than it returned
+	Looks    []store.QueueLook // at the queues that were picked from
 	Changes  store.Changes
 	timers   map[timerKey]*store.Timer
 	chains   map[string]*auditChain // by namespace
 	rolls    map[int]*auditRoll     // by number
 	advanced []func()               // run once flows have advanced
 	After    []func()               // run once the transaction has committed
-	safe     safety                 // durability of what it wrote and of what it read
+	Safe     Safety                 // durability of what it wrote and of what it read
 	began    time.Duration          // by the meter's clock
 	audits   []core.AuditRow        // rows that this unit adds to the audit log
 	spans    []Span                 // of the commands it runs
-	waits    map[core.UUID]*waitFile
+	Waits    map[core.UUID]*waitFile
 
-	blocks     map[int32][]int32           // block numbers under which classes have rows
-	books      *core.Books                 // the budgets in this unit; nil: none
+	Blocks     map[int32][]int32           // block numbers under which classes have rows
+	Books      *core.Books                 // the budgets in this unit; nil: none
 	budgets    budgetPart                  // what is known of their rows
 	rates      map[string]*core.RateWindow // by key
 	opened     int                         // number of docs already searched for them
 	unreadable map[string]bool             // admission keys whose records cannot be read (S45)
 	roomBack   []string                    // admission keys that have room again
-	believed   map[string]int64            // slots in use according to the cache: their values in counters are not locked
+	Believed   map[string]int64            // slots in use according to the cache: their values in counters are not locked
 	locked     map[string]bool             // keys whose counters are locked
 
 	graph flowPart // flows and edges in this unit
@@ -98,21 +98,21 @@ type historyKey struct {
 // Row is an execution inside a unit. Besides the execution it keeps what the commit compares it with.
 type Row struct {
 	Exec     *core.Execution
-	filed    *store.QueueRow // its queue row when loaded
+	Filed    *store.QueueRow // its queue row when loaded
 	blocked  string          // the admission key that blocked it when loaded
 	holds    []string        // slots that it held when loaded
 	ended    bool            // it was terminal when loaded
-	waited   core.Reason     // its dependency when loaded
+	Waited   core.Reason     // its dependency when loaded
 	advanced bool            // its end has been counted in its flow
 	followed bool            // it ended because the flow below it had ended: that flow is left as it is
 	idle     bool            // no timer was armed when it was loaded: its entry in the due index may be used up
-	created  bool
-	changed  bool
+	Created  bool
+	Changed  bool
 	renewed  bool // only its lease times changed
-	removed  bool
+	Removed  bool
 	recalled *core.Execution // not loaded: the copy in the cache, which must not be changed
 
-	waits    *core.Waits       // its waits when loaded
+	Waits    *core.Waits       // its waits when loaded
 	reserved *core.Reservation // its reservation when loaded
 	leased   int64             // the lease epoch of that reservation
 	used     map[string]int64  // its meters when loaded
@@ -122,14 +122,14 @@ type Row struct {
 	suspended  bool // set when it is acquired: it continues after a suspension
 }
 
-func (ent *Row) assumed() bool { return ent.recalled != nil }
+func (ent *Row) Assumed() bool { return ent.recalled != nil }
 
 // JustEnded reports whether the execution has ended in this unit. The commit then updates its flow, its children and its retention.
 func (ent *Row) JustEnded() bool { return ent.Exec.Status.Terminal() && !ent.ended }
 
 // before returns a copy of the execution as it is now, for restoring it after a refusal.
 func (ent *Row) before() *core.Execution {
-	if ent.recalled != nil && !ent.changed && !ent.renewed {
+	if ent.recalled != nil && !ent.Changed && !ent.renewed {
 		return ent.recalled // no copy needed: a refusal on a cached row gives up the whole unit
 	}
 	return ent.Exec.Clone()
@@ -145,7 +145,7 @@ func (ent *Row) back(before *core.Execution) {
 
 // begin opens a unit and loads the rows of want. The caller must not have used anything cached.
 func (e *Engine) begin(ctx context.Context, want store.Want) (*Tx, error) {
-	return e.beginSince(ctx, e.incarnation(), want)
+	return e.beginSince(ctx, e.Incarnation(), want)
 }
 
 // beginSince is begin for a caller that has used something cached. since is the incarnation as it was before the caller read the cache.
@@ -162,14 +162,14 @@ func (e *Engine) beginSince(ctx context.Context, since string, want store.Want) 
 func (e *Engine) beginHeeding(ctx context.Context, since string, want store.Want, line *heldLine) (*Tx, error) {
 	u := &Tx{Engine: e, since: since, heeds: true, line: line}
 	err := u.begin(ctx, want)
-	if u.tx == nil {
+	if u.StoreTx == nil {
 		return nil, err
 	}
 	return u, err
 }
 
-// beginPick is beginSince for a pick: it passes over work that needs rows which are known to be held.
-func (e *Engine) beginPick(ctx context.Context, since string, want store.Want) (*Tx, error) {
+// BeginPick is beginSince for a pick: it passes over work that needs rows which are known to be held.
+func (e *Engine) BeginPick(ctx context.Context, since string, want store.Want) (*Tx, error) {
 	u := &Tx{Engine: e, since: since, picks: true}
 	if err := u.begin(ctx, want); err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (e *Engine) beginPick(ctx context.Context, since string, want store.Want) (
 func (u *Tx) begin(ctx context.Context, want store.Want) error {
 	e, began := u.Engine, u.Engine.Meter.now()
 	tx, loaded, err := e.Store.Begin(ctx, want)
-	if e.failed(err) != nil {
+	if e.Failed(err) != nil {
 		return err
 	}
 	dict, err := e.dictionaryOf(ctx, u.since, loaded)
@@ -188,18 +188,18 @@ func (u *Tx) begin(ctx context.Context, want store.Want) error {
 		tx.Rollback(ctx)
 		return err
 	}
-	u.tx, u.Now, u.dict, u.began = tx, loaded.Now, dict, began
+	u.StoreTx, u.Now, u.Dict, u.began = tx, loaded.Now, dict, began
 	e.Sweep.clock.of(loaded.Now)
 	u.Entries = make(map[core.UUID]*Row, len(want.Executions)+len(loaded.Picked))
-	u.safe.e = e
+	u.Safe.e = e
 	begun := false
 	defer func() {
 		if !begun { // also if it panics
 			tx.Rollback(ctx)
 		}
 	}()
-	u.absorb(want, loaded)
-	if err := u.loadReserved(ctx); err != nil {
+	u.Absorb(want, loaded)
+	if err := u.LoadReserved(ctx); err != nil {
 		return err
 	}
 	begun = true
@@ -212,32 +212,32 @@ func (u *Tx) expect(commands, endings int) {
 	u.Changes.History = slices.Grow(u.Changes.History, endings)
 }
 
-// load locks and loads further rows. An empty want costs nothing.
-func (u *Tx) load(ctx context.Context, want store.Want) error {
+// Load locks and loads further rows. An empty want costs nothing.
+func (u *Tx) Load(ctx context.Context, want store.Want) error {
 	if len(want.Executions)+len(want.Keys)+len(want.History)+len(want.Counters)+len(want.Docs)+len(want.Scans)+len(want.Owned)+len(want.LockLanes)+len(want.ShareLanes) == 0 {
 		return nil
 	}
 	if err := u.meetsLater(&want); err != nil {
 		return err
 	}
-	loaded, err := u.tx.Load(ctx, want)
-	if u.Engine.failed(err) != nil {
+	loaded, err := u.StoreTx.Load(ctx, want)
+	if u.Engine.Failed(err) != nil {
 		return err
 	}
 	if want.LockDocs {
 		u.Now = max(u.Now, loaded.Now) // whether an epoch has ended is judged by the clock read after the lock (BI9)
 	}
-	u.absorb(want, loaded)
-	if len(want.ShareLanes) > 0 && u.version > u.dict.version { // a rule may have changed before the lanes were locked (S36)
+	u.Absorb(want, loaded)
+	if len(want.ShareLanes) > 0 && u.version > u.Dict.Version { // a rule may have changed before the lanes were locked (S36)
 		return &store.Fault{Kind: store.Stale, Err: errRulesChanged}
 	}
-	return u.loadReserved(ctx)
+	return u.LoadReserved(ctx)
 }
 
 var errRulesChanged = errors.New("the rules have changed")
 
-// absorb adds loaded rows to the unit. Rows that the unit has already keep the state in which the commands left them.
-func (u *Tx) absorb(want store.Want, loaded *store.Loaded) {
+// Absorb adds loaded rows to the unit. Rows that the unit has already keep the state in which the commands left them.
+func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 	u.version = max(u.version, loaded.Dictionary)
 	for id, x := range loaded.Executions {
 		if u.Entries[id] == nil {
@@ -260,16 +260,16 @@ func (u *Tx) absorb(want store.Want, loaded *store.Loaded) {
 		SetIn(&u.history, historyKey{rec.ExecutionID.UUID, rec.Epoch}, rec)
 	}
 	for _, ref := range want.Docs {
-		if _, known := u.docs[ref]; !known {
-			SetIn(&u.docs, ref, nil)
+		if _, known := u.Docs[ref]; !known {
+			SetIn(&u.Docs, ref, nil)
 		}
 	}
 	for ref, doc := range loaded.Docs {
-		SetIn(&u.docs, ref, &doc)
+		SetIn(&u.Docs, ref, &doc)
 	}
 	for _, key := range want.Counters {
 		if !u.locked[key] {
-			SetIn(&u.counters, key, loaded.Counters[key])
+			SetIn(&u.Counters, key, loaded.Counters[key])
 			SetIn(&u.locked, key, true)
 		}
 	}
@@ -279,18 +279,18 @@ func (u *Tx) absorb(want store.Want, loaded *store.Loaded) {
 	u.scanned = append(u.scanned, loaded.Scanned...)
 	u.absorbWaits(&want, loaded)
 	u.inbox = append(u.inbox, loaded.Inbox...)
-	u.picked = append(u.picked, loaded.Picked...)
-	u.leftOut = u.leftOut || loaded.LeftOut
-	u.looks = append(u.looks, loaded.Looks...)
+	u.Picked = append(u.Picked, loaded.Picked...)
+	u.LeftOut = u.LeftOut || loaded.LeftOut
+	u.Looks = append(u.Looks, loaded.Looks...)
 	for class, blocks := range loaded.Blocks {
-		SetIn(&u.blocks, class, blocks)
+		SetIn(&u.Blocks, class, blocks)
 	}
 }
 
 func loadedEntry(x *core.Execution) *Row {
-	ent := &Row{Exec: x, blocked: x.BlockedOn, holds: x.Holds, ended: x.Status.Terminal(), waited: x.Dependency, idle: x.WakeAt == 0, waits: x.Waits, reserved: x.Reservation, leased: reservedFor(x), used: x.Usage}
+	ent := &Row{Exec: x, blocked: x.BlockedOn, holds: x.Holds, ended: x.Status.Terminal(), Waited: x.Dependency, idle: x.WakeAt == 0, Waits: x.Waits, reserved: x.Reservation, leased: reservedFor(x), used: x.Usage}
 	if x.Queued() {
-		ent.filed = &store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
+		ent.Filed = &store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
 	}
 	return ent
 }
@@ -302,7 +302,7 @@ func (u *Tx) Find(c Caller, id core.GivenID) (*Row, error) {
 		return nil, err
 	}
 	ent := u.Entries[id.UUID]
-	if ent == nil || ent.removed || !id.Names(ent.Exec.ID) || !c.Sees(ent.Exec.Class.Namespace) {
+	if ent == nil || ent.Removed || !id.Names(ent.Exec.ID) || !c.Sees(ent.Exec.Class.Namespace) {
 		return nil, notFound(id)
 	}
 	if err := c.worksIn(ent.Exec.Class.Lane); err != nil {
@@ -311,16 +311,16 @@ func (u *Tx) Find(c Caller, id core.GivenID) (*Row, error) {
 	return ent, nil
 }
 
-// effects returns an empty record for what a command of this caller does.
-func (u *Tx) effects(c Caller) *core.Effects {
+// Effects returns an empty record for what a command of this caller does.
+func (u *Tx) Effects(c Caller) *core.Effects {
 	return &core.Effects{
-		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Books: u.books, //nolint:gosec // G404: it spreads retries
+		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Books: u.Books, //nolint:gosec // G404: it spreads retries
 	}
 }
 
-// engineEffects returns an empty record for what a timer does.
-func (u *Tx) engineEffects() *core.Effects {
-	return u.effects(EngineCaller)
+// EngineEffects returns an empty record for what a timer does.
+func (u *Tx) EngineEffects() *core.Effects {
+	return u.Effects(EngineCaller)
 }
 
 // on settles the named execution and applies op to it (L76). A refusal leaves the record as settling left it (L78). op reports whether it changed
@@ -337,20 +337,20 @@ func (u *Tx) on(c Caller, id core.GivenID, op func(x *core.Execution, fx *core.E
 func (u *Tx) Apply(c Caller, ent *Row, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
 	u.Settle(ent)
 	u.At("apply", ent.Exec.ID.UUID)
-	before, mark := ent.before(), u.books.Mark()
-	fx := u.effects(c)
+	before, mark := ent.before(), u.Books.Mark()
+	fx := u.Effects(c)
 	fx.Now = max(fx.Now, ent.Exec.Latest())
 	changed, err := op(ent.Exec, fx)
-	u.doubted = u.doubted || ent.assumed() && (err != nil || !changed)
+	u.doubted = u.doubted || ent.Assumed() && (err != nil || !changed)
 	if err != nil {
 		ent.back(before)
-		u.books.Back(mark)
+		u.Books.Back(mark)
 		return err
 	}
 	if changed {
 		u.freed(before.Holds, ent.Exec.Holds)
-		u.touch(ent)
-		u.keep(fx)
+		u.Touch(ent)
+		u.Keep(fx)
 	}
 	return nil
 }
@@ -362,48 +362,48 @@ func (u *Tx) Settle(ent *Row) {
 		return
 	}
 	u.At("settle", ent.Exec.ID.UUID)
-	fx, held := u.engineEffects(), ent.Exec.Holds
+	fx, held := u.EngineEffects(), ent.Exec.Holds
 	if ent.Exec.Settle(fx) {
 		u.freed(held, ent.Exec.Holds)
-		u.touch(ent)
-		u.keep(fx)
+		u.Touch(ent)
+		u.Keep(fx)
 	}
 }
 
-// touch marks an execution as changed.
-func (u *Tx) touch(ent *Row) {
-	if !ent.changed && !ent.renewed {
-		u.order = append(u.order, ent)
+// Touch marks an execution as changed.
+func (u *Tx) Touch(ent *Row) {
+	if !ent.Changed && !ent.renewed {
+		u.Order = append(u.Order, ent)
 	}
-	ent.changed = true
+	ent.Changed = true
 }
 
 // touchLease marks an execution of which only the lease times have changed.
 func (u *Tx) touchLease(ent *Row) {
-	if !ent.changed && !ent.renewed {
-		u.order = append(u.order, ent)
+	if !ent.Changed && !ent.renewed {
+		u.Order = append(u.Order, ent)
 	}
 	ent.renewed = true
 }
 
 // create adds a new execution.
 func (u *Tx) create(x *core.Execution, fx *core.Effects) {
-	ent := &Row{Exec: x, created: true}
+	ent := &Row{Exec: x, Created: true}
 	u.Entries[x.ID.UUID] = ent
-	u.touch(ent)
-	u.keep(fx)
+	u.Touch(ent)
+	u.Keep(fx)
 }
 
 // Remove removes an execution with everything that belongs to it.
 func (u *Tx) Remove(ent *Row) {
-	ent.removed = true
+	ent.Removed = true
 	u.Changes.Remove = append(u.Changes.Remove, ent.Exec.ID.UUID)
 	u.removeWhereabouts(ent.Exec.ID.UUID)
 	u.leaveBudgets(ent.Exec)
 }
 
-// keep adds what a command did besides changing its record: events, history, waits, rates given back.
-func (u *Tx) keep(fx *core.Effects) {
+// Keep adds what a command did besides changing its record: events, history, waits, rates given back.
+func (u *Tx) Keep(fx *core.Effects) {
 	u.Changes.Events = append(u.Changes.Events, fx.Events...)
 	for _, rec := range fx.History {
 		u.keepRecord(rec)
@@ -440,11 +440,11 @@ func (u *Tx) pending(id core.UUID, epoch int64) *core.LeaseRecord {
 }
 
 // Doc returns a record as the commands so far have left it, or nil if there is none. The unit must have looked for it.
-func (u *Tx) Doc(ref store.DocRef) *store.Doc { return u.docs[ref] }
+func (u *Tx) Doc(ref store.DocRef) *store.Doc { return u.Docs[ref] }
 
 // PutDoc writes a record, whether it exists or not.
 func (u *Tx) PutDoc(doc store.Doc) {
-	SetIn(&u.docs, doc.DocRef, &doc)
+	SetIn(&u.Docs, doc.DocRef, &doc)
 	for _, pending := range [][]store.Doc{u.Changes.NewDocs, u.Changes.PutDocs} {
 		if at := slices.IndexFunc(pending, func(d store.Doc) bool { return d.DocRef == doc.DocRef }); at >= 0 {
 			pending[at] = doc
@@ -454,20 +454,20 @@ func (u *Tx) PutDoc(doc store.Doc) {
 	u.Changes.PutDocs = append(u.Changes.PutDocs, doc)
 }
 
-// putOrAdd writes a record that the unit has looked for. A record that exists must be locked. One that does not exist is inserted; if another
+// PutOrAdd writes a record that the unit has looked for. A record that exists must be locked. One that does not exist is inserted; if another
 // transaction inserts it first, the commit fails with Conflict and does not overwrite it.
-func (u *Tx) putOrAdd(doc store.Doc) {
+func (u *Tx) PutOrAdd(doc store.Doc) {
 	if u.Doc(doc.DocRef) != nil {
 		u.PutDoc(doc)
 		return
 	}
-	SetIn(&u.docs, doc.DocRef, &doc)
+	SetIn(&u.Docs, doc.DocRef, &doc)
 	u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
 }
 
-// dropDoc removes a record, also one that this transaction is going to write.
-func (u *Tx) dropDoc(ref store.DocRef) {
-	SetIn(&u.docs, ref, nil)
+// DropDoc removes a record, also one that this transaction is going to write.
+func (u *Tx) DropDoc(ref store.DocRef) {
+	SetIn(&u.Docs, ref, nil)
 	isIt := func(d store.Doc) bool { return d.DocRef == ref }
 	u.Changes.PutDocs = slices.DeleteFunc(u.Changes.PutDocs, isIt)
 	if at := slices.IndexFunc(u.Changes.NewDocs, isIt); at >= 0 { // there was none: one that is there now belongs to another transaction
@@ -478,7 +478,7 @@ func (u *Tx) dropDoc(ref store.DocRef) {
 }
 
 // Lane returns the lane of an execution, or nil if it is not known.
-func (u *Tx) Lane(x *core.Execution) *core.Lane { return u.laneNamed(x.Class.Lane) }
+func (u *Tx) Lane(x *core.Execution) *core.Lane { return u.LaneNamed(x.Class.Lane) }
 
 // record returns the lease history entry that a fence names, as this transaction writes it, else as it was loaded.
 func (u *Tx) record(id core.UUID, epoch int64) *core.LeaseRecord {

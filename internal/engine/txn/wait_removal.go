@@ -24,7 +24,7 @@ func (u *Tx) WantRemovable(w *store.Want, id core.UUID) {
 // removeWhereabouts removes the locators of the execution's waitpoints and links. It needs only the keys, so that records which cannot be read do
 // not prevent it.
 func (u *Tx) removeWhereabouts(id core.UUID) {
-	file := u.waits[id]
+	file := u.Waits[id]
 	if file == nil {
 		return
 	}
@@ -48,5 +48,5 @@ func (u *Tx) dropWhereabouts(key string) {
 	default:
 		return
 	}
-	u.dropDoc(ref)
+	u.DropDoc(ref)
 }

@@ -21,10 +21,10 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id core.GivenID, cmd cor
 	}
 	var answer SuspendAnswer
 	var recorded recordedSuspend
-	err := e.operate(ctx, c, id, operation{
-		name: "suspend", op: Operator{RequestKey: c.RequestKey}, args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, answer: &recorded,
-		fence: &cmd.Fence, waits: true, docs: freshRefs(cmd.Waitpoints),
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "suspend", Op: Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
+		fence: &cmd.Fence, waits: true, Docs: freshRefs(cmd.Waitpoints),
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			c.asWorker(x, fx)
 			d, ring, err := u.waitsOf(x)
 			if err != nil {
@@ -40,7 +40,7 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id core.GivenID, cmd cor
 			recorded = recordedSuspend{SuspensionID: got.SuspensionID, Satisfied: got.Satisfied}
 			return !got.Repeated, err
 		},
-		repeat: func(u *Tx, x *core.Execution) error {
+		Repeat: func(u *Tx, x *core.Execution) error {
 			d, ring, err := u.waitsOf(x)
 			if err != nil {
 				return err
@@ -62,8 +62,8 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id core.GivenID, cmd cor
 	if answer.Repeated {
 		c.Again()
 	}
-	var data waitData
-	data.signalsWithin(id.UUID, answer.Signals, waitBytes)
+	var data WaitData
+	data.signalsWithin(id.UUID, answer.Signals, WaitBytes)
 	return answer, e.fill(ctx, c, id, &data)
 }
 

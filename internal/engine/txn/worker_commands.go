@@ -36,7 +36,7 @@ func (o *onOne) More(u *Tx, w *store.Want) {
 	if err != nil || !ent.Exec.NeedsRecord(*o.fence) {
 		return
 	}
-	if u.doubted = u.doubted || ent.assumed(); !ent.assumed() {
+	if u.doubted = u.doubted || ent.Assumed(); !ent.Assumed() {
 		w.History = append(w.History, store.HistoryRef{ID: o.id.UUID, Epoch: o.fence.Epoch})
 	}
 }
@@ -54,7 +54,7 @@ func (o *onOne) Decide(u *Tx) error {
 // onExecution runs a command on one execution. An execution that a user's own transaction has just submitted is adopted first (L88).
 func (e *Engine) onExecution(ctx context.Context, cmd *onOne) error {
 	err := e.Do(ctx, cmd)
-	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, cmd.id.UUID) {
+	if core.CodeOf(err) == core.CodeExecutionNotFound && e.Appeared(ctx, cmd.id.UUID) {
 		return e.Do(ctx, cmd)
 	}
 	return err
@@ -83,7 +83,7 @@ func (e *Engine) CompleteWith(ctx context.Context, c Caller, id core.GivenID, cm
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Ending is one of several completions.
@@ -152,7 +152,7 @@ func (e *Engine) checkPayload(field string, p *core.Payload) (_ *core.Payload, t
 		return nil, nil, nil
 	}
 	checked := *p
-	setDefault(&checked.ContentType, core.DefaultContentType)
+	SetDefault(&checked.ContentType, core.DefaultContentType)
 	if err := core.CheckContentType(field+"_content_type", checked.ContentType); err != nil {
 		return nil, nil, err
 	}
@@ -173,14 +173,14 @@ func (e *Engine) CompleteOverride(ctx context.Context, c Caller, id core.GivenID
 		return core.CompleteAnswer{}, err
 	}
 	var answer core.CompleteAnswer
-	err = e.operate(ctx, c, id, operation{
-		name: "complete_override", op: op, args: result, answer: &answer,
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+	err = e.Operate(ctx, c, id, Operation{
+		Name: "complete_override", Op: op, Args: result, Answer: &answer,
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Complete(fx, core.Completion{Override: true, Result: result, TooLarge: tooLarge})
 			return true, err
 		},
 	})
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Fail ends the attempt as failed; the policy decides whether a retry follows (L90..L94).
@@ -205,7 +205,7 @@ func (e *Engine) Fail(ctx context.Context, c Caller, id core.GivenID, cmd core.F
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // FailOverride fails a running execution on an operator's word (L37).
@@ -215,14 +215,14 @@ func (e *Engine) FailOverride(ctx context.Context, c Caller, id core.GivenID, cm
 	}
 	cmd.Override = true
 	var answer core.FailAnswer
-	err := e.operate(ctx, c, id, operation{
-		name: "fail_override", op: op, args: cmd, answer: &answer,
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "fail_override", Op: op, Args: cmd, Answer: &answer,
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Fail(fx, cmd)
 			return true, err
 		},
 	})
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Delay hands the execution back until a moment (L95).
@@ -266,7 +266,7 @@ func (e *Engine) DelayWith(ctx context.Context, c Caller, id core.GivenID, cmd c
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Release hands the execution back for another worker, without using anything up (L98).
@@ -289,7 +289,7 @@ func (e *Engine) Release(ctx context.Context, c Caller, id core.GivenID, f core.
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Progress records how far the worker is (L99).
