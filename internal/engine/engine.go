@@ -14,6 +14,7 @@ import (
 // Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
 type Engine struct {
 	*txn.Engine
+	*txn.Graphs
 	*claims.Claims
 	*inspect.Inspector
 	*bulk.Jobs
@@ -26,9 +27,10 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	waiting := claims.New(kernel)
-	jobs := bulk.New(kernel)
-	e := &Engine{kernel, waiting, &inspect.Inspector{Engine: kernel, JobsRunning: jobs.Running}, jobs}
+	graphs := txn.NewGraphs(kernel)
+	waiting := claims.New(graphs)
+	jobs := bulk.New(graphs)
+	e := &Engine{kernel, graphs, waiting, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ type splitter struct {
 	facade map[string]types.Object // what others use, by qualified name
 	faults int
 
-	foreign map[string]foreign  // by place
+	foreign map[string]foreign      // by place
 	skip    map[*ast.FieldList]bool // receivers that are parameters now
 	moved   []string
 	handled map[*ast.Ident]bool // names of methods whose calls were rewritten

@@ -7,10 +7,10 @@ import (
 )
 
 // Jobs starts, runs and shows bulk jobs.
-type Jobs struct{ *txn.Engine }
+type Jobs struct{ *txn.Graphs }
 
 // New registers bulk jobs with an engine that has not started.
-func New(e *txn.Engine) *Jobs {
+func New(e *txn.Graphs) *Jobs {
 	jobs := &Jobs{e}
 	e.OnTimer(txn.TimerJobs, jobs.sweepJobs)
 	e.WakesOn("bulk.finished", jobOf)

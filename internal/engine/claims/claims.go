@@ -9,13 +9,13 @@ import (
 
 // Claims gives work to workers: claims that wait, grants, and claims of one execution.
 type Claims struct {
-	*txn.Engine
+	*txn.Graphs
 	picker *picker
 }
 
 // New makes the room of claims. It becomes the dispatcher of the kernel.
-func New(e *txn.Engine) *Claims {
-	c := &Claims{Engine: e}
+func New(e *txn.Graphs) *Claims {
+	c := &Claims{Graphs: e}
 	c.picker = newPicker(c)
 	e.UseDispatcher(c.picker)
 	e.OnPhases(txn.Phases{Committed: func(u *txn.Tx) { c.picker.sawWorkers(u.Changes.PutDocs) }})

@@ -11,7 +11,7 @@ import (
 
 // Inspector looks at the store of an engine.
 type Inspector struct {
-	*txn.Engine
+	*txn.Graphs
 	// JobsRunning returns how the bulk jobs stand that are not done. It must not be nil.
 	JobsRunning func(ctx context.Context) (RunningJobs, error)
 }

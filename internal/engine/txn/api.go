@@ -254,3 +254,12 @@ type LoggedEvent struct {
 	ID     core.UUID // derived from log and place: the same for every reader
 	Cursor string
 }
+
+// ChildView is a child as its parent sees it (F41).
+type ChildView struct {
+	Name          string
+	ID            core.ID
+	Outcome       core.Status // StatusNone: it has not ended
+	Result        *core.ResultRef
+	FailureReason string
+}

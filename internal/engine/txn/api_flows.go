@@ -137,12 +137,3 @@ type ChildrenWaitAnswer struct {
 	State    string // satisfied or impossible, of one that is decided; timeout of one that ran into its own before (F42)
 	Children []ChildView
 }
-
-// ChildView is a child as its parent sees it (F41).
-type ChildView struct {
-	Name          string
-	ID            core.ID
-	Outcome       core.Status // StatusNone: it has not ended
-	Result        *core.ResultRef
-	FailureReason string
-}

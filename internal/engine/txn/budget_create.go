@@ -141,7 +141,7 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 		return BudgetAnswer{}, true, nil
 	}
 	if !b.reaches.IsZero() { // the caller relies on it once it has the answer
-		if err := b.e.spreadBudget(ctx, b.reaches, b.made.ID); err != nil {
+		if err := b.e.graphs.Spread(ctx, b.reaches, b.made.ID); err != nil {
 			return BudgetAnswer{}, false, err
 		}
 	}
@@ -191,7 +191,7 @@ func (b *createBudget) create(u *Tx, fx *core.Effects) (bool, error) {
 	}
 	var f *core.Flow
 	if len(b.graphs) > 0 {
-		if f = u.flow(b.graphs[0]); f == nil {
+		if f = u.Engine.graphs.Locked(u, b.graphs[0]); f == nil {
 			return false, noFlowOfScope(b.d.Scope.Value)
 		}
 	}

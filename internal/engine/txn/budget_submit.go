@@ -93,7 +93,7 @@ func (e *Engine) leave(ctx context.Context, t task, b *core.Budget, named bool, 
 	cmd.act = func(u *Tx, fx *core.Effects) (bool, error) {
 		b := u.Books.Get(t.Budget)
 		switch {
-		case b == nil || u.scopeOf(b) != nil || len(cmd.graphs) > 0 && u.flow(cmd.graphs[0]) != nil:
+		case b == nil || u.scopeOf(b) != nil || len(cmd.graphs) > 0 && u.Engine.graphs.Locked(u, cmd.graphs[0]) != nil:
 			return false, nil
 		case named || b.LiveHolds > 0 || u.hasBelow(b.ID, cmd.scanned):
 			u.addTaskAt(t, u.Now.Add(leaveLater))

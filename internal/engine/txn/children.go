@@ -10,7 +10,7 @@ import (
 
 // Spawn creates those children of a running worker that do not exist yet, and waits for them in the same transaction if requested (F38, F39, F43).
 // Codes: those of a submit of a flow, of the fence and of WaitForChildren, name_taken, nesting_limit_exceeded, flow_already_terminal.
-func (e *Engine) Spawn(ctx context.Context, c Caller, r SpawnRequest) (SpawnAnswer, error) {
+func (e *Graphs) Spawn(ctx context.Context, c Caller, r SpawnRequest) (SpawnAnswer, error) {
 	if err := r.Fence.Validate(); err != nil {
 		return SpawnAnswer{}, err
 	}
@@ -42,7 +42,7 @@ func graphBusy() error {
 }
 
 // runGrowth runs a small command together with those of others, and a large one alone.
-func (e *Engine) runGrowth(ctx context.Context, cmd command, size int) error {
+func (e *Graphs) runGrowth(ctx context.Context, cmd command, size int) error {
 	if size <= smallFlow {
 		return e.Do(ctx, cmd)
 	}
@@ -66,7 +66,7 @@ type spawn struct {
 }
 
 // planSpawn reads the parent and its children and checks the request against them.
-func (e *Engine) planSpawn(ctx context.Context, c Caller, r SpawnRequest, s core.FlowSpawn, wait *childrenWait) (*spawn, error) {
+func (e *Graphs) planSpawn(ctx context.Context, c Caller, r SpawnRequest, s core.FlowSpawn, wait *childrenWait) (*spawn, error) {
 	_, parent, err := e.ReadOne(ctx, c, r.ID, store.Want{Executions: []core.UUID{r.ID.UUID}})
 	if err != nil {
 		return nil, e.fromElsewhere(&r.Fence, err)
@@ -158,7 +158,7 @@ func namesIn(s *core.FlowSpawn) (names []string) {
 }
 
 // childNames finds children by name or id, and the fingerprints of their definitions.
-func (e *Engine) childNames(ctx context.Context, flow core.ID, names []string) (known *memberNames, prints map[string][]byte, err error) {
+func (e *Graphs) childNames(ctx context.Context, flow core.ID, names []string) (known *memberNames, prints map[string][]byte, err error) {
 	known, prints = &memberNames{ids: map[string]core.ID{}, names: map[core.UUID]string{}}, map[string][]byte{}
 	var want store.Want
 	for _, name := range names {

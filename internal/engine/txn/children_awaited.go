@@ -27,7 +27,7 @@ func awaitedDoc(ref store.DocRef, children []core.AwaitedChild) store.Doc {
 
 // putWaitEdge writes an edge of a wait, in place of that of an earlier one.
 func (u *Tx) putWaitEdge(edge core.Edge) {
-	ent := u.graph.edges[edgeKey{edge.From.ID.UUID, edge.To.ID.UUID}]
+	ent := graphOf(u).edges[edgeKey{edge.From.ID.UUID, edge.To.ID.UUID}]
 	if ent == nil {
 		ent = &edgeEntry{edge: edge}
 		u.keepEdge(ent)
@@ -105,7 +105,7 @@ func (u *Tx) cancelUnneeded(parent *core.Execution, children []core.AwaitedChild
 const lostPrefix = "lost/"
 
 // cancelUnneededChildren ends children that a decided wait no longer needs, with all that leads only to them (F30, F31).
-func (e *Engine) cancelUnneededChildren(ctx context.Context, t task, parent *core.Execution) error {
+func (e *Graphs) cancelUnneededChildren(ctx context.Context, t task, parent *core.Execution) error {
 	list := AwaitedRef(t.Execution, t.Cursor)
 	if parent != nil && parent.Children != nil && parent.Children.FlowID.UUID == t.Flow { // otherwise it was replayed since
 		if err := e.cancelBranches(ctx, t.Satisfied, t.Since, list); err != nil {

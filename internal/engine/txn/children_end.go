@@ -11,7 +11,7 @@ import (
 
 // endChildren applies the end of a parent to the flow below it: a children flow is sealed, and cancelled if that was requested (F44); a sub-flow
 // whose node has ended without it is cancelled (F48).
-func (e *Engine) endChildren(ctx context.Context, t task) error {
+func (e *Graphs) endChildren(ctx context.Context, t task) error {
 	for range extendTries {
 		cmd, err := e.planParentEnd(ctx, t)
 		if err != nil || cmd == nil {
@@ -25,7 +25,7 @@ func (e *Engine) endChildren(ctx context.Context, t task) error {
 }
 
 // endReadable runs the plan. If some children cannot be read, it ends the others and returns an error.
-func (e *Engine) endReadable(ctx context.Context, cmd *parentEnd) error {
+func (e *Graphs) endReadable(ctx context.Context, cmd *parentEnd) error {
 	unread := e.Do(ctx, cmd)
 	if core.CodeOf(unread) != core.CodeCorruption {
 		return unread
@@ -41,7 +41,7 @@ func (e *Engine) endReadable(ctx context.Context, cmd *parentEnd) error {
 }
 
 // planParentEnd reads the flow below a parent that has ended; nil: there is none.
-func (e *Engine) planParentEnd(ctx context.Context, t task) (*parentEnd, error) {
+func (e *Graphs) planParentEnd(ctx context.Context, t task) (*parentEnd, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{
 		Docs: []store.DocRef{FlowRef(t.Flow)}, Scans: []store.Scan{{Kind: DocMember, Owner: Owner(t.Flow), Limit: cancelPage}},
 	})
@@ -68,7 +68,7 @@ func (e *Engine) planParentEnd(ctx context.Context, t task) (*parentEnd, error) 
 
 // shortQuorums finds the members whose quorum a seal makes impossible (F24). The result is valid as long as the revision of the graph is the same.
 // unread is the error of a member that cannot be read: it may be one of them.
-func (e *Engine) shortQuorums(ctx context.Context, flow core.UUID) (short []core.UUID, unread, err error) {
+func (e *Graphs) shortQuorums(ctx context.Context, flow core.UUID) (short []core.UUID, unread, err error) {
 	unread, err = e.eachReadable(ctx, flow, func(x *core.Execution) {
 		if x.ShortQuorum() {
 			short = append(short, x.ID.UUID)
@@ -79,7 +79,7 @@ func (e *Engine) shortQuorums(ctx context.Context, flow core.UUID) (short []core
 
 // judgeQuorums ends the members of a sealed flow whose quorum is out of reach and that could not be read when it was sealed. It fails as long as
 // one of them cannot be read, and is then tried again.
-func (e *Engine) judgeQuorums(ctx context.Context, flow core.UUID) error {
+func (e *Graphs) judgeQuorums(ctx context.Context, flow core.UUID) error {
 	short, unread, err := e.shortQuorums(ctx, flow)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (q *quorumsShort) Decide(u *Tx) error {
 func (u *Tx) reach(members []core.UUID) {
 	for _, id := range members {
 		if ent := u.Entries[id]; ent != nil {
-			u.graph.reached = append(u.graph.reached, ent)
+			graphOf(u).reached = append(graphOf(u).reached, ent)
 		}
 	}
 }

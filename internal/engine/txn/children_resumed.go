@@ -9,7 +9,7 @@ import (
 
 // TellChildren adds to the tasks that continue after a wait for children what ended the wait, and the children as they were then (F41). Like waits
 // they are read after the leases are committed: the edges of a wait that is over do not change any more. Other tasks cost nothing.
-func (e *Engine) TellChildren(ctx context.Context, tasks []Task) error {
+func (e *Graphs) TellChildren(ctx context.Context, tasks []Task) error {
 	var want store.Want
 	for i := range tasks {
 		if tasks[i].untold() {
@@ -35,7 +35,7 @@ func (t *Task) awaited() store.DocRef {
 	return AwaitedRef(t.Execution.ID.UUID, AwaitedKey(t.Execution.Children.Wait.Number))
 }
 
-func (e *Engine) readChildren(ctx context.Context, tasks []Task, want store.Want) error {
+func (e *Graphs) readChildren(ctx context.Context, tasks []Task, want store.Want) error {
 	lists, err := e.Store.Read(ctx, want)
 	if err != nil {
 		return err

@@ -163,7 +163,7 @@ func (s *spawn) newFlow(fx *core.Effects) *core.Flow {
 }
 
 // spawned is the answer to a spawn that has committed.
-func (e *Engine) spawned(ctx context.Context, cmd *spawn) (SpawnAnswer, error) {
+func (e *Graphs) spawned(ctx context.Context, cmd *spawn) (SpawnAnswer, error) {
 	answer := SpawnAnswer{Children: cmd.answer.Members, Created: cmd.created}
 	if cmd.wait != nil {
 		answer.Wait = &cmd.wait.answer

@@ -10,7 +10,7 @@ import (
 
 // WaitForChildren gives the lease back until children have ended, or returns how they have ended (F40). Codes: those of the fence, child_not_found,
 // invalid_join, invalid_argument, invalid_usage, reserved_dimension.
-func (e *Engine) WaitForChildren(ctx context.Context, c Caller, r ChildrenWaitRequest) (ChildrenWaitAnswer, error) {
+func (e *Graphs) WaitForChildren(ctx context.Context, c Caller, r ChildrenWaitRequest) (ChildrenWaitAnswer, error) {
 	if err := r.Fence.Validate(); err != nil {
 		return ChildrenWaitAnswer{}, err
 	}
@@ -66,7 +66,7 @@ func newChildrenWait(c Caller, id core.GivenID, f core.Fence, r *ChildrenWaitReq
 }
 
 // planWait finds the children of the current run that a wait is about.
-func (e *Engine) planWait(ctx context.Context, w *childrenWait) error {
+func (e *Graphs) planWait(ctx context.Context, w *childrenWait) error {
 	_, x, err := e.ReadOne(ctx, w.caller, w.id, store.Want{Executions: []core.UUID{w.id.UUID}})
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (s *spawn) planWait(ctx context.Context) error {
 }
 
 // findChildren finds the children by name, including those that the same call creates.
-func (w *childrenWait) findChildren(ctx context.Context, e *Engine, made []plannedNode) error {
+func (w *childrenWait) findChildren(ctx context.Context, e *Graphs, made []plannedNode) error {
 	var known *memberNames
 	var err error
 	if len(w.names) == 0 {

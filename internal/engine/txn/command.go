@@ -123,3 +123,31 @@ func (r *request) finish(err error) {
 	r.err = err
 	EndSpan(r.span, err)
 }
+
+// aloneAtOnce is how many commands run alone at a time: each may need a second connection to look at a graph while it holds its lock, and
+// there are not many.
+const aloneAtOnce = 2
+
+// doAlone runs a command in a transaction of its own, on the caller's own goroutine and connection.
+func (e *Engine) doAlone(ctx context.Context, cmd command) error {
+	return e.runAlone(ctx, cmd, e.alone, batchMode{})
+}
+
+// runAlone is doAlone with a token of its own, beginning in a mode.
+func (e *Engine) runAlone(ctx context.Context, cmd command, tokens chan struct{}, mode batchMode) error {
+	if e.Stopping() {
+		return ErrShuttingDown()
+	}
+	select {
+	case tokens <- struct{}{}:
+	case <-ctx.Done():
+		return PublicFault(ctx.Err())
+	case <-e.Stop:
+		return ErrShuttingDown()
+	}
+	r := e.newRequest(ctx, cmd)
+	e.processAs([]*request{r}, mode)
+	<-tokens // a command that waits for a row of others has its place in a line of it
+	<-r.done
+	return r.err
+}

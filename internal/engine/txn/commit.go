@@ -40,20 +40,24 @@ func (u *Tx) Commit(ctx context.Context, commands []string) error {
 	return err
 }
 
-// follow does what follows from the changes so far: it ends the leases that a budget breach ends, and advances the flows of members that have
-// ended. Each of the two may cause the other, so it repeats until there is nothing left to do.
+// follow does what follows from the changes so far: for example, a room ends the leases that a breach ends, and another advances what the executions
+// that have ended were part of. Each may cause the other, so it repeats until there is nothing left to do.
 func (u *Tx) follow(ctx context.Context) error {
-	for {
-		if err := u.cancelHolders(ctx); err != nil {
-			return err
+	for again := true; again; {
+		again = false
+		for i := range u.Engine.phases {
+			if settle := u.Engine.phases[i].Settle; settle != nil {
+				if err := settle(ctx, u); err != nil {
+					return err
+				}
+			}
 		}
-		if err := u.advanceFlows(ctx); err != nil {
-			return err
-		}
-		if !u.ordersCancels() {
-			return nil
+		for i := range u.Engine.phases {
+			unsettled := u.Engine.phases[i].Unsettled
+			again = again || unsettled != nil && unsettled(u)
 		}
 	}
+	return nil
 }
 
 // conclude writes the changes in one round trip. If that succeeds it updates the caches of this process and notifies everything that waits. The
@@ -117,10 +121,11 @@ func (u *Tx) gather() {
 			u.write(ent, &u.Changes.Renew)
 		}
 	}
-	u.writeRates()
-	u.writeBooks()
-	u.writeChains()
-	u.writeFlows()
+	for i := range u.Engine.phases {
+		if flush := u.Engine.phases[i].Flush; flush != nil {
+			flush(u)
+		}
+	}
 	for _, timer := range u.timers {
 		u.Changes.AddTimers = append(u.Changes.AddTimers, *timer)
 	}
@@ -280,9 +285,9 @@ func removalTimer(at, now core.Time) core.Time {
 // RetainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have fired while the removal was not
 // allowed. The new timer fires on the next whole second and never at once, so that the caller can still read the execution.
 func (u *Tx) RetainedUntil(ent *Row, until core.Time) {
-	if f := u.flow(ent.Exec.FlowID.UUID); f != nil { // a removal of the flow under way has to check again
+	if f := u.Engine.graphs.Locked(u, ent.Exec.FlowID.UUID); f != nil { // a removal of the flow under way has to check again
 		f.Touch(u.Now)
-		u.touchFlow(f)
+		u.Engine.graphs.Touch(u, f)
 	}
 	if until != 0 {
 		u.timer(timerRetain, RoundUp(max(until, u.Now)+1, core.Second), ent.Exec.ID.UUID)

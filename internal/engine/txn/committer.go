@@ -265,17 +265,12 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if err := u.loadMore(ctx, batch); err != nil {
 		return batch, err
 	}
-	if err := u.loadBooks(ctx, batch); err != nil {
-		return batch, err
-	}
-	if err := u.awaitClaims(ctx, batch); err != nil {
-		return batch, err
-	}
-	if err := u.lockChains(ctx, batch); err != nil {
-		return batch, err
-	}
-	if err := u.lockGraphs(ctx, batch); err != nil {
-		return batch, err
+	for i := range e.phases {
+		if lock := e.phases[i].Lock; lock != nil {
+			if err := lock(ctx, u, batch); err != nil {
+				return batch, err
+			}
+		}
 	}
 	refusals := u.decideAll(batch)
 	if err := cmp.Or(u.redo, u.closedChain()); err != nil {

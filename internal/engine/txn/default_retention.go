@@ -54,12 +54,3 @@ func (s *setRetention) Decide(u *Tx) error {
 	}
 	return nil
 }
-
-// retireAll arms the removal of what ended before the default got shorter (L139). What its policy or its lane keeps is kept. The default is
-// that of the task: the process that works it off may have another one.
-func (e *Engine) retireAll(ctx context.Context, ref store.DocRef, t task) error {
-	return e.retire(ctx, ref, t, core.Filter{}, func(u *Tx, x *core.Execution, f *core.Flow) (before, after departure) {
-		lane := u.settingsOf(x)
-		return departureOf(x, f, &lane, *t.Retention), departureOf(x, f, &lane, *t.Default)
-	})
-}

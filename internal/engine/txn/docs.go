@@ -1,6 +1,8 @@
 package txn
 
 import (
+	"encoding/json"
+
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -151,3 +153,24 @@ const ownerEnd = "/"
 
 // Owner is the Owner of an execution's docs.
 func Owner(id core.UUID) string { return id.String() }
+
+// FlowRef names the record of a flow.
+func FlowRef(id core.UUID) store.DocRef { return store.DocRef{Kind: DocFlow, Key: id.String()} }
+
+// ReadDoc reads a record back; flows and edges were JSON once, like the others. Codes: corruption.
+func ReadDoc(doc *store.Doc, record any) (err error) {
+	edge, isEdge := record.(*core.Edge)
+	flow, isFlow := record.(*core.Flow)
+	switch {
+	case isEdge && len(doc.Data) > 0:
+		err = store.DecodeEdge(doc.Data, edge)
+	case isFlow && len(doc.Data) > 0:
+		err = store.DecodeFlow(doc.Data, flow)
+	default:
+		err = json.Unmarshal(doc.Body, record)
+	}
+	if err != nil {
+		return core.Errorf(core.CodeCorruption, "the stored record %d %q of %q cannot be read: %w", doc.Kind, doc.Key, doc.Owner, err)
+	}
+	return nil
+}

@@ -24,6 +24,7 @@ type Engine struct {
 	committer  *committer
 	Held       *heldRows
 	dispatcher Dispatcher
+	graphs     GraphRoom
 	phases     []Phases
 	listeners  []Listener
 	forgets    []func() // drop what was remembered of another incarnation
@@ -91,7 +92,16 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.hints = newHinter(e)
 	e.committer, e.Held = newCommitter(e), newHeldRows(e)
 	e.OnReborn(e.Slots.forgetAll)
-	e.OnPhases(Phases{Committed: e.Slots.learn})
+	e.OnPhases(Phases{
+		Lock: lock((*Tx).loadBooks), Settle: func(ctx context.Context, u *Tx) error { return u.cancelHolders(ctx) }, Unsettled: (*Tx).ordersCancels,
+		Flush: func(u *Tx) {
+			u.writeRates()
+			u.writeBooks()
+		},
+		Committed: e.Slots.learn,
+	})
+	e.OnPhases(Phases{Lock: lock((*Tx).awaitClaims)})
+	e.OnPhases(Phases{Lock: lock((*Tx).lockChains), Flush: (*Tx).writeChains})
 	if _, err := e.spaces.of(ctx, "", e.Cfg.Clock.Now()); err != nil {
 		e.cancel()
 		return nil, err

@@ -63,25 +63,6 @@ func (e *Engine) MarkRemoval(ctx context.Context, key string) error {
 	return e.Do(ctx, &setMark{&removalMark{key: key, Token: e.Mint()}})
 }
 
-// EndChildren is the follow-up work that the end of a parent leaves for its children.
-func (e *Engine) EndChildren(ctx context.Context, parent core.GivenID, flow core.ID) error {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{parent.UUID}})
-	if err != nil {
-		return err
-	}
-	return e.endChildren(ctx, task{Kind: taskEndChildren, Execution: parent.UUID, Flow: flow.UUID, End: endOf(loaded.Executions[parent.UUID])})
-}
-
-// EndNode tells a flow node once more that its sub-flow has ended, as a second process does that has the same follow-up work (S64).
-func (e *Engine) EndNode(ctx context.Context, sub core.ID) error {
-	return e.endNode(ctx, task{Kind: taskEndNode, Flow: sub.UUID})
-}
-
-// FailNode is what a process does that has seen a flow node and cannot make its sub-flow.
-func (e *Engine) FailNode(ctx context.Context, seen *core.Execution, why error) error {
-	return e.failNode(ctx, seen, why)
-}
-
 // SetApart is how many commands wait for rows that other transactions hold.
 func (e *Engine) SetApart() int { return e.Held.depth() }
 

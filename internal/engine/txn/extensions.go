@@ -14,10 +14,14 @@ type extensions struct {
 	wakes   map[string]func(*core.Event) core.UUID
 	pending []pendingCount
 	gauges  []func() metrics.Family
+	tasks   map[string]taskRule
 }
 
 // timerRule handles a timer that is due. Codes of the class unavailable: it is tried again.
 type timerRule func(ctx context.Context, t store.Timer) error
+
+// taskRule does a piece of follow-up work, which is kept under ref.
+type taskRule func(ctx context.Context, ref store.DocRef, t task) error
 
 // pendingCount counts the follow-up work of one kind that a room has to do.
 type pendingCount struct {
@@ -40,6 +44,9 @@ func (e *Engine) WakesOn(event string, about func(*core.Event) core.UUID) {
 func (e *Engine) CountPending(kind string, scan store.Scan, counts func(*store.Doc) bool) {
 	e.extensions.pending = append(e.extensions.pending, pendingCount{scan, kind, counts})
 }
+
+// OnTask registers what does follow-up work of a kind.
+func (e *Engine) OnTask(kind string, do taskRule) { SetIn(&e.extensions.tasks, kind, do) }
 
 // OnGauge registers a gauge that this process itself knows: reading it costs nothing.
 func (e *Engine) OnGauge(read func() metrics.Family) {

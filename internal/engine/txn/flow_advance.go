@@ -24,8 +24,8 @@ func (u *Tx) advanceFlows(ctx context.Context) error {
 }
 
 func (u *Tx) advance(ctx context.Context) error {
-	resolved, reached := u.graph.left, u.graph.reached
-	u.graph.left, u.graph.reached = nil, nil
+	resolved, reached := graphOf(u).left, graphOf(u).reached
+	graphOf(u).left, graphOf(u).reached = nil, nil
 	if err := u.decideJoins(ctx, reached); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func endOf(x *core.Execution) *core.EndedRun {
 func (u *Tx) lockFlowsOf(ctx context.Context, members []*Row) error {
 	var flows, from []core.UUID
 	for _, ent := range members {
-		if id := ent.Exec.FlowID.UUID; u.graph.flows[id] == nil && !slices.Contains(flows, id) {
+		if id := ent.Exec.FlowID.UUID; graphOf(u).flows[id] == nil && !slices.Contains(flows, id) {
 			flows = append(flows, id)
 		}
 		parent := !ent.Exec.ParentID.IsZero() || ent.Exec.Member.Late // one may wait for it
@@ -123,7 +123,7 @@ func (u *Tx) memberEnded(ent *Row, now bool) (list []*resolution) {
 		u.retireFlow(f)
 	}
 	end := ent.Exec.EndedRun()
-	for _, edge := range u.graph.from[ent.Exec.ID.UUID] {
+	for _, edge := range graphOf(u).from[ent.Exec.ID.UUID] {
 		if edge.edge.State != core.EdgePending {
 			continue
 		}
@@ -292,7 +292,7 @@ func (u *Tx) loadInbound(ctx context.Context, due []*dueJoin) error {
 		return err
 	}
 	for _, d := range due {
-		for _, edge := range u.graph.into[d.ent.Exec.ID.UUID] {
+		for _, edge := range graphOf(u).into[d.ent.Exec.ID.UUID] {
 			d.inbound = append(d.inbound, edge.edge)
 		}
 	}
@@ -304,7 +304,7 @@ func (u *Tx) loadInto(ctx context.Context, members []core.UUID) error {
 	var missing []core.UUID
 	var want store.Want
 	for _, to := range members {
-		if len(u.graph.into[to]) < u.Entries[to].Exec.Member.Join.N {
+		if len(graphOf(u).into[to]) < u.Entries[to].Exec.Member.Join.N {
 			missing = append(missing, to)
 			if u.Docs[upstreamsRef(to)] == nil {
 				want.Docs = append(want.Docs, upstreamsRef(to))
@@ -321,7 +321,7 @@ func (u *Tx) loadInto(ctx context.Context, members []core.UUID) error {
 			return err
 		}
 		for _, from := range upstreams {
-			if u.graph.edges[edgeKey{from, to}] == nil {
+			if graphOf(u).edges[edgeKey{from, to}] == nil {
 				want.Docs = append(want.Docs, EdgeRef(from, to))
 			}
 		}

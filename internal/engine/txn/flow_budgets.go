@@ -34,74 +34,11 @@ func (s *submitFlow) makeBudgets(u *Tx, f *core.Flow) {
 	}
 }
 
-// scopedToFlow is the flow that a budget is for.
-func scopedToFlow(s *core.BudgetScope) (core.UUID, bool) {
-	if s.Type != core.ScopeFlow {
-		return core.UUID{}, false
-	}
-	id, err := core.ParseID(s.Value)
-	return id.UUID, err == nil
-}
-
-// flowOfScope finds the flow that a budget is to be for. Codes: flow_not_found.
-func (e *Engine) flowOfScope(ctx context.Context, c Caller, namespace string, s *core.BudgetScope) (core.UUID, error) {
-	id, err := core.ParseID(s.Value)
-	if err != nil {
-		return core.UUID{}, noFlowOfScope(s.Value)
-	}
-	f, err := e.ReadFlow(ctx, c, id)
-	if core.CodeOf(err) == core.CodeFlowNotFound || err == nil && f.Namespace != namespace {
-		return core.UUID{}, noFlowOfScope(s.Value)
-	}
-	return id.UUID, err
-}
-
-func noFlowOfScope(given string) error {
-	return core.Errorf(core.CodeFlowNotFound, "there is no flow %s", core.QuoteID(given)).WithField("scope.value")
-}
-
-// openFlowOf reports whether the flow that a budget is for has members that may still be charged to it.
-func (u *Tx) openFlowOf(b *core.Budget) bool {
-	flow, ok := scopedToFlow(&b.Scope)
-	if !ok {
-		return false
-	}
-	f := u.flow(flow)
-	return f != nil && (!f.State.Terminal() || f.Open > 0)
-}
-
-// reachFlow records a new budget in the flow that it is for, or finds the flow of the children of its execution, and leaves the members to
-// follow-up work. It returns the flow.
-func (u *Tx) reachFlow(f *core.Flow, ent *Row, made *core.Budget) (flow core.UUID) {
-	switch {
-	case f != nil:
-		if flow = f.ID.UUID; f.AddBudget(made) {
-			u.touchFlow(f)
-		}
-	case ent != nil && ent.Exec.Children != nil:
-		flow = ent.Exec.Children.FlowID.UUID
-	default:
-		return core.UUID{}
-	}
-	u.addTask(task{Kind: taskSpreadBudget, Flow: flow, Budget: made.ID})
-	return flow
-}
-
-// reachBelow leaves the members of the flow below an execution, which budgets have come to reach, to follow-up work.
-func (u *Tx) reachBelow(x *core.Execution, budgets []core.ScopedBudget) {
-	if x.Children == nil {
-		return
-	}
-	for _, budget := range budgets {
-		u.addTask(task{Kind: taskSpreadBudget, Flow: x.Children.FlowID.UUID, Budget: budget.ID})
-	}
-}
-
 // spreadBudget lets a budget reach the members that a flow has, and those of the flows below it, at every depth (B6); one that is gone it
 // takes away from them. Members that come later have it from their flow.
 //
 // Members that cannot be read are passed over; when all others are done it fails, to be tried again for those (S63).
-func (e *Engine) spreadBudget(ctx context.Context, flow, budget core.UUID) error {
+func (e *Graphs) spreadBudget(ctx context.Context, flow, budget core.UUID) error {
 	var unread error
 	seen := map[core.UUID]bool{flow: true}
 	for flows := []core.UUID{flow}; len(flows) > 0; flows = flows[1:] {

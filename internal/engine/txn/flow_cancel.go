@@ -16,7 +16,7 @@ const maxCancelWait = 300 * time.Second
 const cancelPage = 256
 
 // CancelFlow cancels a flow, and waits for its end if requested (section 9 of the flows). Codes: flow_not_found, invalid_argument.
-func (e *Engine) CancelFlow(ctx context.Context, c Caller, r CancelFlowRequest) (CancelFlowAnswer, error) {
+func (e *Graphs) CancelFlow(ctx context.Context, c Caller, r CancelFlowRequest) (CancelFlowAnswer, error) {
 	cmd := &cancelFlow{caller: c, id: r.Flow, ask: core.FlowCancelCommand{Policy: r.Policy, Reason: r.Reason, By: c.Principal}}
 	if err := cmd.ask.Check(); err != nil {
 		return CancelFlowAnswer{}, err
@@ -40,7 +40,7 @@ func (e *Engine) CancelFlow(ctx context.Context, c Caller, r CancelFlowRequest) 
 }
 
 // pageOfMembers finds members that the cancel may end in its own transaction.
-func (e *Engine) pageOfMembers(ctx context.Context, cmd *cancelFlow) error {
+func (e *Graphs) pageOfMembers(ctx context.Context, cmd *cancelFlow) error {
 	loaded, err := e.Store.Read(ctx, store.Want{
 		Docs: []store.DocRef{FlowRef(cmd.id.UUID)}, Scans: []store.Scan{{Kind: DocMember, Owner: Owner(cmd.id.UUID), Limit: cancelPage}},
 	})
@@ -199,7 +199,7 @@ func cancelAnswer(f *core.Flow) CancelFlowAnswer {
 }
 
 // awaitCancel waits until a cancel is complete, or the time is over (F53).
-func (e *Engine) awaitCancel(ctx context.Context, c Caller, r CancelFlowRequest, answer CancelFlowAnswer) (CancelFlowAnswer, error) {
+func (e *Graphs) awaitCancel(ctx context.Context, c Caller, r CancelFlowRequest, answer CancelFlowAnswer) (CancelFlowAnswer, error) {
 	until := e.Cfg.Clock.Now().Add(r.Wait)
 	for answer.Remaining > 0 && ctx.Err() == nil && !e.Stopping() {
 		left := until.Sub(e.Cfg.Clock.Now())
@@ -207,7 +207,7 @@ func (e *Engine) awaitCancel(ctx context.Context, c Caller, r CancelFlowRequest,
 			break
 		}
 		var err error
-		answer, err = WaitFor(ctx, e, r.Flow.UUID, min(left, cancelLook), func(ctx context.Context) (CancelFlowAnswer, bool, error) {
+		answer, err = WaitFor(ctx, e.Engine, r.Flow.UUID, min(left, cancelLook), func(ctx context.Context) (CancelFlowAnswer, bool, error) {
 			f, err := e.ReadFlow(ctx, c, r.Flow)
 			if err != nil {
 				return answer, false, err
@@ -225,7 +225,7 @@ func (e *Engine) awaitCancel(ctx context.Context, c Caller, r CancelFlowRequest,
 const cancelLook = time.Second
 
 // cancelMembers ends the members of a cancelled flow, a page at a time.
-func (e *Engine) cancelMembers(ctx context.Context, t task) error {
+func (e *Graphs) cancelMembers(ctx context.Context, t task) error {
 	var unread error // it is tried again for those that cannot be read, when all others are done (S63)
 	for after := ""; ; {
 		loaded, err := e.Store.Read(ctx, store.Want{
@@ -257,7 +257,7 @@ func (e *Engine) cancelMembers(ctx context.Context, t task) error {
 
 // reachedBy returns those of some members that the cancel of their flow ends, and those whose sub-flows are cancelled from within. unread is the
 // error of one that cannot be read.
-func (e *Engine) reachedBy(ctx context.Context, loaded *store.Loaded, flow core.UUID, ids []core.UUID) (open []core.UUID, into []*core.Execution, unread, err error) {
+func (e *Graphs) reachedBy(ctx context.Context, loaded *store.Loaded, flow core.UUID, ids []core.UUID) (open []core.UUID, into []*core.Execution, unread, err error) {
 	doc, ok := loaded.Docs[FlowRef(flow)]
 	var f core.Flow
 	if !ok || ReadDoc(&doc, &f) != nil || f.Cancel == nil {

@@ -10,7 +10,7 @@ import (
 
 // cancelWithin cancels the sub-flows of some nodes of a cancelled flow (F48, F49): what no worker has had there ends, the rest continues, and a
 // node ends with its sub-flow. One that fails does not delay the others.
-func (e *Engine) cancelWithin(ctx context.Context, nodes []*core.Execution) (failed error) {
+func (e *Graphs) cancelWithin(ctx context.Context, nodes []*core.Execution) (failed error) {
 	for _, node := range nodes {
 		cmd := &subflowCancel{node: node.ID.UUID, flow: node.Children.FlowID.UUID}
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocMember, Owner: Owner(cmd.flow), Limit: cancelPage}}})

@@ -12,7 +12,7 @@ import (
 // DeleteFlow removes a finished flow with its members and all flows below them (L140, L141): their records in one transaction, so that they
 // disappear at once, the rest by follow-up work. Codes: flow_not_found, stale_graph_revision, flow_not_terminal, retained naming the cause,
 // corruption.
-func (e *Engine) DeleteFlow(ctx context.Context, c Caller, r DeleteFlowRequest) error {
+func (e *Graphs) DeleteFlow(ctx context.Context, c Caller, r DeleteFlowRequest) error {
 	if err := core.CheckReason("reason", r.Reason); err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (e *Engine) DeleteFlow(ctx context.Context, c Caller, r DeleteFlowRequest) 
 	return graphBusy()
 }
 
-func (e *Engine) planFlowRemoval(ctx context.Context, c Caller, r DeleteFlowRequest) (*flowRemoval, error) {
+func (e *Graphs) planFlowRemoval(ctx context.Context, c Caller, r DeleteFlowRequest) (*flowRemoval, error) {
 	cmd := &flowRemoval{caller: c, id: r.Flow, r: r, print: Fingerprint(r.Reason, r.Expected), tree: erasure{e: e}}
 	if c.RequestKey != "" { // the answer outlives the flow
 		cmd.request = RequestRef(c, cmd.Name(), r.Flow.UUID.String(), c.RequestKey)
@@ -110,7 +110,7 @@ func (r *flowRemoval) Decide(u *Tx) error {
 
 // erasure is a set of flows that are removed together, including those below their members, at every depth.
 type erasure struct {
-	e     *Engine
+	e     *Graphs
 	flows []core.UUID
 }
 
@@ -231,26 +231,4 @@ func (u *Tx) dropFlow(f *core.Flow) {
 	for _, budget := range f.Budgets { // those of flows around it stay
 		u.addTask(task{Kind: taskLeaveBudget, Budget: budget.ID})
 	}
-}
-
-// vanished reports whether x is a member of a flow whose record is removed: its own rows follow (L141). The members of such a flow have all
-// ended.
-func (e *Engine) vanished(ctx context.Context, xs ...*core.Execution) (map[core.UUID]bool, error) {
-	var want store.Want
-	seen := map[core.UUID]bool{}
-	for _, x := range xs {
-		if x != nil && x.Member != nil && x.Status.Terminal() && !seen[x.FlowID.UUID] {
-			seen[x.FlowID.UUID] = true
-			want.Docs = append(want.Docs, FlowRef(x.FlowID.UUID))
-		}
-	}
-	loaded, err := e.ReadIf(ctx, want)
-	if err != nil {
-		return nil, PublicFault(err)
-	}
-	for flow := range seen {
-		_, there := loaded.Docs[FlowRef(flow)]
-		seen[flow] = !there
-	}
-	return seen, nil
 }

@@ -9,9 +9,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// FlowRef names the record of a flow.
-func FlowRef(id core.UUID) store.DocRef { return store.DocRef{Kind: DocFlow, Key: id.String()} }
-
 // flowMarkRef is where a flow stands in the list of its namespace: newest first (F60).
 func flowMarkRef(f *core.Flow) store.DocRef {
 	return store.DocRef{Kind: docFlowMark, Key: flowMarkKey(f.Namespace, f.CreatedAt) + f.ID.UUID.String()}
@@ -62,24 +59,6 @@ func docOf(ref store.DocRef, record any) store.Doc {
 	}
 	body, _ := json.Marshal(record)
 	return store.Doc{DocRef: ref, Body: body}
-}
-
-// ReadDoc reads a record back; flows and edges were JSON once, like the others. Codes: corruption.
-func ReadDoc(doc *store.Doc, record any) (err error) {
-	edge, isEdge := record.(*core.Edge)
-	flow, isFlow := record.(*core.Flow)
-	switch {
-	case isEdge && len(doc.Data) > 0:
-		err = store.DecodeEdge(doc.Data, edge)
-	case isFlow && len(doc.Data) > 0:
-		err = store.DecodeFlow(doc.Data, flow)
-	default:
-		err = json.Unmarshal(doc.Body, record)
-	}
-	if err != nil {
-		return core.Errorf(core.CodeCorruption, "the stored record %d %q of %q cannot be read: %w", doc.Kind, doc.Key, doc.Owner, err)
-	}
-	return nil
 }
 
 // memberDoc names the execution that has a name in a flow.

@@ -11,7 +11,7 @@ import (
 
 // endFlows ends the flows of the unit that are due (F4, F51).
 func (u *Tx) endFlows(ctx context.Context) error {
-	for _, ent := range u.graph.flows {
+	for _, ent := range graphOf(u).flows {
 		if !ent.changed || !ent.f.Due() {
 			continue
 		}
@@ -89,7 +89,7 @@ func (u *Tx) failuresAmong(ctx context.Context, f *core.Flow, names []string) (f
 	for _, x := range members {
 		if x.CountsBad() {
 			suspects[x.Member.Name] = x
-			for _, edge := range u.graph.from[x.ID.UUID] {
+			for _, edge := range graphOf(u).from[x.ID.UUID] {
 				downs = append(downs, edge.edge.To)
 			}
 		}
@@ -99,7 +99,7 @@ func (u *Tx) failuresAmong(ctx context.Context, f *core.Flow, names []string) (f
 		return nil, err
 	}
 	for name, x := range suspects {
-		edges := u.graph.from[x.ID.UUID]
+		edges := graphOf(u).from[x.ID.UUID]
 		cared := slices.ContainsFunc(edges, func(e *edgeEntry) bool { return e.edge.Wait == 0 }) && !slices.ContainsFunc(edges, func(e *edgeEntry) bool {
 			down := after[e.edge.To.ID.UUID]
 			return e.edge.Wait == 0 && (down == nil || !down.TookCare())
@@ -186,12 +186,4 @@ func (u *Tx) peek(ctx context.Context, ids []core.UUID) (map[core.UUID]*core.Exe
 		found[id] = x
 	}
 	return found, nil
-}
-
-// ReadIf reads rows, if any are named.
-func (e *Engine) ReadIf(ctx context.Context, want store.Want) (*store.Loaded, error) {
-	if len(want.Docs)+len(want.Owned)+len(want.Executions)+len(want.Scans)+len(want.History) == 0 {
-		return &store.Loaded{}, nil
-	}
-	return e.Store.Read(ctx, want)
 }

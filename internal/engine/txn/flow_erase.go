@@ -66,7 +66,7 @@ func AddErased(loaded *store.Loaded, docs []store.Doc) error {
 
 // readMembers reads listed members, with the edges that lead from them. For a member that was deleted since it was listed it returns what is left
 // of it.
-func (e *Engine) readMembers(ctx context.Context, flow core.UUID, docs []store.Doc, tolerant bool) ([]listedMember, *store.Loaded, error) {
+func (e *Graphs) readMembers(ctx context.Context, flow core.UUID, docs []store.Doc, tolerant bool) ([]listedMember, *store.Loaded, error) {
 	members, ids, err := MemberList(docs)
 	if err != nil {
 		return nil, nil, err
@@ -134,7 +134,7 @@ func (u *Tx) peekOrErased(ctx context.Context, f *core.Flow, members []core.Node
 // flowsAround returns the flow of a member and the flows that contain it, outwards; none outside a flow. A command that deletes the member locks
 // them, so that none of them is opened again with members that could need its result. Codes: retained, if the execution
 // that one of them belongs to has not ended.
-func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []core.UUID, err error) {
+func (e *Graphs) flowsAround(ctx context.Context, x *core.Execution) (around []core.UUID, err error) {
 	for x.Member != nil {
 		around = append(around, x.FlowID.UUID)
 		f, err := e.ReadFlow(ctx, EngineCaller, x.FlowID.Given())
@@ -201,7 +201,7 @@ func (u *Tx) delete(ent *Row) {
 }
 
 // missingInput is the refusal of an input whose bytes do not exist: the execution that left them was deleted, or something is wrong.
-func (e *Engine) missingInput(ctx context.Context, in *core.NamedInput) error {
+func (e *Graphs) missingInput(ctx context.Context, in *core.NamedInput) error {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{in.Result.Of.UUID}, SkipUnreadable: true})
 	switch {
 	case err != nil:
@@ -249,7 +249,7 @@ func (p *graphReplay) checkErased(ctx context.Context, u *Tx, x *core.Execution)
 		inputs = append(inputs, own...)
 	}
 	for _, id := range passing {
-		for _, ent := range u.graph.into[id] {
+		for _, ent := range graphOf(u).into[id] {
 			if in, ok := ent.edge.Input(); ok {
 				inputs = append(inputs, in)
 			}

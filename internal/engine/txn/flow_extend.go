@@ -14,7 +14,7 @@ const extendTries = 16
 // ExtendFlow adds nodes, members and edges to a flow, and may seal it (F14..F21). Codes: those of a submit, flow_not_found,
 // flow_already_terminal, flow_sealed, stale_graph_revision, execution_not_found, partition_mismatch, execution_already_in_flow, name_taken,
 // execution_not_in_flow, dependency_already_exists, edge_id_taken, join_already_decided, downstream_already_started, cycle_detected.
-func (e *Engine) ExtendFlow(ctx context.Context, c Caller, x core.FlowExtension) (FlowAnswer, error) {
+func (e *Graphs) ExtendFlow(ctx context.Context, c Caller, x core.FlowExtension) (FlowAnswer, error) {
 	if err := x.CheckShape(e.Cfg.Limits); err != nil {
 		return FlowAnswer{}, err
 	}
@@ -58,7 +58,7 @@ type extension struct {
 }
 
 // planExtension reads the graph and checks the request against it, in the order of F15.
-func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtension) (*extension, error) {
+func (e *Graphs) planExtension(ctx context.Context, c Caller, x core.FlowExtension) (*extension, error) {
 	f, err := e.ReadFlow(ctx, c, x.Flow)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ type memberNames struct {
 	names map[core.UUID]string
 }
 
-func (e *Engine) namesOf(ctx context.Context, flow core.UUID) (*memberNames, error) {
+func (e *Graphs) namesOf(ctx context.Context, flow core.UUID) (*memberNames, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocMember, Owner: Owner(flow)}}})
 	if err != nil {
 		return nil, PublicFault(err)
@@ -195,7 +195,7 @@ func (x *extension) submitter(c Caller) core.Submitter {
 }
 
 // sameNode reports whether the member that has the name of a node is what the node asks for: name_taken.
-func (e *Engine) sameNode(ctx context.Context, id core.ID, node *core.FlowNode, defaults *core.FlowNode, f *core.Flow) error {
+func (e *Graphs) sameNode(ctx context.Context, id core.ID, node *core.FlowNode, defaults *core.FlowNode, f *core.Flow) error {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{id.UUID}, Inputs: true, Docs: []store.DocRef{subflowRef(id.UUID)}})
 	if err != nil {
 		return PublicFault(err)

@@ -50,7 +50,7 @@ func (x *extension) findReached(ctx context.Context) (err error) {
 }
 
 // reachable reads the edges of a flow that can be reached from members, and perhaps others.
-func (e *Engine) reachable(ctx context.Context, flow core.UUID, from []core.UUID) (pairs [][2]string, err error) {
+func (e *Graphs) reachable(ctx context.Context, flow core.UUID, from []core.UUID) (pairs [][2]string, err error) {
 	seen := map[core.UUID]bool{}
 	for range reachSteps {
 		var want store.Want
@@ -81,7 +81,7 @@ func (e *Engine) reachable(ctx context.Context, flow core.UUID, from []core.UUID
 }
 
 // allEdges reads the edges of a flow.
-func (e *Engine) allEdges(ctx context.Context, flow core.UUID) (pairs [][2]string, err error) {
+func (e *Graphs) allEdges(ctx context.Context, flow core.UUID) (pairs [][2]string, err error) {
 	err = e.eachMember(ctx, flow, "", func(m walked) (bool, error) {
 		edges, err := m.edges()
 		for _, edge := range edges {

@@ -157,7 +157,7 @@ func (x *extension) write(u *Tx, f *core.Flow) {
 		}
 		return nil
 	})
-	u.graph.reached = append(u.graph.reached, made...)
+	graphOf(u).reached = append(graphOf(u).reached, made...)
 	x.noteOutgoing(u)
 	x.gateMembers(u, f)
 	x.finish(u, f, fx, f.Edges-before)
@@ -208,7 +208,7 @@ func (x *extension) gateMembers(u *Tx, f *core.Flow) {
 			u.Keep(fx)
 		}
 		u.Touch(ent)
-		u.graph.reached = append(u.graph.reached, ent)
+		graphOf(u).reached = append(graphOf(u).reached, ent)
 	}
 }
 
@@ -267,7 +267,7 @@ func (x *extension) answered(f *core.Flow) FlowAnswer {
 
 // SetJoin sets how many of its edges a member needs, while no edge leads to it (F18). Codes: flow_not_found, execution_not_in_flow, invalid_join,
 // flow_already_terminal, flow_sealed, join_already_fixed.
-func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, member string, spec core.JoinSpec) (j JoinView, changed bool, err error) {
+func (e *Graphs) SetJoin(ctx context.Context, c Caller, flow core.GivenID, member string, spec core.JoinSpec) (j JoinView, changed bool, err error) {
 	if err := spec.Check(""); err != nil {
 		return JoinView{}, false, err
 	}

@@ -9,35 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// workOffFlow does the follow-up work of graphs. Each kind finds out from the rows what is left to do, so that it continues after a crash.
-func (e *Engine) workOffFlow(ctx context.Context, t task) error {
-	switch t.Kind {
-	case taskResolveEdges:
-		return e.resolveLeft(ctx, t)
-	case taskCancelLosers:
-		return e.cancelLosers(ctx, t)
-	case taskCancelFlow:
-		return e.cancelMembers(ctx, t)
-	case taskBeginSubflow:
-		return e.beginSubflow(ctx, t)
-	case taskEndNode:
-		return e.endNode(ctx, t)
-	case taskEndChildren:
-		return e.endChildren(ctx, t)
-	case taskSealQuorums:
-		return e.judgeQuorums(ctx, t.Flow)
-	case taskRemoveFlow:
-		return e.removeFlow(ctx, t)
-	case taskSpreadBudget:
-		return e.spreadBudget(ctx, t.Flow, t.Budget)
-	default:
-		return core.Errorf(core.CodeCorruption, "unknown follow-up work %q", t.Kind)
-	}
-}
-
 // resolveLeft resolves the edges of a member that its end left pending (F28), in batches. If some lead to members that cannot be read, it resolves
 // all others and then fails, to be tried again.
-func (e *Engine) resolveLeft(ctx context.Context, t task) error {
+func (e *Graphs) resolveLeft(ctx context.Context, t task) error {
 	var unread error
 	for after := ""; ; {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docEdge, Owner: Owner(t.Execution), After: after, Limit: edgesAtOnce}}})
@@ -70,7 +44,7 @@ func (e *Engine) resolveLeft(ctx context.Context, t task) error {
 }
 
 // resolveReadable resolves some edges. If some lead to members that cannot be read, it resolves the others and returns an error.
-func (e *Engine) resolveReadable(ctx context.Context, cmd *resolveSome) error {
+func (e *Graphs) resolveReadable(ctx context.Context, cmd *resolveSome) error {
 	unread := e.Do(ctx, cmd)
 	if core.CodeOf(unread) != core.CodeCorruption {
 		return unread
@@ -83,7 +57,7 @@ func (e *Engine) resolveReadable(ctx context.Context, cmd *resolveSome) error {
 }
 
 // readable are those of the executions that can be read.
-func (e *Engine) readable(ctx context.Context, ids []core.UUID) ([]core.UUID, error) {
+func (e *Graphs) readable(ctx context.Context, ids []core.UUID) ([]core.UUID, error) {
 	loaded, err := e.ReadIf(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 	if err != nil {
 		return nil, err
@@ -135,15 +109,15 @@ func (r *resolveSome) Decide(u *Tx) error {
 		return nil
 	}
 	for _, to := range r.to {
-		if edge := u.graph.edges[edgeKey{r.from, to}]; edge != nil {
-			u.graph.left = append(u.graph.left, &resolution{edge: edge, end: r.end})
+		if edge := graphOf(u).edges[edgeKey{r.from, to}]; edge != nil {
+			graphOf(u).left = append(graphOf(u).left, &resolution{edge: edge, end: r.end})
 		}
 	}
 	return nil
 }
 
 // cancelLosers ends the upstreams that a decided join no longer needs, with all that leads only to them (F30, F31).
-func (e *Engine) cancelLosers(ctx context.Context, t task) error {
+func (e *Graphs) cancelLosers(ctx context.Context, t task) error {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{t.Execution}})
 	if err != nil {
 		return err
@@ -159,7 +133,7 @@ func (e *Engine) cancelLosers(ctx context.Context, t task) error {
 }
 
 // cancelBranches ends those of the listed members that are no longer needed since a join is decided, and what leads only to them.
-func (e *Engine) cancelBranches(ctx context.Context, satisfied bool, since core.Time, lists ...store.DocRef) error {
+func (e *Graphs) cancelBranches(ctx context.Context, satisfied bool, since core.Time, lists ...store.DocRef) error {
 	seen := map[core.UUID]bool{}
 	for len(lists) > 0 {
 		var next []core.UUID
@@ -190,7 +164,7 @@ func (e *Engine) cancelBranches(ctx context.Context, satisfied bool, since core.
 
 // losingUpstreams finds the listed members that may have to end, and those that a join has ended since then: what an earlier decision has ended
 // does not belong to this one.
-func (e *Engine) losingUpstreams(ctx context.Context, since core.Time, lists []store.DocRef) (candidates []candidate, lost []core.UUID, err error) {
+func (e *Graphs) losingUpstreams(ctx context.Context, since core.Time, lists []store.DocRef) (candidates []candidate, lost []core.UUID, err error) {
 	loaded, err := e.ReadIf(ctx, store.Want{Docs: lists})
 	if err != nil {
 		return nil, nil, err
@@ -333,7 +307,7 @@ func (u *Tx) needless(c candidate) bool {
 			return false
 		}
 	}
-	for _, edge := range u.graph.from[c.id] {
+	for _, edge := range graphOf(u).from[c.id] {
 		if edge.edge.Wait == 0 {
 			continue
 		}

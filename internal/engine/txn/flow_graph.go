@@ -16,7 +16,7 @@ const (
 )
 
 // Graph shows the members of a flow by name and the edges that lead from them (F60).
-func (e *Engine) Graph(ctx context.Context, c Caller, id core.GivenID, cursor string, limit int) (FlowGraph, error) {
+func (e *Graphs) Graph(ctx context.Context, c Caller, id core.GivenID, cursor string, limit int) (FlowGraph, error) {
 	after, err := placeIn(memberScope, cursor)
 	if err != nil {
 		return FlowGraph{}, err
@@ -48,13 +48,13 @@ func (e *Engine) Graph(ctx context.Context, c Caller, id core.GivenID, cursor st
 	return graph, err
 }
 
-func (e *Engine) memberView(ctx context.Context, x *core.Execution, version int64) (MemberView, error) {
+func (e *Graphs) memberView(ctx context.Context, x *core.Execution, version int64) (MemberView, error) {
 	view, err := e.view(ctx, x, version)
 	return MemberView{View: view, Join: JoinView{Join: x.Member.Join}}, err
 }
 
 // shownMember is the view of a member that a walk has met.
-func (e *Engine) shownMember(ctx context.Context, m walked) (MemberView, error) {
+func (e *Graphs) shownMember(ctx context.Context, m walked) (MemberView, error) {
 	view, err := e.memberView(ctx, m.x, m.loaded.Dictionary)
 	view.DeletedAt = m.deletedAt
 	return view, err
@@ -75,7 +75,7 @@ func EdgesIn(docs []store.Doc) (edges []core.Edge, err error) {
 }
 
 // FlowMembers lists the members of a flow by name, all or those in a public state (F60).
-func (e *Engine) FlowMembers(ctx context.Context, c Caller, id core.GivenID, state, cursor string, limit int) (MemberPage, error) {
+func (e *Graphs) FlowMembers(ctx context.Context, c Caller, id core.GivenID, state, cursor string, limit int) (MemberPage, error) {
 	after, err := placeIn(memberScope, cursor)
 	if err != nil {
 		return MemberPage{}, err
@@ -136,7 +136,7 @@ func pageLimit(limit int) int {
 }
 
 // FlowEdges lists edges of a flow: those that lead from a member, or to one, or all by the names of their upstreams (F60).
-func (e *Engine) FlowEdges(ctx context.Context, c Caller, id core.GivenID, q EdgeQuery) (EdgePage, error) {
+func (e *Graphs) FlowEdges(ctx context.Context, c Caller, id core.GivenID, q EdgeQuery) (EdgePage, error) {
 	place, err := placeIn(edgeScope, q.Cursor)
 	if err != nil {
 		return EdgePage{}, err
@@ -189,7 +189,7 @@ func justBefore(name string) string {
 }
 
 // edgesTo lists the edges that lead to a member, all or the one from another, after a name.
-func (e *Engine) edgesTo(ctx context.Context, c Caller, id core.GivenID, q EdgeQuery, from, after string) (EdgePage, error) {
+func (e *Graphs) edgesTo(ctx context.Context, c Caller, id core.GivenID, q EdgeQuery, from, after string) (EdgePage, error) {
 	x, err := e.member(ctx, c, id, q.To)
 	if err != nil {
 		return EdgePage{}, err
@@ -214,7 +214,7 @@ func (e *Engine) edgesTo(ctx context.Context, c Caller, id core.GivenID, q EdgeQ
 }
 
 // Inbound reads the edges that lead to a member, by the names of the upstreams.
-func (e *Engine) Inbound(ctx context.Context, to core.UUID) ([]core.Edge, error) {
+func (e *Graphs) Inbound(ctx context.Context, to core.UUID) ([]core.Edge, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{upstreamsRef(to)}})
 	if err != nil {
 		return nil, PublicFault(err)
@@ -244,7 +244,7 @@ func (e *Engine) Inbound(ctx context.Context, to core.UUID) ([]core.Edge, error)
 }
 
 // member finds a member by name or by id. Codes: execution_not_in_flow.
-func (e *Engine) member(ctx context.Context, c Caller, flow core.GivenID, ref string) (*core.Execution, error) {
+func (e *Graphs) member(ctx context.Context, c Caller, flow core.GivenID, ref string) (*core.Execution, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{memberRef(flow.UUID, ref)}})
 	if err != nil {
 		return nil, PublicFault(err)
@@ -274,7 +274,7 @@ func notInFlow(ref string) error {
 }
 
 // FlowEdge finds an edge by its id (F60). Codes: edge_not_found.
-func (e *Engine) FlowEdge(ctx context.Context, c Caller, flow core.GivenID, edge core.UUID) (core.Edge, error) {
+func (e *Graphs) FlowEdge(ctx context.Context, c Caller, flow core.GivenID, edge core.UUID) (core.Edge, error) {
 	if _, err := e.ReadFlow(ctx, c, flow); err != nil {
 		return core.Edge{}, err
 	}
@@ -300,7 +300,7 @@ func (e *Engine) FlowEdge(ctx context.Context, c Caller, flow core.GivenID, edge
 const maxWaitingShown = 100
 
 // Join shows the join of a member, with the upstreams that it waits for (F60).
-func (e *Engine) Join(ctx context.Context, c Caller, flow core.GivenID, member string) (JoinView, error) {
+func (e *Graphs) Join(ctx context.Context, c Caller, flow core.GivenID, member string) (JoinView, error) {
 	if _, err := e.ReadFlow(ctx, c, flow); err != nil {
 		return JoinView{}, err
 	}

@@ -15,7 +15,7 @@ import (
 // growth is what a request adds to a graph: nodes to be created, and edges between members by name. Submit, extend, spawn and the start of a
 // sub-flow share it.
 type growth struct {
-	e      *Engine
+	e      *Graphs
 	caller Caller
 	flow   core.ID
 	root   core.ID // the outermost flow; absent: that flow
@@ -54,7 +54,7 @@ type innerNode struct {
 }
 
 // newGrowth checks the nodes by the rules of a single submit, in their order (F12), and gives them ids that share the N of the flow (F2).
-func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *core.FlowNode, nodes []core.FlowNode, namespace string, by core.Submitter, trace *core.Trace) error {
+func (e *Graphs) newGrowth(ctx context.Context, c Caller, g *growth, defaults *core.FlowNode, nodes []core.FlowNode, namespace string, by core.Submitter, trace *core.Trace) error {
 	c.RequestKey = "" // it is that of the whole request
 	g.e, g.caller, g.refs = e, c, map[string]core.NodeRef{}
 	subs := make([]core.Submission, len(nodes))

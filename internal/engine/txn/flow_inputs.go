@@ -11,7 +11,7 @@ import (
 const inlineInputs = 1 << 20
 
 // ReadInput reads one named input of a member with its bytes (F37). Codes: input_not_found.
-func (e *Engine) ReadInput(ctx context.Context, c Caller, id core.GivenID, name string) (core.NamedInput, error) {
+func (e *Graphs) ReadInput(ctx context.Context, c Caller, id core.GivenID, name string) (core.NamedInput, error) {
 	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Docs: []store.DocRef{inputsRef(id.UUID)}})
 	if err != nil {
 		return core.NamedInput{}, err
@@ -33,7 +33,7 @@ func (e *Engine) ReadInput(ctx context.Context, c Caller, id core.GivenID, name 
 }
 
 // Inputs lists the named inputs of a member, without their bytes.
-func (e *Engine) Inputs(ctx context.Context, c Caller, id core.GivenID) ([]core.NamedInput, error) {
+func (e *Graphs) Inputs(ctx context.Context, c Caller, id core.GivenID) ([]core.NamedInput, error) {
 	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Docs: []store.DocRef{inputsRef(id.UUID)}})
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (x *extension) checkInputs(ctx context.Context) error {
 }
 
 // inputNames are the names under which edges give an execution inputs; nil if it does not wait for all of them.
-func (e *Engine) inputNames(ctx context.Context, to core.UUID) (map[string]bool, error) {
+func (e *Graphs) inputNames(ctx context.Context, to core.UUID) (map[string]bool, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{to}})
 	if err != nil {
 		return nil, PublicFault(err)
@@ -96,7 +96,7 @@ func namedInputs(loaded *store.Loaded, x *core.Execution) (inputs []core.NamedIn
 }
 
 // fillInputs reads the bytes of named inputs.
-func (e *Engine) fillInputs(ctx context.Context, inputs []*core.NamedInput) error {
+func (e *Graphs) fillInputs(ctx context.Context, inputs []*core.NamedInput) error {
 	want := store.Want{Results: true}
 	for _, in := range inputs {
 		want.History = append(want.History, store.HistoryRef{ID: in.Result.Of.UUID, Epoch: in.Result.Epoch})
@@ -127,7 +127,7 @@ func (e *Engine) fillInputs(ctx context.Context, inputs []*core.NamedInput) erro
 
 // TellInputs adds the named inputs to the tasks of one answer, with as many of their bytes as fit. Like waits they are read after the leases are
 // committed; tasks without such inputs cost nothing.
-func (e *Engine) TellInputs(ctx context.Context, tasks []Task) error {
+func (e *Graphs) TellInputs(ctx context.Context, tasks []Task) error {
 	var want store.Want
 	for i := range tasks {
 		if m := tasks[i].Execution.Member; m != nil && m.Inputs && tasks[i].Inputs == nil {
@@ -142,7 +142,7 @@ func (e *Engine) TellInputs(ctx context.Context, tasks []Task) error {
 	return e.Insist(ctx, func() error { return e.readInputs(ctx, tasks, want) })
 }
 
-func (e *Engine) readInputs(ctx context.Context, tasks []Task, want store.Want) error {
+func (e *Graphs) readInputs(ctx context.Context, tasks []Task, want store.Want) error {
 	loaded, err := e.Store.Read(ctx, want)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ const flowScope = "flows"
 const flowLook = 256
 
 // Flows lists flows, newest first within each namespace, the namespaces by name (F60). Codes: invalid_argument, invalid_filter, invalid_cursor.
-func (e *Engine) Flows(ctx context.Context, c Caller, q FlowQuery) (FlowPage, error) {
+func (e *Graphs) Flows(ctx context.Context, c Caller, q FlowQuery) (FlowPage, error) {
 	if q.State != "" && !slices.Contains(core.FlowStates(), core.FlowState(q.State)) {
 		return FlowPage{}, core.Invalid("state", "%q is no state of a flow", q.State)
 	}
@@ -57,7 +57,7 @@ func (e *Engine) Flows(ctx context.Context, c Caller, q FlowQuery) (FlowPage, er
 
 // flowList collects a page.
 type flowList struct {
-	e     *Engine
+	e     *Graphs
 	c     Caller
 	q     FlowQuery
 	limit int
@@ -142,7 +142,7 @@ func (l *flowList) matches(f *core.Flow) bool {
 
 // SetFlowTags changes the tags of a flow: a nil value deletes one; whole replaces all of them (F61). Codes: invalid_tag_key,
 // invalid_argument.
-func (e *Engine) SetFlowTags(ctx context.Context, c Caller, id core.GivenID, changes map[string]*string, whole bool) (core.Tags, error) {
+func (e *Graphs) SetFlowTags(ctx context.Context, c Caller, id core.GivenID, changes map[string]*string, whole bool) (core.Tags, error) {
 	seen, err := e.ReadFlow(ctx, c, id)
 	if err != nil {
 		return nil, err

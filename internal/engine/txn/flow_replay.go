@@ -16,7 +16,7 @@ var errOutdated = errors.New("the graph has changed since it was looked at")
 // graphReplay is the replay of a member: everything that it opens again, planned on a read of the graph that the transaction checks to be still
 // valid.
 type graphReplay struct {
-	e *Engine
+	e *Graphs
 	r ReplayRequest
 
 	member core.UUID
@@ -38,7 +38,7 @@ type replayedFlow struct {
 }
 
 // planReplay reads what the replay of a member concerns.
-func (e *Engine) planReplay(ctx context.Context, x *core.Execution, r ReplayRequest) (*graphReplay, error) {
+func (e *Graphs) planReplay(ctx context.Context, x *core.Execution, r ReplayRequest) (*graphReplay, error) {
 	p := &graphReplay{e: e, r: r, member: x.ID.UUID}
 	edges, err := e.edgesBelow(ctx, x.ID.UUID, r.Cascade)
 	if err != nil {
@@ -67,7 +67,7 @@ func (e *Engine) planReplay(ctx context.Context, x *core.Execution, r ReplayRequ
 }
 
 // edgesBelow reads the edges that lead from a member, with a cascade all that can be reached from it.
-func (e *Engine) edgesBelow(ctx context.Context, from core.UUID, cascade string) (all []core.Edge, err error) {
+func (e *Graphs) edgesBelow(ctx context.Context, from core.UUID, cascade string) (all []core.Edge, err error) {
 	seen := map[core.UUID]bool{from: true}
 	for front := []core.UUID{from}; len(front) > 0; {
 		var want store.Want
@@ -281,7 +281,7 @@ func (p *graphReplay) inboundAgain(ctx context.Context, u *Tx, x *core.Execution
 		return nil, err
 	}
 	var from []core.UUID
-	for _, ent := range u.graph.into[x.ID.UUID] {
+	for _, ent := range graphOf(u).into[x.ID.UUID] {
 		from = append(from, ent.edge.From.ID.UUID)
 	}
 	upstreams, err := u.peek(ctx, from)
@@ -289,7 +289,7 @@ func (p *graphReplay) inboundAgain(ctx context.Context, u *Tx, x *core.Execution
 		return nil, err
 	}
 	var inbound []core.Edge
-	for _, ent := range u.graph.into[x.ID.UUID] {
+	for _, ent := range graphOf(u).into[x.ID.UUID] {
 		edge := ent.edge
 		switch up := edge.From.ID.UUID; {
 		case slices.Contains(reopened, up) && up != x.ID.UUID:
@@ -364,7 +364,7 @@ func (p *graphReplay) reopen(ctx context.Context, u *Tx, x *core.Execution, fx *
 			return err
 		}
 	}
-	u.graph.reached = append(u.graph.reached, u.Entries[x.ID.UUID])
+	graphOf(u).reached = append(graphOf(u).reached, u.Entries[x.ID.UUID])
 	u.Entries[x.ID.UUID].ended = false
 	if cmd.Rejoin != nil && cmd.Rejoin.Override {
 		u.takeInputs(x)
@@ -422,7 +422,7 @@ func (p *graphReplay) cascade() string {
 // parent that has started to wait since.
 func (p *graphReplay) resetEdges(u *Tx, reopened []core.UUID) error {
 	for _, id := range reopened {
-		for _, edge := range u.graph.from[id] {
+		for _, edge := range graphOf(u).from[id] {
 			to := edge.edge.To.ID.UUID
 			down := u.Entries[to]
 			if down == nil && !slices.Contains(p.next, to) {
@@ -456,7 +456,7 @@ func (p *graphReplay) reopenOne(ctx context.Context, u *Tx, f *core.Flow, ent *R
 	u.Touch(ent)
 	ent.ended = false
 	u.setInbound(ent.Exec.ID.UUID, inbound)
-	u.graph.reached = append(u.graph.reached, ent)
+	graphOf(u).reached = append(graphOf(u).reached, ent)
 	if !p.r.KeepSteps {
 		return nil
 	}
@@ -475,7 +475,7 @@ func (p *graphReplay) writeInbound(ctx context.Context, u *Tx, x *core.Execution
 // takeInputs gives a member that continues without its join the inputs that exist (F54).
 func (u *Tx) takeInputs(x *core.Execution) {
 	var inbound []core.Edge
-	for _, ent := range u.graph.into[x.ID.UUID] {
+	for _, ent := range graphOf(u).into[x.ID.UUID] {
 		inbound = append(inbound, ent.edge)
 	}
 	if inputs := core.FreezeInputs(inbound); len(inputs) > 0 {
@@ -486,7 +486,7 @@ func (u *Tx) takeInputs(x *core.Execution) {
 
 // setInbound sets the edges that lead to a member.
 func (u *Tx) setInbound(to core.UUID, inbound []core.Edge) {
-	for i, ent := range u.graph.into[to] {
+	for i, ent := range graphOf(u).into[to] {
 		ent.edge = inbound[i]
 		u.touchEdge(ent)
 	}

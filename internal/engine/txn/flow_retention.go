@@ -8,49 +8,9 @@ import (
 )
 
 const (
-	// lookForChildren is how long a finished execution is left alone whose children still run, and a flow that another needs.
-	lookForChildren = core.Hour
 	// removePage is how many members go in one transaction (L141).
 	removePage = 500
 )
-
-// CheckRemovable checks whether an execution may be removed: by its own record, and by the flows below it, which the unit has locked (flowsBelow).
-// A flow that is not finished has running children, or follow-up work that is to end it (L140).
-func (u *Tx) CheckRemovable(x *core.Execution) error {
-	if err := x.CheckRemovable(u.Now); err != nil {
-		return err
-	}
-	return u.checkBelow(x)
-}
-
-// checkBelow is the refusal of the removal of an execution by the flows below it.
-func (u *Tx) checkBelow(x *core.Execution) error {
-	for _, id := range x.FlowsBelow() {
-		f := u.flow(id.UUID)
-		if doc := u.Doc(FlowRef(id.UUID)); f == nil && doc != nil { // what cannot be read is not gone
-			return ReadDoc(doc, &core.Flow{})
-		}
-		if f != nil && !f.Finished() {
-			return core.Errorf(core.CodeRetained, "children of the execution have not ended").With("cause", "children").With("flow_id", f.ID.String())
-		}
-	}
-	return nil
-}
-
-// FlowsBelow returns the flows that belong to an execution, as wantRemovable has found them: a removal locks them, so that no member of theirs is
-// opened again meanwhile. Flows that cannot be read are left out: they only keep the execution from being removed.
-func (u *Tx) FlowsBelow(id core.UUID) (flows []core.UUID) {
-	ent := u.Entries[id]
-	if ent == nil || !ent.Exec.Status.Terminal() {
-		return nil
-	}
-	for _, flow := range ent.Exec.FlowsBelow() {
-		if doc := u.Doc(FlowRef(flow.UUID)); doc != nil && ReadDoc(doc, &core.Flow{}) == nil {
-			flows = append(flows, flow.UUID)
-		}
-	}
-	return flows
-}
 
 // retireFlow arms the removal of a flow that has ended, with all its members (L140), for the earliest time at which any of them may be removed. How
 // long all of them are kept is checked then.
@@ -74,7 +34,7 @@ func (u *Tx) retireFlow(f *core.Flow) {
 
 // removeFlow removes a finished flow when the retention of all its members is over: first its record, then the members, in batches. Before that it
 // arms itself again.
-func (e *Engine) removeFlow(ctx context.Context, t task) error {
+func (e *Graphs) removeFlow(ctx context.Context, t task) error {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{FlowRef(t.Flow)}})
 	if err != nil {
 		return err
@@ -103,7 +63,7 @@ func (e *Engine) removeFlow(ctx context.Context, t task) error {
 }
 
 // onFlowAlone runs a change of a flow for the engine itself.
-func (e *Engine) onFlowAlone(ctx context.Context, op string, id core.ID, act func(u *Tx, f *core.Flow)) error {
+func (e *Graphs) onFlowAlone(ctx context.Context, op string, id core.ID, act func(u *Tx, f *core.Flow)) error {
 	return e.Do(ctx, &onFlow{op: op, caller: EngineCaller, id: id.Given(), act: func(u *Tx, f *core.Flow, _ *core.Effects) error {
 		act(u, f)
 		return nil
@@ -111,7 +71,7 @@ func (e *Engine) onFlowAlone(ctx context.Context, op string, id core.ID, act fun
 }
 
 // leavesAt returns when a flow may be removed; ok is false while it may not, and then no look is needed before something happens to it.
-func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at core.Time, ok bool, err error) {
+func (e *Graphs) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at core.Time, ok bool, err error) {
 	if !f.Finished() {
 		return 0, false, nil // its end arms it again, or that of its last member
 	}
@@ -148,7 +108,7 @@ func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at 
 }
 
 // dropFlow removes the record of a flow, unless it was opened again.
-func (e *Engine) dropFlow(ctx context.Context, seen *core.Flow) error {
+func (e *Graphs) dropFlow(ctx context.Context, seen *core.Flow) error {
 	return e.onFlowAlone(ctx, "remove_flow", seen.ID, func(u *Tx, f *core.Flow) {
 		if f.State.Terminal() && f.EndedAt == seen.EndedAt && f.LastMutationAt == seen.LastMutationAt { // otherwise its end, or a retained member, has armed it again
 			u.dropFlow(f)
@@ -157,7 +117,7 @@ func (e *Engine) dropFlow(ctx context.Context, seen *core.Flow) error {
 }
 
 // removeMembers removes what a flow without a record has left.
-func (e *Engine) removeMembers(ctx context.Context, flow core.UUID) error {
+func (e *Graphs) removeMembers(ctx context.Context, flow core.UUID) error {
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{
 			Docs: []store.DocRef{FlowRef(flow)}, Scans: []store.Scan{

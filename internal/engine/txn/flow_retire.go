@@ -19,7 +19,7 @@ type unlisted struct {
 
 // retireUnlisted arms the removal of finished flows without members, or with deleted members only, where a change made it earlier (L139, L140). It
 // runs before the scan of the executions records its position. Repeating it arms the same timers.
-func (e *Engine) retireUnlisted(ctx context.Context, ref store.DocRef, t *task, when departures) error {
+func (e *Graphs) retireUnlisted(ctx context.Context, ref store.DocRef, t *task, when departures) error {
 	scan := store.Scan{Kind: docFlowMark, Limit: flowLook}
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
@@ -40,7 +40,7 @@ func (e *Engine) retireUnlisted(ctx context.Context, ref store.DocRef, t *task, 
 
 // unlistedFlows returns those of the flows of marks that are not reached through a list of executions. One that cannot be read does not stop the
 // others.
-func (e *Engine) unlistedFlows(ctx context.Context, marks []store.Doc) (found []unlisted, err error) {
+func (e *Graphs) unlistedFlows(ctx context.Context, marks []store.Doc) (found []unlisted, err error) {
 	var want store.Want
 	for i := range marks {
 		want.Docs = append(want.Docs, FlowRef(flowOfMark(marks[i].Key)))
@@ -85,7 +85,7 @@ func deletedMembers(docs []store.Doc) (members []*core.Execution, all bool) {
 }
 
 // armUnlisted arms the removal of flows in one transaction.
-func (e *Engine) armUnlisted(ctx context.Context, ref store.DocRef, t *task, flows []unlisted, when departures) error {
+func (e *Graphs) armUnlisted(ctx context.Context, ref store.DocRef, t *task, flows []unlisted, when departures) error {
 	if len(flows) == 0 {
 		return nil
 	}

@@ -15,7 +15,7 @@ const flowKeyWindow = 24 * core.Hour
 const smallFlow = 64
 
 // SubmitFlow creates a whole graph, or recognises the one that the same submit has created (F8..F12).
-func (e *Engine) SubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission) (FlowAnswer, error) {
+func (e *Graphs) SubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission) (FlowAnswer, error) {
 	cmd, err := e.newSubmitFlow(ctx, c, s)
 	if err != nil {
 		return FlowAnswer{}, err
@@ -24,7 +24,7 @@ func (e *Engine) SubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission
 }
 
 // CreateFlow creates an empty flow that is not sealed, or recognises the one that exists (F13).
-func (e *Engine) CreateFlow(ctx context.Context, c Caller, s core.FlowSubmission) (FlowAnswer, error) {
+func (e *Graphs) CreateFlow(ctx context.Context, c Caller, s core.FlowSubmission) (FlowAnswer, error) {
 	s = core.FlowSubmission{
 		ID: s.ID, Namespace: s.Namespace, Kind: s.Kind, Creator: s.Creator, IdempotencyKey: s.IdempotencyKey, Tags: s.Tags,
 		Unsealed: true, Trace: s.Trace, Budgets: s.Budgets,
@@ -39,7 +39,7 @@ func (e *Engine) CreateFlow(ctx context.Context, c Caller, s core.FlowSubmission
 
 // CheckFlow reports whether SubmitFlow would accept a flow now, and in which order its nodes could run. It decides as SubmitFlow does, on the same
 // rows under the same locks, and writes nothing; neither does it register classes. Codes: those of SubmitFlow.
-func (e *Engine) CheckFlow(ctx context.Context, c Caller, s core.FlowSubmission) (order []string, err error) {
+func (e *Graphs) CheckFlow(ctx context.Context, c Caller, s core.FlowSubmission) (order []string, err error) {
 	cmd, err := e.planSubmitFlow(ctx, c, s)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (f *flowCheck) Decide(u *Tx) error {
 }
 
 // checkFlow checks the shape of a flow.
-func (e *Engine) checkFlow(_ context.Context, c Caller, s *core.FlowSubmission) error {
+func (e *Graphs) checkFlow(_ context.Context, c Caller, s *core.FlowSubmission) error {
 	if s.Creator == "" {
 		s.Creator, s.CreatorKey = c.Principal, c.KeyID
 	}
@@ -102,7 +102,7 @@ type submitFlow struct {
 }
 
 // newSubmitFlow checks a submit and lets its nodes in (F12).
-func (e *Engine) newSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission) (*submitFlow, error) {
+func (e *Graphs) newSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission) (*submitFlow, error) {
 	cmd, err := e.planSubmitFlow(ctx, c, s)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (e *Engine) newSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmiss
 }
 
 // planSubmitFlow checks a submit as far as that needs no locks.
-func (e *Engine) planSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission) (*submitFlow, error) {
+func (e *Graphs) planSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmission) (*submitFlow, error) {
 	if err := e.checkFlow(ctx, c, &s); err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (e *Engine) planSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmis
 }
 
 // planFlow prepares the nodes and edges of a submit.
-func (e *Engine) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error {
+func (e *Graphs) planFlow(ctx context.Context, c Caller, cmd *submitFlow) error {
 	s := &cmd.s
 	cmd.list, cmd.output = "nodes", s.Output
 	if err := e.newGrowth(ctx, c, &cmd.growth, &s.Defaults, s.Nodes, s.Namespace, core.Submitter{Name: s.Creator, KeyID: s.CreatorKey}, s.Trace); err != nil {
@@ -162,34 +162,6 @@ func (s *submitFlow) run(ctx context.Context) (FlowAnswer, error) {
 	}
 	return s.e.existingFlow(ctx, s.known)
 }
-
-// doAlone runs a command in a transaction of its own, on the caller's own goroutine and connection.
-func (e *Engine) doAlone(ctx context.Context, cmd command) error {
-	return e.runAlone(ctx, cmd, e.alone, batchMode{})
-}
-
-// runAlone is doAlone with a token of its own, beginning in a mode.
-func (e *Engine) runAlone(ctx context.Context, cmd command, tokens chan struct{}, mode batchMode) error {
-	if e.Stopping() {
-		return ErrShuttingDown()
-	}
-	select {
-	case tokens <- struct{}{}:
-	case <-ctx.Done():
-		return PublicFault(ctx.Err())
-	case <-e.Stop:
-		return ErrShuttingDown()
-	}
-	r := e.newRequest(ctx, cmd)
-	e.processAs([]*request{r}, mode)
-	<-tokens // a command that waits for a row of others has its place in a line of it
-	<-r.done
-	return r.err
-}
-
-// aloneAtOnce is how many commands run alone at a time: each may need a second connection to look at a graph while it holds its lock, and
-// there are not many.
-const aloneAtOnce = 2
 
 func (s *submitFlow) Name() string { return "submit_flow" }
 
@@ -346,7 +318,7 @@ func (s *submitFlow) keepKey(u *Tx, f *core.Flow, expired *store.KeyRow) {
 }
 
 // existingFlow is the answer about a flow that is there.
-func (e *Engine) existingFlow(ctx context.Context, id core.UUID) (FlowAnswer, error) {
+func (e *Graphs) existingFlow(ctx context.Context, id core.UUID) (FlowAnswer, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{
 		Docs: []store.DocRef{FlowRef(id)}, Scans: []store.Scan{{Kind: DocMember, Owner: Owner(id)}},
 	})

@@ -36,20 +36,26 @@ type edgeEntry struct {
 	changed bool
 }
 
+// slot is the place of flowPart in a transaction.
+const slot Slot = 3
+
+// graphOf returns what a transaction has of flows.
+func graphOf(u *Tx) *flowPart { return State[flowPart](u, slot) }
+
 // flow returns a flow that the unit has locked, or nil if it does not exist or is not locked.
 func (u *Tx) flow(id core.UUID) *core.Flow {
-	if ent := u.graph.flows[id]; ent != nil {
+	if ent := graphOf(u).flows[id]; ent != nil {
 		return ent.f
 	}
 	return nil
 }
 
 // touchFlow marks a flow as changed.
-func (u *Tx) touchFlow(f *core.Flow) { u.graph.flows[f.ID.UUID].changed = true }
+func (u *Tx) touchFlow(f *core.Flow) { graphOf(u).flows[f.ID.UUID].changed = true }
 
 // createFlow adds a new flow.
 func (u *Tx) createFlow(f *core.Flow) {
-	SetIn(&u.graph.flows, f.ID.UUID, &flowEntry{f: f, created: true, changed: true})
+	SetIn(&graphOf(u).flows, f.ID.UUID, &flowEntry{f: f, created: true, changed: true})
 }
 
 // createEdge adds a new edge.
@@ -61,17 +67,17 @@ func (u *Tx) createEdge(edge core.Edge) {
 
 func (u *Tx) keepEdge(ent *edgeEntry) {
 	from, to := ent.edge.From.ID.UUID, ent.edge.To.ID.UUID
-	SetIn(&u.graph.edges, edgeKey{from, to}, ent)
-	SetIn(&u.graph.from, from, append(u.graph.from[from], ent))
+	SetIn(&graphOf(u).edges, edgeKey{from, to}, ent)
+	SetIn(&graphOf(u).from, from, append(graphOf(u).from[from], ent))
 	if ent.edge.Wait == 0 {
-		SetIn(&u.graph.into, to, append(u.graph.into[to], ent))
+		SetIn(&graphOf(u).into, to, append(graphOf(u).into[to], ent))
 	}
 }
 
 func (u *Tx) touchEdge(ent *edgeEntry) {
 	if !ent.changed {
 		ent.changed = true
-		u.graph.order = append(u.graph.order, ent)
+		graphOf(u).order = append(graphOf(u).order, ent)
 	}
 }
 
@@ -79,7 +85,7 @@ func (u *Tx) touchEdge(ent *edgeEntry) {
 // may name further rows.
 func (u *Tx) lockFlows(ctx context.Context, flows []core.UUID, from []core.UUID, want store.Want) error {
 	for _, id := range flows {
-		if _, known := u.graph.flows[id]; !known {
+		if _, known := graphOf(u).flows[id]; !known {
 			want.Docs, want.LockDocs = append(want.Docs, FlowRef(id)), true
 		}
 	}
@@ -110,8 +116,8 @@ func (u *Tx) absorbGraph(loaded *store.Loaded) error {
 			if err := ReadDoc(&doc, f); err != nil {
 				return err
 			}
-			if u.graph.flows[f.ID.UUID] == nil {
-				SetIn(&u.graph.flows, f.ID.UUID, &flowEntry{f: f})
+			if graphOf(u).flows[f.ID.UUID] == nil {
+				SetIn(&graphOf(u).flows, f.ID.UUID, &flowEntry{f: f})
 			}
 		case docEdge:
 			if err := u.absorbEdge(&doc); err != nil {
@@ -137,7 +143,7 @@ func (u *Tx) absorbEdge(doc *store.Doc) error {
 	if err := ReadDoc(doc, &edge); err != nil {
 		return err
 	}
-	if u.graph.edges[edgeKey{edge.From.ID.UUID, edge.To.ID.UUID}] == nil {
+	if graphOf(u).edges[edgeKey{edge.From.ID.UUID, edge.To.ID.UUID}] == nil {
 		u.keepEdge(&edgeEntry{edge: edge})
 	}
 	return nil
@@ -145,7 +151,7 @@ func (u *Tx) absorbEdge(doc *store.Doc) error {
 
 // writeFlows adds the changed flows and edges to the changes.
 func (u *Tx) writeFlows() {
-	for id, ent := range u.graph.flows {
+	for id, ent := range graphOf(u).flows {
 		if !ent.changed {
 			continue
 		}
@@ -156,7 +162,7 @@ func (u *Tx) writeFlows() {
 			u.Changes.PutDocs = append(u.Changes.PutDocs, doc)
 		}
 	}
-	for _, ent := range u.graph.order {
+	for _, ent := range graphOf(u).order {
 		doc := docOf(EdgeRef(ent.edge.From.ID.UUID, ent.edge.To.ID.UUID), &ent.edge)
 		if ent.created {
 			u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
@@ -164,5 +170,5 @@ func (u *Tx) writeFlows() {
 			u.Changes.PutDocs = append(u.Changes.PutDocs, doc)
 		}
 	}
-	u.graph.order = nil
+	graphOf(u).order = nil
 }

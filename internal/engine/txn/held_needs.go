@@ -52,7 +52,6 @@ func (u *Tx) writes() (locks []store.Lock) {
 func (e *Engine) needs(u *Tx, r *request, held []store.Lock) (lock store.Lock, found bool) {
 	var own store.Want
 	r.Want(&own, true)
-	var flows []core.UUID
 	var chains []string
 	if u != nil {
 		if n, ok := r.command.(needier); ok {
@@ -60,9 +59,6 @@ func (e *Engine) needs(u *Tx, r *request, held []store.Lock) (lock store.Lock, f
 		}
 		if b, ok := r.command.(behind); ok {
 			b.behind(u, &own)
-		}
-		if f, ok := r.command.(flowLocker); ok {
-			flows = f.Flows(u)
 		}
 		if a, ok := r.command.(audited); ok {
 			chains = a.Chains(u)
@@ -87,25 +83,23 @@ func (e *Engine) needs(u *Tx, r *request, held []store.Lock) (lock store.Lock, f
 			return lock, true
 		case lock.Doc.Kind == docAuditRoll && slices.ContainsFunc(chains, func(name string) bool { return u.needsRoll(name, lock) }):
 			return lock, true
-		case lock.Doc.Kind == DocFlow && slices.ContainsFunc(flows, func(id core.UUID) bool { return FlowRef(id) == lock.Doc }):
+		case u != nil && e.needsOfRoom(u, r, lock):
 			return lock, true
-		case u != nil && slices.ContainsFunc(own.Executions, func(id core.UUID) bool { return u.Entries[id].needs(lock) }):
+		case u != nil && slices.ContainsFunc(own.Executions, func(id core.UUID) bool { return e.rowNeeds(u.Entries[id], lock) }):
 			return lock, true
 		}
 	}
 	return store.Lock{}, false
 }
 
-// needs reports whether what was done to the execution so far needs a row besides its own: the flow in which its end is counted, a budget or rate
-// that its lease is charged to, or the counter of a slot that it takes or frees.
+// needs reports whether what was done to the execution so far needs a row besides its own: a budget or rate that its lease
+// is charged to, or the counter of a slot that it takes or frees.
 func (ent *Row) needs(lock store.Lock) bool {
 	switch {
 	case ent == nil:
 		return false
 	case lock.Doc.Owner != "":
 		return lock.Doc.Owner == ent.Exec.ID.UUID.String()
-	case lock.Doc.Kind == DocFlow:
-		return ent.JustEnded() && FlowRef(ent.Exec.FlowID.UUID) == lock.Doc
 	case lock.Doc.Kind == DocBudget:
 		return slices.ContainsFunc(ent.Exec.ChargedTo(), func(id core.UUID) bool { return BudgetDocRef(id) == lock.Doc }) || ent.reserves(lock)
 	case lock.Doc.Kind == DocRate:
@@ -127,6 +121,32 @@ func chargesRate(r *core.Reservation, lock store.Lock) bool {
 	}
 	for _, taken := range r.Rates {
 		if RateRef(taken.Key) == lock.Doc {
+			return true
+		}
+	}
+	return false
+}
+
+// needsOfRoom reports whether a command needs a row of a room.
+func (e *Engine) needsOfRoom(u *Tx, r *request, lock store.Lock) bool {
+	for i := range e.phases {
+		if needs := e.phases[i].Needs; needs != nil && needs(u, r.command, lock) {
+			return true
+		}
+	}
+	return false
+}
+
+// rowNeeds reports whether what was done to an execution so far needs a row besides its own.
+func (e *Engine) rowNeeds(ent *Row, lock store.Lock) bool {
+	if ent == nil {
+		return false
+	}
+	if ent.needs(lock) {
+		return true
+	}
+	for i := range e.phases {
+		if needs := e.phases[i].RowNeeds; needs != nil && needs(ent, lock) {
 			return true
 		}
 	}

@@ -242,3 +242,9 @@ func decodeTask(doc *store.Doc) (task, error) {
 	}
 	return t, nil
 }
+
+// lanesKnown is how long after a change of a lane every process has heard of it, and what was decided by the old settings is
+// committed.
+func (e *Engine) lanesKnown() core.Millis {
+	return max(3*core.Second, 3*e.Cfg.PollInterval.Milliseconds())
+}

@@ -131,7 +131,7 @@ func (o *operatorCommand) More(u *Tx, w *store.Want) {
 
 func (o *operatorCommand) Decide(u *Tx) error {
 	ent, err := u.Find(o.caller, o.id)
-	if err == nil && ent.Exec.Member != nil && ent.ended && u.flow(ent.Exec.FlowID.UUID) == nil && u.Doc(FlowRef(ent.Exec.FlowID.UUID)) == nil {
+	if err == nil && ent.Exec.Member != nil && ent.ended && u.Engine.graphs.Locked(u, ent.Exec.FlowID.UUID) == nil && u.Doc(FlowRef(ent.Exec.FlowID.UUID)) == nil {
 		err = notFound(o.id) // its flow is removed, and its own rows will follow (L141)
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // beginSubflow makes the sub-flow of a node that may start (F46), in one transaction with the note of it in the node.
-func (e *Engine) beginSubflow(ctx context.Context, t task) error {
+func (e *Graphs) beginSubflow(ctx context.Context, t task) error {
 	loaded, err := e.Store.Read(ctx, store.Want{
 		Executions: []core.UUID{t.Execution}, Docs: []store.DocRef{subflowRef(t.Execution), inputsRef(t.Execution)},
 	})
@@ -34,7 +34,7 @@ func (e *Engine) beginSubflow(ctx context.Context, t task) error {
 	return e.submitSubflow(ctx, cmd, node, outer)
 }
 
-func (e *Engine) submitSubflow(ctx context.Context, cmd *subflowBegin, node *core.Execution, outer *core.Flow) error {
+func (e *Graphs) submitSubflow(ctx context.Context, cmd *subflowBegin, node *core.Execution, outer *core.Flow) error {
 	s := &cmd.s
 	s.Namespace, s.Creator, s.CreatorKey = outer.Namespace, outer.Creator, outer.CreatorKey
 	s.Unsealed, s.ID, s.IdempotencyKey = false, nil, ""
@@ -66,7 +66,7 @@ func (e *Engine) submitSubflow(ctx context.Context, cmd *subflowBegin, node *cor
 
 // failNode ends a node whose sub-flow cannot be made: a lane may have been closed, a budget removed since it was accepted. If it is the
 // store that does not answer, the work is tried again.
-func (e *Engine) failNode(ctx context.Context, node *core.Execution, why error) error {
+func (e *Graphs) failNode(ctx context.Context, node *core.Execution, why error) error {
 	code := core.CodeOf(why)
 	if info := code.Info(); info.HTTP >= 500 || info.Retryable && code != core.CodeLaneNotAccepting {
 		return why
@@ -122,7 +122,7 @@ func (s *subflowBegin) Decide(u *Tx) error {
 }
 
 // endNode ends a flow node with its sub-flow (F47).
-func (e *Engine) endNode(ctx context.Context, t task) error {
+func (e *Graphs) endNode(ctx context.Context, t task) error {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{FlowRef(t.Flow)}})
 	if err != nil {
 		return err

@@ -51,5 +51,5 @@ func (s *submitAll) registerNow(u *Tx) {
 // discard drops everything that a command which is alone in its unit did before it was refused.
 func (u *Tx) discard() {
 	u.Changes = store.Changes{}
-	u.Order, u.timers, u.After, u.Books, u.graph = nil, nil, nil, nil, flowPart{}
+	u.Order, u.timers, u.After, u.Books, u.parts = nil, nil, nil, nil, [slots]any{}
 }

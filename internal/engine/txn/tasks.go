@@ -182,10 +182,6 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
 		return e.countLane(ctx, t)
 	case taskRefileLane:
 		return e.refileLane(ctx, t)
-	case taskRetireLane:
-		return e.retireLane(ctx, ref, t)
-	case taskRetireAll:
-		return e.retireAll(ctx, ref, t)
 	case taskTrimHistory:
 		return e.dropHistory(ctx, t)
 	case taskFreeQuota:
@@ -205,7 +201,10 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
 	case taskUnmark:
 		return e.unmark(ctx, t.Rule, t.Token)
 	default:
-		return e.workOffFlow(ctx, t)
+		if do := e.extensions.tasks[t.Kind]; do != nil {
+			return do(ctx, ref, t)
+		}
+		return core.Errorf(core.CodeCorruption, "unknown follow-up work %q", t.Kind)
 	}
 }
 

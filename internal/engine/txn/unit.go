@@ -87,7 +87,7 @@ type Tx struct {
 	Believed   map[string]int64            // slots in use according to the cache: their values in counters are not locked
 	locked     map[string]bool             // keys whose counters are locked
 
-	graph flowPart // flows and edges in this unit
+	parts [slots]any // the states of rooms
 }
 
 type historyKey struct {

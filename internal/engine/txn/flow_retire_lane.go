@@ -9,15 +9,9 @@ import (
 
 const retireBatch = 1000
 
-// lanesKnown is how long after a change of a lane every process has heard of it, and what was decided by the old settings is
-// committed.
-func (e *Engine) lanesKnown() core.Millis {
-	return max(3*core.Second, 3*e.Cfg.PollInterval.Milliseconds())
-}
-
 // retireLane arms the removal of what ended in the lane before its retention got shorter (L139). Where it got longer the timers that
 // stand find out. It locks no execution: an entry of the due index may be stale, and the removal looks at the execution.
-func (e *Engine) retireLane(ctx context.Context, ref store.DocRef, t task) error {
+func (e *Graphs) retireLane(ctx context.Context, ref store.DocRef, t task) error {
 	old := core.LaneSettings{RetentionMS: *t.Retention}
 	return e.retire(ctx, ref, t, core.Filter{Lane: []string{t.Lane}}, func(u *Tx, x *core.Execution, f *core.Flow) (before, after departure) {
 		lane := u.settingsOf(x)
@@ -49,7 +43,7 @@ func (after departure) sooner(before departure) bool {
 type departures func(u *Tx, x *core.Execution, f *core.Flow) (before, after departure)
 
 // retire arms the removal of what has ended and matches, where a change made it earlier.
-func (e *Engine) retire(ctx context.Context, ref store.DocRef, t task, f core.Filter, when departures) error {
+func (e *Graphs) retire(ctx context.Context, ref store.DocRef, t task, f core.Filter, when departures) error {
 	if t.Cursor == "" {
 		if err := e.Follower.ReachAll(ctx); err != nil {
 			return err
@@ -77,7 +71,7 @@ func (e *Engine) retire(ctx context.Context, ref store.DocRef, t task, f core.Fi
 }
 
 // retirePage arms one page and notes how far the work is, in one transaction. It reports whether there is more to do.
-func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page Page, when departures) (more bool, err error) {
+func (e *Graphs) retirePage(ctx context.Context, ref store.DocRef, t *task, page Page, when departures) (more bool, err error) {
 	flows, err := e.finishedFlows(ctx, page)
 	if err != nil {
 		return false, err
@@ -131,7 +125,7 @@ func (d *flowDeparture) add(before, after departure) {
 }
 
 // finishedFlows are the flows of executions on a page, those that have ended with all their members.
-func (e *Engine) finishedFlows(ctx context.Context, page Page) (map[core.UUID]*core.Flow, error) {
+func (e *Graphs) finishedFlows(ctx context.Context, page Page) (map[core.UUID]*core.Flow, error) {
 	var want store.Want
 	flows := map[core.UUID]*core.Flow{}
 	for _, item := range page.Items {
@@ -160,4 +154,13 @@ func (u *Tx) removalTimer(at core.Time) core.Time {
 		return u.Now
 	}
 	return removalTimer(at, u.Now)
+}
+
+// retireAll arms the removal of what ended before the default got shorter (L139). What its policy or its lane keeps is kept. The default is
+// that of the task: the process that works it off may have another one.
+func (e *Graphs) retireAll(ctx context.Context, ref store.DocRef, t task) error {
+	return e.retire(ctx, ref, t, core.Filter{}, func(u *Tx, x *core.Execution, f *core.Flow) (before, after departure) {
+		lane := u.settingsOf(x)
+		return departureOf(x, f, &lane, *t.Retention), departureOf(x, f, &lane, *t.Default)
+	})
 }
