@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/engine/bulk"
 	"github.com/flowfabric/flowfabric/internal/engine/claims"
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -14,7 +15,7 @@ import (
 // Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
 type Engine struct {
 	*txn.Engine
-	*txn.Graphs
+	*flows.Graphs
 	*claims.Claims
 	*inspect.Inspector
 	*bulk.Jobs
@@ -27,7 +28,7 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	graphs := txn.NewGraphs(kernel)
+	graphs := flows.New(kernel)
 	waiting := claims.New(graphs)
 	jobs := bulk.New(graphs)
 	e := &Engine{kernel, graphs, waiting, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}

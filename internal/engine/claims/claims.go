@@ -3,18 +3,19 @@
 package claims
 
 import (
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
 // Claims gives work to workers: claims that wait, grants, and claims of one execution.
 type Claims struct {
-	*txn.Graphs
+	*flows.Graphs
 	picker *picker
 }
 
 // New makes the room of claims. It becomes the dispatcher of the kernel.
-func New(e *txn.Graphs) *Claims {
+func New(e *flows.Graphs) *Claims {
 	c := &Claims{Graphs: e}
 	c.picker = newPicker(c)
 	e.UseDispatcher(c.picker)

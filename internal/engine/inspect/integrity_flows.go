@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -42,13 +43,13 @@ func (e *Inspector) recountFlow(ctx context.Context, id core.UUID) ([]Difference
 		if err != nil {
 			return nil, err
 		}
-		members, ids, err := txn.MemberList(listed.Scanned[0])
+		members, ids, err := flows.MemberList(listed.Scanned[0])
 		if err != nil {
 			return nil, err
 		}
-		want := store.Want{Docs: []store.DocRef{txn.FlowRef(id)}, Executions: txn.LiveOf(members), SkipUnreadable: true, Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(id)}}}
+		want := store.Want{Docs: []store.DocRef{txn.FlowRef(id)}, Executions: flows.LiveOf(members), SkipUnreadable: true, Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(id)}}}
 		for _, member := range ids {
-			want.Owned = append(want.Owned, txn.EdgesOf(member))
+			want.Owned = append(want.Owned, flows.EdgesOf(member))
 		}
 		loaded, err := e.Store.Read(ctx, want)
 		if err != nil {
@@ -61,7 +62,7 @@ func (e *Inspector) recountFlow(ctx context.Context, id core.UUID) ([]Difference
 		if len(loaded.Scanned[0]) != len(ids) {
 			continue // members have come since
 		}
-		if err := txn.AddErased(loaded, loaded.Scanned[0]); err != nil { // also those that were deleted since
+		if err := flows.AddErased(loaded, loaded.Scanned[0]); err != nil { // also those that were deleted since
 			return nil, err
 		}
 		return recount(&doc, loaded, ids)
@@ -92,7 +93,7 @@ func recount(doc *store.Doc, loaded *store.Loaded, ids []core.UUID) (found []Dif
 		joins[id] = &core.Join{}
 	}
 	for _, id := range ids {
-		edges, err := txn.EdgesIn(loaded.Owned[txn.EdgesOf(id)])
+		edges, err := flows.EdgesIn(loaded.Owned[flows.EdgesOf(id)])
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 
 // audited is a command that may leave a row in the audit log.
 type audited interface {
-	command
+	Command
 	// Chains returns the namespaces of the rows, once the command's own rows are loaded. None: the command writes no row.
 	Chains(u *Tx) []string
 }
@@ -63,10 +63,10 @@ func auditRowRefs(namespace string, first, last int64) []store.DocRef {
 }
 
 // lockChains locks the heads of the chains that the batch will lengthen.
-func (u *Tx) lockChains(ctx context.Context, batch []*request) error {
+func (u *Tx) lockChains(ctx context.Context, batch []*Request) error {
 	var names []string
 	for _, r := range batch {
-		if a, ok := r.command.(audited); ok {
+		if a, ok := r.Command.(audited); ok {
 			names = append(names, a.Chains(u)...)
 		}
 	}

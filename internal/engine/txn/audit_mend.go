@@ -41,7 +41,7 @@ func (u *Tx) mendEnd(ctx context.Context, namespace string, chain *auditChain) e
 		begin := core.NewAuditChain(u.Engine.Store.Info().Installation, namespace)
 		chain.First, chain.Anchor, chain.Last, chain.Hash = begin.First, begin.Anchor, begin.Last, begin.Hash
 		chain.altered = true
-	case !u.careful:
+	case !u.Careful:
 		return nil
 	}
 	newest, err := newestAuditRow(chain.Last, chain.Last+auditReach, func(n int64) (int64, error) { return u.nextAuditRow(ctx, namespace, n) })

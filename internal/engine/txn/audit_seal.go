@@ -224,7 +224,7 @@ func (e *Engine) startAudit(ctx context.Context) error {
 // makeAuditKey creates the key, seals the head of every chain and writes the lists, in one transaction. The lock of the key set serializes it with
 // other processes. A chain that a process without the master key starts at the same time is missed: verification finds it without a seal.
 func (e *Engine) makeAuditKey(ctx context.Context) error {
-	u, err := e.begin(ctx, store.Want{LockDocs: true, Docs: []store.DocRef{KeySetRef}, Patient: true})
+	u, err := e.Begin(ctx, store.Want{LockDocs: true, Docs: []store.DocRef{KeySetRef}, Patient: true})
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (u *Tx) cancelHoldersOf(ctx context.Context, orders []core.CancelRunning) e
 			}
 		}
 		if left[order.Budget] {
-			u.addTask(task{Kind: taskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: before})
+			u.AddTask(FollowUp{Kind: taskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: before})
 		}
 	}
 	return nil
@@ -105,7 +105,7 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 	}
 	for id, budgets := range of {
 		for _, budget := range budgets {
-			left[budget] = left[budget] || u.held[id]
+			left[budget] = left[budget] || u.Held[id]
 		}
 	}
 	return left, nil
@@ -135,14 +135,14 @@ func (u *Tx) cancelHolder(ent *Row, budget core.UUID) {
 	fx, held := u.EngineEffects(), ent.Exec.Holds
 	fx.Now = max(fx.Now, ent.Exec.Latest())
 	if ent.Exec.CancelForBudget(fx, budget) {
-		u.freed(held, ent.Exec.Holds)
+		u.Freed(held, ent.Exec.Holds)
 		u.Touch(ent)
 		u.Keep(fx)
 	}
 }
 
 // cancelRest continues with the holders of a breached budget: those that held their leases at the breach (B27).
-func (e *Engine) cancelRest(ctx context.Context, t task) error {
+func (e *Engine) cancelRest(ctx context.Context, t FollowUp) error {
 	scan := store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(t.Budget), Limit: cancelAtOnce}
 	var failed error // of one that cannot be read: it does not stop the others (S63)
 	for {
@@ -151,7 +151,7 @@ func (e *Engine) cancelRest(ctx context.Context, t task) error {
 			return PublicFault(err)
 		}
 		marks := loaded.Scanned[0]
-		var cmds []command
+		var cmds []Command
 		for i := range marks {
 			if h, err := DecodeHold(&marks[i]); err == nil && h.Since <= t.Before && h.ExecutionID.UUID != t.Execution {
 				cmds = append(cmds, cancelFor(h, t.Budget))
@@ -174,10 +174,10 @@ func (e *Engine) cancelRest(ctx context.Context, t task) error {
 }
 
 // cancelFor cancels one holder, unless it has another lease by now.
-func cancelFor(h hold, budget core.UUID) command {
-	return &onOne{
-		op: "cancel_for_budget", caller: EngineCaller, id: h.ExecutionID.Given(),
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+func cancelFor(h hold, budget core.UUID) Command {
+	return &OnOne{
+		Op: "cancel_for_budget", Caller: EngineCaller, ID: h.ExecutionID.Given(),
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
 			return x.LeaseEpoch == h.Epoch && x.CancelForBudget(fx, budget), nil
 		},
 	}

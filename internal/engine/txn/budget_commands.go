@@ -60,8 +60,8 @@ func (b *budgetCommand) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (b *budgetCommand) behind(u *Tx, w *store.Want) {
-	u.wantBudgets(w, append([]core.UUID{b.budget.ID}, b.locks...))
+func (b *budgetCommand) Behind(u *Tx, w *store.Want) {
+	u.WantBudgets(w, append([]core.UUID{b.budget.ID}, b.locks...))
 	for _, ref := range b.docs {
 		u.wantDoc(w, ref)
 	}
@@ -123,7 +123,7 @@ func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRe
 	err = e.changeBudget(ctx, &budgetCommand{
 		op: op, caller: c, how: how, target: ref, budget: found,
 		act: func(u *Tx, fx *core.Effects) (bool, error) {
-			if _, err := u.budget(c, found.ID); err != nil {
+			if _, err := u.Budget(c, found.ID); err != nil {
 				return false, err
 			}
 			return act(u, fx, found.ID)
@@ -181,7 +181,7 @@ func (e *Engine) UpdateBudget(ctx context.Context, c Caller, ref BudgetRef, up c
 		cmd.docs = append(cmd.docs, budgetNameRef(found.Namespace, *up.Name))
 	}
 	cmd.act = func(u *Tx, fx *core.Effects) (bool, error) {
-		before, err := u.budget(c, found.ID)
+		before, err := u.Budget(c, found.ID)
 		if err != nil {
 			return false, err
 		}
@@ -269,7 +269,7 @@ func (e *Engine) dropFound(ctx context.Context, c Caller, ref BudgetRef, found c
 		cmd.graphs = append(cmd.graphs, flow)
 	}
 	cmd.act = func(u *Tx, fx *core.Effects) (bool, error) {
-		b, err := u.budget(c, found.ID)
+		b, err := u.Budget(c, found.ID)
 		if err != nil {
 			return false, err
 		}
@@ -345,12 +345,12 @@ func (u *Tx) forgetBudget(b *core.Budget, ent *Row) {
 		}
 	}
 	if covers {
-		u.addTask(task{Kind: taskSpreadBudget, Flow: flow, Budget: b.ID})
+		u.AddTask(FollowUp{Kind: TaskSpreadBudget, Flow: flow, Budget: b.ID})
 	}
 	u.PutDoc(store.Doc{DocRef: budgetGoneRef(b.ID), Body: []byte("{}")})
-	u.addTask(task{Kind: taskFreeBudget, Budget: b.ID})
+	u.AddTask(FollowUp{Kind: taskFreeBudget, Budget: b.ID})
 	for _, ancestor := range b.Ancestors {
-		u.addTask(task{Kind: taskFreeUnreached, Budget: ancestor, Gone: b.ID})
+		u.AddTask(FollowUp{Kind: taskFreeUnreached, Budget: ancestor, Gone: b.ID})
 	}
-	u.addTaskAt(task{Kind: taskDropBudget, Budget: b.ID}, u.Now.Add(budgetRetention))
+	u.AddTaskAt(FollowUp{Kind: taskDropBudget, Budget: b.ID}, u.Now.Add(budgetRetention))
 }

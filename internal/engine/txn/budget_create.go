@@ -20,7 +20,7 @@ func (e *Engine) CreateBudget(ctx context.Context, c Caller, namespace string, d
 		return BudgetAnswer{}, err
 	}
 	if !c.Sees(namespace) {
-		return BudgetAnswer{}, noSuchNamespace(namespace)
+		return BudgetAnswer{}, NoSuchNamespace(namespace)
 	}
 	for range createTries {
 		cmd, err := e.newCreate(ctx, c, namespace, d, how)
@@ -141,7 +141,7 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 		return BudgetAnswer{}, true, nil
 	}
 	if !b.reaches.IsZero() { // the caller relies on it once it has the answer
-		if err := b.e.graphs.Spread(ctx, b.reaches, b.made.ID); err != nil {
+		if err := b.e.Graphs.Spread(ctx, b.reaches, b.made.ID); err != nil {
 			return BudgetAnswer{}, false, err
 		}
 	}
@@ -186,12 +186,12 @@ func (b *createBudget) create(u *Tx, fx *core.Effects) (bool, error) {
 			return false, err
 		}
 		if ent.Exec.Class.Namespace != b.target.Namespace {
-			return false, notFound(ent.Exec.ID.Given())
+			return false, NotFound(ent.Exec.ID.Given())
 		}
 	}
 	var f *core.Flow
 	if len(b.graphs) > 0 {
-		if f = u.Engine.graphs.Locked(u, b.graphs[0]); f == nil {
+		if f = u.Engine.Graphs.Locked(u, b.graphs[0]); f == nil {
 			return false, noFlowOfScope(b.d.Scope.Value)
 		}
 	}

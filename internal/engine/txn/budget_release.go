@@ -67,8 +67,8 @@ func (r *releaseBudget) Want(w *store.Want, careful bool) {
 	}
 }
 
-func (r *releaseBudget) behind(u *Tx, w *store.Want) {
-	r.budgetCommand.behind(u, w)
+func (r *releaseBudget) Behind(u *Tx, w *store.Want) {
+	r.budgetCommand.Behind(u, w)
 	for id, epoch := range r.epochs {
 		u.wantDoc(w, ledgerRef(id, epoch, r.execution.UUID))
 	}
@@ -78,7 +78,7 @@ var errEpochMoved = errors.New("a budget has begun anew meanwhile")
 
 func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 	r.released = nil
-	b, err := u.budget(r.caller, r.budget.ID)
+	b, err := u.Budget(r.caller, r.budget.ID)
 	if err != nil {
 		return false, err
 	}
@@ -96,7 +96,7 @@ func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 			return false, err
 		}
 		if !known {
-			u.redo = &store.Fault{Kind: store.Conflict, Err: errEpochMoved}
+			u.Redo = &store.Fault{Kind: store.Conflict, Err: errEpochMoved}
 			return false, nil
 		}
 		ledger = append(ledger, core.LedgerRow{Budget: b.ID, Epoch: b.Epoch, Used: row})

@@ -21,7 +21,7 @@ func (e *Engine) flowOfScope(ctx context.Context, c Caller, namespace string, s 
 	if err != nil {
 		return core.UUID{}, noFlowOfScope(s.Value)
 	}
-	f, err := e.graphs.Read(ctx, c, id)
+	f, err := e.Graphs.Read(ctx, c, id)
 	if core.CodeOf(err) == core.CodeFlowNotFound || err == nil && f.Namespace != namespace {
 		return core.UUID{}, noFlowOfScope(s.Value)
 	}
@@ -38,7 +38,7 @@ func (u *Tx) openFlowOf(b *core.Budget) bool {
 	if !ok {
 		return false
 	}
-	f := u.Engine.graphs.Locked(u, flow)
+	f := u.Engine.Graphs.Locked(u, flow)
 	return f != nil && (!f.State.Terminal() || f.Open > 0)
 }
 
@@ -48,23 +48,23 @@ func (u *Tx) reachFlow(f *core.Flow, ent *Row, made *core.Budget) (flow core.UUI
 	switch {
 	case f != nil:
 		if flow = f.ID.UUID; f.AddBudget(made) {
-			u.Engine.graphs.Touch(u, f)
+			u.Engine.Graphs.Touch(u, f)
 		}
 	case ent != nil && ent.Exec.Children != nil:
 		flow = ent.Exec.Children.FlowID.UUID
 	default:
 		return core.UUID{}
 	}
-	u.addTask(task{Kind: taskSpreadBudget, Flow: flow, Budget: made.ID})
+	u.AddTask(FollowUp{Kind: TaskSpreadBudget, Flow: flow, Budget: made.ID})
 	return flow
 }
 
-// reachBelow leaves the members of the flow below an execution, which budgets have come to reach, to follow-up work.
-func (u *Tx) reachBelow(x *core.Execution, budgets []core.ScopedBudget) {
+// ReachBelow leaves the members of the flow below an execution, which budgets have come to reach, to follow-up work.
+func (u *Tx) ReachBelow(x *core.Execution, budgets []core.ScopedBudget) {
 	if x.Children == nil {
 		return
 	}
 	for _, budget := range budgets {
-		u.addTask(task{Kind: taskSpreadBudget, Flow: x.Children.FlowID.UUID, Budget: budget.ID})
+		u.AddTask(FollowUp{Kind: TaskSpreadBudget, Flow: x.Children.FlowID.UUID, Budget: budget.ID})
 	}
 }

@@ -24,7 +24,7 @@ func (r *resetDue) Name() string { return "reset_due_budget" }
 
 func (r *resetDue) Want(*store.Want, bool) {}
 
-func (r *resetDue) behind(u *Tx, w *store.Want) { u.wantBudgets(w, []core.UUID{r.budget}) }
+func (r *resetDue) Behind(u *Tx, w *store.Want) { u.WantBudgets(w, []core.UUID{r.budget}) }
 
 // Decide arms the timer again if the clock was set back before it.
 func (r *resetDue) Decide(u *Tx) error {
@@ -38,7 +38,7 @@ func (r *resetDue) Decide(u *Tx) error {
 // sweepBudgets starts new epochs of budgets whose epochs have ended. Two processes at one boundary take turns on the record, and the second finds
 // nothing due.
 func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
-	var cmds []command
+	var cmds []Command
 	for _, text := range t.Texts {
 		if id, ok := core.ParseUUID(text); ok {
 			cmds = append(cmds, &resetDue{id, t.At})
@@ -53,7 +53,7 @@ func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 }
 
 // freeBudget unblocks what waited for a budget that was deleted (B33, S47). A budget that is merely missing blocks everything that needs it (B3).
-func (e *Engine) freeBudget(ctx context.Context, t task) error {
+func (e *Engine) freeBudget(ctx context.Context, t FollowUp) error {
 	deleted, err := e.budgetDeleted(ctx, t.Budget)
 	if err != nil || !deleted {
 		return err
@@ -69,7 +69,7 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 		for _, id := range ids {
 			seen[id] = true
 		}
-		if err := e.unblock(ctx, ids, without(t.Budget)); err != nil {
+		if err := e.unblock(ctx, ids, Without(t.Budget)); err != nil {
 			return err
 		}
 	}
@@ -101,9 +101,9 @@ func (e *Engine) budgetDeleted(ctx context.Context, id core.UUID) (bool, error) 
 	}
 }
 
-// without removes a deleted budget from an execution. If the execution waits for it, or for one above it that no longer applies, it is unblocked:
+// Without removes a deleted budget from an execution. If the execution waits for it, or for one above it that no longer applies, it is unblocked:
 // nothing else would look at it (B33, B34).
-func without(gone core.UUID) func(u *Tx, x *core.Execution, fx *core.Effects) bool {
+func Without(gone core.UUID) func(u *Tx, x *core.Execution, fx *core.Effects) bool {
 	return func(u *Tx, x *core.Execution, fx *core.Effects) bool {
 		dropped := core.DropBudget(&x.Budgets, gone)
 		return u.passUnreached(x, fx) || dropped
@@ -115,7 +115,7 @@ func without(gone core.UUID) func(u *Tx, x *core.Execution, fx *core.Effects) bo
 func (u *Tx) SuspectGone(x *core.Execution, why *core.Refusal) {
 	for i := range x.Budgets {
 		if id := x.Budgets[i].ID; core.BudgetKey(id) == why.Key && u.Doc(BudgetDocRef(id)) == nil {
-			u.addTask(task{Kind: taskFreeBudget, Budget: id})
+			u.AddTask(FollowUp{Kind: taskFreeBudget, Budget: id})
 		}
 	}
 }
@@ -123,7 +123,7 @@ func (u *Tx) SuspectGone(x *core.Execution, why *core.Refusal) {
 // freeUnreached unblocks what waited for a budget that no longer applies, since one below it was deleted (B33). The others stay as they are: a
 // claim passes over all executions of a class that are blocked on one key when the first of them is refused (S19), so none may be among them that
 // does not need the key.
-func (e *Engine) freeUnreached(ctx context.Context, t task) error {
+func (e *Engine) freeUnreached(ctx context.Context, t FollowUp) error {
 	key := core.BudgetKey(t.Budget)
 	queues, err := e.queuesBlockedOn(ctx, key)
 	if err != nil {
@@ -140,7 +140,7 @@ func (e *Engine) freeUnreached(ctx context.Context, t task) error {
 			for i, row := range rows {
 				ids[i] = row.ID
 			}
-			if err := e.unblock(ctx, ids, without(t.Gone)); err != nil {
+			if err := e.unblock(ctx, ids, Without(t.Gone)); err != nil {
 				return err
 			}
 			if len(rows) < at.Limit {
@@ -217,7 +217,7 @@ func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []co
 }
 
 // dropEpoch removes a past epoch and its ledger.
-func (e *Engine) dropEpoch(ctx context.Context, t task) error {
+func (e *Engine) dropEpoch(ctx context.Context, t FollowUp) error {
 	if err := e.dropDocs(ctx, docLedger, ledgerPrefix(t.Budget, t.Epoch)); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (e *Engine) dropEpoch(ctx context.Context, t task) error {
 }
 
 // dropBudget removes everything of a deleted budget. From then on its id may be used again.
-func (e *Engine) dropBudget(ctx context.Context, t task) error {
+func (e *Engine) dropBudget(ctx context.Context, t FollowUp) error {
 	for _, kind := range []store.DocKind{docLedger, docEpoch, docUsageDedup} {
 		if err := e.dropDocs(ctx, kind, BudgetPrefix(t.Budget)); err != nil {
 			return err

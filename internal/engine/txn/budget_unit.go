@@ -18,12 +18,12 @@ type budgetPart struct {
 
 // behind is a command that needs rows which are locked behind executions (S73): budgets above all.
 type behind interface {
-	command
-	behind(u *Tx, w *store.Want)
+	Command
+	Behind(u *Tx, w *store.Want)
 }
 
-// wantBudgets adds the records of budgets that the unit has not loaded. They are to be locked.
-func (u *Tx) wantBudgets(w *store.Want, ids []core.UUID) {
+// WantBudgets adds the records of budgets that the unit has not loaded. They are to be locked.
+func (u *Tx) WantBudgets(w *store.Want, ids []core.UUID) {
 	for _, id := range ids {
 		if ref := BudgetDocRef(id); !u.wanted.has(w, ref) {
 			if _, loaded := u.Docs[ref]; !loaded {
@@ -35,21 +35,21 @@ func (u *Tx) wantBudgets(w *store.Want, ids []core.UUID) {
 }
 
 // loadBooks locks, in one trip for the whole batch, what its commands need behind the executions.
-func (u *Tx) loadBooks(ctx context.Context, batch []*request) error {
+func (u *Tx) loadBooks(ctx context.Context, batch []*Request) error {
 	want := store.Want{LockDocs: true}
 	for _, ent := range u.Entries {
 		u.wantCharged(&want, ent)
 	}
 	for _, r := range batch {
-		if b, ok := r.command.(behind); ok {
-			b.behind(u, &want)
+		if b, ok := r.Command.(behind); ok {
+			b.Behind(u, &want)
 		}
 	}
 	if len(want.Docs)+len(want.Scans) == 0 {
 		u.OpenBooks()
 		return nil
 	}
-	if err := u.meetsLater(&want); err != nil {
+	if err := u.MeetsLater(&want); err != nil {
 		return err
 	}
 	loaded, err := u.StoreTx.Load(ctx, want)
@@ -67,7 +67,7 @@ func (u *Tx) loadBooks(ctx context.Context, batch []*request) error {
 // wantCharged adds the budgets that a command on the execution may change: those that its lease is or was charged to, and the one that it asks to
 // be raised.
 func (u *Tx) wantCharged(w *store.Want, ent *Row) {
-	u.wantBudgets(w, ent.Exec.ChargedTo())
+	u.WantBudgets(w, ent.Exec.ChargedTo())
 	if ent.Exec.Status != core.Suspended {
 		return
 	}
@@ -79,7 +79,7 @@ func (u *Tx) wantCharged(w *store.Want, ent *Row) {
 		return // the code that needs it reports that
 	}
 	if asked, ok := ent.Exec.AskedBudget(d); ok {
-		u.wantBudgets(w, []core.UUID{asked})
+		u.WantBudgets(w, []core.UUID{asked})
 	}
 }
 
@@ -125,8 +125,8 @@ func (u *Tx) openBudget(id core.UUID, doc *store.Doc) {
 	u.Books.Add(budget)
 }
 
-// budget returns a loaded budget that the caller named. Codes: budget_not_found, also for one of another namespace (W5), corruption.
-func (u *Tx) budget(c Caller, id core.UUID) (*core.Budget, error) {
+// Budget returns a loaded budget that the caller named. Codes: budget_not_found, also for one of another namespace (W5), corruption.
+func (u *Tx) Budget(c Caller, id core.UUID) (*core.Budget, error) {
 	b := u.Books.Get(id)
 	switch {
 	case b == nil && u.Doc(BudgetDocRef(id)) != nil && !slices.Contains(u.Books.Deleted(), id):
@@ -163,7 +163,7 @@ func (u *Tx) writeBooks() {
 	}
 	for _, record := range u.Books.Epochs() {
 		u.PutDoc(store.Doc{DocRef: epochRef(record.Budget, record.Epoch), Body: record.Encode()})
-		u.addTaskAt(task{Kind: taskDropEpoch, Budget: record.Budget, Epoch: record.Epoch}, u.Now.Add(budgetRetention))
+		u.AddTaskAt(FollowUp{Kind: taskDropEpoch, Budget: record.Budget, Epoch: record.Epoch}, u.Now.Add(budgetRetention))
 	}
 	u.writeLedger()
 	for _, id := range u.Books.Freed() {

@@ -51,8 +51,8 @@ func (r *reportUsage) Want(w *store.Want, _ bool) {
 
 func (r *reportUsage) Decide(u *Tx) error {
 	r.outcome = core.UsageOutcome{}
-	return u.on(r.caller, r.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
-		r.caller.asWorker(x, fx)
+	return u.On(r.caller, r.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
+		r.caller.AsWorker(x, fx)
 		cmd := r.cmd
 		known, err := u.receipt(r.dedup)
 		if err != nil {
@@ -124,8 +124,8 @@ func (b *chargeBudget) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (b *chargeBudget) behind(u *Tx, w *store.Want) {
-	u.wantBudgets(w, append([]core.UUID{b.budget.ID}, b.budget.Ancestors...))
+func (b *chargeBudget) Behind(u *Tx, w *store.Want) {
+	u.WantBudgets(w, append([]core.UUID{b.budget.ID}, b.budget.Ancestors...))
 	if b.dedup.Key != "" {
 		u.wantDoc(w, b.dedup)
 	}
@@ -133,13 +133,13 @@ func (b *chargeBudget) behind(u *Tx, w *store.Want) {
 
 func (b *chargeBudget) Decide(u *Tx) error {
 	b.outcome = core.UsageOutcome{}
-	if _, err := u.budget(b.caller, b.budget.ID); err != nil {
+	if _, err := u.Budget(b.caller, b.budget.ID); err != nil {
 		return err
 	}
 	if b.request.Execution != nil {
-		return u.on(b.caller, *b.request.Execution, func(x *core.Execution, fx *core.Effects) (bool, error) {
+		return u.On(b.caller, *b.request.Execution, func(x *core.Execution, fx *core.Effects) (bool, error) {
 			if x.Class.Namespace != b.budget.Namespace {
-				return false, notFound(*b.request.Execution)
+				return false, NotFound(*b.request.Execution)
 			}
 			return b.charge(u, fx, x)
 		})

@@ -202,7 +202,7 @@ func (e *Engine) armWakes(ctx context.Context, timer store.Timer) error {
 	if err != nil {
 		return err
 	}
-	var cmds []command
+	var cmds []Command
 	for id, x := range loaded.Executions {
 		if armedFar(x, loaded.Now) {
 			cmds = append(cmds, &armAgain{id})

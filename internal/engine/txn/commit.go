@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-var errHeld = errors.New("an execution is held by another transaction")
+var ErrHeld = errors.New("an execution is held by another transaction")
 
 // timerKey groups timers: one entry of the due index serves all executions with the same due time.
 type timerKey struct {
@@ -140,11 +140,11 @@ func (u *Tx) noteSilent(ent *Row) {
 		slices.ContainsFunc(u.Changes.Events, func(ev core.Event) bool { return ev.ExecutionID == x.ID }) {
 		return
 	}
-	u.noteChange(x)
+	u.NoteChange(x)
 }
 
-// noteChange writes a silent change: lists follow the log, and this execution has changed without an event.
-func (u *Tx) noteChange(x *core.Execution) {
+// NoteChange writes a silent change: lists follow the log, and this execution has changed without an event.
+func (u *Tx) NoteChange(x *core.Execution) {
 	u.Changes.Events = append(u.Changes.Events, core.Event{
 		Kind: core.SilentChange, At: u.Now, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class, AttemptIndex: -1, Actor: core.EngineActor(),
 	})
@@ -205,7 +205,7 @@ func (u *Tx) arm(ent *Row) {
 	}
 	if due, rest := x.Ahead(u.Now); due != 0 {
 		x.TimerAt = RoundUp(min(u.Now.Add(rest), x.WakeAt), TimerGrid) // always a new entry: when it is due, that much time has passed (wake)
-		u.timer(timerWake, x.TimerAt, x.ID.UUID)
+		u.Timer(timerWake, x.TimerAt, x.ID.UUID)
 		return
 	}
 	due := x.WakeAt
@@ -217,11 +217,11 @@ func (u *Tx) arm(ent *Row) {
 		return
 	}
 	x.TimerAt = at
-	u.timer(timerWake, at, x.ID.UUID)
+	u.Timer(timerWake, at, x.ID.UUID)
 }
 
-// timer adds ids to the entry of that kind and time.
-func (u *Tx) timer(kind store.TimerKind, at core.Time, ids ...core.UUID) {
+// Timer adds ids to the entry of that kind and time.
+func (u *Tx) Timer(kind store.TimerKind, at core.Time, ids ...core.UUID) {
 	timer := u.TimerAt(kind, at)
 	timer.IDs = append(timer.IDs, ids...)
 }
@@ -270,12 +270,12 @@ func (u *Tx) retire(ent *Row) {
 		return
 	}
 	if at, ok := u.removeAt(ent.Exec); ok {
-		u.timer(timerRetain, removalTimer(at, u.Now), ent.Exec.ID.UUID)
+		u.Timer(TimerRetain, RemovalTimer(at, u.Now), ent.Exec.ID.UUID)
 	}
 }
 
-// removalTimer returns when the timer of a removal fires. It is coarse, so that many removals share one entry.
-func removalTimer(at, now core.Time) core.Time {
+// RemovalTimer returns when the timer of a removal fires. It is coarse, so that many removals share one entry.
+func RemovalTimer(at, now core.Time) core.Time {
 	if at.Sub(now) < core.Hour {
 		return RoundUp(at, core.Second)
 	}
@@ -285,23 +285,23 @@ func removalTimer(at, now core.Time) core.Time {
 // RetainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have fired while the removal was not
 // allowed. The new timer fires on the next whole second and never at once, so that the caller can still read the execution.
 func (u *Tx) RetainedUntil(ent *Row, until core.Time) {
-	if f := u.Engine.graphs.Locked(u, ent.Exec.FlowID.UUID); f != nil { // a removal of the flow under way has to check again
+	if f := u.Engine.Graphs.Locked(u, ent.Exec.FlowID.UUID); f != nil { // a removal of the flow under way has to check again
 		f.Touch(u.Now)
-		u.Engine.graphs.Touch(u, f)
+		u.Engine.Graphs.Touch(u, f)
 	}
 	if until != 0 {
-		u.timer(timerRetain, RoundUp(max(until, u.Now)+1, core.Second), ent.Exec.ID.UUID)
+		u.Timer(TimerRetain, RoundUp(max(until, u.Now)+1, core.Second), ent.Exec.ID.UUID)
 	}
 }
 
 // removeAt returns when retention may remove a finished execution (L139).
 func (u *Tx) removeAt(x *core.Execution) (core.Time, bool) {
-	settings := u.settingsOf(x)
+	settings := u.SettingsOf(x)
 	return x.RemoveAt(&settings, u.Engine.Cfg.Retention)
 }
 
-// settingsOf returns the settings of the execution's lane, or the defaults if the lane is not known.
-func (u *Tx) settingsOf(x *core.Execution) core.LaneSettings {
+// SettingsOf returns the settings of the execution's lane, or the defaults if the lane is not known.
+func (u *Tx) SettingsOf(x *core.Execution) core.LaneSettings {
 	if lane := u.Lane(x); lane != nil {
 		return lane.Settings
 	}

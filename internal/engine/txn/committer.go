@@ -38,9 +38,9 @@ type committer struct {
 	lines  int           // transactions at a time
 	kick   chan struct{} // one token for each line that may have something to do
 	mu     sync.Mutex
-	queue  []*request
-	held   []*request          // new work that waits for a pick or for one commit (submit_gate.go)
-	taken  func(*request) bool // selects the new work that waits until release; nil: none
+	queue  []*Request
+	held   []*Request          // new work that waits for a pick or for one commit (submit_gate.go)
+	taken  func(*Request) bool // selects the new work that waits until release; nil: none
 	busy   int                 // lines with a transaction under way
 	closed bool
 
@@ -65,7 +65,7 @@ func (c *committer) depth() int {
 
 // enqueue adds requests, together so that they share a commit. Requests that find the queue full are refused at once (S72). It returns how many
 // were accepted.
-func (c *committer) enqueue(batch ...*request) (n int, err error) {
+func (c *committer) enqueue(batch ...*Request) (n int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for ; n < len(batch) && err == nil; n++ {
@@ -80,7 +80,7 @@ func (c *committer) enqueue(batch ...*request) (n int, err error) {
 }
 
 // add adds a request. mu is held.
-func (c *committer) add(r *request) error {
+func (c *committer) add(r *Request) error {
 	switch {
 	case c.closed:
 		return ErrShuttingDown()
@@ -147,14 +147,14 @@ func (c *committer) work(stopped bool) {
 }
 
 // take removes up to n requests from the head of the queue. mu is held.
-func (c *committer) take(n int) []*request {
+func (c *committer) take(n int) []*Request {
 	if len(c.queue) <= n {
 		batch := c.queue
 		c.queue = nil
 		return batch
 	}
 	batch := c.queue[:n:n]
-	c.queue = append([]*request(nil), c.queue[n:]...)
+	c.queue = append([]*Request(nil), c.queue[n:]...)
 	return batch
 }
 
@@ -169,9 +169,9 @@ func (c *committer) take(n int) []*request {
 //   - Busy: a lock was not free and the store cannot name its row. outwait and stillBusy handle that.
 //   - Unavailable and Unknown are the answer of all commands: the caller repeats the call, which is safe.
 //   - Any other fault is attributed to one command. The batch is split in halves until that command is alone and gets the error.
-func (e *Engine) process(batch []*request) { e.processAs(batch, batchMode{}) }
+func (e *Engine) process(batch []*Request) { e.processAs(batch, BatchMode{}) }
 
-func (e *Engine) processAs(batch []*request, began batchMode) {
+func (e *Engine) processAs(batch []*Request, began BatchMode) {
 	mode := began
 	for try := 0; ; try++ {
 		if batch = e.Held.leaveOut(batch, mode.line); len(batch) == 0 {
@@ -193,7 +193,7 @@ func (e *Engine) processAs(batch []*request, began batchMode) {
 		case kind == store.Conflict && errors.Is(err, errHandOver) && try < 8:
 			mode.queue = true
 		case kind == store.Conflict && try < 8:
-			mode.careful = true
+			mode.Careful = true
 			e.disbelieve(batch)
 		case kind == store.Stale && try < 8:
 			if dictErr := e.Dict.beyond(e.Background(), known); dictErr != nil {
@@ -224,9 +224,9 @@ var errHandOver = errors.New("work could not be handed over")
 
 var errDoubted = errors.New("a command must not be answered from memory")
 
-// batchMode says how carefully a batch is run. The zero value is the first, optimistic try.
-type batchMode struct {
-	careful bool // look up ids and keys before inserting them, and use nothing from caches
+// BatchMode says how carefully a batch is run. The zero value is the first, optimistic try.
+type BatchMode struct {
+	Careful bool // look up ids and keys before inserting them, and use nothing from caches
 	patient bool // wait longer for locks
 	leave   bool // leave the edges of members that end to follow-up work
 	queue   bool // lease nothing to waiting claims: what was cached about them may have been wrong
@@ -238,7 +238,7 @@ type batchMode struct {
 
 // attempt runs the batch in one transaction. If it returns an error, no request in rest has been answered, and the caller must answer or retry
 // them. rest is the batch without the commands that were set apart.
-func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err error) {
+func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err error) {
 	ctx, cancel := context.WithTimeout(e.Background(), StoreTimeout)
 	defer cancel()
 	rest = batch
@@ -259,7 +259,7 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if err != nil {
 		return batch, err
 	}
-	u.careful, u.leaves = mode.careful, mode.leave
+	u.Careful, u.Leaves = mode.Careful, mode.leave
 	u.assume(recalled)
 	u.expect(len(batch), len(recalled))
 	if err := u.loadMore(ctx, batch); err != nil {
@@ -273,7 +273,7 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 		}
 	}
 	refusals := u.decideAll(batch)
-	if err := cmp.Or(u.redo, u.closedChain()); err != nil {
+	if err := cmp.Or(u.Redo, u.closedChain()); err != nil {
 		return batch, err
 	}
 	if u.doubted {
@@ -282,7 +282,7 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if err := u.follow(ctx); err != nil { // before the hand-over, so that work which becomes ready here can be handed over too
 		return batch, err
 	}
-	for _, f := range u.advanced {
+	for _, f := range u.Advanced {
 		f()
 	}
 	u.serves(batch)
@@ -294,7 +294,7 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 }
 
 // answer finishes the requests of a batch, once it is certain whether the commit is durable.
-func (u *Tx) answer(batch []*request, refusals []error, err error) {
+func (u *Tx) answer(batch []*Request, refusals []error, err error) {
 	if err != nil {
 		u.Engine.answerAll(batch, PublicFault(u.Engine.Failed(err)))
 		return
@@ -310,17 +310,17 @@ func (u *Tx) answer(batch []*request, refusals []error, err error) {
 }
 
 // loadMore loads the rows that commands can name only after the first load, in one further round trip for all of them.
-func (u *Tx) loadMore(ctx context.Context, batch []*request) error {
+func (u *Tx) loadMore(ctx context.Context, batch []*Request) error {
 	var want store.Want
 	for _, r := range batch {
-		if n, ok := r.command.(needier); ok {
+		if n, ok := r.Command.(needier); ok {
 			n.More(u, &want)
 		}
 	}
 	return u.Load(ctx, want)
 }
 
-func namesOf(batch []*request) []string {
+func namesOf(batch []*Request) []string {
 	names := make([]string, len(batch))
 	for i, r := range batch {
 		names[i] = r.Name()
@@ -328,7 +328,7 @@ func namesOf(batch []*request) []string {
 	return names
 }
 
-func (e *Engine) answerAll(batch []*request, err error) {
+func (e *Engine) answerAll(batch []*Request, err error) {
 	_ = e.Guard(inCommit, func() {
 		e.Meter.answered(batch, err)
 		e.tellSlow(batch, err)
@@ -369,7 +369,7 @@ func PublicFault(err error) error {
 }
 
 // busyFault returns the answer for a command that waited for a lock in vain.
-func busyFault(cmd command, err error) error {
+func busyFault(cmd Command, err error) error {
 	if waitsOnce(cmd) {
 		return heldByOpenTransaction()
 	}
@@ -381,7 +381,7 @@ func heldByOpenTransaction() error {
 }
 
 // waitsOnce reports whether a command waits for a lock for one second at most: the transaction of a caller may hold it without a bound (L82).
-func waitsOnce(cmd command) bool {
+func waitsOnce(cmd Command) bool {
 	_, ok := cmd.(interface{ WaitsOnce() })
 	return ok
 }

@@ -50,7 +50,7 @@ func (s *setRetention) Decide(u *Tx) error {
 	body, _ := json.Marshal(s.now)
 	u.PutOrAdd(store.Doc{DocRef: retentionRef, Body: body})
 	if s.now.Shortens(old, core.RetentionByStatus{}) {
-		u.addTask(task{Kind: taskRetireAll, Retention: &old, Default: &s.now})
+		u.AddTask(FollowUp{Kind: TaskRetireAll, Retention: &old, Default: &s.now})
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func (e *Engine) formerID(ctx context.Context, secret *idSecret, c Caller, d Der
 	id := d.former(c.Principal)
 	given := core.IDOf(id).Given()
 	if d.Flow {
-		_, err = e.graphs.Read(ctx, c, given)
+		_, err = e.Graphs.Read(ctx, c, given)
 	} else {
 		_, err = e.Describe(ctx, c, given)
 	}

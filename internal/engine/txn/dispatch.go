@@ -72,8 +72,8 @@ type Filing struct {
 // commitAndServe commits the transaction. On the first try of a batch it also leases work to waiting calls: what it creates or resumes, and on a
 // store where transactions take turns also what is queued. If that makes the commit fail, the calls wait on, and the caller tries the batch again
 // without them (errHandOver).
-func (u *Tx) commitAndServe(ctx context.Context, commands []string, mode batchMode) error {
-	if mode != (batchMode{}) {
+func (u *Tx) commitAndServe(ctx context.Context, commands []string, mode BatchMode) error {
+	if mode != (BatchMode{}) {
 		return u.Commit(ctx, commands)
 	}
 	served, err := u.Engine.dispatcher.Serve(ctx, u)

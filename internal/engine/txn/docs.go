@@ -48,13 +48,13 @@ const (
 	docBudgetGone  store.DocKind = 37 // key: id of a budget that was deleted; there until what it left is gone
 
 	DocFlow      store.DocKind = 29 // key: flow id
-	docFlowMark  store.DocKind = 30 // key: namespace, moment and flow: how flows are listed
+	DocFlowMark  store.DocKind = 30 // key: namespace, moment and flow: how flows are listed
 	DocMember    store.DocKind = 31 // owner: flow; key: name; which execution has it, or what is left of one that was deleted
-	docEdge      store.DocKind = 32 // owner: upstream; key: downstream
-	docUpstreams store.DocKind = 33 // owner: downstream; the executions that its edges come from; by other keys children that it waits for, and when it stops
-	docInputs    store.DocKind = 34 // owner: member; its named inputs
-	docSubflow   store.DocKind = 35 // owner: flow node; what its sub-flow is made of
-	docEdgeID    store.DocKind = 36 // owner: flow; key: edge id that a caller gave; which edge has it
+	DocEdge      store.DocKind = 32 // owner: upstream; key: downstream
+	DocUpstreams store.DocKind = 33 // owner: downstream; the executions that its edges come from; by other keys children that it waits for, and when it stops
+	DocInputs    store.DocKind = 34 // owner: member; its named inputs
+	DocSubflow   store.DocKind = 35 // owner: flow node; what its sub-flow is made of
+	DocEdgeID    store.DocKind = 36 // owner: flow; key: edge id that a caller gave; which edge has it
 
 	docAuditRoll store.DocKind = 43 // key: number of a list of audit chains, two digits; all are there as soon as there is an audit key
 	docIDSecret  store.DocKind = 41 // one record: what ids of requests with keys are derived with
@@ -73,8 +73,8 @@ const (
 // The kinds of timers. Values are stored: never renumber them.
 const (
 	timerWake     store.TimerKind = 1 // IDs: executions with a timer
-	timerRetain   store.TimerKind = 2 // IDs: finished executions whose retention ends
-	timerKeys     store.TimerKind = 3 // Texts: idempotency keys whose window ends
+	TimerRetain   store.TimerKind = 2 // IDs: finished executions whose retention ends
+	TimerKeys     store.TimerKind = 3 // Texts: idempotency keys whose window ends
 	timerRequests store.TimerKind = 4 // Texts: owners and keys of recorded requests
 	TimerClaims   store.TimerKind = 5 // Texts: keys of recorded claims
 	timerWorkers  store.TimerKind = 6 // Texts: instances to look at
@@ -131,8 +131,8 @@ func ClaimRef(r *ClaimRequest) store.DocRef {
 // GrantMark ends the key of the record of a grant. No request key has such a byte.
 const GrantMark = "\x01"
 
-// encodeKey and decodeKey write an idempotency key into a timer.
-func encodeKey(k store.Key) string {
+// EncodeKey and decodeKey write an idempotency key into a timer.
+func EncodeKey(k store.Key) string {
 	return string(rune('0'+k.Space)) + k.Namespace + "\x01" + k.Text
 }
 

@@ -24,7 +24,7 @@ type Engine struct {
 	committer  *committer
 	Held       *heldRows
 	dispatcher Dispatcher
-	graphs     GraphRoom
+	Graphs     GraphRoom
 	phases     []Phases
 	listeners  []Listener
 	forgets    []func() // drop what was remembered of another incarnation
@@ -39,7 +39,7 @@ type Engine struct {
 	auditing   auditKeys
 	waitpoints knownWaitpoints
 	spaces     *namespaceCache
-	ready      readyBounds
+	Ready      readyBounds
 	allowances *allowances
 	Waits      *waiters
 	Sweep      *sweeper
@@ -53,7 +53,7 @@ type Engine struct {
 	Health     health
 	adopting   sync.Mutex    // held while submissions are adopted
 	alone      chan struct{} // one token for each command that may run alone at a time
-	checks     chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
+	Checks     chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
 
 	Stop     chan struct{} // closed when Close begins: no new calls are accepted
 	once     sync.Once
@@ -80,9 +80,9 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.Drains, e.rates = newDrains(), newRates()
 	e.refusals = newRefusals()
 	e.recall = newRecollection()
-	e.alone, e.checks = make(chan struct{}, aloneAtOnce), make(chan struct{}, aloneAtOnce)
+	e.alone, e.Checks = make(chan struct{}, aloneAtOnce), make(chan struct{}, aloneAtOnce)
 	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
-	e.ready.e = e
+	e.Ready.e = e
 	e.Signing = newKeyRings(e.Cfg.MasterKey)
 	e.allowances = newAllowances(e)
 	e.Waits = newWaiters()
@@ -192,8 +192,8 @@ func (c Caller) Sees(namespace string) bool {
 	return c.Namespaces == nil || Contains(c.Namespaces, namespace)
 }
 
-// worksIn refuses a worker whose key is bound to lanes, of which that of the execution is none (U122): role_required, whatever lease it shows.
-func (c Caller) worksIn(lane string) error {
+// WorksIn refuses a worker whose key is bound to lanes, of which that of the execution is none (U122): role_required, whatever lease it shows.
+func (c Caller) WorksIn(lane string) error {
 	if c.WorkLanes == nil || Contains(c.WorkLanes, lane) {
 		return nil
 	}
@@ -201,6 +201,6 @@ func (c Caller) worksIn(lane string) error {
 		WithHint("use a key that may work on all lanes, or on that of the execution")
 }
 
-func notFound(id core.GivenID) error {
+func NotFound(id core.GivenID) error {
 	return core.Errorf(core.CodeExecutionNotFound, "no execution %s", id.UUID)
 }

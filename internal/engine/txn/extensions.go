@@ -21,7 +21,7 @@ type extensions struct {
 type timerRule func(ctx context.Context, t store.Timer) error
 
 // taskRule does a piece of follow-up work, which is kept under ref.
-type taskRule func(ctx context.Context, ref store.DocRef, t task) error
+type taskRule func(ctx context.Context, ref store.DocRef, t FollowUp) error
 
 // pendingCount counts the follow-up work of one kind that a room has to do.
 type pendingCount struct {

@@ -18,8 +18,8 @@ func (u *Tx) meets(locks func() []store.Lock) error {
 	return nil
 }
 
-// meetsLater is meets for rows that are loaded behind others: executions and keys among them are locked only if they are free.
-func (u *Tx) meetsLater(want *store.Want) error {
+// MeetsLater is meets for rows that are loaded behind others: executions and keys among them are locked only if they are free.
+func (u *Tx) MeetsLater(want *store.Want) error {
 	return u.meets(func() []store.Lock {
 		later := *want
 		later.Executions, later.Keys = nil, nil
@@ -49,27 +49,27 @@ func (u *Tx) writes() (locks []store.Lock) {
 
 // needs returns a row among those held that a command needs: one that the command names, or one that belongs to an execution which it changes. u is
 // the unit that met the rows, as far as it got; nil: it had not begun.
-func (e *Engine) needs(u *Tx, r *request, held []store.Lock) (lock store.Lock, found bool) {
+func (e *Engine) needs(u *Tx, r *Request, held []store.Lock) (lock store.Lock, found bool) {
 	var own store.Want
 	r.Want(&own, true)
 	var chains []string
 	if u != nil {
-		if n, ok := r.command.(needier); ok {
+		if n, ok := r.Command.(needier); ok {
 			n.More(u, &own)
 		}
-		if b, ok := r.command.(behind); ok {
-			b.behind(u, &own)
+		if b, ok := r.Command.(behind); ok {
+			b.Behind(u, &own)
 		}
-		if a, ok := r.command.(audited); ok {
+		if a, ok := r.Command.(audited); ok {
 			chains = a.Chains(u)
 		}
 	}
 	own.LockDocs = true // if one command of a batch locks docs, all docs of the batch are locked
-	if cmd, ok := r.command.(byWorker); ok {
+	if cmd, ok := r.Command.(byWorker); ok {
 		own.Executions = append(own.Executions, cmd.Target())
 	}
 	named := own.Locks()
-	changer, ok := r.command.(ruleChanger)
+	changer, ok := r.Command.(ruleChanger)
 	rules := ok && changer.changesRules()
 	for _, lock := range held {
 		switch {
@@ -128,9 +128,9 @@ func chargesRate(r *core.Reservation, lock store.Lock) bool {
 }
 
 // needsOfRoom reports whether a command needs a row of a room.
-func (e *Engine) needsOfRoom(u *Tx, r *request, lock store.Lock) bool {
+func (e *Engine) needsOfRoom(u *Tx, r *Request, lock store.Lock) bool {
 	for i := range e.phases {
-		if needs := e.phases[i].Needs; needs != nil && needs(u, r.command, lock) {
+		if needs := e.phases[i].Needs; needs != nil && needs(u, r.Command, lock) {
 			return true
 		}
 	}

@@ -65,7 +65,7 @@ type heldRows struct {
 // heldLine is the line of commands that wait for a row.
 type heldLine struct {
 	lock  store.Lock // zero: the store could not name the row
-	queue []*request
+	queue []*Request
 	since time.Duration // by the meter's clock
 	met   bool          // the row was free, but held again when the commands ran
 	vain  int           // turns in a row at which the row was held
@@ -102,11 +102,11 @@ func (h *heldRows) depth() int {
 }
 
 // leaveOut removes the commands from a batch that name a recorded row themselves, and puts them into its line.
-func (h *heldRows) leaveOut(batch []*request, own *heldLine) []*request {
+func (h *heldRows) leaveOut(batch []*Request, own *heldLine) []*Request {
 	if h.Known.Load() == 0 {
 		return batch
 	}
-	var free []*request
+	var free []*Request
 	for _, r := range batch {
 		var want store.Want
 		r.Want(&want, true)
@@ -122,13 +122,13 @@ func (h *heldRows) leaveOut(batch []*request, own *heldLine) []*request {
 
 // part removes the commands from a batch that need the rows which made its transaction wait. If it finds such commands, the error is errSetApart;
 // otherwise it is returned unchanged.
-func (h *heldRows) part(u *Tx, batch []*request, err error, own *heldLine) ([]*request, error) {
+func (h *heldRows) part(u *Tx, batch []*Request, err error, own *heldLine) ([]*Request, error) {
 	held := store.Held(err)
 	if len(held) == 0 {
 		return batch, err
 	}
-	var free []*request
-	apart := map[store.Lock][]*request{}
+	var free []*Request
+	apart := map[store.Lock][]*Request{}
 	for _, r := range batch {
 		if lock, found := h.e.needs(u, r, held); found {
 			apart[lock] = append(apart[lock], r)
@@ -148,7 +148,7 @@ func (h *heldRows) part(u *Tx, batch []*request, err error, own *heldLine) ([]*r
 
 // add puts commands into the line of a row, or refuses them if there are too many (S72). Commands of the line that is being run go back to its
 // front.
-func (h *heldRows) add(lock store.Lock, own *heldLine, requests ...*request) {
+func (h *heldRows) add(lock store.Lock, own *heldLine, requests ...*Request) {
 	h.e.disbelieve(requests) // the holder may be changing what is cached of an execution
 	refused, late := h.join(lock, own, requests)
 	h.refuse(refused)
@@ -156,11 +156,11 @@ func (h *heldRows) add(lock store.Lock, own *heldLine, requests ...*request) {
 }
 
 // join puts commands into the line of a row. It returns those for which there is no room, and those that have waited long enough.
-func (h *heldRows) join(lock store.Lock, own *heldLine, requests []*request) (refused, late []*request) {
+func (h *heldRows) join(lock store.Lock, own *heldLine, requests []*Request) (refused, late []*Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	line := h.line(lock)
-	var added []*request
+	var added []*Request
 	for _, r := range requests {
 		switch now := h.e.Meter.now(); {
 		case r.stays:
@@ -209,9 +209,9 @@ func (h *heldRows) line(lock store.Lock) *heldLine {
 }
 
 // unknown sets a batch apart if the store cannot name the row that it waited for.
-func (h *heldRows) unknown(batch []*request) {
+func (h *heldRows) unknown(batch []*Request) {
 	h.e.disbelieve(batch)
-	batch, staying := split(batch, func(r *request) bool { return r.stays })
+	batch, staying := split(batch, func(r *Request) bool { return r.stays })
 	if h.giveUp(staying); len(batch) == 0 {
 		return
 	}
@@ -219,7 +219,7 @@ func (h *heldRows) unknown(batch []*request) {
 }
 
 // joinUnknown puts a batch into a line of its own, and returns the commands for which there is no room.
-func (h *heldRows) joinUnknown(batch []*request) []*request {
+func (h *heldRows) joinUnknown(batch []*Request) []*Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	room := len(batch)
@@ -240,7 +240,7 @@ func (h *heldRows) joinUnknown(batch []*request) []*request {
 }
 
 // split separates the requests for which which returns true from the others. Both keep their order.
-func split(batch []*request, which func(*request) bool) (others, those []*request) {
+func split(batch []*Request, which func(*Request) bool) (others, those []*Request) {
 	for _, r := range batch {
 		if which(r) {
 			those = append(those, r)
@@ -301,7 +301,7 @@ func (h *heldRows) abandon(line *heldLine, err error) {
 }
 
 // drop forgets a line and returns its commands.
-func (h *heldRows) drop(line *heldLine) []*request {
+func (h *heldRows) drop(line *heldLine) []*Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := line.queue
@@ -321,12 +321,12 @@ func (h *heldRows) late(line *heldLine) {
 }
 
 // takeLate removes the commands from a line that have waited long enough. An empty line may be forgotten, which over reports.
-func (h *heldRows) takeLate(line *heldLine) (late []*request, over bool) {
+func (h *heldRows) takeLate(line *heldLine) (late []*Request, over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.e.Meter.now()
 	line.vain++
-	line.queue = slices.DeleteFunc(line.queue, func(r *request) bool {
+	line.queue = slices.DeleteFunc(line.queue, func(r *Request) bool {
 		if !h.inVain(r, now) {
 			return false
 		}
@@ -343,10 +343,10 @@ func (h *heldRows) takeLate(line *heldLine) (late []*request, over bool) {
 }
 
 // inVain counts a turn at which a command found its row held, and reports whether it was the last one.
-func (h *heldRows) inVain(r *request, now time.Duration) bool {
+func (h *heldRows) inVain(r *Request, now time.Duration) bool {
 	r.tries++
 	waited := now - r.apartSince
-	if waitsOnce(r.command) {
+	if waitsOnce(r.Command) {
 		return waited >= HeldOnce
 	}
 	return waited >= heldLong && r.tries >= patientTries
@@ -374,7 +374,7 @@ func (h *heldRows) serve(line *heldLine) {
 		if len(batch) == 0 {
 			return
 		}
-		h.e.answering(batch, func() { h.e.processAs(batch, batchMode{line: line, patient: patient}) })
+		h.e.answering(batch, func() { h.e.processAs(batch, BatchMode{line: line, patient: patient}) })
 		if h.metAgain(line) {
 			return
 		}
@@ -392,13 +392,13 @@ func (h *heldRows) metAgain(line *heldLine) bool {
 }
 
 // take removes the next batch from a line, and forgets a line that is empty.
-func (h *heldRows) take(line *heldLine) []*request {
+func (h *heldRows) take(line *heldLine) []*Request {
 	batch := h.takeBatch(line)
 	h.forgotten(line, len(batch) == 0)
 	return batch
 }
 
-func (h *heldRows) takeBatch(line *heldLine) []*request {
+func (h *heldRows) takeBatch(line *heldLine) []*Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := min(len(line.queue), h.e.Cfg.BatchLimit)
@@ -418,27 +418,27 @@ func (h *heldRows) serveUnknown(line *heldLine) {
 	h.e.answering(batch, func() { h.e.processUnknown(batch) })
 }
 
-func (e *Engine) processUnknown(batch []*request) {
+func (e *Engine) processUnknown(batch []*Request) {
 	e.disbelieve(batch)
-	e.processAs(batch, batchMode{unknown: true, again: true, patient: len(batch) == 1})
+	e.processAs(batch, BatchMode{unknown: true, again: true, patient: len(batch) == 1})
 }
 
 // refuse answers commands for which there is no room in a line.
-func (h *heldRows) refuse(requests []*request) {
+func (h *heldRows) refuse(requests []*Request) {
 	if len(requests) > 0 {
 		h.e.answerAll(requests, core.Errorf(core.CodeOverloaded, "%d commands wait for rows that other transactions hold", h.limit).WithRetryAfter(1000))
 	}
 }
 
 // giveUp answers commands that have waited long enough.
-func (h *heldRows) giveUp(requests []*request) {
+func (h *heldRows) giveUp(requests []*Request) {
 	for _, r := range requests {
-		h.e.answerAll([]*request{r}, busyFault(r.command, &store.Fault{Kind: store.Busy, Err: errRemembered}))
+		h.e.answerAll([]*Request{r}, busyFault(r.Command, &store.Fault{Kind: store.Busy, Err: errRemembered}))
 	}
 }
 
 // stillBusy handles a batch that met a lock which the store could not name. It returns the commands to be tried again at once, if any.
-func (e *Engine) stillBusy(batch []*request, mode *batchMode, err error) (again []*request) {
+func (e *Engine) stillBusy(batch []*Request, mode *BatchMode, err error) (again []*Request) {
 	switch {
 	case !mode.again: // often the lock is free by now
 		mode.again = true
@@ -455,24 +455,24 @@ func (e *Engine) stillBusy(batch []*request, mode *batchMode, err error) (again 
 }
 
 // tryLater lets a single command wait for its next turn, unless it has waited long enough.
-func (e *Engine) tryLater(r *request, err error) {
+func (e *Engine) tryLater(r *Request, err error) {
 	r.tries++
-	if r.tries >= patientTries || waitsOnce(r.command) {
-		e.answerAll([]*request{r}, busyFault(r.command, err))
+	if r.tries >= patientTries || waitsOnce(r.Command) {
+		e.answerAll([]*Request{r}, busyFault(r.Command, err))
 		return
 	}
-	e.Held.unknown([]*request{r})
+	e.Held.unknown([]*Request{r})
 }
 
 // outwait is for a store on which transactions take turns: the lock is on the whole store, and all commands wait for it alike. It returns the
 // commands to be tried again.
-func (e *Engine) outwait(batch []*request, mode *batchMode, err error) (again []*request) {
+func (e *Engine) outwait(batch []*Request, mode *BatchMode, err error) (again []*Request) {
 	e.disbelieve(batch)
 	first := !mode.patient
 	mode.patient = true
 	for _, r := range batch {
-		if r.tries++; !first && (waitsOnce(r.command) || r.tries > patientTries) {
-			e.answerAll([]*request{r}, busyFault(r.command, err))
+		if r.tries++; !first && (waitsOnce(r.Command) || r.tries > patientTries) {
+			e.answerAll([]*Request{r}, busyFault(r.Command, err))
 			continue
 		}
 		again = append(again, r)

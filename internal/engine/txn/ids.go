@@ -43,9 +43,9 @@ func (e *Engine) markOf(id core.UUID) (mark [4]byte) {
 	return mark
 }
 
-// fromElsewhere is the refusal of a command whose lease is of another store in all its parts, in place of one that says that the lease or its execution is
+// FromElsewhere is the refusal of a command whose lease is of another store in all its parts, in place of one that says that the lease or its execution is
 // not known. Any other error is returned as it is.
-func (e *Engine) fromElsewhere(f *core.Fence, err error) error {
+func (e *Engine) FromElsewhere(f *core.Fence, err error) error {
 	if err == nil || f == nil || f.Validate() != nil || e.Cfg.Mint != nil || e.marked(f.LeaseID) || e.marked(f.AttemptID) {
 		return err
 	}

@@ -175,13 +175,13 @@ func (l *changeLane) Decide(u *Tx) error {
 	}
 	if old.MaxConcurrent == 0 && lane.Settings.MaxConcurrent > 0 {
 		lane.Counting = true
-		u.addTask(task{Kind: taskCountLane, Lane: lane.Name})
+		u.AddTask(FollowUp{Kind: taskCountLane, Lane: lane.Name})
 	}
 	if old.AgeingMS != lane.Settings.AgeingMS {
-		u.addTask(task{Kind: taskRefileLane, Lane: lane.Name})
+		u.AddTask(FollowUp{Kind: taskRefileLane, Lane: lane.Name})
 	}
 	if lane.Settings.RetentionMS.Shortens(old.RetentionMS, u.Engine.Cfg.Retention) {
-		u.addTaskAt(task{Kind: taskRetireLane, Lane: lane.Name, Retention: &old.RetentionMS}, u.Now.Add(u.Engine.lanesKnown()))
+		u.AddTaskAt(FollowUp{Kind: TaskRetireLane, Lane: lane.Name, Retention: &old.RetentionMS}, u.Now.Add(u.Engine.lanesKnown()))
 	}
 	u.lanes[l.id] = lane
 	u.Changes.Lanes = append(slices.DeleteFunc(u.Changes.Lanes, func(other core.Lane) bool { return other.ID == lane.ID }), lane)
@@ -235,8 +235,8 @@ func (e *Engine) Lanes(ctx context.Context, c Caller, cursor string, limit *int)
 }
 
 // decodeTask reads a piece of follow-up work.
-func decodeTask(doc *store.Doc) (task, error) {
-	var t task
+func decodeTask(doc *store.Doc) (FollowUp, error) {
+	var t FollowUp
 	if err := json.Unmarshal(doc.Body, &t); err != nil {
 		return t, Corrupt("task", err)
 	}

@@ -57,7 +57,7 @@ func leaseView(x *core.Execution) LeaseView {
 // Renew extends many leases, each with its own answer.
 func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]RenewItem, error) {
 	items := make([]RenewItem, len(leases))
-	var cmds []command
+	var cmds []Command
 	var at []int
 	for i, ref := range leases {
 		if items[i].Err = checkRenewal(ref); items[i].Err == nil {

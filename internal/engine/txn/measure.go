@@ -183,7 +183,7 @@ func (m *meter) readable(committed, now core.Time) {
 
 // timerNames are the labels of the kinds of timers.
 var timerNames = map[store.TimerKind]string{
-	timerWake: "execution", timerRetain: "retention", timerKeys: "idempotency_key", timerRequests: "request", TimerClaims: "claim",
+	timerWake: "execution", TimerRetain: "retention", TimerKeys: "idempotency_key", timerRequests: "request", TimerClaims: "claim",
 	timerWorkers: "worker", TimerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", timerAllowances: "allowance",
 	timerSigningKeys: "signing_key", TimerRates: "rate", timerBudgets: "budget", timerUsageDedup: "charge",
 }
@@ -235,8 +235,8 @@ func (m *meter) BulkDone(action string, done, refused int) {
 	}
 }
 
-// joined counts a join that was decided.
-func (m *meter) joined(policy core.JoinPolicy, state core.JoinState) {
+// Joined counts a join that was decided.
+func (m *meter) Joined(policy core.JoinPolicy, state core.JoinState) {
 	if m != nil {
 		m.joins.With(policy.String(), state.String()).Inc()
 	}

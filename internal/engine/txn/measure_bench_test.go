@@ -71,10 +71,10 @@ func cycleUnits(m *meter, batch int) (submit, claim, complete *Tx) {
 }
 
 // cycleRequests are the commands of a batch.
-func cycleRequests(m *meter, name string, batch int) []*request {
-	all := make([]*request, batch)
+func cycleRequests(m *meter, name string, batch int) []*Request {
+	all := make([]*Request, batch)
 	for i := range all {
-		all[i] = &request{command: &onOne{op: name}, began: m.now()}
+		all[i] = &Request{Command: &OnOne{Op: name}, began: m.now()}
 	}
 	return all
 }

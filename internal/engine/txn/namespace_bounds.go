@@ -6,18 +6,18 @@ import "github.com/flowfabric/flowfabric/internal/core"
 // worker. The first two are counted in memory as classes are added, the last by the store now and then. Several processes together may exceed a
 // bound by as much as each admits before it has read what the others did.
 
-// newNames counts the names that the submissions of one call bring along, before any of them is registered. With nil they are not bounded: what
+// NewNames counts the names that the submissions of one call bring along, before any of them is registered. With nil they are not bounded: what
 // was accepted before is not refused by a bound when it begins.
-type newNames struct {
+type NewNames struct {
 	e       *Engine
 	classes map[className]bool
 	of      map[string]*namespaceUse
 }
 
-func (e *Engine) newNames() *newNames { return &newNames{e: e} }
+func (e *Engine) NewNames() *NewNames { return &NewNames{e: e} }
 
 // check refuses a submission whose class is another one for its namespace when that may have no more.
-func (n *newNames) check(space core.NamespaceSettings, class *core.Class) error {
+func (n *NewNames) check(space core.NamespaceSettings, class *core.Class) error {
 	if n == nil {
 		return nil
 	}

@@ -24,7 +24,7 @@ func decodeNamespace(doc *store.Doc) (*core.Namespace, error) {
 	return &n, nil
 }
 
-func noSuchNamespace(name string) error {
+func NoSuchNamespace(name string) error {
 	return core.Errorf(core.CodeNamespaceNotFound, "no namespace %q", name)
 }
 
@@ -37,7 +37,7 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 		return core.Namespace{}, err
 	}
 	if !c.Sees(name) {
-		return core.Namespace{}, noSuchNamespace(name)
+		return core.Namespace{}, NoSuchNamespace(name)
 	}
 	var answer core.Namespace
 	err := e.administer(ctx, &adminCommand{
@@ -71,7 +71,7 @@ func checkNamespaceRevision(expected *int64, n *core.Namespace, name string) err
 	case expected == nil:
 		return nil
 	case n == nil:
-		return noSuchNamespace(name)
+		return NoSuchNamespace(name)
 	default:
 		return core.CheckRevision(expected, n.Revision)
 	}
@@ -93,7 +93,7 @@ func namespaceChange(from, to *core.Namespace) adminChange {
 // DeleteNamespace forgets the settings of a namespace in which there is no execution: namespace_not_empty. Its audit log stays.
 func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how AdminAction) error {
 	if !c.Sees(name) {
-		return noSuchNamespace(name)
+		return NoSuchNamespace(name)
 	}
 	request := RequestRef(c, opDeleteNamespace, name, how.RequestKey)
 	if err := e.Prepare(ctx, request, func() error { return e.checkUnused(ctx, c, name) }); err != nil {
@@ -108,7 +108,7 @@ func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how
 			case err != nil:
 				return adminChange{}, err
 			case existing == nil:
-				return adminChange{}, noSuchNamespace(name)
+				return adminChange{}, NoSuchNamespace(name)
 			}
 			if err := core.CheckRevision(how.Revision, existing.Revision); err != nil {
 				return adminChange{}, err
@@ -148,7 +148,7 @@ func (e *Engine) Namespace(ctx context.Context, c Caller, name string) (core.Nam
 	}
 	doc, ok := loaded.Docs[namespaceRef(name)]
 	if !ok || !c.Sees(name) {
-		return core.Namespace{}, noSuchNamespace(name)
+		return core.Namespace{}, NoSuchNamespace(name)
 	}
 	n, err := decodeNamespace(&doc)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 const slowCommand = time.Second
 
 // tellSlow logs commands that took long. errs has one answer each, or one for all.
-func (e *Engine) tellSlow(batch []*request, errs ...error) {
+func (e *Engine) tellSlow(batch []*Request, errs ...error) {
 	now := e.Meter.now()
 	for i, r := range batch {
 		took := now - r.began

@@ -18,13 +18,13 @@ type Operation struct {
 	Op     Operator
 	Args   any   // for the fingerprint of the request (W4)
 	Answer any   // pointer to what is recorded and given again; nil: nothing but the fact, or the view
-	view   *View // shows the execution as the command left it, and a repeat of the command the same (L117)
+	View   *View // shows the execution as the command left it, and a repeat of the command the same (L117)
 	fence  *core.Fence
 	held   *core.Fence    // of a command that keeps the lease
 	Docs   []store.DocRef // small records that it looks at
 	waits  bool           // it looks at the dossier and the signing keys
-	also   []core.UUID    // further executions that it concerns
-	locks  []core.UUID    // flows that it concerns, locked behind those; such a command has its transaction to itself
+	Also   []core.UUID    // further executions that it concerns
+	Locks  []core.UUID    // flows that it concerns, locked behind those; such a command has its transaction to itself
 	target string         // what it is about, where that is not the execution: a request key is good for one target (W4)
 	// Repeat completes the recorded answer with what is never recorded; nil: nothing is missing.
 	Repeat func(u *Tx, x *core.Execution) error
@@ -32,8 +32,8 @@ type Operation struct {
 	told func(u *Tx, x *core.Execution) toldChange
 	// shows reports that the command is audited although it changes nothing.
 	shows bool
-	// removes reports that the execution no longer exists afterwards: a repeat is then recognised without it.
-	removes bool
+	// Removes reports that the execution no longer exists afterwards: a repeat is then recognised without it.
+	Removes bool
 	// Takes reports that it may take the execution for a worker: what admission needs is loaded.
 	Takes bool
 	Act   func(u *Tx, x *core.Execution, fx *core.Effects) (changed bool, err error)
@@ -51,12 +51,12 @@ func (e *Engine) Operate(ctx context.Context, c Caller, id core.GivenID, o Opera
 		cmd.request = RequestRef(c, o.Name, cmp.Or(o.target, id.UUID.String()), o.Op.RequestKey)
 		cmd.request.Owner = Owner(id.UUID) // it goes with the execution (L141)
 		cmd.fingerprint = Fingerprint(o.Args, o.Op.Reason, o.Op.Expect)
-		if o.removes {
+		if o.Removes {
 			cmd.request.Owner = "" // the answer outlives the execution
 		}
 	}
-	if len(o.locks) > 0 {
-		return e.doAlone(ctx, cmd)
+	if len(o.Locks) > 0 {
+		return e.DoAlone(ctx, cmd)
 	}
 	err := e.Do(ctx, cmd)
 	if core.CodeOf(err) == core.CodeExecutionNotFound && e.Appeared(ctx, id.UUID) {
@@ -93,7 +93,7 @@ func (o *operatorCommand) Subject() core.UUID { return o.id.UUID }
 
 func (o *operatorCommand) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, o.id.UUID)
-	w.Executions = append(w.Executions, o.also...)
+	w.Executions = append(w.Executions, o.Also...)
 	w.Docs = append(w.Docs, o.Docs...)
 	if o.waits {
 		wantDossier(w, o.id.UUID)
@@ -105,17 +105,17 @@ func (o *operatorCommand) Want(w *store.Want, _ bool) {
 }
 
 func (o *operatorCommand) Flows(u *Tx) []core.UUID {
-	if o.removes {
-		return append(u.FlowsBelow(o.id.UUID), o.locks...)
+	if o.Removes {
+		return append(u.FlowsBelow(o.id.UUID), o.Locks...)
 	}
-	return o.locks
+	return o.Locks
 }
 
 func (o *operatorCommand) More(u *Tx, w *store.Want) {
 	if ent := u.Entries[o.id.UUID]; ent != nil && ent.Exec.Member != nil && ent.Exec.Status.Terminal() {
 		w.Docs = append(w.Docs, FlowRef(ent.Exec.FlowID.UUID)) // is it gone?
 	}
-	if o.removes {
+	if o.Removes {
 		u.WantRemovable(w, o.id.UUID)
 	}
 	if ent, err := u.Find(o.caller, o.id); o.Takes && err == nil {
@@ -131,8 +131,8 @@ func (o *operatorCommand) More(u *Tx, w *store.Want) {
 
 func (o *operatorCommand) Decide(u *Tx) error {
 	ent, err := u.Find(o.caller, o.id)
-	if err == nil && ent.Exec.Member != nil && ent.ended && u.Engine.graphs.Locked(u, ent.Exec.FlowID.UUID) == nil && u.Doc(FlowRef(ent.Exec.FlowID.UUID)) == nil {
-		err = notFound(o.id) // its flow is removed, and its own rows will follow (L141)
+	if err == nil && ent.Exec.Member != nil && ent.Ended && u.Engine.Graphs.Locked(u, ent.Exec.FlowID.UUID) == nil && u.Doc(FlowRef(ent.Exec.FlowID.UUID)) == nil {
+		err = NotFound(o.id) // its flow is removed, and its own rows will follow (L141)
 	}
 	if err != nil {
 		return o.gone(u, err)
@@ -156,8 +156,8 @@ func (o *operatorCommand) Decide(u *Tx) error {
 		o.After(u, ent)
 	}
 	show := func() { o.show(u, ent, before, changed) }
-	if len(o.locks) > 0 {
-		u.advanced = append(u.advanced, show) // its flow may say more of it
+	if len(o.Locks) > 0 {
+		u.Advanced = append(u.Advanced, show) // its flow may say more of it
 		return nil
 	}
 	show()
@@ -169,8 +169,8 @@ func (o *operatorCommand) show(u *Tx, ent *Row, before core.AuditedExecution, ch
 	if (changed || o.shows) && o.caller.Audits() {
 		o.audit(u, ent, before)
 	}
-	if o.view != nil {
-		*o.view = View{Execution: ent.Exec.Clone(), Lane: u.LaneState(ent.Exec)}
+	if o.View != nil {
+		*o.View = View{Execution: ent.Exec.Clone(), Lane: u.LaneState(ent.Exec)}
 	}
 	if o.request.Key != "" {
 		u.RecordRequest(o.request, o.fingerprint, o.toRecord())
@@ -200,7 +200,7 @@ func (o *operatorCommand) audit(u *Tx, ent *Row, before core.AuditedExecution) {
 
 // gone answers a command whose execution does not exist: success when the same request removed it.
 func (o *operatorCommand) gone(u *Tx, notFound error) error {
-	if !o.removes {
+	if !o.Removes {
 		return notFound
 	}
 	if doc, err := u.recordedRequest(o.request, o.fingerprint); doc == nil || err != nil {
@@ -212,8 +212,8 @@ func (o *operatorCommand) gone(u *Tx, notFound error) error {
 
 // toRecord is what a repeat is answered by.
 func (o *operatorCommand) toRecord() any {
-	if o.view != nil {
-		return recordedViewOf(o.view)
+	if o.View != nil {
+		return recordedViewOf(o.View)
 	}
 	return o.Answer
 }
@@ -225,8 +225,8 @@ func (o *operatorCommand) again(u *Tx, x *core.Execution, doc *recordedRequest, 
 	}
 	o.caller.Again()
 	switch {
-	case o.view != nil:
-		*o.view, err = doc.view(x)
+	case o.View != nil:
+		*o.View, err = doc.view(x)
 	case o.Answer != nil:
 		err = doc.into(o.Answer)
 	}

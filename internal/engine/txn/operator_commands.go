@@ -27,12 +27,12 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 	var view View
 	already := false
 	err := e.Operate(ctx, c, id, Operation{
-		Name: "cancel", Op: op, Args: source, fence: f, view: &view,
+		Name: "cancel", Op: op, Args: source, fence: f, View: &view,
 		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			cmd := core.CancelCommand{Fence: f, Source: source, By: c.Principal, Reason: op.Reason}
 			if f != nil {
-				c.asWorker(x, fx)
-				cmd.Recorded = u.record(x.ID.UUID, f.Epoch)
+				c.AsWorker(x, fx)
+				cmd.Recorded = u.Record(x.ID.UUID, f.Epoch)
 			}
 			var err error
 			already, err = x.Cancel(fx, cmd)
@@ -49,7 +49,7 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 func (e *Engine) SetPriority(ctx context.Context, c Caller, id core.GivenID, priority int, op Operator) (View, error) {
 	var view View
 	err := e.Operate(ctx, c, id, Operation{
-		Name: "set_priority", Op: op, Args: priority, view: &view,
+		Name: "set_priority", Op: op, Args: priority, View: &view,
 		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) { return x.SetPriority(fx, priority) },
 	})
 	return Answered(&view, err)
@@ -59,7 +59,7 @@ func (e *Engine) SetPriority(ctx context.Context, c Caller, id core.GivenID, pri
 func (e *Engine) Hold(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
 	var view View
 	err := e.Operate(ctx, c, id, Operation{
-		Name: "hold", Op: op, view: &view,
+		Name: "hold", Op: op, View: &view,
 		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			return x.PlaceHold(fx, c.Principal, op.Reason)
 		},
@@ -71,7 +71,7 @@ func (e *Engine) Hold(ctx context.Context, c Caller, id core.GivenID, op Operato
 func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
 	var view View
 	err := e.Operate(ctx, c, id, Operation{
-		Name: "release_hold", Op: op, view: &view,
+		Name: "release_hold", Op: op, View: &view,
 		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) { return x.ReleaseHold(fx, op.Reason) },
 	})
 	return Answered(&view, err)
@@ -81,7 +81,7 @@ func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id core.GivenID, op 
 func (e *Engine) SetTags(ctx context.Context, c Caller, id core.GivenID, changes map[string]*string, op Operator) (core.Tags, error) {
 	var view View
 	err := e.Operate(ctx, c, id, Operation{
-		Name: "set_tags", Op: op, Args: changes, view: &view,
+		Name: "set_tags", Op: op, Args: changes, View: &view,
 		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) { return u.SetTags(x, fx, changes) },
 	})
 	if err != nil {
@@ -113,7 +113,7 @@ func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until co
 	}
 	var view View
 	err = e.Operate(ctx, c, id, Operation{
-		Name: "retain", Op: op, Args: until, view: &view, locks: flow,
+		Name: "retain", Op: op, Args: until, View: &view, Locks: flow,
 		After: func(u *Tx, ent *Row) { u.RetainedUntil(ent, until) },
 		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			return true, x.SetRetain(fx, &core.Retain{Until: until, By: c.Principal, Reason: op.Reason})
@@ -126,7 +126,7 @@ func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until co
 func (e *Engine) EndRetain(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
 	var view View
 	err := e.Operate(ctx, c, id, Operation{
-		Name: "end_retain", Op: op, view: &view,
+		Name: "end_retain", Op: op, View: &view,
 		After: func(u *Tx, ent *Row) {
 			u.RetainedUntil(ent, u.Now)
 		},

@@ -11,7 +11,7 @@ import (
 // engine starts, in lock order: where two rooms lock rows in the same phase, the one that registered first locks first (S73, see Tx).
 type Phases struct {
 	// Lock locks and loads what the commands of a batch need and the first loads could not name. It runs before any of them is decided.
-	Lock func(ctx context.Context, u *Tx, batch []*request) error
+	Lock func(ctx context.Context, u *Tx, batch []*Request) error
 	// Settle does what follows from the changes so far. It is repeated, for all rooms in turn, as long as a room reports that it is unsettled: what
 	// one room does may concern another.
 	Settle    func(ctx context.Context, u *Tx) error
@@ -19,7 +19,7 @@ type Phases struct {
 	// Flush turns the changes of the room into rows, once nothing follows from them any more.
 	Flush func(u *Tx)
 	// Needs reports whether a command needs a row of the room that another transaction holds. u shows what was loaded by then.
-	Needs func(u *Tx, cmd command, held store.Lock) bool
+	Needs func(u *Tx, cmd Command, held store.Lock) bool
 	// RowNeeds reports whether what was done to an execution so far needs such a row.
 	RowNeeds func(row *Row, held store.Lock) bool
 	// Committed updates what the room caches, after a commit that the cache may be updated with (incarnation.go). The answers may not have been sent.
@@ -58,7 +58,7 @@ type GraphRoom interface {
 }
 
 // UseGraphs sets the room of graphs. It must be set before Start.
-func (e *Engine) UseGraphs(g GraphRoom) { e.graphs = g }
+func (e *Engine) UseGraphs(g GraphRoom) { e.Graphs = g }
 
 // UseDispatcher sets what gives work to waiting calls. It must be set before Start.
 func (e *Engine) UseDispatcher(d Dispatcher) { e.dispatcher, e.Dict.changed = d, d.Rescan }
@@ -77,6 +77,6 @@ func (e *Engine) OnCommits(l Listener) { e.listeners = append(e.listeners, l) }
 func (e *Engine) OnReborn(forget func()) { e.forgets = append(e.forgets, forget) }
 
 // lock is a method that locks, as a phase.
-func lock(method func(*Tx, context.Context, []*request) error) func(context.Context, *Tx, []*request) error {
-	return func(ctx context.Context, u *Tx, batch []*request) error { return method(u, ctx, batch) }
+func lock(method func(*Tx, context.Context, []*Request) error) func(context.Context, *Tx, []*Request) error {
+	return func(ctx context.Context, u *Tx, batch []*Request) error { return method(u, ctx, batch) }
 }

@@ -60,8 +60,8 @@ func (u *Tx) TakePlace(lane *core.Lane, x *core.Execution) {
 	x.Holds = slices.Sorted(slices.Values(append(slices.Clone(x.Holds), key)))
 }
 
-// freed updates the loaded counters with slots that came free in this transaction, so that commands decided later can take them.
-func (u *Tx) freed(before, now []string) {
+// Freed updates the loaded counters with slots that came free in this transaction, so that commands decided later can take them.
+func (u *Tx) Freed(before, now []string) {
 	for _, key := range before {
 		if _, loaded := u.Counters[key]; loaded && !Contains(now, key) {
 			u.Counters[key]--

@@ -121,12 +121,12 @@ func (u *Tx) At(place string, row core.UUID) {
 }
 
 // decideAll decides a batch, one command after the other.
-func (u *Tx) decideAll(batch []*request) []error {
+func (u *Tx) decideAll(batch []*Request) []error {
 	refusals := make([]error, len(batch))
 	for i, r := range batch {
 		refusals[i] = r.Decide(u)
-		if cmd, ok := r.command.(underLease); ok && refusals[i] != nil {
-			refusals[i] = u.Engine.fromElsewhere(cmd.Carried(), refusals[i])
+		if cmd, ok := r.Command.(underLease); ok && refusals[i] != nil {
+			refusals[i] = u.Engine.FromElsewhere(cmd.Carried(), refusals[i])
 		}
 	}
 	return refusals
@@ -135,7 +135,7 @@ func (u *Tx) decideAll(batch []*request) []error {
 // gaveUp returns the error of a batch whose transaction panicked. The unit may be in any state: the error gives the transaction up, and the batch
 // is split until the command that causes the panic is alone. A panic while work is handed to claims is attributed to no command: the batch is tried
 // again without the hand-over, and a pick finds the row.
-func (e *Engine) gaveUp(batch []*request, u *Tx, recovered any, err error) error {
+func (e *Engine) gaveUp(batch []*Request, u *Tx, recovered any, err error) error {
 	if recovered == nil {
 		return err
 	}
@@ -148,16 +148,16 @@ func (e *Engine) gaveUp(batch []*request, u *Tx, recovered any, err error) error
 		}
 	}
 	fault := guilty(batch, cause, row)
-	fault.graph = u != nil && u.advancing
+	fault.graph = u != nil && u.Advancing
 	return fault
 }
 
 // guilty returns the error of a batch that met a panic. For a command on many rows it names the row being handled.
-func guilty(batch []*request, cause *store.Panicked, row core.UUID) *Panicked {
+func guilty(batch []*Request, cause *store.Panicked, row core.UUID) *Panicked {
 	name := inCommand
 	if len(batch) > 0 {
 		name = batch[0].Name()
-		if many, ok := batch[0].command.(interface{ Panicked(row core.UUID) }); ok && len(batch) == 1 {
+		if many, ok := batch[0].Command.(interface{ Panicked(row core.UUID) }); ok && len(batch) == 1 {
 			many.Panicked(row)
 		}
 	}
@@ -166,20 +166,20 @@ func guilty(batch []*request, cause *store.Panicked, row core.UUID) *Panicked {
 
 // leavesGraph reports whether a command may succeed if the edges of what it ends are left to follow-up work, because resolving them panicked. The
 // end is then committed, and that work finds and sets aside the member that causes the panic.
-func leavesGraph(batch []*request, mode batchMode, err error) bool {
+func leavesGraph(batch []*Request, mode BatchMode, err error) bool {
 	p := PanicOf(err)
 	return p != nil && p.graph && !mode.leave && len(batch) == 1
 }
 
 // reportGuilty logs the panic of a command that is alone in its batch. Other errors are ignored.
-func (e *Engine) reportGuilty(r *request, err error) {
+func (e *Engine) reportGuilty(r *Request, err error) {
 	if p := PanicOf(err); p != nil {
 		e.ReportPanic(inCommand, r.Name(), p)
 	}
 }
 
 // answering runs f, which answers a batch. If f panics, the requests that are still unanswered get an error.
-func (e *Engine) answering(batch []*request, f func()) {
+func (e *Engine) answering(batch []*Request, f func()) {
 	err := e.Guard(inCommand, f)
 	if err == nil {
 		return

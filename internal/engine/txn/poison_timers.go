@@ -70,7 +70,7 @@ func (e *Engine) quarantineTimer(ctx context.Context, t store.Timer, why error) 
 }
 
 // byID reports whether timers of the kind name executions; all others name their rows by texts.
-func byID(kind store.TimerKind) bool { return kind == timerWake || kind == timerRetain }
+func byID(kind store.TimerKind) bool { return kind == timerWake || kind == TimerRetain }
 
 // itemsOf is a timer for each row that a timer is for.
 func itemsOf(t store.Timer) (items []store.Timer) {

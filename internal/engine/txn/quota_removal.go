@@ -64,7 +64,7 @@ func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool,
 			fx := u.Effects(c)
 			quota.Delete(fx)
 			u.Keep(fx)
-			u.addTask(task{Kind: taskFreeQuota, Quota: id})
+			u.AddTask(FollowUp{Kind: taskFreeQuota, Quota: id})
 			u.After = append(u.After, e.rulesChanged)
 			return quotaChange(quota, nil), nil
 		},
@@ -119,7 +119,7 @@ func unfinished() []core.Status {
 
 // freeQuota unblocks what waited for a quota that was removed, and removes its admissions (S47). Its slots stay counted until their holders release
 // them.
-func (e *Engine) freeQuota(ctx context.Context, t task) error {
+func (e *Engine) freeQuota(ctx context.Context, t FollowUp) error {
 	pass := func(_ *Tx, x *core.Execution, fx *core.Effects) bool {
 		return x.Unblock(fx, func(key string) bool { return quotaOfKey(key) == t.Quota })
 	}
@@ -151,11 +151,11 @@ func (e *Engine) dictionaryNow(ctx context.Context) (*Dictionary, error) {
 
 // unblock readmits executions whose keys were removed. pass does so with one, and reports whether it changed it.
 func (e *Engine) unblock(ctx context.Context, ids []core.UUID, pass func(u *Tx, x *core.Execution, fx *core.Effects) bool) error {
-	cmds := make([]command, len(ids))
+	cmds := make([]Command, len(ids))
 	for i, id := range ids {
-		cmds[i] = &onOne{
-			op: "unblock", caller: EngineCaller, id: core.GivenID{UUID: id},
-			act: func(u *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+		cmds[i] = &OnOne{
+			Op: "unblock", Caller: EngineCaller, ID: core.GivenID{UUID: id},
+			Act: func(u *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
 				return pass(u, x, fx), nil
 			},
 		}

@@ -21,12 +21,12 @@ func (e *Engine) ReadOne(ctx context.Context, c Caller, id core.GivenID, want st
 				return nil, nil, err
 			}
 			if gone[x.FlowID.UUID] {
-				return nil, nil, notFound(id)
+				return nil, nil, NotFound(id)
 			}
 			return loaded, x, nil
 		}
 		if adopted || !e.Appeared(ctx, id.UUID) {
-			return nil, nil, notFound(id)
+			return nil, nil, NotFound(id)
 		}
 	}
 }
@@ -37,10 +37,10 @@ func (e *Engine) Describe(ctx context.Context, c Caller, id core.GivenID) (View,
 	if err != nil {
 		return View{}, err
 	}
-	return e.view(ctx, x, loaded.Dictionary)
+	return e.View(ctx, x, loaded.Dictionary)
 }
 
-func (e *Engine) view(ctx context.Context, x *core.Execution, version int64) (View, error) {
+func (e *Engine) View(ctx context.Context, x *core.Execution, version int64) (View, error) {
 	dict, err := e.Dict.At(ctx, version)
 	if err != nil {
 		return View{}, PublicFault(err)

@@ -2,8 +2,8 @@ package txn
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// lookForChildren is how long a finished execution is left alone whose children still run, and a flow that another needs.
-const lookForChildren = core.Hour
+// LookForChildren is how long a finished execution is left alone whose children still run, and a flow that another needs.
+const LookForChildren = core.Hour
 
 // CheckRemovable checks whether an execution may be removed: by its own record, and by the flows below it, which the unit has locked (flowsBelow).
 // A flow that is not finished has running children, or follow-up work that is to end it (L140).
@@ -11,13 +11,13 @@ func (u *Tx) CheckRemovable(x *core.Execution) error {
 	if err := x.CheckRemovable(u.Now); err != nil {
 		return err
 	}
-	return u.checkBelow(x)
+	return u.CheckBelow(x)
 }
 
-// checkBelow is the refusal of the removal of an execution by the flows below it.
-func (u *Tx) checkBelow(x *core.Execution) error {
+// CheckBelow is the refusal of the removal of an execution by the flows below it.
+func (u *Tx) CheckBelow(x *core.Execution) error {
 	for _, id := range x.FlowsBelow() {
-		f := u.Engine.graphs.Locked(u, id.UUID)
+		f := u.Engine.Graphs.Locked(u, id.UUID)
 		if doc := u.Doc(FlowRef(id.UUID)); f == nil && doc != nil { // what cannot be read is not gone
 			return ReadDoc(doc, &core.Flow{})
 		}

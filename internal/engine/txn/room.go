@@ -22,7 +22,7 @@ func (u *Tx) Limits(x *core.Execution) bool { return len(x.Budgets) > 0 || u.Dic
 // executions: a caller with many executions removes the duplicates in one step.
 func (u *Tx) WantRoom(w *store.Want, x *core.Execution) {
 	w.LockDocs = true
-	u.wantBudgets(w, u.BudgetsOf(x))
+	u.WantBudgets(w, u.BudgetsOf(x))
 	for _, use := range x.Policy.Quotas {
 		if u.Dict.QuotaUnreadable(use.Quota) {
 			SetIn(&u.unreadable, use.RateKey(), true)
@@ -86,7 +86,7 @@ func (u *Tx) LoadReserved(ctx context.Context) error {
 		if (r != nil || len(ent.Exec.ChargedTo()) > 0) && u.leavesReserved(ent) {
 			continue
 		}
-		u.wantBudgets(&want, ent.Exec.ChargedTo())
+		u.WantBudgets(&want, ent.Exec.ChargedTo())
 		if r == nil {
 			continue
 		}
@@ -97,7 +97,7 @@ func (u *Tx) LoadReserved(ctx context.Context) error {
 	if len(want.Docs) == 0 {
 		return nil
 	}
-	if err := u.meetsLater(&want); err != nil {
+	if err := u.MeetsLater(&want); err != nil {
 		return err
 	}
 	loaded, err := u.StoreTx.Load(ctx, want)

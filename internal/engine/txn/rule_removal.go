@@ -51,7 +51,7 @@ func (s *setMark) Want(w *store.Want, _ bool) {
 func (s *setMark) Decide(u *Tx) error {
 	body, _ := json.Marshal(s.mark)
 	u.PutOrAdd(store.Doc{DocRef: removalRef(s.mark.key), Body: body})
-	u.addTaskAt(task{Kind: taskUnmark, Rule: s.mark.key, Token: s.mark.Token}, u.Now.Add(removalFor))
+	u.AddTaskAt(FollowUp{Kind: taskUnmark, Rule: s.mark.key, Token: s.mark.Token}, u.Now.Add(removalFor))
 	return nil
 }
 

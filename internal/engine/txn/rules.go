@@ -93,7 +93,7 @@ func (d *Dictionary) Limited(class *core.Class) bool {
 
 // ruleChanger is a command that may change what admission requires of many executions.
 type ruleChanger interface {
-	command
+	Command
 	changesRules() bool
 }
 
@@ -110,9 +110,9 @@ func (b *budgetCommand) changesRules() bool {
 
 // awaitClaims locks all lanes exclusively if a command of the batch changes a rule. Claims lock their lanes for sharing, so those under way end
 // first, and later ones see the change. The rule thus takes effect with its commit (S36, B7).
-func (u *Tx) awaitClaims(ctx context.Context, batch []*request) error {
-	if !slices.ContainsFunc(batch, func(r *request) bool {
-		changer, ok := r.command.(ruleChanger)
+func (u *Tx) awaitClaims(ctx context.Context, batch []*Request) error {
+	if !slices.ContainsFunc(batch, func(r *Request) bool {
+		changer, ok := r.Command.(ruleChanger)
 		return ok && changer.changesRules()
 	}) {
 		return nil

@@ -194,8 +194,8 @@ func (e *Engine) Steps(ctx context.Context, c Caller, id core.GivenID, run *int)
 	return records, nil
 }
 
-// checkSteps is the refusal of a replay that is to keep steps which cannot be found. Codes: corruption.
-func (u *Tx) checkSteps(id core.UUID, r ReplayRequest) error {
+// CheckSteps is the refusal of a replay that is to keep steps which cannot be found. Codes: corruption.
+func (u *Tx) CheckSteps(id core.UUID, r ReplayRequest) error {
 	if !r.KeepSteps {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 // newWork is a command that puts new work into the queue of a class.
 type newWork interface {
-	command
+	Command
 	Submits() *core.Class
 }
 
@@ -24,8 +24,8 @@ func (e *Engine) HoldSubmits(wanted func(*core.Class) bool) { e.committer.holdFo
 func (e *Engine) ReleaseSubmits() { e.committer.release() }
 
 func (c *committer) holdFor(wanted func(*core.Class) bool) {
-	taken := func(r *request) bool {
-		s, ok := r.command.(newWork)
+	taken := func(r *Request) bool {
+		s, ok := r.Command.(newWork)
 		return ok && wanted(s.Submits())
 	}
 	c.mu.Lock()
@@ -48,7 +48,7 @@ func (c *committer) release() {
 }
 
 // holdIf moves requests from the queue to the held ones. The lock is held.
-func (c *committer) holdIf(hold func(*request) bool) {
+func (c *committer) holdIf(hold func(*Request) bool) {
 	kept := c.queue[:0]
 	for _, r := range c.queue {
 		if hold(r) {
@@ -73,7 +73,7 @@ func (c *committer) readmit() {
 func (c *committer) prioritizeCompletions() {
 	endings, submits := 0, 0
 	for _, r := range c.queue {
-		switch r.command.(type) {
+		switch r.Command.(type) {
 		case byWorker:
 			endings++
 		case newWork:
@@ -84,8 +84,8 @@ func (c *committer) prioritizeCompletions() {
 		return
 	}
 	excess := c.e.dispatcher.Excess()
-	c.holdIf(func(r *request) bool {
-		s, ok := r.command.(newWork)
+	c.holdIf(func(r *Request) bool {
+		s, ok := r.Command.(newWork)
 		if !ok || r.waited || !excess(s.Submits()) {
 			return false
 		}

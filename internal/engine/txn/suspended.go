@@ -181,7 +181,7 @@ func (l *suspendedList) show(ctx context.Context) func(marks []suspendedAt) ([]*
 				continue
 			}
 			if item != nil {
-				if item.View, err = l.e.view(ctx, w.x, group.loaded.Dictionary); err != nil {
+				if item.View, err = l.e.View(ctx, w.x, group.loaded.Dictionary); err != nil {
 					return nil, err
 				}
 			}

@@ -364,8 +364,8 @@ func (s *sweeper) postpone(timer store.Timer, err error) {
 // sweepRules is the table of S60: what happens when a timer of a kind is due.
 var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t store.Timer) error{
 	timerWake:     (*Engine).sweepWake,
-	timerRetain:   (*Engine).sweepRetained,
-	timerKeys:     (*Engine).sweepKeys,
+	TimerRetain:   (*Engine).sweepRetained,
+	TimerKeys:     (*Engine).sweepKeys,
 	timerRequests: (*Engine).sweepRequests,
 
 	timerAllowances: (*Engine).sweepAllowances,

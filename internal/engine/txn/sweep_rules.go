@@ -52,7 +52,7 @@ func (u *Tx) elapse(ent *Row) {
 	}
 	fx, held := u.EngineEffects(), ent.Exec.Holds
 	ent.Exec.Elapse(fx)
-	u.freed(held, ent.Exec.Holds)
+	u.Freed(held, ent.Exec.Holds)
 	u.Touch(ent)
 	u.Keep(fx)
 }
@@ -65,7 +65,7 @@ func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 			return err
 		}
 		var due []core.UUID
-		var cmds []command
+		var cmds []Command
 		for _, id := range ids {
 			x := loaded.Executions[id]
 			if loaded.Unreadable[id] != nil || x != nil && x.WakeAt != 0 && x.TimerAt <= t.At {
@@ -149,15 +149,15 @@ func (r *removal) Decide(u *Tx) error {
 	switch {
 	case !ok:
 	case at > u.Now:
-		u.timer(timerRetain, RoundUp(at, core.Second), r.id)
+		u.Timer(TimerRetain, RoundUp(at, core.Second), r.id)
 	case ent.Exec.Member != nil:
-		u.addTask(task{Kind: taskRemoveFlow, Flow: ent.Exec.FlowID.UUID})
+		u.AddTask(FollowUp{Kind: TaskRemoveFlow, Flow: ent.Exec.FlowID.UUID})
 	case ent.Exec.CheckRemovable(u.Now) != nil:
 		if until := ent.Exec.Retain.Until; until != 0 {
-			u.timer(timerRetain, RoundUp(until, core.Second), r.id)
+			u.Timer(TimerRetain, RoundUp(until, core.Second), r.id)
 		}
 	case u.CheckRemovable(ent.Exec) != nil:
-		u.timer(timerRetain, RoundUp(u.Now.Add(lookForChildren), core.Minute), r.id)
+		u.Timer(TimerRetain, RoundUp(u.Now.Add(LookForChildren), core.Minute), r.id)
 	default:
 		u.Remove(ent)
 	}
@@ -166,7 +166,7 @@ func (r *removal) Decide(u *Tx) error {
 
 func (e *Engine) sweepRetained(ctx context.Context, t store.Timer) error {
 	for ids := range slices.Chunk(t.IDs, sweepChunk) {
-		cmds := make([]command, len(ids))
+		cmds := make([]Command, len(ids))
 		for i, id := range ids {
 			cmds[i] = &removal{id: id}
 		}
@@ -215,7 +215,7 @@ func (e *Engine) OnDocs(ctx context.Context, kind store.DocKind, keys []string, 
 // onRefs runs a rule over small records, each locked.
 func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *Tx, doc *store.Doc) error) error {
 	want := store.Want{LockDocs: true, Docs: refs}
-	u, err := e.begin(ctx, want)
+	u, err := e.Begin(ctx, want)
 	if err != nil {
 		return err
 	}

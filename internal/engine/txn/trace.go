@@ -61,19 +61,19 @@ func EndSpan(s Span, err error) {
 }
 
 // tellSpans says in the spans of the commands which executions they were about.
-func (u *Tx) tellSpans(batch []*request) {
+func (u *Tx) tellSpans(batch []*Request) {
 	for _, r := range batch {
 		if r.span == nil {
 			continue
 		}
-		if ent := u.Entries[subjectOf(r.command)]; ent != nil {
+		if ent := u.Entries[subjectOf(r.Command)]; ent != nil {
 			r.span.Tell(FactsOf(ent.Exec))
 		}
 	}
 }
 
 // subjectOf is the execution that a command is about; the zero UUID when it is about none or about many.
-func subjectOf(cmd command) core.UUID {
+func subjectOf(cmd Command) core.UUID {
 	switch c := cmd.(type) {
 	case interface{ Subject() core.UUID }:
 		return c.Subject()
@@ -93,7 +93,7 @@ func (u *Tx) commitSpan(size int) Span {
 }
 
 // serves takes note of the spans of the commands that the unit serves.
-func (u *Tx) serves(batch []*request) {
+func (u *Tx) serves(batch []*Request) {
 	if u.Engine.Cfg.Tracer == nil {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // untraced is everything that tracing does for a command and its commit when there is no tracer.
-func untraced(ctx context.Context, e *Engine, u *Tx, batch []*request) {
+func untraced(ctx context.Context, e *Engine, u *Tx, batch []*Request) {
 	span := e.StartSpan(ctx, "submit")
 	u.serves(batch)
 	EndSpan(u.commitSpan(len(batch)), nil)
@@ -14,9 +14,9 @@ func untraced(ctx context.Context, e *Engine, u *Tx, batch []*request) {
 	EndSpan(span, nil)
 }
 
-func untracedUnit() (*Engine, *Tx, []*request) {
+func untracedUnit() (*Engine, *Tx, []*Request) {
 	e := &Engine{}
-	return e, &Tx{Engine: e}, []*request{{}}
+	return e, &Tx{Engine: e}, []*Request{{}}
 }
 
 func TestU216_without_a_tracer_a_command_allocates_nothing(t *testing.T) {

@@ -34,8 +34,8 @@ type Tx struct {
 	Dict    *Dictionary
 	since   string // the incarnation that decisions rest on; read before anything cached was used (R2)
 	version int64  // highest version of the dictionary seen in this transaction
-	careful bool
-	redo    error                    // set by a command that requires the whole batch to be tried again
+	Careful bool
+	Redo    error                    // set by a command that requires the whole batch to be tried again
 	doubted bool                     // set if a command must not be answered from the cache
 	picks   bool                     // it belongs to a pick, which passes over work whose rows others hold
 	Passed  map[core.UUID]store.Lock // what a pick has passed over for that reason and cannot settle
@@ -43,17 +43,17 @@ type Tx struct {
 	line    *heldLine
 
 	Row       core.UUID // the row being handled; a panic is attributed to it
-	advancing bool      // advanceFlows is running
-	leaves    bool      // all edges are left to follow-up work: resolving them in the transaction made an earlier try panic
+	Advancing bool      // advanceFlows is running
+	Leaves    bool      // all edges are left to follow-up work: resolving them in the transaction made an earlier try panic
 	Handing   bool      // work is being leased to claims, which no command asked for
 	lent      Served    // the claims that get it; nil: none
 
 	Entries  map[core.UUID]*Row
 	Order    []*Row // in order of first use
-	held     map[core.UUID]bool
+	Held     map[core.UUID]bool
 	unfiled  map[core.UUID]bool  // ids of submissions in the inbox
-	broken   map[core.UUID]error // executions whose bytes cannot be read
-	keys     map[store.Key]store.KeyRow
+	Broken   map[core.UUID]error // executions whose bytes cannot be read
+	Keys     map[store.Key]store.KeyRow
 	Docs     map[store.DocRef]*store.Doc // nil value: known to be absent
 	wanted   wantIndex                   // of the want that is being put together
 	scanned  [][]store.Doc
@@ -69,7 +69,7 @@ type Tx struct {
 	timers   map[timerKey]*store.Timer
 	chains   map[string]*auditChain // by namespace
 	rolls    map[int]*auditRoll     // by number
-	advanced []func()               // run once flows have advanced
+	Advanced []func()               // run once flows have advanced
 	After    []func()               // run once the transaction has committed
 	Safe     Safety                 // durability of what it wrote and of what it read
 	began    time.Duration          // by the meter's clock
@@ -101,10 +101,10 @@ type Row struct {
 	Filed    *store.QueueRow // its queue row when loaded
 	blocked  string          // the admission key that blocked it when loaded
 	holds    []string        // slots that it held when loaded
-	ended    bool            // it was terminal when loaded
+	Ended    bool            // it was terminal when loaded
 	Waited   core.Reason     // its dependency when loaded
-	advanced bool            // its end has been counted in its flow
-	followed bool            // it ended because the flow below it had ended: that flow is left as it is
+	Advanced bool            // its end has been counted in its flow
+	Followed bool            // it ended because the flow below it had ended: that flow is left as it is
 	idle     bool            // no timer was armed when it was loaded: its entry in the due index may be used up
 	Created  bool
 	Changed  bool
@@ -125,7 +125,7 @@ type Row struct {
 func (ent *Row) Assumed() bool { return ent.recalled != nil }
 
 // JustEnded reports whether the execution has ended in this unit. The commit then updates its flow, its children and its retention.
-func (ent *Row) JustEnded() bool { return ent.Exec.Status.Terminal() && !ent.ended }
+func (ent *Row) JustEnded() bool { return ent.Exec.Status.Terminal() && !ent.Ended }
 
 // before returns a copy of the execution as it is now, for restoring it after a refusal.
 func (ent *Row) before() *core.Execution {
@@ -143,8 +143,8 @@ func (ent *Row) back(before *core.Execution) {
 	ent.Exec = before
 }
 
-// begin opens a unit and loads the rows of want. The caller must not have used anything cached.
-func (e *Engine) begin(ctx context.Context, want store.Want) (*Tx, error) {
+// Begin opens a unit and loads the rows of want. The caller must not have used anything cached.
+func (e *Engine) Begin(ctx context.Context, want store.Want) (*Tx, error) {
 	return e.beginSince(ctx, e.Incarnation(), want)
 }
 
@@ -217,7 +217,7 @@ func (u *Tx) Load(ctx context.Context, want store.Want) error {
 	if len(want.Executions)+len(want.Keys)+len(want.History)+len(want.Counters)+len(want.Docs)+len(want.Scans)+len(want.Owned)+len(want.LockLanes)+len(want.ShareLanes) == 0 {
 		return nil
 	}
-	if err := u.meetsLater(&want); err != nil {
+	if err := u.MeetsLater(&want); err != nil {
 		return err
 	}
 	loaded, err := u.StoreTx.Load(ctx, want)
@@ -245,16 +245,16 @@ func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 		}
 	}
 	for id, err := range loaded.Unreadable {
-		SetIn(&u.broken, id, err)
+		SetIn(&u.Broken, id, err)
 	}
 	for _, id := range loaded.Held {
-		SetIn(&u.held, id, true)
+		SetIn(&u.Held, id, true)
 	}
 	for _, id := range loaded.Unfiled {
 		SetIn(&u.unfiled, id, true)
 	}
 	for key, row := range loaded.Keys {
-		SetIn(&u.keys, key, row)
+		SetIn(&u.Keys, key, row)
 	}
 	for _, rec := range loaded.History {
 		SetIn(&u.history, historyKey{rec.ExecutionID.UUID, rec.Epoch}, rec)
@@ -288,7 +288,7 @@ func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 }
 
 func loadedEntry(x *core.Execution) *Row {
-	ent := &Row{Exec: x, blocked: x.BlockedOn, holds: x.Holds, ended: x.Status.Terminal(), Waited: x.Dependency, idle: x.WakeAt == 0, Waits: x.Waits, reserved: x.Reservation, leased: reservedFor(x), used: x.Usage}
+	ent := &Row{Exec: x, blocked: x.BlockedOn, holds: x.Holds, Ended: x.Status.Terminal(), Waited: x.Dependency, idle: x.WakeAt == 0, Waits: x.Waits, reserved: x.Reservation, leased: reservedFor(x), used: x.Usage}
 	if x.Queued() {
 		ent.Filed = &store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
 	}
@@ -298,14 +298,14 @@ func loadedEntry(x *core.Execution) *Row {
 // Find returns the execution that the caller named, or execution_not_found, also for an execution of another namespace (W5); role_required for one
 // in a lane that the caller does not work on.
 func (u *Tx) Find(c Caller, id core.GivenID) (*Row, error) {
-	if err := u.broken[id.UUID]; err != nil {
+	if err := u.Broken[id.UUID]; err != nil {
 		return nil, err
 	}
 	ent := u.Entries[id.UUID]
 	if ent == nil || ent.Removed || !id.Names(ent.Exec.ID) || !c.Sees(ent.Exec.Class.Namespace) {
-		return nil, notFound(id)
+		return nil, NotFound(id)
 	}
-	if err := c.worksIn(ent.Exec.Class.Lane); err != nil {
+	if err := c.WorksIn(ent.Exec.Class.Lane); err != nil {
 		return nil, err
 	}
 	return ent, nil
@@ -323,9 +323,9 @@ func (u *Tx) EngineEffects() *core.Effects {
 	return u.Effects(EngineCaller)
 }
 
-// on settles the named execution and applies op to it (L76). A refusal leaves the record as settling left it (L78). op reports whether it changed
+// On settles the named execution and applies op to it (L76). A refusal leaves the record as settling left it (L78). op reports whether it changed
 // the record.
-func (u *Tx) on(c Caller, id core.GivenID, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
+func (u *Tx) On(c Caller, id core.GivenID, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
 	ent, err := u.Find(c, id)
 	if err != nil {
 		return err
@@ -348,7 +348,7 @@ func (u *Tx) Apply(c Caller, ent *Row, op func(x *core.Execution, fx *core.Effec
 		return err
 	}
 	if changed {
-		u.freed(before.Holds, ent.Exec.Holds)
+		u.Freed(before.Holds, ent.Exec.Holds)
 		u.Touch(ent)
 		u.Keep(fx)
 	}
@@ -364,7 +364,7 @@ func (u *Tx) Settle(ent *Row) {
 	u.At("settle", ent.Exec.ID.UUID)
 	fx, held := u.EngineEffects(), ent.Exec.Holds
 	if ent.Exec.Settle(fx) {
-		u.freed(held, ent.Exec.Holds)
+		u.Freed(held, ent.Exec.Holds)
 		u.Touch(ent)
 		u.Keep(fx)
 	}
@@ -398,8 +398,8 @@ func (u *Tx) create(x *core.Execution, fx *core.Effects) {
 func (u *Tx) Remove(ent *Row) {
 	ent.Removed = true
 	u.Changes.Remove = append(u.Changes.Remove, ent.Exec.ID.UUID)
-	u.removeWhereabouts(ent.Exec.ID.UUID)
-	u.leaveBudgets(ent.Exec)
+	u.RemoveWhereabouts(ent.Exec.ID.UUID)
+	u.LeaveBudgets(ent.Exec)
 }
 
 // Keep adds what a command did besides changing its record: events, history, waits, rates given back.
@@ -480,8 +480,8 @@ func (u *Tx) DropDoc(ref store.DocRef) {
 // Lane returns the lane of an execution, or nil if it is not known.
 func (u *Tx) Lane(x *core.Execution) *core.Lane { return u.LaneNamed(x.Class.Lane) }
 
-// record returns the lease history entry that a fence names, as this transaction writes it, else as it was loaded.
-func (u *Tx) record(id core.UUID, epoch int64) *core.LeaseRecord {
+// Record returns the lease history entry that a fence names, as this transaction writes it, else as it was loaded.
+func (u *Tx) Record(id core.UUID, epoch int64) *core.LeaseRecord {
 	if pending := u.pending(id, epoch); pending != nil {
 		copied := *pending
 		return &copied

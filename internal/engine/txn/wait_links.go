@@ -20,7 +20,7 @@ func (e *Engine) CreateLink(ctx context.Context, c Caller, cmd core.CreateLinkCo
 		Name: "create_link", Op: op, Args: args, Answer: &recorded, held: cmd.Fence,
 		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if cmd.Fence != nil {
-				c.asWorker(x, fx)
+				c.AsWorker(x, fx)
 			}
 			d, ring, err := u.waitsOf(x)
 			if err != nil {
@@ -97,7 +97,7 @@ func (e *Engine) RevokeLink(ctx context.Context, c Caller, link core.UUID, f *co
 		Name: "revoke_link", Op: op, held: f,
 		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if f != nil {
-				c.asWorker(x, fx)
+				c.AsWorker(x, fx)
 			}
 			d, _, err := u.waitsOf(x)
 			if err != nil {

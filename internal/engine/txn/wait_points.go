@@ -29,7 +29,7 @@ func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id core.GivenID,
 		Name: "create_waitpoint", Op: Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
 		waits: true, Docs: docs, held: &cmd.Fence,
 		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
-			c.asWorker(x, fx)
+			c.AsWorker(x, fx)
 			d, ring, err := u.waitsOf(x)
 			if err != nil {
 				return false, err
@@ -99,7 +99,7 @@ func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint core.UU
 		Name: "close_waitpoint", Op: op, Answer: &already, held: f,
 		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if f != nil {
-				c.asWorker(x, fx)
+				c.AsWorker(x, fx)
 			}
 			d, _, err := u.waitsOf(x)
 			if err != nil {

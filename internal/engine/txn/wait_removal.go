@@ -21,9 +21,9 @@ func (u *Tx) WantRemovable(w *store.Want, id core.UUID) {
 	}
 }
 
-// removeWhereabouts removes the locators of the execution's waitpoints and links. It needs only the keys, so that records which cannot be read do
+// RemoveWhereabouts removes the locators of the execution's waitpoints and links. It needs only the keys, so that records which cannot be read do
 // not prevent it.
-func (u *Tx) removeWhereabouts(id core.UUID) {
+func (u *Tx) RemoveWhereabouts(id core.UUID) {
 	file := u.Waits[id]
 	if file == nil {
 		return

@@ -25,13 +25,13 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id core.GivenID, cmd cor
 		Name: "suspend", Op: Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
 		fence: &cmd.Fence, waits: true, Docs: freshRefs(cmd.Waitpoints),
 		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
-			c.asWorker(x, fx)
+			c.AsWorker(x, fx)
 			d, ring, err := u.waitsOf(x)
 			if err != nil {
 				return false, err
 			}
 			command := cmd
-			command.Recorded, command.Keys, command.Mint, command.Taken = u.record(x.ID.UUID, cmd.Fence.Epoch), ring, e.Mint, u.waitpointTaken
+			command.Recorded, command.Keys, command.Mint, command.Taken = u.Record(x.ID.UUID, cmd.Fence.Epoch), ring, e.Mint, u.waitpointTaken
 			got, err := x.Suspend(fx, d, command)
 			if err != nil {
 				return false, err

@@ -32,7 +32,7 @@ func (e *Engine) Waitpoints(ctx context.Context, c Caller, q WaitpointQuery) (Wa
 	}
 	page := WaitpointPage{Items: items}
 	if last != nil {
-		page.Next = list.behind(last.Key)
+		page.Next = list.Behind(last.Key)
 	}
 	return page, nil
 }
@@ -98,7 +98,7 @@ func (l *waitpointList) ofOne(ctx context.Context, id core.GivenID) (page Waitpo
 		return page, err
 	}
 	if !l.sees(w.x.Class.Namespace) {
-		return page, notFound(id)
+		return page, NotFound(id)
 	}
 	views, err := w.x.WaitpointViews(w.d, l.query.State != openWaitpoints)
 	if err != nil || l.limit == 0 {
@@ -109,7 +109,7 @@ func (l *waitpointList) ofOne(ctx context.Context, id core.GivenID) (page Waitpo
 			continue
 		}
 		if len(page.Items) == l.limit {
-			page.Next = l.behind(page.Items[len(page.Items)-1].ID.String())
+			page.Next = l.Behind(page.Items[len(page.Items)-1].ID.String())
 			return page, nil
 		}
 		page.Items = append(page.Items, views[i])
@@ -117,8 +117,8 @@ func (l *waitpointList) ofOne(ctx context.Context, id core.GivenID) (page Waitpo
 	return page, nil
 }
 
-// behind returns the cursor that continues after a waitpoint.
-func (l *waitpointList) behind(id string) string { return core.EncodeCursor(l.scope, []byte(id)) }
+// Behind returns the cursor that continues after a waitpoint.
+func (l *waitpointList) Behind(id string) string { return core.EncodeCursor(l.scope, []byte(id)) }
 
 // next gives the marks of waitpoints in order of the ids. Those that are open have marks of their own, so that the many that are closed
 // are passed over.

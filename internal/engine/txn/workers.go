@@ -144,8 +144,8 @@ func (c Caller) Registrant() core.Registrant {
 	return core.Registrant{Name: c.Principal, KeyID: c.KeyID, Namespaces: c.Namespaces}
 }
 
-// submitter returns the caller as a submitter.
-func (c Caller) submitter() core.Submitter { return core.Submitter{Name: c.Principal, KeyID: c.KeyID} }
+// Submitter returns the caller as a submitter.
+func (c Caller) Submitter() core.Submitter { return core.Submitter{Name: c.Principal, KeyID: c.KeyID} }
 
 // SeesWorker reports whether an instance concerns the caller: it serves one of its namespaces (U121).
 func (c Caller) SeesWorker(w *core.Worker) bool {
@@ -197,7 +197,7 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 		return RegisterAnswer{}, err
 	}
 	for _, lane := range r.Lanes { // the lane default, if the caller named none
-		if err := c.worksIn(lane); err != nil {
+		if err := c.WorksIn(lane); err != nil {
 			return RegisterAnswer{}, err
 		}
 	}
@@ -358,7 +358,7 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, u
 	if err != nil {
 		return err
 	}
-	cmds := make([]command, len(views))
+	cmds := make([]Command, len(views))
 	for i, view := range views {
 		cmds[i] = &lapse{caller: c, id: view.Execution.ID.Given(), instanceID: instanceID, until: until}
 	}
@@ -394,7 +394,7 @@ func (l *lapse) Decide(u *Tx) error {
 		return nil // it changed hands meanwhile
 	}
 	gone := w != nil && w.Marked()
-	return u.on(l.caller, l.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
+	return u.On(l.caller, l.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
 		switch {
 		case x.Lease == nil || x.Lease.InstanceID != l.instanceID || !gone && x.Lease.AcquiredAt > l.until:
 			return false, nil
