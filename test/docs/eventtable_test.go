@@ -90,11 +90,11 @@ type dataField struct {
 	depth      int
 }
 
-// builders are the calls that write a field, with the type of what they write.
+// builders are the calls that write a field, in lower case, with the type of what they write.
 var builders = map[string]dataField{
-	"str": {}, "strIf": {optional: true}, "strs": {kind: "list"}, "raw": {kind: "JSON", optional: true}, "num": {kind: "number"},
-	"moment": {kind: "time", optional: true}, "uuid": {kind: "id"}, "idIf": {kind: "id", optional: true}, "flag": {kind: "true or false"},
-	"flagIf": {kind: "true", optional: true}, "open": {kind: "object"}, "payload": {kind: "object"},
+	"str": {}, "strif": {optional: true}, "strs": {kind: "list"}, "raw": {kind: "JSON", optional: true}, "num": {kind: "number"},
+	"moment": {kind: "time", optional: true}, "uuid": {kind: "id"}, "idif": {kind: "id", optional: true}, "flag": {kind: "true or false"},
+	"flagif": {kind: "true", optional: true}, "open": {kind: "object"}, "payload": {kind: "object"},
 }
 
 // mapped are the types of fields that are written as a map.
@@ -104,7 +104,7 @@ var mapped = map[string]string{
 
 var (
 	eventKind  = regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)
-	fieldConst = regexp.MustCompile(`^field[A-Z]`)
+	fieldConst = regexp.MustCompile(`^[fF]ield[A-Z]`)
 )
 
 // emitters reads from the code which events there are and what their data holds.
@@ -125,7 +125,7 @@ var emitted = sync.OnceValues(func() (map[string][]dataField, error) {
 
 func readEmitters() (*emitters, error) {
 	e := &emitters{names: map[string]string{}, functions: map[string]*ast.FuncDecl{}}
-	for _, dir := range []string{"internal/core", "internal/engine/txn", "internal/engine/inspect", "internal/engine/bulk"} {
+	for _, dir := range []string{"internal/core", "internal/core/keyring", "internal/core/eventdata", "internal/engine/txn", "internal/engine/inspect", "internal/engine/bulk"} {
 		found, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		if err != nil {
 			return nil, err
@@ -197,7 +197,7 @@ func (e *emitters) readCall(all map[string][]dataField, caller *ast.FuncDecl, ca
 		case handsOn || callee == "emit" || callee == "emitFor":
 			home = caller
 			if i+1 < len(call.Args) {
-				if maker, ok := call.Args[i+1].(*ast.CallExpr); ok && calledName(maker) != "done" {
+				if maker, ok := call.Args[i+1].(*ast.CallExpr); ok && !strings.EqualFold(calledName(maker), "done") {
 					home = e.functions[calledName(maker)]
 				}
 			}
@@ -293,7 +293,7 @@ func (w *fieldWalk) Visit(n ast.Node) ast.Visitor {
 
 func (w *fieldWalk) call(n *ast.CallExpr) {
 	name := calledName(n)
-	if name == "shut" {
+	if strings.EqualFold(name, "shut") {
 		w.depth--
 		return
 	}
@@ -304,18 +304,16 @@ func (w *fieldWalk) call(n *ast.CallExpr) {
 		}
 		return
 	}
-	f, known := builders[name]
+	f, known := builders[strings.ToLower(name)]
 	if !known || len(n.Args) == 0 {
 		return
 	}
-	constant, ok := n.Args[0].(*ast.Ident)
-	if !ok || w.e.names[constant.Name] == "" {
+	if f.name = w.e.names[lastName(n.Args[0])]; f.name == "" {
 		return
 	}
-	f.name = w.e.names[constant.Name]
 	f.depth += w.depth
 	w.write(f)
-	switch name {
+	switch strings.ToLower(name) {
 	case "open":
 		w.depth++
 	case "payload":
@@ -329,8 +327,11 @@ func (w *fieldWalk) write(f dataField) {
 	w.fields = append(w.fields, f)
 }
 
-func calledName(n *ast.CallExpr) string {
-	switch f := n.Fun.(type) {
+func calledName(n *ast.CallExpr) string { return lastName(n.Fun) }
+
+// lastName is the last part of a possibly qualified name.
+func lastName(e ast.Expr) string {
+	switch f := e.(type) {
 	case *ast.Ident:
 		return f.Name
 	case *ast.SelectorExpr:
