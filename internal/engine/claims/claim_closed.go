@@ -3,7 +3,7 @@ package claims
 import (
 	"encoding/json"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -19,7 +19,7 @@ const closedFor = 2 * txn.ClaimRecordLook
 
 // closedClaim is the body of the record of a claim that was answered with nothing.
 type closedClaim struct {
-	At core.Time `json:"closed_at"`
+	At base.Time `json:"closed_at"`
 }
 
 // closes reports whether the call must not be answered with nothing before that is recorded. A process with a store of its own answers the earlier
@@ -34,7 +34,7 @@ func (k *pick) closeClaim(u *txn.Tx, call *claim) {
 	ref := txn.ClaimRef(&call.req)
 	body, _ := json.Marshal(closedClaim{At: u.Now})
 	u.PutOrAdd(store.Doc{DocRef: ref, Body: body})
-	timer := u.TimerAt(txn.TimerClaims, txn.RoundUp(u.Now.Add(closedFor), core.Second))
+	timer := u.TimerAt(txn.TimerClaims, txn.RoundUp(u.Now.Add(closedFor), base.Second))
 	timer.Texts = append(timer.Texts, ref.Key)
 	txn.SetIn(&k.over, call, true)
 }

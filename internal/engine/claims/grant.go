@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
@@ -12,9 +14,9 @@ import (
 
 // Grant is an execution that is promised to a worker.
 type Grant struct {
-	ID        core.ID
-	Key       core.GrantKey `json:"-"` // never recorded: it is derived again from what is recorded
-	ExpiresAt core.Time
+	ID        base.ID
+	Key       keyring.GrantKey `json:"-"` // never recorded: it is derived again from what is recorded
+	ExpiresAt base.Time
 }
 
 // Grant picks work as a claim does and grants it to the worker, for r.GrantTTL (S27). It waits for up to r.Wait if there is none. Codes: those of a
@@ -42,7 +44,7 @@ func (e *Claims) Grant(ctx context.Context, c txn.Caller, r txn.ClaimRequest) ([
 // GrantOne grants this execution to the worker (L44). Codes: signing_key_missing, execution_not_found, execution_not_active, lease_conflict,
 // grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable, capability_mismatch, admission_refused, instance_id_taken,
 // worker_not_registered.
-func (e *Claims) GrantOne(ctx context.Context, c txn.Caller, id core.GivenID, r txn.TargetedRequest) (Grant, error) {
+func (e *Claims) GrantOne(ctx context.Context, c txn.Caller, id base.GivenID, r txn.TargetedRequest) (Grant, error) {
 	txn.SetDefault(&r.GrantTTL, core.DefaultGrantTTL)
 	if err := core.CheckGrantTTL(r.GrantTTL); err != nil {
 		return Grant{}, err
@@ -85,7 +87,7 @@ func (k *pick) signs(u *txn.Tx, call *claim) bool {
 }
 
 // signingRing returns the key set of this transaction, if a key of it signs. Codes: signing_key_missing, and those of opening it.
-func signingRing(u *txn.Tx) (*core.KeyRing, error) {
+func signingRing(u *txn.Tx) (*keyring.Ring, error) {
 	ring, err := u.Ring()
 	if err != nil {
 		return nil, err

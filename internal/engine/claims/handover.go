@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -127,7 +128,7 @@ func recallWaits(u *txn.Tx, k *pick) {
 // complete reports whether all payloads of a wait are present. Empty ones are set to what a reader expects.
 func complete(o *core.Observation) bool {
 	var missing txn.WaitData
-	missing.Observation(core.UUID{}, o, txn.WaitBytes)
+	missing.Observation(base.UUID{}, o, txn.WaitBytes)
 	return len(missing.Blank) == 0
 }
 
@@ -333,7 +334,7 @@ func (p *picker) release(calls []*claim) {
 		switch {
 		case !slices.Contains(p.waiting, call):
 		case call.gone:
-			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
+			p.finish(call, base.Errorf(base.CodeTimeout, "the caller gave up"))
 		case p.closed:
 			p.finish(call, txn.ErrShuttingDown())
 		}

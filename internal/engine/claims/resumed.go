@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -70,7 +71,7 @@ func (e *Claims) tellTask(ctx context.Context, t txn.Task) (txn.Task, error) {
 
 // resumedWaits reads the waits that are over, and returns for which executions they cannot be read: for all, if the store does not answer. The
 // caller of a claim may have given up: it has the leases in any case, so the answer is built.
-func (e *Claims) resumedWaits(ctx context.Context, tasks []txn.Task) (resumed map[core.UUID]*core.Observation, unreadable map[core.UUID]error, fault error) {
+func (e *Claims) resumedWaits(ctx context.Context, tasks []txn.Task) (resumed map[base.UUID]*core.Observation, unreadable map[base.UUID]error, fault error) {
 	var want store.Want
 	room := maxClaimBytes
 	for i := range tasks {
@@ -92,7 +93,7 @@ func (e *Claims) resumedWaits(ctx context.Context, tasks []txn.Task) (resumed ma
 	if fault != nil {
 		return nil, unreadableWaits(tasks, fault), fault
 	}
-	resumed, unreadable = map[core.UUID]*core.Observation{}, map[core.UUID]error{}
+	resumed, unreadable = map[base.UUID]*core.Observation{}, map[base.UUID]error{}
 	var data txn.WaitData
 	for i := range tasks {
 		t := &tasks[i]
@@ -108,7 +109,7 @@ func (e *Claims) resumedWaits(ctx context.Context, tasks []txn.Task) (resumed ma
 			room -= data.Observation(id, shown, max(room, 0))
 		}
 	}
-	var missing map[core.UUID]error
+	var missing map[base.UUID]error
 	fault = e.Insist(ctx, func() (err error) {
 		missing, err = data.Load(ctx, e.Store)
 		return err
@@ -124,8 +125,8 @@ func (e *Claims) resumedWaits(ctx context.Context, tasks []txn.Task) (resumed ma
 func unread(t *txn.Task) bool { return t.ResumedFrom == core.InterruptedSuspended && t.Resumed == nil }
 
 // unreadableWaits returns the same error for all tasks that continue after a wait.
-func unreadableWaits(tasks []txn.Task, why error) map[core.UUID]error {
-	all := map[core.UUID]error{}
+func unreadableWaits(tasks []txn.Task, why error) map[base.UUID]error {
+	all := map[base.UUID]error{}
 	for i := range tasks {
 		if unread(&tasks[i]) {
 			all[tasks[i].Execution.ID.UUID] = why

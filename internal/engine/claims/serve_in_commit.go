@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -31,7 +31,7 @@ func (p *picker) serveInCommit(ctx context.Context, u *txn.Tx) (*pick, error) {
 		return nil, nil
 	}
 	u.Lend(withCommit{k})
-	p.e.Trap("ride", core.UUID{})
+	p.e.Trap("ride", base.UUID{})
 	if err := loadPick(ctx, u, k.Want()); err != nil {
 		return k, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -12,26 +14,26 @@ import (
 type targeted struct {
 	op     string
 	caller txn.Caller
-	id     core.GivenID
+	id     base.GivenID
 	req    txn.TargetedRequest
 	check  func(x *core.Execution, t core.Targeted) error
-	ring   *core.KeyRing // of a grant
-	since  core.Time     // when the caller got the instance: earlier leases belong to another caller
+	ring   *keyring.Ring // of a grant
+	since  base.Time     // when the caller got the instance: earlier leases belong to another caller
 	task   txn.Task
 }
 
 // ClaimResumed takes an execution whose wait is over (L46).
-func (e *Claims) ClaimResumed(ctx context.Context, c txn.Caller, id core.GivenID, r txn.TargetedRequest) (txn.Task, error) {
+func (e *Claims) ClaimResumed(ctx context.Context, c txn.Caller, id base.GivenID, r txn.TargetedRequest) (txn.Task, error) {
 	return e.claimOne(ctx, &targeted{op: "claim_resumed", caller: c, id: id, req: r, check: (*core.Execution).CheckClaimResumed})
 }
 
 // Reclaim takes over an execution whose lease was lost (L47, L114).
-func (e *Claims) Reclaim(ctx context.Context, c txn.Caller, id core.GivenID, r txn.TargetedRequest) (txn.Task, error) {
+func (e *Claims) Reclaim(ctx context.Context, c txn.Caller, id base.GivenID, r txn.TargetedRequest) (txn.Task, error) {
 	return e.claimOne(ctx, &targeted{op: "reclaim", caller: c, id: id, req: r, check: (*core.Execution).CheckReclaim})
 }
 
 // OperatorClaim takes an execution for an operator, whatever capabilities it asks for (S35).
-func (e *Claims) OperatorClaim(ctx context.Context, c txn.Caller, id core.GivenID, r txn.TargetedRequest) (txn.Task, error) {
+func (e *Claims) OperatorClaim(ctx context.Context, c txn.Caller, id base.GivenID, r txn.TargetedRequest) (txn.Task, error) {
 	txn.SetDefault(&r.WorkerID, "operator")
 	txn.SetDefault(&r.InstanceID, "operator")
 	return e.claimOne(ctx, &targeted{op: "operator_claim", caller: c, id: id, req: r, check: (*core.Execution).CheckOperatorClaim})
@@ -51,11 +53,11 @@ func (e *Claims) takeOne(ctx context.Context, cmd *targeted) error {
 		return err
 	}
 	txn.SetDefault(&r.TTL, e.Cfg.LeaseTTL)
-	if err := core.CheckTTL(r.TTL); err != nil {
+	if err := base.CheckTTL(r.TTL); err != nil {
 		return err
 	}
 	if r.RequestKey != "" {
-		if err := core.CheckRequestKey(r.RequestKey); err != nil {
+		if err := base.CheckRequestKey(r.RequestKey); err != nil {
 			return err
 		}
 	}
@@ -64,7 +66,7 @@ func (e *Claims) takeOne(ctx context.Context, cmd *targeted) error {
 		return err
 	}
 	err = e.Do(ctx, cmd)
-	if core.CodeOf(err) == core.CodeExecutionNotFound && e.Appeared(ctx, cmd.id.UUID) { // of a user's own transaction (L88)
+	if base.CodeOf(err) == base.CodeExecutionNotFound && e.Appeared(ctx, cmd.id.UUID) { // of a user's own transaction (L88)
 		err = e.Do(ctx, cmd)
 	}
 	return err
@@ -73,7 +75,7 @@ func (e *Claims) takeOne(ctx context.Context, cmd *targeted) error {
 func (t *targeted) Name() string { return t.op }
 
 // Subject is the execution that the command is about.
-func (t *targeted) Subject() core.UUID { return t.id.UUID }
+func (t *targeted) Subject() base.UUID { return t.id.UUID }
 
 func (t *targeted) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, t.id.UUID)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -72,7 +73,7 @@ func (e *Graphs) readChildren(ctx context.Context, tasks []txn.Task, want store.
 }
 
 // childViews shows children by the edges that lead from them to their parent.
-func childViews(loaded *store.Loaded, children []core.UUID, parent core.UUID) ([]txn.ChildView, error) {
+func childViews(loaded *store.Loaded, children []base.UUID, parent base.UUID) ([]txn.ChildView, error) {
 	views := make([]txn.ChildView, 0, len(children))
 	for _, child := range children {
 		doc, ok := loaded.Docs[EdgeRef(child, parent)]

@@ -4,15 +4,16 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-func (s *spawn) Flows(*txn.Tx) []core.UUID {
+func (s *spawn) Flows(*txn.Tx) []base.UUID {
 	if s.first {
 		return nil
 	}
-	return []core.UUID{s.flow.UUID}
+	return []base.UUID{s.flow.UUID}
 }
 
 func (s *spawn) Name() string { return "spawn" }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -37,23 +38,23 @@ func (e *Graphs) WaitForChildren(ctx context.Context, c txn.Caller, r ChildrenWa
 // childrenWait is the command of a wait for children. It is planned on a read of the children, which the transaction checks to be still valid.
 type childrenWait struct {
 	caller   txn.Caller
-	id       core.GivenID
+	id       base.GivenID
 	ask      core.ChildrenWaitCommand
 	names    []string // none: all
 	request  store.DocRef
-	flow     core.ID // the children flow; absent: there is none
+	flow     base.ID // the children flow; absent: there is none
 	seen     int64   // its revision
 	children []core.NodeRef
-	there    []core.UUID // those of them that are not made by the same call
+	there    []base.UUID // those of them that are not made by the same call
 	missing  error       // no child has one of the names
-	peeked   map[core.UUID]*core.Execution
+	peeked   map[base.UUID]*core.Execution
 	outdated bool
 	first    *core.RecordedChildrenWait // not nil: the call was answered before, with this
 	answer   ChildrenWaitAnswer
 }
 
 // newChildrenWait checks the arguments; nil: there is nothing to wait for.
-func newChildrenWait(c txn.Caller, id core.GivenID, f core.Fence, r *ChildrenWaitRequest) (*childrenWait, error) {
+func newChildrenWait(c txn.Caller, id base.GivenID, f core.Fence, r *ChildrenWaitRequest) (*childrenWait, error) {
 	if r == nil {
 		return nil, nil
 	}
@@ -68,7 +69,7 @@ func newChildrenWait(c txn.Caller, id core.GivenID, f core.Fence, r *ChildrenWai
 
 // planWait finds the children of the current run that a wait is about.
 func (e *Graphs) planWait(ctx context.Context, w *childrenWait) error {
-	_, x, err := e.ReadOne(ctx, w.caller, w.id, store.Want{Executions: []core.UUID{w.id.UUID}})
+	_, x, err := e.ReadOne(ctx, w.caller, w.id, store.Want{Executions: []base.UUID{w.id.UUID}})
 	if err != nil {
 		return err
 	}
@@ -122,10 +123,10 @@ func (w *childrenWait) findChildren(ctx context.Context, e *Graphs, made []plann
 }
 
 // noChild is the refusal of a name that no child has.
-func noChild(names []string, known map[string]core.ID) error {
+func noChild(names []string, known map[string]base.ID) error {
 	for _, name := range names {
 		if _, ok := known[name]; !ok {
-			return core.Errorf(core.CodeChildNotFound, "the run has no child called %s", core.QuoteID(name)).WithField("names")
+			return base.Errorf(base.CodeChildNotFound, "the run has no child called %s", base.QuoteID(name)).WithField("names")
 		}
 	}
 	return nil
@@ -153,11 +154,11 @@ func (w *childrenWait) More(u *txn.Tx, want *store.Want) {
 	}
 }
 
-func (w *childrenWait) Flows(*txn.Tx) []core.UUID {
+func (w *childrenWait) Flows(*txn.Tx) []base.UUID {
 	if w.flow.IsZero() {
 		return nil
 	}
-	return []core.UUID{w.flow.UUID}
+	return []base.UUID{w.flow.UUID}
 }
 
 // Graph reads the children under the lock of their flow. The children need no locks: a transaction that ends one takes the lock of the flow before
@@ -173,7 +174,7 @@ func (w *childrenWait) Graph(ctx context.Context, u *txn.Tx) error {
 	if err := lockFlows(ctx, u, nil, nil, want); err != nil {
 		return err
 	}
-	w.peeked = map[core.UUID]*core.Execution{}
+	w.peeked = map[base.UUID]*core.Execution{}
 	for some := range slices.Chunk(w.there, graphPage) {
 		found, err := peek(ctx, u, some)
 		if err != nil {

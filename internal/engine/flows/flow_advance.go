@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -91,7 +92,7 @@ func endOf(x *core.Execution) *core.EndedRun {
 
 // lockFlowsOf locks the flows of members and loads the edges that lead from them.
 func lockFlowsOf(ctx context.Context, u *txn.Tx, members []*txn.Row) error {
-	var flows, from []core.UUID
+	var flows, from []base.UUID
 	for _, ent := range members {
 		if id := ent.Exec.FlowID.UUID; graphOf(u).flows[id] == nil && !slices.Contains(flows, id) {
 			flows = append(flows, id)
@@ -138,7 +139,7 @@ func memberEnded(u *txn.Tx, ent *txn.Row, now bool) (list []*resolution) {
 }
 
 // leaveEdges leaves the pending edges of a member that has ended to follow-up work.
-func leaveEdges(u *txn.Tx, from core.UUID, end core.EndedRun) {
+func leaveEdges(u *txn.Tx, from base.UUID, end core.EndedRun) {
 	u.AddTask(txn.FollowUp{Kind: txn.TaskResolveEdges, Execution: from, End: &end})
 }
 
@@ -155,7 +156,7 @@ func resolveEdges(ctx context.Context, u *txn.Tx, list []*resolution) error {
 		return err
 	}
 	var reached []*txn.Row
-	left := map[core.UUID]bool{}
+	left := map[base.UUID]bool{}
 	for _, r := range list {
 		from, to := r.edge.edge.From.ID.UUID, r.edge.edge.To.ID.UUID
 		down := u.Entries[to]
@@ -283,7 +284,7 @@ func impossibleOf(inbound []core.Edge) (names []string) {
 // loadInbound loads the edges into members whose joins are due, where they are needed: to name what made the join impossible, or to freeze inputs.
 // Edges that the unit has already stay as it left them.
 func loadInbound(ctx context.Context, u *txn.Tx, due []*dueJoin) error {
-	var whole []core.UUID
+	var whole []base.UUID
 	for _, d := range due {
 		if d.state == core.JoinBroken || d.ent.Exec.Member.Join.Passes {
 			whole = append(whole, d.ent.Exec.ID.UUID)
@@ -301,8 +302,8 @@ func loadInbound(ctx context.Context, u *txn.Tx, due []*dueJoin) error {
 }
 
 // loadInto loads all edges of the graph that lead to members which the unit has.
-func loadInto(ctx context.Context, u *txn.Tx, members []core.UUID) error {
-	var missing []core.UUID
+func loadInto(ctx context.Context, u *txn.Tx, members []base.UUID) error {
+	var missing []base.UUID
 	var want store.Want
 	for _, to := range members {
 		if len(graphOf(u).into[to]) < u.Entries[to].Exec.Member.Join.N {

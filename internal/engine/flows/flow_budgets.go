@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -39,14 +40,14 @@ func (s *submitFlow) makeBudgets(u *txn.Tx, f *core.Flow) {
 // takes away from them. Members that come later have it from their flow.
 //
 // Members that cannot be read are passed over; when all others are done it fails, to be tried again for those (S63).
-func (e *Graphs) spreadBudget(ctx context.Context, flow, budget core.UUID) error {
+func (e *Graphs) spreadBudget(ctx context.Context, flow, budget base.UUID) error {
 	var unread error
-	seen := map[core.UUID]bool{flow: true}
-	for flows := []core.UUID{flow}; len(flows) > 0; flows = flows[1:] {
+	seen := map[base.UUID]bool{flow: true}
+	for flows := []base.UUID{flow}; len(flows) > 0; flows = flows[1:] {
 		if err := e.Do(ctx, &budgetReach{flow: flows[0], budget: budget}); err != nil {
 			return err
 		}
-		var members []core.UUID
+		var members []base.UUID
 		bad, err := e.eachReadable(ctx, flows[0], func(x *core.Execution) { members = append(members, x.ID.UUID) })
 		if err != nil {
 			return err
@@ -72,24 +73,24 @@ func (e *Graphs) spreadBudget(ctx context.Context, flow, budget core.UUID) error
 
 // budgetReach notes a budget of scope flow in the record of a flow, or in those of some members.
 type budgetReach struct {
-	flow    core.UUID // absent: members
-	members []core.UUID
-	budget  core.UUID
-	below   []core.UUID // the flows below those members when it reached them: what they spawn later has it from them
+	flow    base.UUID // absent: members
+	members []base.UUID
+	budget  base.UUID
+	below   []base.UUID // the flows below those members when it reached them: what they spawn later has it from them
 }
 
 func (r *budgetReach) Name() string { return "spread_budget" }
 
 func (r *budgetReach) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, r.members...) }
 
-func (r *budgetReach) Behind(u *txn.Tx, w *store.Want) { u.WantBudgets(w, []core.UUID{r.budget}) }
+func (r *budgetReach) Behind(u *txn.Tx, w *store.Want) { u.WantBudgets(w, []base.UUID{r.budget}) }
 
-func (r *budgetReach) Flows(*txn.Tx) []core.UUID { return []core.UUID{r.flow} }
+func (r *budgetReach) Flows(*txn.Tx) []base.UUID { return []base.UUID{r.flow} }
 
 func (r *budgetReach) Decide(u *txn.Tx) error {
 	r.below = nil
 	b, err := u.Budget(txn.EngineCaller, r.budget)
-	if err != nil && core.CodeOf(err) != core.CodeBudgetNotFound {
+	if err != nil && base.CodeOf(err) != base.CodeBudgetNotFound {
 		return err // what cannot be read is not gone (B3)
 	}
 	if f := flow(u, r.flow); f != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -31,9 +32,9 @@ func (e *Graphs) cancelWithin(ctx context.Context, nodes []*core.Execution) (fai
 
 // subflowCancel is the cancel of a flow on its way into the sub-flow of a node.
 type subflowCancel struct {
-	node    core.UUID
-	flow    core.UUID // the sub-flow
-	members []core.UUID
+	node    base.UUID
+	flow    base.UUID // the sub-flow
+	members []base.UUID
 }
 
 func (c *subflowCancel) Name() string { return "cancel_subflow" }
@@ -43,7 +44,7 @@ func (c *subflowCancel) Want(w *store.Want, _ bool) {
 }
 
 // Flows returns both flows: that of the node contains the kind of the cancel.
-func (c *subflowCancel) Flows(u *txn.Tx) []core.UUID {
+func (c *subflowCancel) Flows(u *txn.Tx) []base.UUID {
 	return append(flowOf(u.Entries[c.node]), c.flow)
 }
 

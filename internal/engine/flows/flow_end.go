@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -114,8 +115,8 @@ func failuresAmong(ctx context.Context, u *txn.Tx, f *core.Flow, names []string)
 }
 
 // membersHere are the members of a flow that the unit has, by name: some may be as new as their names.
-func membersHere(u *txn.Tx, f *core.Flow) map[string]core.UUID {
-	here := map[string]core.UUID{}
+func membersHere(u *txn.Tx, f *core.Flow) map[string]base.UUID {
+	here := map[string]base.UUID{}
 	for id, ent := range u.Entries {
 		if ent.Exec.Member != nil && ent.Exec.FlowID == f.ID && !ent.Removed {
 			here[ent.Exec.Member.Name] = id
@@ -125,8 +126,8 @@ func membersHere(u *txn.Tx, f *core.Flow) map[string]core.UUID {
 }
 
 // peekMembers reads members by name, and the edges that lead from them.
-func peekMembers(ctx context.Context, u *txn.Tx, f *core.Flow, names []string) (map[core.UUID]*core.Execution, error) {
-	var ids []core.UUID
+func peekMembers(ctx context.Context, u *txn.Tx, f *core.Flow, names []string) (map[base.UUID]*core.Execution, error) {
+	var ids []base.UUID
 	var want store.Want
 	here := membersHere(u, f)
 	for _, name := range names {
@@ -140,7 +141,7 @@ func peekMembers(ctx context.Context, u *txn.Tx, f *core.Flow, names []string) (
 	if err != nil {
 		return nil, err
 	}
-	erased := map[core.UUID]*core.Execution{}
+	erased := map[base.UUID]*core.Execution{}
 	for _, doc := range loaded.Docs {
 		m, err := readMember(&doc)
 		if err != nil {
@@ -169,8 +170,8 @@ func peekMembers(ctx context.Context, u *txn.Tx, f *core.Flow, names []string) (
 }
 
 // peek reads executions without a lock. Those that the unit has are returned as it left them.
-func peek(ctx context.Context, u *txn.Tx, ids []core.UUID) (map[core.UUID]*core.Execution, error) {
-	found := make(map[core.UUID]*core.Execution, len(ids))
+func peek(ctx context.Context, u *txn.Tx, ids []base.UUID) (map[base.UUID]*core.Execution, error) {
+	found := make(map[base.UUID]*core.Execution, len(ids))
 	want := store.Want{SkipUnreadable: true}
 	for _, id := range ids {
 		if ent := u.Entries[id]; ent != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -17,7 +18,7 @@ var erasedLeaves = []store.DocKind{txn.DocEdge, txn.DocUpstreams}
 
 // listedMember is a member as described by the doc of its name.
 type listedMember struct {
-	id     core.ID
+	id     base.ID
 	erased *core.ErasedMember // nil: it is there
 }
 
@@ -33,7 +34,7 @@ func readMember(doc *store.Doc) (m listedMember, err error) {
 }
 
 // MemberList reads the docs of members.
-func MemberList(docs []store.Doc) (members []listedMember, ids []core.UUID, err error) {
+func MemberList(docs []store.Doc) (members []listedMember, ids []base.UUID, err error) {
 	for i := range docs {
 		m, err := readMember(&docs[i])
 		if err != nil {
@@ -45,7 +46,7 @@ func MemberList(docs []store.Doc) (members []listedMember, ids []core.UUID, err 
 }
 
 // LiveOf are the members that were not deleted.
-func LiveOf(members []listedMember) (ids []core.UUID) {
+func LiveOf(members []listedMember) (ids []base.UUID) {
 	for _, m := range members {
 		if m.erased == nil {
 			ids = append(ids, m.id.UUID)
@@ -67,7 +68,7 @@ func AddErased(loaded *store.Loaded, docs []store.Doc) error {
 
 // readMembers reads listed members, with the edges that lead from them. For a member that was deleted since it was listed it returns what is left
 // of it.
-func (e *Graphs) readMembers(ctx context.Context, flow core.UUID, docs []store.Doc, tolerant bool) ([]listedMember, *store.Loaded, error) {
+func (e *Graphs) readMembers(ctx context.Context, flow base.UUID, docs []store.Doc, tolerant bool) ([]listedMember, *store.Loaded, error) {
 	members, ids, err := MemberList(docs)
 	if err != nil {
 		return nil, nil, err
@@ -101,8 +102,8 @@ func (e *Graphs) readMembers(ctx context.Context, flow core.UUID, docs []store.D
 }
 
 // peekOrErased is peek for members of a flow, of which some may have been deleted.
-func peekOrErased(ctx context.Context, u *txn.Tx, f *core.Flow, members []core.NodeRef) (map[core.UUID]*core.Execution, error) {
-	ids := make([]core.UUID, len(members))
+func peekOrErased(ctx context.Context, u *txn.Tx, f *core.Flow, members []core.NodeRef) (map[base.UUID]*core.Execution, error) {
+	ids := make([]base.UUID, len(members))
 	for i, m := range members {
 		ids[i] = m.ID.UUID
 	}
@@ -135,14 +136,14 @@ func peekOrErased(ctx context.Context, u *txn.Tx, f *core.Flow, members []core.N
 // flowsAround returns the flow of a member and the flows that contain it, outwards; none outside a flow. A command that deletes the member locks
 // them, so that none of them is opened again with members that could need its result. Codes: retained, if the execution
 // that one of them belongs to has not ended.
-func (e *Graphs) flowsAround(ctx context.Context, x *core.Execution) (around []core.UUID, err error) {
+func (e *Graphs) flowsAround(ctx context.Context, x *core.Execution) (around []base.UUID, err error) {
 	for x.Member != nil {
 		around = append(around, x.FlowID.UUID)
 		f, err := e.ReadFlow(ctx, txn.EngineCaller, x.FlowID.Given())
 		if err != nil || f.Parent.IsZero() {
 			return around, err
 		}
-		loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{f.Parent.UUID}})
+		loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{f.Parent.UUID}})
 		if err != nil {
 			return nil, txn.PublicFault(err)
 		}
@@ -151,7 +152,7 @@ func (e *Graphs) flowsAround(ctx context.Context, x *core.Execution) (around []c
 			return around, nil // the flow belongs to a run that has ended: its results are not needed any more
 		}
 		if !parent.Status.Terminal() {
-			return nil, core.Errorf(core.CodeRetained, "the execution that the flow belongs to has not ended").With("cause", "parent").
+			return nil, base.Errorf(base.CodeRetained, "the execution that the flow belongs to has not ended").With("cause", "parent").
 				With("execution_id", parent.ID.String())
 		}
 		x = parent
@@ -161,7 +162,7 @@ func (e *Graphs) flowsAround(ctx context.Context, x *core.Execution) (around []c
 
 // checkDeletable returns the refusal of the deletion of an execution. around are the flows that contain it, as they were when the deletion was
 // planned: a parent that has another flow by then was opened again, and no longer depends on the ones below.
-func checkDeletable(u *txn.Tx, x *core.Execution, around []core.UUID) error {
+func checkDeletable(u *txn.Tx, x *core.Execution, around []base.UUID) error {
 	if x.Member == nil {
 		return u.CheckRemovable(x)
 	}
@@ -203,14 +204,14 @@ func delete(u *txn.Tx, ent *txn.Row) {
 
 // missingInput is the refusal of an input whose bytes do not exist: the execution that left them was deleted, or something is wrong.
 func (e *Graphs) missingInput(ctx context.Context, in *core.NamedInput) error {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{in.Result.Of.UUID}, SkipUnreadable: true})
+	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{in.Result.Of.UUID}, SkipUnreadable: true})
 	switch {
 	case err != nil:
 		return txn.PublicFault(err)
 	case loaded.Executions[in.Result.Of.UUID] == nil && loaded.Unreadable[in.Result.Of.UUID] == nil:
-		return core.Errorf(core.CodeInputNotFound, "the execution %s, whose result %q is, was deleted", in.Result.Of.UUID, in.Name)
+		return base.Errorf(base.CodeInputNotFound, "the execution %s, whose result %q is, was deleted", in.Result.Of.UUID, in.Name)
 	default:
-		return core.Errorf(core.CodeCorruption, "the result of %s that input %q names is not there", in.Result.Of, in.Name)
+		return base.Errorf(base.CodeCorruption, "the result of %s that input %q names is not there", in.Result.Of, in.Name)
 	}
 }
 
@@ -219,8 +220,8 @@ func (p *graphReplay) checkErased(ctx context.Context, u *txn.Tx, x *core.Execut
 	if err := p.checkErasedBelow(ctx, u, x.FlowID.UUID); err != nil {
 		return err
 	}
-	reopened := append([]core.UUID{x.ID.UUID}, p.below...)
-	var passing []core.UUID
+	reopened := append([]base.UUID{x.ID.UUID}, p.below...)
+	var passing []base.UUID
 	want := store.Want{}
 	for _, id := range reopened {
 		ent := u.Entries[id]
@@ -260,7 +261,7 @@ func (p *graphReplay) checkErased(ctx context.Context, u *txn.Tx, x *core.Execut
 }
 
 // checkErasedBelow looks for deleted members among those that a cascade reaches.
-func (p *graphReplay) checkErasedBelow(ctx context.Context, u *txn.Tx, flow core.UUID) error {
+func (p *graphReplay) checkErasedBelow(ctx context.Context, u *txn.Tx, flow base.UUID) error {
 	found, err := peek(ctx, u, p.reach)
 	if err != nil {
 		return err
@@ -292,8 +293,8 @@ func (p *graphReplay) checkErasedBelow(ctx context.Context, u *txn.Tx, flow core
 }
 
 // checkSources refuses inputs whose bytes were deleted with a member. A member that is opened again produces them again.
-func checkSources(ctx context.Context, u *txn.Tx, inputs []core.NamedInput, reopened []core.UUID) error {
-	var of []core.UUID
+func checkSources(ctx context.Context, u *txn.Tx, inputs []core.NamedInput, reopened []base.UUID) error {
+	var of []base.UUID
 	for _, in := range inputs {
 		if in.Result != nil && !slices.Contains(reopened, in.From.ID.UUID) {
 			of = append(of, in.Result.Of.UUID)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -40,7 +41,7 @@ func (x *extension) closes(cycle []string) (place string) {
 
 // findReached reads what the check for cycles needs before anything is locked: if an edge is added meanwhile, the revision of the graph changes.
 func (x *extension) findReached(ctx context.Context) (err error) {
-	var from []core.UUID
+	var from []base.UUID
 	for i := range x.edges {
 		if to := x.refs[x.edges[i].To].ID.UUID; x.old[to] {
 			from = append(from, to)
@@ -51,8 +52,8 @@ func (x *extension) findReached(ctx context.Context) (err error) {
 }
 
 // reachable reads the edges of a flow that can be reached from members, and perhaps others.
-func (e *Graphs) reachable(ctx context.Context, flow core.UUID, from []core.UUID) (pairs [][2]string, err error) {
-	seen := map[core.UUID]bool{}
+func (e *Graphs) reachable(ctx context.Context, flow base.UUID, from []base.UUID) (pairs [][2]string, err error) {
+	seen := map[base.UUID]bool{}
 	for range reachSteps {
 		var want store.Want
 		for _, id := range from {
@@ -82,7 +83,7 @@ func (e *Graphs) reachable(ctx context.Context, flow core.UUID, from []core.UUID
 }
 
 // allEdges reads the edges of a flow.
-func (e *Graphs) allEdges(ctx context.Context, flow core.UUID) (pairs [][2]string, err error) {
+func (e *Graphs) allEdges(ctx context.Context, flow base.UUID) (pairs [][2]string, err error) {
 	err = e.eachMember(ctx, flow, "", func(m walked) (bool, error) {
 		edges, err := m.edges()
 		for _, edge := range edges {

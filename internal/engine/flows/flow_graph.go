@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -17,7 +18,7 @@ const (
 )
 
 // Graph shows the members of a flow by name and the edges that lead from them (F60).
-func (e *Graphs) Graph(ctx context.Context, c txn.Caller, id core.GivenID, cursor string, limit int) (FlowGraph, error) {
+func (e *Graphs) Graph(ctx context.Context, c txn.Caller, id base.GivenID, cursor string, limit int) (FlowGraph, error) {
 	after, err := placeIn(memberScope, cursor)
 	if err != nil {
 		return FlowGraph{}, err
@@ -76,13 +77,13 @@ func EdgesIn(docs []store.Doc) (edges []core.Edge, err error) {
 }
 
 // FlowMembers lists the members of a flow by name, all or those in a public state (F60).
-func (e *Graphs) FlowMembers(ctx context.Context, c txn.Caller, id core.GivenID, state, cursor string, limit int) (MemberPage, error) {
+func (e *Graphs) FlowMembers(ctx context.Context, c txn.Caller, id base.GivenID, state, cursor string, limit int) (MemberPage, error) {
 	after, err := placeIn(memberScope, cursor)
 	if err != nil {
 		return MemberPage{}, err
 	}
 	if state != "" && !slices.Contains(core.PublicStates(), state) {
-		return MemberPage{}, core.Invalid("state", "%q is no public state", state)
+		return MemberPage{}, base.Invalid("state", "%q is no public state", state)
 	}
 	if _, err := e.ReadFlow(ctx, c, id); err != nil {
 		return MemberPage{}, err
@@ -137,7 +138,7 @@ func pageLimit(limit int) int {
 }
 
 // FlowEdges lists edges of a flow: those that lead from a member, or to one, or all by the names of their upstreams (F60).
-func (e *Graphs) FlowEdges(ctx context.Context, c txn.Caller, id core.GivenID, q EdgeQuery) (EdgePage, error) {
+func (e *Graphs) FlowEdges(ctx context.Context, c txn.Caller, id base.GivenID, q EdgeQuery) (EdgePage, error) {
 	place, err := placeIn(edgeScope, q.Cursor)
 	if err != nil {
 		return EdgePage{}, err
@@ -190,7 +191,7 @@ func justBefore(name string) string {
 }
 
 // edgesTo lists the edges that lead to a member, all or the one from another, after a name.
-func (e *Graphs) edgesTo(ctx context.Context, c txn.Caller, id core.GivenID, q EdgeQuery, from, after string) (EdgePage, error) {
+func (e *Graphs) edgesTo(ctx context.Context, c txn.Caller, id base.GivenID, q EdgeQuery, from, after string) (EdgePage, error) {
 	x, err := e.member(ctx, c, id, q.To)
 	if err != nil {
 		return EdgePage{}, err
@@ -215,7 +216,7 @@ func (e *Graphs) edgesTo(ctx context.Context, c txn.Caller, id core.GivenID, q E
 }
 
 // Inbound reads the edges that lead to a member, by the names of the upstreams.
-func (e *Graphs) Inbound(ctx context.Context, to core.UUID) ([]core.Edge, error) {
+func (e *Graphs) Inbound(ctx context.Context, to base.UUID) ([]core.Edge, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{upstreamsRef(to)}})
 	if err != nil {
 		return nil, txn.PublicFault(err)
@@ -245,12 +246,12 @@ func (e *Graphs) Inbound(ctx context.Context, to core.UUID) ([]core.Edge, error)
 }
 
 // member finds a member by name or by id. Codes: execution_not_in_flow.
-func (e *Graphs) member(ctx context.Context, c txn.Caller, flow core.GivenID, ref string) (*core.Execution, error) {
+func (e *Graphs) member(ctx context.Context, c txn.Caller, flow base.GivenID, ref string) (*core.Execution, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{memberRef(flow.UUID, ref)}})
 	if err != nil {
 		return nil, txn.PublicFault(err)
 	}
-	var id core.GivenID
+	var id base.GivenID
 	if doc, ok := loaded.Docs[memberRef(flow.UUID, ref)]; ok {
 		m, err := readMember(&doc)
 		if err != nil {
@@ -260,22 +261,22 @@ func (e *Graphs) member(ctx context.Context, c txn.Caller, flow core.GivenID, re
 			return m.erased.Execution(), nil
 		}
 		id = m.id.Given()
-	} else if id, err = core.ParseID(ref); err != nil {
+	} else if id, err = base.ParseID(ref); err != nil {
 		return nil, notInFlow(ref)
 	}
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
-	if core.CodeOf(err) == core.CodeExecutionNotFound || err == nil && x.FlowID.UUID != flow.UUID {
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
+	if base.CodeOf(err) == base.CodeExecutionNotFound || err == nil && x.FlowID.UUID != flow.UUID {
 		return nil, notInFlow(ref)
 	}
 	return x, err
 }
 
 func notInFlow(ref string) error {
-	return core.Errorf(core.CodeExecutionNotInFlow, "the flow has no member %s", core.QuoteID(ref))
+	return base.Errorf(base.CodeExecutionNotInFlow, "the flow has no member %s", base.QuoteID(ref))
 }
 
 // FlowEdge finds an edge by its id (F60). Codes: edge_not_found.
-func (e *Graphs) FlowEdge(ctx context.Context, c txn.Caller, flow core.GivenID, edge core.UUID) (core.Edge, error) {
+func (e *Graphs) FlowEdge(ctx context.Context, c txn.Caller, flow base.GivenID, edge base.UUID) (core.Edge, error) {
 	if _, err := e.ReadFlow(ctx, c, flow); err != nil {
 		return core.Edge{}, err
 	}
@@ -291,7 +292,7 @@ func (e *Graphs) FlowEdge(ctx context.Context, c txn.Caller, flow core.GivenID, 
 	case err != nil:
 		return core.Edge{}, err
 	case found == nil:
-		return core.Edge{}, core.Errorf(core.CodeEdgeNotFound, "the flow has no edge %s", edge)
+		return core.Edge{}, base.Errorf(base.CodeEdgeNotFound, "the flow has no edge %s", edge)
 	default:
 		return *found, nil
 	}
@@ -301,7 +302,7 @@ func (e *Graphs) FlowEdge(ctx context.Context, c txn.Caller, flow core.GivenID, 
 const maxWaitingShown = 100
 
 // Join shows the join of a member, with the upstreams that it waits for (F60).
-func (e *Graphs) Join(ctx context.Context, c txn.Caller, flow core.GivenID, member string) (JoinView, error) {
+func (e *Graphs) Join(ctx context.Context, c txn.Caller, flow base.GivenID, member string) (JoinView, error) {
 	if _, err := e.ReadFlow(ctx, c, flow); err != nil {
 		return JoinView{}, err
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -12,7 +12,7 @@ import (
 // flowLocker is a command that needs the locks of flows. They are taken after all other locks, for a whole batch at once.
 type flowLocker interface {
 	txn.Command
-	Flows(u *txn.Tx) []core.UUID
+	Flows(u *txn.Tx) []base.UUID
 }
 
 // graphed is a command that then reads what only those locks protect.
@@ -23,7 +23,7 @@ type graphed interface {
 
 // lockGraphs locks the flows that the commands of a batch need, and lets them look.
 func lockGraphs(ctx context.Context, u *txn.Tx, batch []*txn.Request) error {
-	var flows []core.UUID
+	var flows []base.UUID
 	for _, r := range batch {
 		locker, ok := r.Command.(flowLocker)
 		if !ok {

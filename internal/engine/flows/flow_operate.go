@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Replay runs a finished execution again (L109..L111), in a flow with what hangs on it (F54..F58).
-func (e *Graphs) Replay(ctx context.Context, c txn.Caller, id core.GivenID, r txn.ReplayRequest, op txn.Operator) (txn.View, error) {
+func (e *Graphs) Replay(ctx context.Context, c txn.Caller, id base.GivenID, r txn.ReplayRequest, op txn.Operator) (txn.View, error) {
 	if err := core.CheckCascade(r.Cascade); err != nil {
 		return txn.View{}, err
 	}
@@ -21,11 +22,11 @@ func (e *Graphs) Replay(ctx context.Context, c txn.Caller, id core.GivenID, r tx
 			return view, err
 		}
 	}
-	return txn.View{}, core.Errorf(core.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
+	return txn.View{}, base.Errorf(base.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
 }
 
-func (e *Graphs) replay(ctx context.Context, c txn.Caller, id core.GivenID, r txn.ReplayRequest, op txn.Operator) (txn.View, error) {
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+func (e *Graphs) replay(ctx context.Context, c txn.Caller, id base.GivenID, r txn.ReplayRequest, op txn.Operator) (txn.View, error) {
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 	if err != nil {
 		return txn.View{}, err
 	}
@@ -80,7 +81,7 @@ func Replay(u *txn.Tx, x *core.Execution, fx *core.Effects, cmd core.ReplayComma
 }
 
 // replayDocs names the small records that a replay looks at: with keep_steps those of all that it opens again (L150).
-func replayDocs(id core.GivenID, r txn.ReplayRequest, plan *graphReplay) []store.DocRef {
+func replayDocs(id base.GivenID, r txn.ReplayRequest, plan *graphReplay) []store.DocRef {
 	if !r.KeepSteps {
 		return nil
 	}
@@ -94,7 +95,7 @@ func replayDocs(id core.GivenID, r txn.ReplayRequest, plan *graphReplay) []store
 }
 
 // Delete removes a finished execution with all its rows, and the flows below it with theirs (U55, L140, L141).
-func (e *Graphs) Delete(ctx context.Context, c txn.Caller, id core.GivenID, op txn.Operator) error {
+func (e *Graphs) Delete(ctx context.Context, c txn.Caller, id base.GivenID, op txn.Operator) error {
 	for range extendTries {
 		if err := e.deleteOne(ctx, c, id, op); !errors.Is(err, errOutdated) {
 			return err
@@ -103,12 +104,12 @@ func (e *Graphs) Delete(ctx context.Context, c txn.Caller, id core.GivenID, op t
 	return graphBusy()
 }
 
-func (e *Graphs) deleteOne(ctx context.Context, c txn.Caller, id core.GivenID, op txn.Operator) error {
+func (e *Graphs) deleteOne(ctx context.Context, c txn.Caller, id base.GivenID, op txn.Operator) error {
 	below := erasure{e: e}
-	var around []core.UUID
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+	var around []base.UUID
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 	if err == nil && x.Status.Terminal() {
-		var flows []core.UUID
+		var flows []base.UUID
 		for _, flow := range x.FlowsBelow() {
 			flows = append(flows, flow.UUID)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -14,7 +15,7 @@ import (
 const graphPage = 1000
 
 // ReadFlow reads the record of a flow. Codes: flow_not_found, also for one of another namespace.
-func (e *Graphs) ReadFlow(ctx context.Context, c txn.Caller, id core.GivenID) (*core.Flow, error) {
+func (e *Graphs) ReadFlow(ctx context.Context, c txn.Caller, id base.GivenID) (*core.Flow, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{txn.FlowRef(id.UUID)}})
 	if err != nil {
 		return nil, txn.PublicFault(err)
@@ -23,7 +24,7 @@ func (e *Graphs) ReadFlow(ctx context.Context, c txn.Caller, id core.GivenID) (*
 }
 
 // flowIn is the flow that a caller has named, among rows that were read.
-func flowIn(loaded *store.Loaded, c txn.Caller, id core.GivenID) (*core.Flow, error) {
+func flowIn(loaded *store.Loaded, c txn.Caller, id base.GivenID) (*core.Flow, error) {
 	doc, ok := loaded.Docs[txn.FlowRef(id.UUID)]
 	if !ok {
 		return nil, flowNotFound(id)
@@ -39,7 +40,7 @@ func flowIn(loaded *store.Loaded, c txn.Caller, id core.GivenID) (*core.Flow, er
 }
 
 // Flow shows a flow: the record, its phase, and how many members are in which public state, all of one snapshot (F59).
-func (e *Graphs) Flow(ctx context.Context, c txn.Caller, id core.GivenID) (FlowView, error) {
+func (e *Graphs) Flow(ctx context.Context, c txn.Caller, id base.GivenID) (FlowView, error) {
 	for tries := 0; ; tries++ {
 		listed, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{txn.FlowRef(id.UUID)}, Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(id.UUID)}}})
 		if err != nil {
@@ -96,7 +97,7 @@ func (e *Graphs) flowView(ctx context.Context, f *core.Flow, loaded *store.Loade
 }
 
 // WaitFlow waits until a flow has ended or time is up, and shows it (F61).
-func (e *Graphs) WaitFlow(ctx context.Context, c txn.Caller, id core.GivenID, d time.Duration) (FlowView, error) {
+func (e *Graphs) WaitFlow(ctx context.Context, c txn.Caller, id base.GivenID, d time.Duration) (FlowView, error) {
 	_, err := txn.WaitFor(ctx, e.Engine, id.UUID, d, func(ctx context.Context) (*core.Flow, bool, error) {
 		f, err := e.ReadFlow(ctx, c, id)
 		return f, err == nil && f.State.Terminal(), err
@@ -108,7 +109,7 @@ func (e *Graphs) WaitFlow(ctx context.Context, c txn.Caller, id core.GivenID, d 
 }
 
 // FlowUsage sums the meters of the members (B18).
-func (e *Graphs) FlowUsage(ctx context.Context, c txn.Caller, id core.GivenID) (map[string]int64, error) {
+func (e *Graphs) FlowUsage(ctx context.Context, c txn.Caller, id base.GivenID) (map[string]int64, error) {
 	if _, err := e.ReadFlow(ctx, c, id); err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (e *Graphs) FlowUsage(ctx context.Context, c txn.Caller, id core.GivenID) (
 type walked struct {
 	name      string
 	x         *core.Execution // of one that was deleted what its flow remembers
-	deletedAt core.Time       // absent: it is there
+	deletedAt base.Time       // absent: it is there
 	loaded    *store.Loaded   // with the edges that lead from it
 }
 
@@ -135,14 +136,14 @@ func (m *walked) edges() ([]core.Edge, error) { return EdgesIn(m.loaded.Owned[Ed
 
 // eachMember calls do for the members after a name, in order of their names, until it returns false. Codes: corruption, if one of them cannot
 // be read.
-func (e *Graphs) eachMember(ctx context.Context, flow core.UUID, after string, do func(m walked) (bool, error)) error {
+func (e *Graphs) eachMember(ctx context.Context, flow base.UUID, after string, do func(m walked) (bool, error)) error {
 	_, err := e.walkMembers(ctx, flow, after, false, do)
 	return err
 }
 
 // eachReadable calls do for all members that can be read, except deleted ones. unread is the error of one that cannot be read; it does not stop the
 // others (S63).
-func (e *Graphs) eachReadable(ctx context.Context, flow core.UUID, do func(x *core.Execution)) (unread, err error) {
+func (e *Graphs) eachReadable(ctx context.Context, flow base.UUID, do func(x *core.Execution)) (unread, err error) {
 	return e.walkMembers(ctx, flow, "", true, func(m walked) (bool, error) {
 		if m.deletedAt == 0 {
 			do(m.x)
@@ -151,7 +152,7 @@ func (e *Graphs) eachReadable(ctx context.Context, flow core.UUID, do func(x *co
 	})
 }
 
-func (e *Graphs) walkMembers(ctx context.Context, flow core.UUID, after string, tolerant bool, do func(m walked) (bool, error)) (unread, err error) {
+func (e *Graphs) walkMembers(ctx context.Context, flow base.UUID, after string, tolerant bool, do func(m walked) (bool, error)) (unread, err error) {
 	for {
 		listed, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(flow), After: after, Limit: graphPage}}})
 		if err != nil {

@@ -4,22 +4,23 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Result returns the result of a succeeded execution (L123), or nil if it has none.
-func (e *Graphs) Result(ctx context.Context, c txn.Caller, id core.GivenID) (*core.Payload, error) {
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Results: true})
+func (e *Graphs) Result(ctx context.Context, c txn.Caller, id base.GivenID) (*core.Payload, error) {
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}, Results: true})
 	switch {
 	case err != nil:
 		return nil, err
 	case x.Status == core.Succeeded && !x.ResultOf.IsZero():
 		return e.resultOfOther(ctx, x)
 	case !x.Status.Terminal():
-		return nil, core.Errorf(core.CodeExecutionNotTerminal, "the execution is %s", x.Status).With("status", x.Status.String())
+		return nil, base.Errorf(base.CodeExecutionNotTerminal, "the execution is %s", x.Status).With("status", x.Status.String())
 	case x.Status != core.Succeeded:
-		err := core.Errorf(core.CodeExecutionNotSucceeded, "the execution ended %s", x.Status).
+		err := base.Errorf(base.CodeExecutionNotSucceeded, "the execution ended %s", x.Status).
 			With("status", x.Status.String()).With("reason", x.Reason.String())
 		if x.Failure != nil {
 			err.With("failure", *x.Failure)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -17,7 +18,7 @@ const (
 // long all of them are kept is checked then.
 func retireFlow(u *txn.Tx, f *core.Flow) {
 	keep, ok := u.Engine.Cfg.Retention.Shortest()
-	shorter := func(other core.Millis, set bool) {
+	shorter := func(other base.Millis, set bool) {
 		if set && (!ok || other < keep) {
 			keep, ok = other, true
 		}
@@ -64,7 +65,7 @@ func (e *Graphs) removeFlow(ctx context.Context, t txn.FollowUp) error {
 }
 
 // onFlowAlone runs a change of a flow for the engine itself.
-func (e *Graphs) onFlowAlone(ctx context.Context, op string, id core.ID, act func(u *txn.Tx, f *core.Flow)) error {
+func (e *Graphs) onFlowAlone(ctx context.Context, op string, id base.ID, act func(u *txn.Tx, f *core.Flow)) error {
 	return e.Do(ctx, &onFlow{op: op, caller: txn.EngineCaller, id: id.Given(), act: func(u *txn.Tx, f *core.Flow, _ *core.Effects) error {
 		act(u, f)
 		return nil
@@ -72,12 +73,12 @@ func (e *Graphs) onFlowAlone(ctx context.Context, op string, id core.ID, act fun
 }
 
 // leavesAt returns when a flow may be removed; ok is false while it may not, and then no look is needed before something happens to it.
-func (e *Graphs) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at core.Time, ok bool, err error) {
+func (e *Graphs) leavesAt(ctx context.Context, f *core.Flow, now base.Time) (at base.Time, ok bool, err error) {
 	if !f.Finished() {
 		return 0, false, nil // its end arms it again, or that of its last member
 	}
 	if !f.Parent.IsZero() {
-		parent, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{f.Parent.UUID}})
+		parent, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{f.Parent.UUID}})
 		if err != nil {
 			return 0, false, err
 		}
@@ -118,7 +119,7 @@ func (e *Graphs) dropFlow(ctx context.Context, seen *core.Flow) error {
 }
 
 // removeMembers removes what a flow without a record has left.
-func (e *Graphs) removeMembers(ctx context.Context, flow core.UUID) error {
+func (e *Graphs) removeMembers(ctx context.Context, flow base.UUID) error {
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{
 			Docs: []store.DocRef{txn.FlowRef(flow)}, Scans: []store.Scan{
@@ -156,8 +157,8 @@ func (e *Graphs) removeMembers(ctx context.Context, flow core.UUID) error {
 
 // membersRemoval removes some members of a flow that is gone.
 type membersRemoval struct {
-	members []core.UUID
-	erased  []core.UUID // those that were deleted before: their edges are left
+	members []base.UUID
+	erased  []base.UUID // those that were deleted before: their edges are left
 	docs    []store.DocRef
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -22,7 +23,7 @@ func (e *Graphs) retireLane(ctx context.Context, ref store.DocRef, t txn.FollowU
 
 // departure is when retention may have a finished execution.
 type departure struct {
-	at   core.Time
+	at   base.Time
 	ends bool // false: never
 }
 
@@ -85,7 +86,7 @@ func (e *Graphs) retirePage(ctx context.Context, ref store.DocRef, t *txn.Follow
 	if u.Doc(ref) == nil {
 		return false, nil // another process has done it
 	}
-	leaving := map[core.UUID]*flowDeparture{}
+	leaving := map[base.UUID]*flowDeparture{}
 	for _, item := range page.Items {
 		x := item.Execution
 		f := flows[x.FlowID.UUID]
@@ -114,7 +115,7 @@ func (e *Graphs) retirePage(ctx context.Context, ref store.DocRef, t *txn.Follow
 
 // flowDeparture is what some members of a flow determine about its removal: not before the last of them. The removal itself checks the others.
 type flowDeparture struct {
-	at     core.Time
+	at     base.Time
 	sooner bool // one of them may go earlier than before
 	never  bool // one of them is kept for ever
 }
@@ -126,9 +127,9 @@ func (d *flowDeparture) add(before, after departure) {
 }
 
 // finishedFlows are the flows of executions on a page, those that have ended with all their members.
-func (e *Graphs) finishedFlows(ctx context.Context, page txn.Page) (map[core.UUID]*core.Flow, error) {
+func (e *Graphs) finishedFlows(ctx context.Context, page txn.Page) (map[base.UUID]*core.Flow, error) {
 	var want store.Want
-	flows := map[core.UUID]*core.Flow{}
+	flows := map[base.UUID]*core.Flow{}
 	for _, item := range page.Items {
 		id := item.Execution.FlowID.UUID
 		if _, known := flows[id]; item.Execution.Member != nil && !known {
@@ -150,7 +151,7 @@ func (e *Graphs) finishedFlows(ctx context.Context, page txn.Page) (map[core.UUI
 }
 
 // removalTimer is when the timer of a removal acts that was made possible at a moment: now, if that has passed.
-func removalTimer(u *txn.Tx, at core.Time) core.Time {
+func removalTimer(u *txn.Tx, at base.Time) base.Time {
 	if at <= u.Now {
 		return u.Now
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -11,10 +12,10 @@ import (
 // flowPart is what a unit has of flows. The lock of a flow is taken after those of executions and of everything else; under it further executions
 // are locked only if they are free.
 type flowPart struct {
-	flows map[core.UUID]*flowEntry
+	flows map[base.UUID]*flowEntry
 	edges map[edgeKey]*edgeEntry
-	from  map[core.UUID][]*edgeEntry // by upstream
-	into  map[core.UUID][]*edgeEntry // by downstream, those of its graph
+	from  map[base.UUID][]*edgeEntry // by upstream
+	into  map[base.UUID][]*edgeEntry // by downstream, those of its graph
 	order []*edgeEntry               // those to be written
 	left  []*resolution              // edges that follow-up work is to resolve
 
@@ -28,7 +29,7 @@ type flowEntry struct {
 	changed bool
 }
 
-type edgeKey struct{ from, to core.UUID }
+type edgeKey struct{ from, to base.UUID }
 
 // edgeEntry is an edge inside a unit.
 type edgeEntry struct {
@@ -44,7 +45,7 @@ const slot txn.Slot = 3
 func graphOf(u *txn.Tx) *flowPart { return txn.State[flowPart](u, slot) }
 
 // flow returns a flow that the unit has locked, or nil if it does not exist or is not locked.
-func flow(u *txn.Tx, id core.UUID) *core.Flow {
+func flow(u *txn.Tx, id base.UUID) *core.Flow {
 	if ent := graphOf(u).flows[id]; ent != nil {
 		return ent.f
 	}
@@ -84,7 +85,7 @@ func touchEdge(u *txn.Tx, ent *edgeEntry) {
 
 // lockFlows locks flows that are not locked yet and loads the edges that lead from executions, as the previous holders of the locks left them. want
 // may name further rows.
-func lockFlows(ctx context.Context, u *txn.Tx, flows []core.UUID, from []core.UUID, want store.Want) error {
+func lockFlows(ctx context.Context, u *txn.Tx, flows []base.UUID, from []base.UUID, want store.Want) error {
 	for _, id := range flows {
 		if _, known := graphOf(u).flows[id]; !known {
 			want.Docs, want.LockDocs = append(want.Docs, txn.FlowRef(id)), true

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -11,8 +12,8 @@ import (
 // What tests do by hand that follow-up work does: nothing else needs it.
 
 // EndChildren is the follow-up work that the end of a parent leaves for its children.
-func (e *Graphs) EndChildren(ctx context.Context, parent core.GivenID, flow core.ID) error {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{parent.UUID}})
+func (e *Graphs) EndChildren(ctx context.Context, parent base.GivenID, flow base.ID) error {
+	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{parent.UUID}})
 	if err != nil {
 		return err
 	}
@@ -20,7 +21,7 @@ func (e *Graphs) EndChildren(ctx context.Context, parent core.GivenID, flow core
 }
 
 // EndNode tells a flow node once more that its sub-flow has ended, as a second process does that has the same follow-up work (S64).
-func (e *Graphs) EndNode(ctx context.Context, sub core.ID) error {
+func (e *Graphs) EndNode(ctx context.Context, sub base.ID) error {
 	return e.endNode(ctx, txn.FollowUp{Kind: txn.TaskEndNode, Flow: sub.UUID})
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -24,7 +25,7 @@ func New(e *txn.Engine) *Graphs {
 		Flush:  func(u *txn.Tx) { writeFlows(u) },
 		Needs: func(u *txn.Tx, cmd txn.Command, held store.Lock) bool {
 			locker, ok := cmd.(flowLocker)
-			return ok && held.Doc.Kind == txn.DocFlow && slices.ContainsFunc(locker.Flows(u), func(id core.UUID) bool { return txn.FlowRef(id) == held.Doc })
+			return ok && held.Doc.Kind == txn.DocFlow && slices.ContainsFunc(locker.Flows(u), func(id base.UUID) bool { return txn.FlowRef(id) == held.Doc })
 		},
 		RowNeeds: func(row *txn.Row, held store.Lock) bool {
 			return held.Doc.Kind == txn.DocFlow && row.JustEnded() && txn.FlowRef(row.Exec.FlowID.UUID) == held.Doc
@@ -48,17 +49,17 @@ func New(e *txn.Engine) *Graphs {
 }
 
 // Locked returns a flow that the transaction has locked; nil: it does not exist, or is not locked.
-func (e *Graphs) Locked(u *txn.Tx, id core.UUID) *core.Flow { return flow(u, id) }
+func (e *Graphs) Locked(u *txn.Tx, id base.UUID) *core.Flow { return flow(u, id) }
 
 // Touch marks it as changed.
 func (e *Graphs) Touch(u *txn.Tx, f *core.Flow) { touchFlow(u, f) }
 
 // Read reads a flow that the caller sees. Codes: flow_not_found.
-func (e *Graphs) Read(ctx context.Context, c txn.Caller, id core.GivenID) (*core.Flow, error) {
+func (e *Graphs) Read(ctx context.Context, c txn.Caller, id base.GivenID) (*core.Flow, error) {
 	return e.ReadFlow(ctx, c, id)
 }
 
 // Spread lets a budget reach the members of a flow and of those below it; one that is gone it takes away from them.
-func (e *Graphs) Spread(ctx context.Context, flow, budget core.UUID) error {
+func (e *Graphs) Spread(ctx context.Context, flow, budget base.UUID) error {
 	return e.spreadBudget(ctx, flow, budget)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,8 +18,8 @@ type OwnBudgets struct {
 // OwnBudget is one of them.
 type OwnBudget struct {
 	Definition core.BudgetDefinition
-	ID         core.UUID
-	parent     core.UUID // zero: none
+	ID         base.UUID
+	parent     base.UUID // zero: none
 	Orphan     error     // the budget above it does not exist
 }
 
@@ -37,7 +38,7 @@ func (e *Engine) PlanOwn(ctx context.Context, namespace string, scope core.Budge
 		if d.Parent != "" {
 			parent, err := e.findBudget(ctx, EngineCaller, BudgetRef{namespace, d.Parent})
 			switch {
-			case core.CodeOf(err) == core.CodeBudgetNotFound || err == nil && parent.Namespace != namespace:
+			case base.CodeOf(err) == base.CodeBudgetNotFound || err == nil && parent.Namespace != namespace:
 				b.Orphan = core.BudgetNotFound(d.Parent).WithField(budgetPlace(i) + ".parent")
 			case err != nil:
 				return OwnBudgets{}, err
@@ -58,13 +59,13 @@ func (o *OwnBudgets) Behind(u *Tx, w *store.Want) {
 	for i := range o.List {
 		own := &o.List[i]
 		if !own.parent.IsZero() {
-			u.WantBudgets(w, []core.UUID{own.parent})
+			u.WantBudgets(w, []base.UUID{own.parent})
 		}
 		if !own.Definition.ID.IsZero() {
 			u.wantDoc(w, budgetGoneRef(own.ID))
 		}
 		if u.Careful {
-			u.WantBudgets(w, []core.UUID{own.ID}) // other commands may need it: it exists if this is a repeat
+			u.WantBudgets(w, []base.UUID{own.ID}) // other commands may need it: it exists if this is a repeat
 			u.wantDoc(w, budgetNameRef(o.namespace, own.Definition.Name))
 		}
 	}
@@ -83,7 +84,7 @@ func (o *OwnBudgets) Check(u *Tx, taken TakenBudgets) (place int, err error) {
 		case own.Orphan != nil:
 			return i, own.Orphan
 		case taken[own.Definition.Name] || taken[own.ID] || u.budgetTaken(own.ID, o.namespace, own.Definition.Name):
-			return i, core.Errorf(core.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(budgetPlace(i) + ".name")
+			return i, base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(budgetPlace(i) + ".name")
 		case u.Doc(budgetGoneRef(own.ID)) != nil:
 			return i, idUsedBefore().WithField(budgetPlace(i) + ".budget_id")
 		case parent == nil && !own.parent.IsZero():

@@ -4,32 +4,33 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // scopedToFlow is the flow that a budget is for.
-func scopedToFlow(s *core.BudgetScope) (core.UUID, bool) {
+func scopedToFlow(s *core.BudgetScope) (base.UUID, bool) {
 	if s.Type != core.ScopeFlow {
-		return core.UUID{}, false
+		return base.UUID{}, false
 	}
-	id, err := core.ParseID(s.Value)
+	id, err := base.ParseID(s.Value)
 	return id.UUID, err == nil
 }
 
 // flowOfScope finds the flow that a budget is to be for. Codes: flow_not_found.
-func (e *Engine) flowOfScope(ctx context.Context, c Caller, namespace string, s *core.BudgetScope) (core.UUID, error) {
-	id, err := core.ParseID(s.Value)
+func (e *Engine) flowOfScope(ctx context.Context, c Caller, namespace string, s *core.BudgetScope) (base.UUID, error) {
+	id, err := base.ParseID(s.Value)
 	if err != nil {
-		return core.UUID{}, noFlowOfScope(s.Value)
+		return base.UUID{}, noFlowOfScope(s.Value)
 	}
 	f, err := e.Graphs.Read(ctx, c, id)
-	if core.CodeOf(err) == core.CodeFlowNotFound || err == nil && f.Namespace != namespace {
-		return core.UUID{}, noFlowOfScope(s.Value)
+	if base.CodeOf(err) == base.CodeFlowNotFound || err == nil && f.Namespace != namespace {
+		return base.UUID{}, noFlowOfScope(s.Value)
 	}
 	return id.UUID, err
 }
 
 func noFlowOfScope(given string) error {
-	return core.Errorf(core.CodeFlowNotFound, "there is no flow %s", core.QuoteID(given)).WithField("scope.value")
+	return base.Errorf(base.CodeFlowNotFound, "there is no flow %s", base.QuoteID(given)).WithField("scope.value")
 }
 
 // openFlowOf reports whether the flow that a budget is for has members that may still be charged to it.
@@ -44,7 +45,7 @@ func (u *Tx) openFlowOf(b *core.Budget) bool {
 
 // reachFlow records a new budget in the flow that it is for, or finds the flow of the children of its execution, and leaves the members to
 // follow-up work. It returns the flow.
-func (u *Tx) reachFlow(f *core.Flow, ent *Row, made *core.Budget) (flow core.UUID) {
+func (u *Tx) reachFlow(f *core.Flow, ent *Row, made *core.Budget) (flow base.UUID) {
 	switch {
 	case f != nil:
 		if flow = f.ID.UUID; f.AddBudget(made) {
@@ -53,7 +54,7 @@ func (u *Tx) reachFlow(f *core.Flow, ent *Row, made *core.Budget) (flow core.UUI
 	case ent != nil && ent.Exec.Children != nil:
 		flow = ent.Exec.Children.FlowID.UUID
 	default:
-		return core.UUID{}
+		return base.UUID{}
 	}
 	u.AddTask(FollowUp{Kind: TaskSpreadBudget, Flow: flow, Budget: made.ID})
 	return flow

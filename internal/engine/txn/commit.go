@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,7 +15,7 @@ var ErrHeld = errors.New("an execution is held by another transaction")
 // timerKey groups timers: one entry of the due index serves all executions with the same due time.
 type timerKey struct {
 	kind store.TimerKind
-	at   core.Time
+	at   base.Time
 }
 
 // Commit writes what the unit has collected and publishes it. It does what follows from the commands first, so that a flow ends in the same
@@ -189,7 +190,7 @@ func (u *Tx) file(ent *Row) {
 }
 
 // Ageing returns what a point of priority is worth in the execution's lane (S6).
-func (u *Tx) Ageing(x *core.Execution) core.Millis {
+func (u *Tx) Ageing(x *core.Execution) base.Millis {
 	if lane := u.Lane(x); lane != nil {
 		return lane.Settings.AgeingMS
 	}
@@ -221,13 +222,13 @@ func (u *Tx) arm(ent *Row) {
 }
 
 // Timer adds ids to the entry of that kind and time.
-func (u *Tx) Timer(kind store.TimerKind, at core.Time, ids ...core.UUID) {
+func (u *Tx) Timer(kind store.TimerKind, at base.Time, ids ...base.UUID) {
 	timer := u.TimerAt(kind, at)
 	timer.IDs = append(timer.IDs, ids...)
 }
 
 // TimerAt returns the timer of a kind and time that this transaction adds, for executions or texts to be appended to.
-func (u *Tx) TimerAt(kind store.TimerKind, at core.Time) *store.Timer {
+func (u *Tx) TimerAt(kind store.TimerKind, at base.Time) *store.Timer {
 	key := timerKey{kind, at}
 	if u.timers[key] == nil {
 		SetIn(&u.timers, key, &store.Timer{At: at, Kind: kind})
@@ -236,9 +237,9 @@ func (u *Tx) TimerAt(kind store.TimerKind, at core.Time) *store.Timer {
 }
 
 // RoundUp returns the next multiple of a duration: timers of many commits share one entry.
-func RoundUp(t core.Time, grid core.Millis) core.Time {
-	if rest := int64(t) % grid; rest != 0 && t < core.Time(1<<62) {
-		return t + core.Time(grid-rest)
+func RoundUp(t base.Time, grid base.Millis) base.Time {
+	if rest := int64(t) % grid; rest != 0 && t < base.Time(1<<62) {
+		return t + base.Time(grid-rest)
 	}
 	return t
 }
@@ -275,27 +276,27 @@ func (u *Tx) retire(ent *Row) {
 }
 
 // RemovalTimer returns when the timer of a removal fires. It is coarse, so that many removals share one entry.
-func RemovalTimer(at, now core.Time) core.Time {
-	if at.Sub(now) < core.Hour {
-		return RoundUp(at, core.Second)
+func RemovalTimer(at, now base.Time) base.Time {
+	if at.Sub(now) < base.Hour {
+		return RoundUp(at, base.Second)
 	}
-	return RoundUp(at, core.Minute)
+	return RoundUp(at, base.Minute)
 }
 
 // RetainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have fired while the removal was not
 // allowed. The new timer fires on the next whole second and never at once, so that the caller can still read the execution.
-func (u *Tx) RetainedUntil(ent *Row, until core.Time) {
+func (u *Tx) RetainedUntil(ent *Row, until base.Time) {
 	if f := u.Engine.Graphs.Locked(u, ent.Exec.FlowID.UUID); f != nil { // a removal of the flow under way has to check again
 		f.Touch(u.Now)
 		u.Engine.Graphs.Touch(u, f)
 	}
 	if until != 0 {
-		u.Timer(TimerRetain, RoundUp(max(until, u.Now)+1, core.Second), ent.Exec.ID.UUID)
+		u.Timer(TimerRetain, RoundUp(max(until, u.Now)+1, base.Second), ent.Exec.ID.UUID)
 	}
 }
 
 // removeAt returns when retention may remove a finished execution (L139).
-func (u *Tx) removeAt(x *core.Execution) (core.Time, bool) {
+func (u *Tx) removeAt(x *core.Execution) (base.Time, bool) {
 	settings := u.SettingsOf(x)
 	return x.RemoveAt(&settings, u.Engine.Cfg.Retention)
 }
@@ -312,7 +313,7 @@ func (u *Tx) SettingsOf(x *core.Execution) core.LaneSettings {
 // and the sweep, and sends one hint to other processes. Nothing here decides anything: a lost hint or a panic only means that the change is noticed
 // later, by a poll. Everything that concerns waiting claims is passed in one call (News explains why).
 func (u *Tx) publish() {
-	u.Engine.Trap("publish", core.UUID{})
+	u.Engine.Trap("publish", base.UUID{})
 	hint := store.Hint{Named: true}
 	classes := map[int32]bool{}
 	var filed []Filing
@@ -360,7 +361,7 @@ func (u *Tx) publish() {
 	if !remembered {
 		u.Engine.dispatcher.Filed(news)
 	}
-	var first core.Time
+	var first base.Time
 	for i := range u.Changes.AddTimers {
 		first = earlier(first, u.Changes.AddTimers[i].At)
 	}

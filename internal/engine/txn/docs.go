@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -152,10 +153,10 @@ func decodeKey(text string) (store.Key, bool) {
 const ownerEnd = "/"
 
 // Owner is the Owner of an execution's docs.
-func Owner(id core.UUID) string { return id.String() }
+func Owner(id base.UUID) string { return id.String() }
 
 // FlowRef names the record of a flow.
-func FlowRef(id core.UUID) store.DocRef { return store.DocRef{Kind: DocFlow, Key: id.String()} }
+func FlowRef(id base.UUID) store.DocRef { return store.DocRef{Kind: DocFlow, Key: id.String()} }
 
 // ReadDoc reads a record back; flows and edges were JSON once, like the others. Codes: corruption.
 func ReadDoc(doc *store.Doc, record any) (err error) {
@@ -170,7 +171,7 @@ func ReadDoc(doc *store.Doc, record any) (err error) {
 		err = json.Unmarshal(doc.Body, record)
 	}
 	if err != nil {
-		return core.Errorf(core.CodeCorruption, "the stored record %d %q of %q cannot be read: %w", doc.Kind, doc.Key, doc.Owner, err)
+		return base.Errorf(base.CodeCorruption, "the stored record %d %q of %q cannot be read: %w", doc.Kind, doc.Key, doc.Owner, err)
 	}
 	return nil
 }

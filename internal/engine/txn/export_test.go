@@ -4,12 +4,14 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Ring is the ring of a transaction of its own, and the moment of that.
-func (e *Engine) Ring(ctx context.Context) (*core.KeyRing, core.Time, error) {
+func (e *Engine) Ring(ctx context.Context) (*keyring.Ring, base.Time, error) {
 	r := &ringLook{}
 	err := e.Do(ctx, r)
 	return r.ring, r.now, err
@@ -21,8 +23,8 @@ func (e *Engine) Unloaded(ctx context.Context) error { return e.Do(ctx, &ringLoo
 // ringLook is Ring on its way.
 type ringLook struct {
 	forgets bool // to name the rows that it needs
-	ring    *core.KeyRing
-	now     core.Time
+	ring    *keyring.Ring
+	now     base.Time
 }
 
 func (*ringLook) Name() string { return "look_at_ring" }
@@ -73,7 +75,7 @@ func (e *Engine) LookedInto() bool { return len(e.lives.asked()) == 0 }
 func (e *Engine) Project(ctx context.Context) error { return e.Follower.ReachAll(ctx) }
 
 // ClockSeen is the store's clock as the last poll has read it.
-func (e *Engine) ClockSeen() core.Time {
+func (e *Engine) ClockSeen() base.Time {
 	e.Sweep.mu.Lock()
 	defer e.Sweep.mu.Unlock()
 	return e.Sweep.clock.store

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -11,7 +12,7 @@ import (
 // extensions are what rooms register with the kernel, before it starts: it knows none of them.
 type extensions struct {
 	timers  map[store.TimerKind]timerRule
-	wakes   map[string]func(*core.Event) core.UUID
+	wakes   map[string]func(*core.Event) base.UUID
 	pending []pendingCount
 	gauges  []func() metrics.Family
 	tasks   map[string]taskRule
@@ -36,7 +37,7 @@ func (e *Engine) OnTimer(kind store.TimerKind, rule timerRule) {
 }
 
 // WakesOn registers a kind of event: calls that wait for what it is about look again.
-func (e *Engine) WakesOn(event string, about func(*core.Event) core.UUID) {
+func (e *Engine) WakesOn(event string, about func(*core.Event) base.UUID) {
 	SetIn(&e.extensions.wakes, event, about)
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -85,7 +86,7 @@ func (e *Engine) needs(u *Tx, r *Request, held []store.Lock) (lock store.Lock, f
 			return lock, true
 		case u != nil && e.needsOfRoom(u, r, lock):
 			return lock, true
-		case u != nil && slices.ContainsFunc(own.Executions, func(id core.UUID) bool { return e.rowNeeds(u.Entries[id], lock) }):
+		case u != nil && slices.ContainsFunc(own.Executions, func(id base.UUID) bool { return e.rowNeeds(u.Entries[id], lock) }):
 			return lock, true
 		}
 	}
@@ -101,7 +102,7 @@ func (ent *Row) needs(lock store.Lock) bool {
 	case lock.Doc.Owner != "":
 		return lock.Doc.Owner == ent.Exec.ID.UUID.String()
 	case lock.Doc.Kind == DocBudget:
-		return slices.ContainsFunc(ent.Exec.ChargedTo(), func(id core.UUID) bool { return BudgetDocRef(id) == lock.Doc }) || ent.reserves(lock)
+		return slices.ContainsFunc(ent.Exec.ChargedTo(), func(id base.UUID) bool { return BudgetDocRef(id) == lock.Doc }) || ent.reserves(lock)
 	case lock.Doc.Kind == DocRate:
 		return chargesRate(ent.Exec.Reservation, lock) || chargesRate(ent.reserved, lock)
 	case lock.Counter != "":

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // SetIn sets an entry of a map, which is made if it is nil.
@@ -58,7 +58,7 @@ func narrow(wanted, allowed []string) []string {
 	return kept
 }
 
-func earlier(a, b core.Time) core.Time {
+func earlier(a, b base.Time) base.Time {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

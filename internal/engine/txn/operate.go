@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -23,8 +24,8 @@ type Operation struct {
 	held   *core.Fence    // of a command that keeps the lease
 	Docs   []store.DocRef // small records that it looks at
 	waits  bool           // it looks at the dossier and the signing keys
-	Also   []core.UUID    // further executions that it concerns
-	Locks  []core.UUID    // flows that it concerns, locked behind those; such a command has its transaction to itself
+	Also   []base.UUID    // further executions that it concerns
+	Locks  []base.UUID    // flows that it concerns, locked behind those; such a command has its transaction to itself
 	target string         // what it is about, where that is not the execution: a request key is good for one target (W4)
 	// Repeat completes the recorded answer with what is never recorded; nil: nothing is missing.
 	Repeat func(u *Tx, x *core.Execution) error
@@ -42,7 +43,7 @@ type Operation struct {
 
 // Operate runs an operator's command: a repeat of a recorded request gets the recorded answer, then `expect` is compared, then
 // the command is judged (L76, L77, L118).
-func (e *Engine) Operate(ctx context.Context, c Caller, id core.GivenID, o Operation) error {
+func (e *Engine) Operate(ctx context.Context, c Caller, id base.GivenID, o Operation) error {
 	if err := o.Op.check(); err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func (e *Engine) Operate(ctx context.Context, c Caller, id core.GivenID, o Opera
 		return e.DoAlone(ctx, cmd)
 	}
 	err := e.Do(ctx, cmd)
-	if core.CodeOf(err) == core.CodeExecutionNotFound && e.Appeared(ctx, id.UUID) {
+	if base.CodeOf(err) == base.CodeExecutionNotFound && e.Appeared(ctx, id.UUID) {
 		err = e.Do(ctx, cmd)
 	}
 	return err
@@ -67,10 +68,10 @@ func (e *Engine) Operate(ctx context.Context, c Caller, id core.GivenID, o Opera
 
 // check checks the arguments that every operator command has.
 func (op *Operator) check() error {
-	if err := core.CheckReason("reason", op.Reason); err != nil {
+	if err := base.CheckReason("reason", op.Reason); err != nil {
 		return err
 	}
-	return core.CheckRequestKey(op.RequestKey)
+	return base.CheckRequestKey(op.RequestKey)
 }
 
 // operatorCommand is an operation on its way.
@@ -78,7 +79,7 @@ type operatorCommand struct {
 	Operation
 	e           *Engine
 	caller      Caller
-	id          core.GivenID
+	id          base.GivenID
 	request     store.DocRef // zero: no request key
 	fingerprint string
 }
@@ -89,7 +90,7 @@ func (o *operatorCommand) Name() string { return o.Operation.Name }
 func (o *operatorCommand) Carried() *core.Fence { return cmp.Or(o.held, o.fence) }
 
 // Subject is the execution that the command is about.
-func (o *operatorCommand) Subject() core.UUID { return o.id.UUID }
+func (o *operatorCommand) Subject() base.UUID { return o.id.UUID }
 
 func (o *operatorCommand) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, o.id.UUID)
@@ -104,7 +105,7 @@ func (o *operatorCommand) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (o *operatorCommand) Flows(u *Tx) []core.UUID {
+func (o *operatorCommand) Flows(u *Tx) []base.UUID {
 	if o.Removes {
 		return append(u.FlowsBelow(o.id.UUID), o.Locks...)
 	}
@@ -359,7 +360,7 @@ func (u *Tx) recordedRequest(ref store.DocRef, print string) (*recordedRequest, 
 		return nil, Corrupt("recorded request", err)
 	}
 	if rec.Fingerprint != print {
-		return nil, core.Errorf(core.CodeIdempotencyConflict, "the request key was used for another request").WithField("request_key")
+		return nil, base.Errorf(base.CodeIdempotencyConflict, "the request key was used for another request").WithField("request_key")
 	}
 	return &rec, nil
 }
@@ -376,13 +377,13 @@ func (u *Tx) RecordRequest(ref store.DocRef, print string, answer any) {
 	body, _ := json.Marshal(rec)
 	expires := u.Now.Add(requestWindow)
 	u.PutOrAdd(store.Doc{DocRef: ref, Body: body, ExpiresAt: expires}) // if another process was faster it is Conflict
-	timer := u.TimerAt(timerRequests, RoundUp(expires, core.Minute))
+	timer := u.TimerAt(timerRequests, RoundUp(expires, base.Minute))
 	timer.Texts = append(timer.Texts, ref.Owner+ownerEnd+ref.Key)
 }
 
 // Corrupt returns the error of a record that cannot be read. Code: corruption.
 func Corrupt(record string, err error) error {
-	return core.Errorf(core.CodeCorruption, "%s: %w", record, err).With("record", record)
+	return base.Errorf(base.CodeCorruption, "%s: %w", record, err).With("record", record)
 }
 
 // WantTaking adds the rows that decide whether the execution may be taken now. Its lane is locked, so that a pause is a barrier for targeted claims

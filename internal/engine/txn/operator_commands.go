@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // ReplayRequest says how a finished execution runs again (L109).
 type ReplayRequest struct {
-	DeadlineAt core.Time `json:"deadline_at,omitzero"`
+	DeadlineAt base.Time `json:"deadline_at,omitzero"`
 	KeepSteps  bool      `json:"keep_steps,omitempty"`
 
 	Cascade            string `json:"cascade,omitempty"`             // none (also ""), skipped, all: which descendants in its flow run again with it (F56)
@@ -17,7 +18,7 @@ type ReplayRequest struct {
 }
 
 // Cancel ends the execution as cancelled (L108). A fence makes it the lease holder's own cancel (L100).
-func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.Fence, source string, op Operator) (View, error) {
+func (e *Engine) Cancel(ctx context.Context, c Caller, id base.GivenID, f *core.Fence, source string, op Operator) (View, error) {
 	if f != nil {
 		if err := f.Validate(); err != nil {
 			return View{}, err
@@ -46,7 +47,7 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 }
 
 // SetPriority changes the priority; in the queue it takes effect at once (L112).
-func (e *Engine) SetPriority(ctx context.Context, c Caller, id core.GivenID, priority int, op Operator) (View, error) {
+func (e *Engine) SetPriority(ctx context.Context, c Caller, id base.GivenID, priority int, op Operator) (View, error) {
 	var view View
 	err := e.Operate(ctx, c, id, Operation{
 		Name: "set_priority", Op: op, Args: priority, View: &view,
@@ -56,7 +57,7 @@ func (e *Engine) SetPriority(ctx context.Context, c Caller, id core.GivenID, pri
 }
 
 // Hold keeps the execution from being claimed until ReleaseHold (L115).
-func (e *Engine) Hold(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
+func (e *Engine) Hold(ctx context.Context, c Caller, id base.GivenID, op Operator) (View, error) {
 	var view View
 	err := e.Operate(ctx, c, id, Operation{
 		Name: "hold", Op: op, View: &view,
@@ -68,7 +69,7 @@ func (e *Engine) Hold(ctx context.Context, c Caller, id core.GivenID, op Operato
 }
 
 // ReleaseHold ends a hold (L115).
-func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
+func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id base.GivenID, op Operator) (View, error) {
 	var view View
 	err := e.Operate(ctx, c, id, Operation{
 		Name: "release_hold", Op: op, View: &view,
@@ -78,7 +79,7 @@ func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id core.GivenID, op 
 }
 
 // SetTags replaces tags; a nil value deletes one (L116).
-func (e *Engine) SetTags(ctx context.Context, c Caller, id core.GivenID, changes map[string]*string, op Operator) (core.Tags, error) {
+func (e *Engine) SetTags(ctx context.Context, c Caller, id base.GivenID, changes map[string]*string, op Operator) (base.Tags, error) {
 	var view View
 	err := e.Operate(ctx, c, id, Operation{
 		Name: "set_tags", Op: op, Args: changes, View: &view,
@@ -102,14 +103,14 @@ func (u *Tx) SetTags(x *core.Execution, fx *core.Effects, changes map[string]*st
 
 // Retain keeps a finished execution from retention and delete, until a time or for ever (U54). For a member it takes the lock of the flow, so that
 // the flow is not removed meanwhile.
-func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until core.Time, op Operator) (View, error) {
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+func (e *Engine) Retain(ctx context.Context, c Caller, id base.GivenID, until base.Time, op Operator) (View, error) {
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 	if err != nil {
 		return View{}, err
 	}
-	var flow []core.UUID
+	var flow []base.UUID
 	if x.Member != nil {
-		flow = []core.UUID{x.FlowID.UUID}
+		flow = []base.UUID{x.FlowID.UUID}
 	}
 	var view View
 	err = e.Operate(ctx, c, id, Operation{
@@ -123,7 +124,7 @@ func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until co
 }
 
 // EndRetain lets retention have the execution again (U54).
-func (e *Engine) EndRetain(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
+func (e *Engine) EndRetain(ctx context.Context, c Caller, id base.GivenID, op Operator) (View, error) {
 	var view View
 	err := e.Operate(ctx, c, id, Operation{
 		Name: "end_retain", Op: op, View: &view,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -48,13 +49,13 @@ func State[T any](u *Tx, slot Slot) *T {
 // GraphRoom is what lower rooms ask of the one that keeps graphs of executions.
 type GraphRoom interface {
 	// Locked returns a flow that the transaction has locked; nil: it does not exist, or is not locked.
-	Locked(u *Tx, id core.UUID) *core.Flow
+	Locked(u *Tx, id base.UUID) *core.Flow
 	// Touch marks it as changed.
 	Touch(u *Tx, f *core.Flow)
 	// Read reads a flow that the caller sees. Codes: flow_not_found.
-	Read(ctx context.Context, c Caller, id core.GivenID) (*core.Flow, error)
+	Read(ctx context.Context, c Caller, id base.GivenID) (*core.Flow, error)
 	// Spread lets a budget reach the members of a flow and of those below it; one that is gone it takes away from them.
-	Spread(ctx context.Context, flow, budget core.UUID) error
+	Spread(ctx context.Context, flow, budget base.UUID) error
 }
 
 // UseGraphs sets the room of graphs. It must be set before Start.

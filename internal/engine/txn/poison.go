@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -32,13 +32,13 @@ const RestartPause = time.Second
 // Panicked is the error of what met a panic. Its callers see code internal, and nothing of the panic itself.
 type Panicked struct {
 	cause *store.Panicked
-	Row   core.UUID // the row being handled; zero: none
+	Row   base.UUID // the row being handled; zero: none
 	graph bool      // flows were being advanced
-	Told  *core.Error
+	Told  *base.Error
 }
 
-func NewPanicked(what string, cause *store.Panicked, row core.UUID) *Panicked {
-	told := core.Errorf(core.CodeInternal, "%s met a fault of the engine", what).WithHint("its log tells where; nothing was changed")
+func NewPanicked(what string, cause *store.Panicked, row base.UUID) *Panicked {
+	told := base.Errorf(base.CodeInternal, "%s met a fault of the engine", what).WithHint("its log tells where; nothing was changed")
 	return &Panicked{cause: cause, Row: row, Told: told}
 }
 
@@ -62,7 +62,7 @@ func (e *Engine) Caught(place string, recovered any, err error) error {
 		return err
 	}
 	cause := store.Recovered(recovered)
-	fault := NewPanicked(place, cause, core.UUID{})
+	fault := NewPanicked(place, cause, base.UUID{})
 	e.ReportPanic(place, "", fault)
 	return fault
 }
@@ -108,14 +108,14 @@ func (e *Engine) KeepRunning(place string, loop func()) {
 }
 
 // Trap reports to a test which row is being handled.
-func (e *Engine) Trap(place string, row core.UUID) {
+func (e *Engine) Trap(place string, row base.UUID) {
 	if e.Cfg.Trap != nil {
 		e.Cfg.Trap(place, row.String())
 	}
 }
 
 // At records the row that the unit handles now: a panic is attributed to it.
-func (u *Tx) At(place string, row core.UUID) {
+func (u *Tx) At(place string, row base.UUID) {
 	u.Row = row
 	u.Engine.Trap(place, row)
 }
@@ -139,7 +139,7 @@ func (e *Engine) gaveUp(batch []*Request, u *Tx, recovered any, err error) error
 	if recovered == nil {
 		return err
 	}
-	cause, row := store.Recovered(recovered), core.UUID{}
+	cause, row := store.Recovered(recovered), base.UUID{}
 	if u != nil {
 		row = u.Row
 		if u.Handing {
@@ -153,11 +153,11 @@ func (e *Engine) gaveUp(batch []*Request, u *Tx, recovered any, err error) error
 }
 
 // guilty returns the error of a batch that met a panic. For a command on many rows it names the row being handled.
-func guilty(batch []*Request, cause *store.Panicked, row core.UUID) *Panicked {
+func guilty(batch []*Request, cause *store.Panicked, row base.UUID) *Panicked {
 	name := inCommand
 	if len(batch) > 0 {
 		name = batch[0].Name()
-		if many, ok := batch[0].Command.(interface{ Panicked(row core.UUID) }); ok && len(batch) == 1 {
+		if many, ok := batch[0].Command.(interface{ Panicked(row base.UUID) }); ok && len(batch) == 1 {
 			many.Panicked(row)
 		}
 	}
@@ -191,7 +191,7 @@ func (e *Engine) answering(batch []*Request, f func()) {
 
 // UnknownOutcome returns the answer for a call whose outcome is unknown.
 func UnknownOutcome(err error) error {
-	return core.Errorf(core.CodeTimeout, "a fault of the engine was met before the answer: %w", err).WithHint("the outcome is unknown; the same call again is safe")
+	return base.Errorf(base.CodeTimeout, "a fault of the engine was met before the answer: %w", err).WithHint("the outcome is unknown; the same call again is safe")
 }
 
 // writeOut writes the changes. A panic while they are prepared has written nothing; after any other panic of the store the outcome is unknown.
@@ -204,7 +204,7 @@ func (u *Tx) writeOut(ctx context.Context) (err error) {
 	err = u.StoreTx.Commit(ctx, &u.Changes)
 	var cause *store.Panicked
 	if store.FaultOf(err) == store.Broken && errors.As(err, &cause) {
-		return NewPanicked(inCommit, cause, core.UUID{})
+		return NewPanicked(inCommit, cause, base.UUID{})
 	}
 	return err
 }

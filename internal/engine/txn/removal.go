@@ -1,9 +1,12 @@
 package txn
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // LookForChildren is how long a finished execution is left alone whose children still run, and a flow that another needs.
-const LookForChildren = core.Hour
+const LookForChildren = base.Hour
 
 // CheckRemovable checks whether an execution may be removed: by its own record, and by the flows below it, which the unit has locked (flowsBelow).
 // A flow that is not finished has running children, or follow-up work that is to end it (L140).
@@ -22,7 +25,7 @@ func (u *Tx) CheckBelow(x *core.Execution) error {
 			return ReadDoc(doc, &core.Flow{})
 		}
 		if f != nil && !f.Finished() {
-			return core.Errorf(core.CodeRetained, "children of the execution have not ended").With("cause", "children").With("flow_id", f.ID.String())
+			return base.Errorf(base.CodeRetained, "children of the execution have not ended").With("cause", "children").With("flow_id", f.ID.String())
 		}
 	}
 	return nil
@@ -30,7 +33,7 @@ func (u *Tx) CheckBelow(x *core.Execution) error {
 
 // FlowsBelow returns the flows that belong to an execution, as wantRemovable has found them: a removal locks them, so that no member of theirs is
 // opened again meanwhile. Flows that cannot be read are left out: they only keep the execution from being removed.
-func (u *Tx) FlowsBelow(id core.UUID) (flows []core.UUID) {
+func (u *Tx) FlowsBelow(id base.UUID) (flows []base.UUID) {
 	ent := u.Entries[id]
 	if ent == nil || !ent.Exec.Status.Terminal() {
 		return nil

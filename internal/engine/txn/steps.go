@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -27,9 +28,9 @@ func (i *stepIndex) first(run int) int {
 }
 
 // StepsRef names the record of the steps of an execution.
-func StepsRef(id core.UUID) store.DocRef { return store.DocRef{Kind: docSteps, Owner: Owner(id)} }
+func StepsRef(id base.UUID) store.DocRef { return store.DocRef{Kind: docSteps, Owner: Owner(id)} }
 
-func stepRef(id core.UUID, run int, name string) store.DocRef {
+func stepRef(id base.UUID, run int, name string) store.DocRef {
 	return store.DocRef{Kind: docStep, Owner: Owner(id), Key: fmt.Sprintf("%06d/%s", run, name)}
 }
 
@@ -44,7 +45,7 @@ func decodeStepIndex(doc *store.Doc) (stepIndex, error) {
 	return index, nil
 }
 
-func (u *Tx) putStepIndex(id core.UUID, index stepIndex) {
+func (u *Tx) putStepIndex(id base.UUID, index stepIndex) {
 	body, _ := json.Marshal(index)
 	u.PutDoc(store.Doc{DocRef: StepsRef(id), Body: body})
 }
@@ -52,7 +53,7 @@ func (u *Tx) putStepIndex(id core.UUID, index stepIndex) {
 // putStep stores the result of a step (L149).
 type putStep struct {
 	caller Caller
-	id     core.GivenID
+	id     base.GivenID
 	fence  core.Fence
 	step   string
 	result core.Payload
@@ -60,12 +61,12 @@ type putStep struct {
 }
 
 // PutStep stores the result of a step. The first write of a name wins.
-func (e *Engine) PutStep(ctx context.Context, c Caller, id core.GivenID, f core.Fence, name string, result core.Payload) (StepAnswer, error) {
+func (e *Engine) PutStep(ctx context.Context, c Caller, id base.GivenID, f core.Fence, name string, result core.Payload) (StepAnswer, error) {
 	if err := core.CheckStepArguments(name, result.Data); err != nil {
 		return StepAnswer{}, err
 	}
-	SetDefault(&result.ContentType, core.DefaultContentType)
-	if err := core.CheckContentType("result_content_type", result.ContentType); err != nil {
+	SetDefault(&result.ContentType, base.DefaultContentType)
+	if err := base.CheckContentType("result_content_type", result.ContentType); err != nil {
 		return StepAnswer{}, err
 	}
 	if err := f.Validate(); err != nil {
@@ -81,7 +82,7 @@ func (s *putStep) Name() string { return "step" }
 func (s *putStep) Carried() *core.Fence { return &s.fence }
 
 // Subject is the execution that the command is about.
-func (s *putStep) Subject() core.UUID { return s.id.UUID }
+func (s *putStep) Subject() base.UUID { return s.id.UUID }
 
 func (s *putStep) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, s.id.UUID)
@@ -159,9 +160,9 @@ func decodeStep(doc *store.Doc) (core.StepRecord, error) {
 }
 
 // Steps returns the steps that a run sees, in order of writing (L150); nil: the current run.
-func (e *Engine) Steps(ctx context.Context, c Caller, id core.GivenID, run *int) ([]core.StepRecord, error) {
+func (e *Engine) Steps(ctx context.Context, c Caller, id base.GivenID, run *int) ([]core.StepRecord, error) {
 	want := store.Want{
-		Executions: []core.UUID{id.UUID}, Docs: []store.DocRef{StepsRef(id.UUID)},
+		Executions: []base.UUID{id.UUID}, Docs: []store.DocRef{StepsRef(id.UUID)},
 		Scans: []store.Scan{{Kind: docStep, Owner: Owner(id.UUID)}},
 	}
 	loaded, x, err := e.ReadOne(ctx, c, id, want)
@@ -195,7 +196,7 @@ func (e *Engine) Steps(ctx context.Context, c Caller, id core.GivenID, run *int)
 }
 
 // CheckSteps is the refusal of a replay that is to keep steps which cannot be found. Codes: corruption.
-func (u *Tx) CheckSteps(id core.UUID, r ReplayRequest) error {
+func (u *Tx) CheckSteps(id base.UUID, r ReplayRequest) error {
 	if !r.KeepSteps {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -16,7 +17,7 @@ type Submit struct {
 	caller      Caller
 	S           core.Submission
 	Space       core.NamespaceSettings
-	ID          core.ID
+	ID          base.ID
 	Refs        references
 	Budgets     OwnBudgets   // of the policy
 	Class       *core.Class  // without a number: what the policy names was not found
@@ -106,7 +107,7 @@ func (e *Engine) CheckSubmit(ctx context.Context, c Caller, s core.Submission, n
 	if s.ID != nil {
 		cmd.ID = s.ID.ID()
 	} else {
-		cmd.ID = core.IDOf(e.Mint())
+		cmd.ID = base.IDOf(e.Mint())
 	}
 	if c.RequestKey != "" {
 		cmd.request, cmd.print = RequestRef(c, cmd.Name(), cmd.ID.Full(), c.RequestKey), requestPrint(&s, priority)
@@ -146,7 +147,7 @@ func requestPrint(s *core.Submission, priority int) string {
 
 // AnySize are the limits of payloads that some process may have accepted. Whether this one accepts them too matters only once it is known that
 // they are not those of a repeat (L117).
-var AnySize = core.Limits{MaxPayload: core.MaxPayloadSetting}
+var AnySize = base.Limits{MaxPayload: base.MaxPayloadSetting}
 
 // checkArguments normalizes a submission and checks it by itself. Bounds of the process and of the namespace are not checked: they may have
 // changed since the first try of a repeat.
@@ -174,7 +175,7 @@ func (s *Submit) Submits() *core.Class { return s.Class }
 func (s *Submit) WaitsOnce() {}
 
 // Subject is the execution that the command is about.
-func (s *Submit) Subject() core.UUID { return s.answer.ID.UUID }
+func (s *Submit) Subject() base.UUID { return s.answer.ID.UUID }
 
 func (s *Submit) key() store.Key {
 	return store.Key{Space: store.ExecutionKeys, Namespace: s.S.Namespace, Text: s.S.IdempotencyKey}
@@ -284,7 +285,7 @@ func (s *Submit) RefusedBeside(u *Tx, taken TakenBudgets) error {
 }
 
 // recordedSubmit is the record of a submit that is repeatable by its call's key: what it created, or was a duplicate of.
-type recordedSubmit struct{ ID core.ID }
+type recordedSubmit struct{ ID base.ID }
 
 // answered answers a call that was answered before.
 func (s *Submit) answered(u *Tx) (bool, error) {
@@ -353,17 +354,17 @@ func (s *Submit) fileFirst(u *Tx) {
 }
 
 func laneNotAccepting(lane *core.Lane) error {
-	return core.Errorf(core.CodeLaneNotAccepting, "lane %q is %s", lane.Name, lane.Settings.State).
+	return base.Errorf(base.CodeLaneNotAccepting, "lane %q is %s", lane.Name, lane.Settings.State).
 		WithField("lane").With("state", lane.Settings.State.String())
 }
 
-func keyConflict(id core.ID) error {
-	return core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
+func keyConflict(id base.ID) error {
+	return base.Errorf(base.CodeIdempotencyConflict, "the key was used for another request").
 		WithField("idempotency_key").With("execution_id", id.String())
 }
 
 func IDConflict() error {
-	return core.Errorf(core.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
+	return base.Errorf(base.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
 }
 
 // sameAs reports whether an execution that has the submission's id is what it submits (L85).
@@ -372,7 +373,7 @@ func (s *Submit) sameAs(x *core.Execution) bool {
 }
 
 // brings reports whether the submission has the id of a stored execution. A bare UUID names it whatever its N (L2).
-func (s *Submit) brings(id core.ID) bool {
+func (s *Submit) brings(id base.ID) bool {
 	if s.S.ID == nil {
 		return s.ID == id
 	}
@@ -385,7 +386,7 @@ func fingerprintOf(x *core.Execution) []byte {
 	return s.Fingerprint()
 }
 
-func (s *Submit) duplicate(u *Tx, id core.ID) {
+func (s *Submit) duplicate(u *Tx, id base.ID) {
 	s.answer = SubmitAnswer{Outcome: "duplicate", ID: id, Priority: s.S.Priority}
 	ent := u.Entries[id.UUID]
 	if ent == nil {
@@ -415,7 +416,7 @@ func (s *Submit) Write(u *Tx, expired *store.KeyRow) {
 			u.Changes.NewKeys = append(u.Changes.NewKeys, row)
 		}
 		SetIn(&u.Keys, row.Key, row)
-		timer := u.TimerAt(TimerKeys, RoundUp(row.ExpiresAt, core.Minute))
+		timer := u.TimerAt(TimerKeys, RoundUp(row.ExpiresAt, base.Minute))
 		timer.Texts = append(timer.Texts, EncodeKey(row.Key))
 	}
 	public, _ := core.Derive(x, u.LaneState(x))

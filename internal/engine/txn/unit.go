@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -30,7 +31,7 @@ import (
 type Tx struct {
 	Engine  *Engine
 	StoreTx store.Tx
-	Now     core.Time
+	Now     base.Time
 	Dict    *Dictionary
 	since   string // the incarnation that decisions rest on; read before anything cached was used (R2)
 	version int64  // highest version of the dictionary seen in this transaction
@@ -38,21 +39,21 @@ type Tx struct {
 	Redo    error                    // set by a command that requires the whole batch to be tried again
 	doubted bool                     // set if a command must not be answered from the cache
 	picks   bool                     // it belongs to a pick, which passes over work whose rows others hold
-	Passed  map[core.UUID]store.Lock // what a pick has passed over for that reason and cannot settle
+	Passed  map[base.UUID]store.Lock // what a pick has passed over for that reason and cannot settle
 	heeds   bool                     // it does not wait for rows that are known to be held
 	line    *heldLine
 
-	Row       core.UUID // the row being handled; a panic is attributed to it
+	Row       base.UUID // the row being handled; a panic is attributed to it
 	Advancing bool      // advanceFlows is running
 	Leaves    bool      // all edges are left to follow-up work: resolving them in the transaction made an earlier try panic
 	Handing   bool      // work is being leased to claims, which no command asked for
 	lent      Served    // the claims that get it; nil: none
 
-	Entries  map[core.UUID]*Row
+	Entries  map[base.UUID]*Row
 	Order    []*Row // in order of first use
-	Held     map[core.UUID]bool
-	unfiled  map[core.UUID]bool  // ids of submissions in the inbox
-	Broken   map[core.UUID]error // executions whose bytes cannot be read
+	Held     map[base.UUID]bool
+	unfiled  map[base.UUID]bool  // ids of submissions in the inbox
+	Broken   map[base.UUID]error // executions whose bytes cannot be read
 	Keys     map[store.Key]store.KeyRow
 	Docs     map[store.DocRef]*store.Doc // nil value: known to be absent
 	wanted   wantIndex                   // of the want that is being put together
@@ -75,7 +76,7 @@ type Tx struct {
 	began    time.Duration          // by the meter's clock
 	audits   []core.AuditRow        // rows that this unit adds to the audit log
 	spans    []Span                 // of the commands it runs
-	Waits    map[core.UUID]*waitFile
+	Waits    map[base.UUID]*waitFile
 
 	Blocks     map[int32][]int32           // block numbers under which classes have rows
 	Books      *core.Books                 // the budgets in this unit; nil: none
@@ -91,7 +92,7 @@ type Tx struct {
 }
 
 type historyKey struct {
-	id    core.UUID
+	id    base.UUID
 	epoch int64
 }
 
@@ -117,8 +118,8 @@ type Row struct {
 	leased   int64             // the lease epoch of that reservation
 	used     map[string]int64  // its meters when loaded
 
-	readySince core.Time // set when it is acquired: when it became ready
-	acquiredAt core.Time
+	readySince base.Time // set when it is acquired: when it became ready
+	acquiredAt base.Time
 	suspended  bool // set when it is acquired: it continues after a suspension
 }
 
@@ -190,7 +191,7 @@ func (u *Tx) begin(ctx context.Context, want store.Want) error {
 	}
 	u.StoreTx, u.Now, u.Dict, u.began = tx, loaded.Now, dict, began
 	e.Sweep.clock.of(loaded.Now)
-	u.Entries = make(map[core.UUID]*Row, len(want.Executions)+len(loaded.Picked))
+	u.Entries = make(map[base.UUID]*Row, len(want.Executions)+len(loaded.Picked))
 	u.Safe.e = e
 	begun := false
 	defer func() {
@@ -297,7 +298,7 @@ func loadedEntry(x *core.Execution) *Row {
 
 // Find returns the execution that the caller named, or execution_not_found, also for an execution of another namespace (W5); role_required for one
 // in a lane that the caller does not work on.
-func (u *Tx) Find(c Caller, id core.GivenID) (*Row, error) {
+func (u *Tx) Find(c Caller, id base.GivenID) (*Row, error) {
 	if err := u.Broken[id.UUID]; err != nil {
 		return nil, err
 	}
@@ -325,7 +326,7 @@ func (u *Tx) EngineEffects() *core.Effects {
 
 // On settles the named execution and applies op to it (L76). A refusal leaves the record as settling left it (L78). op reports whether it changed
 // the record.
-func (u *Tx) On(c Caller, id core.GivenID, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
+func (u *Tx) On(c Caller, id base.GivenID, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
 	ent, err := u.Find(c, id)
 	if err != nil {
 		return err
@@ -432,7 +433,7 @@ func (u *Tx) keepRecord(rec core.LeaseRecord) {
 }
 
 // pending returns an entry of the lease history that this transaction is going to write, or nil.
-func (u *Tx) pending(id core.UUID, epoch int64) *core.LeaseRecord {
+func (u *Tx) pending(id base.UUID, epoch int64) *core.LeaseRecord {
 	if at, ok := u.ended[historyKey{id, epoch}]; ok {
 		return &u.Changes.History[at]
 	}
@@ -481,7 +482,7 @@ func (u *Tx) DropDoc(ref store.DocRef) {
 func (u *Tx) Lane(x *core.Execution) *core.Lane { return u.LaneNamed(x.Class.Lane) }
 
 // Record returns the lease history entry that a fence names, as this transaction writes it, else as it was loaded.
-func (u *Tx) Record(id core.UUID, epoch int64) *core.LeaseRecord {
+func (u *Tx) Record(id base.UUID, epoch int64) *core.LeaseRecord {
 	if pending := u.pending(id, epoch); pending != nil {
 		copied := *pending
 		return &copied
