@@ -82,14 +82,7 @@ func (w *world) unheard(t *testing.T, secure bool) (*world, *closings) {
 // A client that sends one request behind another and takes no answer must not keep a connection, whatever it asks for, and with a key or without.
 func TestU20_a_client_that_takes_no_answer_loses_its_connection_on_every_route(t *testing.T) {
 	t.Parallel()
-	for name, made := range map[string]func(t *testing.T) (w *world, key string){
-		"open":          func(t *testing.T) (*world, string) { return openWorld(t), "" },
-		"without a key": func(t *testing.T) (*world, string) { return keyedWorld(t, server.Config{}), "" },
-		"with a key": func(t *testing.T) (*world, string) {
-			w := keyedWorld(t, server.Config{})
-			return w, w.key(t, "default", "read", "submit", "work", "operate")
-		},
-	} {
+	for name, made := range credentials {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inner, key := made(t)
