@@ -83,6 +83,8 @@ func (o *OwnBudgets) Check(u *Tx, taken TakenBudgets) (place int, err error) {
 		switch {
 		case own.Orphan != nil:
 			return i, own.Orphan
+		case !own.Definition.ID.IsZero() && (taken[own.ID] || u.budgetIDTaken(own.ID)):
+			return i, base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this id").WithField(budgetPlace(i) + ".budget_id")
 		case taken[own.Definition.Name] || taken[own.ID] || u.budgetTaken(own.ID, o.namespace, own.Definition.Name):
 			return i, base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(budgetPlace(i) + ".name")
 		case u.Doc(budgetGoneRef(own.ID)) != nil:
