@@ -138,6 +138,7 @@ type Present struct {
 	Dict *Dictionary
 }
 
+// Present reads the clock and the dictionary as they are now, for what is decided before a transaction.
 func (e *Engine) Present(ctx context.Context) (Present, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{})
 	if err != nil {

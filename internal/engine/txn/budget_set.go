@@ -17,6 +17,7 @@ func (d *Dictionary) BudgetsOf(x *core.Execution) []base.UUID {
 	return append(d.registry.Applicable(x, named), d.lost...)
 }
 
+// BudgetsOf returns the ids of the budgets that apply to the execution.
 func (u *Tx) BudgetsOf(x *core.Execution) []base.UUID { return u.Dict.BudgetsOf(x) }
 
 // passUnreached unblocks an execution that is blocked on a budget which no longer applies to it (L73), and reports whether it did.

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
+// ErrHeld is why a try ends that met a row which may change: the batch is tried again.
 var ErrHeld = errors.New("an execution is held by another transaction")
 
 // timerKey groups timers: one entry of the due index serves all executions with the same due time.

@@ -20,8 +20,8 @@ import (
 //
 //   - A line (a goroutine in run) takes up to BatchLimit requests from the queue. mu protects the queue and is not held during a transaction.
 //   - attempt opens a unit. Rows of running executions are used from the cache where possible (recall.go). All other rows that the commands name
-//     are locked and loaded in one trip and absorbed into the unit. Up to five further steps lock what is known only after that, in the lock order
-//     that unit explains. Steps that need nothing make no trip.
+//     are locked and loaded in one trip and absorbed into the transaction. The Lock phases then lock what is known only after that, in the lock order
+//     that Tx explains. Steps that need nothing make no trip.
 //   - decideAll runs the commands one after the other on the rows in memory. A command sees what the commands before it have done. One that the
 //     rules refuse leaves its rows as they were, and only its own caller gets the error.
 //   - follow does the consequences: flows advance, leases of breached budgets end. Work that has become ready may be leased to waiting claims in
@@ -106,6 +106,7 @@ func (c *committer) worthwhile() bool {
 	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.lines && len(c.queue) >= deepQueue)
 }
 
+// ErrShuttingDown returns the refusal of a call while the engine stops. Code: shutting_down.
 func ErrShuttingDown() error {
 	return base.Errorf(base.CodeShuttingDown, "the engine is stopping").WithRetryAfter(1000)
 }

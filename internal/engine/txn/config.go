@@ -75,6 +75,7 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
+// SetDefault sets a field that has its zero value.
 func SetDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {

@@ -116,6 +116,7 @@ const (
 	timerSealQuorums   store.TimerKind = 53
 )
 
+// WorkerRef names the record of an instance.
 func WorkerRef(instanceID string) store.DocRef {
 	return store.DocRef{Kind: DocWorker, Key: instanceID}
 }

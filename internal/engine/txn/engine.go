@@ -201,6 +201,7 @@ func (c Caller) WorksIn(lane string) error {
 		WithHint("use a key that may work on all lanes, or on that of the execution")
 }
 
+// NotFound returns the refusal of an execution that does not exist, or that the caller does not see. Code: execution_not_found.
 func NotFound(id base.GivenID) error {
 	return base.Errorf(base.CodeExecutionNotFound, "no execution %s", id.UUID)
 }

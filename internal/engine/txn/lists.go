@@ -15,6 +15,7 @@ func SetIn[K comparable, V any](m *map[K]V, key K, value V) {
 	(*m)[key] = value
 }
 
+// Contains reports whether a list has a text.
 func Contains(list []string, text string) bool {
 	for _, item := range list {
 		if item == text {
@@ -24,6 +25,7 @@ func Contains(list []string, text string) bool {
 	return false
 }
 
+// AppendNew adds a text to a list that does not have it. An empty text is not added.
 func AppendNew(list []string, text string) []string {
 	if text == "" || Contains(list, text) {
 		return list
@@ -65,6 +67,7 @@ func earlier(a, b base.Time) base.Time {
 	return a
 }
 
+// Sooner returns the earlier of two times.
 func Sooner(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b

@@ -14,6 +14,7 @@ type NewNames struct {
 	of      map[string]*namespaceUse
 }
 
+// NewNames returns a check of the names that a request adds to namespaces.
 func (e *Engine) NewNames() *NewNames { return &NewNames{e: e} }
 
 // check refuses a submission whose class is another one for its namespace when that may have no more.

@@ -25,6 +25,7 @@ func decodeNamespace(doc *store.Doc) (*core.Namespace, error) {
 	return &n, nil
 }
 
+// NoSuchNamespace returns the refusal of a namespace that is not there, or that the caller does not see.
 func NoSuchNamespace(name string) error {
 	return base.Errorf(base.CodeNamespaceNotFound, "no namespace %q", name)
 }

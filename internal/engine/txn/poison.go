@@ -10,8 +10,8 @@ import (
 )
 
 // A panic is a bug of this program that some row or command triggers. It ends only the work that met it: its transaction is rolled back, the row or
-// command is found and set aside like any other that fails (S63), and the process continues. Every goroutine of the engine runs below contain or
-// keepRunning, and every mutex is released by a deferred call (internal/archtest checks both), so that nothing waits for a goroutine that panicked.
+// command is found and set aside like any other that fails (S63), and the process continues. Every goroutine of the engine runs below Guard or
+// KeepRunning, and every mutex is released by a deferred call (internal/archtest checks both), so that nothing waits for a goroutine that panicked.
 
 // The places where panics are contained, as metrics and logs name them.
 const (
@@ -37,6 +37,7 @@ type Panicked struct {
 	Told  *base.Error
 }
 
+// NewPanicked returns the error of what met a panic: what names it, and row is the row that was being handled, or zero.
 func NewPanicked(what string, cause *store.Panicked, row base.UUID) *Panicked {
 	told := base.Errorf(base.CodeInternal, "%s met a fault of the engine", what).WithHint("its log tells where; nothing was changed")
 	return &Panicked{cause: cause, Row: row, Told: told}
@@ -78,7 +79,7 @@ func (e *Engine) ReportPanic(place, what string, p *Panicked) {
 	e.Notes.Error("the engine panicked", "place", place, "command", what, "row", row, "panic", p.cause.What, "stack", string(p.cause.Stack))
 }
 
-// Guard runs f. If f panics, contain returns an error.
+// Guard runs f. If f panics, Guard returns an error.
 func (e *Engine) Guard(place string, f func()) (err error) {
 	defer func() { err = e.Caught(place, recover(), err) }()
 	f()

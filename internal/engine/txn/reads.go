@@ -41,6 +41,7 @@ func (e *Engine) Describe(ctx context.Context, c Caller, id base.GivenID) (View,
 	return e.View(ctx, x, loaded.Dictionary)
 }
 
+// View shows an execution by the lanes of a version of the dictionary.
 func (e *Engine) View(ctx context.Context, x *core.Execution, version int64) (View, error) {
 	dict, err := e.Dict.At(ctx, version)
 	if err != nil {

@@ -166,6 +166,7 @@ func checkArguments(c Caller, s *core.Submission, settings func() (core.Namespac
 	return nil
 }
 
+// Name returns the name of the operation.
 func (s *Submit) Name() string { return "submit" }
 
 // Submits is the class of the new work.
@@ -209,6 +210,7 @@ func (s *Submit) LostClass(u *Tx) bool {
 
 var errRetired = errors.New("the class was retired")
 
+// Want adds the rows that the submit needs: the key and the id, which careful also looks up, and small records that it names.
 func (s *Submit) Want(w *store.Want, careful bool) {
 	if s.unfiled {
 		s.unfiled, s.sought = false, true
@@ -239,6 +241,7 @@ func (s *Submit) More(u *Tx, w *store.Want) {
 	}
 }
 
+// Decide creates the execution, or answers with the one that exists.
 func (s *Submit) Decide(u *Tx) error {
 	s.answer, s.again = SubmitAnswer{}, false
 	if err := s.S.CheckTimes(u.Now); err != nil {
@@ -363,6 +366,7 @@ func keyConflict(id base.ID) error {
 		WithField("idempotency_key").With("execution_id", id.String())
 }
 
+// IDConflict returns the refusal of an id that other work has.
 func IDConflict() error {
 	return base.Errorf(base.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
 }
@@ -402,6 +406,7 @@ func (s *Submit) duplicate(u *Tx, id base.ID) {
 
 var errUnfiled = errors.New("what has the key or id may wait in the inbox")
 
+// Write adds the new execution and its key to the transaction. expired is the row of a key whose window is over; nil: there is none.
 func (s *Submit) Write(u *Tx, expired *store.KeyRow) {
 	u.Changes.Dictionary = u.Dict.Version
 	fx := u.Effects(s.caller)

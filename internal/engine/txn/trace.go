@@ -31,6 +31,7 @@ type Facts struct {
 	Attempt int // index; -1 before the first
 }
 
+// FactsOf returns the attributes of a span about the execution.
 func FactsOf(x *core.Execution) Facts {
 	f := Facts{ID: x.ID, Class: x.Class, Status: x.Status, Attempt: -1}
 	if x.Attempt != nil {

@@ -15,11 +15,12 @@ import (
 // Tx is one transaction in memory: the rows that it has locked, as the commands so far have left them, and the changes to be written. It
 // is used by one goroutine; only its safety is used by others too.
 //
-// Lock order (S73). Every transaction locks rows in the same order of kinds, and rows of one kind in one trip in the order of their keys:
+// Lock order (S73). Every transaction locks rows in the same order of kinds, and rows of one kind in one trip in the order of their keys. Behind the
+// first loads the order is that in which phases are registered (New, then the rooms in the order of engine.Open):
 //
 //   - idempotency keys, then the records that a command names itself, then executions by id (the first load and loadMore);
-//   - budgets and rates (loadReserved, loadBooks), then counters of slots and places, then lanes (awaitClaims, loadRoom);
-//   - heads of audit chains (lockChains), then flows (lockGraphs, advanceFlows). Ledger rows come last (loadLedger),
+//   - budgets and rates (LoadReserved, loadBooks), then counters of slots and places, then lanes (awaitClaims, and the picks of claims);
+//   - heads of audit chains (lockChains), then flows (the Lock and Settle phases of their room). Ledger rows come last (loadLedger),
 //     under the lock of their budget.
 //
 // Two transactions that wait only for rows of a later kind than the ones they hold, or for higher keys of the same kind, cannot wait for each other
@@ -123,6 +124,7 @@ type Row struct {
 	suspended  bool // set when it is acquired: it continues after a suspension
 }
 
+// Assumed reports whether the row was not loaded but taken from the cache: the commit checks it.
 func (ent *Row) Assumed() bool { return ent.recalled != nil }
 
 // JustEnded reports whether the execution has ended in this unit. The commit then updates its flow, its children and its retention.

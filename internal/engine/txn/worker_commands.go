@@ -19,13 +19,16 @@ type OnOne struct {
 	Act    func(u *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (changed bool, err error)
 }
 
+// Name returns the name of the operation.
 func (o *OnOne) Name() string { return o.Op }
 
 // Carried is the lease under which the command is sent; nil: none.
 func (o *OnOne) Carried() *core.Fence { return cmp.Or(o.held, o.fence) }
 
+// Want adds the execution.
 func (o *OnOne) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, o.ID.UUID) }
 
+// Target is the execution whose lease the command carries.
 func (o *OnOne) Target() base.UUID { return o.ID.UUID }
 
 // More loads the lease history entry of a fence that is not the current lease's.
@@ -42,6 +45,7 @@ func (o *OnOne) More(u *Tx, w *store.Want) {
 	}
 }
 
+// Decide applies the command to the execution.
 func (o *OnOne) Decide(u *Tx) error {
 	return u.On(o.Caller, o.ID, func(x *core.Execution, fx *core.Effects) (bool, error) {
 		var rec *core.LeaseRecord
