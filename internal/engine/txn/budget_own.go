@@ -106,7 +106,7 @@ func (o *ownBudgets) make(u *Tx, c Caller, made func(*core.Budget)) {
 		return
 	}
 	if u.books == nil {
-		u.books = core.NewBooks()
+		u.books = core.NewBudgetSet()
 	}
 	fx := u.effects(c)
 	for i := range o.list {

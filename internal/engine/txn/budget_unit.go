@@ -86,12 +86,12 @@ func (u *Tx) wantCharged(w *store.Want, ent *Row) {
 
 // openBooks adds the loaded budgets to the books, and starts new epochs of those whose epoch has ended (B36). A budget that is missing or cannot be
 // read is recorded as such: it never counts as one without limits (B3).
-func (u *Tx) openBooks() *core.Books {
+func (u *Tx) openBooks() *core.BudgetSet {
 	if len(u.budgets.wanted) == 0 {
 		return u.books
 	}
 	if u.books == nil {
-		u.books = core.NewBooks()
+		u.books = core.NewBudgetSet()
 	}
 	var later []base.UUID
 	for _, id := range u.budgets.wanted {
@@ -103,7 +103,7 @@ func (u *Tx) openBooks() *core.Books {
 		u.openBudget(id, doc)
 	}
 	u.budgets.wanted = later
-	fx := &core.Effects{Now: u.Now, Actor: core.EngineActor(), Books: u.books}
+	fx := &core.Effects{Now: u.Now, Actor: core.EngineActor(), Budgets: u.books}
 	u.books.SettleResets(fx)
 	u.keep(fx)
 	return u.books

@@ -115,7 +115,7 @@ func (e *Engine) armUnlisted(ctx context.Context, ref store.DocRef, t *task, flo
 
 // emptyDeparture returns when retention may remove a flow without members.
 func emptyDeparture(f *core.Flow, defaults core.RetentionByStatus) departure {
-	at, ends := f.LeavesAt(defaults)
+	at, ends := f.RemovableAt(defaults)
 	return departure{at, ends}
 }
 

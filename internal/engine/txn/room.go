@@ -119,7 +119,7 @@ func (u *Tx) room() *core.Room {
 	u.openRates()
 	return &core.Room{
 		Quotas: func(id string) *core.Quota { return u.dict.Quotas[id] },
-		Slots:  u.counters, Rates: u.rates, Books: u.openBooks(), Unreadable: u.unreadable,
+		Slots:  u.counters, Rates: u.rates, Budgets: u.openBooks(), Unreadable: u.unreadable,
 	}
 }
 

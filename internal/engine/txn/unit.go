@@ -80,7 +80,7 @@ type Tx struct {
 	waits    map[base.UUID]*waitFile
 
 	blocks     map[int32][]int32           // block numbers under which classes have rows
-	books      *core.Books                 // the budgets in this unit; nil: none
+	books      *core.BudgetSet             // the budgets in this unit; nil: none
 	budgets    budgetPart                  // what is known of their rows
 	rates      map[string]*core.RateWindow // by key
 	opened     int                         // number of docs already searched for them
@@ -324,7 +324,7 @@ func (u *Tx) Find(c Caller, id base.GivenID) (*Row, error) {
 // effects returns an empty record for what a command of this caller does.
 func (u *Tx) effects(c Caller) *core.Effects {
 	return &core.Effects{
-		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Books: u.books, //nolint:gosec // G404: it spreads retries
+		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Budgets: u.books, //nolint:gosec // G404: it spreads retries
 	}
 }
 
