@@ -17,7 +17,7 @@ type Room struct {
 	Quotas     func(id string) *Quota // nil: the quota no longer exists and limits nothing (S38)
 	Slots      map[string]int64       // in use, by SlotsKey
 	Rates      map[string]*RateWindow // by RateKey; absent: nothing was admitted yet
-	Books      *Books                 // the budgets
+	Budgets    *BudgetSet             // the budgets
 	Unreadable map[string]bool        // keys whose records cannot be read (S45)
 }
 
@@ -68,7 +68,7 @@ func (x *Execution) Admission(r *Room, set []base.UUID, now base.Time) *Refusal 
 // rate unless it resumes, and one slot of each quota (S44 step 4). Like Admission it must be called before the acquisition.
 func (x *Execution) TakeRoom(fx *Effects, r *Room, set []base.UUID) {
 	if len(set) > 0 {
-		r.Books.Reserve(fx, x, set, x.Policy.Estimate)
+		r.Budgets.Reserve(fx, x, set, x.Policy.Estimate)
 	}
 	if x.Next != NextResume {
 		x.takeRates(r, fx.Now)
@@ -80,7 +80,7 @@ func (x *Execution) TakeRoom(fx *Effects, r *Room, set []base.UUID) {
 // that apply, as every lease is (B6, B7), but nothing is reserved from them.
 func (x *Execution) TakeForced(fx *Effects, r *Room, set []base.UUID) {
 	if len(set) > 0 {
-		r.Books.hold(fx, x, set, func(*Budget) map[string]int64 { return nil })
+		r.Budgets.hold(fx, x, set, func(*Budget) map[string]int64 { return nil })
 	}
 	x.TakeSlots(r)
 }
@@ -127,7 +127,7 @@ func (x *Execution) admitBudgets(r *Room, set []base.UUID, now base.Time) *Refus
 		readable = len(set)
 	}
 	if readable > 0 {
-		if why := r.Books.Admits(x, set[:readable], x.Policy.Estimate, now); why != nil {
+		if why := r.Budgets.Admits(x, set[:readable], x.Policy.Estimate, now); why != nil {
 			return why
 		}
 	}

@@ -24,7 +24,7 @@ func newScene(quotas ...*Quota) *scene {
 	}
 	c.room = &Room{
 		Quotas: func(id string) *Quota { return c.quotas[id] },
-		Slots:  map[string]int64{}, Rates: map[string]*RateWindow{}, Books: NewBooks(), Unreadable: map[string]bool{},
+		Slots:  map[string]int64{}, Rates: map[string]*RateWindow{}, Budgets: NewBudgetSet(), Unreadable: map[string]bool{},
 	}
 	return c
 }

@@ -41,7 +41,7 @@ func (c *ApproveCommand) Check() error {
 
 // Approve delivers an operator's signal. Its source is the name of the principal, so that each person counts once. Errors: principal_required,
 // lane_mismatch, waitpoint_not_found, waitpoint_ambiguous, those of Check, then those of Deliver.
-func (x *Execution) Approve(fx *Effects, d *Dossier, c ApproveCommand) (SignalAnswer, error) {
+func (x *Execution) Approve(fx *Effects, d *WaitState, c ApproveCommand) (SignalAnswer, error) {
 	if c.Principal == "" {
 		return SignalAnswer{}, base.Errorf(base.CodePrincipalRequired, "an approval needs somebody who approves").
 			WithHint("use a credential that has a name")
@@ -73,7 +73,7 @@ func (c *ApproveCommand) key() string {
 }
 
 // approved returns the waitpoint that the approval is for.
-func (x *Execution) approved(d *Dossier, c *ApproveCommand) (base.UUID, error) {
+func (x *Execution) approved(d *WaitState, c *ApproveCommand) (base.UUID, error) {
 	if !c.WaitpointID.IsZero() {
 		if d.Waitpoint(c.WaitpointID) == nil {
 			return base.UUID{}, waitpointNotFound()
@@ -103,7 +103,7 @@ func (x *Execution) approved(d *Dossier, c *ApproveCommand) (base.UUID, error) {
 
 // votedAt lists the waitpoints of the last wait of this run at which the vote was given. An approval that is repeated because its answer was lost
 // refers to the waitpoint that it has closed.
-func (x *Execution) votedAt(d *Dossier, key string) (voted []base.UUID) {
+func (x *Execution) votedAt(d *WaitState, key string) (voted []base.UUID) {
 	var last *Suspension
 	for i := range d.Suspensions {
 		if s := &d.Suspensions[i]; s.RunIndex == x.RunIndex() && (last == nil || s.Seq > last.Seq) {

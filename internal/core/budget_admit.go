@@ -50,14 +50,14 @@ func (b *Budget) at(now base.Time) *Budget {
 	if !b.NextResetAt.Reached(now) {
 		return b
 	}
-	aside := NewBooks()
+	aside := NewBudgetSet()
 	aside.Add(b)
 	return aside.settled(&Effects{Now: now}, b.ID)
 }
 
 // Admits returns nil if every budget of the set has room for x (B9), else a refusal that names the first one without room (B11). A budget that is
-// not in the books is unreadable and refuses (S45). Nothing is changed.
-func (b *Books) Admits(x *Execution, set []base.UUID, estimate map[string]int64, now base.Time) *Refusal {
+// not in the set is unreadable and refuses (S45). Nothing is changed.
+func (b *BudgetSet) Admits(x *Execution, set []base.UUID, estimate map[string]int64, now base.Time) *Refusal {
 	for _, id := range set {
 		budget := b.Get(id)
 		if budget == nil {
@@ -102,12 +102,12 @@ func (b *Budget) admits(estimate map[string]int64) *Refusal {
 
 // Reserve charges the grant or lease that x is about to get to the budgets of the set, which have admitted it (B10, B13). It must be called before
 // the acquisition.
-func (b *Books) Reserve(fx *Effects, x *Execution, set []base.UUID, estimate map[string]int64) {
+func (b *BudgetSet) Reserve(fx *Effects, x *Execution, set []base.UUID, estimate map[string]int64) {
 	b.hold(fx, x, set, func(budget *Budget) map[string]int64 { return budget.reserve(estimate) })
 }
 
 // hold charges x to the budgets of the set; take returns what to reserve of each.
-func (b *Books) hold(fx *Effects, x *Execution, set []base.UUID, take func(*Budget) map[string]int64) {
+func (b *BudgetSet) hold(fx *Effects, x *Execution, set []base.UUID, take func(*Budget) map[string]int64) {
 	var reservation Reservation
 	if x.Reservation != nil {
 		reservation = *x.Reservation

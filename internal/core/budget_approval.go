@@ -71,13 +71,13 @@ func (x *Execution) budgetUUID(now base.Time, what string) base.UUID {
 }
 
 // AskedBudget returns the budget whose raise x waits for. A signal to x needs that budget loaded and locked.
-func (x *Execution) AskedBudget(d *Dossier) (base.UUID, bool) {
+func (x *Execution) AskedBudget(d *WaitState) (base.UUID, bool) {
 	s := x.askingBudget(d)
 	return valueOr(s).Budget, s != nil
 }
 
 // askingBudget returns the open suspension by a budget, or nil.
-func (x *Execution) askingBudget(d *Dossier) *Suspension {
+func (x *Execution) askingBudget(d *WaitState) *Suspension {
 	open := x.openSuspension()
 	if open == nil {
 		return nil
@@ -123,7 +123,7 @@ func (x *Execution) checkDecision(fx *Effects, asked *Suspension, s *Signal) (ma
 	if err != nil {
 		return nil, err
 	}
-	budget := fx.Books.Get(asked.Budget)
+	budget := fx.Budgets.Get(asked.Budget)
 	for name := range raise {
 		if budget == nil || budget.Dimensions[name] == nil || budget.Dimensions[name].Hard == nil {
 			return nil, invalidSignal("payload.raise", "the budget has no such dimension with a hard limit")
@@ -141,12 +141,12 @@ func (x *Execution) decideBudget(fx *Effects, asked *Suspension, s *Signal, rais
 		})
 		return
 	}
-	fx.Books.raise(fx, x, asked, raise, s.SourceIdentity)
+	fx.Budgets.raise(fx, x, asked, raise, s.SourceIdentity)
 	x.resume(fx, closing{cause: CauseBudgetApproved, closer: s.ID, by: s.SourceIdentity}, 0)
 }
 
 // raise increases limits of the budget until the next reset (B30). A deleted budget is ignored.
-func (b *Books) raise(fx *Effects, x *Execution, asked *Suspension, raise map[string]int64, by string) {
+func (b *BudgetSet) raise(fx *Effects, x *Execution, asked *Suspension, raise map[string]int64, by string) {
 	budget := b.settled(fx, asked.Budget)
 	if budget == nil {
 		return

@@ -15,7 +15,7 @@ type account struct {
 
 // bill is one usage report while it is booked to the accounts of a set.
 type bill struct {
-	books    *Books
+	books    *BudgetSet
 	x        *Execution // the execution that it is booked for; nil: a charge without execution
 	accounts []account  // in the order of B8
 	usage    map[string]int64
@@ -84,7 +84,7 @@ func (l *bill) book(fx *Effects) {
 }
 
 // use is the only place where used grows. It emits an event each time the soft limit is passed (B32).
-func (b *Books) use(fx *Effects, x *Execution, budget *Budget, name string, amount int64) {
+func (b *BudgetSet) use(fx *Effects, x *Execution, budget *Budget, name string, amount int64) {
 	d := budget.Dimensions[name]
 	before := d.Used
 	d.Used += amount
@@ -107,7 +107,7 @@ func (d *BudgetDimension) shrink() {
 }
 
 // giveBack returns what is left of a hold to the budget.
-func (b *Books) giveBack(budget *Budget, amounts map[string]int64) {
+func (b *BudgetSet) giveBack(budget *Budget, amounts map[string]int64) {
 	for name, amount := range amounts {
 		if d := budget.Dimensions[name]; d != nil && amount > 0 {
 			d.Reserved -= amount
@@ -142,7 +142,7 @@ func (l *bill) remaining() map[base.UUID]map[string]int64 {
 	return left
 }
 
-// missing is the refusal of a report under a budget that is not in the books: an unreadable budget must not count as unlimited (B3). For a late
+// missing is the refusal of a report under a budget that is not in the set: an unreadable budget must not count as unlimited (B3). For a late
 // report, a budget that was deleted after its lease had lapsed is no error: nothing is left to book in.
 func (l *bill) missing(late bool) error {
 	if late && l.books != nil {

@@ -15,7 +15,7 @@ type ChargeCommand struct {
 	Usage        map[string]int64
 	DedupKey     string // "": none
 	AlreadySpent bool
-	Execution    *Execution    // settled, with the budgets it is charged to in the books; nil: charge
+	Execution    *Execution    // settled, with the budgets it is charged to in the set; nil: charge
 	Known        *UsageReceipt // the receipt stored under the dedup key of this budget; nil: none
 }
 
@@ -25,7 +25,7 @@ func (c *ChargeCommand) Check() error { return checkReported(c.Usage, c.DedupKey
 // Charge books usage against a budget and its ancestors, without fence and hold. The receipt must be stored under the dedup key of the budget; nil
 // means that nothing needs to be stored. Errors: those of Check, budget_not_found, unknown_dimension, idempotency_conflict, budget_closed,
 // amount_out_of_range, corruption of an ancestor.
-func (b *Books) Charge(fx *Effects, c ChargeCommand) (UsageOutcome, *UsageReceipt, error) {
+func (b *BudgetSet) Charge(fx *Effects, c ChargeCommand) (UsageOutcome, *UsageReceipt, error) {
 	if err := c.Check(); err != nil {
 		return UsageOutcome{}, nil, err
 	}
@@ -53,7 +53,7 @@ func (b *Books) Charge(fx *Effects, c ChargeCommand) (UsageOutcome, *UsageReceip
 	return outcome, receiptOf(fx.Now, ChargeDedupTime, c.DedupKey, fingerprint, outcome), nil
 }
 
-func (b *Books) charge(fx *Effects, c *ChargeCommand, budget *Budget) (UsageOutcome, error) {
+func (b *BudgetSet) charge(fx *Effects, c *ChargeCommand, budget *Budget) (UsageOutcome, error) {
 	l := bill{books: b, x: c.Execution, accounts: accountsOf(budget.line()), usage: c.Usage}
 	for i := range l.accounts {
 		if charged := b.settled(fx, l.accounts[i].budget); charged != nil && charged.Closed {
@@ -86,10 +86,10 @@ type LedgerRow struct {
 	Used   map[string]int64
 }
 
-// ReleaseSpend gives back what the ledger of the current epoch holds for an execution: to the budget, and to each ancestor at most what the
+// Refund gives back what the ledger of the current epoch holds for an execution: to the budget, and to each ancestor at most what the
 // ancestor's own ledger holds (B25). ledger has the rows of the execution under the budget and its ancestors; rows of other epochs are ignored.
 // Overrun is not given back. Errors: budget_not_found.
-func (b *Books) ReleaseSpend(fx *Effects, id, execution base.UUID, ledger []LedgerRow) (released map[string]int64, err error) {
+func (b *BudgetSet) Refund(fx *Effects, id, execution base.UUID, ledger []LedgerRow) (released map[string]int64, err error) {
 	budget := b.settled(fx, id)
 	if budget == nil {
 		return nil, BudgetNotFound(id.String())
@@ -105,7 +105,7 @@ func (b *Books) ReleaseSpend(fx *Effects, id, execution base.UUID, ledger []Ledg
 }
 
 // rowOf returns what the ledger holds of the dimensions that the budget has now.
-func (b *Books) rowOf(budget *Budget, ledger []LedgerRow) map[string]int64 {
+func (b *BudgetSet) rowOf(budget *Budget, ledger []LedgerRow) map[string]int64 {
 	row := first(ledger, func(r *LedgerRow) bool { return r.Budget == budget.ID && r.Epoch == budget.Epoch })
 	used := map[string]int64{}
 	for name := range budget.Dimensions {
@@ -132,7 +132,7 @@ func LedgerDimension(name string) string {
 }
 
 // unspend takes at most `most` of a row back from the used amounts.
-func (b *Books) unspend(target *Budget, execution base.UUID, row, most map[string]int64) {
+func (b *BudgetSet) unspend(target *Budget, execution base.UUID, row, most map[string]int64) {
 	for _, name := range slices.Sorted(maps.Keys(most)) {
 		d := target.Dimensions[name]
 		if d == nil {

@@ -188,7 +188,7 @@ func TestB5_a_closed_budget_admits_nobody_and_still_settles(t *testing.T) {
 	k := openBank(t)
 	id := k.open(`{"name":"b","dimensions":{"tokens":{"hard":100}}}`)
 	s := k.running(`{}`, id)
-	turn := func(how func(*Books, *Effects, base.UUID, *int64) (bool, error), want bool) {
+	turn := func(how func(*BudgetSet, *Effects, base.UUID, *int64) (bool, error), want bool) {
 		t.Helper()
 		var changed bool
 		err := k.do(func(fx *Effects) (err error) { changed, err = how(k.books, fx, id, nil); return err })
@@ -196,8 +196,8 @@ func TestB5_a_closed_budget_admits_nobody_and_still_settles(t *testing.T) {
 			t.Fatalf("changed %v, %v", changed, err)
 		}
 	}
-	turn((*Books).Close, true)
-	turn((*Books).Close, false)
+	turn((*BudgetSet).Close, true)
+	turn((*BudgetSet).Close, false)
 	if refusal := k.claim(k.submit(`{}`), id); refusal == nil || string(refusal.Detail) != `{"state":"closed"}` {
 		t.Errorf("%+v", refusal)
 	}
@@ -205,7 +205,7 @@ func TestB5_a_closed_budget_admits_nobody_and_still_settles(t *testing.T) {
 	wantCode(t, err, base.CodeBudgetClosed)
 	must[UsageOutcome](t)(k.report(s, s.fence(), amounts("tokens", 10)))
 	k.want(id, "tokens", 10, 0, 0)
-	turn((*Books).Reopen, true)
+	turn((*BudgetSet).Reopen, true)
 	if !slices.Contains(k.freed, id) || k.claim(k.submit(`{}`), id) != nil {
 		t.Error("an open budget admits")
 	}

@@ -86,7 +86,7 @@ func (x *Execution) bookSpent(fx *Effects, usage map[string]int64, late, act boo
 	if len(accounts) == 0 {
 		return
 	}
-	l := bill{books: fx.Books, x: x, accounts: accounts, usage: usage}
+	l := bill{books: fx.Budgets, x: x, accounts: accounts, usage: usage}
 	l.book(fx)
 	l.breach(fx, act)
 }
@@ -116,14 +116,14 @@ func (x *Execution) endHolds(fx *Effects, lost bool) {
 		return
 	}
 	for _, hold := range x.Reservation.Holds {
-		if fx.Books.settled(fx, hold.Budget) == nil {
+		if fx.Budgets.settled(fx, hold.Budget) == nil {
 			continue // an unreadable budget cannot be booked in; its holds are counted when it is repaired
 		}
-		budget := fx.Books.own(hold.Budget)
+		budget := fx.Budgets.own(hold.Budget)
 		if lost && budget.OnLeaseLoss == OnLossForfeit {
 			x.forfeit(fx, budget, hold.Remaining)
 		} else {
-			fx.Books.giveBack(budget, hold.Remaining)
+			fx.Budgets.giveBack(budget, hold.Remaining)
 		}
 		budget.LiveHolds = max(budget.LiveHolds-1, 0)
 	}
@@ -135,7 +135,7 @@ func (x *Execution) forfeit(fx *Effects, budget *Budget, amounts map[string]int6
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		if d := budget.Dimensions[name]; d != nil {
 			d.Reserved -= amounts[name]
-			fx.Books.use(fx, x, budget, name, amounts[name])
+			fx.Budgets.use(fx, x, budget, name, amounts[name])
 		}
 	}
 }

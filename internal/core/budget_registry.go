@@ -79,7 +79,7 @@ func (r *BudgetRegistry) Resolve(namespace, idOrName string) (BudgetEntry, bool)
 // Applicable lists the budgets that apply to x now (B6) in the order of B8, each once. named lists those of its policy. A named budget that is not
 // in the registry stays in the list: no execution is admitted under a budget that cannot be found (B3).
 func (r *BudgetRegistry) Applicable(x *Execution, named []base.UUID) []base.UUID {
-	set := budgetSet{}
+	set := budgetLevels{}
 	explicit := slices.SortedFunc(slices.Values(named), compareUUIDs)
 	for _, id := range explicit {
 		set.add(id, r.ancestorsOf(id))
@@ -128,7 +128,7 @@ func (r *BudgetRegistry) ancestorsOf(id base.UUID) []base.UUID {
 }
 
 // addScoped adds the budgets that apply to x by a tag, its lane or its namespace.
-func (r *BudgetRegistry) addScoped(set *budgetSet, x *Execution) {
+func (r *BudgetRegistry) addScoped(set *budgetLevels, x *Execution) {
 	var tagged []base.UUID
 	for key, value := range x.Tags {
 		tagged = append(tagged, r.byScope[scopeKey{x.Class.Namespace, BudgetScope{ScopeTag, key + "=" + value}}]...)
@@ -145,13 +145,13 @@ func (r *BudgetRegistry) addScoped(set *budgetSet, x *Execution) {
 	}
 }
 
-// budgetSet collects budgets and, separately, their ancestors by level.
-type budgetSet struct {
+// budgetLevels collects budgets and, separately, their ancestors by level.
+type budgetLevels struct {
 	ids    []base.UUID
 	levels [maxBudgetLevels][]base.UUID
 }
 
-func (s *budgetSet) add(id base.UUID, ancestors []base.UUID) {
+func (s *budgetLevels) add(id base.UUID, ancestors []base.UUID) {
 	if slices.Contains(s.ids, id) {
 		return
 	}
@@ -163,7 +163,7 @@ func (s *budgetSet) add(id base.UUID, ancestors []base.UUID) {
 	}
 }
 
-func (s *budgetSet) withAncestors() []base.UUID {
+func (s *budgetLevels) withAncestors() []base.UUID {
 	for _, level := range s.levels {
 		slices.SortFunc(level, compareUUIDs)
 		for _, id := range level {

@@ -31,7 +31,7 @@ const (
 )
 
 // SettleResets carries out the due resets of all loaded budgets (W2, B36). They remain in effect even if the next command is refused.
-func (b *Books) SettleResets(fx *Effects) {
+func (b *BudgetSet) SettleResets(fx *Effects) {
 	if b == nil {
 		return
 	}
@@ -41,7 +41,7 @@ func (b *Books) SettleResets(fx *Effects) {
 }
 
 // settled returns a budget with its due reset carried out, for reading; nil as with Get.
-func (b *Books) settled(fx *Effects, id base.UUID) *Budget {
+func (b *BudgetSet) settled(fx *Effects, id base.UUID) *Budget {
 	budget := b.Get(id)
 	if budget == nil || !budget.NextResetAt.Reached(fx.Now) {
 		return budget
@@ -52,7 +52,7 @@ func (b *Books) settled(fx *Effects, id base.UUID) *Budget {
 }
 
 // Reset begins a new epoch now and leaves the schedule unchanged (B37). Errors: budget_not_found.
-func (b *Books) Reset(fx *Effects, id base.UUID) error {
+func (b *BudgetSet) Reset(fx *Effects, id base.UUID) error {
 	if b.settled(fx, id) == nil {
 		return BudgetNotFound(id.String())
 	}
@@ -61,7 +61,7 @@ func (b *Books) Reset(fx *Effects, id base.UUID) error {
 }
 
 // beginEpoch is the only way into a new epoch. Live holds move to it: what they need of a raise that ends here is carried over (B36).
-func (b *Books) beginEpoch(fx *Effects, budget *Budget, cause string) {
+func (b *BudgetSet) beginEpoch(fx *Effects, budget *Budget, cause string) {
 	over, started := fx.Now, fx.Now
 	if cause == resetBySchedule {
 		over = budget.NextResetAt

@@ -13,7 +13,7 @@ import (
 )
 
 // bank keeps budgets, and executions that are charged to them, as a store would, and holds them to the invariants after every command.
-// Each command has books of its own, as in a transaction.
+// Each command has a set of its own, as in a transaction.
 type bank struct {
 	t       tester
 	now     base.Time
@@ -27,7 +27,7 @@ type bank struct {
 	cancels []CancelRunning
 	known   map[string]*UsageReceipt
 	loose   map[Spend]int64 // booked without an execution, in the current epoch
-	books   *Books
+	books   *BudgetSet
 }
 
 func openBank(t tester) *bank {
@@ -44,10 +44,10 @@ func (k *bank) mint() base.UUID {
 	return u
 }
 
-// transact runs a command on fresh books and keeps what came of it.
+// transact runs a command on a fresh set and keeps what came of it.
 func (k *bank) transact(command func()) {
 	k.t.Helper()
-	k.books = NewBooks()
+	k.books = NewBudgetSet()
 	for id, text := range k.stored {
 		budget, err := DecodeBudget(text)
 		if err != nil || budget.ID != id {
@@ -91,7 +91,7 @@ func (k *bank) do(command func(fx *Effects) error) (err error) {
 	k.transact(func() {
 		settled := &Effects{Now: k.now, Actor: EngineActor()}
 		k.books.SettleResets(settled)
-		fx := &Effects{Now: k.now, Actor: Actor{Type: "operator", ID: "ann"}, Books: k.books}
+		fx := &Effects{Now: k.now, Actor: Actor{Type: "operator", ID: "ann"}, Budgets: k.books}
 		mark := k.books.Mark()
 		if err = command(fx); err != nil {
 			k.books.Back(mark)
@@ -171,11 +171,11 @@ func (k *bank) claim(s *story, set ...base.UUID) (refusal *Refusal) {
 	k.transact(func() {
 		s.settle()
 		_ = s.do(func(fx *Effects) error {
-			if refusal = fx.Books.Admits(s.x, set, s.x.Policy.Estimate, fx.Now); refusal != nil {
+			if refusal = fx.Budgets.Admits(s.x, set, s.x.Policy.Estimate, fx.Now); refusal != nil {
 				return nil
 			}
 			if len(set) > 0 {
-				fx.Books.Reserve(fx, s.x, set, s.x.Policy.Estimate)
+				fx.Budgets.Reserve(fx, s.x, set, s.x.Policy.Estimate)
 			}
 			s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-1", TTL: base.Day})
 			return nil
@@ -258,7 +258,7 @@ func (k *bank) charge(c ChargeCommand, s *story) (o UsageOutcome, err error) {
 	}
 	act := func(fx *Effects) error {
 		var receipt *UsageReceipt
-		o, receipt, err = fx.Books.Charge(fx, c)
+		o, receipt, err = fx.Budgets.Charge(fx, c)
 		k.remember(key, receipt)
 		return err
 	}
@@ -309,7 +309,7 @@ func (k *bank) rows(execution base.ID) []LedgerRow {
 func (k *bank) release(id base.UUID, execution base.ID) (released map[string]int64) {
 	k.t.Helper()
 	err := k.do(func(fx *Effects) (err error) {
-		released, err = k.books.ReleaseSpend(fx, id, execution.UUID, k.rows(execution))
+		released, err = k.books.Refund(fx, id, execution.UUID, k.rows(execution))
 		return err
 	})
 	if err != nil {
@@ -430,9 +430,9 @@ func TestB10_the_books_go_back_to_a_mark(t *testing.T) {
 	t.Parallel()
 	k := openBank(t)
 	id := k.open(`{"name":"b","dimensions":{"tokens":{"hard":100}}}`)
-	k.books = NewBooks()
+	k.books = NewBudgetSet()
 	k.books.Add(k.budget(id))
-	fx := &Effects{Now: k.now, Books: k.books}
+	fx := &Effects{Now: k.now, Budgets: k.books}
 	first := k.books.Mark()
 	must[UsageOutcome](t)(chargeOnce(fx, id, 10))
 	second := k.books.Mark()
@@ -451,7 +451,7 @@ func TestB10_the_books_go_back_to_a_mark(t *testing.T) {
 }
 
 func chargeOnce(fx *Effects, id base.UUID, n int64) (UsageOutcome, error) {
-	o, _, err := fx.Books.Charge(fx, ChargeCommand{Budget: id, Usage: amounts("tokens", n)})
+	o, _, err := fx.Budgets.Charge(fx, ChargeCommand{Budget: id, Usage: amounts("tokens", n)})
 	return o, err
 }
 

@@ -55,7 +55,7 @@ func (c LimitChange) apply(to **int64) {
 
 // Update changes the definition of a budget. The caller must check that the name is free. Errors: budget_not_found, stale_version, invalid_budget,
 // limit_below_usage, budget_in_use.
-func (b *Books) Update(fx *Effects, id base.UUID, u BudgetUpdate) (changed bool, err error) {
+func (b *BudgetSet) Update(fx *Effects, id base.UUID, u BudgetUpdate) (changed bool, err error) {
 	budget, err := b.toChange(fx, id, u.ExpectedRevision)
 	if err != nil {
 		return false, err
@@ -78,7 +78,7 @@ func (b *Books) Update(fx *Effects, id base.UUID, u BudgetUpdate) (changed bool,
 }
 
 // toChange returns a budget that may be changed: budget_not_found, stale_version.
-func (b *Books) toChange(fx *Effects, id base.UUID, expected *int64) (*Budget, error) {
+func (b *BudgetSet) toChange(fx *Effects, id base.UUID, expected *int64) (*Budget, error) {
 	budget := b.settled(fx, id)
 	if budget == nil {
 		return nil, BudgetNotFound(id.String())
@@ -210,16 +210,16 @@ func (b *Budget) revise(fx *Effects, kind string, fields []string) {
 
 // Close makes the budget admit no executions and refuse charges (B5). changed is false if it is already closed. Errors: budget_not_found,
 // stale_version.
-func (b *Books) Close(fx *Effects, id base.UUID, expected *int64) (changed bool, err error) {
+func (b *BudgetSet) Close(fx *Effects, id base.UUID, expected *int64) (changed bool, err error) {
 	return b.turn(fx, id, expected, true, "budget.closed")
 }
 
 // Reopen undoes Close.
-func (b *Books) Reopen(fx *Effects, id base.UUID, expected *int64) (changed bool, err error) {
+func (b *BudgetSet) Reopen(fx *Effects, id base.UUID, expected *int64) (changed bool, err error) {
 	return b.turn(fx, id, expected, false, "budget.reopened")
 }
 
-func (b *Books) turn(fx *Effects, id base.UUID, expected *int64, closed bool, kind string) (bool, error) {
+func (b *BudgetSet) turn(fx *Effects, id base.UUID, expected *int64, closed bool, kind string) (bool, error) {
 	budget, err := b.toChange(fx, id, expected)
 	if err != nil || budget.Closed == closed {
 		return false, err
@@ -241,7 +241,7 @@ type DeleteFacts struct {
 }
 
 // Delete deletes a budget; its history is kept. Errors: budget_not_found, stale_version, budget_in_use.
-func (b *Books) Delete(fx *Effects, id base.UUID, f DeleteFacts) error {
+func (b *BudgetSet) Delete(fx *Effects, id base.UUID, f DeleteFacts) error {
 	budget, err := b.toChange(fx, id, f.Expected)
 	if err != nil {
 		return err

@@ -75,7 +75,7 @@ func TestB13_a_grant_reserves_and_gives_back_when_it_is_not_used(t *testing.T) {
 		s := k.submit(`{"estimate":{"tokens":30}}`)
 		k.on(s, func() {
 			_ = s.do(func(fx *Effects) error {
-				fx.Books.Reserve(fx, s.x, []base.UUID{id}, s.x.Policy.Estimate)
+				fx.Budgets.Reserve(fx, s.x, []base.UUID{id}, s.x.Policy.Estimate)
 				return s.issue(fx)
 			})
 		})
@@ -212,7 +212,7 @@ func TestB16_B7_late_commands_book_to_the_set_of_the_lapsed_lease_without_a_hold
 	must[UsageOutcome](t)(k.report(s, f, amounts("tokens", 10)))
 	k.on(s, func() { // a grant under another set is out meanwhile
 		_ = s.do(func(fx *Effects) error {
-			fx.Books.Reserve(fx, s.x, []base.UUID{later}, s.x.Policy.Estimate)
+			fx.Budgets.Reserve(fx, s.x, []base.UUID{later}, s.x.Policy.Estimate)
 			return s.issue(fx)
 		})
 	})
@@ -502,7 +502,7 @@ func TestB25_BI7_releases_touch_one_execution_and_the_current_epoch(t *testing.T
 	k.want(low, "tokens", 4, 0, 0)
 	k.want(top, "tokens", 29, 0, 0)
 	err := k.do(func(fx *Effects) error {
-		_, err := k.books.ReleaseSpend(fx, base.UUID{9}, a.x.ID.UUID, nil)
+		_, err := k.books.Refund(fx, base.UUID{9}, a.x.ID.UUID, nil)
 		return err
 	})
 	wantCode(t, err, base.CodeBudgetNotFound)

@@ -36,7 +36,7 @@ func (x *Execution) wallDue() base.Time {
 // lease continues, the time beyond becomes overrun when it ends.
 func (x *Execution) endWall(fx *Effects) {
 	due := x.WallHoldAt
-	l := bill{books: fx.Books, x: x, accounts: x.accounts(false)}
+	l := bill{books: fx.Budgets, x: x, accounts: x.accounts(false)}
 	for i := range l.accounts {
 		if x.wallEnd(i) == due {
 			l.extendWall(fx, &l.accounts[i], due)

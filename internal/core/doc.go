@@ -12,9 +12,9 @@
 //   - submission, policy: how executions come in
 //   - acquire, admission, gate, fairness, lane, needs, capabilities, targeted, grant: which execution a worker gets, and when
 //   - fence, leave, answers, lease_history, retry, step, worker: what a worker does under its lease, and the worker itself
-//   - suspend, dossier, wait, waits, waitpoint, signal, approve, link, observe: suspensions, waitpoints, signals and approvals
+//   - suspend, wait, waits, waitpoint, signal, approve, link, observe: suspensions, waitpoints, signals and approvals
 //   - flow, edge, join, children, subflow, membership: flows, their graph and children
-//   - budget, books, usage, quota, rate, allowance: budgets and what is shared between executions
+//   - budget, usage, quota, rate, shared_limit: budgets and what is shared between executions
 //   - operator_commands, replay, retention, erased: what operators do
 //   - explain, count, filter, cursor: what is shown and searched
 //   - audit, namespace: the audit log and namespaces

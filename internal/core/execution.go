@@ -240,9 +240,9 @@ type Effects struct {
 	Now       base.Time
 	Actor     Actor
 	RequestID string
-	Jitter    float64   // a random number in [0,1) for this command (L94)
-	Books     *Books    // the budgets of Execution.ChargedTo, loaded and locked; nil: it has none
-	settling  base.Time // while timers act as of their due times: the actual time
+	Jitter    float64    // a random number in [0,1) for this command (L94)
+	Budgets   *BudgetSet // the budgets of Execution.ChargedTo, loaded and locked; nil: it has none
+	settling  base.Time  // while timers act as of their due times: the actual time
 
 	Events  []Event
 	History []LeaseRecord  // leases that ended

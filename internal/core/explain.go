@@ -39,7 +39,7 @@ type Explanation struct {
 	Blockers       []Blocker
 	NextEligibleAt base.Time // absent: unknown, or there is nothing to wait for (S58)
 	Position       *Line
-	Workers        NearWorkers
+	Workers        CandidateWorkers
 	History        []StatusChange
 	Running        *RunningNow // while running
 	Outcome        string      // once it has ended
@@ -95,7 +95,7 @@ func Explain(in ExplainInput) Explanation {
 	x := in.Execution
 	e := Explanation{
 		ExecutionID: x.ID, Status: x.Status, Reason: x.Reason, Since: x.StatusSince, History: in.History,
-		Workers: in.nearWorkers(),
+		Workers: in.candidateWorkers(),
 	}
 	switch {
 	case x.Status.Terminal():
@@ -152,7 +152,7 @@ func (in *ExplainInput) withoutGrant() (*Execution, *Room) {
 		return in.Execution, in.Room
 	}
 	x, room := in.Execution.Clone(), *in.Room
-	fx := &Effects{Now: in.Now, Actor: EngineActor(), Books: room.Books}
+	fx := &Effects{Now: in.Now, Actor: EngineActor(), Budgets: room.Budgets}
 	x.endGrant(fx, "expired")
 	room.Slots, room.Rates = maps.Clone(room.Slots), maps.Clone(room.Rates)
 	for _, a := range fx.RatesBack {

@@ -44,8 +44,8 @@ func (in *ExplainInput) laneBlockers() (list []Blocker) {
 
 // roomBlockers returns the budgets, rates and slots without room for x, as determined by admission (S44).
 func (in *ExplainInput) roomBlockers() (list []Blocker) {
-	mark := in.Room.Books.Mark()
-	defer in.Room.Books.Back(mark)
+	mark := in.Room.Budgets.Mark()
+	defer in.Room.Budgets.Back(mark)
 	x, r := in.withoutGrant()
 	for _, id := range in.Set {
 		if why := x.admitBudgets(r, []base.UUID{id}, in.Now); why != nil {
@@ -80,7 +80,7 @@ func (in *ExplainInput) budgetBlocker(r *Room, id base.UUID, why *Refusal) Block
 	o.Str("key", why.Key)
 	o.UUID("budget_id", id)
 	b := Blocker{Code: BlockerBudget, Key: why.Key, Until: why.NextFree}
-	budget := r.Books.Get(id)
+	budget := r.Budgets.Get(id)
 	if why.Retry != 0 || budget == nil {
 		b.Message = in.unreadableMessage(o, why)
 		b.Data = o.Done()

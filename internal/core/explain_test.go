@@ -101,7 +101,7 @@ func hindrances() []hindrance {
 		{
 			BlockerBudget, func(p *puzzle) {
 				hard := int64(10)
-				p.c.room.Books.Add(&Budget{ID: base.UUID{9}, Name: "month", NextResetAt: p.now.Add(base.Day), Dimensions: map[string]*BudgetDimension{
+				p.c.room.Budgets.Add(&Budget{ID: base.UUID{9}, Name: "month", NextResetAt: p.now.Add(base.Day), Dimensions: map[string]*BudgetDimension{
 					"tokens": {Hard: &hard, Used: 8, Reserved: 2},
 				}})
 				p.in.Set = []base.UUID{{9}}
@@ -282,7 +282,7 @@ func TestS59_the_five_nearest_live_workers_are_shown_with_what_keeps_them_away(t
 	gone, nobody := p.worker("g", "eu", "gpu"), p.worker("n")
 	gone.LastSeen = p.now.Add(-base.Hour)
 	p.in.Workers = []Worker{elsewhere, other, draining, full, gone, nobody, p.worker("w-1", "eu", "gpu")}
-	want := NearWorkers{Live: 6, OnLane: 5, Matching: 3, Nearest: []NearWorker{
+	want := CandidateWorkers{Live: 6, OnLane: 5, Matching: 3, Nearest: []CandidateWorker{
 		{"w", "w-1", nil},
 		{"w", "d", []string{UnmetDraining}},
 		{"w", "f", []string{UnmetNoPlace}},

@@ -12,16 +12,16 @@ import (
 // nearestShown is how many of the nearest workers are shown (S59).
 const nearestShown = 5
 
-// NearWorkers states which workers could take an execution (S59).
-type NearWorkers struct {
+// CandidateWorkers states which workers could take an execution (S59).
+type CandidateWorkers struct {
 	Live     int // instances
 	OnLane   int // live and serving the lane of the execution
 	Matching int // live and serving such work
-	Nearest  []NearWorker
+	Nearest  []CandidateWorker
 }
 
-// NearWorker is a live instance and what prevents it from taking an execution.
-type NearWorker struct {
+// CandidateWorker is a live instance and what prevents it from taking an execution.
+type CandidateWorker struct {
 	WorkerID   string
 	InstanceID string
 	Unmet      []string // lane, namespace, kind, capability:<token>, draining, no_free_place
@@ -63,7 +63,7 @@ func (w *Worker) Unmet(class *Class, leases int) (unmet []string) {
 // full reports whether the instance has reached the concurrency that it stated.
 func (w *Worker) full(leases int) bool { return w.MaxConcurrent > 0 && leases >= w.MaxConcurrent }
 
-func (in *ExplainInput) nearWorkers() (near NearWorkers) {
+func (in *ExplainInput) candidateWorkers() (near CandidateWorkers) {
 	class := in.Execution.Class
 	for i := range in.Workers {
 		w := &in.Workers[i]
@@ -77,9 +77,9 @@ func (in *ExplainInput) nearWorkers() (near NearWorkers) {
 		if w.Serves(class) {
 			near.Matching++
 		}
-		near.Nearest = append(near.Nearest, NearWorker{w.WorkerID, w.InstanceID, w.Unmet(class, in.Leases[w.InstanceID])})
+		near.Nearest = append(near.Nearest, CandidateWorker{w.WorkerID, w.InstanceID, w.Unmet(class, in.Leases[w.InstanceID])})
 	}
-	slices.SortFunc(near.Nearest, func(a, b NearWorker) int {
+	slices.SortFunc(near.Nearest, func(a, b CandidateWorker) int {
 		return cmp.Or(cmp.Compare(len(a.Unmet), len(b.Unmet)), strings.Compare(a.InstanceID, b.InstanceID))
 	})
 	near.Nearest = near.Nearest[:min(nearestShown, len(near.Nearest))]

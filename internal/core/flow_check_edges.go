@@ -2,8 +2,8 @@ package core
 
 import "github.com/flowfabric/flowfabric/internal/core/base"
 
-// edgeBook adds the edges of a part one by one (F19) and then checks the resulting inputs and joins.
-type edgeBook struct {
+// edgeChecker adds the edges of a part one by one (F19) and then checks the resulting inputs and joins.
+type edgeChecker struct {
 	*graphPart
 	names   map[string]int                          // nodes and members of the request
 	known   func(end string) (name string, ok bool) // finds a member; nil: the ends were checked before
@@ -12,12 +12,12 @@ type edgeBook struct {
 	inbound map[string]int
 }
 
-func newEdgeBook(p *graphPart, names map[string]int) *edgeBook {
-	return &edgeBook{graphPart: p, names: names, by: map[[2]string]PlacedEdge{}, ids: map[base.UUID]bool{}, inbound: map[string]int{}}
+func newEdgeChecker(p *graphPart, names map[string]int) *edgeChecker {
+	return &edgeChecker{graphPart: p, names: names, by: map[[2]string]PlacedEdge{}, ids: map[base.UUID]bool{}, inbound: map[string]int{}}
 }
 
 // enter refuses an edge by the rules of F19 that depend only on the request, in their order.
-func (b *edgeBook) enter(e PlacedEdge) error {
+func (b *edgeChecker) enter(e PlacedEdge) error {
 	if e.From == e.To {
 		return base.Errorf(base.CodeSelfReferencingEdge, "%s would wait for itself", base.QuoteID(e.From)).WithField(e.Place(""))
 	}
@@ -38,7 +38,7 @@ func (b *edgeBook) enter(e PlacedEdge) error {
 	return nil
 }
 
-func (b *edgeBook) checkEnds(e PlacedEdge) error {
+func (b *edgeChecker) checkEnds(e PlacedEdge) error {
 	if b.known == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (b *edgeBook) checkEnds(e PlacedEdge) error {
 }
 
 // checkInputs refuses two inputs of one name for a node that waits for all its edges (F36).
-func (b *edgeBook) checkInputs(edges []PlacedEdge) error {
+func (b *edgeChecker) checkInputs(edges []PlacedEdge) error {
 	type input struct{ to, name string }
 	given := map[input]bool{}
 	for _, e := range edges {
@@ -69,7 +69,7 @@ func (b *edgeBook) checkInputs(edges []PlacedEdge) error {
 }
 
 // checkJoins checks the joins of the nodes. A node that was a member before may have edges from then.
-func (b *edgeBook) checkJoins(member func(end string) (string, bool), sealed bool) error {
+func (b *edgeChecker) checkJoins(member func(end string) (string, bool), sealed bool) error {
 	for i := range b.nodes {
 		n := &b.nodes[i]
 		if n.Join == nil {

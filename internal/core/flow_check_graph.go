@@ -115,7 +115,7 @@ func (s *FlowSubmission) checkGraph(at string) error {
 	if err := s.checkKnown(p, names, edges); err != nil {
 		return err
 	}
-	book := newEdgeBook(p, names)
+	book := newEdgeChecker(p, names)
 	for _, e := range edges {
 		if err := book.enter(e); err != nil {
 			return err
@@ -176,7 +176,7 @@ func (p *graphPart) checkGrowth(member func(end string) (string, bool)) ([]Place
 		name, _ := known(end)
 		return cmp.Or(name, end)
 	})
-	book := newEdgeBook(p, names)
+	book := newEdgeChecker(p, names)
 	book.known = known
 	for _, e := range edges {
 		if err := book.enter(e); err != nil {

@@ -31,7 +31,7 @@ func DefaultDecisions() []Decision {
 }
 
 // defaultDecisions returns the default decisions of a link at the waitpoint: approve and reject, or those of a budget if it waits there (B29).
-func (d *Dossier) defaultDecisions(waitpoint base.UUID) []Decision {
+func (d *WaitState) defaultDecisions(waitpoint base.UUID) []Decision {
 	bound := first(d.Suspensions, func(s *Suspension) bool { return s.binds(waitpoint) })
 	if bound != nil && !bound.Budget.IsZero() {
 		return BudgetDecisions()
@@ -96,7 +96,7 @@ func (d *Decision) check(at string) error {
 
 // CreateLink makes a link for an open waitpoint; its address is made from the row. Errors: those of Check, with a fence those of the fence,
 // waitpoint_not_found, waitpoint_expired, waitpoint_closed, signing_key_missing.
-func (x *Execution) CreateLink(fx *Effects, d *Dossier, c CreateLinkCommand) (Link, error) {
+func (x *Execution) CreateLink(fx *Effects, d *WaitState, c CreateLinkCommand) (Link, error) {
 	if err := c.Check(); err != nil {
 		return Link{}, err
 	}
@@ -146,7 +146,7 @@ type DecideAnswer struct {
 
 // Decide records the only decision of a link and delivers its signal; if the signal is refused, the link stays undecided. Errors: link_not_found,
 // link_revoked, link_expired, waitpoint_expired, waitpoint_closed, invalid_decision, signal_limit_exceeded.
-func (x *Execution) Decide(fx *Effects, d *Dossier, c DecideCommand) (DecideAnswer, error) {
+func (x *Execution) Decide(fx *Effects, d *WaitState, c DecideCommand) (DecideAnswer, error) {
 	link := d.Link(c.LinkID)
 	if link == nil {
 		return DecideAnswer{}, linkNotFound()
@@ -177,7 +177,7 @@ func (x *Execution) Decide(fx *Effects, d *Dossier, c DecideCommand) (DecideAnsw
 }
 
 // CheckDecidable returns why an undecided link cannot be decided (W73): link_revoked, link_expired, or how its waitpoint closed.
-func (d *Dossier) CheckDecidable(now base.Time, id base.UUID) error {
+func (d *WaitState) CheckDecidable(now base.Time, id base.UUID) error {
 	link := d.Link(id)
 	switch end := d.linkEnd(id); {
 	case link == nil:
@@ -227,7 +227,7 @@ type RevokeLinkCommand struct {
 
 // RevokeLink withdraws an undecided link. already reports that it was withdrawn before. Errors: with a fence those of the fence, link_not_found,
 // link_already_decided.
-func (x *Execution) RevokeLink(fx *Effects, d *Dossier, c RevokeLinkCommand) (already bool, err error) {
+func (x *Execution) RevokeLink(fx *Effects, d *WaitState, c RevokeLinkCommand) (already bool, err error) {
 	if err := x.checkHolder(fx, c.Fence); err != nil {
 		return false, err
 	}

@@ -20,12 +20,12 @@ type Observation struct {
 }
 
 // Observe returns the open suspension, else the one of this run that closed last; nil if this run was never suspended. Errors: corruption.
-func (x *Execution) Observe(d *Dossier) (*Observation, error) {
+func (x *Execution) Observe(d *WaitState) (*Observation, error) {
 	return x.observeLast(d, func(*Suspension) bool { return true })
 }
 
 // observeLast returns the last suspension of this run for which counts holds; nil if there is none.
-func (x *Execution) observeLast(d *Dossier, counts func(*Suspension) bool) (*Observation, error) {
+func (x *Execution) observeLast(d *WaitState, counts func(*Suspension) bool) (*Observation, error) {
 	var last *Suspension
 	for i := range d.Suspensions {
 		s := &d.Suspensions[i]
@@ -40,7 +40,7 @@ func (x *Execution) observeLast(d *Dossier, counts func(*Suspension) bool) (*Obs
 }
 
 // ObserveOne returns the suspension of that id; nil if there is none. Errors: corruption.
-func (x *Execution) ObserveOne(d *Dossier, id base.UUID) (*Observation, error) {
+func (x *Execution) ObserveOne(d *WaitState, id base.UUID) (*Observation, error) {
 	s := d.suspensionByID(id)
 	if s == nil {
 		return nil, nil
@@ -49,7 +49,7 @@ func (x *Execution) ObserveOne(d *Dossier, id base.UUID) (*Observation, error) {
 }
 
 // Suspensions returns the history over all runs, in order. Errors: corruption.
-func (x *Execution) Suspensions(d *Dossier) ([]Observation, error) {
+func (x *Execution) Suspensions(d *WaitState) ([]Observation, error) {
 	history := make([]Observation, 0, len(d.Suspensions))
 	for i := range d.Suspensions {
 		shown, err := x.observe(d, &d.Suspensions[i])
@@ -62,7 +62,7 @@ func (x *Execution) Suspensions(d *Dossier) ([]Observation, error) {
 	return history, nil
 }
 
-func (x *Execution) observe(d *Dossier, s *Suspension) (*Observation, error) {
+func (x *Execution) observe(d *WaitState, s *Suspension) (*Observation, error) {
 	signals, err := d.judged(s)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (x *Execution) observe(d *Dossier, s *Suspension) (*Observation, error) {
 // ResumedWait returns what a claim reports when work continues after a suspension (W80): the suspension that ended, its signals and its
 // continuation. It returns nil if the attempt continues after something else. A claim that is repeated after the handler has passed a further wait
 // by early signals gets the same answer as the first time. Errors: corruption.
-func (x *Execution) ResumedWait(d *Dossier, got Acquired) (*Observation, error) {
+func (x *Execution) ResumedWait(d *WaitState, got Acquired) (*Observation, error) {
 	if got.ResumedFrom != InterruptedSuspended {
 		return nil, nil
 	}

@@ -105,9 +105,9 @@ func (f *Flow) CheckRemovable() error {
 		With("state", string(f.State)).With("open", f.Open).WithHint("cancel it, or wait for its end")
 }
 
-// FlowLeavesAt returns the moment from which retention may remove a member with its whole flow. Its retention is counted from the end of the flow
+// FlowRemovableAt returns the moment from which retention may remove a member with its whole flow. Its retention is counted from the end of the flow
 // (L140), or from its own end if it outlived a flow that was cancelled alone. ok is false if it is kept forever.
-func (x *Execution) FlowLeavesAt(f *Flow, lane *LaneSettings, defaults RetentionByStatus) (at base.Time, ok bool) {
+func (x *Execution) FlowRemovableAt(f *Flow, lane *LaneSettings, defaults RetentionByStatus) (at base.Time, ok bool) {
 	if at, ok = x.RemoveAt(lane, defaults); !ok {
 		return 0, false
 	}
@@ -118,9 +118,9 @@ func (x *Execution) FlowLeavesAt(f *Flow, lane *LaneSettings, defaults Retention
 	return at, true
 }
 
-// LeavesAt returns the moment from which retention may remove a finished flow without members: by the default for its outcome. ok is false if it is
+// RemovableAt returns the moment from which retention may remove a finished flow without members: by the default for its outcome. ok is false if it is
 // kept forever.
-func (f *Flow) LeavesAt(defaults RetentionByStatus) (at base.Time, ok bool) {
+func (f *Flow) RemovableAt(defaults RetentionByStatus) (at base.Time, ok bool) {
 	status := Failed
 	switch f.State {
 	case FlowCompleted:

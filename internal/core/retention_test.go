@@ -38,7 +38,7 @@ func TestL139_L140_the_time_of_a_member_counts_from_the_end_of_its_flow_or_its_o
 	x := broughtTo(t, tablePolicy, Succeeded).x
 	for after, want := range map[base.Millis]base.Time{base.Hour: x.CompletedAt.Add(base.Hour + 3*base.Day), -base.Hour: x.CompletedAt.Add(3 * base.Day)} {
 		f := &Flow{EndedAt: x.CompletedAt.Add(after)}
-		if got, ok := x.FlowLeavesAt(f, &LaneSettings{}, DefaultRetention()); !ok || got != want {
+		if got, ok := x.FlowRemovableAt(f, &LaneSettings{}, DefaultRetention()); !ok || got != want {
 			t.Errorf("a flow that ended %d ms after it: %s, want %s", after, got, want)
 		}
 	}

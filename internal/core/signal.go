@@ -116,7 +116,7 @@ type SignalAnswer struct {
 
 // Deliver accepts a signal and resumes x if that satisfies the condition (W57 after verification). Errors: those of Check, waitpoint_not_found,
 // waitpoint_expired, waitpoint_closed, signal_limit_exceeded.
-func (x *Execution) Deliver(fx *Effects, d *Dossier, c SignalCommand) (SignalAnswer, error) {
+func (x *Execution) Deliver(fx *Effects, d *WaitState, c SignalCommand) (SignalAnswer, error) {
 	if err := c.Check(); err != nil {
 		return SignalAnswer{}, err
 	}
@@ -137,7 +137,7 @@ func (x *Execution) Deliver(fx *Effects, d *Dossier, c SignalCommand) (SignalAns
 
 // accept is the only way for a signal into the store: dedup, expiry, lifecycle, cap, record, evaluate, apply (W57). minted is the id of a signal
 // without one.
-func (x *Execution) accept(fx *Effects, d *Dossier, s Signal, minted base.UUID) (SignalAnswer, error) {
+func (x *Execution) accept(fx *Effects, d *WaitState, s Signal, minted base.UUID) (SignalAnswer, error) {
 	waitpoint := d.Waitpoint(s.WaitpointID)
 	if waitpoint == nil {
 		return SignalAnswer{}, waitpointNotFound()
@@ -178,7 +178,7 @@ func (x *Execution) accept(fx *Effects, d *Dossier, s Signal, minted base.UUID) 
 
 // delivered finds the first delivery of a signal at the same waitpoint (W58). A signal with a token cannot use the idempotency key of an operator
 // or a link, so that it cannot prevent a vote from counting.
-func (d *Dossier) delivered(s *Signal) *Signal {
+func (d *WaitState) delivered(s *Signal) *Signal {
 	return first(d.Signals, func(known *Signal) bool {
 		return known.WaitpointID == s.WaitpointID && (!s.ID.IsZero() && known.ID == s.ID ||
 			s.IdempotencyKey != "" && known.IdempotencyKey == s.IdempotencyKey && known.SourceVerified == s.SourceVerified)
@@ -191,7 +191,7 @@ func (s *Signal) asks(other *Signal) bool {
 }
 
 // checkAccepting refuses a signal for a closed waitpoint, or above the cap (W59).
-func (x *Execution) checkAccepting(d *Dossier, w *Waitpoint) error {
+func (x *Execution) checkAccepting(d *WaitState, w *Waitpoint) error {
 	if end := d.waitpointEnd(w.ID); end != nil {
 		return closedError(end)
 	}
@@ -215,7 +215,7 @@ func closedError(end *WaitpointEnd) error {
 
 // judge sets the effect of a signal (W61). At a pending waitpoint it is buffered until the waitpoint is adopted. At an active one it counts only
 // for the suspension that the waitpoint is bound to (W63), together with all stored signals (W40).
-func (x *Execution) judge(d *Dossier, s *Signal) error {
+func (x *Execution) judge(d *WaitState, s *Signal) error {
 	if !x.openWaitpoint(s.WaitpointID).Active {
 		s.Effect = condition.EffectBuffered
 		return nil

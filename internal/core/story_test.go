@@ -27,9 +27,9 @@ type story struct {
 	lane    *Lane
 	events  []Event
 	history map[int64]LeaseRecord
-	d       Dossier
+	d       WaitState
 	keys    *keyring.Ring
-	books   *Books // of the transaction under way; nil: no budgets
+	books   *BudgetSet // of the transaction under way; nil: no budgets
 
 	grantKey keyring.GrantKey // of the last grant
 	minted   uint64
@@ -79,7 +79,7 @@ func (s *story) mint() base.UUID {
 }
 
 func (s *story) effects() *Effects {
-	return &Effects{Now: s.now, Actor: Actor{Type: "client", ID: "tester"}, RequestID: "r-1", Jitter: s.jitter, Books: s.books}
+	return &Effects{Now: s.now, Actor: Actor{Type: "client", ID: "tester"}, RequestID: "r-1", Jitter: s.jitter, Budgets: s.books}
 }
 
 // do runs a command as the engine does: settle, then the command, which leaves no trace if it is refused (L78).

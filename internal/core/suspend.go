@@ -51,7 +51,7 @@ type SuspendAnswer struct {
 // Suspend hands the lease back until the condition is satisfied. If it already is, lease and attempt are left unchanged (W46..W50, W56). Errors:
 // those of Check, idempotency_conflict, those of the fence, invalid_suspend, signing_key_missing, waitpoint_not_found, waitpoint_expired,
 // waitpoint_not_pending, waitpoint_already_exists, waitpoint_limit_exceeded, suspension_already_exists.
-func (x *Execution) Suspend(fx *Effects, d *Dossier, c SuspendCommand) (SuspendAnswer, error) {
+func (x *Execution) Suspend(fx *Effects, d *WaitState, c SuspendCommand) (SuspendAnswer, error) {
 	if err := c.Check(); err != nil {
 		return SuspendAnswer{}, err
 	}
@@ -201,7 +201,7 @@ func (c *ResumeCommand) Check() error {
 
 // Resume ends the suspension on request of an operator, regardless of its condition. already reports that the expected one was resumed before.
 // Errors: invalid_argument, suspension_mismatch, execution_not_active, execution_not_suspended.
-func (x *Execution) Resume(fx *Effects, d *Dossier, c ResumeCommand) (already bool, err error) {
+func (x *Execution) Resume(fx *Effects, d *WaitState, c ResumeCommand) (already bool, err error) {
 	if err := c.Check(); err != nil {
 		return false, err
 	}

@@ -42,7 +42,7 @@ func (p *suspendPlan) judged() []Signal {
 const maxTimeoutPast = 10 * base.Minute
 
 // planSuspend checks what depends on state, in the order of W47 after the fence.
-func (x *Execution) planSuspend(now base.Time, d *Dossier, c *SuspendCommand) (*suspendPlan, error) {
+func (x *Execution) planSuspend(now base.Time, d *WaitState, c *SuspendCommand) (*suspendPlan, error) {
 	timeout, err := c.timeout(now, &x.Policy.Suspension)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (c *SuspendCommand) checkKey() error {
 }
 
 // bind finds the waitpoint of a binding or makes its row.
-func (x *Execution) bind(now base.Time, d *Dossier, c *SuspendCommand, i int) (boundRow, error) {
+func (x *Execution) bind(now base.Time, d *WaitState, c *SuspendCommand, i int) (boundRow, error) {
 	b := &c.Waitpoints[i]
 	if b.UsePending {
 		w, err := x.adopt(d, b.ID)
@@ -147,7 +147,7 @@ func (x *Execution) bind(now base.Time, d *Dossier, c *SuspendCommand, i int) (b
 }
 
 // adopt finds a pending waitpoint of this run.
-func (x *Execution) adopt(d *Dossier, id base.UUID) (*Waitpoint, *base.Error) {
+func (x *Execution) adopt(d *WaitState, id base.UUID) (*Waitpoint, *base.Error) {
 	w := d.Waitpoint(id)
 	if w == nil || w.RunIndex != x.RunIndex() {
 		return nil, waitpointNotFound()

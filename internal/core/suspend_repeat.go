@@ -11,7 +11,7 @@ import (
 // the fence must be checked.
 //
 // A lapsed lease that was not taken over counts as the current one: otherwise its holder would wait a second time for what it already has.
-func (x *Execution) suspendedBefore(d *Dossier, c *SuspendCommand) (*SuspendAnswer, error) {
+func (x *Execution) suspendedBefore(d *WaitState, c *SuspendCommand) (*SuspendAnswer, error) {
 	if c.IdempotencyKey == "" {
 		return nil, nil
 	}
@@ -46,7 +46,7 @@ func (x *Execution) holds(f Fence) bool {
 }
 
 // repeatSuspend answers a repeat of the command that ended the lease (L34).
-func (x *Execution) repeatSuspend(d *Dossier, record *LeaseRecord) (SuspendAnswer, error) {
+func (x *Execution) repeatSuspend(d *WaitState, record *LeaseRecord) (SuspendAnswer, error) {
 	recorded, _, _, err := readAnswer(record)
 	if err != nil {
 		return SuspendAnswer{}, err
@@ -59,7 +59,7 @@ func (x *Execution) repeatSuspend(d *Dossier, record *LeaseRecord) (SuspendAnswe
 }
 
 // SuspendAnswered returns the answer that a suspend was given, for a repeat of the request (W4). Errors: corruption.
-func (d *Dossier) SuspendAnswered(suspension base.UUID, satisfied bool) (SuspendAnswer, error) {
+func (d *WaitState) SuspendAnswered(suspension base.UUID, satisfied bool) (SuspendAnswer, error) {
 	s := d.suspensionByID(suspension)
 	if s == nil || satisfied && d.suspensionEnd(s.Seq) == nil {
 		return SuspendAnswer{}, sound("suspension", false)
@@ -72,12 +72,12 @@ func (d *Dossier) SuspendAnswered(suspension base.UUID, satisfied bool) (Suspend
 }
 
 // suspended returns the answer that the suspension was given.
-func (d *Dossier) suspended(s *Suspension) *SuspendAnswer {
+func (d *WaitState) suspended(s *Suspension) *SuspendAnswer {
 	return &SuspendAnswer{SuspensionID: s.ID, Waitpoints: d.rowsOf(s), TimeoutAt: s.TimeoutAt, Late: s.Late, Repeated: true}
 }
 
 // satisfied returns the answer for a wait that was passed.
-func (d *Dossier) satisfied(s *Suspension, end *SuspensionEnd) (*SuspendAnswer, error) {
+func (d *WaitState) satisfied(s *Suspension, end *SuspensionEnd) (*SuspendAnswer, error) {
 	signals, err := d.judged(s)
 	return &SuspendAnswer{
 		Satisfied: true, SuspensionID: s.ID, Waitpoints: d.rowsOf(s), TimeoutAt: s.TimeoutAt, Cause: end.Cause, Signals: signals,
@@ -86,7 +86,7 @@ func (d *Dossier) satisfied(s *Suspension, end *SuspensionEnd) (*SuspendAnswer, 
 }
 
 // rowsOf returns the waitpoints of a suspension in the order of its bindings.
-func (d *Dossier) rowsOf(s *Suspension) []Waitpoint {
+func (d *WaitState) rowsOf(s *Suspension) []Waitpoint {
 	var rows []Waitpoint
 	for _, bound := range s.Waitpoints {
 		if w := d.Waitpoint(bound.ID); w != nil {

@@ -38,7 +38,7 @@ func (x *Execution) ReportUsage(fx *Effects, c UsageCommand) (UsageOutcome, *Usa
 	if err := x.checkMeters(c.Usage); err != nil {
 		return UsageOutcome{}, nil, err
 	}
-	l := bill{books: fx.Books, x: x, accounts: x.accounts(late), usage: c.Usage}
+	l := bill{books: fx.Budgets, x: x, accounts: x.accounts(late), usage: c.Usage}
 	outcome, err := l.settle(fx, c.AlreadySpent, !late)
 	if err != nil {
 		return UsageOutcome{}, nil, err
@@ -75,7 +75,7 @@ func (l *bill) settle(fx *Effects, spent, act bool) (UsageOutcome, error) {
 }
 
 // Remaining returns what the holder of the lease may still report of each dimension with a hard limit, by budget.
-func (b *Books) Remaining(x *Execution) map[base.UUID]map[string]int64 {
+func (b *BudgetSet) Remaining(x *Execution) map[base.UUID]map[string]int64 {
 	if x.Reservation == nil {
 		return nil
 	}

@@ -210,7 +210,7 @@ func (c *waitChaos) suspendRandomly() error {
 }
 
 // wantEarlySeen holds a suspend to WI10: what was buffered is seen, as an oracle sees it.
-func (c *waitChaos) wantEarlySeen(before *Dossier, a SuspendAnswer) {
+func (c *waitChaos) wantEarlySeen(before *WaitState, a SuspendAnswer) {
 	s := c.d.suspensionByID(a.SuspensionID)
 	resume, err := condition.Decode(s.Condition)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 type WaitRecord interface {
 	// Encode encodes the record for the store. The Decode functions read it back.
 	Encode() []byte
-	// keptBy adds the record to a dossier.
-	keptBy(d *Dossier)
+	// keptBy adds the record to the state of waits.
+	keptBy(d *WaitState)
 }
 
 // WaitWrite is a record that a command or a timer of an execution has written.

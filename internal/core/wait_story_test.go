@@ -294,13 +294,13 @@ func decodeText(kind WaitRecord, text []byte) (WaitRecord, error) {
 }
 
 // dossierOf is a copy that shares nothing that Apply may change.
-func dossierOf(d *Dossier) Dossier {
+func dossierOf(d *WaitState) WaitState {
 	copied := *d
 	copied.Waitpoints = slices.Clone(d.Waitpoints)
 	return copied
 }
 
-// checkWaits holds record and dossier to WI7, WI9, WI11, WI12 and WI20.
+// checkWaits holds the record and its WaitState to WI7, WI9, WI11, WI12 and WI20.
 func (s *story) checkWaits(x *Execution) {
 	s.t.Helper()
 	suspension := x.openSuspension()
@@ -427,8 +427,8 @@ func (s *story) checkSignals(x *Execution) {
 	}
 }
 
-// wantUntouched holds a refused or repeated command to having left the dossier alone.
-func wantUntouched(t tester, before, after *Dossier) {
+// wantUntouched holds a refused or repeated command to having left the WaitState alone.
+func wantUntouched(t tester, before, after *WaitState) {
 	t.Helper()
 	if !reflect.DeepEqual(before, after) {
 		t.Fatalf("the dossier changed: %s", cmp.Diff(before, after))

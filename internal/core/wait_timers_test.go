@@ -206,7 +206,7 @@ func TestL18_the_deadline_comes_before_a_timeout_of_the_same_moment(t *testing.T
 
 func TestLI13_a_timeout_that_is_noticed_late_leaves_the_same_records(t *testing.T) {
 	t.Parallel()
-	tell := func(looks []base.Millis) (*Execution, Dossier) {
+	tell := func(looks []base.Millis) (*Execution, WaitState) {
 		s := begin(t, `{}`)
 		must[SuspendAnswer](t)(s.suspendFor(s.claim(), timeoutOnly, timedOut(base.Minute, BehaviorAutoResume)))
 		for _, ms := range looks {

@@ -29,7 +29,7 @@ type WaitpointView struct {
 
 // WaitpointViews lists the pending and active waitpoints, and the closed ones if asked for, in order of their ids (W83). Errors:
 // corruption.
-func (x *Execution) WaitpointViews(d *Dossier, includeClosed bool) ([]WaitpointView, error) {
+func (x *Execution) WaitpointViews(d *WaitState, includeClosed bool) ([]WaitpointView, error) {
 	views := make([]WaitpointView, 0, len(d.Waitpoints))
 	for i := range d.Waitpoints {
 		if !includeClosed && d.waitpointEnd(d.Waitpoints[i].ID) != nil {
@@ -46,7 +46,7 @@ func (x *Execution) WaitpointViews(d *Dossier, includeClosed bool) ([]WaitpointV
 }
 
 // WaitpointView returns the view of one waitpoint. Errors: corruption.
-func (x *Execution) WaitpointView(d *Dossier, w *Waitpoint) (WaitpointView, error) {
+func (x *Execution) WaitpointView(d *WaitState, w *Waitpoint) (WaitpointView, error) {
 	view := WaitpointView{Waitpoint: *w, State: WaitpointPending}
 	open := x.openSuspension()
 	switch end := d.waitpointEnd(w.ID); {
@@ -70,7 +70,7 @@ func (x *Execution) WaitpointView(d *Dossier, w *Waitpoint) (WaitpointView, erro
 }
 
 // count counts the waitpoint's own signals. Buffered ones are matched by the condition of the suspension that adopted them.
-func (v *WaitpointView) count(d *Dossier) error {
+func (v *WaitpointView) count(d *WaitState) error {
 	var adopted *condition.Evaluation
 	if s := d.suspensionByID(v.SuspensionID); s != nil {
 		condition, err := condition.Decode(s.Condition)
@@ -120,7 +120,7 @@ type SuspendedView struct {
 }
 
 // SuspendedView returns what x waits for; nil unless it is suspended. Errors: corruption.
-func (x *Execution) SuspendedView(d *Dossier) (*SuspendedView, error) {
+func (x *Execution) SuspendedView(d *WaitState) (*SuspendedView, error) {
 	open := x.openSuspension()
 	if open == nil {
 		return nil, nil
@@ -156,7 +156,7 @@ func (x *Execution) SuspendedView(d *Dossier) (*SuspendedView, error) {
 
 // SignalViews lists the stored signals in order of acceptance, without payload bytes (W85): all of them, or those of one suspension.
 // Errors: corruption.
-func (d *Dossier) SignalViews(suspension base.UUID) ([]Signal, error) {
+func (d *WaitState) SignalViews(suspension base.UUID) ([]Signal, error) {
 	var shown []Signal
 	for i := range d.Suspensions {
 		if s := &d.Suspensions[i]; suspension.IsZero() || s.ID == suspension {
@@ -191,7 +191,7 @@ type LinkView struct {
 }
 
 // LinkViews lists the links of a waitpoint in order of creation (W74).
-func (d *Dossier) LinkViews(now base.Time, waitpoint base.UUID) []LinkView {
+func (d *WaitState) LinkViews(now base.Time, waitpoint base.UUID) []LinkView {
 	var views []LinkView
 	for i := range d.Links {
 		if d.Links[i].WaitpointID == waitpoint {
@@ -203,7 +203,7 @@ func (d *Dossier) LinkViews(now base.Time, waitpoint base.UUID) []LinkView {
 }
 
 // LinkView returns the view of one link.
-func (d *Dossier) LinkView(now base.Time, l *Link) LinkView {
+func (d *WaitState) LinkView(now base.Time, l *Link) LinkView {
 	view := LinkView{Link: *l, State: LinkOpen, End: d.linkEnd(l.ID)}
 	switch end := view.End; {
 	case end != nil && end.Revoked:

@@ -59,7 +59,7 @@ type CreateWaitpointAnswer struct {
 
 // CreateWaitpoint makes a pending waitpoint. It keeps the lease and takes effect even late (L36). Errors: those of Check, those of the
 // fence, idempotency_conflict, waitpoint_already_exists, waitpoint_limit_exceeded, signing_key_missing.
-func (x *Execution) CreateWaitpoint(fx *Effects, d *Dossier, c CreateWaitpointCommand) (CreateWaitpointAnswer, error) {
+func (x *Execution) CreateWaitpoint(fx *Effects, d *WaitState, c CreateWaitpointCommand) (CreateWaitpointAnswer, error) {
 	if err := c.Check(); err != nil {
 		return CreateWaitpointAnswer{}, err
 	}
@@ -91,7 +91,7 @@ func valueOr[T any](p *T) (value T) {
 }
 
 // createdBefore finds the waitpoint with the idempotency key in this run (W37).
-func (x *Execution) createdBefore(d *Dossier, c *CreateWaitpointCommand) (*Waitpoint, error) {
+func (x *Execution) createdBefore(d *WaitState, c *CreateWaitpointCommand) (*Waitpoint, error) {
 	if c.IdempotencyKey == "" {
 		return nil, nil
 	}
@@ -120,7 +120,7 @@ func (c *CreateWaitpointCommand) Fingerprint() []byte {
 }
 
 // newWaitpoint makes the remaining checks and then the row.
-func (x *Execution) newWaitpoint(now base.Time, d *Dossier, c *CreateWaitpointCommand) (Waitpoint, error) {
+func (x *Execution) newWaitpoint(now base.Time, d *WaitState, c *CreateWaitpointCommand) (Waitpoint, error) {
 	id := c.WaitpointID
 	if id.IsZero() {
 		id = c.MintedID
@@ -173,7 +173,7 @@ type CloseWaitpointCommand struct {
 
 // CloseWaitpoint closes a pending waitpoint. already reports that it was closed before. Errors: invalid_argument, with a fence those of the fence,
 // waitpoint_not_found, waitpoint_active.
-func (x *Execution) CloseWaitpoint(fx *Effects, d *Dossier, c CloseWaitpointCommand) (already bool, err error) {
+func (x *Execution) CloseWaitpoint(fx *Effects, d *WaitState, c CloseWaitpointCommand) (already bool, err error) {
 	if err := base.CheckReason("reason", c.Reason); err != nil {
 		return false, err
 	}
@@ -212,7 +212,7 @@ func (x *Execution) checkHolder(fx *Effects, f *Fence) error {
 
 // ReadToken finds the waitpoint whose token is to be shown to an operator (W31). Errors: waitpoint_not_found, also for a closed one;
 // signing_key_missing.
-func (x *Execution) ReadToken(fx *Effects, d *Dossier, waitpoint base.UUID, keys *keyring.Ring) (Waitpoint, error) {
+func (x *Execution) ReadToken(fx *Effects, d *WaitState, waitpoint base.UUID, keys *keyring.Ring) (Waitpoint, error) {
 	w, err := x.tokenOf(d, waitpoint)
 	if err != nil {
 		return Waitpoint{}, err
@@ -227,7 +227,7 @@ func (x *Execution) ReadToken(fx *Effects, d *Dossier, waitpoint base.UUID, keys
 
 // ReissueToken invalidates every token and link of the waitpoint that was issued before (W32); the new token is made from the row. Errors: those of
 // ReadToken.
-func (x *Execution) ReissueToken(fx *Effects, d *Dossier, waitpoint base.UUID, keys *keyring.Ring) (Waitpoint, error) {
+func (x *Execution) ReissueToken(fx *Effects, d *WaitState, waitpoint base.UUID, keys *keyring.Ring) (Waitpoint, error) {
 	w, err := x.tokenOf(d, waitpoint)
 	if err != nil {
 		return Waitpoint{}, err
@@ -243,7 +243,7 @@ func (x *Execution) ReissueToken(fx *Effects, d *Dossier, waitpoint base.UUID, k
 }
 
 // tokenOf returns an open waitpoint of x.
-func (x *Execution) tokenOf(d *Dossier, id base.UUID) (Waitpoint, error) {
+func (x *Execution) tokenOf(d *WaitState, id base.UUID) (Waitpoint, error) {
 	w := d.Waitpoint(id)
 	if w == nil || x.openWaitpoint(id) == nil {
 		return Waitpoint{}, waitpointNotFound()

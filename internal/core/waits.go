@@ -7,7 +7,7 @@ import (
 )
 
 // Waits is the part of an execution record about its waitpoints and its suspension: enough for its timers and for its end, so that neither needs
-// other records. Everything else that commands need is in the Dossier. A Waits value is replaced, never changed in place; nil if there never was a
+// other records. Everything else that commands need is in the WaitState. A Waits value is replaced, never changed in place; nil if there never was a
 // waitpoint or a suspension.
 type Waits struct {
 	Open           []OpenWaitpoint // pending and active ones, in order of creation

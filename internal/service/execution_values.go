@@ -250,7 +250,7 @@ func explanationOf(e core.Explanation) api.Explanation {
 		Summary: e.Summary, NextEligibleAt: e.NextEligibleAt.Std(), Outcome: e.Outcome,
 		Workers: api.NearWorkers{
 			Live: e.Workers.Live, OnLane: e.Workers.OnLane, Matching: e.Workers.Matching,
-			Nearest: some(e.Workers.Nearest, func(w core.NearWorker) api.NearWorker { return api.NearWorker(w) }),
+			Nearest: some(e.Workers.Nearest, func(w core.CandidateWorker) api.NearWorker { return api.NearWorker(w) }),
 		},
 		Blockers: some(e.Blockers, func(b core.Blocker) api.Blocker {
 			return api.Blocker{Code: b.Code, Message: b.Message, Since: b.Since.Std(), Until: b.Until.Std(), Data: b.Data}

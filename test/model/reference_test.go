@@ -40,9 +40,9 @@ type record struct {
 	x       *core.Execution
 	history []core.LeaseRecord
 	steps   []core.StepRecord
-	d       core.Dossier // its waits, with the bytes of payloads
-	sees    map[int]int  // by run: the first run whose steps it sees (L150)
-	kept    base.Time    // when an operator's wish to retain it ended or ends (U54)
+	d       core.WaitState // its waits, with the bytes of payloads
+	sees    map[int]int    // by run: the first run whose steps it sees (L150)
+	kept    base.Time      // when an operator's wish to retain it ended or ends (U54)
 }
 
 type keyRow struct {

@@ -35,7 +35,7 @@ func wantWaits(want *store.Want, ids []base.UUID) {
 }
 
 // waitsIn reads the dossier of an execution, with the bytes of its payloads.
-func waitsIn(loaded *store.Loaded, id base.UUID) (d core.Dossier, err error) {
+func waitsIn(loaded *store.Loaded, id base.UUID) (d core.WaitState, err error) {
 	data := map[string][]byte{}
 	for _, doc := range loaded.Owned[store.Owned{Kind: waitDataDocs, Owner: id.String()}] {
 		data[doc.Key] = doc.Data
@@ -64,7 +64,7 @@ func waitsIn(loaded *store.Loaded, id base.UUID) (d core.Dossier, err error) {
 	return d, nil
 }
 
-func readWait(d *core.Dossier, doc *store.Doc) (err error) {
+func readWait(d *core.WaitState, doc *store.Doc) (err error) {
 	switch doc.Key[0] {
 	case 'w':
 		return into(&d.Waitpoints, doc, core.DecodeWaitpoint)

@@ -117,7 +117,7 @@ func observed(o *core.Observation) string {
 }
 
 // dossierLines writes every record of a dossier, so that two can be compared.
-func dossierLines(d *core.Dossier) []string {
+func dossierLines(d *core.WaitState) []string {
 	var all []string
 	for i := range d.Waitpoints {
 		all = append(all, "waitpoint "+string(d.Waitpoints[i].Encode()))
@@ -150,12 +150,12 @@ func dossierLines(d *core.Dossier) []string {
 }
 
 // recordsIn counts what is in a dossier: everything is written once, but for waitpoints, of which events tell.
-func recordsIn(d *core.Dossier) int {
+func recordsIn(d *core.WaitState) int {
 	return len(d.Waitpoints) + len(d.WaitpointEnds) + len(d.Suspensions) + len(d.SuspensionEnds) + len(d.Signals) + len(d.Links) + len(d.LinkEnds)
 }
 
-func cloneDossier(d core.Dossier) core.Dossier {
-	return core.Dossier{
+func cloneDossier(d core.WaitState) core.WaitState {
+	return core.WaitState{
 		Waitpoints: slices.Clone(d.Waitpoints), WaitpointEnds: slices.Clone(d.WaitpointEnds), Suspensions: slices.Clone(d.Suspensions),
 		SuspensionEnds: slices.Clone(d.SuspensionEnds), Signals: slices.Clone(d.Signals), Links: slices.Clone(d.Links), LinkEnds: slices.Clone(d.LinkEnds),
 	}
@@ -171,7 +171,7 @@ func (m *reference) took(r *record, got core.Acquired) taken {
 }
 
 // having finds the execution whose dossier has something.
-func (m *reference) having(has func(d *core.Dossier) bool) *record {
+func (m *reference) having(has func(d *core.WaitState) bool) *record {
 	for _, id := range m.sorted() {
 		if r := m.records[id]; has(&r.d) {
 			return r
@@ -181,11 +181,11 @@ func (m *reference) having(has func(d *core.Dossier) bool) *record {
 }
 
 func (m *reference) ofWaitpoint(id base.UUID) *record {
-	return m.having(func(d *core.Dossier) bool { return d.Waitpoint(id) != nil })
+	return m.having(func(d *core.WaitState) bool { return d.Waitpoint(id) != nil })
 }
 
 func (m *reference) ofLink(id base.UUID) *record {
-	return m.having(func(d *core.Dossier) bool { return d.Link(id) != nil })
+	return m.having(func(d *core.WaitState) bool { return d.Link(id) != nil })
 }
 
 func (m *reference) takenWaitpoint(id base.UUID) bool { return m.ofWaitpoint(id) != nil }

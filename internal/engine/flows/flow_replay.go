@@ -295,9 +295,9 @@ func (p *graphReplay) inboundAgain(ctx context.Context, u *txn.Tx, x *core.Execu
 		edge := ent.edge
 		switch up := edge.From.ID.UUID; {
 		case slices.Contains(reopened, up) && up != x.ID.UUID:
-			edge.Again(nil, u.Now)
+			edge.Recompute(nil, u.Now)
 		case upstreams[up] != nil: // else it was deleted, and the edge has its end
-			edge.Again(upstreams[up], u.Now)
+			edge.Recompute(upstreams[up], u.Now)
 		}
 		inbound = append(inbound, edge)
 	}

@@ -98,12 +98,12 @@ func (e *Graphs) leavesAt(ctx context.Context, f *core.Flow, now base.Time) (at 
 		if l := dict.Lanes[x.Class.Lane]; l != nil {
 			lane = l.Settings
 		}
-		own, mortal := x.FlowLeavesAt(f, &lane, e.Cfg.Retention)
+		own, mortal := x.FlowRemovableAt(f, &lane, e.Cfg.Retention)
 		at, ok = max(at, own), mortal
 		return ok, nil
 	})
 	if empty && err == nil {
-		own, mortal := f.LeavesAt(e.Cfg.Retention)
+		own, mortal := f.RemovableAt(e.Cfg.Retention)
 		at, ok = max(at, own), mortal
 	}
 	return at, ok, err

@@ -116,7 +116,7 @@ func (e *Graphs) armUnlisted(ctx context.Context, ref store.DocRef, t *txn.Follo
 
 // emptyDeparture returns when retention may remove a flow without members.
 func emptyDeparture(f *core.Flow, defaults core.RetentionByStatus) departure {
-	at, ends := f.LeavesAt(defaults)
+	at, ends := f.RemovableAt(defaults)
 	return departure{at, ends}
 }
 

@@ -31,7 +31,7 @@ type departure struct {
 func departureOf(x *core.Execution, f *core.Flow, lane *core.LaneSettings, defaults core.RetentionByStatus) departure {
 	at, ends := x.RemoveAt(lane, defaults)
 	if f != nil {
-		at, ends = x.FlowLeavesAt(f, lane, defaults)
+		at, ends = x.FlowRemovableAt(f, lane, defaults)
 	}
 	return departure{at, ends}
 }

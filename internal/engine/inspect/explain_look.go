@@ -76,7 +76,7 @@ func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
 		return err
 	}
 	room := l.room(loaded, x)
-	fx := &core.Effects{Now: loaded.Now, Actor: core.EngineActor(), Books: room.Books}
+	fx := &core.Effects{Now: loaded.Now, Actor: core.EngineActor(), Budgets: room.Budgets}
 	held := x.Holds
 	l.order = x.OrderKey
 	lane := l.dict.Lanes[x.Class.Lane]
@@ -106,7 +106,7 @@ func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
 func (l *explainLook) room(loaded *store.Loaded, x *core.Execution) *core.Room {
 	room := &core.Room{
 		Quotas: func(id string) *core.Quota { return l.dict.Quotas[id] },
-		Slots:  loaded.Counters, Rates: map[string]*core.RateWindow{}, Books: core.NewBooks(), Unreadable: map[string]bool{},
+		Slots:  loaded.Counters, Rates: map[string]*core.RateWindow{}, Budgets: core.NewBudgetSet(), Unreadable: map[string]bool{},
 	}
 	if room.Slots == nil {
 		room.Slots = map[string]int64{}
@@ -120,7 +120,7 @@ func (l *explainLook) room(loaded *store.Loaded, x *core.Execution) *core.Room {
 		switch ref.Kind {
 		case txn.DocBudget: // one that cannot be read is missing in the books, and admits nothing
 			if budget, err := txn.DecodeBudget(&doc); err == nil {
-				room.Books.Add(budget)
+				room.Budgets.Add(budget)
 			}
 		case txn.DocRate:
 			window, err := core.DecodeRateWindow(doc.Data)

@@ -18,7 +18,7 @@ type allowances struct {
 	holder string // names this process
 
 	mu    sync.Mutex
-	local map[string]*core.Allowance
+	local map[string]*core.SharedLimit
 }
 
 const (
@@ -29,7 +29,7 @@ const (
 )
 
 func newAllowances(e *Engine) *allowances {
-	return &allowances{e: e, holder: e.Mint().String(), local: map[string]*core.Allowance{}}
+	return &allowances{e: e, holder: e.Mint().String(), local: map[string]*core.SharedLimit{}}
 }
 
 // TakeRate takes from a limit of perSecond over all processes. got may be more than want: the rest is for later calls, so that the store is asked
@@ -39,7 +39,7 @@ func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int)
 		got  int
 		wait base.Millis
 	}
-	err = e.allowances.use(ctx, "rate/"+name, func(a *core.Allowance, now base.Time) { taken.got, taken.wait = a.Take(now, perSecond, want) })
+	err = e.allowances.use(ctx, "rate/"+name, func(a *core.SharedLimit, now base.Time) { taken.got, taken.wait = a.Take(now, perSecond, want) })
 	if err != nil {
 		return 0, 0, err
 	}
@@ -50,7 +50,7 @@ func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int)
 // seconds.
 func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
 	var got int
-	err := e.allowances.use(ctx, "places/"+name, func(a *core.Allowance, now base.Time) {
+	err := e.allowances.use(ctx, "places/"+name, func(a *core.SharedLimit, now base.Time) {
 		got = a.Hold(now, e.allowances.holder, most, want)
 	})
 	return Answered(&got, err)
@@ -62,7 +62,7 @@ func (e *Engine) NamespaceRates(ctx context.Context, namespace string) (submits,
 	return settings.MaxSubmitPerSecond, settings.MaxRequestsPerSecond, err
 }
 
-func (l *allowances) use(ctx context.Context, name string, do func(a *core.Allowance, now base.Time)) error {
+func (l *allowances) use(ctx context.Context, name string, do func(a *core.SharedLimit, now base.Time)) error {
 	if l.e.Store.Info().Shared {
 		return l.e.Do(ctx, &useAllowance{ref: store.DocRef{Kind: docAllowance, Key: name}, do: do})
 	}
@@ -73,7 +73,7 @@ func (l *allowances) use(ctx context.Context, name string, do func(a *core.Allow
 		if len(l.local) >= mostAllowances {
 			clear(l.local)
 		}
-		a = &core.Allowance{}
+		a = &core.SharedLimit{}
 		l.local[name] = a
 	}
 	do(a, base.TimeOf(l.e.Cfg.Clock.Now())) // what one process alone counts needs no clock but its own
@@ -83,7 +83,7 @@ func (l *allowances) use(ctx context.Context, name string, do func(a *core.Allow
 // useAllowance takes from a limit that processes share.
 type useAllowance struct {
 	ref store.DocRef
-	do  func(a *core.Allowance, now base.Time)
+	do  func(a *core.SharedLimit, now base.Time)
 }
 
 func (l *useAllowance) Name() string { return "use_allowance" }
@@ -94,7 +94,7 @@ func (l *useAllowance) Want(w *store.Want, _ bool) {
 }
 
 func (l *useAllowance) Decide(u *Tx) error {
-	var a core.Allowance
+	var a core.SharedLimit
 	known := u.Doc(l.ref)
 	if known != nil {
 		if err := json.Unmarshal(known.Body, &a); err != nil {

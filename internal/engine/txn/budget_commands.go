@@ -139,24 +139,24 @@ func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRe
 // CloseBudget makes a budget admit nothing and refuse charges. Leases that are charged to it still book (B5).
 func (e *Engine) CloseBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
 	return e.onBudget(ctx, c, "close_budget", ref, how, func(_ *Tx, fx *core.Effects, id base.UUID) (bool, error) {
-		return fx.Books.Close(fx, id, how.Revision)
+		return fx.Budgets.Close(fx, id, how.Revision)
 	})
 }
 
 // ReopenBudget undoes CloseBudget.
 func (e *Engine) ReopenBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
 	return e.onBudget(ctx, c, "reopen_budget", ref, how, func(_ *Tx, fx *core.Effects, id base.UUID) (bool, error) {
-		return fx.Books.Reopen(fx, id, how.Revision)
+		return fx.Budgets.Reopen(fx, id, how.Revision)
 	})
 }
 
 // ResetBudget starts a new epoch now and leaves the schedule as it is (B37).
 func (e *Engine) ResetBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
 	return e.onBudget(ctx, c, "reset_budget", ref, how, func(_ *Tx, fx *core.Effects, id base.UUID) (bool, error) {
-		if err := checkBudgetRevision(how.Revision, fx.Books.Get(id)); err != nil {
+		if err := checkBudgetRevision(how.Revision, fx.Budgets.Get(id)); err != nil {
 			return false, err
 		}
-		return true, fx.Books.Reset(fx, id)
+		return true, fx.Budgets.Reset(fx, id)
 	})
 }
 
@@ -186,11 +186,11 @@ func (e *Engine) UpdateBudget(ctx context.Context, c Caller, ref BudgetRef, up c
 		if err != nil {
 			return false, err
 		}
-		changed, err := fx.Books.Update(fx, found.ID, up)
+		changed, err := fx.Budgets.Update(fx, found.ID, up)
 		if err != nil {
 			return false, err
 		}
-		return changed, u.rename(before, fx.Books.Get(found.ID))
+		return changed, u.rename(before, fx.Budgets.Get(found.ID))
 	}
 	if err := e.changeBudget(ctx, cmd, up); err != nil {
 		return BudgetView{}, err
@@ -279,7 +279,7 @@ func (e *Engine) dropFound(ctx context.Context, c Caller, ref BudgetRef, found c
 			Expected: how.Revision, Children: u.hasBelow(found.ID, cmd.scanned),
 			Named: named || ent != nil && !ent.Exec.Status.Terminal() || u.openFlowOf(b),
 		}
-		if err := fx.Books.Delete(fx, found.ID, facts); err != nil {
+		if err := fx.Budgets.Delete(fx, found.ID, facts); err != nil {
 			return false, err
 		}
 		if err := mark.take(u); err != nil {

@@ -101,9 +101,9 @@ func (e *Engine) readSettled(ctx context.Context, id base.UUID) (*core.Budget, [
 	if err != nil {
 		return nil, nil, err
 	}
-	books := core.NewBooks()
+	books := core.NewBudgetSet()
 	books.Add(b)
-	books.SettleResets(&core.Effects{Now: loaded.Now, Books: books})
+	books.SettleResets(&core.Effects{Now: loaded.Now, Budgets: books})
 	return books.Get(id), books.Epochs(), nil
 }
 

@@ -106,7 +106,7 @@ func (o *OwnBudgets) Make(u *Tx, c Caller, made func(*core.Budget)) {
 		return
 	}
 	if u.Books == nil {
-		u.Books = core.NewBooks()
+		u.Books = core.NewBudgetSet()
 	}
 	fx := u.Effects(c)
 	for i := range o.List {

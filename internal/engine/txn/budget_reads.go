@@ -157,9 +157,9 @@ func settledBudget(doc *store.Doc, now base.Time) (*core.Budget, error) {
 }
 
 func settledAt(b *core.Budget, now base.Time) *core.Budget {
-	books := core.NewBooks()
+	books := core.NewBudgetSet()
 	books.Add(b)
-	books.SettleResets(&core.Effects{Now: now, Books: books})
+	books.SettleResets(&core.Effects{Now: now, Budgets: books})
 	return books.Get(b.ID)
 }
 
@@ -254,7 +254,7 @@ func (e *Engine) ApplicableBudgets(ctx context.Context, c Caller, id base.GivenI
 	if answer.Budgets, err = e.viewsInOrder(ctx, set); err != nil {
 		return Applicable{}, err
 	}
-	books := core.NewBooks()
+	books := core.NewBudgetSet()
 	for i := range answer.Budgets {
 		answer.AsOf = answer.Budgets[i].AsOf
 		books.Add(&answer.Budgets[i].Budget)

@@ -102,7 +102,7 @@ func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 		}
 		ledger = append(ledger, core.LedgerRow{Budget: b.ID, Epoch: b.Epoch, Used: row})
 	}
-	released, err := u.Books.ReleaseSpend(fx, r.budget.ID, r.execution.UUID, ledger)
+	released, err := u.Books.Refund(fx, r.budget.ID, r.execution.UUID, ledger)
 	if err != nil {
 		return false, err
 	}

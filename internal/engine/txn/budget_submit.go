@@ -100,7 +100,7 @@ func (e *Engine) leave(ctx context.Context, t FollowUp, b *core.Budget, named bo
 			u.AddTaskAt(t, u.Now.Add(leaveLater))
 			return false, nil
 		}
-		if err := fx.Books.Delete(fx, b.ID, core.DeleteFacts{}); err != nil {
+		if err := fx.Budgets.Delete(fx, b.ID, core.DeleteFacts{}); err != nil {
 			return false, err
 		}
 		if err := mark.take(u); err != nil {

@@ -86,12 +86,12 @@ func (u *Tx) wantCharged(w *store.Want, ent *Row) {
 
 // OpenBooks adds the loaded budgets to the books, and starts new epochs of those whose epoch has ended (B36). A budget that is missing or cannot be
 // read is recorded as such: it never counts as one without limits (B3).
-func (u *Tx) OpenBooks() *core.Books {
+func (u *Tx) OpenBooks() *core.BudgetSet {
 	if len(u.budgets.wanted) == 0 {
 		return u.Books
 	}
 	if u.Books == nil {
-		u.Books = core.NewBooks()
+		u.Books = core.NewBudgetSet()
 	}
 	var later []base.UUID
 	for _, id := range u.budgets.wanted {
@@ -103,7 +103,7 @@ func (u *Tx) OpenBooks() *core.Books {
 		u.openBudget(id, doc)
 	}
 	u.budgets.wanted = later
-	fx := &core.Effects{Now: u.Now, Actor: core.EngineActor(), Books: u.Books}
+	fx := &core.Effects{Now: u.Now, Actor: core.EngineActor(), Budgets: u.Books}
 	u.Books.SettleResets(fx)
 	u.Keep(fx)
 	return u.Books

@@ -21,7 +21,7 @@ func (e *Engine) OpenLink(ctx context.Context, _ Caller, link base.UUID, token k
 	}
 	err = e.judge(rows, &bearer{
 		token:   token,
-		fields:  func(d *core.Dossier) keyring.TokenFields { return linkFields(d, d.Link(link)) },
+		fields:  func(d *core.WaitState) keyring.TokenFields { return linkFields(d, d.Link(link)) },
 		refusal: func(error) error { return noLink() },
 	})
 	if err != nil {
@@ -46,7 +46,7 @@ func loadedKeySet(loaded *store.Loaded) []byte {
 }
 
 // linkFields are what the token of a link vouches for; nil when there is no such link.
-func linkFields(d *core.Dossier, link *core.Link) keyring.TokenFields {
+func linkFields(d *core.WaitState, link *core.Link) keyring.TokenFields {
 	if link == nil {
 		return nil
 	}

@@ -119,7 +119,7 @@ func (u *Tx) Room() *core.Room {
 	u.openRates()
 	return &core.Room{
 		Quotas: func(id string) *core.Quota { return u.Dict.Quotas[id] },
-		Slots:  u.Counters, Rates: u.rates, Books: u.OpenBooks(), Unreadable: u.unreadable,
+		Slots:  u.Counters, Rates: u.rates, Budgets: u.OpenBooks(), Unreadable: u.unreadable,
 	}
 }
 

@@ -80,7 +80,7 @@ type Tx struct {
 	Waits    map[base.UUID]*waitFile
 
 	Blocks     map[int32][]int32           // block numbers under which classes have rows
-	Books      *core.Books                 // the budgets in this unit; nil: none
+	Books      *core.BudgetSet             // the budgets in this unit; nil: none
 	budgets    budgetPart                  // what is known of their rows
 	rates      map[string]*core.RateWindow // by key
 	opened     int                         // number of docs already searched for them
@@ -317,7 +317,7 @@ func (u *Tx) Find(c Caller, id base.GivenID) (*Row, error) {
 // Effects returns an empty record for what a command of this caller does.
 func (u *Tx) Effects(c Caller) *core.Effects {
 	return &core.Effects{
-		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Books: u.Books, //nolint:gosec // G404: it spreads retries
+		Now: u.Now, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Jitter: rand.Float64(), Budgets: u.Books, //nolint:gosec // G404: it spreads retries
 	}
 }
 

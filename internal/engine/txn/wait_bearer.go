@@ -24,12 +24,12 @@ type bearer struct {
 	fingerprint string
 	answer      any
 	// fields returns what the token must match; nil: the target does not exist.
-	fields func(d *core.Dossier) keyring.TokenFields
+	fields func(d *core.WaitState) keyring.TokenFields
 	// refusal is the one answer to every token that is not good.
 	refusal func(err error) error
 	check   func() error // of the arguments, after the token (W57)
-	act     func(d *core.Dossier, x *core.Execution, fx *core.Effects) (changed bool, err error)
-	told    func(d *core.Dossier) (who Caller, t toldChange) // the content of the audit row; nil: none
+	act     func(d *core.WaitState, x *core.Execution, fx *core.Effects) (changed bool, err error)
+	told    func(d *core.WaitState) (who Caller, t toldChange) // the content of the audit row; nil: none
 }
 
 // bear runs a bearer's command on what ref finds. The token is checked before anything is locked, and again inside: a caller without a valid token
@@ -84,8 +84,8 @@ func (e *Engine) readBorne(ctx context.Context, ref store.DocRef) (rows borneRow
 }
 
 // vouched are the records that tokens vouch for, as far as they can be read.
-func (r *borneRows) vouched() *core.Dossier {
-	d := &core.Dossier{}
+func (r *borneRows) vouched() *core.WaitState {
+	d := &core.WaitState{}
 	for _, doc := range r.Owned[DossierKey(r.at.ExecutionID.UUID)] {
 		if doc.Key != "" && (doc.Key[0] == WaitpointLetter || doc.Key[0] == LinkLetter) {
 			_ = readWait(d, &doc) // the error is returned after the token is verified
@@ -123,7 +123,7 @@ func (b *bearer) Want(w *store.Want, _ bool) {
 }
 
 // verified reports whether the token is good for what it was sent for; if not, ent is nil.
-func (b *bearer) verified(u *Tx) (ent *Row, d *core.Dossier, fault keyring.TokenFault, err error) {
+func (b *bearer) verified(u *Tx) (ent *Row, d *core.WaitState, fault keyring.TokenFault, err error) {
 	ring, err := u.Ring()
 	if err != nil {
 		return nil, nil, 0, err
@@ -206,7 +206,7 @@ func (e *Engine) Signal(ctx context.Context, c Caller, id *base.GivenID, token k
 	var answer core.SignalAnswer
 	err := e.bear(ctx, waitpointAtRef(cmd.WaitpointID), &bearer{
 		op: "signal", caller: c, given: id, token: token, proved: e.proved(cmd.WaitpointID, token), answer: &answer,
-		fields: func(d *core.Dossier) keyring.TokenFields {
+		fields: func(d *core.WaitState) keyring.TokenFields {
 			if w := d.Waitpoint(cmd.WaitpointID); w != nil {
 				return w.TokenFields()
 			}
@@ -214,7 +214,7 @@ func (e *Engine) Signal(ctx context.Context, c Caller, id *base.GivenID, token k
 		},
 		refusal: func(err error) error { return err },
 		check:   cmd.Check,
-		act: func(d *core.Dossier, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+		act: func(d *core.WaitState, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Deliver(fx, d, cmd)
 			return !answer.Duplicate, err
 		},
@@ -229,15 +229,15 @@ func (e *Engine) Decide(ctx context.Context, c Caller, token keyring.Token, cmd 
 	var answer core.DecideAnswer
 	err := e.bear(ctx, linkAtRef(cmd.LinkID), &bearer{
 		op: "decide", caller: c, token: token, answer: &answer,
-		fields:  func(d *core.Dossier) keyring.TokenFields { return linkFields(d, d.Link(cmd.LinkID)) },
+		fields:  func(d *core.WaitState) keyring.TokenFields { return linkFields(d, d.Link(cmd.LinkID)) },
 		refusal: func(error) error { return noLink() },
 		check:   func() error { return nil }, // a link that is decided or closed says so first
-		act: func(d *core.Dossier, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+		act: func(d *core.WaitState, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			fx.Actor = core.Actor{Type: "approver", ID: d.Link(cmd.LinkID).Approver}
 			answer, err = x.Decide(fx, d, cmd)
 			return !answer.Already, err
 		},
-		told: func(d *core.Dossier) (Caller, toldChange) {
+		told: func(d *core.WaitState) (Caller, toldChange) {
 			who := c
 			who.Principal = d.Link(cmd.LinkID).Approver
 			return who, toldChange{entity: "approval_link", id: cmd.LinkID.String(), after: map[string]any{

@@ -130,8 +130,8 @@ func decodeSuspendedMark(doc *store.Doc) (m suspendedMark, err error) {
 }
 
 // dossierOf reads the records of one execution, in whichever order they come. Codes: corruption.
-func dossierOf(docs []store.Doc) (*core.Dossier, error) {
-	d := &core.Dossier{}
+func dossierOf(docs []store.Doc) (*core.WaitState, error) {
+	d := &core.WaitState{}
 	for i := range docs {
 		if err := readWait(d, &docs[i]); err != nil {
 			return nil, err
@@ -140,7 +140,7 @@ func dossierOf(docs []store.Doc) (*core.Dossier, error) {
 	return d, nil
 }
 
-func readWait(d *core.Dossier, doc *store.Doc) error {
+func readWait(d *core.WaitState, doc *store.Doc) error {
 	if doc.Key == "" {
 		return Corrupt("wait", fmt.Errorf("a record has no key"))
 	}
@@ -185,6 +185,6 @@ func wantDossier(w *store.Want, id base.UUID) {
 func DossierKey(id base.UUID) store.Owned { return store.Owned{Kind: DocWait, Owner: Owner(id)} }
 
 // LoadedDossier is the dossier of an execution for which wantDossier asked. Codes: corruption.
-func LoadedDossier(loaded *store.Loaded, id base.UUID) (*core.Dossier, error) {
+func LoadedDossier(loaded *store.Loaded, id base.UUID) (*core.WaitState, error) {
 	return dossierOf(loaded.Owned[DossierKey(id)])
 }

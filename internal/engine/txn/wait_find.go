@@ -51,7 +51,7 @@ func noWaitpoint() error {
 func noLink() error { return base.Errorf(base.CodeLinkNotFound, "there is no such link") }
 
 // waitsOf is what commands on the waits of an execution look at. Codes: corruption, those of KeySet.Open.
-func (u *Tx) waitsOf(x *core.Execution) (*core.Dossier, *keyring.Ring, error) {
+func (u *Tx) waitsOf(x *core.Execution) (*core.WaitState, *keyring.Ring, error) {
 	d, err := u.Dossier(u.Entries[x.ID.UUID])
 	if err != nil {
 		return nil, nil, err

@@ -51,7 +51,7 @@ func (e *Engine) CreateLink(ctx context.Context, c Caller, cmd core.CreateLinkCo
 	return Answered(&answer, err)
 }
 
-func issuedLink(ring *keyring.Ring, d *core.Dossier, link core.Link) IssuedLink {
+func issuedLink(ring *keyring.Ring, d *core.WaitState, link core.Link) IssuedLink {
 	answer := IssuedLink{Link: link}
 	if w := d.Waitpoint(link.WaitpointID); w != nil {
 		answer.Token = tokenFor(ring, link.TokenFields(w.MintedAt))

@@ -63,13 +63,13 @@ func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id base.GivenID,
 }
 
 // issued shows a waitpoint with its token. Codes: corruption.
-func issued(ring *keyring.Ring, x *core.Execution, d *core.Dossier, w core.Waitpoint) (Issued, error) {
+func issued(ring *keyring.Ring, x *core.Execution, d *core.WaitState, w core.Waitpoint) (Issued, error) {
 	s, err := standing(x, d, &w)
 	return Issued{Waitpoint: w, Standing: s, Token: tokenFor(ring, w.TokenFields())}, err
 }
 
 // standing is how a waitpoint stands by what the dossier has of its end, its signals and its links. Codes: corruption.
-func standing(x *core.Execution, d *core.Dossier, w *core.Waitpoint) (Standing, error) {
+func standing(x *core.Execution, d *core.WaitState, w *core.Waitpoint) (Standing, error) {
 	v, err := x.WaitpointView(d, w)
 	return Standing{
 		State: v.State, CloseReason: v.CloseReason, ClosedAt: v.ClosedAt,

@@ -12,7 +12,7 @@ import (
 // acted on this copy (W2), and nothing of that is stored.
 type waiting struct {
 	x   *core.Execution
-	d   *core.Dossier
+	d   *core.WaitState
 	now base.Time
 }
 

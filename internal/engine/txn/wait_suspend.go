@@ -83,7 +83,7 @@ func freshRefs(bindings []core.Binding) (refs []store.DocRef) {
 func (u *Tx) waitpointTaken(id base.UUID) bool { return u.Doc(waitpointAtRef(id)) != nil }
 
 // known is a dossier with what this command has begun and closed: how its waitpoints stand depends on that.
-func known(d *core.Dossier, fx *core.Effects) *core.Dossier {
+func known(d *core.WaitState, fx *core.Effects) *core.WaitState {
 	with := *d
 	with.Suspensions, with.WaitpointEnds = slices.Clip(d.Suspensions), slices.Clip(d.WaitpointEnds)
 	for _, write := range fx.Waits {
@@ -96,7 +96,7 @@ func known(d *core.Dossier, fx *core.Effects) *core.Dossier {
 }
 
 // suspendAnswer shows the waitpoints of a suspension with their tokens. Codes: corruption.
-func suspendAnswer(ring *keyring.Ring, x *core.Execution, d *core.Dossier, got core.SuspendAnswer) (SuspendAnswer, error) {
+func suspendAnswer(ring *keyring.Ring, x *core.Execution, d *core.WaitState, got core.SuspendAnswer) (SuspendAnswer, error) {
 	answer := SuspendAnswer{SuspendAnswer: got}
 	for i := range got.Waitpoints {
 		s, err := standing(x, d, &got.Waitpoints[i])

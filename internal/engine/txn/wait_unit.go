@@ -10,8 +10,8 @@ import (
 type waitFile struct {
 	asked   bool // the docs are all that was stored
 	docs    []store.Doc
-	Dossier *core.Dossier // nil: not loaded
-	err     error         // why there is none
+	Dossier *core.WaitState // nil: not loaded
+	err     error           // why there is none
 	wrote   []core.WaitWrite
 }
 
@@ -37,7 +37,7 @@ func (u *Tx) absorbWaits(want *store.Want, loaded *store.Loaded) {
 
 // Dossier is what is stored beside an execution about its waits, as the commands so far have left it. An execution that had none when
 // it was loaded needs no look. Codes: corruption, for this command alone (W10).
-func (u *Tx) Dossier(ent *Row) (*core.Dossier, error) {
+func (u *Tx) Dossier(ent *Row) (*core.WaitState, error) {
 	file := u.waitFile(ent.Exec.ID.UUID)
 	switch {
 	case file.Dossier != nil || file.err != nil:

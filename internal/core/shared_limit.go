@@ -6,9 +6,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// Allowance is the use of a limit shared by all processes (U129): how many operations happened in the last second, and how many are under way. It
+// SharedLimit is the use of a limit shared by all processes (U129): how many operations happened in the last second, and how many are under way. It
 // is one small record, so the limit holds for any number of processes.
-type Allowance struct {
+type SharedLimit struct {
 	// Slices counts operations per tenth of a second; Newest is the number of the last slice. Eleven slices cover one second regardless of where in
 	// a slice it begins.
 	Slices [allowanceSlices]int64 `json:"slices"`
@@ -34,7 +34,7 @@ const (
 
 // Take takes want of the operations allowed perSecond, and a few more, so that not every operation needs a call. What is taken beyond a second's
 // worth must be paid off first. If got is 0, none are available and wait is the time until there may be some.
-func (a *Allowance) Take(now base.Time, perSecond, want int) (got int, wait base.Millis) {
+func (a *SharedLimit) Take(now base.Time, perSecond, want int) (got int, wait base.Millis) {
 	a.advance(now, perSecond)
 	used := a.used()
 	switch room := int64(perSecond) - used; {
@@ -51,7 +51,7 @@ func (a *Allowance) Take(now base.Time, perSecond, want int) (got int, wait base
 }
 
 // advance drops what is older than a second and pays off debt.
-func (a *Allowance) advance(now base.Time, perSecond int) {
+func (a *SharedLimit) advance(now base.Time, perSecond int) {
 	slice := int64(now) / allowanceSlice
 	if slice <= a.Newest { // also when the clock was set back
 		return
@@ -64,7 +64,7 @@ func (a *Allowance) advance(now base.Time, perSecond int) {
 	a.Newest = slice
 }
 
-func (a *Allowance) used() (sum int64) {
+func (a *SharedLimit) used() (sum int64) {
 	for _, n := range a.Slices {
 		sum += n
 	}
@@ -72,7 +72,7 @@ func (a *Allowance) used() (sum int64) {
 }
 
 // roomAfter returns how long it takes until enough of the count is older than a second.
-func (a *Allowance) roomAfter(now base.Time, perSecond int64) base.Millis {
+func (a *SharedLimit) roomAfter(now base.Time, perSecond int64) base.Millis {
 	sum := a.used()
 	for i := a.Newest - allowanceSlices + 1; i <= a.Newest; i++ {
 		if i < 0 {
@@ -87,7 +87,7 @@ func (a *Allowance) roomAfter(now base.Time, perSecond int64) base.Millis {
 
 // Hold sets the number of places, out of most, that a process wants to hold from now on, and returns the number that it holds. The places of a
 // process that has not called Hold for long are free.
-func (a *Allowance) Hold(now base.Time, holder string, most, want int) int {
+func (a *SharedLimit) Hold(now base.Time, holder string, most, want int) int {
 	delete(a.Held, holder)
 	others := 0
 	for name, h := range a.Held {

@@ -14,7 +14,7 @@ func TestU129_in_no_second_is_more_allowed_than_the_limit_and_little_less(t *tes
 	t.Parallel()
 	const longestPause = 40
 	testseed.Check(t, func(t *rapid.T) {
-		var a core.Allowance
+		var a core.SharedLimit
 		limit := rapid.IntRange(1, 500).Draw(t, "limit")
 		now := base.Time(rapid.Int64Range(0, 1<<40).Draw(t, "start"))
 		total := 0
@@ -49,7 +49,7 @@ func TestU129_in_no_second_is_more_allowed_than_the_limit_and_little_less(t *tes
 
 func TestU129_what_is_taken_at_once_beyond_the_limit_is_paid_off_first(t *testing.T) {
 	t.Parallel()
-	var a core.Allowance
+	var a core.SharedLimit
 	start := base.Time(1_000_000)
 	if got, _ := a.Take(start, 10, 45); got != 45 {
 		t.Fatalf("got %d of 45", got)
@@ -67,7 +67,7 @@ func TestU129_what_is_taken_at_once_beyond_the_limit_is_paid_off_first(t *testin
 
 func TestU129_processes_together_hold_no_more_places_than_there_are(t *testing.T) {
 	t.Parallel()
-	var a core.Allowance
+	var a core.SharedLimit
 	start := base.Time(1_000_000)
 	for _, c := range []struct {
 		who        string

@@ -8,31 +8,31 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// Books are the budgets of one transaction, loaded and locked, with the changes of the commands so far. Budgets are changed only here; the engine
+// BudgetSet holds the budgets of one transaction, loaded and locked, with the changes of the commands so far. Budgets are changed only here; the engine
 // writes the result. A budget is copied before its first change, so that the loaded one stays unchanged and a refused command leaves no trace (see
 // Mark).
-type Books struct {
-	budgets map[base.UUID]book
+type BudgetSet struct {
+	budgets map[base.UUID]loadedBudget
 	gone    map[base.UUID]bool // looked up and not found
 	mark    int                // counts the marks: a budget copied since the last one may be changed in place
-	undo    []undoBook
+	undo    []budgetUndo
 	spends  []Spend
 	freed   []base.UUID
 	epochs  []EpochRecord
 	cancels []CancelRunning
 }
 
-// book is one loaded budget.
-type book struct {
+// loadedBudget is one loaded budget.
+type loadedBudget struct {
 	budget  *Budget // nil: deleted
 	mark    int     // when it was copied last
 	changed bool
 }
 
-// undoBook is the state of a budget before it was replaced.
-type undoBook struct {
+// budgetUndo is the state of a budget before it was replaced.
+type budgetUndo struct {
 	id     base.UUID
-	before book
+	before loadedBudget
 	known  bool
 }
 
@@ -51,18 +51,18 @@ type CancelRunning struct {
 	Spare  base.ID // absent: none is spared
 }
 
-// NewBooks returns an empty set of budgets.
-func NewBooks() *Books { return &Books{budgets: map[base.UUID]book{}} }
+// NewBudgetSet returns an empty set of budgets.
+func NewBudgetSet() *BudgetSet { return &BudgetSet{budgets: map[base.UUID]loadedBudget{}} }
 
 // Add adds a loaded budget. A budget that is already there is kept.
-func (b *Books) Add(budget *Budget) {
+func (b *BudgetSet) Add(budget *Budget) {
 	if _, known := b.budgets[budget.ID]; !known {
-		b.budgets[budget.ID] = book{budget: budget, mark: -1}
+		b.budgets[budget.ID] = loadedBudget{budget: budget, mark: -1}
 	}
 }
 
 // Miss records that the budget does not exist, as opposed to being unreadable.
-func (b *Books) Miss(id base.UUID) {
+func (b *BudgetSet) Miss(id base.UUID) {
 	if b.gone == nil {
 		b.gone = map[base.UUID]bool{}
 	}
@@ -70,10 +70,10 @@ func (b *Books) Miss(id base.UUID) {
 }
 
 // Create adds a budget that this transaction has made.
-func (b *Books) Create(budget *Budget) { b.replace(budget.ID, budget) }
+func (b *BudgetSet) Create(budget *Budget) { b.replace(budget.ID, budget) }
 
 // Get returns a budget, or nil if it was not loaded, does not exist or cannot be read. The caller must not change it.
-func (b *Books) Get(id base.UUID) *Budget {
+func (b *BudgetSet) Get(id base.UUID) *Budget {
 	if b == nil {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (b *Books) Get(id base.UUID) *Budget {
 }
 
 // own returns a budget that may be changed; nil as with Get.
-func (b *Books) own(id base.UUID) *Budget {
+func (b *BudgetSet) own(id base.UUID) *Budget {
 	budget := b.Get(id)
 	if budget == nil {
 		return nil
@@ -94,26 +94,26 @@ func (b *Books) own(id base.UUID) *Budget {
 	return budget
 }
 
-func (b *Books) replace(id base.UUID, budget *Budget) {
+func (b *BudgetSet) replace(id base.UUID, budget *Budget) {
 	before, known := b.budgets[id]
-	b.undo = append(b.undo, undoBook{id, before, known})
-	b.budgets[id] = book{budget: budget, mark: b.mark, changed: true}
+	b.undo = append(b.undo, budgetUndo{id, before, known})
+	b.budgets[id] = loadedBudget{budget: budget, mark: b.mark, changed: true}
 }
 
-// BooksMark is a state that Back can restore.
-type BooksMark struct{ undo, spends, freed, epochs, cancels int }
+// BudgetMark is a state that Back can restore.
+type BudgetMark struct{ undo, spends, freed, epochs, cancels int }
 
 // Mark returns the present state.
-func (b *Books) Mark() BooksMark {
+func (b *BudgetSet) Mark() BudgetMark {
 	if b == nil {
-		return BooksMark{}
+		return BudgetMark{}
 	}
 	b.mark++
-	return BooksMark{len(b.undo), len(b.spends), len(b.freed), len(b.epochs), len(b.cancels)}
+	return BudgetMark{len(b.undo), len(b.spends), len(b.freed), len(b.epochs), len(b.cancels)}
 }
 
 // Back undoes everything since the mark, as for a refused command (L78).
-func (b *Books) Back(m BooksMark) {
+func (b *BudgetSet) Back(m BudgetMark) {
 	if b == nil {
 		return
 	}
@@ -130,7 +130,7 @@ func (b *Books) Back(m BooksMark) {
 }
 
 // Changed lists the budgets to write, by id.
-func (b *Books) Changed() []*Budget {
+func (b *BudgetSet) Changed() []*Budget {
 	var changed []*Budget
 	for _, id := range b.touched() {
 		if budget := b.budgets[id].budget; budget != nil {
@@ -141,11 +141,11 @@ func (b *Books) Changed() []*Budget {
 }
 
 // Deleted lists the budgets to delete, by id.
-func (b *Books) Deleted() []base.UUID {
+func (b *BudgetSet) Deleted() []base.UUID {
 	return slices.DeleteFunc(b.touched(), func(id base.UUID) bool { return b.budgets[id].budget != nil })
 }
 
-func (b *Books) touched() []base.UUID {
+func (b *BudgetSet) touched() []base.UUID {
 	if b == nil {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (b *Books) touched() []base.UUID {
 func compareUUIDs(a, b base.UUID) int { return slices.Compare(a[:], b[:]) }
 
 // Spends lists the amounts booked for executions, summed; sums of zero are omitted.
-func (b *Books) Spends() []Spend {
+func (b *BudgetSet) Spends() []Spend {
 	if b == nil {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (b *Books) Spends() []Spend {
 }
 
 // Freed lists the budgets that gained room (B33), by id.
-func (b *Books) Freed() []base.UUID {
+func (b *BudgetSet) Freed() []base.UUID {
 	if b == nil {
 		return nil
 	}
@@ -191,10 +191,10 @@ func (b *Books) Freed() []base.UUID {
 }
 
 // free records that a budget has more room than before.
-func (b *Books) free(id base.UUID) { b.freed = append(b.freed, id) }
+func (b *BudgetSet) free(id base.UUID) { b.freed = append(b.freed, id) }
 
 // Epochs lists the epochs that resets have closed.
-func (b *Books) Epochs() []EpochRecord {
+func (b *BudgetSet) Epochs() []EpochRecord {
 	if b == nil {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (b *Books) Epochs() []EpochRecord {
 }
 
 // CancelRunning lists the cancellations that budget breaches require.
-func (b *Books) CancelRunning() []CancelRunning {
+func (b *BudgetSet) CancelRunning() []CancelRunning {
 	if b == nil {
 		return nil
 	}
