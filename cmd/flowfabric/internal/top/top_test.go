@@ -184,7 +184,7 @@ func TestU177_it_says_that_the_server_is_away_keeps_what_it_knew_and_goes_on(t *
 			t.Errorf("no %q in\n%s", want, frame)
 		}
 	}
-	if frame := after(m, lookedMsg{snap: scene()}).frame(); strings.Contains(frame, "AWAY") || strings.Contains(frame, "refused") {
+	if frame := after(m, lookedMsg{snap: scene()}).frame(); strings.Contains(frame, "UNREACHABLE") || strings.Contains(frame, "refused") {
 		t.Errorf("still away:\n%s", frame)
 	}
 }
