@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -180,7 +180,7 @@ func (x Expect) wire() *wire.Expect {
 	return &wire.Expect{Status: string(x.Status), LeaseEpoch: x.LeaseEpoch, LeaseID: x.LeaseID}
 }
 
-// Bulk starts a durable job that acts on many executions. Codes: invalid_argument, missing_field, invalid_filter, bulk_limit_exceeded.
+// Bulk starts a durable job that acts on many executions. Codes: invalid_argument, missing_field, unknown_field, invalid_filter, bulk_limit_exceeded.
 func (p Operate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, error) {
 	body, err := r.wire()
 	if err != nil {
@@ -209,7 +209,7 @@ func (r *BulkRequest) wire() (wire.BulkRequest, error) {
 	if filter := r.Filter.wire(); !reflect.ValueOf(filter).IsZero() {
 		body.Filter = &filter
 	}
-	if r.Action == BulkPriority {
+	if r.Action == BulkPriority || r.Priority != 0 {
 		body.Args.Priority = &r.Priority
 	}
 	return body, nil
@@ -303,8 +303,8 @@ func (p Operate) BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemO
 
 // byJob puts the id of a job into a path; invalid_id.
 func byJob(jobID string) (wire.BulkByID, error) {
-	if _, ok := core.ParseUUID(jobID); !ok {
-		return wire.BulkByID{}, newError(core.CodeInvalidID, "%s is not a job id", core.QuoteID(jobID)).At("job_id", "give it as the job shows it")
+	if _, ok := base.ParseUUID(jobID); !ok {
+		return wire.BulkByID{}, newError(base.CodeInvalidID, "%s is not a job id", base.QuoteID(jobID)).At("job_id", "give it as the job shows it")
 	}
 	return wire.BulkByID{ID: jobID}, nil
 }
@@ -382,6 +382,7 @@ type BulkRequest struct {
 	Reason        string
 	RequestKey    string // minted by the client when empty
 
+	// Arguments of other actions are refused: unknown_field.
 	Priority int                // of BulkPriority
 	Tags     map[string]*string // of BulkTag; nil deletes
 	Until    time.Time          // of BulkRetain; zero: for ever

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -58,7 +59,7 @@ func (l *BudgetLimits) CheckJSON(given []string) jsonx.Errors {
 // checkLimits refuses a limit that was 0 in JSON. If there are several, it always reports the same one.
 func checkLimits(dimensions map[string]BudgetLimits) error {
 	for _, name := range slices.Sorted(maps.Keys(dimensions)) {
-		at := core.FieldUnder("dimensions", name)
+		at := base.FieldUnder("dimensions", name)
 		switch limits := dimensions[name]; {
 		case limits.Hard == 0 && limits.zeroHard:
 			return zeroLimit(at + ".hard")
@@ -70,7 +71,7 @@ func checkLimits(dimensions map[string]BudgetLimits) error {
 }
 
 func zeroLimit(field string) error {
-	return Errorf(string(core.CodeInvalidBudget), "a limit must be at least 1").At(field, "omit it for no limit; to stop at once, close the budget")
+	return Errorf(string(base.CodeInvalidBudget), "a limit must be at least 1").At(field, "omit it for no limit; to stop at once, close the budget")
 }
 
 // CheckLimits refuses a limit that was 0 in JSON with invalid_budget; in Go 0 means no limit.
@@ -113,7 +114,7 @@ func (r BudgetReset) Check() error {
 	kind := r.Kind()
 	byInterval, byCalendar := r.Every != 0 || !r.AnchorAt.IsZero(), r.Unit != "" || r.Timezone != ""
 	if byInterval && kind != core.ResetInterval || byCalendar && kind != core.ResetCalendar {
-		return Errorf(string(core.CodeInvalidBudget), "a reset is either an interval or a calendar unit").At("reset", "give every_ms and anchor_at, or unit and timezone")
+		return Errorf(string(base.CodeInvalidBudget), "a reset is either an interval or a calendar unit").At("reset", "give every_ms and anchor_at, or unit and timezone")
 	}
 	return nil
 }

@@ -3,16 +3,16 @@ package api
 import (
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // GrantKey is the secret with which a worker claims a grant. Printing, logging and encoding do not reveal it; Reveal returns the
 // text. The zero GrantKey is no key.
-type GrantKey struct{ core.GrantKey }
+type GrantKey struct{ keyring.GrantKey }
 
 // GrantKeyOf returns the grant key with this text.
-func GrantKeyOf(text string) GrantKey { return GrantKey{core.GrantKeyOf(text)} }
+func GrantKeyOf(text string) GrantKey { return GrantKey{keyring.GrantKeyOf(text)} }
 
 // ExecutionID returns the execution that the key names, or "". It does not verify the key.
 func (k GrantKey) ExecutionID() ID {

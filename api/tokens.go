@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // Token is the credential of a signal or of a link. Printing, logging and encoding show only its signing key; Reveal returns the
 // text. The zero Token is no token.
-type Token struct{ core.Token }
+type Token struct{ keyring.Token }
 
 // TokenOf returns the token with this text.
-func TokenOf(text string) Token { return Token{core.TokenOf(text)} }
+func TokenOf(text string) Token { return Token{keyring.TokenOf(text)} }
 
 // IsZero reports whether there is no token.
 func (t Token) IsZero() bool { return t.Reveal() == "" }

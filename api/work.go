@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -141,11 +141,11 @@ type TraceContext struct {
 
 // TraceID returns the id of the trace, 32 hexadecimal digits; "" if the traceparent is absent or malformed.
 func (c TraceContext) TraceID() string {
-	t := core.ParseTrace(c.Traceparent, "", "")
+	t := base.ParseTrace(c.Traceparent, "", "")
 	if t == nil {
 		return ""
 	}
-	return core.TraceIDOf(t.Parent)
+	return base.TraceIDOf(t.Parent)
 }
 
 // EffectKeyOf returns the key of one external effect in the current run, derived from the full form of the id; EffectKey is the
@@ -157,11 +157,11 @@ func (c *Claimed) EffectKeyOf(effect string) string {
 
 // fullID returns the full form of the id.
 func (c *Claimed) fullID() string {
-	given, err := core.ParseID(string(c.ID))
+	given, err := base.ParseID(string(c.ID))
 	if err != nil || given.Full {
 		return string(c.ID)
 	}
-	return core.ID{N: uint8(c.Partition), UUID: given.UUID}.Full()
+	return base.ID{N: uint8(c.Partition), UUID: given.UUID}.Full()
 }
 
 // MarshalJSON writes it as the HTTP API accepts it.

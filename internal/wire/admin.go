@@ -13,7 +13,7 @@ var adminCalls = []*Operation{row(Whoami), row(GetInfo), row(GetSettings), row(R
 var (
 	Whoami = Call[None, api.Principal]{&Operation{
 		ID: "whoami", Rule: "U111", Method: http.MethodGet, Path: "/v1/whoami", Roles: Any,
-		Go: "Admin.Whoami", Command: "info", Summary: "Show the caller's identity", Status: []int{http.StatusOK},
+		Go: "Admin.Whoami", Command: "info", Summary: "Show the identity of the caller", Status: []int{http.StatusOK},
 	}}
 	GetInfo = Call[None, api.Info]{&Operation{
 		ID: "get_info", Rule: "U112", Method: http.MethodGet, Path: "/v1/info", Roles: Any,

@@ -249,14 +249,14 @@ func (m Model) row(columns []column, cells []string, marker string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// fit cuts or pads a text to a width, and removes control characters.
+// oneLine joins a text into one line.
+var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
+
+// fit cuts or pads a text to a width. Control characters, direction marks and invisible characters are replaced by their numbers.
 func fit(text string, width int) string {
 	var b strings.Builder
 	used := 0
-	for _, r := range text {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			r = ' '
-		}
+	for _, r := range show.Visible(oneLine.Replace(text)) {
 		w := lipgloss.Width(string(r))
 		if used+w > width {
 			break
