@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// The actions of a bulk job.
+// Actions of a bulk job.
 const (
 	BulkCancel      = "cancel"
 	BulkReplay      = "replay"
@@ -20,28 +20,28 @@ const (
 	BulkDelete      = "delete"
 )
 
-// BulkJob is a bulk operation and how far it got, or what a dry run found.
+// BulkJob is a bulk operation with its progress, or the result of a dry run.
 type BulkJob struct {
 	ID            string         `json:"job_id,omitempty" doc:"Id of the job."` // "" of a dry run
-	Action        string         `json:"action" doc:"What it does."`
-	State         string         `json:"state,omitempty" enum:"running,done,stopped" doc:"How far it is."`
-	Total         int            `json:"total,omitempty" doc:"How many executions matched at its start."`
-	Done          int            `json:"done,omitempty" doc:"How many are done."`
-	Refused       map[string]int `json:"refused,omitempty" doc:"How many were refused, by code."`
-	Failed        int            `json:"failed,omitempty" doc:"How many failed."`
+	Action        string         `json:"action" doc:"The action."`
+	State         string         `json:"state,omitempty" enum:"running,done,stopped" doc:"State of the job."`
+	Total         int            `json:"total,omitempty" doc:"Matching executions at its start."`
+	Done          int            `json:"done,omitempty" doc:"Executions that were changed."`
+	Refused       map[string]int `json:"refused,omitempty" doc:"Refused executions, by code."`
+	Failed        int            `json:"failed,omitempty" doc:"Executions that failed."`
 	StartedAt     time.Time      `json:"started_at,omitzero" doc:"When it started."`
 	EndedAt       time.Time      `json:"ended_at,omitzero" doc:"When it ended."`
 	DryRun        bool           `json:"dry_run,omitempty" doc:"Nothing was changed."`
-	RatePerSecond int            `json:"rate_per_second,omitempty" doc:"At most so many executions a second; absent: as fast as it goes."`
-	// Matched and Sample, of up to 20, belong to a dry run.
-	Matched int  `json:"matched,omitempty" doc:"Dry run: how many executions match."`
-	Sample  []ID `json:"sample,omitempty" doc:"Dry run: some of them."`
+	RatePerSecond int            `json:"rate_per_second,omitempty" doc:"Maximum executions per second; absent: no limit."`
+	// Matched and Sample, with up to 20 entries, are set in dry runs.
+	Matched int  `json:"matched,omitempty" doc:"Dry run: number of matching executions."`
+	Sample  []ID `json:"sample,omitempty" doc:"Dry run: some of these."`
 }
 
-// BulkItem is what a bulk job did to one execution.
+// BulkItem is the outcome of a bulk job for one execution.
 type BulkItem struct {
 	ID  ID    `json:"execution_id" doc:"The execution."`
-	OK  bool  `json:"ok" doc:"Whether it was done."`
+	OK  bool  `json:"ok" doc:"Whether it was changed."`
 	Err error `json:"error,omitempty" doc:"Why it was refused."` // nil when it was done
 }
 

@@ -6,28 +6,28 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Checkup is what the doctor found.
+// Checkup is a health report.
 type Checkup struct {
-	OK     bool    `json:"ok" doc:"Nothing failed."` // there may be warnings
-	Checks []Check `json:"checks" doc:"One entry a check."`
+	OK     bool    `json:"ok" doc:"No check failed."` // there may be warnings
+	Checks []Check `json:"checks" doc:"One entry per check."`
 }
 
-// Check is what is said of one thing.
+// Check is the result of one check.
 type Check struct {
-	Name   string `json:"name" doc:"What was checked."`               // stable: store, version, durability, schema, clock, ...
-	State  string `json:"state" enum:"ok,warn,fail" doc:"How it is."` // CheckOK, CheckWarn or CheckFail
-	Detail string `json:"detail" doc:"What that means."`              // what was found and what it means
-	Hint   string `json:"hint,omitempty" doc:"What to do."`           // "" when nothing is to be done
+	Name   string `json:"name" doc:"What was checked."`                         // stable: store, version, durability, schema, clock, ...
+	State  string `json:"state" enum:"ok,warn,fail" doc:"Result of the check."` // CheckOK, CheckWarn or CheckFail
+	Detail string `json:"detail" doc:"What was found, and what it means."`      // what was found and what it means
+	Hint   string `json:"hint,omitempty" doc:"What to do."`                     // "" if there is nothing to do
 }
 
-// The states of a check.
+// States of a check.
 const (
 	CheckOK   = "ok"
-	CheckWarn = "warn" // it works, but somebody should look
-	CheckFail = "fail" // it does not work, or promises are not kept
+	CheckWarn = "warn" // it works, but needs attention
+	CheckFail = "fail" // it does not work, or a guarantee does not hold
 )
 
-// NewCheckup puts checks together: OK when none of them failed.
+// NewCheckup builds a report; OK is true if no check failed.
 func NewCheckup(checks ...Check) Checkup {
 	found := Checkup{OK: true, Checks: append([]Check{}, checks...)}
 	for _, c := range checks {
@@ -36,33 +36,33 @@ func NewCheckup(checks ...Check) Checkup {
 	return found
 }
 
-// Integrity is the outcome of a recount.
+// Integrity is the result of an integrity check.
 type Integrity struct {
-	OK          bool         `json:"ok" doc:"There is no difference."`
-	Checked     []string     `json:"checked" doc:"What was recounted."`
-	Differences []Difference `json:"differences,omitempty" doc:"What does not agree."`
+	OK          bool         `json:"ok" doc:"There are no differences."`
+	Checked     []string     `json:"checked" doc:"What was checked."`
+	Differences []Difference `json:"differences,omitempty" doc:"Differences between stored and computed values."`
 }
 
-// Difference is something that does not agree with the records.
+// Difference is a stored value that does not match the records.
 type Difference struct {
-	What   string `json:"what" doc:"What was recounted."`
-	Key    string `json:"key" doc:"Of which thing."`
+	What   string `json:"what" doc:"What was checked."`
+	Key    string `json:"key" doc:"The key of the entity."`
 	Stored int64  `json:"stored" doc:"What is stored."`
-	Found  int64  `json:"found" doc:"What the recount found."`
+	Found  int64  `json:"found" doc:"What the check computed."`
 }
 
-// Rollbacks are the losses that were acknowledged.
+// Rollbacks are the acknowledged losses of commits.
 type Rollbacks struct {
-	Rollbacks []Rollback `json:"rollbacks" doc:"The oldest first; empty when none was open."`
+	Rollbacks []Rollback `json:"rollbacks" doc:"Oldest first; empty if none was open."`
 }
 
-// Rollback is a loss of acknowledged commits: the database came back without them, after a failover to a standby that was behind or
-// a restore of an older copy.
+// Rollback is a loss of acknowledged commits: the database came back without them, after a failover to a standby that was behind
+// or a restore of an older copy.
 type Rollback struct {
-	From        int64     `json:"from_position" doc:"The newest position of the event log that was known before."`
-	To          int64     `json:"to_position" doc:"Where the event log ended when the loss was noticed."`
-	Incarnation string    `json:"incarnation" doc:"Names the database as it came back."`
-	At          time.Time `json:"at,omitzero" doc:"When the loss was noticed."`
+	From        int64     `json:"from_position" doc:"Newest position of the event log before the loss."`
+	To          int64     `json:"to_position" doc:"End of the event log when the loss was detected."`
+	Incarnation string    `json:"incarnation" doc:"Identifies the database as it came back."`
+	At          time.Time `json:"at,omitzero" doc:"When the loss was detected."`
 }
 
 // MarshalJSON writes the losses as the HTTP API shows them.

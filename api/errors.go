@@ -14,22 +14,22 @@ type Error struct {
 	Code      string // stable; match on it
 	Class     string // group of codes: invalid, not_found, conflict, state, fenced, ...
 	Message   string // one sentence for people
-	Field     string // the argument at fault, "" when none is
+	Field     string // the invalid argument; "" if none
 	Hint      string // what to do
 	RequestID string
-	// Retryable: the same call, unchanged, may succeed later.
+	// Retryable reports that the same call, unchanged, may succeed later.
 	Retryable bool
-	// RetryAfter says when; 0: unknown.
+	// RetryAfter is when to retry; 0: unknown.
 	RetryAfter time.Duration
 	// Current holds facts that explain the refusal: status, lease_epoch, limit, ...
 	Current map[string]any
-	// Errors lists all faulty arguments where there are several; Code, Field, Message and Hint are those of the first.
+	// Errors lists all invalid arguments if there are several; Code, Field, Message and Hint are those of the first.
 	Errors []FieldError
 
 	cause error
 }
 
-// FieldError is one faulty argument of many.
+// FieldError is one of several invalid arguments.
 type FieldError struct {
 	Field   string
 	Code    string
@@ -37,14 +37,14 @@ type FieldError struct {
 	Hint    string
 }
 
-// Errorf makes an error of a code of docs/errors.md; %w keeps the cause for errors.Is and errors.As.
+// Errorf returns an error with a code of docs/errors.md; %w keeps the cause for errors.Is and errors.As.
 func Errorf(code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
 	info := base.Code(code).Info()
 	return &Error{Code: code, Class: info.Class, Retryable: info.Retryable, Message: err.Error(), cause: errors.Unwrap(err)}
 }
 
-// Error shows code, field and message.
+// Error returns code, field and message.
 func (e *Error) Error() string {
 	switch {
 	case e.Code == "":
@@ -56,10 +56,10 @@ func (e *Error) Error() string {
 	}
 }
 
-// Unwrap returns the cause inside this process, if there is one.
+// Unwrap returns the cause within this process, if any.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is compares codes when target has one, else classes.
+// Is compares codes if target has one, else classes.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	if !ok {
@@ -71,13 +71,13 @@ func (e *Error) Is(target error) bool {
 	return t.Class != "" && t.Class == e.Class
 }
 
-// At sets the argument at fault and what to do about it, and returns e.
+// At sets the invalid argument and the hint, and returns e.
 func (e *Error) At(field, hint string) *Error {
 	e.Field, e.Hint = field, hint
 	return e
 }
 
-// CodeOf is the code of the first Error that err wraps, "" when it wraps none.
+// CodeOf returns the code of the first Error that err wraps, or "".
 func CodeOf(err error) string {
 	var e *Error
 	if err != nil && errors.As(err, &e) {
@@ -92,7 +92,7 @@ func Retryable(err error) bool {
 	return err != nil && errors.As(err, &e) && e.Retryable
 }
 
-// RetryDelay says how long to wait before the same call; 0 when the error does not know.
+// RetryDelay returns how long to wait before the same call; 0 if unknown.
 func RetryDelay(err error) time.Duration {
 	var e *Error
 	if err != nil && errors.As(err, &e) {
@@ -101,8 +101,8 @@ func RetryDelay(err error) time.Duration {
 	return 0
 }
 
-// AsError turns what the engine returns into an Error. An Error, and the end of the caller's context, stay what they are; anything else is
-// internal.
+// AsError converts errors of the engine into an Error. An Error, and the error of the caller's context, are returned unchanged;
+// any other error becomes internal.
 func AsError(err error) error {
 	if err == nil {
 		return nil
@@ -126,8 +126,8 @@ func AsError(err error) error {
 	}
 }
 
-// Within says in which place of a request the field of a refusal stands: nodes[3] and lane become nodes[3].lane. Other errors stay what
-// they are.
+// Within prefixes the field of a refusal with its place in the request: nodes[3] and lane become nodes[3].lane. Other errors are
+// returned unchanged.
 func Within(place string, err error) error {
 	var refusal *Error
 	if !errors.As(AsError(err), &refusal) {

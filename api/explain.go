@@ -7,55 +7,55 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Explanation says why an execution is not running, by the rules that decide over it.
+// Explanation says why an execution is not running, computed by the rules that decide it.
 type Explanation struct {
 	ExecutionID ID        `json:"execution_id" doc:"Id of the execution."`
-	Status      Status    `json:"status" doc:"The one stored status."`
-	Reason      string    `json:"reason" doc:"Why it has this status."`
-	Since       time.Time `json:"since,omitzero" doc:"Since when it has status and reason."`
-	Summary     string    `json:"summary" doc:"The answer in one sentence or two."`
-	Blockers    []Blocker `json:"blockers" nil:"[]" doc:"Every cause that keeps it from running, the first to be removed first. None of what runs or is over."`
-	// NextEligibleAt is zero when nobody knows.
-	NextEligibleAt time.Time      `json:"next_eligible_at,omitzero" doc:"When it may be claimed if nothing else changes; absent when nobody knows."`
-	Position       *LinePlace     `json:"position,omitempty" doc:"Its place in line, of what is ready."`
-	Workers        NearWorkers    `json:"workers" doc:"Who could take it."`
-	History        []StatusChange `json:"history" nil:"[]" doc:"The last changes of status and reason, oldest first, as far as the event log tells them."`
-	Holder         *LeaseHolder   `json:"holder,omitempty" doc:"Who runs it."`
-	Outcome        string         `json:"outcome,omitempty" doc:"Of what is over: how it ended."`
+	Status      Status    `json:"status" doc:"The stored status."`
+	Reason      string    `json:"reason" doc:"Reason for the status."`
+	Since       time.Time `json:"since,omitzero" doc:"Since when it has this status and reason."`
+	Summary     string    `json:"summary" doc:"Summary in one or two sentences."`
+	Blockers    []Blocker `json:"blockers" nil:"[]" doc:"All causes that keep it from running, in the order in which to remove them; empty if it runs or has ended."`
+	// NextEligibleAt is zero if unknown.
+	NextEligibleAt time.Time      `json:"next_eligible_at,omitzero" doc:"When it can be claimed if nothing else changes; absent if unknown."`
+	Position       *LinePlace     `json:"position,omitempty" doc:"Position in the queue, if ready."`
+	Workers        NearWorkers    `json:"workers" doc:"Workers that could claim it."`
+	History        []StatusChange `json:"history" nil:"[]" doc:"Last changes of status and reason, oldest first, as far as the event log reaches."`
+	Holder         *LeaseHolder   `json:"holder,omitempty" doc:"Worker that runs it."`
+	Outcome        string         `json:"outcome,omitempty" doc:"How it ended, if it has."`
 }
 
 // Blocker is one cause that keeps an execution from running.
 type Blocker struct {
 	Code    string          `json:"code" doc:"suspended, dependencies, children, subflow, delay, operator_hold, grant, lane_state, lane_cap, no_live_worker, no_capable_worker, budget, rate, concurrency, workers_busy or in_line."`
 	Message string          `json:"message" doc:"One sentence with its numbers."`
-	Since   time.Time       `json:"since,omitzero" doc:"Since when it stands."`
-	Until   time.Time       `json:"until,omitzero" doc:"When it ends by itself."` // zero: it does not, or nobody knows
-	Data    json.RawMessage `json:"data,omitempty" doc:"Its numbers, by name."`   // an object
+	Since   time.Time       `json:"since,omitzero" doc:"Since when."`
+	Until   time.Time       `json:"until,omitzero" doc:"When it ends without intervention."` // zero: it does not, or unknown
+	Data    json.RawMessage `json:"data,omitempty" doc:"Details by name."`                   // an object
 }
 
-// LinePlace is the place of an execution in its lane.
+// LinePlace is the position of an execution in its lane.
 type LinePlace struct {
-	Ahead       int    `json:"ahead" doc:"Ready executions that come before it; exact up to 10 000."`
+	Ahead       int    `json:"ahead" doc:"Ready executions before it; exact up to 10,000."`
 	AtLeast     bool   `json:"at_least,omitempty" doc:"There are more than ahead."`
-	FairnessKey string `json:"fairness_key,omitempty" doc:"Key whose turns it shares."` // "": the lane has no fairness
-	AheadOfKey  int    `json:"ahead_of_key,omitempty" doc:"Those ahead under its own key."`
+	FairnessKey string `json:"fairness_key,omitempty" doc:"Fairness key that it shares turns with."` // "": the lane has no fairness
+	AheadOfKey  int    `json:"ahead_of_key,omitempty" doc:"Those ahead with the same key."`
 	Keys        int    `json:"keys,omitempty" doc:"Keys that take turns."`
 	Weight      int    `json:"weight,omitempty" doc:"Weight of its key."`
 }
 
-// NearWorkers tells who could take an execution.
+// NearWorkers are the workers that could claim an execution.
 type NearWorkers struct {
 	Live     int          `json:"live" doc:"Live worker instances."`
-	OnLane   int          `json:"on_lane" doc:"Those of them that take from its lane."`
-	Matching int          `json:"matching" doc:"Those of them that take such work."`
-	Nearest  []NearWorker `json:"nearest" nil:"[]" doc:"The five that come nearest."`
+	OnLane   int          `json:"on_lane" doc:"Those that claim from its lane."`
+	Matching int          `json:"matching" doc:"Those that also accept its kind and namespace."`
+	Nearest  []NearWorker `json:"nearest" nil:"[]" doc:"The five with the fewest obstacles."`
 }
 
-// NearWorker is a worker instance and what keeps it from taking an execution.
+// NearWorker is a worker instance and why it cannot claim an execution.
 type NearWorker struct {
 	WorkerID   string   `json:"worker_id" doc:"The worker."`
 	InstanceID string   `json:"worker_instance_id" doc:"Its instance."`
-	Unmet      []string `json:"unmet" nil:"[]" doc:"What keeps it away: lane, namespace, kind, capability:<token>, draining or no_free_place."`
+	Unmet      []string `json:"unmet" nil:"[]" doc:"Why it cannot claim it: lane, namespace, kind, capability:<token>, draining or no_free_place."`
 }
 
 // StatusChange is a change of status or reason.
@@ -63,18 +63,18 @@ type StatusChange struct {
 	At     time.Time `json:"at" doc:"When."`
 	Status Status    `json:"status" doc:"Status from then on."`
 	Reason string    `json:"reason" doc:"Its reason."`
-	Event  string    `json:"event,omitempty" doc:"Kind of the event that told it."`
+	Event  string    `json:"event,omitempty" doc:"Kind of the event."`
 }
 
-// LeaseHolder is who runs an execution.
+// LeaseHolder is the worker that runs an execution.
 type LeaseHolder struct {
 	WorkerID     string    `json:"worker_id" doc:"The worker."`
 	InstanceID   string    `json:"worker_instance_id" doc:"Its instance."`
 	LeaseID      string    `json:"lease_id" doc:"Id of its lease."`
 	LeaseEpoch   int64     `json:"lease_epoch" doc:"Epoch of its lease."`
-	AcquiredAt   time.Time `json:"acquired_at" doc:"Since when it runs there."`
+	AcquiredAt   time.Time `json:"acquired_at" doc:"When it claimed the execution."`
 	RenewedAt    time.Time `json:"renewed_at" doc:"When the lease was last renewed."`
-	ExpiresAt    time.Time `json:"expires_at" doc:"When the lease runs out unless it is renewed."`
+	ExpiresAt    time.Time `json:"expires_at" doc:"When the lease lapses unless renewed."`
 	AttemptIndex int       `json:"attempt_index" doc:"Index of the attempt."`
 }
 

@@ -10,7 +10,7 @@ import (
 // FlowState is the state of a flow.
 type FlowState string
 
-// The states of a flow. Completed, failed and cancelled are terminal.
+// States of a flow. Completed, failed and cancelled are terminal.
 const (
 	FlowOpen       FlowState = "open"
 	FlowCancelling FlowState = "cancelling" // its members are being cancelled
@@ -24,75 +24,75 @@ func (s FlowState) Terminal() bool {
 	return s == FlowCompleted || s == FlowFailed || s == FlowCancelled
 }
 
-// FlowView is a flow as a reader sees it.
+// FlowView is a flow as it is read.
 type FlowView struct {
 	ID        ID        `json:"flow_id" doc:"Id of the flow."`
 	Partition int       `json:"partition" minimum:"0" maximum:"255" doc:"N of the full form {fp:N}:<uuid> of its id and of those of its members."`
-	Namespace string    `json:"namespace" doc:"Namespace that it belongs to."`
+	Namespace string    `json:"namespace" doc:"Namespace of the flow."`
 	Kind      string    `json:"kind" doc:"Kind of flow."`
-	State     FlowState `json:"state" enum:"open,cancelling,completed,failed,cancelled" doc:"How far it is."`
-	// Phase is what one that has not ended does: running, waiting, suspended, blocked, idle; "" where there are no counts.
-	Phase    string            `json:"phase,omitempty" enum:"running,waiting,suspended,blocked,idle" doc:"What an open one does now; where counts are shown."`
-	Sealed   bool              `json:"sealed" doc:"Nothing more comes to it."`
+	State     FlowState `json:"state" enum:"open,cancelling,completed,failed,cancelled" doc:"State of the flow."`
+	// Phase is what an open flow does: running, waiting, suspended, blocked, idle; "" where counts are not shown.
+	Phase    string            `json:"phase,omitempty" enum:"running,waiting,suspended,blocked,idle" doc:"What an open flow does now; only where counts are shown."`
+	Sealed   bool              `json:"sealed" doc:"It can no longer be extended."`
 	Revision int64             `json:"graph_revision" doc:"Counts the changes of the graph."`
-	Nodes    int               `json:"node_count" doc:"Its members."`
-	Edges    int               `json:"edge_count" doc:"The edges between them."`
-	Output   string            `json:"output,omitempty" doc:"Name of the member whose result is that of the flow."`
-	ParentID ID                `json:"parent_execution_id,omitempty" doc:"The node that it stands for, or the execution that spawned its members."` // "": none
+	Nodes    int               `json:"node_count" doc:"Number of members."`
+	Edges    int               `json:"edge_count" doc:"Number of edges."`
+	Output   string            `json:"output,omitempty" doc:"Name of the member whose result is the flow's."`
+	ParentID ID                `json:"parent_execution_id,omitempty" doc:"The member that it is the content of, or the execution that spawned its members."` // "": none
 	RootID   ID                `json:"root_flow_id" doc:"The outermost flow."`
-	Depth    int               `json:"depth" doc:"How deep it lies in that."`
+	Depth    int               `json:"depth" doc:"Nesting depth."`
 	Tags     map[string]string `json:"tags,omitempty" doc:"Tags by key."`
-	Creator  string            `json:"creator,omitempty" doc:"Who made it."`
+	Creator  string            `json:"creator,omitempty" doc:"Who created it."`
 
-	CreatedAt      time.Time `json:"created_at,omitzero" doc:"When it was made."`
+	CreatedAt      time.Time `json:"created_at,omitzero" doc:"When it was created."`
 	LastMutationAt time.Time `json:"last_mutation_at,omitzero" doc:"When it last changed."`
 	EndedAt        time.Time `json:"ended_at,omitzero" doc:"When it ended."` // zero: it has not
 
-	Cancelled *FlowCancellation `json:"cancel,omitempty" doc:"Who asked for its end, and how."` // nil: nobody did
-	// Counts is how many members are in which public state, those without members included; nil in lists and in answers to changes.
-	Counts MemberCounts   `json:"counts,omitempty" doc:"Members by public state, and their total. Lists and answers to changes leave it out."`
-	Joins  map[string]int `json:"joins,omitempty" doc:"Joins by state: pending, satisfied, impossible, overridden; where counts are shown."` // nil where Counts is
+	Cancelled *FlowCancellation `json:"cancel,omitempty" doc:"Who cancelled it, and how."` // nil if it was not cancelled
+	// Counts is the number of members per public state, including states without members; nil in lists and in answers to changes.
+	Counts MemberCounts   `json:"counts,omitempty" doc:"Members by public state, and their total. Omitted in lists and in answers to changes."`
+	Joins  map[string]int `json:"joins,omitempty" doc:"Joins by state: pending, satisfied, impossible, overridden; only where counts are shown."` // nil if Counts is nil
 }
 
-// MemberCounts are numbers of members by public state. In JSON their sum is one more of them, total.
+// MemberCounts are numbers of members by public state. JSON also has their sum, total.
 type MemberCounts map[string]int
 
-// countTotal is the member of counts that has their sum (F59).
+// countTotal is the JSON name of the sum.
 const countTotal = "total"
 
-// FlowCancellation says who asked for the end of a flow.
+// FlowCancellation records who cancelled a flow.
 type FlowCancellation struct {
-	Policy CancelPolicy `json:"policy" doc:"Which members it reaches."`
+	Policy CancelPolicy `json:"policy" doc:"Which members are cancelled."`
 	Reason string       `json:"reason,omitempty" doc:"Why."`
 	By     string       `json:"by" doc:"Who."`
 	At     time.Time    `json:"requested_at,omitzero" doc:"When."`
 }
 
-// CancelPolicy says which members the cancel of a flow reaches.
+// CancelPolicy says which members the cancel of a flow includes.
 type CancelPolicy string
 
-// The policies of a cancel, each stronger than the one before.
+// Cancel policies, from weakest to strongest.
 const (
-	CancelFlowOnly CancelPolicy = "flow_only"      // none of them: they go on, and so do their edges
-	CancelPending  CancelPolicy = "cancel_pending" // those that no worker has had
+	CancelFlowOnly CancelPolicy = "flow_only"      // none: they continue, and so do their edges
+	CancelPending  CancelPolicy = "cancel_pending" // those that have not started
 	CancelAll      CancelPolicy = "cancel_all"     // all that have not ended
 )
 
-// FlowCancelProgress is how far the end of a flow is. What remains goes on being cancelled without the caller.
+// FlowCancelProgress is the progress of a cancel. It continues without the caller.
 type FlowCancelProgress struct {
-	State          FlowState    `json:"state" doc:"State of the flow now."`
-	Policy         CancelPolicy `json:"policy,omitempty" doc:"The policy that holds."`
-	Reason         string       `json:"reason,omitempty" doc:"The reason that holds."`
-	Cancelled      int          `json:"cancelled" doc:"Members that it has ended."`
-	FinishedBefore int          `json:"finished_before" doc:"Members that had ended, or ended by themselves."`
-	Remaining      int          `json:"remaining" doc:"Members that have not ended."` // that it still waits for: of flow_only none
-	// AlreadyTerminal: the flow had completed or failed before, and nothing was done.
-	AlreadyTerminal bool `json:"already_terminal,omitempty" doc:"The flow had completed or failed before: nothing was done."`
+	State          FlowState    `json:"state" doc:"Current state of the flow."`
+	Policy         CancelPolicy `json:"policy,omitempty" doc:"The effective policy."`
+	Reason         string       `json:"reason,omitempty" doc:"The effective reason."`
+	Cancelled      int          `json:"cancelled" doc:"Members that were cancelled."`
+	FinishedBefore int          `json:"finished_before" doc:"Members that had ended, or ended on their own."`
+	Remaining      int          `json:"remaining" doc:"Members that have not ended."` // that are still to be cancelled; none with flow_only
+	// AlreadyTerminal: the flow had completed or failed before, and the call changed nothing.
+	AlreadyTerminal bool `json:"already_terminal,omitempty" doc:"The flow had completed or failed before; the call changed nothing."`
 }
 
-// FlowRun is a flow as the call left it that made or changed it, without counts.
+// FlowRun is a flow after the call that created or changed it, without counts.
 type FlowRun struct {
-	Created bool          `json:"created" doc:"Whether this call made the flow; of extend and seal whether it changed something."`
+	Created bool          `json:"created" doc:"Whether this call created the flow; for extend and seal, whether it changed something."`
 	Members map[string]ID `json:"members" doc:"Ids of the executions that the call named, by name."`
 	FlowView
 }
@@ -101,7 +101,7 @@ type FlowRun struct {
 type FlowGraph struct {
 	Flow       FlowView     `json:"flow" doc:"The flow, without counts."`
 	Members    []FlowMember `json:"nodes" nil:"[]" doc:"The members by name."`
-	Edges      []EdgeView   `json:"edges" nil:"[]" doc:"The edges that lead from those."`
+	Edges      []EdgeView   `json:"edges" nil:"[]" doc:"Edges that start at these members."`
 	NextCursor string       `json:"next_cursor,omitempty" doc:"Cursor of the next part; absent at the end."` // "": nothing follows
 }
 
@@ -110,25 +110,25 @@ type FlowMember struct {
 	Name        string    `json:"name" doc:"Its name in the flow."`
 	ID          ID        `json:"execution_id" doc:"Its execution."`
 	Kind        string    `json:"kind" doc:"Kind of work."`
-	Lane        string    `json:"lane" doc:"Queue that it goes through."`
-	Status      Status    `json:"status" doc:"The one stored status."`
-	Reason      string    `json:"reason,omitempty" doc:"Why it has that status."`
-	PublicState string    `json:"public_state" doc:"Status in the words of users."`
-	Optional    bool      `json:"may_fail,omitempty" doc:"Its failure is none of the flow's."`
-	SubFlow     bool      `json:"sub_flow,omitempty" doc:"A graph stands in its place."`
-	RunIndex    int       `json:"run_index" doc:"How often it was opened again by replay."`
-	Join        *JoinView `json:"join,omitempty" doc:"What it waits for; absent of one that no edge leads to."`
-	StartedAt   time.Time `json:"started_at,omitzero" doc:"When a worker first took it."`
+	Lane        string    `json:"lane" doc:"Lane of the member."`
+	Status      Status    `json:"status" doc:"The stored status."`
+	Reason      string    `json:"reason,omitempty" doc:"Reason for the status."`
+	PublicState string    `json:"public_state" doc:"Coarser status for users."`
+	Optional    bool      `json:"may_fail,omitempty" doc:"The flow does not fail if this member fails."`
+	SubFlow     bool      `json:"sub_flow,omitempty" doc:"Its content is a graph."`
+	RunIndex    int       `json:"run_index" doc:"Number of replays before this run."`
+	Join        *JoinView `json:"join,omitempty" doc:"Its dependencies; absent if no edge leads to it."`
+	StartedAt   time.Time `json:"started_at,omitzero" doc:"When a worker first claimed it."`
 	EndedAt     time.Time `json:"ended_at,omitzero" doc:"When it ended."`
-	// DeletedAt is when the member was deleted alone. Its execution is gone; the flow keeps its place in the graph and how it ended. Zero: it
-	// is there.
-	DeletedAt time.Time `json:"deleted_at,omitzero" doc:"When it was deleted alone: its execution is gone, and the flow keeps its place in the graph and how it ended. Absent while it is there."`
+	// DeletedAt is when the member was deleted individually. Its execution no longer exists; the flow keeps its place in the
+	// graph and its outcome. Zero if it was not deleted.
+	DeletedAt time.Time `json:"deleted_at,omitzero" doc:"When it was deleted individually: the execution no longer exists, but the flow keeps its place in the graph and its outcome. Absent if not deleted."`
 }
 
-// EdgeKind says which ends of a member let the next one go on.
+// EdgeKind says which outcomes of the upstream member satisfy an edge.
 type EdgeKind string
 
-// The kinds of edges; "" is OnSuccess.
+// Kinds of edges; "" is OnSuccess.
 const (
 	OnSuccess EdgeKind = "success_only"
 	OnFailure EdgeKind = "failure_only" // failed, expired, cancelled
@@ -138,24 +138,24 @@ const (
 // EdgeView is an edge with its state.
 type EdgeView struct {
 	ID         string    `json:"edge_id" doc:"Id of the edge."`
-	From       string    `json:"upstream" doc:"Name of the member that is waited for."`
+	From       string    `json:"upstream" doc:"Name of the upstream member."`
 	FromID     ID        `json:"upstream_id" doc:"Its execution."`
-	To         string    `json:"downstream" doc:"Name of the member that waits."`
+	To         string    `json:"downstream" doc:"Name of the downstream member."`
 	ToID       ID        `json:"downstream_id" doc:"Its execution."`
-	Kind       EdgeKind  `json:"kind" enum:"success_only,failure_only,any_terminal" doc:"Which ends of the first let the second go on."`
-	Pass       string    `json:"pass,omitempty" doc:"Name under which the second gets the result of the first."`
-	State      string    `json:"state" enum:"pending,satisfied,impossible" doc:"Whether the first has ended so."`
-	Outcome    Status    `json:"upstream_outcome,omitempty" doc:"How the first ended."`  // "" of a pending one
-	Run        int       `json:"upstream_run,omitempty" doc:"Which run of it that was."` // 0 of a pending one
-	ResolvedAt time.Time `json:"resolved_at,omitzero" doc:"When."`
+	Kind       EdgeKind  `json:"kind" enum:"success_only,failure_only,any_terminal" doc:"Outcomes of the upstream member that satisfy the edge."`
+	Pass       string    `json:"pass,omitempty" doc:"Name under which the downstream member receives the result."`
+	State      string    `json:"state" enum:"pending,satisfied,impossible" doc:"Whether the upstream member ended with such an outcome."`
+	Outcome    Status    `json:"upstream_outcome,omitempty" doc:"Outcome of the upstream member."` // "" while pending
+	Run        int       `json:"upstream_run,omitempty" doc:"Run of the upstream member."`         // 0 while pending
+	ResolvedAt time.Time `json:"resolved_at,omitzero" doc:"When it was decided."`
 }
 
-// Child is a child as its parent sees it.
+// Child is a child from the view of its parent.
 type Child struct {
 	Name          string `json:"name" doc:"Its name."`
 	ID            ID     `json:"execution_id" doc:"Its execution."`
-	Outcome       Status `json:"outcome,omitempty" doc:"How it ended; absent: it has not."`
-	HasResult     bool   `json:"has_result,omitempty" doc:"It left a result: the route /result of its execution delivers it."` // which ChildResult fetches
+	Outcome       Status `json:"outcome,omitempty" doc:"Its outcome; absent while it has not ended."`
+	HasResult     bool   `json:"has_result,omitempty" doc:"It has a result: GET /result of its execution returns it."` // which ChildResult fetches
 	ResultType    string `json:"result_content_type,omitempty" doc:"Content type of the result."`
 	ResultSize    int    `json:"result_size,omitempty" doc:"Size of the result in bytes."`
 	FailureReason string `json:"failure_reason,omitempty" doc:"Why it did not succeed."`
@@ -197,7 +197,7 @@ func (v *FlowView) UnmarshalJSON(text []byte) error {
 	return readAnswer(text, v)
 }
 
-// MarshalJSON writes who asked for the end as the HTTP API shows it.
+// MarshalJSON writes the cancellation as the HTTP API shows it.
 func (c FlowCancellation) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&c) }
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
@@ -233,7 +233,7 @@ func (m *FlowMember) UnmarshalJSON(text []byte) error {
 // MarshalJSON writes the edge as the HTTP API shows it (U91).
 func (e EdgeView) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil) }
 
-// AppendJSON adds what MarshalJSON writes to a text. The run of an edge that is decided is shown also if it is the first, 0.
+// AppendJSON appends what MarshalJSON writes. The run of a decided edge is shown even if it is 0.
 func (e EdgeView) AppendJSON(text []byte) ([]byte, error) {
 	type fields EdgeView
 	switch {

@@ -6,16 +6,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Principal is who a client acts for.
+// Principal is the identity of a client.
 type Principal struct {
 	Principal  string   `json:"principal" doc:"Name of the caller."`
 	KeyID      string   `json:"key_id,omitempty" doc:"Its API key."`
-	Namespaces []string `json:"namespaces" doc:"Where it may act; * is everywhere."`
-	Roles      []string `json:"roles" doc:"What it may do."`
-	Open       bool     `json:"open" doc:"The server asks nobody for credentials."`
+	Namespaces []string `json:"namespaces" doc:"Namespaces it is valid for; * means all."`
+	Roles      []string `json:"roles" doc:"Its roles."`
+	Open       bool     `json:"open" doc:"The server requires no credentials."`
 }
 
-// Info is what a client runs on.
+// Info describes what a client is connected to.
 type Info struct {
 	Version    string           `json:"version" doc:"Version of the server."` // in this process: of this module
 	Commit     string           `json:"commit,omitempty" doc:"Commit that it was built from."`
@@ -23,34 +23,34 @@ type Info struct {
 	Store      StoreInfo        `json:"store" doc:"The store."`
 	ServerTime time.Time        `json:"server_time,omitzero" doc:"The store's clock."`
 	ClockSkew  time.Duration    `json:"clock_skew_ms" doc:"How far the host's clock is ahead of the store's."`
-	Features   map[string]bool  `json:"features" doc:"What this server can do; the routes of a false one answer 501."`
+	Features   map[string]bool  `json:"features" doc:"Features of the server; routes of a false one answer 501."`
 	Limits     map[string]int64 `json:"limits" doc:"Its limits."`
 }
 
-// StoreInfo is what a store is.
+// StoreInfo describes a store.
 type StoreInfo struct {
 	Kind    string `json:"kind" doc:"sqlite or postgres."`
 	Version string `json:"version" doc:"Version of the database."`
-	Schema  int    `json:"schema" doc:"Version of our tables."`
+	Schema  int    `json:"schema" doc:"Version of the schema."`
 
-	InstallationID string `json:"installation_id,omitempty" doc:"Names the database; transactional submits look for it."`
-	LogID          string `json:"log_id,omitempty" doc:"Names the event log; another after a copy was restored or commits were lost."`
+	InstallationID string `json:"installation_id,omitempty" doc:"Identifies the database; transactional submits check it."`
+	LogID          string `json:"log_id,omitempty" doc:"Identifies the event log; it changes if a copy is restored or commits are lost."`
 
-	State string `json:"state,omitempty" doc:"ok, store_full (nothing can be written) or corruption (parts of it cannot be read), as far as this server has met it."`
+	State string `json:"state,omitempty" doc:"ok, store_full (nothing can be written) or corruption (parts cannot be read), as observed by this server."`
 }
 
-// Settings are the settings in force.
+// Settings are the effective settings.
 type Settings struct {
 	Settings []Setting `json:"settings" doc:"By name."`
 }
 
-// Setting is a setting in force.
+// Setting is an effective setting.
 type Setting struct {
-	Name string `json:"name" doc:"Its name, as in FF_NAME."` // of its environment variable: FF_MAX_PAYLOAD
-	// Value is a string, or what else a server shows; nil when it is not set, "set" of a secret.
-	Value any `json:"value,omitempty" doc:"Its value; of a secret, whether it is set."`
-	// Source is "program" for what a program gave to Open.
-	Source string `json:"source" enum:"default,file,environment,flag,program" doc:"Where it came from."`
+	Name string `json:"name" doc:"Name of its environment variable."` // such as FF_MAX_PAYLOAD
+	// Value is nil if not set, and "set" for a secret.
+	Value any `json:"value,omitempty" doc:"Its value; for a secret, whether it is set."`
+	// Source is "program" for values passed to Open.
+	Source string `json:"source" enum:"default,file,environment,flag,program" doc:"Source of the value."`
 }
 
 // MarshalJSON writes the answer as the HTTP API shows it.

@@ -9,22 +9,22 @@ import (
 // JoinPolicy says how many of its edges a member needs.
 type JoinPolicy string
 
-// The policies of a join.
+// Join policies.
 const (
 	JoinAll    JoinPolicy = "all_of"
 	JoinAny    JoinPolicy = "any_of"
 	JoinQuorum JoinPolicy = "quorum"
 )
 
-// Join says how many of the edges that lead to a member it needs. The zero value: all of them.
+// Join says how many of its incoming edges a member needs. The zero value: all.
 type Join struct {
-	Policy JoinPolicy `json:"policy" enum:"all_of,any_of,quorum" doc:"How many it needs."` // "": JoinAll
-	K      int        `json:"k,omitempty" doc:"Of quorum: so many."`
-	// CancelRemaining cancels the members that are not needed any more when it is decided, unless somebody else waits for them.
-	CancelRemaining CancelRemaining `json:"on_satisfied" enum:"let_run,cancel_remaining" doc:"What becomes of members that are not needed any more."`
+	Policy JoinPolicy `json:"policy" enum:"all_of,any_of,quorum" doc:"How many edges it needs."` // "": JoinAll
+	K      int        `json:"k,omitempty" doc:"For quorum: the number."`
+	// CancelRemaining cancels members that are no longer needed once the join is decided, unless other members wait for them.
+	CancelRemaining CancelRemaining `json:"on_satisfied" enum:"let_run,cancel_remaining" doc:"What happens to members that are no longer needed."`
 }
 
-// CancelRemaining is true where members that are not needed any more are cancelled. In JSON it is cancel_remaining or let_run.
+// CancelRemaining says whether members that are no longer needed are cancelled. In JSON it is cancel_remaining or let_run.
 type CancelRemaining bool
 
 const (
@@ -32,7 +32,7 @@ const (
 	letRun          = "let_run"
 )
 
-// MarshalText returns the word of the HTTP API.
+// MarshalText returns the value of the HTTP API.
 func (c CancelRemaining) MarshalText() ([]byte, error) {
 	if c {
 		return []byte(cancelRemaining), nil
@@ -40,32 +40,32 @@ func (c CancelRemaining) MarshalText() ([]byte, error) {
 	return []byte(letRun), nil
 }
 
-// UnmarshalText reads the word of the HTTP API.
+// UnmarshalText reads the value of the HTTP API.
 func (c *CancelRemaining) UnmarshalText(text []byte) error {
 	*c = string(text) == cancelRemaining
 	return nil
 }
 
-// JoinView is a join with its numbers.
+// JoinView is a join with its progress.
 type JoinView struct {
 	Join
 	JoinState
 }
 
-// JoinState is how far a join is.
+// JoinState is the progress of a join.
 type JoinState struct {
-	N          int       `json:"n" doc:"Edges that lead to the member."`
-	Satisfied  int       `json:"satisfied" doc:"Of those: satisfied."`
-	Impossible int       `json:"impossible" doc:"Of those: impossible."`
+	N          int       `json:"n" doc:"Number of edges that lead to the member."`
+	Satisfied  int       `json:"satisfied" doc:"Number of satisfied edges."`
+	Impossible int       `json:"impossible" doc:"Number of impossible edges."`
 	State      string    `json:"state,omitempty" enum:"pending,satisfied,impossible,overridden" doc:"Whether the member may start; absent while no edge leads to it."`
 	DecidedAt  time.Time `json:"decided_at,omitzero" doc:"When that was decided."`
-	Detail     string    `json:"detail,omitempty" doc:"Why it is impossible, where the edges do not tell: quorum_unreachable."`
-	// Changed is true in the answer to SetJoin if it was another before.
+	Detail     string    `json:"detail,omitempty" doc:"Why it is impossible, if not clear from the edges: quorum_unreachable."`
+	// Changed is true in the answer to SetJoin if the join was different before.
 	Changed Changed      `json:"outcome,omitempty" enum:"set,unchanged" doc:"In the answer to a change: whether it changed something."`
-	Waiting []Membership `json:"waiting,omitempty" doc:"The first 100 members that it waits for; get_join shows them."` // Flows.Join shows them
+	Waiting []Membership `json:"waiting,omitempty" doc:"The first 100 members that it waits for; shown by get_join."` // Flows.Join shows them
 }
 
-// Changed is true where a command changed something. In JSON it is set; unchanged, or absent, is false.
+// Changed reports whether a command changed something. In JSON it is set for true, and unchanged or absent for false.
 type Changed bool
 
 const (
@@ -73,7 +73,7 @@ const (
 	outcomeUnchanged = "unchanged"
 )
 
-// MarshalText returns the word of the HTTP API.
+// MarshalText returns the value of the HTTP API.
 func (c Changed) MarshalText() ([]byte, error) {
 	if c {
 		return []byte(outcomeSet), nil
@@ -81,29 +81,29 @@ func (c Changed) MarshalText() ([]byte, error) {
 	return []byte(outcomeUnchanged), nil
 }
 
-// UnmarshalText reads the word of the HTTP API.
+// UnmarshalText reads the value of the HTTP API.
 func (c *Changed) UnmarshalText(text []byte) error {
 	*c = string(text) == outcomeSet
 	return nil
 }
 
-// Membership is an execution that is a member of a flow under a name, or becomes one.
+// Membership is an execution that is or becomes a member of a flow, with its name.
 type Membership struct {
 	Name string `json:"name" doc:"Its name in the flow."`
 	ID   ID     `json:"execution_id" doc:"Its execution."`
 }
 
-// NamedInput is what a member of a flow got from another along an edge, beside the input that it was submitted with. It is the same in
-// all attempts of a run.
+// NamedInput is what a member of a flow received from another member along an edge, in addition to its own input. It is the same
+// in all attempts of a run.
 type NamedInput struct {
-	Name    string `json:"name" doc:"Its name."`                              // of the edge's Pass: the name of the other, unless it was given another
-	From    string `json:"from" doc:"Name of the member that it comes from."` // name of the other
-	FromID  ID     `json:"execution_id" doc:"Execution of that."`
-	Outcome Status `json:"outcome" doc:"How that ended."`
-	Present bool   `json:"present" doc:"That left a result."` // one that succeeded without is not present, nor is one that did not succeed
-	// Result is what it left. If it is present and Omitted, it was too large to come along: InputFrom fetches it.
+	Name    string `json:"name" doc:"Its name."`                    // the upstream member's name unless the edge's Pass names it
+	From    string `json:"from" doc:"Name of the upstream member."` // name of the upstream member
+	FromID  ID     `json:"execution_id" doc:"Execution of the upstream member."`
+	Outcome Status `json:"outcome" doc:"Outcome of the upstream member."`
+	Present bool   `json:"present" doc:"The upstream member has a result."` // false if it succeeded without a result, or did not succeed
+	// Result is the result of the upstream member. If it is present and Omitted, it was too large for this answer: use InputFrom.
 	Result        Payload `json:"result,omitempty" spread:"shown" doc:"The result."`
-	FailureReason string  `json:"failure_reason,omitempty" doc:"Why that did not succeed."`
+	FailureReason string  `json:"failure_reason,omitempty" doc:"Why the upstream member did not succeed."`
 }
 
 // MarshalJSON writes the state as the HTTP API shows it.

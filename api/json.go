@@ -7,19 +7,19 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// readAnswer reads the JSON of an answer; fields that are not known are ignored (U4).
+// readAnswer reads the JSON of an answer and ignores unknown fields (U4).
 func readAnswer(text []byte, into any) error {
 	if err := jsonx.DecodeLenient(text, into); err != nil {
-		return Errorf(string(base.CodeInvalidJSON), "this is not the JSON of the API: %w", err)
+		return Errorf(string(base.CodeInvalidJSON), "not JSON of the API: %w", err)
 	}
 	return nil
 }
 
-// readRequest reads JSON as strictly as the HTTP API does: its errors have codes and the path of the field at fault (U5).
+// readRequest reads JSON as strictly as the HTTP API does: its errors have codes and the path of the invalid field (U5).
 func readRequest(text []byte, into any) error { return FaultsError(jsonx.Decode(text, into)) }
 
-// FaultsError turns the faults of a request that cannot be read or written into an Error, with all of them in Errors where there are
-// several. Other errors stay what they are.
+// FaultsError converts the problems of a request that cannot be read or written into an Error, with all of them in Errors if
+// there are several. Other errors are returned unchanged.
 func FaultsError(err error) error {
 	var all jsonx.Errors
 	var one *jsonx.Error

@@ -6,17 +6,17 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// APIKeySettings are what a key may do.
+// APIKeySettings are the permissions of a key.
 type APIKeySettings struct {
-	// Name is that of the principal; several keys may be the same one.
+	// Name is the name of the principal; several keys can have the same one.
 	Name       string   `json:"name" required:"true" maxLength:"256" doc:"Name of the principal."`
-	Roles      []string `json:"roles" required:"true" minItems:"1" maxItems:"5" enum:"read,submit,work,operate,admin" doc:"What it may do."`
-	Namespaces []string `json:"namespaces" required:"true" minItems:"1" doc:"Where it may do it; * is everywhere."`
-	// Lanes are those that it may work on; nil: all.
-	Lanes                []string  `json:"lanes,omitempty" doc:"Lanes that it may work on; all if absent."`
-	ExpiresAt            time.Time `json:"expires_at,omitzero" doc:"When it stops working; never if absent."`
-	MaxRequestsPerSecond int       `json:"max_requests_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Requests a second over all servers; 0: no limit."`
-	MaxInFlight          int       `json:"max_in_flight,omitempty" minimum:"0" maximum:"1000000" doc:"Requests at a time; 0: no limit."`
+	Roles      []string `json:"roles" required:"true" minItems:"1" maxItems:"5" enum:"read,submit,work,operate,admin" doc:"Its roles."`
+	Namespaces []string `json:"namespaces" required:"true" minItems:"1" doc:"Namespaces it is valid for; * means all."`
+	// Lanes are the lanes it can work on; nil: all.
+	Lanes                []string  `json:"lanes,omitempty" doc:"Lanes it may work on; all if absent."`
+	ExpiresAt            time.Time `json:"expires_at,omitzero" doc:"When it expires; never if absent."`
+	MaxRequestsPerSecond int       `json:"max_requests_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Requests per second over all servers; 0: no limit."`
+	MaxInFlight          int       `json:"max_in_flight,omitempty" minimum:"0" maximum:"1000000" doc:"Concurrent requests; 0: no limit."`
 }
 
 // APIKey is a key without its secret.
@@ -34,23 +34,23 @@ type APIKey struct {
 // NewAPIKey is a key with its secret.
 type NewAPIKey struct {
 	APIKey
-	// Secret is the whole key as it is sent; "" when it was shown before.
-	Secret string `json:"secret" doc:"The whole key as it is sent; shown this once."`
+	// Secret is the complete key; "" if it was shown before.
+	Secret string `json:"secret" doc:"The complete key; shown only this once."`
 }
 
-// APIKeyChange changes settings of a key; what is nil stays.
+// APIKeyChange changes settings of a key; nil fields are not changed.
 type APIKeyChange struct {
-	Force                bool       `json:"force,omitempty" doc:"Also if no key is left that administers all namespaces."`
+	Force                bool       `json:"force,omitempty" doc:"Even if no admin key for all namespaces is left."`
 	Name                 *string    `json:"name,omitempty" maxLength:"256" doc:"Name of the principal."`
-	Roles                *[]string  `json:"roles,omitempty" enum:"read,submit,work,operate,admin" doc:"What it may do."`
-	Namespaces           *[]string  `json:"namespaces,omitempty" doc:"Where it may do it; * is everywhere."`
-	Lanes                *[]string  `json:"lanes,omitempty" doc:"Lanes that it may work on; empty: all."`
-	ExpiresAt            *time.Time `json:"expires_at,omitempty" doc:"When it stops working."`
-	MaxRequestsPerSecond *int       `json:"max_requests_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Requests a second over all servers; 0: no limit."`
-	MaxInFlight          *int       `json:"max_in_flight,omitempty" minimum:"0" maximum:"1000000" doc:"Requests at a time; 0: no limit."`
+	Roles                *[]string  `json:"roles,omitempty" enum:"read,submit,work,operate,admin" doc:"Its roles."`
+	Namespaces           *[]string  `json:"namespaces,omitempty" doc:"Namespaces it is valid for; * means all."`
+	Lanes                *[]string  `json:"lanes,omitempty" doc:"Lanes it may work on; empty: all."`
+	ExpiresAt            *time.Time `json:"expires_at,omitempty" doc:"When it expires."`
+	MaxRequestsPerSecond *int       `json:"max_requests_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Requests per second over all servers; 0: no limit."`
+	MaxInFlight          *int       `json:"max_in_flight,omitempty" minimum:"0" maximum:"1000000" doc:"Concurrent requests; 0: no limit."`
 }
 
-// MarshalJSON writes the settings as the HTTP API takes them.
+// MarshalJSON writes the settings as the HTTP API accepts them.
 func (s APIKeySettings) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&s) }
 
 // UnmarshalJSON reads settings as strictly as the HTTP API does.
@@ -68,7 +68,7 @@ func (k NewAPIKey) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&k) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (k *NewAPIKey) UnmarshalJSON(text []byte) error { return readAnswer(text, k) }
 
-// MarshalJSON writes the change as the HTTP API takes it.
+// MarshalJSON writes the change as the HTTP API accepts it.
 func (c APIKeyChange) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&c) }
 
 // UnmarshalJSON reads a change as strictly as the HTTP API does.

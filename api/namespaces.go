@@ -8,26 +8,27 @@ import (
 
 // NamespaceSettings are all settings of a namespace. The zero value is the default.
 type NamespaceSettings struct {
-	Description        string `json:"description,omitempty" maxLength:"1024" doc:"What it is for."`
-	MaxSubmitPerSecond int    `json:"max_submit_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Submits a second over all servers; 0: no limit."`
-	// MaxRequestsPerSecond bounds the requests with keys of the namespace, over all servers: more are refused with rate_limited. Calls that keep
-	// or end work which runs have four times as many for themselves. 0: 1,000 a second and processor on each server, as long as other
-	// namespaces send requests there too.
-	MaxRequestsPerSecond int `json:"max_requests_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Requests a second with keys of the namespace, over all servers; 0: 1,000 a second and processor on each server, as long as other namespaces send requests there too."`
-	// MaxPayloadBytes bounds an input, up to 64 MiB; 0: the engine's limit.
+	Description        string `json:"description,omitempty" maxLength:"1024" doc:"Description."`
+	MaxSubmitPerSecond int    `json:"max_submit_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Submits per second over all servers; 0: no limit."`
+	// MaxRequestsPerSecond limits the requests with keys of the namespace, over all servers; more are refused with rate_limited.
+	// Calls that keep or end running work have a separate limit four times as high. 0: 1,000 per second and processor on each
+	// server, while other namespaces send requests there too.
+	MaxRequestsPerSecond int `json:"max_requests_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Requests per second with keys of the namespace, over all servers; 0: 1,000 per second and processor on each server, while other namespaces send requests there too."`
+	// MaxPayloadBytes limits an input, up to 64 MiB; 0: the engine's limit.
 	MaxPayloadBytes int `json:"max_payload_bytes,omitempty" minimum:"0" maximum:"67108864" doc:"Largest payload; 0: the server's."`
-	// MaxLanes and MaxClasses bound what the executions of the namespace use: lanes, and combinations of lane, kind, capabilities, fairness
-	// key, quotas and budgets. What is there goes on; new ones are refused with namespace_limit_exceeded. 0: 10,000 and 100,000 as long as
-	// other namespaces are in use too, else no limit.
-	MaxLanes   int `json:"max_lanes,omitempty" minimum:"0" maximum:"1000000" doc:"Lanes that its executions use; 0: 10,000 as long as other namespaces are in use too, else no limit."`
-	MaxClasses int `json:"max_classes,omitempty" minimum:"0" maximum:"1000000" doc:"Combinations of lane, kind, capabilities, fairness key, quotas and budgets; 0: 100,000 as long as other namespaces are in use too, else no limit."`
-	// MaxReady bounds the executions that wait for a worker: further submits are refused with rate_limited. Flows, children, retries and
-	// resumes are not. It is counted every few seconds; several servers may go beyond it by what they take in between. 0: no limit.
-	MaxReady int `json:"max_ready,omitempty" minimum:"0" maximum:"1000000" doc:"Executions that wait for a worker, those that a submit delayed or a quota or budget blocks included, beyond which submits are refused; 0: no limit."`
-	// MaxPriority is what a submit gets that asks for a higher priority; 0: any.
-	MaxPriority int `json:"max_priority,omitempty" minimum:"0" maximum:"9000" doc:"Highest priority: a submit that asks for more gets this; 0: any."`
+	// MaxLanes and MaxClasses limit what the executions of the namespace use: lanes, and combinations of lane, kind,
+	// capabilities, fairness key, quotas and budgets. Existing ones stay usable; new ones are refused with
+	// namespace_limit_exceeded. 0: 10,000 and 100,000 while other namespaces are in use too, else no limit.
+	MaxLanes   int `json:"max_lanes,omitempty" minimum:"0" maximum:"1000000" doc:"Lanes with executions; 0: 10,000 while other namespaces are in use too, else no limit."`
+	MaxClasses int `json:"max_classes,omitempty" minimum:"0" maximum:"1000000" doc:"Combinations of lane, kind, capabilities, fairness key, quotas and budgets; 0: 100,000 while other namespaces are in use too, else no limit."`
+	// MaxReady limits the executions that wait for a worker: further submits are refused with rate_limited. Flows, children,
+	// retries and resumes are not refused. The count is refreshed every few seconds; several servers can exceed it by what they
+	// accept in between. 0: no limit.
+	MaxReady int `json:"max_ready,omitempty" minimum:"0" maximum:"1000000" doc:"Executions that wait for a worker, including those delayed by their submit or blocked by a quota or budget, beyond which submits are refused; 0: no limit."`
+	// MaxPriority is the highest priority; higher ones are lowered to it; 0: no limit.
+	MaxPriority int `json:"max_priority,omitempty" minimum:"0" maximum:"9000" doc:"Highest priority; higher ones are lowered to it; 0: no limit."`
 	// DefaultQuotas are added to the policy of every submit that does not name them, up to 8.
-	DefaultQuotas []QuotaUse `json:"default_quotas,omitempty" doc:"Quotas that are added to the policy of every submit which does not name them."`
+	DefaultQuotas []QuotaUse `json:"default_quotas,omitempty" doc:"Quotas that are added to the policy of every submit that does not name them."`
 }
 
 // Namespace is a namespace and its settings.

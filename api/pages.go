@@ -6,17 +6,17 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// PageOptions ask for a part of a list.
+// PageOptions select a part of a list.
 type PageOptions struct {
-	Limit  int    // 0: 100; above 1000 counts as 1000
-	Cursor string // NextCursor of the page before
+	Limit  int    // 0: 100; at most 1000
+	Cursor string // NextCursor of the previous page
 }
 
-// Page is a part of a list. NextCursor is "" when nothing follows.
+// Page is a part of a list. NextCursor is "" on the last page.
 type Page[T any] struct {
 	Items      []T       `json:"items" doc:"The items of this page."`
 	NextCursor string    `json:"next_cursor,omitempty" doc:"Cursor of the next page; absent at the end."`
-	AsOf       time.Time `json:"as_of,omitzero" doc:"What was committed before this moment is in the list."`
+	AsOf       time.Time `json:"as_of,omitzero" doc:"Everything that was committed before this time is in the list."`
 }
 
 // MarshalJSON writes the page as the HTTP API does: a page without items has an empty list.

@@ -11,22 +11,21 @@ import (
 	"github.com/flowfabric/flowfabric/internal/payload"
 )
 
-// Payload is bytes with their content type. They come back bit for bit. The zero Payload means nothing at all, which differs
-// from an empty payload that has a content type.
+// Payload is bytes with a content type. They are stored and returned unchanged. The zero Payload means no payload, which differs
+// from an empty payload with a content type.
 //
-// In JSON a payload is several members of the object that it belongs to: its value, or its text or its bytes as base64, its content type and
-// its size.
+// In JSON a payload is several members of the containing object: its value, text or base64 bytes, its content type and its size.
 type Payload struct {
 	Data        []byte
 	ContentType string // default application/octet-stream
 
-	size    int    // of the bytes, where it is not the length of Data: they were not loaded, or JSON has lost their white space
-	err     error  // of the maker, reported by the call that uses the payload
+	size    int    // of the bytes, if it differs from the length of Data: they were not loaded, or JSON has removed white space
+	err     error  // of the constructor, reported by the call that uses the payload
 	asBytes bool   // JSON shows it as base64
-	given   string // content type that was read before the bytes, which may not follow
+	given   string // content type that was read before the bytes
 }
 
-// None as In or Out of a Kind means: nothing.
+// None as In or Out of a Kind means no value.
 type None struct{}
 
 // JSON encodes v. An encoding error is reported by the call that uses the payload, with code invalid_argument.
@@ -41,7 +40,7 @@ func JSON(v any) Payload {
 // Text is a payload of UTF-8 text.
 func Text(s string) Payload { return Payload{Data: []byte(s), ContentType: payload.ContentText} }
 
-// Bytes is a payload of any bytes; contentType "" means application/octet-stream.
+// Bytes is a payload of arbitrary bytes; contentType "" means application/octet-stream.
 func Bytes(b []byte, contentType string) Payload {
 	if b == nil {
 		b = []byte{}
@@ -57,10 +56,10 @@ func Unloaded(contentType string, size int) Payload {
 	return Payload{ContentType: contentType, size: size}
 }
 
-// Failed is a payload that could not be made. The call that uses it reports err.
+// Failed is a payload that could not be created. The call that uses it reports err.
 func Failed(err error) Payload { return Payload{err: err} }
 
-// Size is how many bytes the payload has, also of one whose bytes were not loaded, or that JSON shows without its white space.
+// Size returns the number of bytes, even if they were not loaded, or JSON shows them without white space.
 func (p Payload) Size() int {
 	if p.size != 0 {
 		return p.size
@@ -68,24 +67,24 @@ func (p Payload) Size() int {
 	return len(p.Data)
 }
 
-// Omitted reports whether there are bytes and they were not loaded.
+// Omitted reports whether there are bytes that were not loaded.
 func (p Payload) Omitted() bool { return p.Data == nil && p.size > 0 }
 
 // IsNothing reports whether there is no payload at all, not even an empty one.
 func (p Payload) IsNothing() bool { return p.Data == nil && p.ContentType == "" && p.size == 0 }
 
-// AsBytes makes JSON show the payload as base64, whatever its content type: so it arrives bit for bit. Shown otherwise, JSON loses
-// white space that means nothing.
+// AsBytes makes JSON show the payload as base64, whatever its content type, so that it arrives unchanged. Otherwise JSON removes
+// insignificant white space.
 func (p Payload) AsBytes() Payload {
 	p.asBytes = true
 	return p
 }
 
-// ShownAsBytes reports whether JSON shows the payload as base64 in any case.
+// ShownAsBytes reports whether JSON always shows the payload as base64.
 func (p Payload) ShownAsBytes() bool { return p.asBytes }
 
-// Decode reads the payload into a *[]byte, *string or *Payload as it is, into a *None not at all, into anything else as JSON.
-// What is not JSON is invalid_json.
+// Decode copies the payload into a *[]byte, *string or *Payload unchanged, ignores it for a *None, and decodes it as JSON into
+// anything else. Invalid JSON is invalid_json.
 func (p Payload) Decode(into any) error {
 	if p.err != nil {
 		return p.Problem("payload")
@@ -106,7 +105,7 @@ func (p Payload) Decode(into any) error {
 	return nil
 }
 
-// Problem is what went wrong when the payload was made, as a refusal of the argument called field; nil when nothing did.
+// Problem returns the error that occurred when the payload was created, as a refusal of the argument called field, or nil.
 func (p Payload) Problem(field string) error {
 	var refusal *Error
 	switch {
@@ -120,14 +119,14 @@ func (p Payload) Problem(field string) error {
 	return err
 }
 
-// The ways in which a payload stands in JSON, by the tag spread of its field.
+// Forms of a payload in JSON, by the tag spread of its field.
 const (
 	sent  = "sent"  // in a request (U8)
 	shown = "shown" // in an answer (U9, U10)
-	kept  = "kept"  // in an answer that leaves out bytes which were not loaded, whatever their size
+	kept  = "kept"  // in an answer that omits bytes that were not loaded, whatever their size
 )
 
-// The endings of the names of its members. The one without is the JSON value.
+// Suffixes of the names of its members. The one without a suffix is the JSON value.
 const (
 	endingText    = "_text"
 	endingBytes   = "_bytes"
@@ -141,7 +140,7 @@ var (
 	shownMembers = append(sentMembers[:len(sentMembers):len(sentMembers)], jsonx.Member{Ending: endingSize}, jsonx.Member{Ending: endingOmitted})
 )
 
-// Members are the members of the JSON object that a payload is a field of. It serves packages of this module.
+// Members returns the members of the JSON object that a payload is a field of. It is for packages of this module.
 func (p *Payload) Members(how string) []jsonx.Member {
 	if how == sent {
 		return sentMembers
@@ -149,7 +148,7 @@ func (p *Payload) Members(how string) []jsonx.Member {
 	return shownMembers
 }
 
-// AppendMembers adds the members to the text of that object. It serves packages of this module.
+// AppendMembers appends the members to the text of that object. It is for packages of this module.
 func (p *Payload) AppendMembers(text []byte, name, how string) ([]byte, error) {
 	contentType := p.ContentType
 	switch {
@@ -185,7 +184,7 @@ func (p *Payload) AppendMembers(text []byte, name, how string) ([]byte, error) {
 	return text, nil
 }
 
-// appendAs adds the member that holds the bytes.
+// appendAs appends the member that holds the bytes.
 func (p *Payload) appendAs(text []byte, name string, form payload.Form) ([]byte, error) {
 	switch form {
 	case payload.JSON:
@@ -198,10 +197,10 @@ func (p *Payload) appendAs(text []byte, name string, form payload.Form) ([]byte,
 	}
 }
 
-// ReadMember reads one of the members. It serves packages of this module.
+// ReadMember reads one of the members. It is for packages of this module.
 func (p *Payload) ReadMember(d *jsonx.Decoder, ending, how string) {
 	if ending != "" && d.Peek() == 'n' {
-		d.Bytes() // null is absent, but for the value itself
+		d.Bytes() // null is treated as absent, except for the value itself
 		return
 	}
 	switch ending {
@@ -226,11 +225,11 @@ func (p *Payload) ReadMember(d *jsonx.Decoder, ending, how string) {
 			p.size = size
 		}
 	default:
-		d.Bytes() // it is known by the size of bytes that are not there
+		d.Bytes() // the size of bytes that are not included
 	}
 }
 
-// take takes the bytes over. In a request they have a content type by default.
+// take sets the bytes. In a request they have a default content type.
 func (p *Payload) take(data []byte, byDefault, how string) {
 	if data == nil {
 		data = []byte{}
@@ -246,7 +245,7 @@ func (p *Payload) take(data []byte, byDefault, how string) {
 	}
 }
 
-// takeType takes the content type over. In a request it means nothing without bytes.
+// takeType sets the content type. In a request it has no effect without bytes.
 func (p *Payload) takeType(contentType, how string) {
 	switch {
 	case contentType == "" && how == sent:

@@ -12,54 +12,54 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Policy says how one execution is run. It is fixed when the execution is submitted. The zero value means: no retry, no timeout,
-// up to ten takeovers after crashes, engine defaults for the rest. A value out of its range is invalid_policy with the path in
+// Policy says how one execution is run. It is fixed when the execution is submitted. The zero value means no retry, no timeout,
+// up to ten reclaims after crashes, and engine defaults for the rest. A value out of range is invalid_policy with the path in
 // Field.
 //
-// One that was read from JSON keeps what has no field here until a field is changed.
+// A policy read from JSON keeps fields unknown to this version until a field is changed.
 type Policy struct {
-	// Retry allows retries; nil: a failed attempt ends the execution. &RetryPolicy{} retries three times.
+	// Retry enables retries; nil: a failed attempt ends the execution. &RetryPolicy{} retries three times.
 	Retry *RetryPolicy
-	// AttemptTimeout bounds the time that one attempt runs, waiting not counted; 0: none, at most 365 days.
+	// AttemptTimeout limits the running time of one attempt, without waiting time; 0: none, at most 365 days.
 	AttemptTimeout time.Duration
-	// Deadline bounds the whole execution, counted from submit or replay; 0: none, at most 10 years.
+	// Deadline limits the whole execution, counted from submit or replay; 0: none, at most 10 years.
 	Deadline time.Duration
-	// LeaseGrace keeps a lease whose renewal is late for so long before the work goes to somebody else; at most 10 minutes.
+	// LeaseGrace extends a lease whose renewal is late before other workers can take over; at most 10 minutes.
 	LeaseGrace time.Duration
-	// MaxReclaims is how often the work may be taken over from a worker that vanished; 0: 10, negative: never.
+	// MaxReclaims is how often the work can be taken over from a lost worker; 0: 10, negative: never.
 	MaxReclaims int
-	// MaxReplays is how often an operator may replay; 0: 10, negative: never.
+	// MaxReplays is how often an operator can replay it; 0: 10, negative: never.
 	MaxReplays int
-	// Capabilities that a worker must have. SubmitOptions.Requires is short for it; both given are invalid_argument.
+	// Capabilities that a worker must have. SubmitOptions.Requires is short for it; giving both is invalid_argument.
 	Capabilities []string
-	// FairnessKey shares a lane fairly among its keys when the lane's fairness is "key"; "": the namespace. SubmitOptions.FairnessKey is
-	// short for it.
+	// FairnessKey shares a lane fairly among keys if the lane's fairness is "key"; "": the namespace. SubmitOptions.FairnessKey
+	// is short for it.
 	FairnessKey string
 	// Quotas limit when the execution starts; up to 8. SubmitOptions.Quotas is short for it.
 	Quotas []QuotaUse
-	// SlotsWhileWaiting is "release" (default) or "hold": whether the slots of quotas are kept while the execution waits.
+	// SlotsWhileWaiting is "release" (default) or "hold": whether quota slots are kept while the execution waits.
 	SlotsWhileWaiting string
-	// BudgetIDs are the budgets that the execution uses besides those that cover it, by id or name; up to 16. SubmitOptions.BudgetIDs is
-	// short for it.
+	// BudgetIDs are the budgets that the execution uses in addition to those that cover it, by id or name; up to 16.
+	// SubmitOptions.BudgetIDs is short for it.
 	BudgetIDs []string
-	// Estimate is what is reserved of its budgets when it starts, by dimension. SubmitOptions.Estimate is short for it.
+	// Estimate is reserved in its budgets when it starts, by dimension. SubmitOptions.Estimate is short for it.
 	Estimate map[string]int64
-	// Budgets are made with the execution, and cover it and what it spawns; up to 4. SubmitOptions.Budgets is short for it.
+	// Budgets are created with the execution, and cover it and what it spawns; up to 4. SubmitOptions.Budgets is short for it.
 	Budgets []BudgetDefinition
-	// DedupWindow is how long the idempotency key holds; 0: 24 hours, 1 second to 90 days.
+	// DedupWindow is how long the idempotency key is remembered; 0: 24 hours, 1 second to 90 days.
 	DedupWindow time.Duration
-	// Retention says how long the execution is kept after its end; zero fields: the lane's, then the engine's.
+	// Retention is how long the execution is kept after its end; zero fields: the lane's, then the engine's.
 	Retention Retention
-	// Suspension is for waits that say nothing of it themselves.
+	// Suspension has defaults for suspensions.
 	Suspension SuspensionPolicy
-	// MaxSignals is how many signals the execution takes in; 0: 1000, at most 100 000.
+	// MaxSignals is how many signals the execution accepts; 0: 1000, at most 100,000.
 	MaxSignals int
 
 	text   []byte // the JSON it was read from, nil when it was not
 	unread bool   // the fields are not filled in from text
 }
 
-// SuspensionPolicy is what holds for a wait that gives no timeout of its own.
+// SuspensionPolicy has defaults for suspensions without a timeout of their own.
 type SuspensionPolicy struct {
 	DefaultTimeout time.Duration   // 0: none, at most 365 days
 	OnTimeout      TimeoutBehavior // "": FailOnTimeout
@@ -69,21 +69,21 @@ type SuspensionPolicy struct {
 type RetryPolicy struct {
 	MaxRetries int // after the first attempt; 0: 3, negative: none, at most 10 000
 	Backoff    Backoff
-	Categories []string      // failure classes or categories worth a retry; empty: all
-	MaxElapsed time.Duration // no retry that would start later than this after the run's start; 0: no bound
+	Categories []string      // failure classes or categories to retry; empty: all
+	MaxElapsed time.Duration // no retry starts later than this after the run's start; 0: no limit
 }
 
-// Backoff is the wait before a retry. The zero value grows from one second to one minute, doubling.
+// Backoff is the delay before a retry. The zero value doubles from one second to one minute.
 type Backoff struct {
 	Strategy   string        // "exponential" (default) or "fixed"
-	Initial    time.Duration // exponential: the first wait; 0: 1 s
-	Max        time.Duration // exponential: the longest; 0: 60 s
-	Multiplier float64       // exponential: growth; 0: 2
-	Delay      time.Duration // fixed: every wait
-	Jitter     float64       // 0..1: the share of the wait that chance may take away
+	Initial    time.Duration // exponential: the first delay; 0: 1 s
+	Max        time.Duration // exponential: the longest delay; 0: 60 s
+	Multiplier float64       // exponential: growth factor; 0: 2
+	Delay      time.Duration // fixed: every delay
+	Jitter     float64       // 0..1: the random share of the delay
 }
 
-// policyJSON is the policy as the rules read it (L11).
+// policyJSON is the policy in JSON as the rules read it (L11).
 type policyJSON struct {
 	Retry       *retryJSON         `json:"retry_policy,omitempty"`
 	Timeouts    timeoutsJSON       `json:"timeout_policy,omitzero"`
@@ -133,7 +133,7 @@ type backoffJSON struct {
 	Jitter     float64        `json:"jitter,omitempty"`
 }
 
-// MarshalJSON writes the policy as the HTTP API takes it.
+// MarshalJSON writes the policy as the HTTP API accepts it.
 func (p Policy) MarshalJSON() ([]byte, error) { return p.AppendJSON(nil) }
 
 // AppendJSON adds what MarshalJSON writes to a text.
@@ -144,19 +144,19 @@ func (p Policy) AppendJSON(text []byte) ([]byte, error) {
 	return jsonx.Append(text, p.json())
 }
 
-// UnmarshalJSON reads a policy. What is wrong with it is refused by the call that uses it.
+// UnmarshalJSON reads a policy. Invalid values are refused by the call that uses it.
 func (p *Policy) UnmarshalJSON(text []byte) error {
 	*p = *policyFrom(bytes.Clone(text))
 	return nil
 }
 
-// ReadJSON takes the text of the policy of a request, whose fields stay zero: most requests are only handed on to the rules, which read the
-// text. It serves packages of this module, as Read does, which fills in the fields.
+// ReadJSON keeps the text of the policy of a request and leaves the fields zero, because most requests only pass the text on to
+// the rules. It is for packages of this module, like Read, which fills in the fields.
 func (p *Policy) ReadJSON(d *jsonx.Decoder) {
 	*p = Policy{text: bytes.Clone(d.Bytes()), unread: true}
 }
 
-// Read returns the policy with its fields. It serves packages of this module.
+// Read returns the policy with its fields filled in. It is for packages of this module.
 func (p *Policy) Read() *Policy {
 	if p == nil || !p.unread {
 		return p
@@ -164,8 +164,8 @@ func (p *Policy) Read() *Policy {
 	return policyFrom(p.text)
 }
 
-// Text returns the JSON of the policy for the rules to check; nil of no policy. Budgets that contradict themselves are invalid_budget: the
-// rules would ignore half of what they say.
+// Text returns the JSON of the policy for the rules to check; nil for no policy. Contradictory budgets are invalid_budget,
+// because the rules would ignore some of their fields.
 func (p *Policy) Text() ([]byte, error) {
 	switch {
 	case p == nil:
@@ -184,20 +184,20 @@ func (p *Policy) Text() ([]byte, error) {
 	return jsonx.Marshal(p.json())
 }
 
-// check refuses what cannot be written. Of a policy that is not read nothing is known.
+// check refuses values that cannot be written. A policy that has not been read is not checked.
 func (p *Policy) check() error {
 	if p == nil {
 		return nil
 	}
 	if r := p.Retry; r != nil && (!finite(r.Backoff.Multiplier) || !finite(r.Backoff.Jitter)) {
-		return Errorf(string(base.CodeInvalidPolicy), "the policy does not encode").At("policy", "a number may not be infinite or NaN")
+		return Errorf(string(base.CodeInvalidPolicy), "the policy does not encode").At("policy", "a number must not be infinite or NaN")
 	}
 	return Within("policy", CheckResets(p.Budgets))
 }
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// CheckResets refuses budgets whose reset contradicts itself, and says which of them is at fault. It serves packages of this module.
+// CheckResets refuses budgets whose reset is contradictory, and names the budget. It is for packages of this module.
 func CheckResets(all []BudgetDefinition) error {
 	for i := range all {
 		if err := all[i].Reset.Check(); err != nil {
@@ -207,7 +207,7 @@ func CheckResets(all []BudgetDefinition) error {
 	return nil
 }
 
-// given is the text that the policy was read from, nil when it was not, or when its fields were changed since.
+// given is the text that the policy was read from; nil if it was not, or if its fields were changed since.
 func (p *Policy) given() []byte {
 	if p.text == nil || p.unread {
 		return p.text
@@ -220,14 +220,14 @@ func (p *Policy) given() []byte {
 	return nil
 }
 
-// policyFrom reads the fields of a policy, and keeps the text, which the rules check: it may have more.
+// policyFrom reads the fields of a policy, and keeps the text for the rules, which may have more fields.
 func policyFrom(text []byte) *Policy {
 	p := fieldsOf(text)
 	p.text = text
 	return p
 }
 
-// fieldsOf are the fields that a policy's text gives. What cannot be read stays zero: the rules refuse the text.
+// fieldsOf returns the fields of a policy's text. Invalid ones stay zero, because the rules refuse the text.
 func fieldsOf(text []byte) *Policy {
 	var w policyJSON
 	_ = jsonx.Decode(text, &w)
@@ -252,7 +252,7 @@ func fieldsOf(text []byte) *Policy {
 	return p
 }
 
-// json is the policy in the form of its text.
+// json converts the policy to the form of its text.
 func (p *Policy) json() *policyJSON {
 	w := &policyJSON{
 		Retry: p.Retry.json(), Timeouts: timeoutsJSON{p.AttemptTimeout, p.Deadline}, LeaseGrace: p.LeaseGrace, MaxReclaims: countOrDefault(p.MaxReclaims),
@@ -280,7 +280,7 @@ func (r *RetryPolicy) json() *retryJSON {
 	return w
 }
 
-// countOrDefault leaves 0 to the default and turns a negative count into none.
+// countOrDefault keeps 0 for the default and turns a negative count into 0.
 func countOrDefault(n int) *int {
 	if n == 0 {
 		return nil

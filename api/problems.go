@@ -11,29 +11,29 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Problem is an Error as the HTTP API writes it: every answer of 400 and above (RFC 9457).
+// Problem is an Error as the HTTP API writes it: every response with a status of 400 and above (RFC 9457).
 type Problem struct {
 	Type       string         `json:"type" doc:"/problems/<code>, a page of this server."`
-	Title      string         `json:"title" doc:"The code in words."`
+	Title      string         `json:"title" doc:"The code as words."`
 	Status     int            `json:"status" doc:"The HTTP status."`
-	Detail     string         `json:"detail" doc:"One sentence for people."`
+	Detail     string         `json:"detail" doc:"One sentence."`
 	Code       string         `json:"code" doc:"Stable; match on it."`
 	Class      string         `json:"class" doc:"Group of codes."`
-	Field      string         `json:"field,omitempty" doc:"The field at fault: JSON pointer, query.name or header.Name."`
+	Field      string         `json:"field,omitempty" doc:"The invalid field: JSON pointer, query.name or header.Name."`
 	Hint       string         `json:"hint,omitempty" doc:"What to do."`
 	Retryable  bool           `json:"retryable" doc:"The same request, unchanged, may succeed later."`
-	RetryAfter time.Duration  `json:"retry_after_ms,omitempty" doc:"When to try again, in milliseconds."`
-	RequestID  string         `json:"request_id,omitempty" doc:"Stands in logs and audit rows too."`
-	Index      *int           `json:"index,omitempty" doc:"Of an atomic batch: the item that was refused."`
+	RetryAfter time.Duration  `json:"retry_after_ms,omitempty" doc:"When to retry, in milliseconds."`
+	RequestID  string         `json:"request_id,omitempty" doc:"Id of the request, as in logs and the audit log."`
+	Index      *int           `json:"index,omitempty" doc:"In an atomic batch: the refused item."`
 	Current    map[string]any `json:"current,omitempty" doc:"Facts that explain the refusal."`
-	Errors     []FieldProblem `json:"errors,omitempty" doc:"All faulty fields."`
+	Errors     []FieldProblem `json:"errors,omitempty" doc:"All invalid fields."`
 }
 
-// FieldProblem is one faulty field of many.
+// FieldProblem is one of several invalid fields.
 type FieldProblem struct {
 	Field  string `json:"field" doc:"JSON pointer, query.name or header.Name."`
 	Code   string `json:"code" doc:"Stable; match on it."`
-	Detail string `json:"detail" doc:"One sentence for people."`
+	Detail string `json:"detail" doc:"One sentence."`
 	Hint   string `json:"hint,omitempty" doc:"What to do."`
 }
 
@@ -43,13 +43,13 @@ func (p Problem) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&p) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (p *Problem) UnmarshalJSON(text []byte) error { return readAnswer(text, p) }
 
-// problemPages is where a server explains codes.
+// problemPages is the path of the pages that explain codes.
 const problemPages = "/problems/"
 
-// factIndex is the fact that says which item of an atomic batch was refused. Problems have a field for it (U22).
+// factIndex is the fact with the index of a refused item of an atomic batch. Problems have a field for it (U22).
 const factIndex = "index"
 
-// AtIndex says which item of a batch it was whose refusal is that of all of it (U22). Other errors stay what they are.
+// AtIndex records which item of a batch was refused (U22). Other errors are returned unchanged.
 func AtIndex(err error, index int) error {
 	var refusal *Error
 	if !errors.As(AsError(err), &refusal) {
@@ -64,7 +64,7 @@ func AtIndex(err error, index int) error {
 	return &named
 }
 
-// MarshalJSON writes the problem that a server answers (U11). The causes of failures inside the engine stay there.
+// MarshalJSON writes the problem that a server answers (U11), without internal causes.
 func (e *Error) MarshalJSON() ([]byte, error) { return jsonx.Marshal(e.Problem()) }
 
 // UnmarshalJSON reads such a problem.
@@ -77,7 +77,7 @@ func (e *Error) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Problem is the error as the HTTP API shows it.
+// Problem returns the error as the HTTP API shows it.
 func (e *Error) Problem() *Problem {
 	problem := &Problem{
 		Type: problemPages + e.Code, Title: titleOf(e.Code), Status: base.Code(e.Code).Info().HTTP, Detail: e.shownMessage(),
@@ -94,7 +94,7 @@ func (e *Error) Problem() *Problem {
 	return problem
 }
 
-// Err is the error that the problem shows.
+// Err returns the problem as an Error.
 func (p *Problem) Err() *Error {
 	e := &Error{
 		Code: p.Code, Class: p.Class, Message: p.Detail, Field: p.Field, Hint: p.Hint, RequestID: p.RequestID,
@@ -112,7 +112,7 @@ func (p *Problem) Err() *Error {
 	return e
 }
 
-// ProblemOf shows why an item was refused; nil when it was not. The rules call an argument by its name, JSON by its pointer (U11).
+// ProblemOf converts the error of an item; nil if there is none. It also converts the argument's name to a JSON pointer (U11).
 func ProblemOf(err error) *Problem {
 	if err == nil {
 		return nil
@@ -136,7 +136,7 @@ func (p *Problem) Refusal() error {
 	return p.Err()
 }
 
-// titleOf is a code in words.
+// titleOf converts a code to words.
 func titleOf(code string) string {
 	words := strings.ReplaceAll(code, "_", " ")
 	if words == "" {
@@ -146,7 +146,7 @@ func titleOf(code string) string {
 	return strings.NewReplacer("json", "JSON", "Api ", "API ").Replace(words)
 }
 
-// shownMessage is the message without the text of a database or of Go, which a failure, other than a refusal, may carry (U11).
+// shownMessage is the message without internal text of a database or of Go (U11).
 func (e *Error) shownMessage() string {
 	switch {
 	case e.Code == string(base.CodeInternal):
@@ -161,10 +161,10 @@ func (e *Error) shownMessage() string {
 	return message
 }
 
-// exactInteger bounds the whole numbers that a float64 holds exactly.
+// exactInteger is the largest whole number range that a float64 represents exactly.
 const exactInteger = 1 << 53
 
-// wholeNumbers turns the numbers that JSON reads as float64 into int64 where they are whole.
+// wholeNumbers converts whole float64 numbers to int64.
 func wholeNumbers(facts map[string]any) map[string]any {
 	for name, fact := range facts {
 		if n, ok := fact.(float64); ok && n == math.Trunc(n) && math.Abs(n) < exactInteger {

@@ -6,11 +6,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// KeepForever as a retention keeps finished executions until they are deleted.
+// KeepForever keeps finished executions until they are deleted.
 const KeepForever = -time.Millisecond // -1 in JSON
 
-// Retention is how long finished executions are kept, by the status they ended in. A zero field leaves that status to the next
-// rule: the policy's, then the lane's, then the engine's (succeeded and skipped 3 days, cancelled 7, failed and expired 14).
+// Retention is how long finished executions are kept, by final status. A zero field uses the next rule: the policy's, then the
+// lane's, then the engine's (succeeded and skipped 3 days, cancelled 7, failed and expired 14).
 type Retention struct {
 	Succeeded time.Duration `json:"succeeded,omitempty" unit:"ms" minimum:"-1" maximum:"315360000000" doc:"Milliseconds, or -1."`
 	Failed    time.Duration `json:"failed,omitempty" unit:"ms" minimum:"-1" maximum:"315360000000" doc:"Milliseconds, or -1."`
@@ -19,7 +19,7 @@ type Retention struct {
 	Skipped   time.Duration `json:"skipped,omitempty" unit:"ms" minimum:"-1" maximum:"315360000000" doc:"Milliseconds, or -1."`
 }
 
-// Normalized returns the retention with KeepForever in place of every negative span: in JSON one of less than a millisecond would be 0.
+// Normalized replaces every negative duration by KeepForever, because one of less than a millisecond would be 0 in JSON.
 func (r Retention) Normalized() Retention {
 	for _, kept := range []*time.Duration{&r.Succeeded, &r.Failed, &r.Cancelled, &r.Expired, &r.Skipped} {
 		if *kept < 0 {

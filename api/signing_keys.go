@@ -6,15 +6,15 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// The states of a signing key.
+// States of a signing key.
 const (
 	KeyActive     = "active"      // it signs and verifies
 	KeyVerifyOnly = "verify_only" // it verifies until VerifyUntil
-	KeyExpired    = "expired"     // past its time
+	KeyExpired    = "expired"     // no longer valid
 	KeyRevoked    = "revoked"
 )
 
-// The outcomes of changes of signing keys.
+// Outcomes of changes of signing keys.
 const (
 	OutcomeSeeded        = "seeded"
 	OutcomeAlreadySeeded = "already_seeded"
@@ -23,39 +23,39 @@ const (
 	OutcomeNoop          = "noop"
 )
 
-// SigningKeyList is all signing keys that were asked for.
+// SigningKeyList is a list of signing keys.
 type SigningKeyList struct {
-	CurrentKid string       `json:"current_kid" doc:"Kid of the key that signs; empty when none does."`
-	Keys       []SigningKey `json:"keys" doc:"In the order of their creation."`
+	CurrentKid string       `json:"current_kid" doc:"Kid of the key that signs; empty if there is none."`
+	Keys       []SigningKey `json:"keys" doc:"In order of creation."`
 }
 
 // SigningKey is a key without its secret.
 type SigningKey struct {
-	Kid         string    `json:"kid" doc:"Name of the key; stands in tokens."`
-	State       string    `json:"state" enum:"active,verify_only,expired,revoked" doc:"What it does."`
-	CreatedAt   time.Time `json:"created_at,omitzero" doc:"When it was made."`
-	VerifyUntil time.Time `json:"verify_until,omitzero" doc:"The last moment at which it verifies; absent: no end, or it was revoked."`
+	Kid         string    `json:"kid" doc:"Name of the key, part of tokens."`
+	State       string    `json:"state" enum:"active,verify_only,expired,revoked" doc:"State of the key."`
+	CreatedAt   time.Time `json:"created_at,omitzero" doc:"When it was created."`
+	VerifyUntil time.Time `json:"verify_until,omitzero" doc:"Until when it verifies; absent: no end, or revoked."`
 	RevokedAt   time.Time `json:"revoked_at,omitzero" doc:"When it was revoked."`
 }
 
-// SeededKey is the answer to a seed. Its JSON has what belongs to the outcome even where it is false, and nothing else.
+// SeededKey is the answer to a seed. Its JSON has the fields of the outcome, even if false, and no others.
 type SeededKey struct {
 	Outcome string `json:"outcome" enum:"seeded,already_seeded" doc:"What happened."`
 	Kid     string `json:"kid" doc:"Name of the key."`
-	// SameSecret and State belong to OutcomeAlreadySeeded.
-	SameSecret bool   `json:"same_secret,omitempty" doc:"Of already_seeded: whether the secret is the one that is held; false also when none is held any more."`
-	State      string `json:"state,omitempty" enum:"active,verify_only,expired,revoked" doc:"Of already_seeded: the state of the key."`
+	// SameSecret and State are set with OutcomeAlreadySeeded.
+	SameSecret bool   `json:"same_secret,omitempty" doc:"For already_seeded: whether the secret is the stored one; false also if none is stored any more."`
+	State      string `json:"state,omitempty" enum:"active,verify_only,expired,revoked" doc:"For already_seeded: the state of the key."`
 }
 
-// RotatedKey is the answer to a rotation. Its JSON has what belongs to the outcome even where it is 0 or false, and nothing else.
+// RotatedKey is the answer to a rotation. Its JSON has the fields of the outcome, even if 0 or false, and no others.
 type RotatedKey struct {
 	Outcome string `json:"outcome" enum:"rotated,noop" doc:"What happened; noop: the key was active."`
-	// Kid belongs to OutcomeNoop, the rest to OutcomeRotated.
-	Kid         string `json:"kid,omitempty" doc:"Of noop: the key."`
-	PreviousKid string `json:"previous_kid,omitempty" doc:"The key that signed before; absent when none did."`
+	// Kid is set with OutcomeNoop, the other fields with OutcomeRotated.
+	Kid         string `json:"kid,omitempty" doc:"For noop: the key."`
+	PreviousKid string `json:"previous_kid,omitempty" doc:"The key that signed before; absent if there was none."`
 	NewKid      string `json:"new_kid,omitempty" doc:"The key that signs now."`
-	PurgedCount int    `json:"purged_count,omitempty" doc:"Keys that lost their secret because their time was over."`
-	Reactivated bool   `json:"reactivated,omitempty" doc:"The key was there, and verified."`
+	PurgedCount int    `json:"purged_count,omitempty" doc:"Expired keys whose secret was removed."`
+	Reactivated bool   `json:"reactivated,omitempty" doc:"The key existed and was valid."`
 }
 
 // RevokedKey is the answer to a revocation.

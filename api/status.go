@@ -2,10 +2,10 @@ package api
 
 import "github.com/flowfabric/flowfabric/internal/core"
 
-// Status is the one stored status of an execution.
+// Status is the stored status of an execution.
 type Status string
 
-// The statuses. Succeeded, failed, cancelled, expired and skipped are terminal.
+// Statuses. Succeeded, failed, cancelled, expired and skipped are terminal.
 const (
 	StatusReady     Status = "ready"
 	StatusDelayed   Status = "delayed"

@@ -7,17 +7,17 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
-// Token is the credential of a signal or of a link. Printed, logged or encoded it shows its key and not itself; Reveal gives the
-// text. The zero Token is none.
+// Token is the credential of a signal or of a link. Printing, logging and encoding show only its signing key; Reveal returns the
+// text. The zero Token is no token.
 type Token struct{ keyring.Token }
 
-// TokenOf is the token of a text.
+// TokenOf returns the token with this text.
 func TokenOf(text string) Token { return Token{keyring.TokenOf(text)} }
 
 // IsZero reports whether there is no token.
 func (t Token) IsZero() bool { return t.Reveal() == "" }
 
-// withheld stands where an address with a token in it would.
+// withheld replaces an address that contains a token.
 const withheld = "<redacted>"
 
 func withhold(address *string) {
@@ -26,7 +26,7 @@ func withhold(address *string) {
 	}
 }
 
-// printableWaitpoint is a waitpoint that may be printed: without methods, and without its address. Its token hides itself (W29).
+// printableWaitpoint is a waitpoint for printing: without methods, and without its address. Its token hides itself (W29).
 type printableWaitpoint Waitpoint
 
 func (w Waitpoint) printable() printableWaitpoint {
@@ -34,15 +34,15 @@ func (w Waitpoint) printable() printableWaitpoint {
 	return printableWaitpoint(w)
 }
 
-// Format prints the waitpoint without its token and address, whatever the verb.
+// Format prints the waitpoint without its token and address, for every verb.
 func (w Waitpoint) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), w.printable())
 }
 
-// LogValue is the waitpoint without its token and address.
+// LogValue returns the waitpoint without its token and address.
 func (w Waitpoint) LogValue() slog.Value { return slog.AnyValue(w.printable()) }
 
-// printableLink is a link that may be printed: without methods, and without its address.
+// printableLink is a link for printing: without methods, and without its address.
 type printableLink ApprovalLink
 
 func (l ApprovalLink) printable() printableLink {
@@ -50,10 +50,10 @@ func (l ApprovalLink) printable() printableLink {
 	return printableLink(l)
 }
 
-// Format prints the link without its address, whatever the verb.
+// Format prints the link without its address, for every verb.
 func (l ApprovalLink) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), l.printable())
 }
 
-// LogValue is the link without its address.
+// LogValue returns the link without its address.
 func (l ApprovalLink) LogValue() slog.Value { return slog.AnyValue(l.printable()) }

@@ -10,34 +10,34 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// TimeoutBehavior is what happens to a suspension whose time is over.
+// TimeoutBehavior is what happens when a suspension times out.
 type TimeoutBehavior string
 
-// The behaviours at a timeout.
+// Behaviours at a timeout.
 const (
 	FailOnTimeout     TimeoutBehavior = "fail"
 	CancelOnTimeout   TimeoutBehavior = "cancel"
 	ExpireOnTimeout   TimeoutBehavior = "expire"
-	ResumeOnTimeout   TimeoutBehavior = "auto_resume_with_timeout_signal" // go on, with a signal named TimeoutSignal
-	EscalateOnTimeout TimeoutBehavior = "escalate"                        // wait on, for an operator
+	ResumeOnTimeout   TimeoutBehavior = "auto_resume_with_timeout_signal" // resume, with a signal named TimeoutSignal
+	EscalateOnTimeout TimeoutBehavior = "escalate"                        // keep waiting, for an operator
 )
 
-// Condition says which signals are enough. Package flowfabric has functions that make one: OnSignal, AllOf, AnyOf, CountOf, OperatorOnly and
-// TimeoutOnly.
+// Condition says which signals end a suspension. Functions of package flowfabric make one: OnSignal, AllOf, AnyOf, CountOf,
+// OperatorOnly and TimeoutOnly.
 type Condition struct {
-	Type        string      `json:"type" required:"true" enum:"single,all_of,any_of,count,operator_only,timeout_only" doc:"What sort of condition it is."` // "": single
-	Key         string      `json:"waitpoint_key,omitempty" maxLength:"128" doc:"Of single: the waitpoint; the first one if absent."`
-	Name        string      `json:"name,omitempty" maxLength:"128" doc:"Of single and count: name of the signal; any if absent."`
-	Members     []Condition `json:"members,omitempty" doc:"Of all_of and any_of: the conditions in it."`
-	N           int         `json:"n,omitempty" minimum:"0" doc:"Of count: how many are enough."`
-	CountKind   string      `json:"count_kind,omitempty" enum:"distinct_sources,distinct_signals,distinct_waitpoints" doc:"Of count: what is told apart."`
-	SourceTypes []string    `json:"source_types,omitzero" minItems:"1" doc:"Of count: only signals of these source types; of all if absent."`
-	Keys        []string    `json:"waitpoints,omitempty" doc:"Of count: keys of the waitpoints."`
+	Type        string      `json:"type" required:"true" enum:"single,all_of,any_of,count,operator_only,timeout_only" doc:"Type of the condition."` // "": single
+	Key         string      `json:"waitpoint_key,omitempty" maxLength:"128" doc:"For single: the waitpoint; the first one if absent."`
+	Name        string      `json:"name,omitempty" maxLength:"128" doc:"For single and count: name of the signal; any if absent."`
+	Members     []Condition `json:"members,omitempty" doc:"For all_of and any_of: the nested conditions."`
+	N           int         `json:"n,omitempty" minimum:"0" doc:"For count: the required number."`
+	CountKind   string      `json:"count_kind,omitempty" enum:"distinct_sources,distinct_signals,distinct_waitpoints" doc:"For count: what must be distinct."`
+	SourceTypes []string    `json:"source_types,omitzero" minItems:"1" doc:"For count: only signals of these source types; all if absent."`
+	Keys        []string    `json:"waitpoints,omitempty" doc:"For count: keys of the waitpoints."`
 
 	emptyKey, emptyName bool // JSON gave an empty text, which the rules refuse
 }
 
-// The type of a condition that has none in Go.
+// The type of a condition without a type in Go.
 const conditionSingle = "single"
 
 // conditionFields are the fields of each type of condition.
@@ -50,19 +50,19 @@ var conditionFields = map[string][]string{
 	"timeout_only":  {},
 }
 
-// countKinds are what a count may tell apart.
+// countKinds are what a count can distinguish.
 var countKinds = []string{"distinct_sources", "distinct_signals", "distinct_waitpoints"}
 
-// CheckJSON refuses fields that another type has, and records which texts were given as empty. An empty list of source types could mean all
-// or none: whoever computes the list of those who may approve must not get all by an accident.
+// CheckJSON refuses fields of other types, and records which texts were given as empty. An empty list of source types is refused
+// because it could mean all or none: a computed list of approvers that is empty by accident must not admit everyone.
 func (c *Condition) CheckJSON(given []string) jsonx.Errors {
 	known, ok := conditionFields[c.Type]
 	switch {
 	case c.Type == "":
-		return nil // missing_field says so already
+		return nil // missing_field reports it
 	case !ok:
 		names := slices.Sorted(maps.Keys(conditionFields))
-		return jsonx.Errors{{Code: jsonx.CodeInvalidArgument, Field: "/type", Detail: "there is no such condition", Hint: "use " + strings.Join(names, ", ")}}
+		return jsonx.Errors{{Code: jsonx.CodeInvalidArgument, Field: "/type", Detail: "unknown condition", Hint: "use " + strings.Join(names, ", ")}}
 	}
 	var faults jsonx.Errors
 	for _, name := range given {
@@ -71,17 +71,17 @@ func (c *Condition) CheckJSON(given []string) jsonx.Errors {
 		}
 	}
 	if c.Type == "count" && !slices.Contains(countKinds, c.CountKind) {
-		faults = append(faults, &jsonx.Error{Code: jsonx.CodeInvalidArgument, Field: "/count_kind", Detail: "say what is counted", Hint: "use " + strings.Join(countKinds, ", ")})
+		faults = append(faults, &jsonx.Error{Code: jsonx.CodeInvalidArgument, Field: "/count_kind", Detail: "count_kind is required", Hint: "use " + strings.Join(countKinds, ", ")})
 	}
 	if c.SourceTypes != nil && len(c.SourceTypes) == 0 {
-		faults = append(faults, &jsonx.Error{Code: jsonx.CodeInvalidArgument, Field: "/source_types", Detail: "the list is empty", Hint: "leave it out to count signals of every source type"})
+		faults = append(faults, &jsonx.Error{Code: jsonx.CodeInvalidArgument, Field: "/source_types", Detail: "the list is empty", Hint: "omit it to count signals of every source type"})
 	}
 	c.emptyKey = c.Key == "" && slices.Contains(given, "waitpoint_key")
 	c.emptyName = c.Name == "" && slices.Contains(given, "name")
 	return faults
 }
 
-// Given returns key and name, nil where they are absent. A text that JSON gave as empty is there, for the rules to refuse.
+// Given returns key and name, nil if absent. A text that was given as empty in JSON is returned, so that it is refused.
 func (c Condition) Given() (key, name *string) {
 	if c.Key != "" || c.emptyKey {
 		key = &c.Key
@@ -92,58 +92,58 @@ func (c Condition) Given() (key, name *string) {
 	return key, name
 }
 
-// SignalRecord is a signal as it was taken in.
+// SignalRecord is an accepted signal.
 type SignalRecord struct {
 	ID             string    `json:"signal_id" doc:"Id of the signal."`
 	Ordinal        int       `json:"ordinal" doc:"Order of acceptance within the execution, from 1."`
-	WaitpointID    string    `json:"waitpoint_id,omitempty" doc:"Where it came."`
+	WaitpointID    string    `json:"waitpoint_id,omitempty" doc:"Waitpoint that received it."`
 	WaitpointKey   string    `json:"waitpoint_key,omitempty" doc:"Key of that waitpoint."`
-	Name           string    `json:"name" doc:"What happened."`
-	Category       string    `json:"category" doc:"Sort of signal: external, approval, system or another word."`
-	SourceType     string    `json:"source_type" doc:"Sort of sender."`
-	SourceIdentity string    `json:"source_identity,omitempty" doc:"Who sent it."`
-	SourceVerified bool      `json:"source_verified" doc:"Whether the engine knows who it was; else the sender said so."`
-	CorrelationID  string    `json:"correlation_id,omitempty" doc:"What the sender called it."`
-	SentAt         time.Time `json:"sent_at,omitzero" doc:"When the sender says that it was sent."`
-	AcceptedAt     time.Time `json:"accepted_at,omitzero" doc:"When it was taken in."`
-	// Payload is what it brought. If it is Omitted, its bytes had no room in this answer: Executions.Signals fetches them.
+	Name           string    `json:"name" doc:"Name of the signal."`
+	Category       string    `json:"category" doc:"Category: external, approval, system or another word."`
+	SourceType     string    `json:"source_type" doc:"Type of the sender."`
+	SourceIdentity string    `json:"source_identity,omitempty" doc:"Identity of the sender."`
+	SourceVerified bool      `json:"source_verified" doc:"Whether the engine verified the sender; otherwise it is the sender's claim."`
+	CorrelationID  string    `json:"correlation_id,omitempty" doc:"Correlation id of the sender."`
+	SentAt         time.Time `json:"sent_at,omitzero" doc:"When it was sent, according to the sender."`
+	AcceptedAt     time.Time `json:"accepted_at,omitzero" doc:"When it was accepted."`
+	// Payload is the payload of the signal. If it is Omitted, it did not fit into this answer: use Executions.Signals.
 	Payload Payload `json:"payload,omitempty" spread:"shown" doc:"The payload."`
 	Matched bool    `json:"matched" doc:"Whether it counts for the condition."`
-	Effect  string  `json:"effect,omitempty" doc:"What it did when it came."`
+	Effect  string  `json:"effect,omitempty" doc:"Its effect when it was accepted."`
 }
 
-// SuspensionRecord is a suspension as it is kept.
+// SuspensionRecord is a stored suspension.
 type SuspensionRecord struct {
 	ID             string           `json:"suspension_id" doc:"Id of the suspension."`
-	RunIndex       int              `json:"run_index" doc:"Run that waited."`
-	AttemptIndex   int              `json:"attempt_index" doc:"Attempt that waited."`
-	SuspendedAt    time.Time        `json:"suspended_at,omitzero" doc:"When the wait began."`
-	ReasonCode     string           `json:"reason_code" doc:"What is waited for."`
-	TimeoutAt      time.Time        `json:"timeout_at,omitzero" doc:"When the wait times out."`
+	RunIndex       int              `json:"run_index" doc:"Run that was suspended."`
+	AttemptIndex   int              `json:"attempt_index" doc:"Attempt that was suspended."`
+	SuspendedAt    time.Time        `json:"suspended_at,omitzero" doc:"When the suspension began."`
+	ReasonCode     string           `json:"reason_code" doc:"What it waits for."`
+	TimeoutAt      time.Time        `json:"timeout_at,omitzero" doc:"When it times out."`
 	OnTimeout      TimeoutBehavior  `json:"timeout_behavior,omitempty" doc:"What happens then."`
-	Until          Condition        `json:"resume_condition" doc:"Which signals are enough."`
-	Waitpoints     []BoundWaitpoint `json:"waitpoints" nil:"[]" doc:"The waitpoints, in the order in which they were bound."`
+	Until          Condition        `json:"resume_condition" doc:"Condition that ends it."`
+	Waitpoints     []BoundWaitpoint `json:"waitpoints" nil:"[]" doc:"The waitpoints, in the order of binding."`
 	Cause          string           `json:"cause,omitempty" doc:"How it ended: signal, operator, timeout, early_signals, budget_approved, budget_denied, cancelled or ended; absent while it is open."` // "": it is open
 	ClosedAt       time.Time        `json:"closed_at,omitzero" doc:"When it ended."`
-	CloserSignalID string           `json:"closer_signal_id,omitempty" doc:"Signal that was the last one needed."`
+	CloserSignalID string           `json:"closer_signal_id,omitempty" doc:"Signal that satisfied the condition."`
 	By             string           `json:"by,omitempty" doc:"Operator who ended it."`
-	EscalatedAt    time.Time        `json:"escalated_at,omitzero" doc:"When it timed out and was left to operators."`
-	Signals        []SignalRecord   `json:"signals,omitempty" doc:"The signals that came, in order of acceptance."`
-	Continuation   Payload          `json:"continuation,omitempty" spread:"kept" doc:"The continuation."` // Executions.Suspension alone has its bytes
+	EscalatedAt    time.Time        `json:"escalated_at,omitzero" doc:"When it timed out and was escalated to operators."`
+	Signals        []SignalRecord   `json:"signals,omitempty" doc:"Signals received, in order of acceptance."`
+	Continuation   Payload          `json:"continuation,omitempty" spread:"kept" doc:"The continuation."` // only Executions.Suspension loads its bytes
 }
 
-// The outcomes of a signal.
+// Outcomes of a signal.
 const (
 	SignalAccepted  = "accepted"
 	SignalDuplicate = "duplicate"
 )
 
-// SignalReceipt is the answer to a signal.
+// SignalReceipt is the result of sending a signal.
 type SignalReceipt struct {
 	Outcome     string `json:"outcome" enum:"accepted,duplicate" doc:"Whether this call delivered it."` // SignalAccepted or SignalDuplicate
-	SignalID    string `json:"signal_id" doc:"Id of the signal; of a duplicate that of the first delivery."`
-	Effect      string `json:"effect" doc:"What it did; of a duplicate what the first delivery did."`
-	SameRequest bool   `json:"same_request,omitempty" doc:"Of a duplicate: name, payload and category are those of the first."`
+	SignalID    string `json:"signal_id" doc:"Id of the signal; for a duplicate, of the first one."`
+	Effect      string `json:"effect" doc:"Its effect; for a duplicate, the effect of the first one."`
+	SameRequest bool   `json:"same_request,omitempty" doc:"For a duplicate: name, payload and category equal those of the first."`
 }
 
 // AppendJSON adds what MarshalJSON writes to a text.
@@ -153,7 +153,7 @@ func (r SignalReceipt) AppendJSON(text []byte) ([]byte, error) {
 	if err != nil || r.Outcome != SignalDuplicate || r.SameRequest {
 		return text, err
 	}
-	return append(jsonx.AppendName(text[:len(text)-1], "same_request", ""), "false}"...), nil // a duplicate shows it in any case
+	return append(jsonx.AppendName(text[:len(text)-1], "same_request", ""), "false}"...), nil // always shown for a duplicate
 }
 
 // AppendJSON adds what MarshalJSON writes to a text.

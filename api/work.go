@@ -11,132 +11,135 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Registration is what an instance tells of itself.
+// Registration describes a worker instance.
 type Registration struct {
 	WorkerID      string            `json:"worker_id" required:"true" maxLength:"256" doc:"Logical name of the worker."`
 	InstanceID    string            `json:"worker_instance_id" required:"true" maxLength:"256" doc:"Name of this process."`
-	Namespaces    []string          `json:"namespaces,omitempty" doc:"Namespaces that it works for; all of the key's if absent."` // never more
-	Lanes         []string          `json:"lanes,omitempty" doc:"Lanes that it takes from."`
+	Namespaces    []string          `json:"namespaces,omitempty" doc:"Namespaces that it works for; all of the key's if absent."` // limited to those of the key
+	Lanes         []string          `json:"lanes,omitempty" doc:"Lanes that it claims from."`
 	Kinds         []string          `json:"kinds,omitempty" doc:"Kinds that it handles; all if absent."`
-	Capabilities  []string          `json:"capabilities,omitempty" doc:"What it can do."`
-	MaxConcurrent int               `json:"max_concurrent,omitempty" minimum:"0" maximum:"1000000" doc:"Tasks at a time; 0: not stated."`
-	LivenessTTL   time.Duration     `json:"liveness_ttl_ms,omitempty" minimum:"1000" maximum:"3600000" doc:"Not seen for so long: gone; 30000 if absent."`
+	Capabilities  []string          `json:"capabilities,omitempty" doc:"Its capabilities."`
+	MaxConcurrent int               `json:"max_concurrent,omitempty" minimum:"0" maximum:"1000000" doc:"Concurrent tasks; 0: not stated."`
+	LivenessTTL   time.Duration     `json:"liveness_ttl_ms,omitempty" minimum:"1000" maximum:"3600000" doc:"It is dead if not seen for this time; default 30000."`
 	Version       string            `json:"version,omitempty" doc:"Version of the program."`
-	Labels        map[string]string `json:"labels,omitempty" doc:"Anything else, by key."`
+	Labels        map[string]string `json:"labels,omitempty" doc:"Labels by key."`
 }
 
 // Registered is the answer to a registration.
 type Registered struct {
 	Outcome   string    `json:"outcome" enum:"registered,refreshed" doc:"Whether the instance was new."`
-	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"When it counts as gone unless it is seen before."`
-	Drain     bool      `json:"drain" doc:"Take nothing new."`
+	ExpiresAt time.Time `json:"expires_at,omitzero" doc:"When it is considered dead unless seen again."`
+	Drain     bool      `json:"drain" doc:"Claim no new work."`
 }
 
 // Heartbeat is the answer to a heartbeat.
 type Heartbeat struct {
-	Registered bool      `json:"registered" doc:"false: register again."`
-	ExpiresAt  time.Time `json:"expires_at,omitzero" doc:"When the instance counts as gone unless it is seen before."`
-	Drain      bool      `json:"drain" doc:"Take nothing new."`
-	Leases     Renewals  `json:"leases" doc:"One entry a lease, in the order of the request."`
+	Registered bool      `json:"registered" doc:"If false, register again."`
+	ExpiresAt  time.Time `json:"expires_at,omitzero" doc:"When the instance is considered dead unless seen again."`
+	Drain      bool      `json:"drain" doc:"Claim no new work."`
+	Leases     Renewals  `json:"leases" doc:"One entry per lease, in the order of the request."`
 }
 
 // Renewals are the answers to the renewals of a heartbeat, in the order of the request.
 type Renewals []Renewal
 
-// Renewal is the answer to one renewal. JSON shows why one of a heartbeat was refused beside it.
+// Renewal is the result of one renewal. JSON shows the refusal of a heartbeat's renewal next to it.
 type Renewal struct {
-	ExpiresAt time.Time     `json:"expires_at,omitzero" doc:"When it lapses unless it is renewed."`
-	TTL       time.Duration `json:"ttl_ms,omitempty" doc:"How long a renewal lasts."`
-	Drain     bool          `json:"-" apart:"true"` // the instance that has the lease is to finish what it has
+	ExpiresAt time.Time     `json:"expires_at,omitzero" doc:"When it lapses unless renewed."`
+	TTL       time.Duration `json:"ttl_ms,omitempty" doc:"Duration of a renewal."`
+	Drain     bool          `json:"-" apart:"true"` // the instance that holds the lease should finish its tasks
 	Err       error         `json:"-" apart:"true"`
 }
 
-// ClaimRequest asks for work.
+// ClaimRequest requests work.
 type ClaimRequest struct {
 	WorkerID     string        `json:"worker_id" required:"true" maxLength:"256" doc:"Logical name of the worker."`
 	InstanceID   string        `json:"worker_instance_id" required:"true" maxLength:"256" doc:"Name of this process."`
-	Lanes        []string      `json:"lanes" required:"true" minItems:"1" maxItems:"64" doc:"Lanes to take from, 1 to 64."`
-	Max          int           `json:"max,omitempty" minimum:"0" maximum:"1000" doc:"Tasks at most; 1 if absent."`
-	Wait         time.Duration `json:"wait_ms,omitempty" minimum:"0" maximum:"60000" doc:"Wait so long while there is none."`
-	Capabilities []string      `json:"capabilities,omitempty" doc:"What the worker can do."`
+	Lanes        []string      `json:"lanes" required:"true" minItems:"1" maxItems:"64" doc:"Lanes to claim from, 1 to 64."`
+	Max          int           `json:"max,omitempty" minimum:"0" maximum:"1000" doc:"Maximum number of tasks; 1 if absent."`
+	Wait         time.Duration `json:"wait_ms,omitempty" minimum:"0" maximum:"60000" doc:"How long to wait if there is no work."`
+	Capabilities []string      `json:"capabilities,omitempty" doc:"Capabilities of the worker."`
 	Kinds        []string      `json:"kinds,omitempty" doc:"Kinds that it handles; all if absent."`
-	Namespaces   []string      `json:"namespaces,omitempty" doc:"Namespaces to take from; all of the key's if absent."` // never more
+	Namespaces   []string      `json:"namespaces,omitempty" doc:"Namespaces to claim from; all of the key's if absent."` // limited to those of the key
 	LaneOrder    string        `json:"lane_order,omitempty" enum:"rotate,listed" doc:"Whether lanes take turns; rotate if absent."`
-	LeaseTTL     time.Duration `json:"lease_ttl_ms,omitempty" minimum:"500" maximum:"86400000" doc:"30000 if absent."`
-	// RequestKey makes the claim repeatable while its leases are held; minted by the client when empty.
+	LeaseTTL     time.Duration `json:"lease_ttl_ms,omitempty" minimum:"500" maximum:"86400000" doc:"Default 30000."`
+	// RequestKey makes the claim repeatable while its leases are held; generated by the client if empty.
 	RequestKey string `json:"-" apart:"true"`
-	// Repeat says that the claim was sent before under the same RequestKey. If it is answered with nothing, the earlier calls get nothing any
-	// more either, also where they still wait at another server.
+	// Repeat says that the claim was sent before with the same RequestKey. If the repeat returns nothing, the earlier calls
+	// return nothing either, even if they still wait at another server.
 	Repeat bool `json:"-" apart:"true"`
-	// Brief leaves out policies and effect keys, which take time to write: a Worker does not look at them.
+	// Brief omits policies and effect keys, which a Worker does not use.
 	Brief bool `json:"-" apart:"true"`
 }
 
-// ClaimAnswer is what a claim found.
+// ClaimAnswer is the result of a claim.
 type ClaimAnswer struct {
-	Tasks      []*Claimed `json:"tasks" nil:"[]" doc:"The work; empty when there is none."`
-	Drain      bool       `json:"drain" doc:"Finish what there is and take nothing new."`
+	Tasks      []*Claimed `json:"tasks" nil:"[]" doc:"The tasks; empty if there are none."`
+	Drain      bool       `json:"drain" doc:"Finish running tasks and claim no new work."`
 	ServerTime time.Time  `json:"server_time,omitzero" doc:"The store's clock."`
 }
 
-// TargetedClaim says who takes one particular execution.
+// TargetedClaim identifies the claimant of one particular execution.
 type TargetedClaim struct {
 	WorkerID     string        `json:"worker_id" required:"true" maxLength:"256" doc:"Logical name of the worker."`
 	InstanceID   string        `json:"worker_instance_id" required:"true" maxLength:"256" doc:"Name of this process."`
-	Capabilities []string      `json:"capabilities,omitempty" doc:"What the worker can do."`
-	Lane         string        `json:"lane,omitempty" doc:"Refuse when it is in another lane."` // "": whatever it is
-	LeaseTTL     time.Duration `json:"lease_ttl_ms,omitempty" minimum:"500" maximum:"86400000" doc:"30000 if absent."`
-	RequestKey   string        `json:"-" apart:"true"` // minted by the client when empty
+	Capabilities []string      `json:"capabilities,omitempty" doc:"Capabilities of the worker."`
+	Lane         string        `json:"lane,omitempty" doc:"Refuse if it is in another lane."` // "": any lane
+	LeaseTTL     time.Duration `json:"lease_ttl_ms,omitempty" minimum:"500" maximum:"86400000" doc:"Default 30000."`
+	RequestKey   string        `json:"-" apart:"true"` // generated by the client if empty
 }
 
-// Claimed is an execution under a new lease. Its Attempt says what a resumed one goes on after (ResumedFrom: released, delayed, ...).
+// Claimed is an execution with a new lease. Its Attempt says what a resumed one resumes after (ResumedFrom: released, delayed,
+// ...).
 type Claimed struct {
 	ID              ID                `json:"execution_id" doc:"Id of the execution."`
 	Partition       int               `json:"partition" minimum:"0" maximum:"255" doc:"N of the full form {fp:N}:<uuid> of its id."`
 	Kind            string            `json:"kind" doc:"Kind of work."`
-	Lane            string            `json:"lane" doc:"Queue that it came through."`
-	Namespace       string            `json:"namespace" doc:"Namespace that it belongs to."`
+	Lane            string            `json:"lane" doc:"Lane that it was claimed from."`
+	Namespace       string            `json:"namespace" doc:"Namespace of the execution."`
 	Priority        int               `json:"priority" doc:"Its priority."`
 	Tags            map[string]string `json:"tags,omitempty" doc:"Tags by key."`
 	Input           Payload           `json:"input,omitempty" spread:"shown" doc:"The input."`
-	Inputs          []NamedInput      `json:"inputs,omitempty" doc:"What it got from the members that it waited for."`
-	How             string            `json:"how" enum:"fresh,resumed,reclaimed" doc:"How the worker came to it."`
-	Attempt         Attempt           `json:"attempt" doc:"The attempt under way."`
+	Inputs          []NamedInput      `json:"inputs,omitempty" doc:"Results of members that it depends on."`
+	How             string            `json:"how" enum:"fresh,resumed,reclaimed" doc:"Why it was claimable."`
+	Attempt         Attempt           `json:"attempt" doc:"The current attempt."`
 	Lease           Lease             `json:"lease" spread:"fenced" doc:"The lease; send it with every call."`
-	Policy          json.RawMessage   `json:"policy,omitempty" doc:"How it is run."` // as it was frozen at the submit, every field
+	Policy          json.RawMessage   `json:"policy,omitempty" doc:"How to run it."` // fixed at the submit, with every field
 	CreatedAt       time.Time         `json:"created_at,omitzero" doc:"When it was submitted."`
 	DeadlineAt      time.Time         `json:"deadline_at,omitzero" doc:"When it expires."`
 	AttemptDeadline time.Time         `json:"attempt_deadline_at,omitzero" doc:"When this attempt times out."`
-	FlowID          ID                `json:"flow_id,omitempty" doc:"Flow that it is a member of."`                // "" outside a flow
-	RootFlowID      ID                `json:"root_flow_id,omitempty" doc:"The outermost flow that it is part of."` // "" outside a flow
-	Name            string            `json:"name,omitempty" doc:"Its name in the flow."`                          // or among the children of who spawned it
-	ParentID        ID                `json:"parent_id,omitempty" doc:"Execution that spawned it."`                // "" unless spawned
-	RunIndex        int               `json:"run_index" doc:"How often it was replayed."`
-	Resume          *Resume           `json:"resumed,omitempty" doc:"After a wait: how it ended."`
-	// Remaining is what it may still report of its budgets: of each dimension with a hard limit, by id of the budget.
-	Remaining map[string]map[string]int64 `json:"remaining,omitempty" doc:"What it may still use of its budgets, by id and dimension."`
-	EffectKey string                      `json:"effect_key,omitempty" doc:"The same for all attempts of a run: an idempotency key for effects outside."`
+	FlowID          ID                `json:"flow_id,omitempty" doc:"Flow that it belongs to."`                // "" outside a flow
+	RootFlowID      ID                `json:"root_flow_id,omitempty" doc:"Outermost flow that it belongs to."` // "" outside a flow
+	Name            string            `json:"name,omitempty" doc:"Its name in the flow."`                      // or among the children of its parent
+	ParentID        ID                `json:"parent_id,omitempty" doc:"Execution that spawned it."`            // "" unless spawned
+	RunIndex        int               `json:"run_index" doc:"Number of replays before this run."`
+	Resume          *Resume           `json:"resumed,omitempty" doc:"After a suspension: how it ended."`
+	// Remaining is what it can still report for its budgets: for each dimension with a hard limit, by budget id.
+	Remaining map[string]map[string]int64 `json:"remaining,omitempty" doc:"What it can still use of its budgets, by id and dimension."`
+	EffectKey string                      `json:"effect_key,omitempty" doc:"The same in all attempts of a run: an idempotency key for external side effects."`
 	TraceContext
 }
 
-// Resume is how a wait ended.
+// Resume is how a suspension ended.
 type Resume struct {
 	SuspensionID string `json:"suspension_id,omitempty" doc:"The suspension that ended; absent after a wait for children."`
-	// Cause is signal, operator, timeout, early_signals, budget_approved; of a wait for children children, children_impossible, children_timeout.
-	Cause        string         `json:"cause" doc:"How it ended: signal, operator, timeout, early_signals or budget_approved; of a wait for children children, children_impossible or children_timeout."`
-	Signals      []SignalRecord `json:"signals" nil:"[]" doc:"The signals that came, in order of acceptance."`
-	Children     []Child        `json:"children,omitempty" doc:"After a wait for children: those that it waited for."`
+	// Cause is signal, operator, timeout, early_signals or budget_approved; after a wait for children children,
+	// children_impossible or children_timeout.
+	Cause        string         `json:"cause" doc:"How it ended: signal, operator, timeout, early_signals or budget_approved; after a wait for children children, children_impossible or children_timeout."`
+	Signals      []SignalRecord `json:"signals" nil:"[]" doc:"Signals received, in order of acceptance."`
+	Children     []Child        `json:"children,omitempty" doc:"After a wait for children: these children."`
 	Continuation Payload        `json:"continuation,omitempty" spread:"kept" doc:"The continuation."`
 }
 
-// TraceContext names a span across processes, in the headers of W3C Trace Context and W3C Baggage. The zero value names none.
+// TraceContext identifies a span across processes, in the headers of W3C Trace Context and W3C Baggage. The zero value is no
+// span.
 type TraceContext struct {
 	Traceparent string `json:"traceparent,omitempty" doc:"W3C trace context of the submit."`
-	Tracestate  string `json:"tracestate,omitempty" doc:"What tracing systems added to it."`
+	Tracestate  string `json:"tracestate,omitempty" doc:"Vendor data of tracing systems."`
 	Baggage     string `json:"baggage,omitempty" doc:"W3C baggage of the submit."`
 }
 
-// TraceID is the id of the trace that the span belongs to, 32 hexadecimal digits; "" when the traceparent is absent or malformed.
+// TraceID returns the id of the trace, 32 hexadecimal digits; "" if the traceparent is absent or malformed.
 func (c TraceContext) TraceID() string {
 	t := base.ParseTrace(c.Traceparent, "", "")
 	if t == nil {
@@ -145,13 +148,14 @@ func (c TraceContext) TraceID() string {
 	return base.TraceIDOf(t.Parent)
 }
 
-// EffectKeyOf is the key of one effect in the present run, made of the full form of the id; that of the effect "" is EffectKey.
+// EffectKeyOf returns the key of one external effect in the current run, derived from the full form of the id; EffectKey is the
+// key for the effect "".
 func (c *Claimed) EffectKeyOf(effect string) string {
 	sum := sha256.Sum256([]byte(c.fullID() + "\x00" + strconv.Itoa(c.RunIndex) + "\x00" + effect))
 	return hex.EncodeToString(sum[:])
 }
 
-// fullID is the full form of the id, which it may have already.
+// fullID returns the full form of the id.
 func (c *Claimed) fullID() string {
 	given, err := base.ParseID(string(c.ID))
 	if err != nil || given.Full {
@@ -160,7 +164,7 @@ func (c *Claimed) fullID() string {
 	return base.ID{N: uint8(c.Partition), UUID: given.UUID}.Full()
 }
 
-// MarshalJSON writes it as the HTTP API takes it.
+// MarshalJSON writes it as the HTTP API accepts it.
 func (r Registration) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&r) }
 
 // UnmarshalJSON reads it as strictly as the HTTP API does.
@@ -184,7 +188,7 @@ func (r Renewal) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&r) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *Renewal) UnmarshalJSON(text []byte) error { return readAnswer(text, r) }
 
-// renewals are the answers about leases in JSON (U22).
+// renewals are the results for leases in JSON (U22).
 type renewals struct {
 	Items  []renewalItem `json:"items"`
 	Failed int           `json:"failed"`
@@ -241,19 +245,19 @@ func (c Claimed) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&c) }
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (c *Claimed) UnmarshalJSON(text []byte) error { return readAnswer(text, c) }
 
-// MarshalJSON writes how the wait ended, as a task of the HTTP API shows it.
+// MarshalJSON writes how the suspension ended, as a task of the HTTP API shows it.
 func (r Resume) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&r) }
 
 // UnmarshalJSON reads what MarshalJSON and the HTTP API write.
 func (r *Resume) UnmarshalJSON(text []byte) error { return readAnswer(text, r) }
 
-// MarshalJSON writes it as the HTTP API takes it.
+// MarshalJSON writes it as the HTTP API accepts it.
 func (r ClaimRequest) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&r) }
 
 // UnmarshalJSON reads it as strictly as the HTTP API does.
 func (r *ClaimRequest) UnmarshalJSON(text []byte) error { return readRequest(text, r) }
 
-// MarshalJSON writes it as the HTTP API takes it.
+// MarshalJSON writes it as the HTTP API accepts it.
 func (c TargetedClaim) MarshalJSON() ([]byte, error) { return jsonx.Marshal(&c) }
 
 // UnmarshalJSON reads it as strictly as the HTTP API does.

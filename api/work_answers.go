@@ -6,71 +6,71 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// WorkAnswer is the answer to one command.
+// WorkAnswer is the result of one command.
 type WorkAnswer struct {
 	Err     error
 	Outcome string      // fail: retry_scheduled, failed; step: stored, exists
 	Status  Status      // complete, release, delay
-	Reason  string      // fail: why there is no retry; release, delay: why it waits
+	Reason  string      // fail: why there is no retry; release, delay: the reason of the status
 	RetryAt time.Time   // fail
-	Late    bool        // the lease had lapsed, and nobody had taken over
+	Late    bool        // the lease had lapsed, but no other worker had taken over
 	Renewal Renewal     // renew
 	Step    *StepRecord // step: what is stored
-	// Of suspend, whose Outcome is suspended or already_satisfied; of waitpoint the one that was made. Of those of a suspend count ID,
-	// ExecutionID, Key, SuspensionID, ExpiresAt, Token and CallbackURL: Waitpoints.Get shows the rest.
+	// For suspend, whose Outcome is suspended or already_satisfied; for waitpoint, the new one. After a suspend only ID,
+	// ExecutionID, Key, SuspensionID, ExpiresAt, Token and CallbackURL are set: use Waitpoints.Get for the rest.
 	SuspensionID string
 	Waitpoints   []Waitpoint
-	Resume       *Resume // of already_satisfied
+	Resume       *Resume // for already_satisfied
 	TimeoutAt    time.Time
 	Usage        *UsageReceipt // usage
 
 	Spawned *Spawned // spawn
-	// Waited is how the wait of wait_children, or of a spawn that waits, ended; nil while it lasts. Outcome is ready or waiting.
+	// Waited is how the wait of wait_children, or of a spawn that waits, ended; nil while it continues. Outcome is ready or
+	// waiting.
 	Waited *ChildrenWaited
 }
 
-// Spawned are the children that a spawn named.
+// Spawned are the children of a spawn.
 type Spawned struct {
 	IDs     map[string]ID   `json:"children" doc:"Ids of the executions by name."`
-	Created int             `json:"created" doc:"How many of them this call made."`
-	Wait    *ChildrenWaited `json:"wait,omitempty" doc:"Of a spawn that waits: how that is."`
+	Created int             `json:"created" doc:"How many of them this call created."`
+	Wait    *ChildrenWaited `json:"wait,omitempty" doc:"For a spawn that waits: the state of the wait."`
 }
 
-// ChildrenWaited is how a wait for children is.
+// ChildrenWaited is the state of a wait for children.
 type ChildrenWaited struct {
-	Outcome  string  `json:"outcome" enum:"ready,waiting" doc:"ready: the wait is over and the lease goes on. waiting: the lease has ended; the work is claimed again when the wait is over."`
-	State    string  `json:"state,omitempty" enum:"satisfied,impossible,timeout" doc:"Of ready: how it ended."`
-	Children []Child `json:"children,omitempty" doc:"Of ready: the children."`
+	Outcome  string  `json:"outcome" enum:"ready,waiting" doc:"ready: the wait has ended and the lease continues. waiting: the lease has ended; the work is claimed again when the wait ends."`
+	State    string  `json:"state,omitempty" enum:"satisfied,impossible,timeout" doc:"For ready: how it ended."`
+	Children []Child `json:"children,omitempty" doc:"For ready: the children."`
 }
 
-// The outcomes of a wait for children.
+// Outcomes of a wait for children.
 const (
 	ChildrenReady   = "ready"
 	ChildrenWaiting = "waiting"
 )
 
-// The outcomes of a suspend.
+// Outcomes of a suspend.
 const (
 	WaitSuspended        = "suspended"
 	WaitAlreadySatisfied = "already_satisfied"
 )
 
-// SuspendWaitpoint is a waitpoint as the answer to a suspend shows it: what is to be handed out. Without a key that signs the token is
-// left out.
+// SuspendWaitpoint is a waitpoint in the answer to a suspend. The token is omitted if there is no signing key.
 type SuspendWaitpoint struct {
 	WaitpointID  string    `json:"waitpoint_id" doc:"Id of the waitpoint."`
-	WaitpointKey string    `json:"waitpoint_key" doc:"What the work calls it."`
-	Token        string    `json:"token,omitempty" doc:"The credential of a signal; give it to whoever is to signal."`
-	CallbackURL  string    `json:"callback_url,omitempty" doc:"Address for senders that can only be given one. It holds the token."`
-	ExpiresAt    time.Time `json:"expires_at,omitzero" doc:"When the wait times out."`
+	WaitpointKey string    `json:"waitpoint_key" doc:"Its key, chosen by the execution."`
+	Token        string    `json:"token,omitempty" doc:"The credential for signals; give it to the sender."`
+	CallbackURL  string    `json:"callback_url,omitempty" doc:"URL for senders that accept only a URL. It contains the token."`
+	ExpiresAt    time.Time `json:"expires_at,omitzero" doc:"When the suspension times out."`
 }
 
-// Handed is the waitpoint as the answer to a suspend shows it, with its token and its address.
+// Handed returns the waitpoint as the answer to a suspend shows it, with its token and its address.
 func (w *Waitpoint) Handed() SuspendWaitpoint {
 	return SuspendWaitpoint{WaitpointID: w.ID, WaitpointKey: w.Key, Token: w.Token.Reveal(), CallbackURL: w.CallbackURL, ExpiresAt: w.ExpiresAt}
 }
 
-// Concealed is the waitpoint with its token and its address, which it shows to nobody.
+// Concealed returns the waitpoint with its token and address hidden.
 func (w SuspendWaitpoint) Concealed(suspensionID string) Waitpoint {
 	concealed := Waitpoint{ID: w.WaitpointID, Key: w.WaitpointKey, SuspensionID: suspensionID, ExpiresAt: w.ExpiresAt, CallbackURL: w.CallbackURL}
 	if w.Token != "" {
@@ -79,31 +79,31 @@ func (w SuspendWaitpoint) Concealed(suspensionID string) Waitpoint {
 	return concealed
 }
 
-// WorkAnswerFields is a WorkAnswer as the HTTP API writes it: the fields of the answer to the command's own call.
+// WorkAnswerFields is a WorkAnswer as the HTTP API writes it: the fields of all commands.
 type WorkAnswerFields struct {
-	Lease   *Renewal    `json:"lease,omitempty" doc:"Of renew: the lease after it."`
-	Drain   bool        `json:"drain,omitempty" doc:"Of renew: take nothing new."`
-	Status  string      `json:"status,omitempty" doc:"Of complete, release, delay, cancel: the status now."`
-	Outcome string      `json:"outcome,omitempty" doc:"Of fail, step, suspend, wait_children, and of a spawn that waits."`
-	Reason  string      `json:"reason,omitempty" doc:"Of fail: why there is no retry. Of release and delay: why it waits."`
-	RetryAt time.Time   `json:"retry_at,omitzero" doc:"Of fail: when it is tried again."`
-	Late    bool        `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
-	Step    *StepRecord `json:"step,omitempty" doc:"Of step: what is stored."`
+	Lease   *Renewal    `json:"lease,omitempty" doc:"For renew: the renewed lease."`
+	Drain   bool        `json:"drain,omitempty" doc:"For renew: claim no new work."`
+	Status  string      `json:"status,omitempty" doc:"For complete, release, delay, cancel: the new status."`
+	Outcome string      `json:"outcome,omitempty" doc:"For fail, step, suspend, wait_children, and a spawn that waits."`
+	Reason  string      `json:"reason,omitempty" doc:"For fail: why there is no retry. For release and delay: the reason of the status."`
+	RetryAt time.Time   `json:"retry_at,omitzero" doc:"For fail: when it is retried."`
+	Late    bool        `json:"late,omitempty" doc:"The lease had lapsed, but no other worker had taken over."`
+	Step    *StepRecord `json:"step,omitempty" doc:"For step: the stored result."`
 
-	SuspensionID string             `json:"suspension_id,omitempty" doc:"Of suspend: id of the suspension."`
-	Waitpoints   []SuspendWaitpoint `json:"waitpoints,omitempty" doc:"Of suspend: the waitpoints in the order of the bindings, with their tokens."`
-	Cause        string             `json:"cause,omitempty" doc:"Of suspend, when the wait is passed: how it ended."`
-	Signals      []SignalRecord     `json:"signals,omitempty" doc:"Of suspend, when the wait is passed: the signals that came."`
-	TimeoutAt    time.Time          `json:"timeout_at,omitzero" doc:"Of suspend: when the wait times out."`
-	Waitpoint    *IssuedWaitpoint   `json:"waitpoint,omitempty" doc:"Of waitpoint: the one that was made, with its token."`
+	SuspensionID string             `json:"suspension_id,omitempty" doc:"For suspend: id of the suspension."`
+	Waitpoints   []SuspendWaitpoint `json:"waitpoints,omitempty" doc:"For suspend: the waitpoints in the order of the bindings, with their tokens."`
+	Cause        string             `json:"cause,omitempty" doc:"For suspend, if it is already satisfied: how it ended."`
+	Signals      []SignalRecord     `json:"signals,omitempty" doc:"For suspend, if it is already satisfied: the signals."`
+	TimeoutAt    time.Time          `json:"timeout_at,omitzero" doc:"For suspend: when it times out."`
+	Waitpoint    *IssuedWaitpoint   `json:"waitpoint,omitempty" doc:"For waitpoint: the new one, with its token."`
 
-	Usage *UsageReceipt `json:"usage,omitempty" doc:"Of usage: what came of it."`
+	Usage *UsageReceipt `json:"usage,omitempty" doc:"For usage: the receipt."`
 
-	Spawned *Spawned        `json:"spawned,omitempty" doc:"Of spawn: the children."`
-	Waited  *ChildrenWaited `json:"waited,omitempty" doc:"Of wait_children: how it is."`
+	Spawned *Spawned        `json:"spawned,omitempty" doc:"For spawn: the children."`
+	Waited  *ChildrenWaited `json:"waited,omitempty" doc:"For wait_children: the state of the wait."`
 }
 
-// fields are what JSON shows of the answer: neither tokens nor addresses, which a server adds for who may see them.
+// fields returns what JSON shows of the answer, without tokens and addresses, which a server adds for callers that may see them.
 func (a *WorkAnswer) fields() WorkAnswerFields {
 	f := WorkAnswerFields{
 		Status: string(a.Status), Outcome: a.Outcome, Reason: a.Reason, RetryAt: a.RetryAt, Late: a.Late, Step: a.Step, Usage: a.Usage,
@@ -125,7 +125,7 @@ func (a *WorkAnswer) fields() WorkAnswerFields {
 		f.Cause, f.Signals = a.Resume.Cause, a.Resume.Signals
 	}
 	switch {
-	case a.Spawned != nil: // it says how the wait is
+	case a.Spawned != nil: // it contains the state of the wait
 	case a.Waited != nil:
 		f.Waited = a.Waited
 	case a.Outcome == ChildrenWaiting:
@@ -134,7 +134,7 @@ func (a *WorkAnswer) fields() WorkAnswerFields {
 	return f
 }
 
-// Answer is the answer that the fields show. The continuation of a wait that is passed is the caller's own, and not among them.
+// Answer converts the fields. The continuation of a satisfied suspension is the caller's own and not included.
 func (f *WorkAnswerFields) Answer() WorkAnswer {
 	a := WorkAnswer{
 		Status: Status(f.Status), Outcome: f.Outcome, Reason: f.Reason, RetryAt: f.RetryAt, Late: f.Late, Step: f.Step, Usage: f.Usage,

@@ -10,25 +10,25 @@ import (
 type Worker struct {
 	WorkerID      string            `json:"worker_id" doc:"Logical name of the worker."`
 	InstanceID    string            `json:"worker_instance_id" doc:"Name of the process."`
-	State         string            `json:"state" enum:"live,draining,dead" doc:"Whether it takes work."`
+	State         string            `json:"state" enum:"live,draining,dead" doc:"State of the instance."`
 	Namespaces    []string          `json:"namespaces,omitempty" doc:"Namespaces that it works for; absent: all."`
-	Lanes         []string          `json:"lanes,omitempty" doc:"Lanes that it takes from."`
+	Lanes         []string          `json:"lanes,omitempty" doc:"Lanes that it claims from."`
 	Kinds         []string          `json:"kinds,omitempty" doc:"Kinds that it handles; absent: all."`
-	Capabilities  []string          `json:"capabilities,omitempty" doc:"What it can do."`
-	MaxConcurrent int               `json:"max_concurrent,omitempty" doc:"Tasks at a time; absent: not stated."`
+	Capabilities  []string          `json:"capabilities,omitempty" doc:"Its capabilities."`
+	MaxConcurrent int               `json:"max_concurrent,omitempty" doc:"Concurrent tasks; absent: not stated."`
 	Version       string            `json:"version,omitempty" doc:"Version of the program."`
-	Labels        map[string]string `json:"labels,omitempty" doc:"Anything else, by key."`
+	Labels        map[string]string `json:"labels,omitempty" doc:"Labels by key."`
 	RegisteredAt  time.Time         `json:"registered_at,omitzero" doc:"When it was first registered."`
 	RegisteredBy  string            `json:"registered_by,omitempty" doc:"Principal that registered it."`
 	LastSeen      time.Time         `json:"last_seen_at,omitzero" doc:"When it was last seen."`
-	ExpiresAt     time.Time         `json:"expires_at,omitzero" doc:"When it counts as gone unless it is seen before."`
-	Leases        int               `json:"leases" doc:"Executions that it runs."`
+	ExpiresAt     time.Time         `json:"expires_at,omitzero" doc:"When it is considered dead unless seen again."`
+	Leases        int               `json:"leases" doc:"Executions that it holds leases on."`
 }
 
-// Drained is the answer when all instances of a worker were told to take nothing new.
+// Drained is the result of draining all instances of a worker.
 type Drained struct {
 	WorkerID string `json:"worker_id" doc:"Logical name of the worker."`
-	Drain    bool   `json:"drain" doc:"They take nothing new."`
+	Drain    bool   `json:"drain" doc:"Whether they claim no new work."`
 }
 
 // MarshalJSON writes the instance as the HTTP API shows it.

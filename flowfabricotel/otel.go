@@ -1,5 +1,5 @@
-// Package flowfabricotel makes spans of what FlowFabric does, with OpenTelemetry. It knows the OpenTelemetry API alone: which SDK
-// and which exporter receive the spans is the program's own matter.
+// Package flowfabricotel creates OpenTelemetry spans for FlowFabric. It depends only on the OpenTelemetry API; the program
+// chooses SDK and exporter.
 //
 //	client, err := flowfabric.Open(ctx, "sqlite:app.db", flowfabric.OpenConfig{Tracer: flowfabricotel.New(otel.GetTracerProvider())})
 package flowfabricotel
@@ -17,16 +17,16 @@ import (
 	"github.com/flowfabric/flowfabric"
 )
 
-// scope is the name under which the spans are found.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/flowfabric/flowfabric"
 
-// Config sets up a tracer. The zero value is useful.
+// Config configures a tracer. The zero value is useful.
 type Config struct {
-	Version string // of the program; stands in the instrumentation scope, "": none
+	Version string // of the program, part of the instrumentation scope; "": none
 }
 
-// New makes a Tracer that hands its spans to the provider. A nil provider makes none, but still passes trace contexts on. Of several
-// configurations the first counts.
+// New returns a Tracer that sends its spans to the provider. A nil provider creates no spans, but still propagates trace
+// contexts. Only the first configuration is used.
 func New(provider trace.TracerProvider, cfg ...Config) flowfabric.Tracer {
 	t := tracer{w3c: propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})}
 	var options []trace.TracerOption
@@ -46,7 +46,7 @@ type tracer struct {
 	w3c   propagation.TextMapPropagator
 }
 
-// Start begins a span.
+// Start starts a span.
 func (t tracer) Start(ctx context.Context, s flowfabric.SpanStart) (context.Context, flowfabric.Span) {
 	options := []trace.SpanStartOption{trace.WithSpanKind(kindOf(s.Kind)), trace.WithAttributes(attributesOf(s.Attributes)...)}
 	if s.Root {
@@ -61,14 +61,14 @@ func (t tracer) Start(ctx context.Context, s flowfabric.SpanStart) (context.Cont
 	return ctx, span{started}
 }
 
-// Current is the span that ctx carries.
+// Current returns the span in ctx.
 func (t tracer) Current(ctx context.Context) flowfabric.TraceContext {
 	var at flowfabric.TraceContext
 	t.w3c.Inject(ctx, headers{&at})
 	return at
 }
 
-// Remote returns a context that carries a span of another process.
+// Remote returns a context with a span of another process.
 func (t tracer) Remote(ctx context.Context, at flowfabric.TraceContext) context.Context {
 	return t.w3c.Extract(ctx, headers{&at})
 }
@@ -79,10 +79,10 @@ type span struct{ span trace.Span }
 // Set adds attributes.
 func (s span) Set(attributes ...slog.Attr) { s.span.SetAttributes(attributesOf(attributes)...) }
 
-// codeKey is the attribute that tells the code of a failure.
+// codeKey is the attribute with the code of a failure.
 const codeKey = attribute.Key("ff.code")
 
-// End ends the span; a code makes it a failed one.
+// End ends the span; a code marks it as failed.
 func (s span) End(code string) {
 	if code != "" {
 		s.span.SetAttributes(codeKey.String(code))
@@ -116,10 +116,10 @@ func attributesOf(all []slog.Attr) []attribute.KeyValue {
 	return converted
 }
 
-// headers lets the propagator write and read a TraceContext.
+// headers is a propagation carrier for a TraceContext.
 type headers struct{ at *flowfabric.TraceContext }
 
-// field is the one that a header fills; nil for all others.
+// field returns the field of a header; nil for all others.
 func (h headers) field(name string) *string {
 	switch name {
 	case "traceparent":
@@ -148,5 +148,5 @@ func (h headers) Set(name, value string) {
 	}
 }
 
-// Keys names the headers.
+// Keys returns the header names.
 func (headers) Keys() []string { return []string{"traceparent", "tracestate", "baggage"} }

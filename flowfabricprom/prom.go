@@ -21,12 +21,12 @@ import (
 // ErrRemote is reported by the collector of a client whose engine runs in a server: scrape the server's /metrics instead.
 var ErrRemote = errors.New("flowfabricprom: the engine does not run in this process: scrape its server's /metrics")
 
-// New returns a collector of what the engine behind a client measures. The engine must run in this process; for a client made by
+// New returns a collector for the metrics of the engine of a client. The engine must run in this process; for a client made by
 // flowfabric.Connect, registration and every scrape fail with ErrRemote.
 func New(c flowfabric.Client) prometheus.Collector { return newCollector(flowfabric.Metrics(c)) }
 
-// NewWorker returns a collector of what a worker measures of itself, wherever the engine runs. It may be registered before, during and
-// after Run. Two workers of one process have the same metrics: wrap the registerer with a label that tells them apart.
+// NewWorker returns a collector for the metrics of a worker, wherever the engine runs. It can be registered before, during and
+// after Run. Two workers of one process have the same metrics: wrap the registerer with a label that distinguishes them.
 func NewWorker(w *flowfabric.Worker) prometheus.Collector { return newCollector(w.Metrics()) }
 
 func newCollector(handler http.Handler) prometheus.Collector {
@@ -37,7 +37,7 @@ func newCollector(handler http.Handler) prometheus.Collector {
 	return collector{source}
 }
 
-// collector hands on what a Gatherer has.
+// collector exports the metrics of a Gatherer.
 type collector struct{ source metrics.Gatherer }
 
 // Describe sends the description of every metric, including those without readings.
@@ -51,7 +51,7 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the present readings.
+// Collect sends the current readings.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	families, err := c.source.Gather()
 	if err != nil {
@@ -88,7 +88,7 @@ func reading(desc *prometheus.Desc, f *metrics.Family, s metrics.Sample) (promet
 	case metrics.TypeHistogram:
 		buckets := make(map[float64]uint64, len(f.Buckets))
 		for i, bound := range f.Buckets {
-			if !math.IsInf(bound, 1) { // the library adds that one itself
+			if !math.IsInf(bound, 1) { // the library adds +Inf
 				buckets[bound] = uint64(s.Points[i])
 			}
 		}
@@ -104,7 +104,7 @@ func reading(desc *prometheus.Desc, f *metrics.Family, s metrics.Sample) (promet
 	}
 }
 
-// remote is the collector of an engine that runs elsewhere.
+// remote is the collector of an engine in another process.
 type remote struct{}
 
 // Describe fails the registration.

@@ -7,15 +7,15 @@ import (
 	"github.com/flowfabric/flowfabric"
 )
 
-// Advance turns the clock by d, fires what is due in order, and settles at each step.
+// Advance moves the clock by d, fires due timers in order, and settles after each step.
 //
-// Every moment at which an execution has something due (a start, a retry, the end of a lease, a deadline) is a step of its own.
-// While handlers run, so is every other timer: each look at the store and each heartbeat. While none runs, that upkeep is done
-// once, just before the next such moment, which is why days cost no more than minutes.
+// Every time at which an execution has something due (a start, a retry, the end of a lease, a deadline) is a separate step. While
+// handlers run, so is every other timer: each poll of the store and each heartbeat. While none runs, this upkeep happens only
+// once, just before the next such time, so that days take no longer than minutes.
 func (e *Env) Advance(d time.Duration) {
 	e.tb.Helper()
 	if d < 0 {
-		e.tb.Fatalf("flowfabrictest: the clock does not go back by %s", -d)
+		e.tb.Fatalf("flowfabrictest: the clock cannot go back by %s", -d)
 	}
 	e.Settle()
 	target := e.clock.Now().Add(d)
@@ -35,11 +35,11 @@ func (e *Env) Advance(d time.Duration) {
 	e.clock.turnTo(target)
 }
 
-// justBefore is the distance to a moment at which workers have renewed everything and what is due then is not due yet: one tick of
-// the store's clock.
+// justBefore is the distance to a due time at which workers have renewed everything but nothing is due yet: one tick of the
+// store's clock.
 const justBefore = time.Millisecond
 
-// leap is how far the clock may be turned at once so that nothing which concerns an execution comes too late.
+// leap is how far the clock can move at once without delaying anything that concerns an execution.
 func (e *Env) leap(target time.Time) time.Time {
 	now := e.clock.Now()
 	if e.busy() {
@@ -61,7 +61,7 @@ func (e *Env) leap(target time.Time) time.Time {
 	return target
 }
 
-// dueTimes lists the moments at which something happens to the execution by itself.
+// dueTimes lists the times at which something is due for an execution.
 func dueTimes(x *flowfabric.Execution) []time.Time {
 	var due []time.Time
 	if x.Status == flowfabric.StatusDelayed {
@@ -76,7 +76,7 @@ func dueTimes(x *flowfabric.Execution) []time.Time {
 	return due
 }
 
-// busy reports whether handlers run.
+// busy reports whether handlers are running.
 func (e *Env) busy() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,7 +88,7 @@ func (e *Env) busy() bool {
 	return false
 }
 
-// unfinished lists what has not ended.
+// unfinished lists executions that have not ended.
 func (e *Env) unfinished() []*flowfabric.Execution {
 	e.tb.Helper()
 	return e.list(flowfabric.Filter{Status: []flowfabric.Status{
@@ -97,7 +97,7 @@ func (e *Env) unfinished() []*flowfabric.Execution {
 	}})
 }
 
-// list reads all executions that match; nil when they cannot be read, which fails the test.
+// list reads all matching executions; on an error it fails the test and returns nil.
 func (e *Env) list(f flowfabric.Filter) []*flowfabric.Execution {
 	e.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

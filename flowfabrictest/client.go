@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// again makes a call, and makes it again when the process died under it. The call must recognise its repeats.
+// again makes a call, and repeats it if the process died meanwhile. The call must be idempotent.
 func again[T any](ctx context.Context, e *Env, call func(ctx context.Context, c flowfabric.Client) (T, error)) (T, error) {
 	for {
 		p := e.alive(ctx)
@@ -21,7 +21,7 @@ func again[T any](ctx context.Context, e *Env, call func(ctx context.Context, c 
 	}
 }
 
-// Submit is that of the client. It survives the death of the process.
+// Submit is Client.Submit. It survives a crash of the process.
 func (e *Env) Submit(ctx context.Context, s flowfabric.Submission) (flowfabric.SubmitResult, error) {
 	minted := s.ID == ""
 	if minted {
@@ -33,12 +33,12 @@ func (e *Env) Submit(ctx context.Context, s flowfabric.Submission) (flowfabric.S
 		return c.Submit(ctx, s)
 	})
 	if minted && tries > 1 && result.ID == s.ID {
-		result.Duplicate = false // a try whose answer was lost had created it
+		result.Duplicate = false // the lost first try had created it
 	}
 	return result, err
 }
 
-// SubmitMany is that of the client. It survives the death of the process.
+// SubmitMany is Client.SubmitMany. It survives a crash of the process.
 func (e *Env) SubmitMany(ctx context.Context, all []flowfabric.Submission, o ...flowfabric.SubmitManyOptions) ([]flowfabric.SubmitResult, error) {
 	own := make([]flowfabric.Submission, len(all))
 	for i, s := range all {
@@ -60,24 +60,24 @@ func (e *Env) SubmitMany(ctx context.Context, all []flowfabric.Submission, o ...
 	return results, err
 }
 
-// Get is that of the client.
+// Get is Client.Get.
 func (e *Env) Get(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
 	return again(ctx, e, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) { return c.Get(ctx, id) })
 }
 
-// Wait is that of the client. What needs time to end ends when the clock is turned: Advance first.
+// Wait is Client.Wait. Call Advance first if the end depends on time.
 func (e *Env) Wait(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
 	return again(ctx, e, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) { return c.Wait(ctx, id) })
 }
 
-// Cancel is that of the client. It survives the death of the process.
+// Cancel is Client.Cancel. It survives a crash of the process.
 func (e *Env) Cancel(ctx context.Context, id flowfabric.ID, reason string, o ...flowfabric.CancelOptions) (*flowfabric.Execution, error) {
 	return again(ctx, e, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {
 		return c.Cancel(ctx, id, reason, o...)
 	})
 }
 
-// Nudge is that of the client.
+// Nudge is Client.Nudge.
 func (e *Env) Nudge(ctx context.Context, lanes ...string) error {
 	_, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
 		return struct{}{}, c.Nudge(ctx, lanes...)
@@ -85,22 +85,22 @@ func (e *Env) Nudge(ctx context.Context, lanes ...string) error {
 	return err
 }
 
-// Executions reads executions. Lists and counts settle first: what they read follows the log.
+// Executions reads executions. Lists and counts settle first, because they follow the log.
 func (e *Env) Executions() flowfabric.Executions { return flowfabric.NewExecutions(e) }
 
-// Flows are graphs of executions. Its commands survive the death of the process.
+// Flows are graphs of executions. Its commands survive a crash of the process.
 func (e *Env) Flows() flowfabric.Flows { return flowfabric.NewFlows(e, e.clock) }
 
 // Events reads the log.
 func (e *Env) Events() flowfabric.Events { return flowfabric.NewEvents(e, e.clock) }
 
-// Work is the worker protocol, for tests that act as a worker. Its commands survive the death of the process.
+// Work is the worker protocol, for tests that act as a worker. Its commands survive a crash of the process.
 func (e *Env) Work() flowfabric.Work { return flowfabric.NewWork(e) }
 
-// mintID makes an id before the first try.
+// mintID generates an id before the first try.
 func (e *Env) mintID() flowfabric.ID { return flowfabric.ID(base.IDOf(e.mint()).String()) }
 
-// mintKey makes a request key before the first try.
+// mintKey generates a request key before the first try.
 func (e *Env) mintKey() string { return e.mint().String() }
 
 func (e *Env) mint() base.UUID {

@@ -9,13 +9,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
-// turned is a clock that only the test turns. It fires one timer at a time, so that everything can come to rest in between; of
-// timers that are due at the same moment the seed says which is the first.
+// turned is a clock that only the test moves. It fires one timer at a time, so that everything can settle in between; the seed
+// decides the order of timers that are due at the same time.
 type turned struct {
 	mu     sync.Mutex
 	now    time.Time
 	order  *rand.Rand
-	timers []*pending // the next one first
+	timers []*pending // ordered by time
 }
 
 type pending struct {
@@ -28,28 +28,28 @@ func newTurned(start time.Time, seed uint64) *turned {
 	return &turned{now: start, order: rand.New(rand.NewPCG(seed, seed))}
 }
 
-// Now is the moment the clock was last turned to.
+// Now is the current time of the clock.
 func (t *turned) Now() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.now
 }
 
-// NewTimer fires when the clock has been turned d from now; at once when d is not positive.
+// NewTimer fires when the clock has moved by d; at once if d is not positive.
 func (t *turned) NewTimer(d time.Duration) *clock.Timer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.timerAt(t.now.Add(d))
 }
 
-// NewTimerAt fires when the clock has been turned to that moment; at once when it has.
+// NewTimerAt fires when the clock reaches the time; at once if it has.
 func (t *turned) NewTimerAt(at time.Time) *clock.Timer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.timerAt(at)
 }
 
-// timerAt makes a timer. The lock is held.
+// timerAt adds a timer. The lock must be held.
 func (t *turned) timerAt(at time.Time) *clock.Timer {
 	p := &pending{at: at, rank: t.order.Uint64(), c: make(chan time.Time, 1)}
 	if !at.After(t.now) {
@@ -82,7 +82,7 @@ func (t *turned) forget(p *pending) bool {
 	return true
 }
 
-// next is the moment of the earliest pending timer; false when none is pending.
+// next returns the time of the earliest pending timer; false if there is none.
 func (t *turned) next() (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,7 +92,7 @@ func (t *turned) next() (time.Time, bool) {
 	return t.timers[0].at, true
 }
 
-// turnTo moves the clock forward and fires nothing. A moment in the past changes nothing.
+// turnTo moves the clock forward without firing timers. A time in the past changes nothing.
 func (t *turned) turnTo(at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +101,7 @@ func (t *turned) turnTo(at time.Time) {
 	}
 }
 
-// fire fires the first timer that is due, and reports whether there was one.
+// fire fires the first due timer, and reports whether there was one.
 func (t *turned) fire() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

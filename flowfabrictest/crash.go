@@ -7,41 +7,41 @@ import (
 	"sync/atomic"
 )
 
-// CrashPoint is a moment in the life of the process. The functions that make one say which.
+// CrashPoint is a point at which the process can crash. BeforeCommit, AfterCommit, BeforeStep and AfterStep make one.
 type CrashPoint struct {
 	moment string
 	name   string
 }
 
-// BeforeCommit is the moment before a transaction with that command commits: the command never happened. Commands have the names
-// of the wire: submit, claim, step, complete, fail, delay, release, suspend, signal, approve, heartbeat, register, cancel, replay and
-// so on; wake is the engine's own when a timer is due.
+// BeforeCommit is the point before a transaction with that command commits: the command has no effect. Commands have the names of
+// the API: submit, claim, step, complete, fail, delay, release, suspend, signal, approve, heartbeat, register, cancel, replay and
+// so on; wake is the engine's own command for due timers.
 func BeforeCommit(command string) CrashPoint { return CrashPoint{"before commit", command} }
 
-// AfterCommit is the moment after a transaction with that command has committed: it happened and nobody was told.
+// AfterCommit is the point after a transaction with that command has committed, but before it is answered.
 func AfterCommit(command string) CrashPoint { return CrashPoint{"after commit", command} }
 
-// BeforeStep is the moment before the result of that step is stored: its function has run, and nothing remembers it. A name that
-// is used again in one call of the handler is found as "name#2", "name#3".
+// BeforeStep is the point before the result of that step is stored: its function has run, but the result is lost. A name that is
+// used again in one call of the handler is "name#2", "name#3".
 func BeforeStep(name string) CrashPoint { return CrashPoint{"before step", name} }
 
-// AfterStep is the moment after the result of that step was stored: the handler was not told.
+// AfterStep is the point after the result of that step was stored, but before the handler receives it.
 func AfterStep(name string) CrashPoint { return CrashPoint{"after step", name} }
 
-// String names the point as the functions do.
+// String returns the point in words.
 func (p CrashPoint) String() string { return p.moment + " " + p.name }
 
-// Crash is a death that was ordered with CrashAt.
+// Crash is a crash ordered with CrashAt.
 type Crash struct {
 	point CrashPoint
 	hit   atomic.Bool
 }
 
-// Hit reports whether the point was reached and the process died there.
+// Hit reports whether the point was reached and the process crashed there.
 func (c *Crash) Hit() bool { return c.hit.Load() }
 
-// CrashAt lets the process die when it next reaches the point, once: the engine and all workers of the environment, as by kill
-// -9. It is started again by the next call that needs it.
+// CrashAt crashes the process when it next reaches the point, once: the engine and all workers of the environment, as kill -9
+// would. The next call that needs the process starts it again.
 func (e *Env) CrashAt(p CrashPoint) *Crash {
 	c := &Crash{point: p}
 	e.points.mu.Lock()
@@ -50,14 +50,14 @@ func (e *Env) CrashAt(p CrashPoint) *Crash {
 	return c
 }
 
-// crashPoints are the points that were met and the deaths that are still to come.
+// crashPoints are the points that were reached and the crashes that are still pending.
 type crashPoints struct {
 	mu      sync.Mutex
-	met     []CrashPoint // each once, in order
+	met     []CrashPoint // without duplicates, in order
 	ordered []*Crash
 }
 
-// reach notes a point and reports whether the process dies there.
+// reach records a point and reports whether the process crashes there.
 func (c *crashPoints) reach(p CrashPoint) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,13 +79,13 @@ func (c *crashPoints) seen() []CrashPoint {
 	return slices.Clone(c.met)
 }
 
-// errDead is what the goroutines of a dead process see until they end.
-var errDead = errors.New("the process is dead")
+// errDead is the error in goroutines of a crashed process until they end.
+var errDead = errors.New("the process has crashed")
 
-// BeforeCommit refuses every commit of a dead process, and lets it die here if that was ordered.
+// BeforeCommit refuses every commit of a crashed process, and crashes it here if ordered.
 func (p *process) BeforeCommit(commands []string) error { return p.atCommit(BeforeCommit, commands) }
 
-// AfterCommit takes the answers away from a process that has died.
+// AfterCommit discards the answers of a process that has crashed.
 func (p *process) AfterCommit(commands []string) error { return p.atCommit(AfterCommit, commands) }
 
 func (p *process) atCommit(point func(string) CrashPoint, commands []string) error {

@@ -16,14 +16,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/standstill"
 )
 
-// patience bounds in real time what nothing should have to wait for.
+// patience is the real time after which a test that does not settle fails.
 const patience = time.Minute
 
-// Config sets up an environment. The zero value is useful.
+// Config configures an environment. The zero value is useful.
 type Config struct {
 	Store     string    // address as for flowfabric.Open; "": a new SQLite file in a temporary directory
-	Start     time.Time // where the clock stands at first; zero: the beginning of 2026, UTC
-	Seed      uint64    // decides the order of timers that are due at the same moment; printed when the test fails
+	Start     time.Time // initial time of the clock; zero: the beginning of 2026, UTC
+	Seed      uint64    // decides the order of timers that are due at the same time; printed when the test fails
 	Namespace string    // "": "default"
 }
 
@@ -37,10 +37,10 @@ func (cfg Config) withDefaults(tb testing.TB) Config {
 	return cfg
 }
 
-// Env is the engine in a test. It is a flowfabric.Client, usable from many goroutines; the methods that turn the clock are for
-// the goroutine of the test alone. A call on it that waits for a moment the clock has not reached waits until somebody turns it.
+// Env is the engine in a test. It is a flowfabric.Client, safe for concurrent use; only the goroutine of the test may move the
+// clock. A call that waits for a later time blocks until the clock is moved.
 type Env struct {
-	flowfabric.Client // of the process that runs; the methods of Env go there, and to its successor when it dies
+	flowfabric.Client // of the current process; the methods of Env use it, and its successor after a crash
 
 	tb     testing.TB
 	cfg    Config
@@ -51,13 +51,14 @@ type Env struct {
 	log    logBook
 	ending sync.Once
 
-	mu      sync.Mutex // held while one process takes the place of another
+	mu      sync.Mutex // held while one process replaces another
 	running *process
 	workers []*Worker
 }
 
-// New opens an environment that ends with the test. It then fails the test on goroutines left behind and on executions in a state
-// that they cannot leave; a test that has failed prints the timeline of every unfinished execution. It takes at most one Config.
+// New opens an environment that is closed at the end of the test. The test then fails if goroutines are left behind or an
+// execution is in a state that it cannot leave; a failed test prints the timeline of every unfinished execution. It accepts at
+// most one Config.
 func New(tb testing.TB, cfg ...Config) *Env {
 	tb.Helper()
 	if len(cfg) > 1 {
@@ -77,22 +78,22 @@ func New(tb testing.TB, cfg ...Config) *Env {
 	return e
 }
 
-// startSignalLoop makes the runtime start its one goroutine for signals here and not in the family, where it would count as one
-// that never rests: a worker that stops listens for signals.
+// startSignalLoop starts the runtime's goroutine for signals here and not in the family, where it would count as a goroutine that
+// never becomes idle: a stopping worker listens for signals.
 func startSignalLoop() {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, os.Interrupt)
 	signal.Stop(c)
 }
 
-// Now is the moment at which the clock stands.
+// Now is the current time of the clock.
 func (e *Env) Now() time.Time { return e.clock.Now() }
 
-// Settle returns when nothing can happen without time or a signal from outside.
+// Settle returns when nothing can happen without time passing or an external event.
 func (e *Env) Settle() {
 	e.tb.Helper()
 	if err := e.settle(); err != nil {
-		e.tb.Fatalf("flowfabrictest: it does not come to rest: %v", err)
+		e.tb.Fatalf("flowfabrictest: it does not settle: %v", err)
 	}
 }
 
@@ -114,26 +115,26 @@ func (e *Env) settle() error {
 }
 
 // Restart kills the process as kill -9 would, and starts it again on the same store: the engine commits nothing more, the workers
-// send nothing more, and their successors know only what was committed.
+// send nothing more, and their successors have only what was committed.
 func (e *Env) Restart() {
 	e.tb.Helper()
-	e.family.Do(e.alive(context.Background()).die) // so that what it starts is waited for
+	e.family.Do(e.alive(context.Background()).die) // so that its goroutines are waited for
 	e.alive(context.Background())
 	e.Settle()
 }
 
-// Close ends the environment before the test ends. Later calls do nothing.
+// Close closes the environment before the test ends. Later calls do nothing.
 func (e *Env) Close(context.Context) error {
 	e.end()
 	return nil
 }
 
-// end stops everything and checks that all is well.
+// end stops everything and checks the invariants.
 func (e *Env) end() {
 	e.ending.Do(func() {
 		err := e.settle()
 		if err != nil {
-			e.tb.Errorf("flowfabrictest: it does not come to rest: %v", err)
+			e.tb.Errorf("flowfabrictest: it does not settle: %v", err)
 		} else {
 			e.checkInvariants()
 		}
@@ -147,12 +148,12 @@ func (e *Env) end() {
 	})
 }
 
-// checkGoroutines fails the test when something still runs, or waits for what will not come.
+// checkGoroutines fails the test if a goroutine still runs, or is blocked forever.
 func (e *Env) checkGoroutines() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := e.family.Await(ctx); err != nil {
-		e.tb.Errorf("flowfabrictest: the end of the test: %v", err)
+		e.tb.Errorf("flowfabrictest: at the end of the test: %v", err)
 		return
 	}
 	for _, left := range e.family.Alive() {
@@ -160,7 +161,7 @@ func (e *Env) checkGoroutines() {
 	}
 }
 
-// logBook keeps what engine and workers log, for tests that fail.
+// logBook collects the log of engine and workers, for failed tests.
 type logBook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -179,7 +180,7 @@ func (b *logBook) String() string {
 	return b.text.String()
 }
 
-// logger writes into the book, without the host's time.
+// logger logs into the book, without the host's time.
 func (b *logBook) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {

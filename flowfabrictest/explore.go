@@ -2,9 +2,9 @@ package flowfabrictest
 
 import "testing"
 
-// Explore runs the scenario once without a crash, and then once with each crash point that it met, each time in a new environment.
-// What must hold whatever happens, the scenario checks itself. It must give crashed work time to be taken over: a lease lasts 30 s
-// unless the worker says otherwise.
+// Explore runs the scenario once without a crash, and then once with each crash point that it reached, each time in a new
+// environment. The scenario checks its own invariants. It must give crashed work time to be taken over: a lease lasts 30 s unless
+// the worker sets another duration.
 func Explore(t *testing.T, scenario func(t *testing.T, env *Env)) {
 	t.Helper()
 	var met []CrashPoint
@@ -22,7 +22,7 @@ func Explore(t *testing.T, scenario func(t *testing.T, env *Env)) {
 			crash := env.CrashAt(point)
 			scenario(t, env)
 			if !crash.Hit() {
-				t.Logf("%s was not met again", point)
+				t.Logf("%s was not reached again", point)
 			}
 		})
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-// process is one life of the program under test: an engine, and the workers that run beside it. Once dead it commits nothing; its
-// goroutines are ended when its successor starts.
+// process is one life of the program under test: an engine and its workers. After a crash it commits nothing; its goroutines are
+// ended when its successor starts.
 type process struct {
 	env    *Env
 	client flowfabric.Client
@@ -20,7 +20,7 @@ type process struct {
 
 func (p *process) dead() bool { return p.life.Err() != nil }
 
-// during is a context that ends with its parent or with the process.
+// during returns a context that ends with its parent or with the process.
 func (p *process) during(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	forget := context.AfterFunc(p.life, func() { cancel(errDead) })
@@ -32,8 +32,8 @@ func (p *process) during(parent context.Context) (context.Context, context.Cance
 
 type processKey struct{}
 
-// alive returns the running process; it starts a new one when the last has died. A handler of a dead process ends here: nothing
-// it does afterwards may be seen.
+// alive returns the running process; it starts a new one after a crash. If called by a handler of a crashed process, it ends the
+// handler's goroutine, so that nothing it does afterwards is visible.
 func (e *Env) alive(ctx context.Context) *process {
 	if p, ok := ctx.Value(processKey{}).(*process); ok && p.dead() {
 		runtime.Goexit()
@@ -65,7 +65,7 @@ func (e *Env) open() {
 	e.running, e.Client = p, p.client
 }
 
-// stop ends the goroutines of the process, whether it is dead or not.
+// stop ends the goroutines of the process.
 func (e *Env) stop() {
 	for _, w := range e.workers {
 		w.stop()
@@ -77,8 +77,8 @@ func (e *Env) stop() {
 	}
 }
 
-// open opens the store. A child that another goroutine of the program is just starting may for a moment hold what the process
-// before had locked: only for the first process is a locked store an error at once.
+// open opens the store. A child process that another goroutine is just starting can briefly inherit the lock of the previous
+// process; only for the first process a locked store is an error at once.
 func (p *process) open(ctx context.Context) error {
 	for {
 		client, err := flowfabric.Open(ctx, p.env.cfg.Store, flowfabric.OpenConfig{Namespace: p.env.cfg.Namespace, Logger: p.env.log.logger()})

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric"
 )
 
-// report prints what a failed test leaves behind.
+// report prints the state after a failed test.
 func (e *Env) report() {
 	var text strings.Builder
 	fmt.Fprintf(&text, "flowfabrictest: seed %d, clock at %s\n", e.cfg.Seed, e.Now().Format(time.RFC3339Nano))
@@ -22,7 +22,7 @@ func (e *Env) report() {
 	e.tb.Log(text.String())
 }
 
-// timeline writes where an execution stands and how it came there.
+// timeline writes the state of an execution and its events.
 func (e *Env) timeline(to *strings.Builder, x *flowfabric.Execution) {
 	fmt.Fprintf(to, "unfinished: %s, kind %s, lane %s: %s\n", x.ID, x.Kind, x.Lane, explanation(x))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -43,7 +43,7 @@ func (e *Env) timeline(to *strings.Builder, x *flowfabric.Execution) {
 	}
 }
 
-// explanation says why an execution is not done.
+// explanation says why an execution has not ended.
 func explanation(x *flowfabric.Execution) string {
 	switch {
 	case x.Lease != nil:
@@ -59,10 +59,10 @@ func explanation(x *flowfabric.Execution) string {
 	}
 }
 
-// late is how long after its moment a due timer may be turned: timers are kept on a grid.
+// late is the tolerance for a due timer: timers are rounded to a grid.
 const late = 50 * time.Millisecond
 
-// checkInvariants fails the test for executions that cannot go on, or that did not end properly.
+// checkInvariants fails the test for executions that cannot continue, or that did not end properly.
 func (e *Env) checkInvariants() {
 	now := e.Now()
 	for _, x := range e.list(flowfabric.Filter{}) {
@@ -86,7 +86,7 @@ func (e *Env) problems(x *flowfabric.Execution, now time.Time) []string {
 	}
 	for i, a := range attempts {
 		if a.Index != i {
-			found = append(found, fmt.Sprintf("attempt %d stands in place %d", a.Index, i))
+			found = append(found, fmt.Sprintf("attempt %d is at index %d", a.Index, i))
 		}
 		open := a.State == "started" || a.State == "interrupted"
 		if open && (x.Status.Terminal() || i < len(attempts)-1) {
@@ -96,7 +96,7 @@ func (e *Env) problems(x *flowfabric.Execution, now time.Time) []string {
 	return found
 }
 
-// stranded says what keeps an unfinished execution from ever going on.
+// stranded says why an unfinished execution can never continue; "" if it can.
 func stranded(x *flowfabric.Execution, now time.Time) []string {
 	var found []string
 	overdue := func(what string, at time.Time) {
@@ -108,7 +108,7 @@ func stranded(x *flowfabric.Execution, now time.Time) []string {
 	case x.Status.Terminal():
 		return nil
 	case x.Status == flowfabric.StatusDelayed && x.DelayUntil.IsZero():
-		found = append(found, "it is delayed until no moment")
+		found = append(found, "it is delayed without a time")
 	case x.Status == flowfabric.StatusDelayed:
 		overdue("moment", x.DelayUntil)
 	case x.Status == flowfabric.StatusRunning && x.Lease == nil:
@@ -122,11 +122,11 @@ func stranded(x *flowfabric.Execution, now time.Time) []string {
 	return found
 }
 
-// unended says what an execution that has ended should no longer have, or have by now.
+// unended reports what an ended execution should not have, or lacks.
 func unended(x *flowfabric.Execution) []string {
 	var found []string
 	if x.CompletedAt.IsZero() {
-		found = append(found, fmt.Sprintf("it is %s since no moment", x.Status))
+		found = append(found, fmt.Sprintf("it is %s without a time", x.Status))
 	}
 	if x.Lease != nil {
 		found = append(found, fmt.Sprintf("it is %s and still leased", x.Status))

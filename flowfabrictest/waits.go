@@ -9,14 +9,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/principal"
 )
 
-// Approve lets somebody approve at the open waitpoint of that key, as an operator of that name, and settles. It fails the test when
-// nothing of the execution waits there.
+// Approve approves at the open waitpoint with that key, as an operator with that name, and settles. It fails the test if the
+// execution has no such waitpoint.
 func (e *Env) Approve(id flowfabric.ID, key, by string) {
 	e.tb.Helper()
 	e.decide(id, key, by, flowfabric.Approve{Name: "approved"})
 }
 
-// Reject lets somebody reject, with a comment.
+// Reject rejects with a comment.
 func (e *Env) Reject(id flowfabric.ID, key, by, comment string) {
 	e.tb.Helper()
 	e.decide(id, key, by, flowfabric.Approve{Name: "rejected", Comment: comment})
@@ -37,7 +37,7 @@ func (e *Env) decide(id flowfabric.ID, key, by string, a flowfabric.Approve) {
 	e.Settle()
 }
 
-// as is a context whose calls somebody else makes.
+// as returns a context whose calls are made by another principal.
 func (e *Env) as(ctx context.Context, name string) context.Context {
 	namespace := e.cfg.Namespace
 	if namespace == "" {
@@ -46,7 +46,7 @@ func (e *Env) as(ctx context.Context, name string) context.Context {
 	return principal.With(ctx, principal.Principal{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true})
 }
 
-// openWaitpoint finds the waitpoint of that key at which the execution waits, or else one where it will.
+// openWaitpoint finds the waitpoint with that key that the execution waits at, or else a pending one.
 func (e *Env) openWaitpoint(ctx context.Context, id flowfabric.ID, key string) (found string, err error) {
 	for w, err := range e.Waitpoints().List(ctx, flowfabric.WaitpointQuery{ExecutionID: id, Key: key}) {
 		if err != nil {
@@ -63,7 +63,7 @@ func (e *Env) openWaitpoint(ctx context.Context, id flowfabric.ID, key string) (
 	return found, nil
 }
 
-// Signal is that of the client. It survives the death of the process.
+// Signal is Client.Signal. It survives a crash of the process.
 func (e *Env) Signal(ctx context.Context, s flowfabric.Signal) (flowfabric.SignalReceipt, error) {
 	minted := s.SignalID == "" && s.IdempotencyKey == ""
 	if minted {
@@ -75,16 +75,15 @@ func (e *Env) Signal(ctx context.Context, s flowfabric.Signal) (flowfabric.Signa
 		return c.Signal(ctx, s)
 	})
 	if minted && tries > 1 && receipt.Outcome == "duplicate" {
-		receipt.Outcome, receipt.SameRequest = "accepted", false // a try whose answer was lost was accepted
+		receipt.Outcome, receipt.SameRequest = "accepted", false // the lost first try was accepted
 	}
 	return receipt, err
 }
 
-// Waitpoints is what work waits at. Its commands survive the death of the process.
+// Waitpoints manages waitpoints. Its commands survive a crash of the process.
 func (e *Env) Waitpoints() flowfabric.Waitpoints { return flowfabric.NewWaitpoints(e) }
 
-// waitsDue lists the moments at which waits end by themselves: timeouts of suspensions, and the expiry of waitpoints at which nothing
-// waits yet.
+// waitsDue lists the times at which suspensions time out and unused waitpoints expire.
 func (e *Env) waitsDue() []time.Time {
 	e.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -101,7 +100,7 @@ func (e *Env) waitsDue() []time.Time {
 	}
 	for s, err := range e.alive(ctx).client.Waitpoints().Suspended(ctx) {
 		if err != nil {
-			e.tb.Errorf("flowfabrictest: list what is suspended: %v", err)
+			e.tb.Errorf("flowfabrictest: list suspended executions: %v", err)
 			return nil
 		}
 		if !s.TimeoutAt.IsZero() {
@@ -111,8 +110,8 @@ func (e *Env) waitsDue() []time.Time {
 	return due
 }
 
-// waitProblems says what is wrong with the waits of an execution: one that is suspended waits for something that can still come, and one
-// that is not has nothing that waits.
+// waitProblems checks that a suspended execution waits for something that can still happen, and that no other execution has an
+// open suspension.
 func (e *Env) waitProblems(x *flowfabric.Execution, now time.Time) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Worker is a worker of the environment. It dies with the process and is started again with it, unless it was killed.
+// Worker is a worker of the environment. It crashes with the process and is started again with it, unless it was killed.
 type Worker struct {
 	env      *Env
 	cfg      flowfabric.WorkerConfig
@@ -20,8 +20,8 @@ type Worker struct {
 	shift    *shift // nil once killed
 }
 
-// Worker starts a worker in the process. register is called for it, and again for its successor after each death of the process:
-// it registers the handlers and changes nothing else.
+// Worker starts a worker in the process. register is called for it, and again for its successor after each crash: it must only
+// register handlers.
 func (e *Env) Worker(cfg flowfabric.WorkerConfig, register func(w *flowfabric.Worker)) *Worker {
 	if cfg.Logger == nil {
 		cfg.Logger = e.log.logger()
@@ -35,21 +35,21 @@ func (e *Env) Worker(cfg flowfabric.WorkerConfig, register func(w *flowfabric.Wo
 	return w
 }
 
-// Kill ends the worker as kill -9 would: it sends nothing more, and its leases lapse when their time is over. Handlers that run
-// get a context that has ended, and end at their next call of the task.
+// Kill ends the worker as kill -9 would: it sends nothing more, and its leases lapse. Running handlers get a cancelled context,
+// and end at their next call of the task.
 func (w *Worker) Kill() {
 	w.env.mu.Lock()
 	defer w.env.mu.Unlock()
 	if w.shift == nil {
 		return
 	}
-	w.env.family.Do(w.shift.die) // so that what it starts is waited for
+	w.env.family.Do(w.shift.die) // so that its goroutines are waited for
 	w.stop()
 	w.env.workers = slices.DeleteFunc(w.env.workers, func(other *Worker) bool { return other == w })
 	w.shift = nil
 }
 
-// start lets the worker work in a process.
+// start starts the worker in a process.
 func (w *Worker) start(p *process) {
 	s := &shift{process: p, done: make(chan struct{})}
 	s.life, s.die = context.WithCancel(p.life)
@@ -69,13 +69,13 @@ func (w *Worker) start(p *process) {
 	w.shift = s
 }
 
-// stop ends the worker without waiting for its handlers. Handing back is the last it does, unless it is dead.
+// stop ends the worker without waiting for its handlers. It gives its work back, unless it crashed.
 func (w *Worker) stop() {
 	s := w.shift
 	s.end()
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = s.inner.Drain(now) // it says that there was no time to wait
+	_ = s.inner.Drain(now) // it reports that there was no time to wait
 	<-s.done
 	s.die()
 }
@@ -88,10 +88,10 @@ type shift struct {
 	die     context.CancelFunc
 	end     context.CancelFunc // ends Run
 	done    chan struct{}      // closed when Run has returned
-	busy    atomic.Int64       // handlers that run
+	busy    atomic.Int64       // running handlers
 }
 
-// around counts the handlers, and marks what they do as done by the process.
+// around counts running handlers, and attributes their calls to the process.
 func (s *shift) around(next flowfabric.HandlerFunc) flowfabric.HandlerFunc {
 	return func(ctx context.Context, t *flowfabric.Task) (flowfabric.Payload, error) {
 		s.busy.Add(1)
@@ -103,19 +103,19 @@ func (s *shift) around(next flowfabric.HandlerFunc) flowfabric.HandlerFunc {
 	}
 }
 
-// link is the worker's way to the engine. Nothing passes once the worker is dead.
+// link is the worker's connection to the engine. It passes nothing after a crash.
 type link struct {
 	flowfabric.Client
 	shift *shift
 }
 
-// Work is the protocol of workers.
+// Work is the worker protocol.
 func (k *link) Work() flowfabric.Work { return flowfabric.NewWork(k) }
 
-// Workers is the fleet, to which a dead worker says no goodbye.
+// Workers manages workers; a crashed worker does not sign off.
 func (k *link) Workers() flowfabric.Workers { return flowfabric.NewWorkers(k) }
 
-// Do passes unless the worker is dead. A handler that makes a link and meets the death of its worker ends here.
+// Do passes operations on unless the worker has crashed. A handler that creates a link when its worker crashes ends here.
 func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
 	pass := func() error {
 		return k.shift.through(ctx, func(ctx context.Context) error { return k.Client.Do(ctx, op, request, answer, how) })
@@ -130,10 +130,10 @@ func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, 
 	return err
 }
 
-// Waitpoints is what handlers make links at.
+// Waitpoints is what handlers use to create links.
 func (k *link) Waitpoints() flowfabric.Waitpoints { return flowfabric.NewWaitpoints(k) }
 
-// through makes a call that passes unless the worker is dead, before or after.
+// through makes a call unless the worker crashes before or after it.
 func (s *shift) through(parent context.Context, call func(ctx context.Context) error) error {
 	if s.life.Err() != nil {
 		return severed(base.CodeStoreUnavailable)
@@ -152,8 +152,8 @@ func severed(code base.Code) error {
 	return &flowfabric.Error{Code: string(code), Class: code.Info().Class, Message: errDead.Error()}
 }
 
-// doWork passes the commands of handlers and the endings of their tasks. The steps among them are crash points. A handler that meets
-// the death of its worker ends here, like the code after this line would in a process that was killed.
+// doWork passes on the commands of handlers and the results of their tasks. The steps among them are crash points. If the worker
+// crashes, the handler's goroutine ends here, as it would in a killed process.
 func (s *shift) doWork(items []flowfabric.WorkItem, pass func() error) error {
 	s.reach(BeforeStep, items)
 	err := pass()
@@ -177,7 +177,7 @@ func (s *shift) reach(point func(string) CrashPoint, items []flowfabric.WorkItem
 	}
 }
 
-// sentByHandler tells the commands that a handler sends from those that the worker sends for it.
+// sentByHandler distinguishes commands of a handler from those that the worker sends itself.
 func sentByHandler(item flowfabric.WorkItem) bool {
 	return slices.Contains([]flowfabric.Op{
 		flowfabric.OpStep, flowfabric.OpProgress, flowfabric.OpRenew, flowfabric.OpDelay, flowfabric.OpSuspend, flowfabric.OpWaitpoint,

@@ -1,4 +1,4 @@
-// Command flowfabric is server, worker and client of FlowFabric in one program.
+// Command flowfabric is the server, worker and client of FlowFabric in one program.
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 	os.Exit(app.Run(os.Args[1:]))
 }
 
-// called is what calls the program: nobody finds by its name what go run has built from a clone.
+// called is the command to suggest in hints: for go run, the built program's own path would be useless.
 func called(version string) string {
 	path, err := os.Executable()
 	if err == nil && version == "dev" && strings.Contains(path, "go-build") {
@@ -27,7 +27,7 @@ func called(version string) string {
 	return ""
 }
 
-// build reads what the compiler wrote into the program.
+// build reads the build information from the binary.
 func build() (version, commit string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -2,14 +2,14 @@ package metrics
 
 import "sync"
 
-// Bounded lets the first values of a label through and calls all others Other, so that what users invent cannot grow the
-// metrics without end (U199). The zero value is ready.
+// Bounded keeps the first values of a label and replaces all others by Other, so that user-defined values cannot grow the metrics
+// without limit (U199). The zero value is ready to use.
 type Bounded struct {
 	mu    sync.Mutex
 	known map[string]bool
 }
 
-// Value is the label for a value.
+// Value returns the label value to use.
 func (b *Bounded) Value(value string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,23 +11,23 @@ import (
 
 // Sample is one reading of a metric.
 type Sample struct {
-	Labels []string // their values, in the order of the metric's labels
-	Value  float64  // of a histogram or summary the sum
-	Count  float64  // of values that a histogram or summary has seen
-	// Points has one entry a bucket: of a histogram how many values were no higher than the bound, of a summary the quantile.
+	Labels []string // values, in the order of the metric's labels
+	Value  float64  // of a histogram or summary: the sum
+	Count  float64  // of a histogram or summary: the number of values
+	// Points has one entry per bucket: for a histogram the number of values up to the bound, for a summary the quantile.
 	Points []float64
 }
 
-// Family is a metric with its present readings, which may be none.
+// Family is a metric with its current readings, which may be none.
 type Family struct {
 	Metric
 	Samples []Sample
 }
 
-// Family is the metric without readings.
+// Family returns the metric without readings.
 func (m Metric) Family() Family { return Family{Metric: m} }
 
-// Reading is the metric with one reading, of a counter or gauge.
+// Reading returns the metric with one reading, for a counter or gauge.
 func (m Metric) Reading(value float64, labels ...string) Family {
 	return Family{m, []Sample{{Labels: labels, Value: value}}}
 }
@@ -37,32 +37,32 @@ func (f *Family) Add(value float64, labels ...string) {
 	f.Samples = append(f.Samples, Sample{Labels: labels, Value: value})
 }
 
-// Collector is whoever measures. It names every metric that it has, also one without readings. What it returns nobody changes.
+// Collector returns readings. It returns every metric that it has, even those without readings. The result must not be changed.
 type Collector interface {
 	Collect() []Family
 }
 
-// Gatherer is what flowfabricprom finds behind the public handlers of metrics.
+// Gatherer is implemented by the public metrics handlers, for flowfabricprom.
 type Gatherer interface {
 	Collector
 	Gather() ([]Family, error)
 }
 
-// Source is the ability of a store to show what it measures, and of a client whose engine runs in this process. It is found by assertion,
-// so that the public Client knows nothing of how metrics are gathered.
+// Source is implemented by stores with metrics, and by clients whose engine runs in this process. It is found by type assertion,
+// so that the public Client does not depend on how metrics are gathered.
 type Source interface {
 	Collector() Collector
 }
 
-// NamespaceSource is the ability of a client to show what may be told to those who see some namespaces alone.
+// NamespaceSource is implemented by clients that can restrict metrics to some namespaces.
 type NamespaceSource interface {
 	NamespaceCollector(namespaces []string) Collector
 }
 
-// Registry are those who measure, as one. It serves what they have, as Prometheus text.
+// Registry combines collectors and serves their readings as Prometheus text.
 type Registry []Collector
 
-// Collect reads all of them.
+// Collect returns the readings of all collectors.
 func (r Registry) Collect() (all []Family) {
 	for _, collector := range r {
 		all = append(all, collector.Collect()...)
@@ -70,8 +70,8 @@ func (r Registry) Collect() (all []Family) {
 	return all
 }
 
-// Gather reads everything that has readings, by name and labels. An error means that those who measure are programmed wrongly: two of
-// them tell the same, or one tells what is not of its metric.
+// Gather returns all readings, ordered by name and labels. An error is a bug in a collector: two return the same sample, or a
+// sample does not match its metric.
 func (r Registry) Gather() ([]Family, error) {
 	byName := map[string]*Family{}
 	var problems []error
@@ -79,7 +79,7 @@ func (r Registry) Gather() ([]Family, error) {
 		known := byName[family.Name]
 		switch {
 		case known == nil:
-			family.Samples = slices.Clone(family.Samples) // to be sorted
+			family.Samples = slices.Clone(family.Samples) // before sorting
 			byName[family.Name] = &family
 		case !reflect.DeepEqual(known.Metric, family.Metric):
 			problems = append(problems, fmt.Errorf("%s is two different metrics", family.Name))
@@ -97,7 +97,7 @@ func (r Registry) Gather() ([]Family, error) {
 	return all, errors.Join(problems...)
 }
 
-// sort brings the samples into the order in which they are shown.
+// sort sorts the samples by their labels.
 func (f *Family) sort() error {
 	for _, s := range f.Samples {
 		if len(s.Labels) != len(f.Labels) || len(s.Points) != len(f.Buckets) {
@@ -121,7 +121,7 @@ func (f *Family) sort() error {
 	return nil
 }
 
-// labelOrder are the places of the labels, sorted by name: so they are shown.
+// labelOrder returns the indexes of the labels, ordered by name.
 func (f *Family) labelOrder() []int {
 	order := make([]int, len(f.Labels))
 	for i := range order {

@@ -68,9 +68,9 @@ func TestU199_code_and_table_are_compared_both_ways(t *testing.T) {
 		has  fixed
 		says string
 	}{
-		"one is missing":       {all[1:], all[0].Name + " is in the table alone"},
+		"one is missing":       {all[1:], all[0].Name + " is only in the table"},
 		"one is unknown":       {append(all[:len(all):len(all)], metrics.Metric{Name: "ff_new_total"}.Family()), "ff_new_total is not in the table"},
-		"one is there twice":   {append(all[:len(all):len(all)], all[0]), all[0].Name + " is not in the table, or there twice"},
+		"one is there twice":   {append(all[:len(all):len(all)], all[0]), all[0].Name + " is not in the table, or twice"},
 		"one is another":       {append(fixed{changed, all[0]}, all[2:]...), changed.Name + " is not in the table"},
 		"one of another place": {append(all[:len(all):len(all)], metrics.Claims.Family()), metrics.Claims.Name + " is not in the table"},
 	} {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Compressed serves what a registry has, compressed for those who ask for it. The handler is a Gatherer, too.
+// Compressed serves a registry, compressed if the client accepts it. The handler is also a Gatherer.
 func Compressed(r Registry) http.Handler { return compressed{r} }
 
 type compressed struct{ registry Registry }
@@ -15,10 +15,10 @@ type compressed struct{ registry Registry }
 // Gather reads the registry.
 func (c compressed) Gather() ([]Family, error) { return c.registry.Gather() }
 
-// Collect reads the registry, metrics without readings included.
+// Collect reads the registry, including metrics without readings.
 func (c compressed) Collect() []Family { return c.registry.Collect() }
 
-// ServeHTTP answers with what the registry has.
+// ServeHTTP serves the readings.
 func (c compressed) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Add("Vary", "Accept-Encoding")
 	if !takesGzip(req.Header.Values("Accept-Encoding")) {
@@ -28,10 +28,10 @@ func (c compressed) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Encoding", "gzip")
 	zip := gzip.NewWriter(w)
 	c.registry.ServeHTTP(zipped{w, zip}, req)
-	_ = zip.Close() // it fails when the client is gone
+	_ = zip.Close() // it fails if the client is gone
 }
 
-// zipped is an answer whose body is compressed.
+// zipped is a response with a compressed body.
 type zipped struct {
 	http.ResponseWriter
 	zip *gzip.Writer
@@ -40,7 +40,7 @@ type zipped struct {
 // Write compresses.
 func (z zipped) Write(text []byte) (int, error) { return z.zip.Write(text) }
 
-// takesGzip reports whether gzip is among what a caller takes, and not with the weight 0.
+// takesGzip reports whether gzip is accepted with a weight other than 0.
 func takesGzip(accepted []string) bool {
 	for offer := range strings.SplitSeq(strings.Join(accepted, ","), ",") {
 		name, parameter, _ := strings.Cut(offer, ";")

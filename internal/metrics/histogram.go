@@ -2,14 +2,14 @@ package metrics
 
 import "sync"
 
-// Observer counts values by how high they are. A lock costs less than numbers that processors take from each other one by one, and
-// whoever reads finds count and sum of the same values.
+// Observer is a histogram of values. It uses a lock, which is cheaper here than contended atomics and keeps count and sum
+// consistent for readers.
 type Observer struct {
 	mu     sync.Mutex
 	values Spread
 }
 
-// New makes the observers, of every combination of labels that is known.
+// New creates the observers for every known combination of labels.
 func (h Histogram) New() *Histograms {
 	return newVector(h.Metric, func() *Observer { return &Observer{values: *newSpread(h.Metric, nil)} }, (*Observer).sample)
 }
@@ -28,11 +28,11 @@ func (o *Observer) sample() Sample {
 	return o.values.sample()
 }
 
-// Spread is a histogram in plain memory.
+// Spread is a histogram without a lock.
 type Spread struct {
 	labels []string
 	bounds []float64
-	counts []uint64 // one a bound, and those above all bounds
+	counts []uint64 // one per bound, and one above all bounds
 	sum    float64
 }
 
@@ -40,7 +40,7 @@ func newSpread(of Metric, labels []string) *Spread {
 	return &Spread{labels: labels, bounds: of.Buckets, counts: make([]uint64, len(of.Buckets)+1)}
 }
 
-// Observe adds a value. What is no number is above all bounds.
+// Observe adds a value. NaN is counted above all bounds.
 func (s *Spread) Observe(value float64) {
 	at := 0
 	for at < len(s.bounds) && !(value <= s.bounds[at]) {

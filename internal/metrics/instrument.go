@@ -6,17 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// The instruments of a metric, one for each combination of label values.
+// The instruments of a metric, one per combination of label values.
 type (
-	// Counters are the counts of a Counter.
+	// Counters are the instruments of a Counter.
 	Counters = Vector[Count]
-	// Gauges are the levels of a Gauge.
+	// Gauges are the instruments of a Gauge.
 	Gauges = Vector[Level]
-	// Histograms are the observers of a Histogram.
+	// Histograms are the instruments of a Histogram.
 	Histograms = Vector[Observer]
 )
 
-// Vector are the instruments of one metric. Anybody may use it at any time.
+// Vector are the instruments of one metric. It is safe for concurrent use.
 type Vector[T any] struct {
 	of    Metric
 	fresh func() *T
@@ -32,7 +32,7 @@ type labelled[T any] struct {
 	instrument *T
 }
 
-// newVector makes the instruments whose labels are known: a rate sees their first step.
+// newVector creates the instruments with known labels, so that rate() sees their first increase.
 func newVector[T any](of Metric, instrument func() *T, read func(*T) Sample) *Vector[T] {
 	v := &Vector[T]{of: of, fresh: instrument, read: read, all: map[string]labelled[T]{}}
 	for _, values := range of.combinations() {
@@ -41,8 +41,8 @@ func newVector[T any](of Metric, instrument func() *T, read func(*T) Sample) *Ve
 	return v
 }
 
-// With finds or makes the instrument of these label values, which stand in the order of the metric's labels. Keep it where every
-// nanosecond counts. To find one makes no garbage.
+// With returns the instrument with these label values, in the order of the metric's labels. On hot paths keep the result. A
+// lookup does not allocate.
 func (v *Vector[T]) With(labels ...string) *T {
 	var space [128]byte
 	key := appendKey(space[:0], labels)
@@ -54,7 +54,7 @@ func (v *Vector[T]) With(labels ...string) *T {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if found, known = v.all[string(key)]; !known { // another may have been faster
+	if found, known = v.all[string(key)]; !known { // another goroutine may have created it
 		found = labelled[T]{slices.Clone(labels), v.fresh()}
 		v.all[string(key)] = found
 	}
@@ -74,7 +74,7 @@ func (v *Vector[T]) Collect() []Family {
 	return []Family{family}
 }
 
-// appendKey makes one text of several labels. What parts them is in no text that is valid UTF-8.
+// appendKey joins labels with a separator that valid UTF-8 cannot contain.
 func appendKey(key []byte, labels []string) []byte {
 	for _, label := range labels {
 		key = append(append(key, label...), 0xff)
@@ -82,34 +82,34 @@ func appendKey(key []byte, labels []string) []byte {
 	return key
 }
 
-// Count only grows.
+// Count is a counter.
 type Count struct{ n atomic.Uint64 }
 
-// New makes the counts, of every combination of labels that is known.
+// New creates the counters for every known combination of labels.
 func (c Counter) New() *Counters {
 	return newVector(c.Metric, func() *Count { return &Count{} }, func(n *Count) Sample { return Sample{Value: float64(n.n.Load())} })
 }
 
-// Inc counts one.
+// Inc adds one.
 func (c *Count) Inc() { c.n.Add(1) }
 
-// Add counts several. Less than one counts nothing.
+// Add adds n; n below 1 is ignored.
 func (c *Count) Add(n int64) {
 	if n > 0 {
 		c.n.Add(uint64(n))
 	}
 }
 
-// Level goes up and down.
+// Level is a gauge.
 type Level struct{ n atomic.Int64 }
 
-// New makes the levels, of every combination of labels that is known.
+// New creates the gauges for every known combination of labels.
 func (g Gauge) New() *Gauges {
 	return newVector(g.Metric, func() *Level { return &Level{} }, func(l *Level) Sample { return Sample{Value: float64(l.n.Load())} })
 }
 
-// Inc goes up by one.
+// Inc adds one.
 func (l *Level) Inc() { l.n.Add(1) }
 
-// Dec goes down by one.
+// Dec subtracts one.
 func (l *Level) Dec() { l.n.Add(-1) }

@@ -1,13 +1,13 @@
-// Package metrics is what FlowFabric measures: one table of metrics as data, and the instruments made from it, so that no name,
-// label or help is written twice. It knows nothing of what is measured.
+// Package metrics declares the metrics of FlowFabric as one table, and the instruments for them, so that no name, label or help
+// text is written twice. It does not know what is measured.
 package metrics
 
 import "slices"
 
-// Other stands for all values of a label beyond those that it may have.
+// Other replaces all values of a label beyond the limit.
 const Other = "_other"
 
-// MaxValues is how many lanes, kinds and namespaces become labels of their own (U199).
+// MaxValues is how many lanes, kinds and namespaces get their own label value (U199).
 const MaxValues = 100
 
 // Type is the kind of a metric.
@@ -18,7 +18,7 @@ const (
 	TypeCounter   Type = "counter"
 	TypeGauge     Type = "gauge"
 	TypeHistogram Type = "histogram"
-	TypeSummary   Type = "summary" // of Go's runtime alone
+	TypeSummary   Type = "summary" // only for Go's runtime
 )
 
 // Place is where a metric is measured.
@@ -26,15 +26,15 @@ type Place string
 
 // The places.
 const (
-	Server Place = "server" // the HTTP server, of its requests
+	Server Place = "server" // requests of the HTTP server
 	Engine Place = "engine" // an engine, with or without a server, and its store
-	Worker Place = "worker" // the process of a worker
+	Worker Place = "worker" // a worker process
 )
 
 // Label is a label of a metric.
 type Label struct {
 	Name   string
-	Values []string // all that it can have; none: they depend on the installation and are bounded
+	Values []string // all possible values; none: they depend on the installation and are bounded
 }
 
 // Metric describes a metric. Names and labels are part of the stable contract.
@@ -49,7 +49,7 @@ type Metric struct {
 	Buckets []float64
 }
 
-// Describe is the metric itself, whatever its type.
+// Describe returns the metric, whatever its type.
 func (m Metric) Describe() Metric { return m }
 
 // LabelNames are the names of the labels, in order.
@@ -61,8 +61,8 @@ func (m Metric) LabelNames() []string {
 	return names
 }
 
-// combinations are all label values that the metric can have; none when they depend on the installation. Samples that exist from
-// the start let a rate see the first step.
+// combinations returns all possible label values; none if they depend on the installation. Samples that exist from the start let
+// rate() see the first increase.
 func (m Metric) combinations() [][]string {
 	all := [][]string{nil}
 	for _, l := range m.Labels {
@@ -83,5 +83,5 @@ type Counter struct{ Metric }
 // Gauge is a metric that goes up and down.
 type Gauge struct{ Metric }
 
-// Histogram is a metric of how values are spread.
+// Histogram is a metric of the distribution of values.
 type Histogram struct{ Metric }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// pageHead is the part of docs/metrics.md that no table tells.
+// pageHead is the handwritten part of docs/metrics.md.
 const pageHead = `# Metrics
 
 <!-- Generated from internal/metrics by make docs. -->
@@ -13,15 +13,15 @@ const pageHead = `# Metrics
 Metrics are always on, in the text format of Prometheus. A server shows all of them at ` + "`/metrics`" + `, with ` + "`go_*` and, on Linux, `process_*`" + `; a
 program that opens an engine itself serves those of the engine with ` + "`flowfabric.Metrics(client)`" + `; those of a worker's process come from
 the worker. A program with a registry of its own registers them there with the module ` + "`flowfabricprom`" + `: ` + "`flowfabricprom.New(client)`" + ` and
-` + "`flowfabricprom.NewWorker(worker)`" + ` are collectors of the Prometheus client library. Names and labels are stable.
+` + "`flowfabricprom.NewWorker(worker)`" + ` are collectors for the Prometheus client library. Names and labels are stable.
 
-Labels are bounded: of lanes, kinds, namespaces and categories of failures the first ` + "100" + ` that a process meets have values of their own,
-all others share ` + "`_other`" + `. Ids are never labels. Counters begin at 0 with the process, so that sums over processes are right. Gauges that
-only the store can tell (executions, oldest ready, workers, follow-ups, bytes) are read when somebody asks, and kept for some seconds: every
-process on a store tells the same, so take one, not the sum.
+Labels are bounded: the first ` + "100" + ` lanes, kinds, namespaces and failure categories that a process sees get their own value,
+all others share ` + "`_other`" + `. Ids are never labels. Counters start at 0 with the process, so sums over processes are correct. Gauges that
+come from the store (executions, oldest ready, workers, follow-ups, bytes) are read on request and cached for some seconds; every
+process on a store reports the same value, so use one of them, not the sum.
 
-A key of some namespaces sees those alone: ` + "`ff_executions`, `ff_oldest_ready_seconds`, `ff_budget_ratio` and `ff_budget_reserved`" + ` of the work and the budgets in
-them. Everything else is for keys of all namespaces (` + "`*`" + `), and for ` + "`--metrics-open`" + `.
+A key for some namespaces sees only these: ` + "`ff_executions`, `ff_oldest_ready_seconds`, `ff_budget_ratio` and `ff_budget_reserved`" + ` for the work and the budgets in
+them. Everything else requires a key for all namespaces (` + "`*`" + `), or ` + "`--metrics-open`" + `.
 `
 
 // pageParts are the sections of the page, in order.

@@ -1,7 +1,7 @@
 package metrics
 
-// Tallies are counters in plain memory. Their owner holds a lock around all use of them: where one lock serves a whole batch that costs
-// a fraction of what counters cost that anybody may use at any time.
+// Tallies are counters without locks. Their owner holds a lock for all of them: one lock for a whole batch is much cheaper than
+// one concurrent counter per value.
 type Tallies struct {
 	of  Metric
 	all map[string]*Tally
@@ -13,10 +13,10 @@ type Tally struct {
 	n      uint64
 }
 
-// Tallies makes the counters in plain memory.
+// Tallies creates the counters.
 func (c Counter) Tallies() *Tallies { return &Tallies{of: c.Metric, all: map[string]*Tally{}} }
 
-// With finds or makes the counter of these labels. Keep it: to find it takes time.
+// With returns the counter with these labels. Keep the result, because a lookup is slow.
 func (t *Tallies) With(labels ...string) *Tally {
 	key := string(appendKey(nil, labels))
 	found := t.all[key]
@@ -27,7 +27,7 @@ func (t *Tallies) With(labels ...string) *Tally {
 	return found
 }
 
-// Inc counts one.
+// Inc adds one.
 func (t *Tally) Inc() { t.n++ }
 
 // Collect reads the counters.
@@ -39,16 +39,16 @@ func (t *Tallies) Collect() []Family {
 	return []Family{family}
 }
 
-// Spreads are histograms in plain memory, as Tallies are counters.
+// Spreads are histograms without locks, like Tallies.
 type Spreads struct {
 	of  Metric
 	all map[string]*Spread
 }
 
-// Spreads makes the histograms in plain memory.
+// Spreads creates the histograms.
 func (h Histogram) Spreads() *Spreads { return &Spreads{of: h.Metric, all: map[string]*Spread{}} }
 
-// With finds or makes the histogram of these labels. Keep it: to find it takes time.
+// With returns the histogram with these labels. Keep the result, because a lookup is slow.
 func (s *Spreads) With(labels ...string) *Spread {
 	key := string(appendKey(nil, labels))
 	found := s.all[key]

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// ticks is how many units a second has in which the kernel tells times.
+// ticks is the kernel's time unit: ticks per second.
 const ticks = 100
 
-// The places of fields in /proc/self/stat, from the one after the name of the program, which may have blanks in it.
+// Indexes of fields in /proc/self/stat, counted after the name of the program, which may contain blanks.
 const (
 	statUser      = 11
 	statSystem    = 12
@@ -28,7 +28,7 @@ func (process) Collect() []Family {
 	return slices.Concat(processStat(), descriptors(), limit(maxFDs, syscall.RLIMIT_NOFILE), limit(maxVirtual, syscall.RLIMIT_AS), network())
 }
 
-// processStat tells time and memory.
+// processStat returns time and memory.
 func processStat() []Family {
 	text, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
@@ -49,7 +49,7 @@ func processStat() []Family {
 	return all
 }
 
-// bootTime is when the machine started, in seconds since 1970.
+// bootTime is when the machine was started, in seconds since 1970.
 func bootTime() (seconds float64, known bool) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -60,7 +60,7 @@ func bootTime() (seconds float64, known bool) {
 	return figure(first), known
 }
 
-// descriptors counts what is open.
+// descriptors counts open files.
 func descriptors() []Family {
 	dir, err := os.Open("/proc/self/fd")
 	if err != nil {
@@ -71,10 +71,10 @@ func descriptors() []Family {
 	if err != nil {
 		return nil
 	}
-	return []Family{openFDs.Reading(float64(len(names) - 1))} // without the one that was opened to count
+	return []Family{openFDs.Reading(float64(len(names) - 1))} // without the one opened for counting
 }
 
-// limit is one of those that the process has; that it has none is the highest number.
+// limit returns a resource limit; unlimited is the highest number.
 func limit(of Metric, resource int) []Family {
 	var found syscall.Rlimit
 	if syscall.Getrlimit(resource, &found) != nil {
@@ -83,13 +83,13 @@ func limit(of Metric, resource int) []Family {
 	return []Family{of.Reading(float64(found.Cur))}
 }
 
-// network tells what went through the network in which the process is.
+// network returns network traffic of the process's network namespace.
 func network() []Family {
 	text, err := os.ReadFile("/proc/self/net/netstat")
 	if err != nil {
 		return nil
 	}
-	// Two lines with the same first word belong together: names, and their values.
+	// Two lines with the same first word form a pair of names and values.
 	var names []string
 	octets := map[string]float64{}
 	for line := range strings.Lines(string(text)) {
@@ -104,7 +104,7 @@ func network() []Family {
 	return []Family{received.Reading(octets["InOctets"]), sent.Reading(octets["OutOctets"])}
 }
 
-// figure is a number of the kernel's; one that it does not tell is NaN.
+// figure parses a number of the kernel; NaN if missing.
 func figure(text string) float64 {
 	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package metrics
 
-// Collect tells nothing.
+// Collect returns nothing.
 func (process) Collect() []Family { return nil }

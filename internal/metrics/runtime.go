@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// The metrics of Go's runtime that other packages than runtime/metrics tell.
+// Metrics of Go's runtime that are not from runtime/metrics.
 var (
-	goroutines = Metric{Name: "go_goroutines", Type: TypeGauge, Help: "Goroutines that exist."}
-	threads    = Metric{Name: "go_threads", Type: TypeGauge, Help: "Threads that were made so far."}
+	goroutines = Metric{Name: "go_goroutines", Type: TypeGauge, Help: "Goroutines."}
+	threads    = Metric{Name: "go_threads", Type: TypeGauge, Help: "Threads created."}
 	goInfo     = Metric{Name: "go_info", Type: TypeGauge, Labels: []Label{{Name: "version"}}, Help: "1, with the version of Go."}
 	gcPauses   = Metric{
 		Name: "go_gc_duration_seconds", Type: TypeSummary, Buckets: []float64{0, 0.25, 0.5, 0.75, 1},
-		Help: "For how long collections of the heap stopped the program.",
+		Help: "Pauses of the program for garbage collection.",
 	}
-	gcLast = Metric{Name: "go_memstats_last_gc_time_seconds", Type: TypeGauge, Help: "When the last collection of the heap ended, in seconds since 1970."}
+	gcLast = Metric{Name: "go_memstats_last_gc_time_seconds", Type: TypeGauge, Help: "End of the last garbage collection, in seconds since 1970."}
 )
 
-// Runtime tells how Go runs this process (U214): go_*.
+// Runtime returns metrics of the Go runtime (U214): go_*.
 func Runtime() Collector { return goRuntime{} }
 
 type goRuntime struct{}
@@ -31,7 +31,7 @@ func (goRuntime) Collect() []Family {
 	return append(append(all, collections()...), sums()...)
 }
 
-// collections tells of garbage collections.
+// collections returns garbage collection metrics.
 func collections() []Family {
 	stats := debug.GCStats{PauseQuantiles: make([]time.Duration, len(gcPauses.Buckets))}
 	debug.ReadGCStats(&stats)
@@ -42,7 +42,7 @@ func collections() []Family {
 	return []Family{{gcPauses, []Sample{pauses}}, gcLast.Reading(float64(stats.LastGC.UnixNano()) / 1e9)}
 }
 
-// sums adds up what the runtime tells of itself.
+// sums adds up values of runtime/metrics.
 func sums() []Family {
 	var samples []metrics.Sample
 	for _, sum := range runtimeSums {
@@ -55,7 +55,7 @@ func sums() []Family {
 	for _, sum := range runtimeSums {
 		value := uint64(0)
 		for range sum.of {
-			if samples[0].Value.Kind() == metrics.KindUint64 { // else this release of Go does not have it
+			if samples[0].Value.Kind() == metrics.KindUint64 { // otherwise this release of Go does not have it
 				value += samples[0].Value.Uint64()
 			}
 			samples = samples[1:]

@@ -1,17 +1,17 @@
 package metrics
 
-// runtimeSums are the metrics of Go's runtime that are sums of what package runtime/metrics tells. It tells that without stopping the
-// program. The names are those under which programs in Go are known to Prometheus.
+// runtimeSums are metrics of Go's runtime that are sums of values of package runtime/metrics, which are read without stopping the
+// program. Their names are those that the Prometheus client library uses.
 var runtimeSums = []struct {
 	Metric
 	of []string
 }{
 	{
-		Metric{Name: "go_gc_gogc_percent", Type: TypeGauge, Help: "How much the heap may grow before it is collected, in percent (GOGC)."},
+		Metric{Name: "go_gc_gogc_percent", Type: TypeGauge, Help: "Heap growth before the next collection, in percent (GOGC)."},
 		[]string{"/gc/gogc:percent"},
 	},
 	{
-		Metric{Name: "go_gc_gomemlimit_bytes", Type: TypeGauge, Help: "How much memory the runtime tries to stay below (GOMEMLIMIT)."},
+		Metric{Name: "go_gc_gomemlimit_bytes", Type: TypeGauge, Help: "Memory limit of the runtime (GOMEMLIMIT)."},
 		[]string{"/gc/gomemlimit:bytes"},
 	},
 	{
@@ -19,19 +19,19 @@ var runtimeSums = []struct {
 		[]string{"/memory/classes/heap/objects:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_alloc_bytes_total", Type: TypeCounter, Help: "Memory that was given to objects so far."},
+		Metric{Name: "go_memstats_alloc_bytes_total", Type: TypeCounter, Help: "Memory allocated for objects in total."},
 		[]string{"/gc/heap/allocs:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_buck_hash_sys_bytes", Type: TypeGauge, Help: "Memory of the tables of profiles."},
+		Metric{Name: "go_memstats_buck_hash_sys_bytes", Type: TypeGauge, Help: "Memory of profiling tables."},
 		[]string{"/memory/classes/profiling/buckets:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_frees_total", Type: TypeCounter, Help: "Objects that were freed so far."},
+		Metric{Name: "go_memstats_frees_total", Type: TypeCounter, Help: "Objects freed in total."},
 		[]string{"/gc/heap/frees:objects", "/gc/heap/tiny/allocs:objects"},
 	},
 	{
-		Metric{Name: "go_memstats_gc_sys_bytes", Type: TypeGauge, Help: "Memory of what the runtime notes about the heap."},
+		Metric{Name: "go_memstats_gc_sys_bytes", Type: TypeGauge, Help: "Memory of the heap's metadata."},
 		[]string{"/memory/classes/metadata/other:bytes"},
 	},
 	{
@@ -39,11 +39,11 @@ var runtimeSums = []struct {
 		[]string{"/memory/classes/heap/objects:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_heap_idle_bytes", Type: TypeGauge, Help: "Memory of the heap in which there is nothing."},
+		Metric{Name: "go_memstats_heap_idle_bytes", Type: TypeGauge, Help: "Unused memory of the heap."},
 		[]string{"/memory/classes/heap/released:bytes", "/memory/classes/heap/free:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_heap_inuse_bytes", Type: TypeGauge, Help: "Memory of the heap in which there are objects."},
+		Metric{Name: "go_memstats_heap_inuse_bytes", Type: TypeGauge, Help: "Heap memory in use."},
 		[]string{"/memory/classes/heap/objects:bytes", "/memory/classes/heap/unused:bytes"},
 	},
 	{
@@ -51,55 +51,55 @@ var runtimeSums = []struct {
 		[]string{"/gc/heap/objects:objects"},
 	},
 	{
-		Metric{Name: "go_memstats_heap_released_bytes", Type: TypeGauge, Help: "Memory of the heap that the system has back."},
+		Metric{Name: "go_memstats_heap_released_bytes", Type: TypeGauge, Help: "Heap memory returned to the system."},
 		[]string{"/memory/classes/heap/released:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_heap_sys_bytes", Type: TypeGauge, Help: "Memory that the heap had from the system."},
+		Metric{Name: "go_memstats_heap_sys_bytes", Type: TypeGauge, Help: "Heap memory obtained from the system."},
 		[]string{"/memory/classes/heap/objects:bytes", "/memory/classes/heap/unused:bytes", "/memory/classes/heap/released:bytes", "/memory/classes/heap/free:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_mallocs_total", Type: TypeCounter, Help: "Objects that were made so far."},
+		Metric{Name: "go_memstats_mallocs_total", Type: TypeCounter, Help: "Objects allocated in total."},
 		[]string{"/gc/heap/allocs:objects", "/gc/heap/tiny/allocs:objects"},
 	},
 	{
-		Metric{Name: "go_memstats_mcache_inuse_bytes", Type: TypeGauge, Help: "Memory of the caches of processors that are in use."},
+		Metric{Name: "go_memstats_mcache_inuse_bytes", Type: TypeGauge, Help: "Memory of mcache structures in use."},
 		[]string{"/memory/classes/metadata/mcache/inuse:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_mcache_sys_bytes", Type: TypeGauge, Help: "Memory of the caches of processors."},
+		Metric{Name: "go_memstats_mcache_sys_bytes", Type: TypeGauge, Help: "Memory of mcache structures."},
 		[]string{"/memory/classes/metadata/mcache/inuse:bytes", "/memory/classes/metadata/mcache/free:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_mspan_inuse_bytes", Type: TypeGauge, Help: "Memory of the descriptions of spans that are in use."},
+		Metric{Name: "go_memstats_mspan_inuse_bytes", Type: TypeGauge, Help: "Memory of mspan structures in use."},
 		[]string{"/memory/classes/metadata/mspan/inuse:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_mspan_sys_bytes", Type: TypeGauge, Help: "Memory of the descriptions of spans."},
+		Metric{Name: "go_memstats_mspan_sys_bytes", Type: TypeGauge, Help: "Memory of mspan structures."},
 		[]string{"/memory/classes/metadata/mspan/inuse:bytes", "/memory/classes/metadata/mspan/free:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_next_gc_bytes", Type: TypeGauge, Help: "Size of the heap at which the next collection ends."},
+		Metric{Name: "go_memstats_next_gc_bytes", Type: TypeGauge, Help: "Heap size at which the next collection ends."},
 		[]string{"/gc/heap/goal:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_other_sys_bytes", Type: TypeGauge, Help: "Memory of the runtime that is counted nowhere else."},
+		Metric{Name: "go_memstats_other_sys_bytes", Type: TypeGauge, Help: "Other memory of the runtime."},
 		[]string{"/memory/classes/other:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_stack_inuse_bytes", Type: TypeGauge, Help: "Memory of the heap that stacks use."},
+		Metric{Name: "go_memstats_stack_inuse_bytes", Type: TypeGauge, Help: "Memory of stacks."},
 		[]string{"/memory/classes/heap/stacks:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_stack_sys_bytes", Type: TypeGauge, Help: "Memory of stacks, those of the system's threads too."},
+		Metric{Name: "go_memstats_stack_sys_bytes", Type: TypeGauge, Help: "Memory of stacks, including those of system threads."},
 		[]string{"/memory/classes/heap/stacks:bytes", "/memory/classes/os-stacks:bytes"},
 	},
 	{
-		Metric{Name: "go_memstats_sys_bytes", Type: TypeGauge, Help: "Memory that the process had from the system."},
+		Metric{Name: "go_memstats_sys_bytes", Type: TypeGauge, Help: "Memory obtained from the system."},
 		[]string{"/memory/classes/total:bytes"},
 	},
 	{
-		Metric{Name: "go_sched_gomaxprocs_threads", Type: TypeGauge, Help: "Threads that run Go code at the same time (GOMAXPROCS)."},
+		Metric{Name: "go_sched_gomaxprocs_threads", Type: TypeGauge, Help: "Threads that can run Go code concurrently (GOMAXPROCS)."},
 		[]string{"/sched/gomaxprocs:threads"},
 	},
 }

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Statements are the measurements that a store makes of its own statements and connections (U213).
+// Statements measures a store's SQL statements and connections (U213).
 type Statements struct {
 	seconds *Histograms
 	byName  map[string]*Statement
 	now     func() time.Duration
-	// Connections tells how many connections are busy, idle and allowed; nil while there are none.
+	// Connections returns busy, idle and maximum connections; may be nil.
 	Connections func() (busy, idle, most int)
 }
 
-// Statement counts the runs of one statement. The runs of nil are not counted.
+// Statement counts the runs of one statement. A nil Statement counts nothing.
 type Statement struct {
 	all     *Statements
 	name    string
 	every   uint64
 	runs    atomic.Uint64
-	seconds func() *Observer // made when it is first used: many statements never are
+	seconds func() *Observer // created on first use, because many statements are never run
 }
 
-// NewStatements measures the statements of these names, and the time of one of every so many runs.
+// NewStatements measures the statements with these names, and the duration of one in every n runs.
 func NewStatements(names []string, every uint64, now func() time.Duration) *Statements {
 	s := &Statements{seconds: StoreQuerySeconds.New(), byName: make(map[string]*Statement, len(names)), now: now}
 	for _, name := range names {
@@ -36,7 +36,7 @@ func NewStatements(names []string, every uint64, now func() time.Duration) *Stat
 	return s
 }
 
-// Of finds a statement by name; nil when it is not measured.
+// Of returns a statement by name; nil if it is not measured.
 func (s *Statements) Of(name string) *Statement {
 	if s == nil {
 		return nil
@@ -44,7 +44,7 @@ func (s *Statements) Of(name string) *Statement {
 	return s.byName[name]
 }
 
-// Now is the clock by which runs are timed.
+// Now is the clock for durations.
 func (s *Statements) Now() time.Duration {
 	if s == nil {
 		return 0
@@ -52,7 +52,7 @@ func (s *Statements) Now() time.Duration {
 	return s.now()
 }
 
-// Begin counts a run. It returns when that began if its time is wanted; hand it to End.
+// Begin counts a run. It returns the start time if the duration is to be measured; pass it to End.
 func (s *Statement) Begin() (began time.Duration) {
 	if s == nil || (s.runs.Add(1)-1)%s.every != 0 {
 		return untimed
@@ -60,17 +60,17 @@ func (s *Statement) Begin() (began time.Duration) {
 	return s.all.now()
 }
 
-// untimed is when a run began whose time nobody wants.
+// untimed marks a run whose duration is not measured.
 const untimed = time.Duration(-1)
 
-// End notes how long a run took.
+// End records the duration of a run.
 func (s *Statement) End(began time.Duration) {
 	if began != untimed {
 		s.seconds().Observe((s.all.now() - began).Seconds())
 	}
 }
 
-// Took counts a run that took so long.
+// Took counts a run with this duration.
 func (s *Statement) Took(d time.Duration) {
 	if s != nil {
 		s.runs.Add(1)

@@ -1,13 +1,13 @@
 package metrics
 
-// The bounds of the histograms, in seconds or, for sizes, in pieces.
+// Histogram bounds, in seconds or, for sizes, in items.
 var (
 	quick = []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
 	long  = []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 4 * 3600, 24 * 3600}
 	sizes = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}
 )
 
-// Labels that stand in several rows.
+// Labels that are used in several rows.
 var (
 	lane      = Label{Name: "lane"}
 	kind      = Label{Name: "kind"}
@@ -17,13 +17,13 @@ var (
 	ending    = Label{Name: "status", Values: []string{"succeeded", "failed", "cancelled", "expired", "skipped"}}
 )
 
-// Followups are the kinds of work that follow commands.
+// Followups are the kinds of follow-up work after commands.
 var Followups = []string{
 	"bulk", "count_lane", "refile_lane", "retire_lane", "trim_history", "free_quota", "free_budget", "cancel_holders", "drop_epoch", "drop_budget", "leave_budget", "unmark_rule",
 	"resolve_edges", "cancel_losers", "cancel_members", "begin_subflow", "end_node", "end_children", "remove_flow", "spread_budget", "seal_quorums",
 }
 
-// All is every metric that FlowFabric has, in the order of the specification.
+// All is every metric of FlowFabric, in the order of the specification.
 func All() []Metric {
 	var all []Metric
 	for _, m := range []interface{ Describe() Metric }{
@@ -62,34 +62,34 @@ var (
 	HTTPInFlight = Gauge{Metric{
 		Rule: "U200", Name: "ff_http_in_flight", Type: TypeGauge, Place: Server,
 		Labels: []Label{{Name: "group", Values: []string{"call", "poll", "sse"}}},
-		Help:   "Requests under way: ordinary ones (call), those that wait (poll), event streams (sse).",
+		Help:   "Requests in progress: ordinary ones (call), waiting ones (poll), event streams (sse).",
 	}}
 	HTTPRejected = Counter{Metric{
 		Rule: "U200", Name: "ff_http_rejected_total", Type: TypeCounter, Place: Server,
 		Labels: []Label{{Name: "reason", Values: []string{"auth", "role", "rate", "overload", "size"}}},
-		Help:   "Requests refused before the rules saw them.",
+		Help:   "Requests refused before they reached the engine.",
 	}}
 )
 
-// Commands and the transactions that carry them (U201).
+// Commands and their transactions (U201).
 var (
 	Commands = Counter{Metric{
 		Rule: "U201", Name: "ff_commands_total", Type: TypeCounter, Place: Engine,
 		Labels: []Label{command, {Name: "outcome", Values: []string{"done", "refused", "unknown"}}},
-		Help:   "Commands answered: done; refused, and nothing changed; or unknown, because the store was lost while committing.",
+		Help:   "Commands answered: done; refused, without a change; or unknown, because the connection to the store was lost during the commit.",
 	}}
 	CommandSeconds = Histogram{Metric{
 		Rule: "U201", Name: "ff_command_seconds", Type: TypeHistogram, Place: Engine,
 		Labels: []Label{command}, Buckets: quick,
-		Help: "Time from the acceptance of a command to its answer, waiting for the commit included.",
+		Help: "Time from the acceptance of a command to its answer, including the wait for the commit.",
 	}}
 	CommitSeconds = Histogram{Metric{
 		Rule: "U201", Name: "ff_commit_seconds", Type: TypeHistogram, Place: Engine, Buckets: quick,
-		Help: "Time of a transaction that wrote something, from its begin to its commit.",
+		Help: "Duration of a writing transaction, from begin to commit.",
 	}}
 	CommitBatchSize = Histogram{Metric{
 		Rule: "U201", Name: "ff_commit_batch_size", Type: TypeHistogram, Place: Engine, Buckets: sizes,
-		Help: "Commands that shared a transaction; a round of claims is one.",
+		Help: "Commands per transaction; a round of claims counts as one.",
 	}}
 	CommitQueueDepth = Gauge{Metric{
 		Rule: "U201", Name: "ff_commit_queue_depth", Type: TypeGauge, Place: Engine,
@@ -101,7 +101,7 @@ var (
 var (
 	Submitted = Counter{Metric{
 		Rule: "U202", Name: "ff_submitted_total", Type: TypeCounter, Place: Engine, Labels: []Label{namespace, lane},
-		Help: "Executions created; a submission that was there already is not counted.",
+		Help: "Executions created; duplicates are not counted.",
 	}}
 	Started = Counter{Metric{
 		Rule: "U202", Name: "ff_started_total", Type: TypeCounter, Place: Engine,
@@ -114,15 +114,15 @@ var (
 	}}
 	Retries = Counter{Metric{
 		Rule: "U202", Name: "ff_retries_total", Type: TypeCounter, Place: Engine, Labels: []Label{lane, {Name: "category"}},
-		Help: "Attempts that failed and will be followed by another, by the category of the failure.",
+		Help: "Failed attempts that will be retried, by category of the failure.",
 	}}
 	Executions = Gauge{Metric{
 		Rule: "U202", Name: "ff_executions", Type: TypeGauge, Place: Engine, Labels: []Label{lane, {Name: "status"}},
-		Help: "Executions by status, as the search rows have them: each status is counted up to 100 000.",
+		Help: "Executions by status, according to the search index; each status is counted up to 100 000.",
 	}}
 	OldestReadySeconds = Gauge{Metric{
 		Rule: "U202", Name: "ff_oldest_ready_seconds", Type: TypeGauge, Place: Engine, Labels: []Label{lane},
-		Help: "How long the oldest ready execution of the lane has been ready; 0 when none is.",
+		Help: "How long the oldest ready execution of the lane has been ready; 0 if there is none.",
 	}}
 	StartLatencySeconds = Histogram{Metric{
 		Rule: "U203", Name: "ff_start_latency_seconds", Type: TypeHistogram, Place: Engine, Labels: []Label{lane}, Buckets: long,
@@ -130,7 +130,7 @@ var (
 	}}
 	RunSeconds = Histogram{Metric{
 		Rule: "U203", Name: "ff_run_seconds", Type: TypeHistogram, Place: Engine, Labels: []Label{lane, kind}, Buckets: long,
-		Help: "Time that an attempt ran, waits not included, told when it ends.",
+		Help: "Running time of an attempt without waits, recorded when it ends.",
 	}}
 	TotalSeconds = Histogram{Metric{
 		Rule: "U203", Name: "ff_total_seconds", Type: TypeHistogram, Place: Engine, Labels: []Label{lane, ending}, Buckets: long,
@@ -147,7 +147,7 @@ var (
 	}}
 	ClaimBatchSize = Histogram{Metric{
 		Rule: "U204", Name: "ff_claim_batch_size", Type: TypeHistogram, Place: Engine, Buckets: sizes,
-		Help: "Executions that a claim with work got.",
+		Help: "Executions returned by a claim that found work.",
 	}}
 	ClaimWaiters = Gauge{Metric{
 		Rule: "U204", Name: "ff_claim_waiters", Type: TypeGauge, Place: Engine,
@@ -156,7 +156,7 @@ var (
 	AdmissionRefused = Counter{Metric{
 		Rule: "U204", Name: "ff_admission_refused_total", Type: TypeCounter, Place: Engine,
 		Labels: []Label{{Name: "cause", Values: []string{"budget", "rate", "concurrency", "lane_cap"}}},
-		Help:   "Looks for work that found a lane with ready work at its cap, and executions that a budget or quota had no room for.",
+		Help:   "Attempts to start work that failed because a lane was at its limit, or a budget or quota had no capacity.",
 	}}
 	LeaseRenewals = Counter{Metric{
 		Rule: "U205", Name: "ff_lease_renewals_total", Type: TypeCounter, Place: Engine,
@@ -165,64 +165,64 @@ var (
 	}}
 	LeasesLapsed = Counter{Metric{
 		Rule: "U205", Name: "ff_leases_lapsed_total", Type: TypeCounter, Place: Engine, Labels: []Label{lane},
-		Help: "Leases that ran out.",
+		Help: "Leases that lapsed.",
 	}}
 	LeasesRevoked = Counter{Metric{
 		Rule: "U205", Name: "ff_leases_revoked_total", Type: TypeCounter, Place: Engine,
-		Help: "Leases that an operator took away.",
+		Help: "Leases revoked by operators.",
 	}}
 	Reclaims = Counter{Metric{
 		Rule: "U205", Name: "ff_reclaims_total", Type: TypeCounter, Place: Engine, Labels: []Label{lane},
-		Help: "Executions taken over from a lease that was lost.",
+		Help: "Executions taken over after a lost lease.",
 	}}
 	Fenced = Counter{Metric{
 		Rule: "U205", Name: "ff_fenced_total", Type: TypeCounter, Place: Engine, Labels: []Label{command},
-		Help: "Commands of workers refused because their lease is no longer theirs.",
+		Help: "Commands of workers refused because of an old lease.",
 	}}
 )
 
-// Waits (U206).
+// Suspensions (U206).
 var (
 	Suspensions = Counter{Metric{
 		Rule: "U206", Name: "ff_suspensions_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "reason", Values: []string{
 			"waiting_for_signal", "step_boundary", "waiting_for_approval", "waiting_for_callback", "waiting_for_tool_result",
 			"waiting_for_operator_review", "manual_pause", "paused_by_policy", "paused_by_budget",
 		}}},
-		Help: "Executions that were suspended, by the reason code; a wait that was over before it began is not counted.",
+		Help: "Executions suspended, by reason code; a suspension that was already satisfied is not counted.",
 	}}
 	Resumes = Counter{Metric{
 		Rule: "U206", Name: "ff_resumes_total", Type: TypeCounter, Place: Engine,
 		Labels: []Label{{Name: "cause", Values: []string{"signal", "operator", "timeout", "budget_approved"}}},
-		Help:   "Suspensions that ended and let the work go on.",
+		Help:   "Suspensions that ended with a resume.",
 	}}
 	ResumeLatencySeconds = Histogram{Metric{
 		Rule: "U206", Name: "ff_resume_latency_seconds", Type: TypeHistogram, Place: Engine, Buckets: long,
-		Help: "Time from the signal, the operator or the timeout that ended a suspension to running again; a delay that was asked for is not counted.",
+		Help: "Time from the signal, operator action or timeout that ended a suspension to running again; a requested delay is not counted.",
 	}}
 	Signals = Counter{Metric{
 		Rule: "U206", Name: "ff_signals_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "effect", Values: []string{
 			"buffered_for_pending_waitpoint", "resume_condition_satisfied", "appended_to_waitpoint", "appended_to_waitpoint_duplicate",
 			"signal_ignored_matcher_failed", "signal_ignored_not_in_condition",
 		}}},
-		Help: "Signals stored; a repeat is not counted.",
+		Help: "Signals stored; duplicates are not counted.",
 	}}
 	WaitpointsOpen = Gauge{Metric{
 		Rule: "U206", Name: "ff_waitpoints_open", Type: TypeGauge, Place: Engine,
-		Help: "Waitpoints that take signals, pending and active; counted no further than 10000.",
+		Help: "Waitpoints that accept signals, pending and active; counted up to 10000.",
 	}}
 	TokensRefused = Counter{Metric{
 		Rule: "U206", Name: "ff_token_refused_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "cause", Values: []string{
 			"shape", "unknown_kid", "expired_kid", "revoked_kid", "unknown_target", "mismatch", "wrong_execution",
 		}}},
-		Help: "Tokens of waitpoints and links that were not good.",
+		Help: "Invalid tokens of waitpoints and links.",
 	}}
 	Approvals = Counter{Metric{
 		Rule: "U206", Name: "ff_approvals_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "decision"}},
-		Help: "Decisions of operators and of people with a link, by the name of the signal.",
+		Help: "Decisions by operators and by people with a link, by signal name.",
 	}}
 )
 
-// Flows, and the work behind the commands (U207).
+// Flows, and follow-up work (U207).
 var (
 	Flows = Counter{Metric{
 		Rule: "U207", Name: "ff_flows_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "state", Values: []string{"completed", "failed", "cancelled"}}},
@@ -231,17 +231,17 @@ var (
 	Joins = Counter{Metric{
 		Rule: "U207", Name: "ff_joins_total", Type: TypeCounter, Place: Engine,
 		Labels: []Label{{Name: "policy", Values: []string{"all_of", "any_of", "quorum"}}, {Name: "result", Values: []string{"satisfied", "impossible"}}},
-		Help:   "Joins of members of flows that were decided.",
+		Help:   "Joins of flow members that were decided.",
 	}}
 	FollowupsPending = Gauge{Metric{
 		Rule: "U207", Name: "ff_followups_pending", Type: TypeGauge, Place: Engine,
 		Labels: []Label{followup},
-		Help:   "Work that follows a command and is not finished.",
+		Help:   "Follow-up work of commands that is not finished.",
 	}}
 	FollowupSeconds = Histogram{Metric{
 		Rule: "U207", Name: "ff_followup_seconds", Type: TypeHistogram, Place: Engine,
 		Labels: []Label{followup}, Buckets: long,
-		Help: "Time from the command to the end of the work that follows it.",
+		Help: "Time from the command to the end of its follow-up work.",
 	}}
 )
 
@@ -257,11 +257,11 @@ var (
 	}}
 	EventDelaySeconds = Histogram{Metric{
 		Rule: "U210", Name: "ff_event_delay_seconds", Type: TypeHistogram, Place: Engine, Buckets: quick,
-		Help: "Time from the commit of events to the moment when readers of this process can see them.",
+		Help: "Time from the commit of events until readers of this process can see them.",
 	}}
 )
 
-// Workers, as the engine knows them and in their own process (U211).
+// Workers, from the view of the engine and in their own process (U211).
 var (
 	Workers = Gauge{Metric{
 		Rule: "U211", Name: "ff_workers", Type: TypeGauge, Place: Engine,
@@ -271,21 +271,21 @@ var (
 	WorkerSlots = Gauge{Metric{
 		Rule: "U211", Name: "ff_worker_slots", Type: TypeGauge, Place: Engine,
 		Labels: []Label{{Name: "state", Values: []string{"busy", "free"}}},
-		Help:   "Slots of workers: leases that are held (busy), and what live workers have beyond them as far as they say how many they take (free).",
+		Help:   "Slots of workers: held leases (busy), and further capacity of live workers that report it (free).",
 	}}
 	WorkerTasks = Gauge{Metric{
 		Rule: "U211", Name: "ff_worker_tasks", Type: TypeGauge, Place: Worker, Labels: []Label{kind},
-		Help: "Tasks in hand, from their claim until their ending is answered.",
+		Help: "Tasks of this worker, from the claim until the result is acknowledged.",
 	}}
 	WorkerHandlerSeconds = Histogram{Metric{
 		Rule: "U211", Name: "ff_worker_handler_seconds", Type: TypeHistogram, Place: Worker,
 		Labels: []Label{kind, {Name: "outcome", Values: HandlerOutcomes}}, Buckets: long,
-		Help: "Time that handlers took, by what became of the task: handed_back was delayed or handed back, lost had no lease any more when its handler returned.",
+		Help: "Running time of handlers, by result of the task: handed_back was delayed or given back, lost had no lease any more when its handler returned.",
 	}}
 	WorkerLeaseLost = Counter{Metric{
 		Rule: "U211", Name: "ff_worker_lease_lost_total", Type: TypeCounter, Place: Worker,
 		Labels: []Label{{Name: "cause", Values: []string{LossLapsed, LossRevoked, LossCancelled, LossDeadline, LossAttemptTimeout, LossBudget}}},
-		Help:   "Leases lost before their task was ended: lapsed ran out, was given up in time, or belongs to another.",
+		Help:   "Leases lost before their task ended: lapsed, given up in time, or taken over by another worker.",
 	}}
 	WorkerTransportErrors = Counter{Metric{
 		Rule: "U211", Name: "ff_worker_transport_errors_total", Type: TypeCounter, Place: Worker,
@@ -293,7 +293,7 @@ var (
 	}}
 )
 
-// What becomes of a task when its handler returns.
+// Results of a task when its handler returns.
 const (
 	HandlerSucceeded  = "succeeded"
 	HandlerFailed     = "failed"
@@ -301,7 +301,7 @@ const (
 	HandlerLost       = "lost"
 )
 
-// HandlerOutcomes are all that can become of a task.
+// HandlerOutcomes are all results of a task.
 var HandlerOutcomes = []string{HandlerSucceeded, HandlerFailed, HandlerHandedBack, HandlerLost}
 
 // Why a worker loses a lease.
@@ -318,21 +318,21 @@ const (
 var (
 	Usage = Counter{Metric{
 		Rule: "U208", Name: "ff_usage_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "dimension"}},
-		Help: "What executions have used, with or without budgets: as it was reported, and the time of leases (wall_ms).",
+		Help: "Usage of executions, with or without budgets: as reported, and the duration of leases (wall_ms).",
 	}}
 	BudgetBreaches = Counter{Metric{
 		Rule: "U208", Name: "ff_budget_breaches_total", Type: TypeCounter, Place: Engine, Labels: []Label{
 			{Name: "dimension"}, {Name: "limit", Values: []string{"soft", "hard"}}, {Name: "action", Values: []string{"none", "failed", "suspended", "cancelled"}},
 		},
-		Help: "Limits of budgets that were passed, or would have been, and what that did to who reported it.",
+		Help: "Budget limits that were exceeded, or would have been, and the effect on the reporting execution.",
 	}}
 	BudgetRatio = Gauge{Metric{
 		Rule: "U208", Name: "ff_budget_ratio", Type: TypeGauge, Place: Engine, Labels: []Label{{Name: "budget"}, {Name: "dimension"}},
-		Help: "What is used of a hard limit, 1 being all; of budgets that share a label the highest.",
+		Help: "Used fraction of a hard limit, 1 being all; for budgets that share a label, the highest.",
 	}}
 	BudgetReserved = Gauge{Metric{
 		Rule: "U208", Name: "ff_budget_reserved", Type: TypeGauge, Place: Engine, Labels: []Label{{Name: "budget"}, {Name: "dimension"}},
-		Help: "What is reserved for leases and grants that are out.",
+		Help: "Amount reserved for leases and grants.",
 	}}
 )
 
@@ -342,32 +342,32 @@ var (
 		Rule: "U212", Name: "ff_timers_fired_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "kind", Values: []string{
 			"execution", "retention", "idempotency_key", "request", "claim", "worker", "bulk", "followup", "audit", "allowance", "signing_key", "rate", "budget", "charge",
 		}}},
-		Help: "Timers that were taken for the first time, by what they are for.",
+		Help: "Timers processed for the first time, by purpose.",
 	}}
 	TimerLatenessSeconds = Histogram{Metric{
 		Rule: "U212", Name: "ff_timer_lateness_seconds", Type: TypeHistogram, Place: Engine, Buckets: quick,
-		Help: "Time from the due time of a timer to the moment when it was taken.",
+		Help: "Time from the due time of a timer until it was processed.",
 	}}
 	Quarantined = Gauge{Metric{
 		Rule: "U212", Name: "ff_quarantined", Type: TypeGauge, Place: Engine,
-		Help: "Rows that this process has set aside because their rule or their write fails: executions, timers and follow-up work. Each is tried again after a pause that grows to 5 minutes.",
+		Help: "Rows that this process has set aside because processing them fails: executions, timers and follow-up work. Each is retried after a delay that grows to 5 minutes.",
 	}}
 	Panics = Counter{Metric{
 		Rule: "U212", Name: "ff_panics_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "place", Values: []string{
 			"command", "claim", "timer", "followup", "commit", "search", "log", "hint", "upkeep",
 		}}},
-		Help: "Panics of the engine that were contained, by where; each is a bug. The log has the stack.",
+		Help: "Panics of the engine that were recovered, by place; each is a bug. The log has the stack.",
 	}}
 	Purged = Counter{Metric{
 		Rule: "U212", Name: "ff_purged_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "what", Values: []string{
 			"execution", "lease_record", "idempotency_key", "request", "claim", "worker", "bulk_job", "audit_row", "class",
 			"charge", "spend", "epoch",
 		}}},
-		Help: "Rows removed because their time was over, or on an operator's word.",
+		Help: "Rows removed at the end of their retention, or by an operator.",
 	}}
 	BulkItems = Counter{Metric{
 		Rule: "U212", Name: "ff_bulk_items_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "action"}, {Name: "outcome", Values: []string{"done", "refused"}}},
-		Help: "Executions that bulk jobs have dealt with.",
+		Help: "Executions processed by bulk jobs.",
 	}}
 )
 
@@ -375,16 +375,16 @@ var (
 var (
 	StoreQueries = Counter{Metric{
 		Rule: "U213", Name: "ff_store_queries_total", Type: TypeCounter, Place: Engine, Labels: []Label{{Name: "statement"}},
-		Help: "Statements that the database ran, by name.",
+		Help: "SQL statements run, by name.",
 	}}
 	StoreQuerySeconds = Histogram{Metric{
 		Rule: "U213", Name: "ff_store_query_seconds", Type: TypeHistogram, Place: Engine, Labels: []Label{{Name: "statement"}}, Buckets: quick,
-		Help: "Time of a statement, its answer included. Of SQLite, where a statement costs a microsecond, one of 64 is measured.",
+		Help: "Duration of a statement, including its result. On SQLite, where a statement takes a microsecond, one in 64 is measured.",
 	}}
 	StoreErrors = Counter{Metric{
 		Rule: "U213", Name: "ff_store_errors_total", Type: TypeCounter, Place: Engine,
 		Labels: []Label{{Name: "class", Values: []string{"broken", "conflict", "stale", "busy", "retry", "unavailable", "unknown"}}},
-		Help:   "Calls of the store that failed, by what that means for the transaction. Of conflict, stale, busy and retry callers mostly see nothing: the engine tries again.",
+		Help:   "Failed calls of the store, by effect on the transaction. Callers rarely notice conflict, stale, busy and retry, because the engine retries.",
 	}}
 	StorePool = Gauge{Metric{
 		Rule: "U213", Name: "ff_store_pool", Type: TypeGauge, Place: Engine,
@@ -393,12 +393,12 @@ var (
 	}}
 	StoreBytes = Gauge{Metric{
 		Rule: "U213", Name: "ff_store_bytes", Type: TypeGauge, Place: Engine,
-		Help: "Bytes that the database takes on its disk.",
+		Help: "Size of the database on disk, in bytes.",
 	}}
 	Wakeups = Counter{Metric{
 		Rule: "U213", Name: "ff_wakeups_total", Type: TypeCounter, Place: Engine,
 		Labels: []Label{{Name: "source", Values: []string{"channel", "notify", "poll"}}},
-		Help:   "News that reached those who wait: work that this process filed (channel), hints of other processes (notify), what only a look at the store told (poll).",
+		Help:   "Wake-ups by source: work stored by this process (channel), notifications of other processes (notify), polling of the store (poll).",
 	}}
 	ClockSkewSeconds = Gauge{Metric{
 		Rule: "U213", Name: "ff_clock_skew_seconds", Type: TypeGauge, Place: Engine,

@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// contentType is that of the text format. No name needs escapes, so that every way of escaping is kept.
+// contentType is the content type of the text format. No name needs escaping.
 const contentType = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
-// ServeHTTP shows what there is in the text format of Prometheus; 500 when it contradicts itself.
+// ServeHTTP writes all readings in Prometheus text format; 500 if they are contradictory.
 func (r Registry) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	families, err := r.Gather()
 	if err != nil {
-		http.Error(w, "the metrics contradict each other:\n\n"+err.Error(), http.StatusInternalServerError)
+		http.Error(w, "contradictory metrics:\n\n"+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", contentType)
-	w.WriteHeader(http.StatusOK) // also when there is nothing to tell
-	// Nobody is left to be told of an answer that does not arrive.
+	w.WriteHeader(http.StatusOK) // even without readings
+	// There is no one to report a failed write to.
 	_ = writeText(w, families)
 }
 
-// writeText writes families as text, each at once.
+// writeText writes families as text, one by one.
 func writeText(w io.Writer, families []Family) error {
 	var p textPage
 	for i := range families {
@@ -38,7 +38,7 @@ func writeText(w io.Writer, families []Family) error {
 	return nil
 }
 
-// textPage is a text on its way.
+// textPage is the text being written.
 type textPage struct{ bytes.Buffer }
 
 func (p *textPage) family(f *Family) {
@@ -70,7 +70,7 @@ func (p *textPage) sample(f *Family, order []int, s *Sample) {
 	}
 }
 
-// labelPairs are labels as they stand between the braces.
+// labelPairs returns labels as they are written between braces.
 func labelPairs(f *Family, order []int, values []string) string {
 	var pairs []string
 	for _, i := range order {
@@ -79,7 +79,7 @@ func labelPairs(f *Family, order []int, values []string) string {
 	return strings.Join(pairs, ",")
 }
 
-// line writes one number. The label that tells where in a histogram or summary it stands comes last; "": there is none.
+// line writes one number. The label with the place in a histogram or summary comes last; "": none.
 func (p *textPage) line(name, suffix, labels, place, at string, value float64) {
 	p.texts(name, suffix)
 	if labels != "" || place != "" {
@@ -101,7 +101,7 @@ func (p *textPage) texts(all ...string) {
 	}
 }
 
-// number is a value as the format has it: NaN, +Inf and -Inf among them.
+// number formats a value, including NaN, +Inf and -Inf.
 func number(value float64) string {
 	if math.IsInf(value, 1) {
 		return "+Inf"
@@ -109,7 +109,7 @@ func number(value float64) string {
 	return strconv.FormatFloat(value, 'g', -1, 64)
 }
 
-// escaped is a help text, or the value of a label, which stands in quotes.
+// escaped escapes a help text or a label value.
 func escaped(text string, quoted bool) string {
 	if !strings.ContainsAny(text, "\\\n\"") {
 		return text

@@ -244,7 +244,7 @@ func TestU89_a_limit_of_0_in_any_budget_of_a_flow_refuses_the_flow(t *testing.T)
 			{open + "/extend", `{"nodes":[{"name":"a","kind":"k",` + own + `}]}`, "/nodes/0"},
 		} {
 			refused := w.post(t, c.path, c.body).refuses(t, 400, "invalid_budget")
-			if refused.text(t, "detail") != "a limit is at least 1" || refused.text(t, "field") != c.place+"/budgets/1/dimensions/tokens/hard" {
+			if refused.text(t, "detail") != "a limit must be at least 1" || refused.text(t, "field") != c.place+"/budgets/1/dimensions/tokens/hard" {
 				t.Errorf("%s: %s", c.body, refused.body)
 			}
 		}

@@ -60,7 +60,7 @@ func TestU22_a_limit_of_0_refuses_its_item_and_no_other(t *testing.T) {
 		answer := w.post(t, "/v1/executions/bulk", `{"items":[{"kind":"a"},`+refused+`,{"kind":"a"}]}`).wants(t, 200)
 		if answer.number(t, "failed") != 1 || answer.text(t, "items.0.outcome") != "created" || answer.text(t, "items.2.outcome") != "created" ||
 			answer.text(t, "items.1.error.code") != "invalid_budget" || answer.text(t, "items.1.error.field") != field ||
-			answer.text(t, "items.1.error.detail") != "a limit is at least 1" || answer.text(t, "items.1.error.hint") == "" {
+			answer.text(t, "items.1.error.detail") != "a limit must be at least 1" || answer.text(t, "items.1.error.hint") == "" {
 			t.Errorf("%s", answer.body)
 		}
 		lines := linesOf(t, w.send(t, request{

@@ -13,7 +13,7 @@ var adminCalls = []*Operation{row(Whoami), row(GetInfo), row(GetSettings), row(R
 var (
 	Whoami = Call[None, api.Principal]{&Operation{
 		ID: "whoami", Rule: "U111", Method: http.MethodGet, Path: "/v1/whoami", Roles: Any,
-		Go: "Admin.Whoami", Command: "info", Summary: "Show who the caller is", Status: []int{http.StatusOK},
+		Go: "Admin.Whoami", Command: "info", Summary: "Show the identity of the caller", Status: []int{http.StatusOK},
 	}}
 	GetInfo = Call[None, api.Info]{&Operation{
 		ID: "get_info", Rule: "U112", Method: http.MethodGet, Path: "/v1/info", Roles: Any,
@@ -21,7 +21,7 @@ var (
 	}}
 	GetSettings = Call[None, api.Settings]{&Operation{
 		ID: "get_settings", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/settings", Roles: Admin, Only: everywhere,
-		Go: "Admin.Settings", Command: "config", Summary: "Show the effective settings and where they came from", Status: []int{http.StatusOK},
+		Go: "Admin.Settings", Command: "config", Summary: "Show the effective settings and their sources", Status: []int{http.StatusOK},
 	}}
 	RunDoctor = Call[None, api.Checkup]{&Operation{
 		ID: "run_doctor", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/doctor", Roles: Admin, Only: everywhere,
@@ -29,30 +29,30 @@ var (
 	}}
 	CheckIntegrity = Call[None, api.Integrity]{&Operation{
 		ID: "check_integrity", Rule: "U113", Method: http.MethodGet, Path: "/v1/admin/integrity", Roles: Admin, Only: everywhere,
-		Go: "Admin.Integrity", Command: "doctor --integrity", Summary: "Recount what is counted and show differences", Status: []int{http.StatusOK},
+		Go: "Admin.Integrity", Command: "doctor --integrity", Summary: "Recompute counters and show differences", Status: []int{http.StatusOK},
 	}}
 	AcknowledgeRollbacks = Call[AcknowledgeRollbacksRequest, api.Rollbacks]{&Operation{
 		ID: "acknowledge_rollbacks", Rule: "R5", Method: http.MethodPost, Path: "/v1/admin/rollbacks/acknowledge", Roles: Admin, Only: everywhere,
-		Go: "Admin.AcknowledgeRollbacks", Command: "doctor --acknowledge-rollback", Summary: "Acknowledge that the database came back without commits",
+		Go: "Admin.AcknowledgeRollbacks", Command: "doctor --acknowledge-rollback", Summary: "Acknowledge that the database came back without some commits",
 		Status: []int{http.StatusOK},
 	}}
 	MakeBackup = Call[None, Sink]{&Operation{
 		ID: "make_backup", Rule: "U113", Method: http.MethodPost, Path: "/v1/admin/backup", Roles: Admin, Only: everywhere,
-		Go: "Admin.Backup", Command: "backup", Summary: "Deliver a consistent copy of a SQLite store", Status: []int{http.StatusOK}, Raw: true,
+		Go: "Admin.Backup", Command: "backup", Summary: "Download a consistent copy of a SQLite store", Status: []int{http.StatusOK}, Raw: true,
 	}}
 	DrainServer = Call[None, ServerDrain]{&Operation{
 		ID: "drain_server", Rule: "U113", Method: http.MethodPost, Path: "/v1/admin/drain", Roles: Admin, Only: everywhere,
-		NoGo: "it concerns a server process; Client.Close is that of an embedded engine", NoCommand: "send SIGTERM, or flowfabric api",
-		Summary: "Stop claiming in this process and be not ready", Status: []int{http.StatusOK},
+		NoGo: "it is about a server process; for an embedded engine use Client.Close", NoCommand: "send SIGTERM, or flowfabric api",
+		Summary: "Stop claiming in this process, and report it as not ready", Status: []int{http.StatusOK},
 	}}
 	Nudge = Call[NudgeRequest, None]{&Operation{
 		ID: "nudge", Rule: "U118", Method: http.MethodPost, Path: "/v1/nudge", Roles: Submit | Work,
-		Go: "Client.Nudge", NoCommand: "it follows a transactional submit, which only a program makes", Summary: "Look for ready work now",
+		Go: "Client.Nudge", NoCommand: "it follows a transactional submit, which only programs make", Summary: "Look for ready work now",
 		Status: []int{http.StatusNoContent},
 	}}
 )
 
-// AcknowledgeRollbacksRequest acknowledges every loss of commits that is open.
+// AcknowledgeRollbacksRequest acknowledges every open loss of commits.
 type AcknowledgeRollbacksRequest struct {
 	Body struct {
 		AdminFields
@@ -61,10 +61,10 @@ type AcknowledgeRollbacksRequest struct {
 
 // ServerDrain is the answer to a drain of the server.
 type ServerDrain struct {
-	Draining bool `json:"draining" doc:"This process claims nothing new."`
+	Draining bool `json:"draining" doc:"Whether this process has stopped claiming."`
 }
 
-// NudgeRequest makes the engine look for work.
+// NudgeRequest makes the engine look for ready work.
 type NudgeRequest struct {
 	Body struct {
 		Lanes []string `json:"lanes,omitempty" doc:"Lanes to look in; all if absent."`

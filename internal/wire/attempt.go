@@ -5,13 +5,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Lease is a lease as workers see it (U27): with the text of its fence, which no reader of executions is shown (U26). LeaseRef reads it back.
+// Lease is a lease as workers receive it (U27), with its fence as text, which readers of executions do not see (U26). LeaseRef
+// reads it.
 type Lease struct {
 	api.Lease
 	Fence string `json:"fence,omitempty" doc:"<lease_id>.<lease_epoch>.<attempt_id>, for fenced calls."`
 }
 
-// LeaseOf shows a lease to workers.
+// LeaseOf converts a lease for workers.
 func LeaseOf(l api.Lease) Lease {
 	if l.ID == "" || l.AttemptID == "" {
 		return Lease{Lease: l}

@@ -10,24 +10,24 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// MaxWorkItems bounds the commands of one batch of the worker protocol (U20).
+// MaxWorkItems is the maximum number of commands in one batch of the worker protocol (U20).
 const MaxWorkItems = 1000
 
-// batchCalls are the worker's commands many at a time (U77).
+// batchCalls are batches of worker commands (U77).
 var batchCalls = []*Operation{row(SendWork)}
 
 var (
-	// SendWork sends commands of many executions at once, in the form of JSON.
+	// SendWork sends commands of many executions in one request, in JSON form.
 	SendWork = Call[SendWorkRequest, Items[api.WorkAnswerFields]]{&Operation{
 		ID: "send_work", Rule: "U77", Method: http.MethodPost, Path: "/v1/work/batch", Roles: Work,
-		Go: "Work.Do", Command: "work", Summary: "Send commands under leases; those of one execution are done in the given order",
+		Go: "Work.Do", Command: "work", Summary: "Send commands with leases; those of one execution are applied in the given order",
 		Status: []int{http.StatusOK},
 	}}
-	// DoWork is the same with the values of package api, for transports: they decide how commands travel, alone or with those of others.
+	// DoWork is the same with the values of package api, for transports: they decide whether commands share a request.
 	DoWork = variant[WorkBatch, []api.WorkAnswer](SendWork.Operation)
 )
 
-// WorkBatch are commands under leases. Each is accepted or refused for itself, in its answer.
+// WorkBatch are commands with leases. Each is accepted or refused separately, in its answer.
 type WorkBatch struct{ Items []api.WorkItem }
 
 // SendWorkRequest sends a batch.
@@ -41,34 +41,34 @@ type SendWorkRequest struct {
 // WorkItem is one command of a batch: the fields of its own call, with op, execution_id and lease.
 type WorkItem struct {
 	Op          string `json:"op" required:"true" enum:"renew,progress,complete,fail,release,delay,suspend,waitpoint,usage,spawn,wait_children,step,cancel" doc:"The command."`
-	ExecutionID string `json:"execution_id" required:"true" doc:"Execution that it is about."`
+	ExecutionID string `json:"execution_id" required:"true" doc:"Execution of the command."`
 	LeaseField
 
 	RenewFields
-	ProgressFields        // message also of fail
-	ResultField           // of complete and step
-	Class          string `json:"class,omitempty" enum:"transient,timeout,infra_crash,permanent,cancelled" doc:"Of fail: transient if absent."`
-	Category       string `json:"category,omitempty" maxLength:"64" doc:"Of fail: name of the failure."`
-	DetailField           // of fail
-	RetryAfterMS   *int64 `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Of fail: wait before the retry."`
-	Reason         string `json:"reason,omitempty" maxLength:"1024" doc:"Of release and cancel: why."`
-	DelayFields           // of delay
-	Name           string `json:"name,omitempty" maxLength:"128" doc:"Of step: its name."`
+	ProgressFields        // message also for fail
+	ResultField           // for complete and step
+	Class          string `json:"class,omitempty" enum:"transient,timeout,infra_crash,permanent,cancelled" doc:"For fail: transient if absent."`
+	Category       string `json:"category,omitempty" maxLength:"64" doc:"For fail: name of the failure."`
+	DetailField           // for fail
+	RetryAfterMS   *int64 `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"For fail: delay before the retry."`
+	Reason         string `json:"reason,omitempty" maxLength:"1024" doc:"For release and cancel: reason."`
+	DelayFields           // for delay
+	Name           string `json:"name,omitempty" maxLength:"128" doc:"For step: its name."`
 
 	SuspendFields
-	ResumeCondition *api.Condition `json:"resume_condition,omitempty" doc:"Of suspend: which signals are enough."`
-	WaitpointKey    string         `json:"waitpoint_key,omitempty" maxLength:"128" doc:"Of waitpoint: what the work calls it."`
-	ExpiryFields                   // of waitpoint
-	WorkKeyField                   // of suspend and waitpoint
-	UsageField                     // of usage, complete, fail, delay, suspend and wait_children
-	UsageFields                    // of usage
+	ResumeCondition *api.Condition `json:"resume_condition,omitempty" doc:"For suspend: condition that ends it."`
+	WaitpointKey    string         `json:"waitpoint_key,omitempty" maxLength:"128" doc:"For waitpoint: its key."`
+	ExpiryFields                   // for waitpoint
+	WorkKeyField                   // for suspend and waitpoint
+	UsageField                     // for usage, complete, fail, delay, suspend and wait_children
+	UsageFields                    // for usage
 
-	Children []FlowNode `json:"children,omitempty" doc:"Of spawn: the children."`
+	Children []FlowNode `json:"children,omitempty" doc:"For spawn: the children."`
 	SpawnFields
-	ChildrenWaitFields // of wait_children, which has timeout_ms as well
+	ChildrenWaitFields // for wait_children, which also has timeout_ms
 }
 
-// workHead are the fields that every command has.
+// workHead are the fields of every command.
 var workHead = []string{"op", "execution_id", "lease"}
 
 // workFields are the other fields of each command.
@@ -95,18 +95,18 @@ var workFields = map[string][]string{
 
 var resultNames = []string{"result", "result_text", "result_bytes", "result_content_type"}
 
-// workRequired are the fields that a command cannot do without.
+// workRequired are the required fields of each command.
 var workRequired = map[string]string{"fail": "message", "step": "name", "suspend": "resume_condition", "waitpoint": "waitpoint_key", "usage": "usage", "spawn": "children"}
 
-// CheckJSON refuses fields that another command has.
+// CheckJSON refuses fields of other commands.
 func (w *WorkItem) CheckJSON(given []string) Errors {
 	known, ok := workFields[w.Op]
 	switch {
 	case w.Op == "":
-		return nil // missing_field says so already
+		return nil // missing_field reports it
 	case !ok:
 		names := slices.Sorted(maps.Keys(workFields))
-		return Errors{{Code: jsonx.CodeInvalidArgument, Field: "/op", Detail: "there is no such command", Hint: "use " + strings.Join(names, ", ")}}
+		return Errors{{Code: jsonx.CodeInvalidArgument, Field: "/op", Detail: "unknown command", Hint: "use " + strings.Join(names, ", ")}}
 	}
 	var faults Errors
 	if name := workRequired[w.Op]; name != "" && !slices.Contains(given, name) {

@@ -13,7 +13,7 @@ var bulkCalls = []*Operation{row(StartBulk), row(ListBulk), row(GetBulk), row(Li
 var (
 	StartBulk = Call[StartBulkRequest, api.BulkJob]{&Operation{
 		ID: "start_bulk", Rule: "U57", Method: http.MethodPost, Path: "/v1/bulk", Roles: Operate, Only: map[Role]Condition{Operate: NoRemoval},
-		Audit: "bulk", Go: "Operate.Bulk", Command: "cancel --where", Summary: "Act on many executions by a durable job, or show what it would meet",
+		Audit: "bulk", Go: "Operate.Bulk", Command: "cancel --where", Summary: "Act on many executions with a durable job, or show what it would match",
 		Status: []int{http.StatusAccepted, http.StatusOK},
 	}}
 	ListBulk = Call[ListBulkRequest, api.Page[*api.BulkJob]]{&Operation{
@@ -26,11 +26,11 @@ var (
 	}}
 	ListBulkItems = Call[ListBulkItemsRequest, api.Page[api.BulkItem]]{&Operation{
 		ID: "list_bulk_items", Rule: "U58", Method: http.MethodGet, Path: "/v1/bulk/{id}/items", Roles: Read,
-		Go: "Operate.BulkItems", Command: "bulk items", Summary: "List what a bulk job did", Status: []int{http.StatusOK},
+		Go: "Operate.BulkItems", Command: "bulk items", Summary: "List the items of a bulk job with their outcomes", Status: []int{http.StatusOK},
 	}}
 	StopBulk = Call[StopBulkRequest, api.BulkJob]{&Operation{
 		ID: "stop_bulk", Rule: "U58", Method: http.MethodPost, Path: "/v1/bulk/{id}/stop", Roles: Operate,
-		Go: "Operate.StopBulk", Command: "bulk stop", Summary: "Stop a bulk job; what is done stays done", Status: []int{http.StatusOK},
+		Go: "Operate.StopBulk", Command: "bulk stop", Summary: "Stop a bulk job; changes made so far stay", Status: []int{http.StatusOK},
 	}}
 )
 
@@ -39,29 +39,29 @@ type StartBulkRequest struct{ Body BulkRequest }
 
 // BulkRequest says what to do to which executions (U57).
 type BulkRequest struct {
-	Action        string   `json:"action" required:"true" enum:"cancel,replay,priority,hold,release_hold,resume,signal,tag,retain,delete" doc:"What to do."`
-	Filter        *Filter  `json:"filter,omitempty" oneof:"which" doc:"Those that match."`
-	IDs           []string `json:"ids,omitempty" oneof:"which" doc:"These."`
-	All           bool     `json:"all,omitempty" oneof:"which" doc:"All of them."`
-	Args          BulkArgs `json:"args,omitzero" doc:"What the action needs."`
+	Action        string   `json:"action" required:"true" enum:"cancel,replay,priority,hold,release_hold,resume,signal,tag,retain,delete" doc:"The action."`
+	Filter        *Filter  `json:"filter,omitempty" oneof:"which" doc:"Executions that match."`
+	IDs           []string `json:"ids,omitempty" oneof:"which" doc:"These executions."`
+	All           bool     `json:"all,omitempty" oneof:"which" doc:"All executions."`
+	Args          BulkArgs `json:"args,omitzero" doc:"Arguments of the action."`
 	DryRun        bool     `json:"dry_run,omitempty" doc:"Count and show a sample, change nothing."`
-	MaxAffected   *int     `json:"max_affected,omitempty" minimum:"0" maximum:"100000" doc:"Refuse when more would be affected."`
-	RatePerSecond int      `json:"rate_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"At most so many executions a second; 0: as fast as it goes."`
-	Reason        string   `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the events."`
+	MaxAffected   *int     `json:"max_affected,omitempty" minimum:"0" maximum:"100000" doc:"Refuse if more match."`
+	RatePerSecond int      `json:"rate_per_second,omitempty" minimum:"0" maximum:"1000000" doc:"Maximum executions per second; 0: no limit."`
+	Reason        string   `json:"reason,omitempty" maxLength:"1024" doc:"Reason, recorded in the events."`
 }
 
-// BulkArgs are the fields of the action's own body.
+// BulkArgs are the fields of the action's own request body.
 type BulkArgs struct {
-	Priority     *int               `json:"priority,omitempty" doc:"Of priority."`
-	Tags         map[string]*string `json:"tags,omitempty" doc:"Of tag; null deletes."`
-	Until        Time               `json:"until,omitzero" doc:"Of retain; absent: for ever."`
-	DelayMS      int64              `json:"delay_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Of resume."`
-	Name         string             `json:"name,omitempty" maxLength:"128" doc:"Of signal: approved, rejected or another word."`
-	Suffix       string             `json:"suffix,omitempty" maxLength:"128" doc:"Of signal: tells apart what one person says twice."`
-	Lane         string             `json:"lane,omitempty" maxLength:"64" doc:"Of signal: refuse executions that are in another lane."`
-	Comment      string             `json:"comment,omitempty" maxLength:"4096" doc:"Of signal: why."`
-	PayloadField                    // of signal
-	ReplayFields                    // of replay
+	Priority     *int               `json:"priority,omitempty" doc:"For priority."`
+	Tags         map[string]*string `json:"tags,omitempty" doc:"For tag; null deletes."`
+	Until        Time               `json:"until,omitzero" doc:"For retain; absent: forever."`
+	DelayMS      int64              `json:"delay_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"For resume."`
+	Name         string             `json:"name,omitempty" maxLength:"128" doc:"For signal: approved, rejected or another word."`
+	Suffix       string             `json:"suffix,omitempty" maxLength:"128" doc:"For signal: distinguishes several decisions of one person."`
+	Lane         string             `json:"lane,omitempty" maxLength:"64" doc:"For signal: refuse executions in another lane."`
+	Comment      string             `json:"comment,omitempty" maxLength:"4096" doc:"For signal: comment."`
+	PayloadField                    // for signal
+	ReplayFields                    // for replay
 }
 
 // Foreign returns the name of the first argument that is given and that another action reads; "" if there is none.
@@ -94,7 +94,7 @@ func (a *BulkArgs) Foreign(action string) string {
 // ListBulkRequest lists bulk jobs.
 type ListBulkRequest struct{ PageFields }
 
-// BulkByID names a bulk job in the path.
+// BulkByID identifies a bulk job in the path.
 type BulkByID struct {
 	ID string `path:"id" argument:"job_id" doc:"Id of the job."`
 }
@@ -105,17 +105,17 @@ type GetBulkRequest struct {
 	WaitFields
 }
 
-// ListBulkItemsRequest lists what a bulk job did.
+// ListBulkItemsRequest lists the items of a bulk job.
 type ListBulkItemsRequest struct {
 	BulkByID
 	PageFields
-	OK *bool `query:"ok" doc:"Only those done, or only those refused."`
+	OK *bool `query:"ok" doc:"Only applied items, or only refused ones."`
 }
 
 // StopBulkRequest stops a bulk job.
 type StopBulkRequest struct {
 	BulkByID
 	Body struct {
-		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why."`
+		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Reason."`
 	}
 }

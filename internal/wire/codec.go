@@ -10,12 +10,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// codec turns a field into the text of a parameter and back. Zero values are not sent; a pointer sends what it points to.
+// codec converts a field to the text of a parameter and back. Zero values are not sent; for a pointer the value is sent.
 type codec struct {
 	write func(v reflect.Value) (string, error)
 	read  func(v reflect.Value, text string) *Error
-	list  bool // []string: items by comma
-	tags  bool // map[string]*string: one parameter an entry, nil without "="
+	list  bool // []string: comma-separated items
+	tags  bool // map[string]*string: one parameter per entry, nil without "="
 }
 
 func codecOf(t reflect.Type, prefix bool) codec {
@@ -41,7 +41,7 @@ func codecOf(t reflect.Type, prefix bool) codec {
 	}
 }
 
-// behindPointer is the codec of a pointer to such a value.
+// behindPointer returns the codec for a pointer to such a value.
 func (c codec) behindPointer() codec {
 	return codec{
 		write: func(v reflect.Value) (string, error) { return c.write(v.Elem()) },
@@ -80,7 +80,7 @@ func readInt(v reflect.Value, text string) *Error {
 	return nil
 }
 
-// writeText uses the type's own text; a type that has none, only a way to read it, is a string.
+// writeText uses the type's own text form; a type that only has a reader is a string.
 func writeText(v reflect.Value) (string, error) {
 	m, ok := v.Interface().(encoding.TextMarshaler)
 	if !ok {
@@ -94,7 +94,7 @@ func readText(v reflect.Value, text string) *Error {
 	return jsonx.AsError(v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)))
 }
 
-// writeList joins items by comma. A comma inside an item gets a backslash, and so does a backslash.
+// writeList joins items with commas. A comma or backslash inside an item is escaped with a backslash.
 func writeList(v reflect.Value) (string, error) {
 	items := make([]string, v.Len())
 	for i := range items {
@@ -103,7 +103,7 @@ func writeList(v reflect.Value) (string, error) {
 	return strings.Join(items, ","), nil
 }
 
-// readList splits at commas. A backslash before a comma or a backslash takes its meaning away; any other stands for itself.
+// readList splits at commas. A backslash escapes a comma or a backslash; any other backslash is literal.
 func readList(v reflect.Value, text string) *Error {
 	var item strings.Builder
 	items := v.Interface().([]string)

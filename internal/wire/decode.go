@@ -13,18 +13,18 @@ import (
 	"github.com/flowfabric/flowfabric/internal/payload"
 )
 
-// Incoming is a request as a server has it, after routing.
+// Incoming is a request after routing, on the server.
 type Incoming struct {
 	PathValue func(name string) string // http.Request.PathValue
 	Query     string                   // http.Request.URL.RawQuery
 	Header    http.Header
 	Body      []byte
-	Hold      func(bytes int) bool // takes memory for the lists and maps of the body, and reports whether there is any; nil: there is enough
+	Hold      func(bytes int) bool // reserves memory for lists and maps of the body, and reports whether it is available; nil: it always is
 }
 
 // DecodeRequest reads a request into a pointer to its type. Its errors are Errors: unknown_field and invalid_argument with
 // query.name, header.Name or path.name, those of DecodeJSON for the body, unsupported_media_type for a body that is neither JSON
-// nor what the request takes besides. An empty body is an object without fields.
+// nor another type that the request accepts. An empty body is an object without fields.
 func DecodeRequest(in Incoming, into any) error {
 	v := reflect.ValueOf(into).Elem()
 	p := planOf(v.Type())
@@ -36,7 +36,7 @@ func DecodeRequest(in Incoming, into any) error {
 	return append(head, body...).OrNil()
 }
 
-// DecodeHead reads path, query and header alone, for a body that streams.
+// DecodeHead reads only path, query and header, for a streaming body.
 func DecodeHead(in Incoming, into any) error {
 	v := reflect.ValueOf(into).Elem()
 	return decodeHead(in, planOf(v.Type()), v).OrNil()
@@ -66,7 +66,7 @@ func decodeHead(in Incoming, p *plan, v reflect.Value) Errors {
 	return append(faults, missing(p, v)...)
 }
 
-// missing finds the required parameters that have no value.
+// missing returns the required parameters without a value.
 func missing(p *plan, v reflect.Value) Errors {
 	var faults Errors
 	for i := range p.params {
@@ -101,12 +101,12 @@ func decodeQuery(query string, p *plan, v reflect.Value) Errors {
 	return faults
 }
 
-// setQuery takes one query parameter. A list may be given several times.
+// setQuery sets one query parameter. A list can be given several times.
 func (p *plan) setQuery(v reflect.Value, name, value string, equals, again bool) *Error {
 	param, rest := p.parameter(name)
 	switch {
 	case param == nil:
-		return &Error{Code: jsonx.CodeUnknownField, Detail: "this query parameter is not known", Hint: jsonx.Hint(name, p.query)}
+		return &Error{Code: jsonx.CodeUnknownField, Detail: "unknown query parameter", Hint: jsonx.Hint(name, p.query)}
 	case again && !param.codec.list:
 		return jsonx.Invalid("this query parameter is given twice", "give it once")
 	case !param.codec.tags:
@@ -140,7 +140,7 @@ func decodeBody(in Incoming, p *plan, v reflect.Value) Errors {
 		return faultsOf(jsonx.Decode([]byte("{}"), v.FieldByIndex(p.body).Addr().Interface()))
 	case contentType != "" && !payload.IsJSON(contentType):
 		return Errors{{
-			Code: CodeUnsupportedType, Field: "header.Content-Type", Detail: "the body has a content type that is not taken here",
+			Code: CodeUnsupportedType, Field: "header.Content-Type", Detail: "the content type of the body is not accepted here",
 			Hint: "send Content-Type: " + ContentJSON,
 		}}
 	case p.body == nil:
@@ -150,13 +150,13 @@ func decodeBody(in Incoming, p *plan, v reflect.Value) Errors {
 	}
 }
 
-// takesRaw reports whether a body that is not JSON is taken as it is.
+// takesRaw reports whether a body that is not JSON is accepted unchanged.
 func (p *plan) takesRaw(contentType string) bool {
 	media, _, err := mime.ParseMediaType(contentType)
 	return p.raw != nil && (p.accept == "*/*" || err == nil && media == p.accept)
 }
 
-// faultsOf are the faults that jsonx.Decode found.
+// faultsOf returns the errors of jsonx.Decode.
 func faultsOf(err error) Errors {
 	if err == nil {
 		return nil

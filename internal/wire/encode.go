@@ -11,17 +11,17 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Message is a request as it goes over the network.
+// Message is a request in HTTP form.
 type Message struct {
 	Method string
 	Path   string // percent-encoded
 	Query  string // encoded, without "?"; "" for none
 	Header http.Header
-	Body   []byte // nil for none; its content type is in Header
+	Body   []byte // nil if there is none; its content type is in Header
 }
 
-// EncodeRequest turns a pointer to the request of an operation into a message. A path parameter without a value is invalid_argument,
-// and so is an instant that cannot be written.
+// EncodeRequest converts a pointer to the request of an operation into a message. A path parameter without a value, or a time
+// that cannot be written, is invalid_argument.
 func EncodeRequest(o *Operation, req any) (Message, error) {
 	v := reflect.ValueOf(req).Elem()
 	p := planOf(v.Type())
@@ -40,7 +40,7 @@ func EncodeRequest(o *Operation, req any) (Message, error) {
 	return m, faults.OrNil()
 }
 
-// put adds one parameter. What is zero is left out.
+// put adds one parameter, unless it is zero.
 func (m *Message) put(param *parameter, v reflect.Value) *Error {
 	if param.codec.tags {
 		for _, name := range slices.Sorted(maps.Keys(v.Interface().(map[string]*string))) {
@@ -71,7 +71,7 @@ func (m *Message) put(param *parameter, v reflect.Value) *Error {
 	return nil
 }
 
-// addQuery appends a query parameter; nil: its name alone.
+// addQuery appends a query parameter; nil: only its name.
 func (m *Message) addQuery(name string, value *string) {
 	if m.Query != "" {
 		m.Query += "&"
@@ -82,7 +82,7 @@ func (m *Message) addQuery(name string, value *string) {
 	}
 }
 
-// escapeSegment encodes a segment of a path. Names that are dots alone would be taken for directories.
+// escapeSegment encodes a segment of a path. "." and ".." are encoded too, because they would be taken for directories.
 func escapeSegment(text string) string {
 	escaped := url.PathEscape(text)
 	if escaped == "." || escaped == ".." {
@@ -91,7 +91,7 @@ func escapeSegment(text string) string {
 	return escaped
 }
 
-// putBody adds the body: raw if there is one, else JSON. A DELETE without anything to say has none.
+// putBody adds the body: raw if there is one, else JSON. A DELETE without fields has no body.
 func (m *Message) putBody(p *plan, v reflect.Value) error {
 	if p.raw != nil {
 		if raw := v.FieldByIndex(p.raw).Interface().(Raw); raw.ContentType != "" {

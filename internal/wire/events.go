@@ -9,7 +9,7 @@ import (
 // eventCalls are the event log and the audit log of section 2.7.
 var eventCalls = []*Operation{row(ListEvents), row(ListAudit), row(VerifyAudit)}
 
-// The calls that read the logs.
+// Operations that read the logs.
 var (
 	ListEvents = Call[EventsRequest, api.EventPage]{&Operation{
 		ID: "list_events", Rule: "U106", Method: http.MethodGet, Path: "/v1/events", Roles: Read | Submit | Work,
@@ -23,15 +23,15 @@ var (
 	}}
 	VerifyAudit = Call[VerifyAuditRequest, api.AuditCheck]{&Operation{
 		ID: "verify_audit", Rule: "U131", Method: http.MethodGet, Path: "/v1/audit/verify", Roles: Admin,
-		Go: "Admin.VerifyAudit", Command: "audit verify", Summary: "Recompute the chain of audit rows of a namespace", Status: []int{http.StatusOK},
+		Go: "Admin.VerifyAudit", Command: "audit verify", Summary: "Verify the audit chain of a namespace", Status: []int{http.StatusOK},
 	}}
 )
 
-// PositionFields say where to read a log from (U16, U19).
+// PositionFields select where to read a log from (U16, U19).
 type PositionFields struct {
 	After       string `query:"after" doc:"A cursor, start or end; end if absent."`
-	Limit       *int   `query:"limit" minimum:"0" doc:"Events of a page; 100 if absent, above 1000 counts as 1000."`
-	LastEventID string `header:"Last-Event-ID" argument:"after" doc:"With server-sent events: where to go on."`
+	Limit       *int   `query:"limit" minimum:"0" doc:"Events per page; 100 if absent, at most 1000."`
+	LastEventID string `header:"Last-Event-ID" argument:"after" doc:"With server-sent events: where to continue."`
 	LastID      string `query:"last_event_id" argument:"after" doc:"Last-Event-ID for clients that cannot set the header."`
 }
 
@@ -53,25 +53,25 @@ type EventsRequest struct {
 	ExecutionID      string             `query:"execution_id" doc:"Events of this execution."`
 	FlowID           string             `query:"flow_id" doc:"Events of this flow."`
 	Lane             string             `query:"lane" doc:"Events in this lane."`
-	Outcome          string             `query:"outcome" doc:"Endings of this sort."`
+	Outcome          string             `query:"outcome" doc:"Endings with this outcome."`
 	WorkerInstanceID string             `query:"worker_instance_id" doc:"Events of this instance."`
 	Tags             map[string]*string `query:"tag." doc:"tag.<key>=<value>."`
-	Actor            string             `query:"actor" enum:"client,worker,operator,approver,engine" doc:"Events made by this sort of actor."`
-	Since            Time               `query:"since" doc:"Events of this moment or later."`
+	Actor            string             `query:"actor" enum:"client,worker,operator,approver,engine" doc:"Events by this type of actor."`
+	Since            Time               `query:"since" doc:"Events at or after this time."`
 }
 
 // AuditRequest reads the audit log.
 type AuditRequest struct {
 	PageFields
-	Principal string `query:"principal" doc:"Who."`
-	Action    string `query:"action" doc:"What was done."`
-	Entity    string `query:"entity" doc:"What sort of thing it was done to."`
-	EntityID  string `query:"entity_id" doc:"Which one."`
-	From      Time   `query:"from" doc:"At this moment or later."`
-	To        Time   `query:"to" doc:"Before this moment."`
+	Principal string `query:"principal" doc:"Principal of the change."`
+	Action    string `query:"action" doc:"Action."`
+	Entity    string `query:"entity" doc:"Type of the entity."`
+	EntityID  string `query:"entity_id" doc:"Id of the entity."`
+	From      Time   `query:"from" doc:"At or after this time."`
+	To        Time   `query:"to" doc:"Before this time."`
 }
 
-// VerifyAuditRequest recomputes a chain: that of the caller's namespace.
+// VerifyAuditRequest verifies the chain of the caller's namespace.
 type VerifyAuditRequest struct {
-	Shared bool `query:"shared" doc:"The chain of what belongs to no namespace; for keys of all namespaces."`
+	Shared bool `query:"shared" doc:"The chain of rows without a namespace; only for keys of all namespaces."`
 }

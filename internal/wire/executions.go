@@ -14,28 +14,28 @@ var executionCalls = []*Operation{
 	row(ExplainExecution),
 }
 
-// ownToo bounds submit to what the key itself submitted.
+// ownToo limits submit to what the key itself submitted.
 var ownToo = map[Role]Condition{Submit: OwnWork}
 
-// ownOrLanes is ownToo for what workers read as well.
+// ownOrLanes is ownToo for what workers also read.
 var ownOrLanes = map[Role]Condition{Submit: OwnWork, Work: OwnLanes}
 
-// The calls that submit and read executions.
+// Operations that submit and read executions.
 var (
 	SubmitExecution = Call[SubmitRequest, SubmitAnswer]{&Operation{
 		ID: "submit_execution", Rule: "U32", Method: http.MethodPost, Path: "/v1/executions", Roles: Submit,
-		Go: "Client.Submit", Command: "submit", Summary: "Submit a piece of work",
+		Go: "Client.Submit", Command: "submit", Summary: "Submit an execution",
 		Status: []int{http.StatusCreated, http.StatusOK}, Waits: true,
 	}}
-	// SubmitBriefly is a submit whose answer says no more of the execution than that it is there.
+	// SubmitBriefly is a submit whose answer does not show the execution.
 	SubmitBriefly = variant[SubmitRequest, api.SubmitResult](SubmitExecution.Operation)
-	// SubmitAndShow is a submit for a server, which shows what was made.
+	// SubmitAndShow is a submit for a server, which shows the new execution.
 	SubmitAndShow    = variant[SubmitRequest, Submitted](SubmitExecution.Operation)
 	SubmitExecutions = Call[SubmitManyRequest, Items[api.SubmitResult]]{&Operation{
 		ID: "submit_executions", Rule: "U33", Method: http.MethodPost, Path: "/v1/executions/bulk", Roles: Submit,
-		Go: "Client.SubmitMany", Command: "submit --bulk", Summary: "Submit many pieces of work", Status: []int{http.StatusOK},
+		Go: "Client.SubmitMany", Command: "submit --bulk", Summary: "Submit many executions", Status: []int{http.StatusOK},
 	}}
-	// SubmitMany is that, without the form of its JSON.
+	// SubmitMany is the same without the JSON form.
 	SubmitMany     = variant[SubmitManyRequest, SubmitResults](SubmitExecutions.Operation)
 	ListExecutions = Call[ListExecutionsRequest, Page[*api.Execution]]{&Operation{
 		ID: "list_executions", Rule: "U34", Method: http.MethodGet, Path: "/v1/executions", Roles: Read,
@@ -47,8 +47,8 @@ var (
 	}}
 	ExportExecutions = Call[ExportRequest, Raw]{&Operation{
 		ID: "export_executions", Rule: "U36", Method: http.MethodGet, Path: "/v1/executions/export", Roles: Read,
-		NoGo: "a program walks Executions.List and reads what it needs", Command: "export",
-		Summary: "Export executions as NDJSON, the cursor to go on from in the last line", Status: []int{http.StatusOK}, Raw: true,
+		NoGo: "programs use Executions.List and read what they need", Command: "export",
+		Summary: "Export executions as NDJSON, with the cursor to continue from in the last line", Status: []int{http.StatusOK}, Raw: true,
 	}}
 	GetExecution = Call[GetExecutionRequest, api.Execution]{&Operation{
 		ID: "get_execution", Rule: "U37", Method: http.MethodGet, Path: "/v1/executions/{id}", Roles: Read | Submit | Work, Only: ownOrLanes,
@@ -56,15 +56,15 @@ var (
 	}}
 	GetExecutionState = Call[ByID, ExecutionState]{&Operation{
 		ID: "get_execution_state", Rule: "U38", Method: http.MethodGet, Path: "/v1/executions/{id}/state", Roles: Read | Submit | Work, Only: ownOrLanes,
-		NoGo: "Client.Get shows it", NoCommand: "get shows it", Summary: "Show the status of an execution", Status: []int{http.StatusOK},
+		NoGo: "use Client.Get", NoCommand: "use get", Summary: "Show the status of an execution", Status: []int{http.StatusOK},
 	}}
 	GetExecutionInput = Call[ByID, Raw]{&Operation{
 		ID: "get_execution_input", Rule: "U39", Method: http.MethodGet, Path: "/v1/executions/{id}/input", Roles: Read | Submit | Work, Only: ownOrLanes,
-		Go: "Executions.Input", Command: "get --input", Summary: "Deliver the input as it was submitted", Status: []int{http.StatusOK}, Raw: true,
+		Go: "Executions.Input", Command: "get --input", Summary: "Return the input unchanged", Status: []int{http.StatusOK}, Raw: true,
 	}}
 	GetExecutionResult = Call[GetResultRequest, Raw]{&Operation{
 		ID: "get_execution_result", Rule: "U40", Method: http.MethodGet, Path: "/v1/executions/{id}/result", Roles: Read | Submit | Work, Only: ownOrLanes,
-		Go: "Executions.Result", Command: "result", Summary: "Deliver the result, or wait for it",
+		Go: "Executions.Result", Command: "result", Summary: "Return the result, or wait for it",
 		Status: []int{http.StatusOK, http.StatusNoContent}, Waits: true, Raw: true,
 	}}
 	ListAttempts = Call[ListAttemptsRequest, Page[api.Attempt]]{&Operation{
@@ -73,15 +73,15 @@ var (
 	}}
 	GetAttempt = Call[GetAttemptRequest, api.Attempt]{&Operation{
 		ID: "get_attempt", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/attempts/{n}", Roles: Read,
-		Go: "Executions.Attempt", NoCommand: "attempts lists it", Summary: "Show one attempt", Status: []int{http.StatusOK},
+		Go: "Executions.Attempt", NoCommand: "use attempts", Summary: "Show one attempt", Status: []int{http.StatusOK},
 	}}
 	ListLeases = Call[PageByID, Page[api.LeaseRecord]]{&Operation{
 		ID: "list_leases", Rule: "U41", Method: http.MethodGet, Path: "/v1/executions/{id}/leases", Roles: Read,
-		Go: "Executions.Leases", Command: "attempts --leases", Summary: "List the leases that an execution had", Status: []int{http.StatusOK},
+		Go: "Executions.Leases", Command: "attempts --leases", Summary: "List the leases of an execution", Status: []int{http.StatusOK},
 	}}
 	ListSteps = Call[ListStepsRequest, Page[api.StepRecord]]{&Operation{
 		ID: "list_steps", Rule: "U42", Method: http.MethodGet, Path: "/v1/executions/{id}/steps", Roles: Read | Submit | Work, Only: ownOrLanes,
-		Go: "Executions.Steps", Command: "attempts --steps", Summary: "List what steps have remembered", Status: []int{http.StatusOK},
+		Go: "Executions.Steps", Command: "attempts --steps", Summary: "List stored steps", Status: []int{http.StatusOK},
 	}}
 	ListExecutionEvents = Call[ExecutionEventsRequest, api.EventPage]{&Operation{
 		ID: "list_execution_events", Rule: "U43", Method: http.MethodGet, Path: "/v1/executions/{id}/events", Roles: Read | Submit, Only: ownToo,
@@ -90,33 +90,33 @@ var (
 	}}
 )
 
-// ByID names an execution in the path.
+// ByID identifies an execution in the path.
 type ByID struct {
 	ID string `path:"id" argument:"execution_id" doc:"Id of the execution, full form or bare UUID."`
 }
 
-// PageByID asks for a list that belongs to an execution.
+// PageByID selects a page of a list of an execution.
 type PageByID struct {
 	ByID
 	PageFields
 }
 
-// SubmitRequest submits. A body that is not JSON is the input itself; the query then says the rest.
+// SubmitRequest submits. A body that is not JSON is the input itself; the other fields are then in the query.
 type SubmitRequest struct {
 	WaitFields
 	Encoding       Encoding           `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
 	Kind           string             `query:"kind" doc:"With a raw body: kind of work."`
-	Lane           string             `query:"lane" doc:"With a raw body: queue to go through."`
+	Lane           string             `query:"lane" doc:"With a raw body: lane."`
 	Priority       *int               `query:"priority" doc:"With a raw body: priority."`
-	IdempotencyKey string             `query:"idempotency_key" doc:"With a raw body: name of the work."`
+	IdempotencyKey string             `query:"idempotency_key" doc:"With a raw body: idempotency key."`
 	Tags           map[string]*string `query:"tag." doc:"With a raw body: tag.<key>=<value>."`
 	Body           api.Submission
-	Raw            Raw `accept:"*/*" doc:"The input itself."`
+	Raw            Raw `accept:"*/*" doc:"The input."`
 }
 
-// SubmitAnswer is the execution, and whether this call made it.
+// SubmitAnswer is the execution, and whether this call created it.
 type SubmitAnswer struct {
-	Outcome string `json:"outcome" enum:"created,duplicate" doc:"Whether this call made it."`
+	Outcome string `json:"outcome" enum:"created,duplicate" doc:"Whether this call created it."`
 	api.Execution
 }
 
@@ -129,19 +129,19 @@ func (a *SubmitAnswer) UnmarshalJSON(text []byte) error { return DecodeAnswer(te
 // SubmitManyRequest submits a batch. As NDJSON each line is a Submission.
 type SubmitManyRequest struct {
 	Body struct {
-		Items  []api.Submission `json:"items" most:"10000" required:"true" doc:"The pieces of work."`
-		Atomic bool             `json:"atomic,omitempty" doc:"All or none."`
+		Items  []api.Submission `json:"items" most:"10000" required:"true" doc:"The executions to submit."`
+		Atomic bool             `json:"atomic,omitempty" doc:"All or nothing."`
 	}
-	Raw Raw `accept:"application/x-ndjson" doc:"One submission a line, committed as they come in."`
+	Raw Raw `accept:"application/x-ndjson" doc:"One submission per line, committed as they arrive."`
 }
 
-// Submitted is what came of a submit, for a server.
+// Submitted is the result of a submit, for a server.
 type Submitted struct {
 	api.SubmitResult
-	Created *api.Execution // what it made, as a read just after would show it; nil: it was there before
+	Created *api.Execution // the new execution as a read immediately afterwards would show it; nil: it existed before
 }
 
-// SubmitResults are the answers about the submissions of a batch, in their order.
+// SubmitResults are the results of a batch of submissions, in order.
 type SubmitResults []api.SubmitResult
 
 // ReadJSON reads what the HTTP API writes.
@@ -158,17 +158,17 @@ func (all *SubmitResults) ReadJSON(d *jsonx.Decoder) {
 type GetExecutionRequest struct {
 	ByID
 	WaitFields
-	View View `query:"view" enum:"summary,full" doc:"How much to show."`
+	View View `query:"view" enum:"summary,full" doc:"Level of detail."`
 	EncodingField
 }
 
-// ExecutionState is the status alone.
+// ExecutionState is only the status.
 type ExecutionState struct {
-	Status      string `json:"status" doc:"The one stored status."`
-	PublicState string `json:"public_state" doc:"Status in the words of users."`
+	Status      string `json:"status" doc:"The stored status."`
+	PublicState string `json:"public_state" doc:"Coarser status for users."`
 }
 
-// GetResultRequest delivers the result.
+// GetResultRequest returns the result.
 type GetResultRequest struct {
 	ByID
 	WaitFields
@@ -190,8 +190,8 @@ type ListAttemptsRequest struct {
 // ListStepsRequest lists the steps of a run.
 type ListStepsRequest struct {
 	PageByID
-	Run    *int `query:"run" minimum:"0" doc:"Run whose steps are listed; the present one if absent."`
-	Inline bool `query:"inline" doc:"Shows results over 64 KiB too. A page then ends with the item before 8 MiB are passed."`
+	Run    *int `query:"run" minimum:"0" doc:"Run whose steps are listed; default: the current one."`
+	Inline bool `query:"inline" doc:"Include results over 64 KiB. A page then ends before 8 MiB are exceeded."`
 	EncodingField
 }
 

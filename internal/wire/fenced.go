@@ -5,7 +5,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// FencedByID names an execution in the path; the lease may stand in the header instead of the body (U27).
+// FencedByID identifies an execution in the path; the lease can be in the header instead of the body (U27).
 type FencedByID struct {
 	ByID
 	LeaseHeader LeaseRef `header:"FlowFabric-Lease" argument:"lease" doc:"The lease as text, instead of the field lease."`
@@ -13,18 +13,18 @@ type FencedByID struct {
 
 // LeaseField is the lease in the body of a fenced call.
 type LeaseField struct {
-	Lease LeaseRef `json:"lease,omitzero" doc:"The lease: as the claim gave it, its three fence parts, or the fence as text."`
+	Lease LeaseRef `json:"lease,omitzero" doc:"The lease: as returned by the claim, only its three fence parts, or the fence as text."`
 }
 
 // OverrideFields let an operator end an attempt without a lease.
 type OverrideFields struct {
-	Override bool   `json:"override,omitempty" doc:"An operator ends the attempt, without a lease."`
-	Reason   string `json:"reason,omitempty" maxLength:"1024" doc:"Of an override: why."`
+	Override bool   `json:"override,omitempty" doc:"An operator ends the attempt without a lease."`
+	Reason   string `json:"reason,omitempty" maxLength:"1024" doc:"For an override: reason."`
 }
 
 // RenewFields renew a lease.
 type RenewFields struct {
-	TTLMS int64 `json:"ttl_ms,omitempty" minimum:"500" maximum:"86400000" doc:"The lease's own if absent."`
+	TTLMS int64 `json:"ttl_ms,omitempty" minimum:"500" maximum:"86400000" doc:"Default: the lease's own duration."`
 }
 
 // RenewRequest renews a lease.
@@ -36,16 +36,16 @@ type RenewRequest struct {
 	}
 }
 
-// Renewed is the answer to a renewal.
+// Renewed is the result of a renewal.
 type Renewed struct {
-	Lease api.Renewal `json:"lease" doc:"The lease after the renewal."`
-	Drain bool        `json:"drain" doc:"Take nothing new."`
+	Lease api.Renewal `json:"lease" doc:"The renewed lease."`
+	Drain bool        `json:"drain" doc:"Claim no new work."`
 }
 
-// ProgressFields report progress; what is absent stays as it was.
+// ProgressFields report progress; absent fields are not changed.
 type ProgressFields struct {
-	Percent *int    `json:"percent,omitempty" minimum:"0" maximum:"100" doc:"How much is done."`
-	Message *string `json:"message,omitempty" maxLength:"4096" doc:"What is being done."`
+	Percent *int    `json:"percent,omitempty" minimum:"0" maximum:"100" doc:"Percentage done."`
+	Message *string `json:"message,omitempty" maxLength:"4096" doc:"Current activity."`
 }
 
 // ProgressRequest reports progress.
@@ -57,7 +57,7 @@ type ProgressRequest struct {
 	}
 }
 
-// Progressed is the answer to a report of progress.
+// Progressed is the empty answer to a progress report.
 type Progressed struct{}
 
 // CompleteRequest completes. A body that is not JSON is the result itself, with the lease in the header.
@@ -69,10 +69,10 @@ type CompleteRequest struct {
 		ResultField
 		UsageField
 	}
-	Raw Raw `accept:"*/*" doc:"The result itself."`
+	Raw Raw `accept:"*/*" doc:"The result."`
 }
 
-// Result is what the request completes with, from the JSON or the raw body.
+// Result returns the result from the JSON or the raw body.
 func (r *CompleteRequest) Result() api.Payload {
 	if r.Raw.ContentType == "" {
 		return r.Body.Result
@@ -82,17 +82,17 @@ func (r *CompleteRequest) Result() api.Payload {
 
 // Completed is the answer to complete.
 type Completed struct {
-	Status string `json:"status" doc:"The status now."`
-	Late   bool   `json:"late" doc:"The lease had lapsed, and nobody had taken over."`
+	Status string `json:"status" doc:"The new status."`
+	Late   bool   `json:"late" doc:"The lease had lapsed, but no other worker had taken over."`
 }
 
-// FailFields say what went wrong.
+// FailFields describe the failure.
 type FailFields struct {
-	Class    string `json:"class,omitempty" enum:"transient,timeout,infra_crash,permanent,cancelled" doc:"transient if absent."`
-	Category string `json:"category,omitempty" maxLength:"64" doc:"Name of the failure; the class's if absent."`
-	Message  string `json:"message" required:"true" doc:"What to tell people."`
+	Class    string `json:"class,omitempty" enum:"transient,timeout,infra_crash,permanent,cancelled" doc:"Default transient."`
+	Category string `json:"category,omitempty" maxLength:"64" doc:"Name of the failure; default: the class."`
+	Message  string `json:"message" required:"true" doc:"Message for people."`
 	DetailField
-	RetryAfterMS *int64 `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Wait before the retry, instead of the policy's."`
+	RetryAfterMS *int64 `json:"retry_after_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"Delay before the retry, instead of the policy's."`
 }
 
 // FailRequest fails an attempt.
@@ -106,12 +106,12 @@ type FailRequest struct {
 	}
 }
 
-// Failed is the answer to fail.
+// Failed is the result of fail.
 type Failed struct {
 	Outcome string `json:"outcome" enum:"retry_scheduled,failed" doc:"What follows."`
-	RetryAt Time   `json:"retry_at,omitzero" doc:"When it is tried again."`
-	Reason  string `json:"reason,omitempty" doc:"Why it is not."`
-	Late    bool   `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
+	RetryAt Time   `json:"retry_at,omitzero" doc:"When it is retried."`
+	Reason  string `json:"reason,omitempty" doc:"Why it is not retried."`
+	Late    bool   `json:"late,omitempty" doc:"The lease had lapsed, but no other worker had taken over."`
 }
 
 // ReleaseRequest gives the work back.
@@ -119,17 +119,17 @@ type ReleaseRequest struct {
 	FencedByID
 	Body struct {
 		LeaseField
-		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"shutdown if absent."`
+		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Default shutdown."`
 	}
 }
 
-// DelayFields say until when; one of them is needed.
+// DelayFields give a duration or a time; one of them is required.
 type DelayFields struct {
-	DelayMS *int64 `json:"delay_ms,omitempty" oneof:"until" minimum:"0" maximum:"315360000000" doc:"For so long."`
-	Until   Time   `json:"until,omitzero" oneof:"until" doc:"Until this moment."`
+	DelayMS *int64 `json:"delay_ms,omitempty" oneof:"until" minimum:"0" maximum:"315360000000" doc:"For this duration."`
+	Until   Time   `json:"until,omitzero" oneof:"until" doc:"Until this time."`
 }
 
-// DelayRequest gives the work back until a moment.
+// DelayRequest gives the work back until a later time.
 type DelayRequest struct {
 	FencedByID
 	Body struct {
@@ -139,14 +139,14 @@ type DelayRequest struct {
 	}
 }
 
-// Left is the answer to a command that gave the work back.
+// Left is the result of a command that gave the work back.
 type Left struct {
-	Status string `json:"status" doc:"The status now."`
-	Reason string `json:"reason,omitempty" doc:"Why it waits."`
-	Late   bool   `json:"late,omitempty" doc:"The lease had lapsed, and nobody had taken over."`
+	Status string `json:"status" doc:"The new status."`
+	Reason string `json:"reason,omitempty" doc:"Reason of the status."`
+	Late   bool   `json:"late,omitempty" doc:"The lease had lapsed, but no other worker had taken over."`
 }
 
-// PutStepRequest remembers the result of a step. A body that is not JSON is the result itself, with the lease in the header.
+// PutStepRequest stores the result of a step. A body that is not JSON is the result itself, with the lease in the header.
 type PutStepRequest struct {
 	FencedByID
 	Name string `path:"name" doc:"Name of the step."`
@@ -155,10 +155,10 @@ type PutStepRequest struct {
 		LeaseField
 		ResultField
 	}
-	Raw Raw `accept:"*/*" doc:"The result itself."`
+	Raw Raw `accept:"*/*" doc:"The result."`
 }
 
-// Result is what the request stores, from the JSON or the raw body.
+// Result returns the result from the JSON or the raw body.
 func (r *PutStepRequest) Result() api.Payload {
 	if r.Raw.ContentType == "" {
 		return r.Body.Result

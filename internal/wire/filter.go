@@ -1,36 +1,36 @@
 package wire
 
-// FilterFields select executions by query parameters (U34). All given ones must hold, of the values in one any.
+// FilterFields select executions by query parameters (U34). All given ones must match; several values of one are alternatives.
 type FilterFields struct {
-	Status           []string           `query:"status" doc:"Statuses, by comma."`
-	PublicState      []string           `query:"public_state" doc:"Public states, by comma."`
-	Reason           []string           `query:"reason" doc:"Reasons, by comma."`
-	Next             []string           `query:"next" doc:"What the next acquisition does, by comma: initial, retry, reclaim, replay, resume."`
-	Kind             []string           `query:"kind" doc:"Kinds, by comma."`
-	Lane             []string           `query:"lane" doc:"Lanes, by comma."`
-	WorkerInstanceID []string           `query:"worker_instance_id" doc:"Instances that hold the lease or held the last one, by comma."`
-	FlowID           []string           `query:"flow_id" doc:"Flows, by comma."`
-	ParentID         []string           `query:"parent_id" doc:"Executions that spawned them, by comma."`
-	Creator          []string           `query:"creator" doc:"Who submitted them, by comma."`
-	IdempotencyKey   []string           `query:"idempotency_key" doc:"Idempotency keys, by comma."`
+	Status           []string           `query:"status" doc:"Statuses, comma-separated."`
+	PublicState      []string           `query:"public_state" doc:"Public states, comma-separated."`
+	Reason           []string           `query:"reason" doc:"Reasons, comma-separated."`
+	Next             []string           `query:"next" doc:"How the next attempt begins, comma-separated: initial, retry, reclaim, replay, resume."`
+	Kind             []string           `query:"kind" doc:"Kinds, comma-separated."`
+	Lane             []string           `query:"lane" doc:"Lanes, comma-separated."`
+	WorkerInstanceID []string           `query:"worker_instance_id" doc:"Instances that hold the lease or held the last one, comma-separated."`
+	FlowID           []string           `query:"flow_id" doc:"Flows, comma-separated."`
+	ParentID         []string           `query:"parent_id" doc:"Executions that spawned them, comma-separated."`
+	Creator          []string           `query:"creator" doc:"Who submitted them, comma-separated."`
+	IdempotencyKey   []string           `query:"idempotency_key" doc:"Idempotency keys, comma-separated."`
 	Tags             map[string]*string `query:"tag." doc:"tag.<key>=<value>, or tag.<key> for any value."`
-	CreatedFrom      Time               `query:"created_from" doc:"Created at this moment or later."`
-	CreatedTo        Time               `query:"created_to" doc:"Created before this moment."`
-	CompletedFrom    Time               `query:"completed_from" doc:"Ended at this moment or later."`
-	CompletedTo      Time               `query:"completed_to" doc:"Ended before this moment."`
-	UpdatedFrom      Time               `query:"updated_from" doc:"Changed at this moment or later."`
-	UpdatedTo        Time               `query:"updated_to" doc:"Changed before this moment."`
-	PriorityMin      *int               `query:"priority_min" doc:"Priority of at least this."`
-	PriorityMax      *int               `query:"priority_max" doc:"Priority of at most this."`
-	Query            string             `query:"q" doc:"Beginning of an id, an idempotency key, or words of kind, tags and failure message."`
+	CreatedFrom      Time               `query:"created_from" doc:"Created at or after this time."`
+	CreatedTo        Time               `query:"created_to" doc:"Created before this time."`
+	CompletedFrom    Time               `query:"completed_from" doc:"Ended at or after this time."`
+	CompletedTo      Time               `query:"completed_to" doc:"Ended before this time."`
+	UpdatedFrom      Time               `query:"updated_from" doc:"Changed at or after this time."`
+	UpdatedTo        Time               `query:"updated_to" doc:"Changed before this time."`
+	PriorityMin      *int               `query:"priority_min" doc:"Minimum priority."`
+	PriorityMax      *int               `query:"priority_max" doc:"Maximum priority."`
+	Query            string             `query:"q" doc:"Prefix of an id or an idempotency key, or words of kind, tags and failure message."`
 }
 
-// Filter is the same selection in a body (U57). A tag with null as value has any value.
+// Filter is the same selection in a body (U57). A tag with null as value matches any value.
 type Filter struct {
 	Status           []string           `json:"status,omitempty" doc:"Statuses."`
 	PublicState      []string           `json:"public_state,omitempty" doc:"Public states."`
 	Reason           []string           `json:"reason,omitempty" doc:"Reasons."`
-	Next             []string           `json:"next,omitempty" doc:"What the next acquisition does."`
+	Next             []string           `json:"next,omitempty" doc:"How the next attempt begins."`
 	Kind             []string           `json:"kind,omitempty" doc:"Kinds."`
 	Lane             []string           `json:"lane,omitempty" doc:"Lanes."`
 	WorkerInstanceID []string           `json:"worker_instance_id,omitempty" doc:"Instances that hold the lease or held the last one."`
@@ -39,29 +39,29 @@ type Filter struct {
 	Creator          []string           `json:"creator,omitempty" doc:"Who submitted them."`
 	IdempotencyKey   []string           `json:"idempotency_key,omitempty" doc:"Idempotency keys."`
 	Tags             map[string]*string `json:"tags,omitempty" doc:"Tags by key; null: any value."`
-	CreatedFrom      Time               `json:"created_from,omitzero" doc:"Created at this moment or later."`
-	CreatedTo        Time               `json:"created_to,omitzero" doc:"Created before this moment."`
-	CompletedFrom    Time               `json:"completed_from,omitzero" doc:"Ended at this moment or later."`
-	CompletedTo      Time               `json:"completed_to,omitzero" doc:"Ended before this moment."`
-	UpdatedFrom      Time               `json:"updated_from,omitzero" doc:"Changed at this moment or later."`
-	UpdatedTo        Time               `json:"updated_to,omitzero" doc:"Changed before this moment."`
-	PriorityMin      *int               `json:"priority_min,omitempty" doc:"Priority of at least this."`
-	PriorityMax      *int               `json:"priority_max,omitempty" doc:"Priority of at most this."`
-	Query            string             `json:"q,omitempty" doc:"Beginning of an id, an idempotency key, or words of kind, tags and failure message."`
+	CreatedFrom      Time               `json:"created_from,omitzero" doc:"Created at or after this time."`
+	CreatedTo        Time               `json:"created_to,omitzero" doc:"Created before this time."`
+	CompletedFrom    Time               `json:"completed_from,omitzero" doc:"Ended at or after this time."`
+	CompletedTo      Time               `json:"completed_to,omitzero" doc:"Ended before this time."`
+	UpdatedFrom      Time               `json:"updated_from,omitzero" doc:"Changed at or after this time."`
+	UpdatedTo        Time               `json:"updated_to,omitzero" doc:"Changed before this time."`
+	PriorityMin      *int               `json:"priority_min,omitempty" doc:"Minimum priority."`
+	PriorityMax      *int               `json:"priority_max,omitempty" doc:"Maximum priority."`
+	Query            string             `json:"q,omitempty" doc:"Prefix of an id or an idempotency key, or words of kind, tags and failure message."`
 }
 
-// Filter is the selection in the form of bodies.
+// Filter converts the selection to the form of bodies.
 func (f FilterFields) Filter() Filter { return Filter(f) }
 
-// Fields is the selection in the form of queries.
+// Fields converts the selection to the form of queries.
 func (f Filter) Fields() FilterFields { return FilterFields(f) }
 
 // ListExecutionsRequest lists executions.
 type ListExecutionsRequest struct {
 	FilterFields
 	PageFields
-	Order string `query:"order" enum:"created_desc,created_asc,completed_desc,id_asc" doc:"Order of the list; created_desc if absent."`
-	View  View   `query:"view" enum:"ids,summary" doc:"How much to show; summary if absent."`
+	Order string `query:"order" enum:"created_desc,created_asc,completed_desc,id_asc" doc:"Order of the list; default created_desc."`
+	View  View   `query:"view" enum:"ids,summary" doc:"Level of detail; default summary."`
 }
 
 // CountRequest counts executions.
@@ -74,6 +74,6 @@ type CountRequest struct {
 type ExportRequest struct {
 	FilterFields
 	PageFields
-	Include  []string `query:"include" doc:"What to add, by comma: input, result, attempts, signals, events."`
+	Include  []string `query:"include" doc:"What to include, comma-separated: input, result, attempts, signals, events."`
 	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
 }

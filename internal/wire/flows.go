@@ -6,20 +6,20 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-// flowCalls are section 2.5, and what sections 2.1 and 2.3 have of graphs.
+// flowCalls are section 2.5, and the parts of sections 2.1 and 2.3 about graphs.
 var flowCalls = []*Operation{
 	row(SubmitFlow), row(ListFlows), row(GetFlow), row(ExtendFlow), row(SealFlow), row(CancelFlow), row(DeleteFlow), row(GetGraph), row(ListFlowMembers), row(ListFlowEdges), row(GetFlowEdge), row(GetFlowUsage),
 	row(ListFlowEvents), row(GetJoin), row(SetJoin), row(PatchFlowTags), row(PutFlowTags), row(ListChildren), row(ReadInput), row(SpawnChildren), row(WaitForChildren),
 }
 
-// The calls that make and change flows.
+// Operations that create and change flows.
 var (
 	SubmitFlow = Call[SubmitFlowRequest, api.FlowRun]{&Operation{
 		ID: "submit_flow", Rule: "U89", Method: http.MethodPost, Path: "/v1/flows", Roles: Submit,
-		Go: "Flows.Submit", Command: "flow submit", Summary: "Submit a graph of executions, make an empty one, or check one",
+		Go: "Flows.Submit", Command: "flow submit", Summary: "Submit a flow, create an empty one, or check one",
 		Status: []int{http.StatusCreated, http.StatusOK},
 	}}
-	// CheckFlow is a submit with dry_run, which has an answer of its own.
+	// CheckFlow is a submit with dry_run, which has its own answer.
 	CheckFlow  = variant[SubmitFlowRequest, FlowChecked](SubmitFlow.Operation)
 	ExtendFlow = Call[ExtendFlowRequest, api.FlowRun]{&Operation{
 		ID: "extend_flow", Rule: "U90", Method: http.MethodPost, Path: "/v1/flows/{id}/extend", Roles: Submit, Only: ownToo,
@@ -27,20 +27,20 @@ var (
 	}}
 	SealFlow = Call[SealFlowRequest, api.FlowRun]{&Operation{
 		ID: "seal_flow", Rule: "U90", Method: http.MethodPost, Path: "/v1/flows/{id}/seal", Roles: Submit, Only: ownToo,
-		Go: "Flows.Seal", Command: "flow seal", Summary: "Say that nothing more comes to a flow", Status: []int{http.StatusOK},
+		Go: "Flows.Seal", Command: "flow seal", Summary: "Seal a flow: it can no longer be extended", Status: []int{http.StatusOK},
 	}}
 	CancelFlow = Call[CancelFlowRequest, api.FlowCancelProgress]{&Operation{
 		ID: "cancel_flow", Rule: "U93", Method: http.MethodPost, Path: "/v1/flows/{id}/cancel", Roles: Operate | Submit, Only: ownToo,
-		Go: "Flows.Cancel", Command: "flow cancel", Summary: "End a flow and, by policy, its members",
+		Go: "Flows.Cancel", Command: "flow cancel", Summary: "Cancel a flow and, by policy, its members",
 		Status: []int{http.StatusOK, http.StatusAccepted}, Waits: true,
 	}}
 	DeleteFlow = Call[DeleteFlowRequest, None]{&Operation{
 		ID: "delete_flow", Rule: "U55", Method: http.MethodDelete, Path: "/v1/flows/{id}", Roles: Admin,
-		Go: "Flows.Delete", Command: "flow delete", Summary: "Remove a finished flow, its members and everything of them", Status: []int{http.StatusNoContent},
+		Go: "Flows.Delete", Command: "flow delete", Summary: "Delete a finished flow with its members and all their data", Status: []int{http.StatusNoContent},
 	}}
 	SetJoin = Call[SetJoinRequest, api.JoinView]{&Operation{
 		ID: "set_join", Rule: "U92", Method: http.MethodPut, Path: "/v1/flows/{id}/members/{name}/join", Roles: Submit, Only: ownToo,
-		Go: "Flows.SetJoin", Command: "flow join --policy", Summary: "Say how many of its edges a member needs, before it has any", Status: []int{http.StatusOK},
+		Go: "Flows.SetJoin", Command: "flow join --policy", Summary: "Set how many of its edges a member needs, before it has any", Status: []int{http.StatusOK},
 	}}
 	PatchFlowTags = Call[PatchFlowTagsRequest, Tags]{&Operation{
 		ID: "patch_flow_tags", Rule: "U94", Method: http.MethodPatch, Path: "/v1/flows/{id}/tags", Roles: Operate | Submit, Only: ownToo,
@@ -52,7 +52,7 @@ var (
 	}}
 )
 
-// The calls that read flows.
+// Operations that read flows.
 var (
 	ListFlows = Call[ListFlowsRequest, Page[*api.FlowView]]{&Operation{
 		ID: "list_flows", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows", Roles: Read | Submit, Only: map[Role]Condition{Submit: OwnListed},
@@ -76,11 +76,11 @@ var (
 	}}
 	GetFlowEdge = Call[GetEdgeRequest, api.EdgeView]{&Operation{
 		ID: "get_flow_edge", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/edges/{edge}", Roles: Read | Submit, Only: ownToo,
-		Go: "Flows.Edge", NoCommand: "flow get --edges lists it", Summary: "Show one edge", Status: []int{http.StatusOK},
+		Go: "Flows.Edge", NoCommand: "use flow get --edges", Summary: "Show one edge", Status: []int{http.StatusOK},
 	}}
 	GetFlowUsage = Call[ByFlow, FlowUsage]{&Operation{
 		ID: "get_flow_usage", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/usage", Roles: Read | Submit, Only: ownToo,
-		Go: "Flows.Usage", Command: "flow get --usage", Summary: "Show what the members of a flow have used in all", Status: []int{http.StatusOK},
+		Go: "Flows.Usage", Command: "flow get --usage", Summary: "Show the total usage of the members of a flow", Status: []int{http.StatusOK},
 	}}
 	ListFlowEvents = Call[FlowEventsRequest, api.EventPage]{&Operation{
 		ID: "list_flow_events", Rule: "U91", Method: http.MethodGet, Path: "/v1/flows/{id}/events", Roles: Read | Submit, Only: ownToo,
@@ -89,19 +89,19 @@ var (
 	}}
 	GetJoin = Call[ByMember, api.JoinView]{&Operation{
 		ID: "get_join", Rule: "U92", Method: http.MethodGet, Path: "/v1/flows/{id}/members/{name}/join", Roles: Submit, Only: ownToo,
-		Go: "Flows.Join", Command: "flow join", Summary: "Show what a member waits for", Status: []int{http.StatusOK},
+		Go: "Flows.Join", Command: "flow join", Summary: "Show the join of a member", Status: []int{http.StatusOK},
 	}}
 )
 
-// variant is a further call of an operation that is in the table: its request, for another answer.
+// variant is another call of an operation of the table: the same request with another answer.
 func variant[Req, Ans any](o *Operation) Call[Req, Ans] { return Call[Req, Ans]{o} }
 
-// ByFlow names a flow in the path.
+// ByFlow identifies a flow in the path.
 type ByFlow struct {
 	ID string `path:"id" argument:"flow_id" doc:"Id of the flow, full form or bare UUID."`
 }
 
-// ByMember names a member in the path.
+// ByMember identifies a member in the path.
 type ByMember struct {
 	ByFlow
 	Name string `path:"name" doc:"Name of the member, or the id of its execution."`
@@ -110,12 +110,12 @@ type ByMember struct {
 // ListFlowsRequest lists flows.
 type ListFlowsRequest struct {
 	PageFields
-	Kind        string             `query:"kind" doc:"Of this kind."`
-	State       string             `query:"state" enum:"open,cancelling,completed,failed,cancelled" doc:"In this state."`
+	Kind        string             `query:"kind" doc:"Flows of this kind."`
+	State       string             `query:"state" enum:"open,cancelling,completed,failed,cancelled" doc:"Flows in this state."`
 	Tags        map[string]*string `query:"tag." doc:"With this tag: tag.<key>=<value>."`
-	CreatedFrom Time               `query:"created_from" doc:"Made at this moment or later."`
-	CreatedTo   Time               `query:"created_to" doc:"Made before this moment."`
-	Creator     string             `query:"creator" doc:"Made by this principal."`
+	CreatedFrom Time               `query:"created_from" doc:"Created at or after this time."`
+	CreatedTo   Time               `query:"created_to" doc:"Created before this time."`
+	Creator     string             `query:"creator" doc:"Created by this principal."`
 }
 
 // GetFlowRequest shows a flow.
@@ -127,23 +127,23 @@ type GetFlowRequest struct {
 // GetGraphRequest shows a graph, or a part of a large one.
 type GetGraphRequest struct {
 	ByFlow
-	Limit  *int   `query:"limit" minimum:"1" maximum:"10000" doc:"Members of a part; 10000 if absent."`
-	Cursor string `query:"cursor" doc:"next_cursor of the part before."`
+	Limit  *int   `query:"limit" minimum:"1" maximum:"10000" doc:"Members per part; default 10000."`
+	Cursor string `query:"cursor" doc:"next_cursor of the previous part."`
 }
 
 // ListMembersRequest lists members.
 type ListMembersRequest struct {
 	ByFlow
 	PageFields
-	State string `query:"state" doc:"In this public state."`
+	State string `query:"state" doc:"Members in this public state."`
 }
 
 // ListEdgesRequest lists edges.
 type ListEdgesRequest struct {
 	ByFlow
 	PageFields
-	From string `query:"from" doc:"That lead from this member, by name or id."`
-	To   string `query:"to" doc:"That lead to this member, by name or id."`
+	From string `query:"from" doc:"Edges from this member, by name or id."`
+	To   string `query:"to" doc:"Edges to this member, by name or id."`
 }
 
 // GetEdgeRequest shows an edge.
@@ -162,35 +162,35 @@ type FlowEventsRequest struct {
 // SealFlowRequest seals a flow.
 type SealFlowRequest struct {
 	ByFlow
-	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the graph revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse if the graph revision differs."`
 }
 
-// SetJoinRequest says how many edges a member needs.
+// SetJoinRequest sets how many edges a member needs.
 type SetJoinRequest struct {
 	ByMember
 	Body struct {
-		Policy      string      `json:"policy" required:"true" enum:"all_of,any_of,quorum" doc:"How many of its edges it needs."`
-		K           int         `json:"k,omitempty" minimum:"0" doc:"Of quorum: so many."`
-		OnSatisfied OnSatisfied `json:"on_satisfied,omitempty" enum:"let_run,cancel_remaining" doc:"What becomes of members that are not needed any more; let_run if absent."`
+		Policy      string      `json:"policy" required:"true" enum:"all_of,any_of,quorum" doc:"How many edges it needs."`
+		K           int         `json:"k,omitempty" minimum:"0" doc:"For quorum: the number."`
+		OnSatisfied OnSatisfied `json:"on_satisfied,omitempty" enum:"let_run,cancel_remaining" doc:"What happens to members that are no longer needed; default let_run."`
 	}
 }
 
-// CancelFlowRequest ends a flow.
+// CancelFlowRequest cancels a flow.
 type CancelFlowRequest struct {
 	ByFlow
 	WaitFields
 	Body struct {
-		Policy string `json:"policy,omitempty" enum:"cancel_all,cancel_pending,flow_only" doc:"Which members it reaches; cancel_all if absent."`
-		Reason string `json:"reason" required:"true" maxLength:"1024" doc:"Why."`
+		Policy string `json:"policy,omitempty" enum:"cancel_all,cancel_pending,flow_only" doc:"Which members are cancelled; default cancel_all."`
+		Reason string `json:"reason" required:"true" maxLength:"1024" doc:"Reason."`
 	}
 }
 
-// DeleteFlowRequest removes a finished flow.
+// DeleteFlowRequest deletes a finished flow.
 type DeleteFlowRequest struct {
 	ByFlow
-	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the graph revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse if the graph revision differs."`
 	Body    struct {
-		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the event."`
+		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Reason, recorded in the event."`
 	}
 }
 

@@ -1,13 +1,13 @@
 package wire
 
-// FlowChecked is the answer to a dry run.
+// FlowChecked is the result of a dry run.
 type FlowChecked struct {
-	OK    bool     `json:"ok" doc:"It would be taken."`
-	Order []string `json:"order" doc:"The members, each after all that it waits for."`
+	OK    bool     `json:"ok" doc:"Whether the flow is valid."`
+	Order []string `json:"order" doc:"The members in topological order."`
 }
 
-// FlowUsage is what the members of a flow have used.
+// FlowUsage is the total usage of the members of a flow.
 type FlowUsage struct {
 	FlowID string           `json:"flow_id" doc:"The flow."`
-	Usage  map[string]int64 `json:"usage" doc:"What was used, by dimension."`
+	Usage  map[string]int64 `json:"usage" doc:"Usage by dimension."`
 }

@@ -1,11 +1,11 @@
 package wire
 
-// The headers that any request or answer may have, whatever the operation (U12, U13, U18, U121).
+// Headers that requests and answers of any operation can have (U12, U13, U18, U121).
 const (
 	HeaderNamespace         = "FlowFabric-Namespace"
 	HeaderRequestID         = "X-Request-Id"
 	HeaderIdempotencyKey    = "Idempotency-Key"
-	HeaderRepeat            = "Idempotency-Repeat" // of a request that was sent before: true
+	HeaderRepeat            = "Idempotency-Repeat" // true if the request was sent before
 	HeaderReplayed          = "Idempotency-Replayed"
 	HeaderPreferenceApplied = "Preference-Applied"
 	HeaderTraceparent       = "Traceparent" // W3C Trace Context and Baggage (U215)

@@ -7,24 +7,24 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Items are the answers about many items (U22), in the order of the request.
+// Items are the results for many items (U22), in the order of the request.
 type Items[T any] struct {
-	Items  []Item[T] `json:"items" doc:"One entry an item, in the order of the request."`
-	Failed int       `json:"failed" doc:"How many items were refused."`
+	Items  []Item[T] `json:"items" doc:"One entry per item, in the order of the request."`
+	Failed int       `json:"failed" doc:"Number of refused items."`
 }
 
-// Item is the answer about one item. In JSON the fields of Value stand beside index, ok and error.
+// Item is the result for one item. In JSON the fields of Value are next to index, ok and error.
 type Item[T any] struct {
 	Index int      `json:"index" doc:"Position of the item in the request."`
 	OK    bool     `json:"ok" doc:"Whether the item was accepted."`
 	Error *Problem `json:"error,omitempty" doc:"Why the item was refused."`
-	Value T        `json:"-" inline:"true"` // a struct; zero when the item was refused
+	Value T        `json:"-" inline:"true"` // a struct; zero if the item was refused
 }
 
-// ItemsFor makes room for the answers about so many items.
+// ItemsFor allocates results for n items.
 func ItemsFor[T any](n int) *Items[T] { return &Items[T]{Items: make([]Item[T], 0, n)} }
 
-// Add appends the answer about the next item: a refusal, or a value.
+// Add appends the result for the next item: a refusal, or a value.
 func (all *Items[T]) Add(value T, refusal *Problem) {
 	item := Item[T]{Index: len(all.Items), OK: refusal == nil, Error: refusal}
 	if item.OK {
@@ -63,7 +63,7 @@ func (i *Item[T]) UnmarshalJSON(text []byte) error {
 	return Unmarshal(text, &i.Value)
 }
 
-// ReadItems reads the JSON of Items, and returns how many there were. What item is given is good until it returns.
+// ReadItems reads the JSON of Items, and returns their number. The argument of item is valid until item returns.
 func ReadItems[T any](text []byte, item func(i int, item *Item[T])) (n int, err error) {
 	var answer struct {
 		Items  jsonx.Each[Item[T]] `json:"items"`
@@ -82,6 +82,6 @@ type Page[T any] = api.Page[T]
 
 // PageFields are the query parameters of a list (U16).
 type PageFields struct {
-	Limit  *int   `query:"limit" minimum:"0" doc:"Items of a page; 100 if absent, above 1000 counts as 1000, 0 gives an empty page."`
-	Cursor string `query:"cursor" doc:"next_cursor of the page before, with the same filter and order."`
+	Limit  *int   `query:"limit" minimum:"0" doc:"Items per page; 100 if absent, at most 1000; 0 returns an empty page."`
+	Cursor string `query:"cursor" doc:"next_cursor of the previous page, with the same filter and order."`
 }

@@ -13,7 +13,7 @@ var keyCalls = []*Operation{row(ListAPIKeys), row(CreateAPIKey), row(GetAPIKey),
 var (
 	ListAPIKeys = Call[ListAPIKeysRequest, api.Page[*api.APIKey]]{&Operation{
 		ID: "list_api_keys", Rule: "U104", Method: http.MethodGet, Path: "/v1/api-keys", Roles: Admin,
-		Go: "Admin.APIKeys.List", Command: "api-keys list", Summary: "List the API keys", Status: []int{http.StatusOK},
+		Go: "Admin.APIKeys.List", Command: "api-keys list", Summary: "List API keys", Status: []int{http.StatusOK},
 	}}
 	CreateAPIKey = Call[CreateAPIKeyRequest, api.NewAPIKey]{&Operation{
 		ID: "create_api_key", Rule: "U104", Method: http.MethodPost, Path: "/v1/api-keys", Roles: Admin,
@@ -34,7 +34,7 @@ var (
 	}}
 	RotateAPIKey = Call[RotateAPIKeyRequest, api.NewAPIKey]{&Operation{
 		ID: "rotate_api_key", Rule: "U104", Method: http.MethodPost, Path: "/v1/api-keys/{id}/rotate", Roles: Admin,
-		Go: "Admin.APIKeys.Rotate", Command: "api-keys rotate", Summary: "Give an API key a new secret; the old one works on for a while",
+		Go: "Admin.APIKeys.Rotate", Command: "api-keys rotate", Summary: "Replace the secret of an API key; the old one stays valid for a while",
 		Status: []int{http.StatusCreated}, Secret: true,
 	}}
 )
@@ -42,14 +42,14 @@ var (
 // ListAPIKeysRequest lists keys.
 type ListAPIKeysRequest struct{ PageFields }
 
-// ByKey names a key in the path.
+// ByKey identifies a key in the path.
 type ByKey struct {
 	ID string `path:"id" argument:"key_id" doc:"Id of the key."`
 }
 
-// AdminFields are what the body of every administrator's change takes.
+// AdminFields are in the body of every administrator's change.
 type AdminFields struct {
-	Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the audit log."`
+	Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Reason, recorded in the audit log."`
 }
 
 // CreateAPIKeyRequest creates a key.
@@ -60,10 +60,10 @@ type CreateAPIKeyRequest struct {
 	}
 }
 
-// PatchAPIKeyRequest changes a key; what is absent stays.
+// PatchAPIKeyRequest changes a key; absent fields are not changed.
 type PatchAPIKeyRequest struct {
 	ByKey
-	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse if the revision differs."`
 	Body    struct {
 		AdminFields
 		api.APIKeyChange
@@ -73,17 +73,17 @@ type PatchAPIKeyRequest struct {
 // RevokeAPIKeyRequest revokes a key.
 type RevokeAPIKeyRequest struct {
 	ByKey
-	Force   bool      `query:"force" doc:"Also the last key that administers all namespaces."`
-	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
+	Force   bool      `query:"force" doc:"Even the last admin key for all namespaces."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse if the revision differs."`
 	Body    AdminFields
 }
 
-// RotateAPIKeyRequest gives a key a new secret.
+// RotateAPIKeyRequest replaces the secret of a key.
 type RotateAPIKeyRequest struct {
 	ByKey
-	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse if the revision differs."`
 	Body    struct {
 		AdminFields
-		OverlapMS *int64 `json:"overlap_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"The old secret works on for so long; 86400000 if absent."`
+		OverlapMS *int64 `json:"overlap_ms,omitempty" minimum:"0" maximum:"2592000000" doc:"How long the old secret stays valid; default 86400000."`
 	}
 }

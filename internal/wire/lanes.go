@@ -9,14 +9,14 @@ import (
 // laneCalls are the lanes of section 2.6.
 var laneCalls = []*Operation{row(ListLanes), row(GetLane), row(PutLane), row(PauseLane), row(ResumeLane), row(DrainLane), row(DisableLane)}
 
-// shared bounds operate and admin on what all namespaces share.
+// shared limits operate and admin on entities that all namespaces share.
 var shared = map[Role]Condition{Operate: SharedThings, Admin: SharedThings}
 
 // The calls on lanes.
 var (
 	ListLanes = Call[ListLanesRequest, api.Page[*api.Lane]]{&Operation{
 		ID: "list_lanes", Rule: "U100", Method: http.MethodGet, Path: "/v1/lanes", Roles: Read,
-		Go: "Lanes.List", Command: "lanes list", Summary: "List the lanes", Status: []int{http.StatusOK},
+		Go: "Lanes.List", Command: "lanes list", Summary: "List lanes", Status: []int{http.StatusOK},
 	}}
 	GetLane = Call[ByLane, api.Lane]{&Operation{
 		ID: "get_lane", Rule: "U100", Method: http.MethodGet, Path: "/v1/lanes/{lane}", Roles: Read,
@@ -24,49 +24,49 @@ var (
 	}}
 	PutLane = Call[PutLaneRequest, api.Lane]{&Operation{
 		ID: "put_lane", Rule: "U100", Method: http.MethodPut, Path: "/v1/lanes/{lane}", Roles: Operate, Only: shared,
-		Go: "Lanes.Put", Command: "lanes set", Summary: "State all settings of a lane", Status: []int{http.StatusOK},
+		Go: "Lanes.Put", Command: "lanes set", Summary: "Set all settings of a lane", Status: []int{http.StatusOK},
 	}}
 	PauseLane = Call[LaneActionRequest, api.Lane]{&Operation{
 		ID: "pause_lane", Rule: "U100", Method: http.MethodPost, Path: "/v1/lanes/{lane}/pause", Roles: Operate, Only: shared,
-		Go: "Lanes.Pause", Command: "lanes pause", Summary: "Let submits in and nothing out", Status: []int{http.StatusOK},
+		Go: "Lanes.Pause", Command: "lanes pause", Summary: "Accept submits to a lane, but start nothing", Status: []int{http.StatusOK},
 	}}
 	ResumeLane = Call[LaneActionRequest, api.Lane]{&Operation{
 		ID: "resume_lane", Rule: "U100", Method: http.MethodPost, Path: "/v1/lanes/{lane}/resume", Roles: Operate, Only: shared,
-		Go: "Lanes.Resume", Command: "lanes resume", Summary: "Open a lane again", Status: []int{http.StatusOK},
+		Go: "Lanes.Resume", Command: "lanes resume", Summary: "Resume a lane", Status: []int{http.StatusOK},
 	}}
 	DrainLane = Call[LaneActionRequest, api.Lane]{&Operation{
 		ID: "drain_lane", Rule: "U100", Method: http.MethodPost, Path: "/v1/lanes/{lane}/drain", Roles: Operate, Only: shared,
-		Go: "Lanes.Drain", Command: "lanes drain", Summary: "Let work out and no submits in", Status: []int{http.StatusOK},
+		Go: "Lanes.Drain", Command: "lanes drain", Summary: "Refuse submits to a lane, but finish its work", Status: []int{http.StatusOK},
 	}}
 	DisableLane = Call[LaneActionRequest, api.Lane]{&Operation{
 		ID: "disable_lane", Rule: "U100", Method: http.MethodPost, Path: "/v1/lanes/{lane}/disable", Roles: Operate, Only: shared,
-		Go: "Lanes.Disable", Command: "lanes disable", Summary: "Close a lane both ways", Status: []int{http.StatusOK},
+		Go: "Lanes.Disable", Command: "lanes disable", Summary: "Refuse submits to a lane, and start nothing", Status: []int{http.StatusOK},
 	}}
 )
 
 // ListLanesRequest lists lanes.
 type ListLanesRequest struct{ PageFields }
 
-// ByLane names a lane in the path.
+// ByLane identifies a lane in the path.
 type ByLane struct {
 	Lane string `path:"lane" doc:"Name of the lane."`
 }
 
-// PutLaneRequest states a lane.
+// PutLaneRequest sets all settings of a lane.
 type PutLaneRequest struct {
 	ByLane
-	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse if the revision differs."`
 	Body    struct {
 		api.LaneSettings
-		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the event."`
+		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Reason, recorded in the event."`
 	}
 }
 
-// LaneActionRequest sets the state of a lane alone.
+// LaneActionRequest sets only the state of a lane.
 type LaneActionRequest struct {
 	ByLane
-	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse when the revision is another."`
+	IfMatch *Revision `header:"If-Match" argument:"revision" doc:"Refuse if the revision differs."`
 	Body    struct {
-		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the event."`
+		Reason string `json:"reason,omitempty" maxLength:"1024" doc:"Reason, recorded in the event."`
 	}
 }

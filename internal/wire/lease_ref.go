@@ -7,8 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// LeaseRef is a lease in a request (U27): the fence of the caller. It reads the lease object of a task unchanged, an object with its
-// three fence parts, or the text <lease_id>.<lease_epoch>.<attempt_id>. Parts may be missing: that is for the rules to refuse.
+// LeaseRef is a lease in a request (U27): the fence of the caller. It reads the lease object of a task unchanged, an object with
+// its three fence parts, or the text <lease_id>.<lease_epoch>.<attempt_id>. Missing parts are refused by the rules.
 type LeaseRef struct {
 	LeaseID   string `json:"lease_id,omitempty"`
 	Epoch     int64  `json:"lease_epoch,omitempty"`
@@ -23,14 +23,14 @@ func (l LeaseRef) String() string {
 	return l.LeaseID + "." + strconv.FormatInt(l.Epoch, 10) + "." + l.AttemptID
 }
 
-// ParseLeaseRef reads the text form. Anything else is invalid_handle.
+// ParseLeaseRef parses the text form. Anything else is invalid_handle.
 func ParseLeaseRef(text string) (LeaseRef, error) {
 	lease, rest, ok := strings.Cut(text, ".")
 	epoch, attempt, ok2 := strings.Cut(rest, ".")
 	n, err := strconv.ParseInt(epoch, 10, 64)
 	if !ok || !ok2 || err != nil || n < 0 || strconv.FormatInt(n, 10) != epoch ||
 		lease == "" || attempt == "" || strings.Contains(attempt, ".") {
-		return LeaseRef{}, invalidHandle("this is not the text of a lease", "send the fence of the task: <lease_id>.<lease_epoch>.<attempt_id>")
+		return LeaseRef{}, invalidHandle("not the text form of a lease", "send the fence of the task: <lease_id>.<lease_epoch>.<attempt_id>")
 	}
 	return LeaseRef{LeaseID: lease, Epoch: n, AttemptID: attempt}, nil
 }
@@ -69,7 +69,7 @@ func (l *LeaseRef) ReadJSON(d *jsonx.Decoder) {
 	}
 }
 
-// take uses the parts of a lease object. Its fence must not contradict them.
+// take sets the parts from a lease object. Its fence must match them.
 func (l *LeaseRef) take(object *Lease) *Error {
 	*l = LeaseRef{LeaseID: object.ID, Epoch: object.Epoch, AttemptID: object.AttemptID}
 	if object.Fence == "" {
@@ -78,14 +78,14 @@ func (l *LeaseRef) take(object *Lease) *Error {
 	fence, err := ParseLeaseRef(object.Fence)
 	switch {
 	case err != nil || !l.IsZero() && fence != *l:
-		return invalidHandle("the fence of the lease differs from its parts", "send the lease as the claim gave it")
+		return invalidHandle("the fence of the lease differs from its parts", "send the lease as returned by the claim")
 	default:
 		*l = fence
 		return nil
 	}
 }
 
-// HeldLease is a lease in a heartbeat (U61): an object as LeaseRef reads it, which must name its execution.
+// HeldLease is a lease in a heartbeat (U61): an object as LeaseRef reads it, which must also name its execution.
 type HeldLease struct {
 	ExecutionID string
 	LeaseRef
@@ -94,7 +94,7 @@ type HeldLease struct {
 // MarshalJSON writes the execution and the parts of the fence.
 func (h HeldLease) MarshalJSON() ([]byte, error) { return h.AppendJSON(nil) }
 
-// AppendJSON adds what MarshalJSON returns.
+// AppendJSON appends what MarshalJSON returns.
 func (h *HeldLease) AppendJSON(text []byte) ([]byte, error) {
 	text = jsonx.AppendString(append(text, `{"execution_id":`...), h.ExecutionID)
 	return jsonx.AppendInto(text, (*leaseParts)(&h.LeaseRef))
@@ -115,8 +115,8 @@ func (h *HeldLease) ReadJSON(d *jsonx.Decoder) {
 	d.Refuse(h.LeaseRef.take(object))
 }
 
-// PickLease is the lease of a fenced call, which may stand in the body or in the header FlowFabric-Lease. Two that differ are
-// invalid_argument.
+// PickLease returns the lease of a fenced call, which can be in the body or in the header FlowFabric-Lease. Two different ones
+// are invalid_argument.
 func PickLease(body, header LeaseRef) (LeaseRef, error) {
 	switch {
 	case header.IsZero() || header == body:

@@ -6,10 +6,10 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-// localCalls are the operations that are no part of the HTTP API. They have types, and stand in no table.
+// localCalls are operations that are not part of the HTTP API. They have types, but are not in the table.
 var localCalls = []*Operation{row(InstallAPIKey), row(Authenticate), row(RecordRefusal), row(OnlyNamespace), row(RewrapSigningKeys)}
 
-// The calls that only the process can make which has the store.
+// Operations that only the process with the store can perform.
 var (
 	InstallAPIKey     = Call[InstallAPIKeyRequest, api.NewAPIKey]{&Operation{ID: "install_api_key", Method: http.MethodPost, Local: "installing a key that exists"}}
 	Authenticate      = Call[AuthenticateRequest, api.APIKey]{&Operation{ID: "authenticate", Method: http.MethodGet, Local: "finding the key of a secret"}}
@@ -18,7 +18,7 @@ var (
 	RewrapSigningKeys = Call[RewrapRequest, int]{&Operation{ID: "rewrap_signing_keys", Method: http.MethodPost, Local: "exchanging the master key"}}
 )
 
-// InstallAPIKeyRequest makes a key of a secret that exists.
+// InstallAPIKeyRequest creates a key with a given secret.
 type InstallAPIKeyRequest struct {
 	api.APIKeySettings
 	AdminFields
@@ -31,13 +31,13 @@ type AuthenticateRequest struct{ Secret string }
 // RecordRefusalRequest writes a refusal into the audit log.
 type RecordRefusalRequest struct {
 	Namespace string // "": that of the caller
-	Action    string // that was asked for, as the audit log calls it
+	Action    string // that was requested, as the audit log calls it
 	Entity    string
 	EntityID  string
 	Code      string // role_required, namespace_forbidden
 }
 
-// RewrapRequest seals all stored secrets under another master key.
+// RewrapRequest encrypts all stored secrets with another master key.
 type RewrapRequest struct {
 	AdminFields
 	MasterKey string

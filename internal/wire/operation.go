@@ -5,37 +5,39 @@ import (
 	"slices"
 )
 
-// Operation is one row of the table: what the API does under one method and path. It has no methods, see Call.
+// Operation is one row of the table: what the API does for one method and path. It has no methods, see Call.
 type Operation struct {
 	ID     string // stable; also the operationId of OpenAPI
 	Rule   string // the rule of the specification that states it
 	Method string
 	Path   string // in the form of http.ServeMux, without the method
-	Roles  Role   // any of these may call it
-	// Only bounds roles of Roles, and Admin, which may call everything; a role that is not here is not bounded. See Allows.
+	Roles  Role   // any of these can call it
+	// Only limits roles of Roles, and Admin, which can otherwise call everything; roles that are not in Only are not limited. See
+	// Allows.
 	Only      map[Role]Condition
-	Go        string // the Go call that does it, "Executions.List"; "" with NoGo
+	Go        string // the Go call, "Executions.List"; "" with NoGo
 	NoGo      string // why there is none
-	Command   string // the command that does it, "lanes pause"; "" with NoCommand
+	Command   string // the command, "lanes pause"; "" with NoCommand
 	NoCommand string // why there is none
-	// Audit is what the audit log calls it, done or refused (U131): the word of the rules, where that is not the ID. See AuditAction.
+	// Audit is the action name in the audit log (U131), if it differs from ID. See AuditAction.
 	Audit    string
 	Summary  string
 	Status   []int // of success, the usual one first
-	Waits    bool  // takes Prefer: wait and wait_ms (U18); its request has WaitFields
-	Raw      bool  // the answer is no JSON document: bytes with their own content type, NDJSON, text
-	Streams  bool  // pushes server-sent events to who accepts them (U19)
-	Secret   bool  // the answer holds a secret: Cache-Control: no-store
-	Reserved bool  // answers 501 until it is built
-	// Local says what an operation does that only the process can do which has the store: it is no part of the HTTP API, nor of the table.
+	Waits    bool  // accepts Prefer: wait and wait_ms (U18); its request has WaitFields
+	Raw      bool  // the answer is not a JSON document: bytes with their own content type, NDJSON, text
+	Streams  bool  // sends server-sent events to clients that accept them (U19)
+	Secret   bool  // the answer contains a secret: Cache-Control: no-store
+	Reserved bool  // answers 501 until implemented
+	// Local describes an operation that only the process with the store can perform: it is not part of the HTTP API and of the
+	// table.
 	Local string
 
-	Request reflect.Type // set by row: the struct of path, query, header and Body
+	Request reflect.Type // set by row: the struct with path, query, header and Body
 	Answer  reflect.Type // set by row: the JSON type; None without content, Raw for bytes
 }
 
-// Allows tells under which conditions a caller with these roles may call the operation: any one of them is enough. None: it may
-// not.
+// Allows returns the conditions under which a caller with these roles can call the operation; one of them must hold. None: the
+// caller cannot.
 func Allows(o *Operation, have Role) []Condition {
 	switch {
 	case o.Roles&(Open|Any|Token) != 0:
@@ -55,7 +57,7 @@ func Allows(o *Operation, have Role) []Condition {
 	return under
 }
 
-// AuditAction is what the audit log calls the operation.
+// AuditAction is the action name of the operation in the audit log.
 func AuditAction(o *Operation) string {
 	if o.Audit != "" {
 		return o.Audit
@@ -63,20 +65,20 @@ func AuditAction(o *Operation) string {
 	return o.ID
 }
 
-// Call is an operation with the types of its request and its answer. Server and client both go through it. It has no methods and
-// passes none on, for an Operation has none: those of a generic type are compiled for each of its types, in every package that names one.
+// Call is an operation with the types of its request and its answer, used by server and client. It has no methods and inherits
+// none, because methods of a generic type are compiled for each instance, in every package that uses one.
 type Call[Req, Ans any] struct{ *Operation }
 
-// None is the answer without content, and the body without fields.
+// None is an answer without content, or a body without fields.
 type None struct{}
 
-// row is a call as a row of the table, which knows its types.
+// row is a call as a row of the table.
 func row[Req, Ans any](c Call[Req, Ans]) *Operation {
 	c.Request, c.Answer = reflect.TypeFor[Req](), reflect.TypeFor[Ans]()
 	return c.Operation
 }
 
-// Operations is the whole table, section by section. Nobody changes a row.
+// Operations is the whole table, section by section. Rows must not be changed.
 func Operations() []*Operation {
 	return slices.Concat(
 		executionCalls, operatorCalls, bulkCalls, workCalls, grantCalls, batchCalls, waitCalls, flowCalls, budgetCalls, quotaCalls, laneCalls,
@@ -84,7 +86,7 @@ func Operations() []*Operation {
 	)
 }
 
-// Encode turns a request into what goes over the network. A path parameter without a value is invalid_argument.
+// Encode converts a request into an HTTP message. A path parameter without a value is invalid_argument.
 func Encode[Req, Ans any](c Call[Req, Ans], req *Req) (Message, error) {
 	return EncodeRequest(c.Operation, req)
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-// operatorCalls are what operators do to one execution (section 2.1).
+// operatorCalls are operators' actions on one execution (section 2.1).
 var operatorCalls = []*Operation{
 	row(CancelExecution), row(ReplayExecution), row(SetPriority), row(HoldExecution), row(ReleaseHold), row(RevokeLease), row(ClaimExecution), row(PatchTags), row(RetainExecution),
 	row(EndRetain), row(DeleteExecution),
 }
 
-// The calls that steer executions.
+// Operations that steer executions.
 var (
 	CancelExecution = Call[CancelRequest, api.Execution]{&Operation{
 		ID: "cancel_execution", Rule: "U45", Method: http.MethodPost, Path: "/v1/executions/{id}/cancel", Roles: Operate | Submit | Work,
@@ -21,7 +21,7 @@ var (
 	}}
 	ReplayExecution = Call[ReplayRequest, api.Execution]{&Operation{
 		ID: "replay_execution", Rule: "U46", Method: http.MethodPost, Path: "/v1/executions/{id}/replay", Roles: Operate | Submit, Only: ownToo,
-		Audit: "replay", Go: "Operate.Replay", Command: "replay", Summary: "Open a finished execution again", Status: []int{http.StatusOK},
+		Audit: "replay", Go: "Operate.Replay", Command: "replay", Summary: "Run a finished execution again", Status: []int{http.StatusOK},
 	}}
 	SetPriority = Call[SetPriorityRequest, api.Execution]{&Operation{
 		ID: "set_priority", Rule: "U47", Method: http.MethodPut, Path: "/v1/executions/{id}/priority", Roles: Operate,
@@ -37,7 +37,7 @@ var (
 	}}
 	RevokeLease = Call[RevokeRequest, api.RevealedRevocation]{&Operation{
 		ID: "revoke_lease", Rule: "U50", Method: http.MethodPost, Path: "/v1/executions/{id}/revoke", Roles: Operate,
-		Audit: "revoke", Go: "Operate.Revoke", Command: "revoke", Summary: "Take the lease away from the worker that has it", Status: []int{http.StatusOK}, Secret: true,
+		Audit: "revoke", Go: "Operate.Revoke", Command: "revoke", Summary: "Revoke the lease of a worker", Status: []int{http.StatusOK}, Secret: true,
 	}}
 	ClaimExecution = Call[OperatorClaimRequest, api.Claimed]{&Operation{
 		ID: "claim_execution", Rule: "U51", Method: http.MethodPost, Path: "/v1/executions/{id}/claim", Roles: Operate,
@@ -49,25 +49,25 @@ var (
 	}}
 	RetainExecution = Call[RetainRequest, api.Execution]{&Operation{
 		ID: "retain_execution", Rule: "U54", Method: http.MethodPut, Path: "/v1/executions/{id}/retain", Roles: Admin,
-		Audit: "retain", Go: "Operate.Retain", Command: "retain", Summary: "Keep an execution from retention and deletion", Status: []int{http.StatusOK},
+		Audit: "retain", Go: "Operate.Retain", Command: "retain", Summary: "Exclude an execution from retention and deletion", Status: []int{http.StatusOK},
 	}}
 	EndRetain = Call[ActionRequest, api.Execution]{&Operation{
 		ID: "end_retain", Rule: "U54", Method: http.MethodDelete, Path: "/v1/executions/{id}/retain", Roles: Admin,
-		Go: "Operate.EndRetain", Command: "retain --end", Summary: "End what retain began", Status: []int{http.StatusOK},
+		Go: "Operate.EndRetain", Command: "retain --end", Summary: "End the retention of an execution", Status: []int{http.StatusOK},
 	}}
 	DeleteExecution = Call[ActionRequest, None]{&Operation{
 		ID: "delete_execution", Rule: "U55", Method: http.MethodDelete, Path: "/v1/executions/{id}", Roles: Admin,
-		Audit: "delete", Go: "Operate.Delete", Command: "delete", Summary: "Remove a finished execution and everything of it", Status: []int{http.StatusNoContent},
+		Audit: "delete", Go: "Operate.Delete", Command: "delete", Summary: "Delete a finished execution with all its data", Status: []int{http.StatusNoContent},
 	}}
 )
 
-// ActionFields are what the body of every operator's action takes.
+// ActionFields are in the body of every operator's action.
 type ActionFields struct {
-	Reason string  `json:"reason,omitempty" maxLength:"1024" doc:"Why; stands in the event."`
-	Expect *Expect `json:"expect,omitempty" doc:"Refuse when the execution is not as expected."`
+	Reason string  `json:"reason,omitempty" maxLength:"1024" doc:"Reason, recorded in the event."`
+	Expect *Expect `json:"expect,omitempty" doc:"Refuse if the execution differs from this."`
 }
 
-// Expect is what an operator believes of an execution (U17). Absent fields are not compared.
+// Expect is the state that an operator expects of an execution (U17). Absent fields are not compared.
 type Expect struct {
 	Status     string `json:"status,omitempty" doc:"Its status."`
 	LeaseEpoch int64  `json:"lease_epoch,omitempty" doc:"Its lease epoch."`
@@ -80,16 +80,16 @@ type ActionRequest struct {
 	Body ActionFields
 }
 
-// CancelRequest cancels. With a lease the worker cancels, else an operator.
+// CancelRequest cancels: with a lease as the worker, else as an operator.
 type CancelRequest struct {
 	FencedByID
 	Body struct {
 		ActionFields
-		Lease LeaseRef `json:"lease,omitzero" doc:"Lease of the worker that cancels."`
+		Lease LeaseRef `json:"lease,omitzero" doc:"Lease of the cancelling worker."`
 	}
 }
 
-// ReplayRequest opens a finished execution again.
+// ReplayRequest runs a finished execution again.
 type ReplayRequest struct {
 	ByID
 	Body struct {
@@ -101,10 +101,10 @@ type ReplayRequest struct {
 // ReplayFields say how to replay.
 type ReplayFields struct {
 	DeadlineAt Time `json:"deadline_at,omitzero" doc:"New deadline."`
-	KeepSteps  bool `json:"keep_steps,omitempty" doc:"The new run passes the steps that the last one has done."`
+	KeepSteps  bool `json:"keep_steps,omitempty" doc:"The new run skips the completed steps of the last one."`
 
-	Cascade            string `json:"cascade,omitempty" enum:"none,skipped,all" doc:"Which members of its flow that wait for it, near or far, run again with it; none if absent."`
-	IgnoreDependencies bool   `json:"ignore_dependencies,omitempty" doc:"A member that was skipped runs though what it waits for has ended otherwise."`
+	Cascade            string `json:"cascade,omitempty" enum:"none,skipped,all" doc:"Which dependents in its flow, direct or indirect, run again with it; default none."`
+	IgnoreDependencies bool   `json:"ignore_dependencies,omitempty" doc:"Run a skipped member although its dependencies ended otherwise."`
 }
 
 // SetPriorityRequest changes the priority.
@@ -112,17 +112,17 @@ type SetPriorityRequest struct {
 	ByID
 	Body struct {
 		ActionFields
-		Priority int `json:"priority" required:"true" doc:"Clamped into 0..9000."`
+		Priority int `json:"priority" required:"true" doc:"Clamped to 0..9000."`
 	}
 }
 
-// RevokeRequest takes a lease away.
+// RevokeRequest revokes a lease.
 type RevokeRequest struct {
 	ByID
 	Body struct {
 		ActionFields
-		Hold   bool        `json:"hold,omitempty" doc:"Hold the execution in the same step."`
-		HandTo *api.HandTo `json:"hand_to,omitempty" doc:"Promise the execution to this worker in the same step."`
+		Hold   bool        `json:"hold,omitempty" doc:"Also hold the execution."`
+		HandTo *api.HandTo `json:"hand_to,omitempty" doc:"Also reserve the execution for this worker."`
 	}
 }
 
@@ -131,24 +131,24 @@ type OperatorClaimRequest struct {
 	ByID
 	Body struct {
 		ActionFields
-		WorkerID         string   `json:"worker_id,omitempty" doc:"operator if absent."`
-		WorkerInstanceID string   `json:"worker_instance_id,omitempty" doc:"operator if absent."`
-		LeaseTTLMS       int64    `json:"lease_ttl_ms,omitempty" minimum:"500" maximum:"86400000" doc:"30000 if absent."`
-		Force            bool     `json:"force,omitempty" doc:"Also from a lane that is paused or disabled, and without room in budgets and quotas."`
+		WorkerID         string   `json:"worker_id,omitempty" doc:"Default operator."`
+		WorkerInstanceID string   `json:"worker_instance_id,omitempty" doc:"Default operator."`
+		LeaseTTLMS       int64    `json:"lease_ttl_ms,omitempty" minimum:"500" maximum:"86400000" doc:"Default 30000."`
+		Force            bool     `json:"force,omitempty" doc:"Even if the lane is paused or disabled, or budgets and quotas have no capacity."`
 		Encoding         Encoding `json:"encoding,omitempty" enum:"bytes" doc:"bytes shows payloads as base64."`
 	}
 }
 
-// AskForBytes asks for payloads that arrive bit for bit, as Go clients want them.
+// AskForBytes requests payloads as base64, so that they arrive unchanged, as Go clients need them.
 func (r *OperatorClaimRequest) AskForBytes() { r.Body.Encoding = EncodingBytes }
 
-// PatchTagsRequest changes tags; null deletes. A merge patch has no place for reason and expect: they stand in the query.
+// PatchTagsRequest changes tags; null deletes. Reason and expectations are in the query, because the body is a merge patch.
 type PatchTagsRequest struct {
 	ByID
-	Reason           string `query:"reason" maxLength:"1024" doc:"Why; stands in the event."`
-	ExpectStatus     string `query:"expect_status" argument:"expect.status" doc:"Refuse when the status is another."`
-	ExpectLeaseEpoch int64  `query:"expect_lease_epoch" argument:"expect.lease_epoch" doc:"Refuse when the lease epoch is another."`
-	ExpectLeaseID    string `query:"expect_lease_id" argument:"expect.lease_id" doc:"Refuse when the lease is another."`
+	Reason           string `query:"reason" maxLength:"1024" doc:"Reason, recorded in the event."`
+	ExpectStatus     string `query:"expect_status" argument:"expect.status" doc:"Refuse if the status differs."`
+	ExpectLeaseEpoch int64  `query:"expect_lease_epoch" argument:"expect.lease_epoch" doc:"Refuse if the lease epoch differs."`
+	ExpectLeaseID    string `query:"expect_lease_id" argument:"expect.lease_id" doc:"Refuse if the lease differs."`
 	Body             map[string]*string
 }
 
@@ -157,12 +157,12 @@ type Tags struct {
 	Tags map[string]string `json:"tags" doc:"Tags by key."`
 }
 
-// RetainRequest keeps an execution.
+// RetainRequest excludes an execution from retention.
 type RetainRequest struct {
 	ByID
 	Body struct {
-		Reason string  `json:"reason" required:"true" maxLength:"1024" doc:"Why; stands in the event."`
-		Expect *Expect `json:"expect,omitempty" doc:"Refuse when the execution is not as expected."`
-		Until  Time    `json:"until,omitzero" doc:"Until when; absent: for ever."`
+		Reason string  `json:"reason" required:"true" maxLength:"1024" doc:"Reason, recorded in the event."`
+		Expect *Expect `json:"expect,omitempty" doc:"Refuse if the execution differs from this."`
+		Until  Time    `json:"until,omitzero" doc:"Until when; absent: forever."`
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Place says where in a request of the operation the argument travels that a rule refuses (U11): the rules call an argument by its own name,
-// such as revision, policy.retry, items[3].kind or tags["app.tier"], wherever it came from. given reports whether the request has a
-// parameter, by its place, "query" or "header", and its name; "tag." is any that begins so. It matters where an argument may come in
-// several ways.
+// Place returns where in a request of the operation an argument that a rule refuses is found (U11). Rules use their own names,
+// such as revision, policy.retry, items[3].kind or tags["app.tier"], wherever the argument came from. given reports whether the
+// request has a parameter, by its place, "query" or "header", and its name; "tag." is any with this prefix. It matters if an
+// argument can be given in several ways.
 func Place(o *Operation, argument string, given func(in, name string) bool) string {
 	p := planOf(o.Request)
 	carriers := p.carriersOf(argument)
@@ -34,14 +34,14 @@ func Place(o *Operation, argument string, given func(in, name string) bool) stri
 	return p.pointer(parts)
 }
 
-// The keys that the header of any request may give (U13): of the request, and of the work that it asks for, unless its body has a field
-// for that (U14).
+// Keys that the header of any request can give (U13): for the request, and for the work that it creates, unless its body has a
+// field for that (U14).
 const (
 	requestKey = "request_key"
 	workKey    = "idempotency_key"
 )
 
-// carriersOf are the parameters that an argument may travel in.
+// carriersOf returns the parameters that can carry an argument.
 func (p *plan) carriersOf(argument string) (carriers []*parameter) {
 	for i := range p.params {
 		rest, carries := strings.CutPrefix(argument, p.params[i].argument)
@@ -52,7 +52,7 @@ func (p *plan) carriersOf(argument string) (carriers []*parameter) {
 	return carriers
 }
 
-// fieldOf is how errors call a part of the parameter: that of tags has one for each key.
+// fieldOf names a part of the parameter in errors: tags have one for each key.
 func (p *parameter) fieldOf(argument string) string {
 	if !p.codec.tags {
 		return p.field()
@@ -60,7 +60,7 @@ func (p *parameter) fieldOf(argument string) string {
 	return strings.TrimSuffix(p.field(), ".") + strings.Join(append([]string{""}, jsonx.ArgumentParts(argument)[1:]...), ".")
 }
 
-// inBody reports whether the body has the argument. One that is a map is the map of tags.
+// inBody reports whether the body has the argument. A map is the map of tags.
 func (p *plan) inBody(name string) bool {
 	switch {
 	case p.body == nil:
@@ -71,7 +71,7 @@ func (p *plan) inBody(name string) bool {
 	return p.shape.Has(name)
 }
 
-// pointer leads to an argument in the body.
+// pointer returns the JSON pointer of an argument in the body.
 func (p *plan) pointer(parts []string) string {
 	if p.body != nil && p.shape.Form == jsonx.FormMap && parts[0] == tagsArgument {
 		parts = parts[1:]
@@ -79,11 +79,11 @@ func (p *plan) pointer(parts []string) string {
 	return jsonx.PointerTo(parts)
 }
 
-// TagArgument is what the rules call the tag of a key.
+// TagArgument is the rules' name of the tag with this key.
 func TagArgument(key string) string { return tagsArgument + "[" + strconv.Quote(key) + "]" }
 
-// tagsArgument is what the rules call the tags of a request, whichever way they come.
+// tagsArgument is the rules' name of the tags of a request, wherever they are.
 const tagsArgument = "tags"
 
-// Pointer is the JSON pointer of an argument, by the name that the rules call it.
+// Pointer is the JSON pointer of an argument, given its name in the rules.
 func Pointer(argument string) string { return jsonx.Pointer(argument) }

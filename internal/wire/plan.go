@@ -12,22 +12,22 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Raw is bytes with their content type: an answer that is no JSON document, and, as the field of a request, a body that is none. The
-// tag accept of that field says which content types it takes.
+// Raw is bytes with their content type: an answer that is not a JSON document, or, as a field of a request, a body that is not
+// JSON. The tag accept of that field lists the accepted content types.
 type Raw struct {
 	Data        []byte
 	ContentType string
 }
 
-// Sink is the answer of an operation that delivers a stream of bytes: whoever asks says where they go. They are written while the operation
-// is done, and when it fails what was written is worth nothing.
+// Sink is the answer of an operation that writes a stream of bytes to a writer of the caller. If the operation fails, the written
+// bytes must be discarded.
 type Sink struct {
 	To io.Writer
-	// Progress is told now and then how many pages of a copy are there. It is called from other goroutines, one at a time; nil: it is not asked for.
+	// Progress is called occasionally with the number of copied pages, from other goroutines, one at a time; may be nil.
 	Progress func(pages, total int)
 }
 
-// place is where a parameter travels.
+// place is where a parameter is sent.
 type place string
 
 const (
@@ -40,27 +40,27 @@ const (
 type parameter struct {
 	in       place
 	name     string // of the map of tags: its prefix
-	argument string // what the rules call it
+	argument string // its name in the rules
 	index    []int
 	codec    codec
 	required bool
-	least    *int64 // of a number; nil: any will do
+	least    *int64 // minimum of a number; may be nil
 }
 
-// field is how errors call it (U11).
+// field is its name in errors (U11).
 func (p *parameter) field() string { return string(p.in) + "." + p.name }
 
-// plan is the type of a request, looked at once.
+// plan is the parsed type of a request.
 type plan struct {
 	params []parameter
 	query  []string     // names of the query parameters, for hints
-	body   []int        // index of the field Body; nil: the request has none
+	body   []int        // index of the field Body; nil if the request has none
 	shape  *jsonx.Shape // of the body
-	raw    []int        // index of the field of type Raw; nil: there is none
-	accept string       // content types of raw; "*/*" takes any
+	raw    []int        // index of the field of type Raw; nil if there is none
+	accept string       // content types of raw; "*/*" accepts any
 }
 
-// plans looks at the whole table, once. What it returns is not changed any more.
+// plans parses the whole table, once. The result must not be changed.
 var plans = sync.OnceValue(func() map[reflect.Type]*plan {
 	known := map[reflect.Type]*plan{}
 	for _, o := range Operations() {
@@ -69,7 +69,7 @@ var plans = sync.OnceValue(func() map[reflect.Type]*plan {
 	return known
 })
 
-// planOf finds the plan of a request; of a type outside the table it is made anew.
+// planOf returns the plan of a request; for a type outside the table it is built anew.
 func planOf(t reflect.Type) *plan {
 	if p, ok := plans()[t]; ok {
 		return p
@@ -83,7 +83,7 @@ func newPlan(t reflect.Type) *plan {
 	return p
 }
 
-// add takes the fields of a request over. A field that travels nowhere is a mistake in this package, found by the test of the table.
+// add adds the fields of a request. A field without a place is a bug in this package, found by the test of the table.
 func (p *plan) add(t reflect.Type, index []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -109,7 +109,7 @@ func (p *plan) add(t reflect.Type, index []int) {
 	}
 }
 
-// leastOf is the smallest number that a parameter may be, as the document says, too.
+// leastOf returns the minimum of a parameter, as in the document.
 func leastOf(tag reflect.StructTag) *int64 {
 	n, err := strconv.ParseInt(tag.Get("minimum"), 10, 64)
 	if err != nil {
@@ -118,7 +118,7 @@ func leastOf(tag reflect.StructTag) *int64 {
 	return &n
 }
 
-// tooSmall is the refusal of a number below the least; nil: it is not.
+// tooSmall returns the refusal of a number below the minimum, or nil.
 func (p *parameter) tooSmall(v reflect.Value) *Error {
 	if v = reflect.Indirect(v.FieldByIndex(p.index)); p.least == nil || v.Int() >= *p.least {
 		return nil
@@ -135,7 +135,7 @@ func placeOf(tag reflect.StructTag) (place, string) {
 	return "", ""
 }
 
-// argumentOf is what the rules call a parameter: its tag argument, or else its name.
+// argumentOf is a parameter's name in the rules: its tag argument, or its name.
 func argumentOf(tag reflect.StructTag, name string) string {
 	switch argument := tag.Get("argument"); {
 	case argument != "":
@@ -147,7 +147,7 @@ func argumentOf(tag reflect.StructTag, name string) string {
 	}
 }
 
-// parameter finds the query parameter of a name, and what follows a prefix.
+// parameter finds the query parameter with a name, and what follows a prefix.
 func (p *plan) parameter(name string) (found *parameter, rest string) {
 	for i := range p.params {
 		q := &p.params[i]

@@ -6,54 +6,54 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-// publicCalls are the calls of those who have a token and need no other credential (section 2.4).
+// publicCalls are the operations of callers with a token and no other credential (section 2.4).
 var publicCalls = []*Operation{row(SendSignal), row(SendExecutionSignal), row(DeliverCallback), row(OpenLink), row(DecideLink)}
 
-// HeaderToken carries the token of a waitpoint, for those who would not have it in a body (U81).
+// HeaderToken contains the token of a waitpoint, if it is not in the body (U81).
 const HeaderToken = "FlowFabric-Token"
 
-// The calls of those who have a token.
+// Operations for holders of a token.
 var (
 	SendSignal = Call[SendSignalRequest, api.SignalReceipt]{&Operation{
 		ID: "send_signal", Rule: "U81", Method: http.MethodPost, Path: "/v1/waitpoints/{waitpoint}/signals", Roles: Token,
-		Go: "Client.Signal", Command: "signal", Summary: "Tell waiting work what happened outside", Status: []int{http.StatusOK},
+		Go: "Client.Signal", Command: "signal", Summary: "Send a signal to a waitpoint", Status: []int{http.StatusOK},
 	}}
 	SendExecutionSignal = Call[SendExecutionSignalRequest, api.SignalReceipt]{&Operation{
 		ID: "send_execution_signal", Rule: "U81", Method: http.MethodPost, Path: "/v1/executions/{id}/signals", Roles: Token,
-		Go: "Client.Signal", Command: "signal", Summary: "Tell waiting work what happened, if the waitpoint is of this execution",
+		Go: "Client.Signal", Command: "signal", Summary: "Send a signal, if the waitpoint belongs to this execution",
 		Status: []int{http.StatusOK},
 	}}
 	DeliverCallback = Call[DeliverCallbackRequest, api.SignalReceipt]{&Operation{
 		ID: "deliver_callback", Rule: "U82", Method: http.MethodPost, Path: "/v1/callbacks/{waitpoint}/{token}", Roles: Token,
-		NoGo: forSenders, NoCommand: forSenders, Summary: "Take a callback in: its body is the payload of a signal", Status: []int{http.StatusOK},
+		NoGo: forSenders, NoCommand: forSenders, Summary: "Receive a callback: its body is the payload of a signal", Status: []int{http.StatusOK},
 	}}
 	OpenLink = Call[OpenLinkRequest, api.LinkPage]{&Operation{
 		ID: "open_link", Rule: "U86", Method: http.MethodGet, Path: "/approve/{link}/{token}", Roles: Token,
-		Go: "Waitpoints.OpenLink", NoCommand: forBrowsers, Summary: "Show what an approval link asks", Status: []int{http.StatusOK},
+		Go: "Waitpoints.OpenLink", NoCommand: forBrowsers, Summary: "Show the question of an approval link", Status: []int{http.StatusOK},
 	}}
 	DecideLink = Call[DecideLinkRequest, api.LinkOutcome]{&Operation{
 		ID: "decide_link", Rule: "U86", Method: http.MethodPost, Path: "/approve/{link}/{token}", Roles: Token,
-		Go: "Waitpoints.Decide", NoCommand: forBrowsers, Audit: "decide", Summary: "Decide what an approval link asks", Status: []int{http.StatusOK},
+		Go: "Waitpoints.Decide", NoCommand: forBrowsers, Audit: "decide", Summary: "Decide the question of an approval link", Status: []int{http.StatusOK},
 	}}
 )
 
-// Why there is neither Go nor command for what people and foreign programs are given as an address.
+// Why there is neither a Go call nor a command for addresses given to people and other programs.
 const (
-	forSenders  = "it is for senders that can only be given an address"
-	forBrowsers = "it is for whoever was sent the link; an operator uses approve and reject"
+	forSenders  = "it is for senders that accept only a URL"
+	forBrowsers = "it is for the recipient of the link; operators use approve and reject"
 )
 
-// SendSignalRequest delivers a signal to a waitpoint.
+// SendSignalRequest sends a signal to a waitpoint.
 type SendSignalRequest struct {
 	Waitpoint string `path:"waitpoint" argument:"waitpoint_id" doc:"Id of the waitpoint."`
-	Token     string `header:"FlowFabric-Token" argument:"token" doc:"Token of the waitpoint; it may stand in the body instead."`
+	Token     string `header:"FlowFabric-Token" argument:"token" doc:"Token of the waitpoint; it can be in the body instead."`
 	Body      SignalFields
 }
 
-// SendExecutionSignalRequest delivers a signal to a waitpoint of an execution.
+// SendExecutionSignalRequest sends a signal to a waitpoint of an execution.
 type SendExecutionSignalRequest struct {
 	ID    string `path:"id" argument:"execution_id" doc:"Id of the execution."`
-	Token string `header:"FlowFabric-Token" argument:"token" doc:"Token of the waitpoint; it may stand in the body instead."`
+	Token string `header:"FlowFabric-Token" argument:"token" doc:"Token of the waitpoint; it can be in the body instead."`
 	Body  struct {
 		WaitpointID string `json:"waitpoint_id" required:"true" doc:"Id of the waitpoint."`
 		SignalFields
@@ -62,7 +62,7 @@ type SendExecutionSignalRequest struct {
 
 // SignalFields are a signal as it is sent.
 type SignalFields struct {
-	Token string `json:"token,omitempty" doc:"Token of the waitpoint, unless the header has it."`
+	Token string `json:"token,omitempty" doc:"Token of the waitpoint, unless it is in the header."`
 	api.Signal
 }
 
@@ -71,7 +71,7 @@ type DeliverCallbackRequest struct {
 	Waitpoint string  `path:"waitpoint" argument:"waitpoint_id" doc:"Id of the waitpoint."`
 	Token     string  `path:"token" doc:"Token of the waitpoint."`
 	Name      *string `query:"name" doc:"Name of the signal; callback if absent."`
-	WebhookID string  `header:"Webhook-Id" argument:"idempotency_key" doc:"Tells duplicates, as Idempotency-Key does, which goes first."`
+	WebhookID string  `header:"Webhook-Id" argument:"idempotency_key" doc:"Idempotency key; a header Idempotency-Key takes precedence."`
 	Raw       Raw     `accept:"*/*" doc:"Any body: it is the payload, and its content type is kept."`
 }
 
@@ -89,5 +89,5 @@ type DecideLinkRequest struct {
 	Raw   Raw `accept:"application/x-www-form-urlencoded" doc:"The fields decision and comment, as a form."`
 }
 
-// FactLink is the fact of a problem that has the LinkPage of a link which cannot be decided any more.
+// FactLink is the fact of a problem with the LinkPage of a link that can no longer be decided.
 const FactLink = "link"

@@ -119,7 +119,7 @@ func TestU5_faults_of_query_header_and_body_are_told_together(t *testing.T) {
 		Body:   []byte(`{"kinds":"a"}`),
 	}
 	expectFaults(t, faults(SubmitExecution, in),
-		`unknown_field query.encodin: this query parameter is not known; did you mean "encoding"?`,
+		`unknown_field query.encodin: unknown query parameter; did you mean "encoding"?`,
 		`invalid_argument query.wait_ms: expected a whole number; `,
 		`invalid_argument query.kind: this query parameter is given twice; give it once`,
 		`unknown_field /kinds: this field is not known; did you mean "kind"?`,
@@ -132,13 +132,13 @@ func TestU5_wrong_parameters_are_told_with_their_names(t *testing.T) {
 	t.Parallel()
 	expectFaults(t, faults(ListExecutions, Incoming{Query: "limit=&view=all&created_from=2026-01-31T09:30:00+02:00&%zz=1"}),
 		`invalid_argument query.limit: expected a whole number; `,
-		`invalid_argument query.view: this word is not known here; use ids or summary or full`,
+		`invalid_argument query.view: unknown value; use ids or summary or full`,
 		`invalid_argument query.created_from: this is not an RFC 3339 instant; write the + of an offset as %2B in a query, and T between date and time`,
 		`invalid_argument query: the query is not percent-encoded; write % as %25`)
 	expectFaults(t, faults(PutLane, Incoming{Header: http.Header{"If-Match": {"*"}}}),
-		`invalid_argument header.If-Match: this is not a revision; send the number that the object shows as revision, as "7"`)
+		`invalid_argument header.If-Match: not a revision; send the number from the field revision, as "7"`)
 	expectFaults(t, faults(RenewLease, Incoming{Header: http.Header{"Flowfabric-Lease": {"x"}}}),
-		`invalid_handle header.FlowFabric-Lease: this is not the text of a lease; send the fence of the task: <lease_id>.<lease_epoch>.<attempt_id>`)
+		`invalid_handle header.FlowFabric-Lease: not the text form of a lease; send the fence of the task: <lease_id>.<lease_epoch>.<attempt_id>`)
 	expectFaults(t, faults(ListBulkItems, Incoming{Query: "ok=1"}), `invalid_argument query.ok: expected true or false; `)
 	expectFaults(t, faults(DrainWorkers, Incoming{}), `missing_field query.worker_id: this parameter is required; `)
 }
@@ -153,7 +153,7 @@ func TestU5_a_body_of_a_wrong_content_type_is_refused(t *testing.T) {
 	}
 	for _, contentType := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-16", "nonsense/"} {
 		expectFaults(t, faults(Nudge, body(contentType)),
-			"unsupported_media_type header.Content-Type: the body has a content type that is not taken here; send Content-Type: application/json")
+			"unsupported_media_type header.Content-Type: the content type of the body is not accepted here; send Content-Type: application/json")
 	}
 	expectFaults(t, faults(SubmitExecutions, body("application/x-ndjson")))
 	if got := faults(SubmitExecutions, body("text/plain")); len(got) != 1 {

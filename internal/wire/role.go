@@ -2,11 +2,11 @@ package wire
 
 import "strings"
 
-// Role is a set of roles (U122). As the roles of an operation it means: any of these may call it.
+// Role is a set of roles (U122). As the roles of an operation it means that any of these can call it.
 type Role uint8
 
-// The roles. Open, Any and Token say that an operation needs none: Open no credential, Any any valid one, Token the token of what it
-// is about, and no other credential is looked at.
+// Roles. Open, Any and Token mean that an operation needs no role: Open no credential, Any any valid one, Token the token of its
+// subject, and other credentials are ignored.
 const (
 	Read Role = 1 << iota
 	Submit
@@ -18,10 +18,10 @@ const (
 	Token
 )
 
-// roleNames are the words for roles in API keys and problems, in the order of their bits.
+// roleNames are the names of roles in API keys and problems, in the order of their bits.
 var roleNames = [...]string{"read", "submit", "work", "operate", "admin", "open", "any", "token"}
 
-// Names lists the words of the roles in the set.
+// Names returns the names of the roles in the set.
 func (r Role) Names() []string {
 	names := []string{}
 	for i, name := range roleNames {
@@ -35,7 +35,7 @@ func (r Role) Names() []string {
 // String joins the names.
 func (r Role) String() string { return strings.Join(r.Names(), " ") }
 
-// RoleNamed is the role that an API key calls by this word: read, submit, work, operate or admin.
+// RoleNamed returns the role with this name: read, submit, work, operate or admin.
 func RoleNamed(name string) (Role, bool) {
 	for i, known := range roleNames {
 		if role := Role(1 << i); known == name && role <= Admin {
@@ -45,7 +45,7 @@ func RoleNamed(name string) (Role, bool) {
 	return 0, false
 }
 
-// Held is everything that a key with these roles may do: operate includes read, admin all.
+// Held returns everything that a key with these roles can do: operate includes read, admin all.
 func (r Role) Held() Role {
 	if r&Admin != 0 {
 		r |= Read | Submit | Work | Operate
@@ -56,22 +56,22 @@ func (r Role) Held() Role {
 	return r
 }
 
-// Condition bounds what a role may do with an operation.
+// Condition limits what a role can do with an operation.
 type Condition uint8
 
-// The conditions.
+// Conditions.
 const (
 	Always        Condition = iota
 	OwnWork                 // executions and flows that this key submitted (U122)
 	OwnListed               // a list of what this key submitted (U122)
 	OwnEvents               // events of an execution or a flow that this key submitted (U43, U91)
 	OwnFeed                 // events of an instance that this key registered, about what it works on (U106)
-	OwnLanes                // executions in the lanes of this key, and their children; all of them when it lists none (U122)
-	LeasedInLanes           // with an execution that an instance of this key holds, in a lane of the key; any when it lists none (U98)
-	WithLease               // under the lease of the execution (U45)
+	OwnLanes                // executions in the lanes of this key, and their children; all if it lists none (U122)
+	LeasedInLanes           // with an execution that an instance of this key holds, in a lane of the key; any if it lists none (U98)
+	WithLease               // with the lease of the execution (U45)
 	OwnInstance             // the instance that this key registered (U103)
 	WithOverride            // with "override": true (U68, U69)
 	NoRemoval               // bulk actions other than retain and delete, which need admin (U57)
 	AllNamespaces           // a key for * (U122)
-	SharedThings            // a key for *, or for the only namespace there is (U121)
+	SharedThings            // a key for *, or for the only namespace (U121)
 )

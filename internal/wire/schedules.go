@@ -2,7 +2,7 @@ package wire
 
 import "net/http"
 
-// scheduleCalls hold the place of schedules (U109): every one answers 501 until they are built.
+// scheduleCalls reserve the routes of schedules (U109): all answer 501 until they are implemented.
 var scheduleCalls = []*Operation{
 	reserved("list_schedules", http.MethodGet, "/v1/schedules"),
 	reserved("create_schedule", http.MethodPost, "/v1/schedules"),

@@ -8,9 +8,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Submission is what the request submits: its JSON body, or its raw body as the input with the rest from the query (U32).
+// Submission returns the submission of the request: its JSON body, or its raw body as the input with the other fields from the
+// query (U32).
 //
-// A raw body without query.kind is missing_field; query parameters beside a JSON body are unknown_field; a tag without a value is
+// A raw body without query.kind is missing_field; query parameters with a JSON body are unknown_field; a tag without a value is
 // invalid_argument.
 func (r *SubmitRequest) Submission() (api.Submission, error) {
 	if r.Raw.ContentType == "" {
@@ -24,7 +25,7 @@ func (r *SubmitRequest) Submission() (api.Submission, error) {
 	var faults Errors
 	if r.Kind == "" {
 		faults = append(faults, &Error{
-			Code: jsonx.CodeMissingField, Field: "query.kind", Detail: "this query parameter is required when the body is the input itself",
+			Code: jsonx.CodeMissingField, Field: "query.kind", Detail: "required when the body is the input itself",
 			Hint: "give ?kind=, or send the submission with Content-Type: application/json",
 		})
 	}
@@ -42,13 +43,13 @@ func (r *SubmitRequest) Submission() (api.Submission, error) {
 	return s, faults.OrNil()
 }
 
-// strayQuery finds query parameters that only a raw body takes.
+// strayQuery finds query parameters that are only for raw bodies.
 func (r *SubmitRequest) strayQuery() Errors {
 	var faults Errors
 	refuse := func(name string, given bool) {
 		if given {
 			faults = append(faults, &Error{
-				Code: jsonx.CodeUnknownField, Field: "query." + name, Detail: "this query parameter goes with a body that is not JSON", Hint: "put it into the body",
+				Code: jsonx.CodeUnknownField, Field: "query." + name, Detail: "this query parameter is only for bodies that are not JSON", Hint: "put it into the body",
 			})
 		}
 	}

@@ -9,28 +9,28 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// View says how much of an execution an answer shows (U26). "" is the usual amount.
+// View is the level of detail of an execution in an answer (U26). "" is the default of the operation.
 type View string
 
 // The views of an execution.
 const (
-	ViewIDs     View = "ids"     // lists: nothing but the id
+	ViewIDs     View = "ids"     // lists: only the id
 	ViewSummary View = "summary" // no payloads, no failure detail
 	ViewFull    View = "full"    // also state vector and policy
 )
 
-// UnmarshalText reads a known view; else invalid_argument.
+// UnmarshalText reads a known view; others are invalid_argument.
 func (v *View) UnmarshalText(text []byte) error {
 	return oneOf((*string)(v), text, string(ViewIDs), string(ViewSummary), string(ViewFull))
 }
 
-// Encoding says how an answer shows payloads (U9). "" lets their content type decide.
+// Encoding says how an answer shows payloads (U9). "" chooses by content type.
 type Encoding string
 
 // EncodingBytes shows every payload as base64.
 const EncodingBytes Encoding = "bytes"
 
-// UnmarshalText reads a known encoding; else invalid_argument.
+// UnmarshalText reads a known encoding; others are invalid_argument.
 func (e *Encoding) UnmarshalText(text []byte) error {
 	return oneOf((*string)(e), text, string(EncodingBytes))
 }
@@ -40,7 +40,7 @@ type EncodingField struct {
 	Encoding Encoding `query:"encoding" enum:"bytes" doc:"bytes shows payloads as base64."`
 }
 
-// AskForBytes asks for payloads that arrive bit for bit, as Go clients want them.
+// AskForBytes requests payloads as base64, so that they arrive unchanged, as Go clients need them.
 func (f *EncodingField) AskForBytes() { f.Encoding = EncodingBytes }
 
 func oneOf(into *string, text []byte, known ...string) error {
@@ -48,10 +48,10 @@ func oneOf(into *string, text []byte, known ...string) error {
 		*into = word
 		return nil
 	}
-	return jsonx.Invalid("this word is not known here", "use "+strings.Join(known, " or "))
+	return jsonx.Invalid("unknown value", "use "+strings.Join(known, " or "))
 }
 
-// Revision is the revision of a definition in If-Match (U17): an entity tag around a number. The bare number is read too.
+// Revision is the revision of a definition in If-Match (U17): an entity tag around a number. A bare number is accepted too.
 type Revision int64
 
 // MarshalText writes the entity tag.
@@ -59,7 +59,7 @@ func (r Revision) MarshalText() ([]byte, error) {
 	return []byte(`"` + strconv.FormatInt(int64(r), 10) + `"`), nil
 }
 
-// UnmarshalText reads "7", 7 and W/"7"; else invalid_argument.
+// UnmarshalText reads "7", 7 and W/"7"; others are invalid_argument.
 func (r *Revision) UnmarshalText(text []byte) error {
 	word := strings.TrimPrefix(string(text), "W/")
 	if inner, ok := strings.CutPrefix(word, `"`); ok {
@@ -70,7 +70,7 @@ func (r *Revision) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(word, 10, 64)
 	if err != nil || n < 0 {
-		return jsonx.Invalid("this is not a revision", `send the number that the object shows as revision, as "7"`)
+		return jsonx.Invalid("not a revision", `send the number from the field revision, as "7"`)
 	}
 	*r = Revision(n)
 	return nil
@@ -78,16 +78,16 @@ func (r *Revision) UnmarshalText(text []byte) error {
 
 // WaitFields are the two ways to make a call wait (U18).
 type WaitFields struct {
-	WaitMS *int64 `query:"wait_ms" minimum:"0" doc:"Milliseconds to wait for something to show."`
-	Prefer string `header:"Prefer" argument:"wait_ms" doc:"wait=<seconds> makes the call wait as wait_ms does."`
+	WaitMS *int64 `query:"wait_ms" minimum:"0" doc:"Maximum wait in milliseconds."`
+	Prefer string `header:"Prefer" argument:"wait_ms" doc:"wait=<seconds>, the same as wait_ms."`
 }
 
-// Wait is how long to wait, and whether Prefer asked for it, so that the answer says Preference-Applied. wait_ms wins. A preference
-// that cannot be read is ignored, as RFC 7240 wants; a negative wait_ms is invalid_argument.
+// Wait returns how long to wait, and whether Prefer requested it, so that the answer has Preference-Applied. wait_ms takes
+// precedence. A preference that cannot be parsed is ignored, as RFC 7240 requires; a negative wait_ms is invalid_argument.
 func (w WaitFields) Wait() (wait time.Duration, preferred bool, err error) {
 	if w.WaitMS != nil {
 		if *w.WaitMS < 0 {
-			return 0, false, &Error{Code: jsonx.CodeInvalidArgument, Field: "query.wait_ms", Detail: "a wait is not negative"}
+			return 0, false, &Error{Code: jsonx.CodeInvalidArgument, Field: "query.wait_ms", Detail: "a wait must not be negative"}
 		}
 		return jsonx.Duration(*w.WaitMS), false, nil
 	}

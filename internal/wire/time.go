@@ -6,20 +6,20 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Time is an instant (U6): written in UTC with milliseconds, read with any offset, cut to milliseconds. The zero Time is absent;
-// give such fields omitzero.
+// Time is a time (U6): written in UTC with milliseconds, read with any offset, truncated to milliseconds. The zero Time is
+// absent; give such fields omitzero.
 type Time struct{ time.Time }
 
-// TimeOf takes t over in UTC, cut to milliseconds; the zero time stays zero.
+// TimeOf converts t to UTC, truncated to milliseconds; the zero time stays zero.
 func TimeOf(t time.Time) Time { return Time{jsonx.Instant(t)} }
 
-// ParseTime reads RFC 3339 with any offset. Anything else, and years outside 1970..9999, is invalid_argument.
+// ParseTime parses RFC 3339 with any offset. Anything else, and years outside 1970..9999, is invalid_argument.
 func ParseTime(text string) (Time, error) {
 	t, err := jsonx.ParseTime(text)
 	return Time{t}, err
 }
 
-// String is the wire form; "" of the absent Time, and of one that has none.
+// String is the JSON form; "" for the absent Time, and for one that cannot be written.
 func (t Time) String() string {
 	if t.IsZero() {
 		return ""
@@ -28,7 +28,7 @@ func (t Time) String() string {
 	return text
 }
 
-// MarshalText writes the wire form. Years outside 1970..9999 are invalid_argument.
+// MarshalText writes the JSON form. Years outside 1970..9999 are invalid_argument.
 func (t Time) MarshalText() ([]byte, error) {
 	text, err := jsonx.FormatTime(t.Time)
 	return []byte(text), err
@@ -43,7 +43,7 @@ func (t *Time) UnmarshalText(text []byte) (err error) {
 // MarshalJSON writes the wire form as a string, null for the absent Time.
 func (t Time) MarshalJSON() ([]byte, error) { return jsonx.AppendTime(nil, t.Time) }
 
-// AppendJSON adds what MarshalJSON returns.
+// AppendJSON appends what MarshalJSON returns.
 func (t *Time) AppendJSON(text []byte) ([]byte, error) { return jsonx.AppendTime(text, t.Time) }
 
 // UnmarshalJSON reads a string as ParseTime does; null is the absent Time.

@@ -2,14 +2,14 @@ package wire
 
 import "github.com/flowfabric/flowfabric/api"
 
-// UsageField is what a command that gives the lease back has used (U68..U71).
+// UsageField is the usage in a command that gives the lease back (U68..U71).
 type UsageField struct {
-	Usage map[string]int64 `json:"usage,omitempty" doc:"What was used since the last report, by dimension: it is booked as already spent."`
+	Usage map[string]int64 `json:"usage,omitempty" doc:"Usage since the last report, by dimension, booked as already spent."`
 }
 
 // UsageFields report usage (U74).
 type UsageFields struct {
-	DedupKey     string `json:"dedup_key,omitempty" doc:"Makes the report count once; the Idempotency-Key of the request if absent."`
+	DedupKey     string `json:"dedup_key,omitempty" doc:"Makes the report idempotent; default: the request's Idempotency-Key."`
 	AlreadySpent bool   `json:"already_spent,omitempty" doc:"Book it even beyond the limits."`
 }
 
@@ -28,7 +28,7 @@ type ChargeBudgetRequest struct {
 	Body struct{ api.Charge }
 }
 
-// ReleaseBudgetRequest gives back what an execution has used.
+// ReleaseBudgetRequest refunds what an execution has used.
 type ReleaseBudgetRequest struct {
 	ByBudget
 	Body struct {
@@ -40,5 +40,5 @@ type ReleaseBudgetRequest struct {
 // GetUsageRequest shows what an execution has used.
 type GetUsageRequest struct {
 	ByID
-	Attempt *int `query:"attempt" minimum:"0" doc:"Of this attempt alone; of all if absent."`
+	Attempt *int `query:"attempt" minimum:"0" doc:"Only of this attempt; default: all."`
 }

@@ -1,4 +1,4 @@
 package wire
 
-// NoSuspension is the answer about an execution that was never suspended in its present run.
+// NoSuspension is the empty answer for an execution without a suspension in its current run.
 type NoSuspension struct{}

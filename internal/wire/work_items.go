@@ -7,9 +7,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// The commands of a batch as values of package api, and as JSON has them (U77).
+// Conversion of commands of a batch between package api and JSON (U77).
 
-// Item is the command that the JSON says.
+// Item converts the JSON to a command.
 func (w *WorkItem) Item() api.WorkItem {
 	item := api.WorkItem{
 		Op: api.Op(w.Op), ID: api.ID(w.ExecutionID), Lease: api.Lease{ID: w.Lease.LeaseID, Epoch: w.Lease.Epoch, AttemptID: w.Lease.AttemptID},
@@ -56,15 +56,15 @@ func (w *WorkItem) suspension() *api.Suspension {
 	switch {
 	case f.TimeoutMS == nil:
 	case *f.TimeoutMS == 0:
-		s.Timeout = 1 // no span at all would be the policy's
+		s.Timeout = 1 // 0 would mean the policy's
 	default:
 		s.Timeout = jsonx.Duration(*f.TimeoutMS)
 	}
 	return s
 }
 
-// limited is a span that the rules have a default for. No span at all would be the default, so what is given as that becomes one that they
-// refuse.
+// limited converts a duration that has a default. An invalid one that would become 0, the default, is changed to one that the
+// rules refuse.
 func limited(ms *int64) time.Duration {
 	switch {
 	case ms == nil:
@@ -83,8 +83,8 @@ func (f *ChildrenWaitFields) options(timeout *int64) *api.ChildrenOptions {
 	}
 }
 
-// Set makes w, which is zero, the JSON of a command. What a server would refuse as no command at all is refused here: it would take the
-// whole batch with it.
+// Set fills in w, which is zero, from a command. Commands whose form a server would refuse are refused here, because they would
+// fail the whole batch.
 func (w *WorkItem) Set(i *api.WorkItem) error {
 	w.Op, w.ExecutionID, w.Lease = string(i.Op), string(i.ID), FenceOf(&i.Lease)
 	switch i.Op {
@@ -106,12 +106,12 @@ func (w *WorkItem) Set(i *api.WorkItem) error {
 		return w.DelayFields.Set(i)
 	case api.OpUsage:
 		w.Usage, w.DedupKey, w.AlreadySpent = i.Usage.Amounts, i.Usage.DedupKey, i.Usage.AlreadySpent
-		if w.Usage == nil { // JSON needs the field
+		if w.Usage == nil { // the field is required in JSON
 			w.Usage = map[string]int64{}
 		}
 	case api.OpStep:
 		if w.Name, w.Result = i.Step, i.Result; i.Step == "" {
-			return refused(jsonx.CodeInvalidArgument, "the step has no name").At("name", "give it one")
+			return refused(jsonx.CodeInvalidArgument, "the step has no name").At("name", "set its name")
 		}
 		return i.Result.Problem("result")
 	case api.OpSuspend, api.OpWaitpoint, api.OpSpawn, api.OpWaitChildren:
@@ -122,15 +122,15 @@ func (w *WorkItem) Set(i *api.WorkItem) error {
 	return nil
 }
 
-// refused is the refusal of a command.
+// refused returns the refusal of a command.
 func refused(code, text string) *api.Error { return api.Errorf(code, "%s", text) }
 
-// NoCommand refuses a command that there is not.
+// NoCommand refuses an unknown command.
 func NoCommand(op api.Op) error {
 	return api.Errorf(jsonx.CodeInvalidArgument, "%q is not a command", op).At("op", "use one of the Op constants")
 }
 
-// setWait is Set of commands that have structures of their own. Those a server reads strictly.
+// setWait is Set for commands with nested structures, which a server reads strictly.
 func (w *WorkItem) setWait(i *api.WorkItem) error {
 	switch i.Op {
 	case api.OpSuspend:
@@ -148,7 +148,7 @@ func (w *WorkItem) setWait(i *api.WorkItem) error {
 		case n == nil:
 			return NoWaitpointGiven()
 		case n.Key == "":
-			return refused("invalid_waitpoint", "the waitpoint has no key").At("waitpoint_key", "give it one")
+			return refused("invalid_waitpoint", "the waitpoint has no key").At("waitpoint_key", "set its key")
 		}
 		w.WaitpointKey, w.ExpiryFields, w.IdempotencyKey = n.Key, ExpiryFieldsOf(n), n.IdempotencyKey
 		return nil
@@ -164,7 +164,7 @@ func (w *WorkItem) setWait(i *api.WorkItem) error {
 	return w.readable()
 }
 
-// readable returns what a server would find wrong with the form of a command.
+// readable returns what a server would refuse about the form of a command.
 func (w *WorkItem) readable() error {
 	text, err := Marshal(w)
 	if err == nil {
@@ -173,27 +173,27 @@ func (w *WorkItem) readable() error {
 	return api.FaultsError(err)
 }
 
-// NoSuspensionGiven refuses a suspend that does not say what to wait for.
+// NoSuspensionGiven refuses a suspend without a suspension.
 func NoSuspensionGiven() error {
-	return refused(jsonx.CodeInvalidArgument, "there is nothing to wait for").At("suspension", "say what it is")
+	return refused(jsonx.CodeInvalidArgument, "the suspension is missing").At("suspension", "set Suspension")
 }
 
-// NoWaitpointGiven refuses a command that makes a waitpoint and does not say which.
+// NoWaitpointGiven refuses a waitpoint command without a waitpoint.
 func NoWaitpointGiven() error {
-	return refused(jsonx.CodeInvalidArgument, "there is no waitpoint to make").At("waitpoint", "say what it is")
+	return refused(jsonx.CodeInvalidArgument, "the waitpoint is missing").At("waitpoint", "set Waitpoint")
 }
 
-// NothingToSpawn refuses a spawn that names no work.
+// NothingToSpawn refuses a spawn without children.
 func NothingToSpawn() error {
-	return refused(jsonx.CodeInvalidArgument, "there is nothing to spawn").At("children", "name some work")
+	return refused(jsonx.CodeInvalidArgument, "there are no children to spawn").At("children", "set Spawn")
 }
 
-// FenceOf is the fence of a lease in the form of requests.
+// FenceOf returns the fence of a lease for requests.
 func FenceOf(l *api.Lease) LeaseRef {
 	return LeaseRef{LeaseID: l.ID, Epoch: l.Epoch, AttemptID: l.AttemptID}
 }
 
-// Given is a text that may be left out; nil: it was.
+// Given returns an optional text; nil if empty.
 func Given(text string) *string {
 	if text == "" {
 		return nil
@@ -201,7 +201,7 @@ func Given(text string) *string {
 	return &text
 }
 
-// Span is a span that may be left out, in milliseconds.
+// Span returns an optional duration in milliseconds.
 func Span(d *time.Duration) *int64 {
 	if d == nil {
 		return nil
@@ -210,7 +210,7 @@ func Span(d *time.Duration) *int64 {
 	return &ms
 }
 
-// spanUnlessZero is a span that is left out where there is none.
+// spanUnlessZero returns a duration, or nil for 0.
 func spanUnlessZero(d time.Duration) *int64 {
 	if d == 0 {
 		return nil
@@ -218,7 +218,7 @@ func spanUnlessZero(d time.Duration) *int64 {
 	return Span(&d)
 }
 
-// Set says until when a delay lasts: one of two ways to say it.
+// Set sets the end of a delay, as a duration or a time.
 func (f *DelayFields) Set(i *api.WorkItem) error {
 	switch {
 	case i.Until.IsZero():
@@ -231,7 +231,7 @@ func (f *DelayFields) Set(i *api.WorkItem) error {
 	return nil
 }
 
-// SuspendFieldsOf are a wait as requests have it, without its condition and its key.
+// SuspendFieldsOf converts a suspension, without its condition and its key.
 func SuspendFieldsOf(s *api.Suspension) SuspendFields {
 	return SuspendFields{
 		Waitpoints: s.Waitpoints, ReasonCode: s.ReasonCode, TimeoutMS: spanUnlessZero(s.Timeout), TimeoutAt: TimeOf(s.TimeoutAt),
@@ -239,12 +239,12 @@ func SuspendFieldsOf(s *api.Suspension) SuspendFields {
 	}
 }
 
-// ExpiryFieldsOf are what is said of a waitpoint besides its key.
+// ExpiryFieldsOf converts the options of a waitpoint other than its key.
 func ExpiryFieldsOf(n *api.NewWaitpoint) ExpiryFields {
 	return ExpiryFields{ExpiresInMS: spanUnlessZero(n.ExpiresIn), WaitpointID: n.ID}
 }
 
-// SpawnFieldsOf are a spawn as requests have it, without its children.
+// SpawnFieldsOf converts a spawn, without its children.
 func SpawnFieldsOf(i *api.WorkItem) SpawnFields {
 	f := SpawnFields{Defaults: i.Spawn.Defaults, Edges: i.Spawn.Edges, OnParentEnd: string(i.Spawn.OnParentEnd)}
 	if i.Children != nil {
@@ -254,7 +254,7 @@ func SpawnFieldsOf(i *api.WorkItem) SpawnFields {
 	return f
 }
 
-// ChildrenWaitOf is a wait for children as requests have it.
+// ChildrenWaitOf converts a wait for children.
 func ChildrenWaitOf(i *api.WorkItem) ChildrenWait {
 	w := ChildrenWait{UsageField: UsageField{i.Usage.Amounts}}
 	if o := i.Children; o != nil {

@@ -9,7 +9,7 @@ import (
 // workerCalls are the fleet of section 2.7.
 var workerCalls = []*Operation{row(ListWorkers), row(GetWorker), row(ListWorkerLeases), row(DrainWorker), row(UndrainWorker), row(MarkWorkerDead), row(DrainWorkers)}
 
-// sharedOrOwn is shared, and bounds work to the key's own instance.
+// sharedOrOwn is shared, and limits work to the key's own instance.
 var sharedOrOwn = map[Role]Condition{Operate: SharedThings, Admin: SharedThings, Work: OwnInstance}
 
 // The calls on workers.
@@ -24,23 +24,23 @@ var (
 	}}
 	ListWorkerLeases = Call[ListWorkerLeasesRequest, Page[*api.Execution]]{&Operation{
 		ID: "list_worker_leases", Rule: "U102", Method: http.MethodGet, Path: "/v1/workers/{instance}/leases", Roles: Read,
-		Go: "Workers.Leases", Command: "workers leases", Summary: "List the executions that an instance runs", Status: []int{http.StatusOK},
+		Go: "Workers.Leases", Command: "workers leases", Summary: "List the executions that an instance holds leases on", Status: []int{http.StatusOK},
 	}}
 	DrainWorker = Call[DrainWorkerRequest, api.Worker]{&Operation{
 		ID: "drain_worker", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/drain", Roles: Operate | Work, Only: sharedOrOwn,
-		Audit: "drain", Go: "Workers.Drain", Command: "workers drain", Summary: "Tell an instance to take nothing new", Status: []int{http.StatusOK},
+		Audit: "drain", Go: "Workers.Drain", Command: "workers drain", Summary: "Stop an instance from claiming new work", Status: []int{http.StatusOK},
 	}}
 	UndrainWorker = Call[ByInstance, api.Worker]{&Operation{
 		ID: "undrain_worker", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/undrain", Roles: Operate | Work, Only: sharedOrOwn,
-		Audit: "undrain", Go: "Workers.Undrain", Command: "workers undrain", Summary: "Take a drain back", Status: []int{http.StatusOK},
+		Audit: "undrain", Go: "Workers.Undrain", Command: "workers undrain", Summary: "End a drain", Status: []int{http.StatusOK},
 	}}
 	MarkWorkerDead = Call[MarkDeadRequest, api.Worker]{&Operation{
 		ID: "mark_worker_dead", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/{instance}/dead", Roles: Operate | Work, Only: sharedOrOwn,
-		Audit: "mark_dead", Go: "Workers.MarkDead", Command: "workers dead", Summary: "Say that an instance is gone", Status: []int{http.StatusOK},
+		Audit: "mark_dead", Go: "Workers.MarkDead", Command: "workers dead", Summary: "Declare an instance dead", Status: []int{http.StatusOK},
 	}}
 	DrainWorkers = Call[DrainWorkersRequest, api.Drained]{&Operation{
 		ID: "drain_workers", Rule: "U103", Method: http.MethodPost, Path: "/v1/workers/drain", Roles: Operate | Work, Only: sharedOrOwn,
-		Audit: "drain", Go: "Workers.Drain", Command: "workers drain --worker", Summary: "Tell all instances of a worker to take nothing new",
+		Audit: "drain", Go: "Workers.Drain", Command: "workers drain --worker", Summary: "Stop all instances of a worker from claiming new work",
 		Status: []int{http.StatusOK},
 	}}
 )
@@ -48,12 +48,12 @@ var (
 // ListWorkersRequest lists instances.
 type ListWorkersRequest struct {
 	PageFields
-	Lane       string `query:"lane" doc:"Instances that take from this lane."`
-	Capability string `query:"capability" doc:"Instances that can do this."`
-	State      string `query:"state" enum:"live,draining,dead,all" doc:"live if absent."`
+	Lane       string `query:"lane" doc:"Instances that claim from this lane."`
+	Capability string `query:"capability" doc:"Instances with this capability."`
+	State      string `query:"state" enum:"live,draining,dead,all" doc:"Default live."`
 }
 
-// ByInstance names an instance in the path.
+// ByInstance identifies an instance in the path.
 type ByInstance struct {
 	Instance string `path:"instance" argument:"worker_instance_id" doc:"The instance."`
 }
@@ -61,7 +61,7 @@ type ByInstance struct {
 // DrainWorkerRequest drains an instance.
 type DrainWorkerRequest struct {
 	ByInstance
-	Leaving bool `query:"leaving" doc:"The instance itself says that it is about to stop: the drain ends when it registers again."`
+	Leaving bool `query:"leaving" doc:"The instance itself is about to stop: the drain ends when it registers again."`
 }
 
 // ListWorkerLeasesRequest lists the executions of an instance.
@@ -70,12 +70,12 @@ type ListWorkerLeasesRequest struct {
 	PageFields
 }
 
-// MarkDeadRequest says that an instance is gone.
+// MarkDeadRequest declares an instance dead.
 type MarkDeadRequest struct {
 	ByInstance
 	Body struct {
-		Reason     string `json:"reason" required:"true" maxLength:"1024" doc:"Why."`
-		TakeLeases *bool  `json:"take_leases,omitempty" doc:"Its leases lapse at once; true if absent."`
+		Reason     string `json:"reason" required:"true" maxLength:"1024" doc:"Reason."`
+		TakeLeases *bool  `json:"take_leases,omitempty" doc:"Let its leases lapse at once; default true."`
 	}
 }
 

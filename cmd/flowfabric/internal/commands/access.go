@@ -24,10 +24,10 @@ func (i *instance) openMode(ctx context.Context, client flowfabric.Client) (bool
 		return true, i.openMetrics()
 	case loopback:
 		return false, i.session.problems([]settings.Problem{i.values.Problem("store",
-			"has no admin key, so the server could not be administered. Create one:"+i.firstKey()+"; or pass --insecure-open to allow every caller on this host to do everything")})
+			"has no admin key, so the server could not be administered. Create one: "+i.firstKey()+"; or pass --insecure-open to allow every caller on this host to do everything")})
 	default:
 		return false, i.session.problems([]settings.Problem{i.values.Problem("listen",
-			"reachable from other hosts, and no admin key exists. Create one:"+i.firstKey()+"; or pass --insecure-open")})
+			"reachable from other hosts, and no admin key exists. Create one: "+i.firstKey()+"; or pass --insecure-open")})
 	}
 }
 
@@ -48,7 +48,7 @@ func (i *instance) openMetrics() error {
 		return nil
 	}
 	return i.session.problems([]settings.Problem{i.values.Problem("metrics-listen",
-		"reachable from other hosts, and no admin key exists. Create one:"+i.firstKey()+"; or pass --metrics-open")})
+		"reachable from other hosts, and no admin key exists. Create one: "+i.firstKey()+"; or pass --metrics-open")})
 }
 
 // remindHourly logs at start and then hourly that the server is open (U124).

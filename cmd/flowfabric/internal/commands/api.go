@@ -82,7 +82,7 @@ func unanswered(err error, server string) error {
 		return err
 	}
 	told := *refusal
-	told.Hint = "start one with flowfabric dev, or name another with --server; tried:" + server
+	told.Hint = "start one with flowfabric dev, or name another with --server; tried: " + server
 	return &told
 }
 

@@ -35,7 +35,7 @@ func TestU2_every_operation_of_the_API_has_its_command(t *testing.T) {
 		words, flags, _ := strings.Cut(op.Command, " --")
 		cmd, rest, err := root.Find(strings.Fields(words))
 		if err != nil || len(rest) > 0 {
-			t.Errorf("%s: there is no command %q", op.ID, op.Command)
+			t.Errorf("%s: unknown command %q", op.ID, op.Command)
 			continue
 		}
 		if name, _, _ := strings.Cut(flags, " "); name != "" && cmd.Flags().Lookup(name) == nil {

@@ -154,7 +154,7 @@ func (i *instance) checkTLS() flowfabric.Check {
 	if err != nil {
 		return flowfabric.Check{Name: "tls", State: flowfabric.CheckFail, Detail: err.Error(), Hint: "set --tls-cert and --tls-key"}
 	}
-	check := flowfabric.Check{Name: "tls", State: flowfabric.CheckOK, Detail: "the certificate expires at" + end.UTC().Format(time.RFC3339)}
+	check := flowfabric.Check{Name: "tls", State: flowfabric.CheckOK, Detail: "the certificate expires at " + end.UTC().Format(time.RFC3339)}
 	const renew = "renew it; the server reloads the files"
 	switch left := time.Until(end); {
 	case left <= 0:

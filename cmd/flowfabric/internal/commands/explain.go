@@ -62,7 +62,7 @@ func (s *session) printExplanation(e *flowfabric.Explanation) error {
 func afterAll(e *flowfabric.Explanation) string {
 	switch id := bareID(e.ExecutionID); e.Status {
 	case flowfabric.StatusFailed, flowfabric.StatusExpired:
-		return "\nFor details: flowfabric attempts" + id + "; to run it again: flowfabric replay " + id
+		return "\nFor details: flowfabric attempts " + id + "; to run it again: flowfabric replay " + id
 	case flowfabric.StatusCancelled, flowfabric.StatusSkipped:
 		return "\nTo run it again: flowfabric replay " + id
 	default:
@@ -118,7 +118,7 @@ func helpAgainst(e *flowfabric.Explanation, b flowfabric.Blocker) string {
 		if d.ReasonCode == flowfabric.PausedByBudget {
 			return "flowfabric approve " + id + " --raise DIMENSION=N, or: flowfabric reject " + id
 		}
-		return "send the signal it waits for, see: flowfabric suspension" + id + "; or: flowfabric resume " + id
+		return "send the signal it waits for, see: flowfabric suspension " + id + "; or: flowfabric resume " + id
 	case "delay":
 		return "the delay ends automatically"
 	case "grant":
@@ -128,9 +128,9 @@ func helpAgainst(e *flowfabric.Explanation, b flowfabric.Blocker) string {
 	case "lane_state":
 		return "flowfabric lanes resume " + d.Lane
 	case "lane_cap":
-		return "wait for running work to end, or raise the limit: flowfabric lanes set" + d.Lane + " --max-concurrent N"
+		return "wait for running work to end, or raise the limit: flowfabric lanes set " + d.Lane + " --max-concurrent N"
 	case "no_live_worker":
-		return "start a worker for lane" + d.Lane
+		return "start a worker for lane " + d.Lane
 	case "no_capable_worker":
 		return "start a worker for such work" + withCapabilities(d.Missing)
 	case "budget":

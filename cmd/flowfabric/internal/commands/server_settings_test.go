@@ -76,7 +76,7 @@ func TestU186_a_pair_of_tls_is_whole_matches_and_has_not_expired(t *testing.T) {
 		"expired":            {map[string]string{"tls-cert": oldCert, "tls-key": oldKey}, "has expired at"},
 		"no authority":       {map[string]string{"tls-cert": cert, "tls-key": key, "tls-client-ca": key}, "has no certificate"},
 		"clients alone":      {map[string]string{"tls-client-ca": cert}, "client certificates need TLS"},
-		"plain text outside": {map[string]string{"listen": "0.0.0.0:0"}, "reachable from outside without TLS"},
+		"plain text outside": {map[string]string{"listen": "0.0.0.0:0"}, "reachable from other hosts without TLS"},
 		"plain and allowed":  {map[string]string{"listen": "0.0.0.0:0", "allow-plaintext": "true"}, ""},
 	} {
 		c.flags["store"] = "sqlite:ff.db"

@@ -28,7 +28,7 @@ type signalFlags struct {
 func (f *signalFlags) register(fs *pflag.FlagSet) {
 	f.fs = fs
 	fs.StringVar(&f.name, "name", "", "name of the signal, such as approved")
-	fs.StringVar(&f.token, "token", "", "token of the waitpoint; better by --token-file or"+tokenVariable)
+	fs.StringVar(&f.token, "token", "", "token of the waitpoint; better by --token-file or "+tokenVariable)
 	fs.StringVar(&f.tokenFile, "token-file", "", "file that contains the token, or - for standard input")
 	fs.StringVar(&f.payload, "payload", "", "payload as JSON: the value, @file, or - for standard input")
 	fs.StringVar(&f.text, "text", "", "payload as text: the value, @file or -")

@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// apart keeps a Ctrl-C on the terminal from the program: the worker decides when it ends.
+// apart starts the program in its own process group, so that Ctrl-C on the terminal does not reach it: the worker decides when it
+// ends.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// tell sends a signal to the program and everything that it started.
+// tell sends a signal to the program and its children.
 func tell(cmd *exec.Cmd, sig syscall.Signal) error { return syscall.Kill(-cmd.Process.Pid, sig) }

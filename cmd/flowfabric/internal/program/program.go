@@ -1,5 +1,5 @@
-// Package program runs a program of any language as the handler of a piece of work: input on standard input, result from standard
-// output. It does not know where work comes from.
+// Package program runs any program as the handler of an execution: input on standard input, result from standard output. It does
+// not know where work comes from.
 package program
 
 import (
@@ -22,32 +22,32 @@ import (
 	"github.com/flowfabric/flowfabric"
 )
 
-// Program is what is run for every task.
+// Program is the program that is run for every task.
 type Program struct {
 	Command     []string
-	Environ     []string               // beside what is added for the task
-	Hidden      func(line string) bool // reports whether the program does not get this variable of Environ; nil: it gets all
-	Server      string                 // told to the program as FF_SERVER
-	ContentType string                 // of the result; "": JSON, text or bytes, whatever it is
-	Stderr      io.Writer              // where its standard error goes; many tasks at a time write there
-	MaxResult   int                    // bytes; what is longer fails the attempt
+	Environ     []string               // in addition to the variables of the task
+	Hidden      func(line string) bool // reports whether a variable of Environ is withheld; nil: none is
+	Server      string                 // passed to the program as FF_SERVER
+	ContentType string                 // of the result; "": JSON, text or bytes, detected
+	Stderr      io.Writer              // receives standard error of all tasks
+	MaxResult   int                    // bytes; a longer result fails the attempt
 
 	mu      sync.Mutex
-	running map[*exec.Cmd]chan struct{} // closed when it has ended
+	running map[*exec.Cmd]chan struct{} // closed when the program has ended
 }
 
-// retryExit is the exit code that asks for another attempt (EX_TEMPFAIL).
+// retryExit is the exit code that requests another attempt (EX_TEMPFAIL).
 const retryExit = 75
 
-// patience is how long a program may go on after SIGTERM. Then it and everything that it started is killed; what still holds its
-// output after that is not waited for.
+// patience is how long a program may continue after SIGTERM. Then it and its children are killed; output that is still open after
+// that is not waited for.
 const (
 	patience  = 10 * time.Second
 	lastWords = time.Second
 )
 
-// Handle runs the program for a task. Exit 0 completes with what it printed, 75 fails so that the policy may retry, anything else
-// fails for good. The program gets SIGTERM when the lease is lost (U175).
+// Handle runs the program for a task. Exit code 0 completes with the output, 75 fails and lets the policy retry, any other code
+// fails permanently. The program gets SIGTERM when the lease is lost (U175).
 func (p *Program) Handle(ctx context.Context, t *flowfabric.Task, in flowfabric.Payload) (flowfabric.Payload, error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, p.Command[0], p.Command[1:]...) //nolint:gosec // G204: it is the program that the user gave
@@ -75,8 +75,8 @@ func (p *Program) Handle(ctx context.Context, t *flowfabric.Task, in flowfabric.
 	return p.payload(out.Bytes()), nil
 }
 
-// environ is the environment of a task's program. A trace that this process belongs to is not the task's. The secrets of this process, such
-// as its API key, are not passed on.
+// environ returns the environment of a task's program. The trace context of this process is removed, and secrets of this process,
+// such as its API key, are withheld.
 func (p *Program) environ(t *flowfabric.Task) []string {
 	trace := t.Trace()
 	env := slices.DeleteFunc(slices.Clone(p.Environ), func(line string) bool {
@@ -93,7 +93,7 @@ func (p *Program) environ(t *flowfabric.Task) []string {
 		"FF_LEASE="+t.Lease().Fence(), "FF_SERVER="+p.Server)
 }
 
-// run runs a program to its end, so that Finish knows of it.
+// run runs a program to its end and registers it for Finish.
 func (p *Program) run(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err
@@ -114,15 +114,15 @@ func (p *Program) run(cmd *exec.Cmd) error {
 	return cmd.Wait()
 }
 
-// Running is how many programs have not ended.
+// Running returns the number of programs that have not ended.
 func (p *Program) Running() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.running)
 }
 
-// Finish waits until every program has ended that runs now, so that none outlives its worker: they were told to end and have their
-// patience. Somebody in a hurry kills them.
+// Finish waits until every running program has ended, so that none outlives its worker. They were signalled and have patience to
+// end; a signal from hurry kills them.
 func (p *Program) Finish(hurry <-chan os.Signal) {
 	p.mu.Lock()
 	left := maps.Clone(p.running)
@@ -139,7 +139,7 @@ func (p *Program) Finish(hurry <-chan os.Signal) {
 	}
 }
 
-// failure says how the program ended, with what it said last.
+// failure describes how the program ended, with the end of its standard error.
 func failure(err error, said string) error {
 	if said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
@@ -151,7 +151,7 @@ func failure(err error, said string) error {
 	return flowfabric.Category("exit", flowfabric.Permanent(err))
 }
 
-// payload is what the program printed; nothing is no result.
+// payload returns the output of the program; empty output is no result.
 func (p *Program) payload(data []byte) flowfabric.Payload {
 	switch {
 	case len(data) == 0:
@@ -167,7 +167,7 @@ func (p *Program) payload(data []byte) flowfabric.Payload {
 	}
 }
 
-// bounded refuses more than a result may have.
+// bounded refuses a result that is too long.
 type bounded struct {
 	to   *bytes.Buffer
 	most int
@@ -180,13 +180,13 @@ func (b *bounded) Write(data []byte) (int, error) {
 	return b.to.Write(data)
 }
 
-// lastBytes passes everything on and remembers the end.
+// lastBytes forwards everything and remembers the end.
 type lastBytes struct {
 	w    io.Writer
 	last []byte
 }
 
-// remembered is how much of standard error goes into the message of a failure.
+// remembered is how much of standard error is included in the message of a failure.
 const remembered = 2000
 
 func (l *lastBytes) Write(data []byte) (int, error) {

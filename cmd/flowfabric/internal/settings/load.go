@@ -9,15 +9,15 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// Sources say where values come from; the later in this struct win.
+// Sources are where values come from; later fields take precedence.
 type Sources struct {
-	Dev     bool              // take the defaults of `dev`
+	Dev     bool              // use the defaults of `dev`
 	File    string            // FF_NAME=value lines; "": none
 	Environ []string          // as os.Environ gives it
 	Flags   map[string]string // by name, only those given
 }
 
-// Where a value came from.
+// Sources of a value.
 const (
 	FromDefault     = "default"
 	FromFile        = "file"
@@ -30,7 +30,7 @@ type Problem struct {
 	Variable, Value, Source, Detail string
 }
 
-// String is one line for people (U180).
+// String is one line of text (U180).
 func (p Problem) String() string {
 	name := p.Variable
 	if p.Value != "" {
@@ -49,7 +49,7 @@ type Values struct {
 	ignored []Problem
 }
 
-// Ignored lists the variables of others, which a setting listens to, that cannot be read: they count as absent.
+// Ignored lists the variables of other programs that cannot be parsed; they are ignored.
 func (v *Values) Ignored() []Problem { return v.ignored }
 
 type value struct {
@@ -58,8 +58,7 @@ type value struct {
 	source string
 }
 
-// Load reads the settings of a table and reports every problem at once. Names that no table knows are problems, with the nearest
-// known one.
+// Load reads the settings of a table and reports all problems at once. An unknown name is a problem and gets a suggestion.
 func Load(table []Setting, from Sources) (*Values, []Problem) {
 	l := loader{table: table, values: &Values{table: table, byKey: map[string]value{}}}
 	for _, s := range table {
@@ -97,9 +96,9 @@ func (l *loader) refuse(variable, text, source, detail string) {
 	l.problems = append(l.problems, Problem{variable, text, source, detail})
 }
 
-// set takes a value. A wrong one of an earlier source is a problem even if a later source has a good one.
+// set sets a value. An invalid value is a problem even if a later source has a valid one.
 func (l *loader) set(s Setting, text, source string) {
-	if text == "" { // an empty variable counts as absent
+	if text == "" { // an empty variable is ignored
 		return
 	}
 	parsed, err := s.parse(text)
@@ -113,9 +112,9 @@ func (l *loader) set(s Setting, text, source string) {
 	l.values.byKey[s.Name] = value{parsed, text, source}
 }
 
-// secret takes the value out of a file. It comes after one that the same source has as it is.
+// secret reads the value from a file. It follows a value that the same source gives directly.
 func (l *loader) secret(s Setting, path, source string) {
-	if path == "" { // an empty variable counts as absent
+	if path == "" { // an empty variable is ignored
 		return
 	}
 	data, err := os.ReadFile(path)
@@ -147,7 +146,7 @@ func (l *loader) file(path string) {
 	l.lines(lines, FromFile)
 }
 
-// lines takes NAME=value texts; names that do not begin with FF_ are somebody else's.
+// lines parses NAME=value texts; names without the prefix FF_ are skipped.
 func (l *loader) lines(lines []string, source string) {
 	for _, line := range lines {
 		name, text, _ := strings.Cut(line, "=")
@@ -160,16 +159,16 @@ func (l *loader) lines(lines []string, source string) {
 		} else if s, ok := find(l.table, plain); ok && isFile && s.MayBeInFile() {
 			l.secret(s, strings.TrimSpace(text), source)
 		} else if known := Variables(); !slices.Contains(known, name) && !slices.Contains(foreign, name) {
-			detail := "no setting is called so"
+			detail := "unknown setting"
 			if near := jsonx.Nearest(name, known); near != "" {
 				detail += "; did you mean " + near + "?"
 			}
-			l.refuse(name, "", source, detail) // it may be a secret whose name is mistyped
+			l.refuse(name, "", source, detail) // it may be a secret with a misspelt name
 		}
 	}
 }
 
-// others takes the variables of others that a setting listens to.
+// others reads the variables of other programs.
 func (l *loader) others(lines []string) {
 	for _, s := range l.table {
 		for _, line := range lines {
@@ -195,7 +194,7 @@ func find(table []Setting, variable string) (Setting, bool) {
 	return Setting{}, false
 }
 
-// Variables are the names of all variables, those of files with secrets too.
+// Variables are the names of all variables, including those of files with secrets.
 func Variables() []string {
 	var names []string
 	for _, s := range slices.Concat(serverTable, clientTable) {
@@ -207,8 +206,7 @@ func Variables() []string {
 	return names
 }
 
-// Get is the value of a setting; the zero T when it is not set. A name that is not in the table, or another type, is a defect of
-// the program.
+// Get returns the value of a setting, or the zero T if it is not set. A name that is not in the table, or another type, is a bug.
 func Get[T any](v *Values, name string) T {
 	if !slices.ContainsFunc(v.table, func(s Setting) bool { return s.Name == name }) {
 		panic("settings: there is no " + name)
@@ -220,7 +218,7 @@ func Get[T any](v *Values, name string) T {
 	return v.byKey[name].parsed.(T)
 }
 
-// Problem is a problem with the value that a setting has.
+// Problem is a problem with the value of a setting.
 func (v *Values) Problem(name, detail string) Problem {
 	for _, s := range v.table {
 		if s.Name == name {
@@ -230,7 +228,7 @@ func (v *Values) Problem(name, detail string) Problem {
 	return Problem{Variable: name, Detail: detail}
 }
 
-// Row is one effective setting as people see it.
+// Row is one effective setting for display.
 type Row struct {
 	Name   string `json:"name"`
 	Value  string `json:"value,omitempty"`

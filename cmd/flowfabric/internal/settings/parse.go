@@ -17,7 +17,7 @@ import (
 
 func text(s string) (any, error) { return s, nil }
 
-// masterKey takes 32 bytes as hexadecimal digits or base64. What is wrong with them is told without them.
+// masterKey parses 32 bytes as hexadecimal digits or base64. Errors do not contain the value.
 func masterKey(s string) (any, error) {
 	s = strings.TrimSpace(s)
 	if raw, err := hex.DecodeString(s); err == nil && len(raw) == 32 {
@@ -27,14 +27,14 @@ func masterKey(s string) (any, error) {
 	if raw, err := base64.RawStdEncoding.DecodeString(plain); err == nil && len(raw) == 32 {
 		return s, nil
 	}
-	return nil, errors.New("not 32 bytes as hexadecimal digits or base64 (openssl rand -hex 32 makes some)")
+	return nil, errors.New("not 32 bytes as hexadecimal digits or base64 (generate one with: openssl rand -hex 32)")
 }
 
-// hexSecret takes 64 hexadecimal digits.
+// hexSecret parses 64 hexadecimal digits.
 func hexSecret(s string) (any, error) {
 	s = strings.TrimSpace(s)
 	if raw, err := hex.DecodeString(s); err != nil || len(raw) != 32 {
-		return nil, errors.New("not 64 hexadecimal digits (openssl rand -hex 32 makes some)")
+		return nil, errors.New("not 64 hexadecimal digits (generate one with: openssl rand -hex 32)")
 	}
 	return s, nil
 }
@@ -53,7 +53,7 @@ func toggle(s string) (any, error) {
 func choice(known ...string) func(string) (any, error) {
 	return func(s string) (any, error) {
 		if !slices.Contains(known, s) {
-			return nil, errors.New("none of " + strings.Join(known, ", "))
+			return nil, errors.New("not one of " + strings.Join(known, ", "))
 		}
 		return s, nil
 	}
@@ -66,22 +66,22 @@ func count(least, most int) func(string) (any, error) {
 			return nil, errors.New("not a whole number")
 		}
 		if n < least || n > most {
-			return nil, fmt.Errorf("not within %d and %d", least, most)
+			return nil, fmt.Errorf("not between %d and %d", least, most)
 		}
 		return n, nil
 	}
 }
 
-// share reads a part of the whole.
+// share parses a number between 0 and 1.
 func share(s string) (any, error) {
 	part, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(part >= 0 && part <= 1) {
-		return nil, errors.New("not a number within 0 and 1")
+		return nil, errors.New("not a number between 0 and 1")
 	}
 	return part, nil
 }
 
-// units of sizes, the longer name first where one ends in another.
+// units of sizes; a name that ends in another one comes first.
 var units = []struct {
 	name  string
 	bytes int
@@ -99,7 +99,7 @@ func size(least, most int) func(string) (any, error) {
 				return nil, errors.New("not a size such as 512KiB or 4MiB")
 			}
 			if n *= unit.bytes; n < least || n > most {
-				return nil, fmt.Errorf("%d bytes, not within %d and %d", n, least, most)
+				return nil, fmt.Errorf("%d bytes, not between %d and %d", n, least, most)
 			}
 			return n, nil
 		}
@@ -107,7 +107,7 @@ func size(least, most int) func(string) (any, error) {
 	}
 }
 
-// span reads a duration within bounds.
+// span parses a duration within bounds.
 func span(least, most string) func(string) (any, error) {
 	return func(s string) (any, error) {
 		d, err := time.ParseDuration(s)
@@ -117,13 +117,13 @@ func span(least, most string) func(string) (any, error) {
 		low, _ := time.ParseDuration(least) // of the table
 		high, _ := time.ParseDuration(most)
 		if d < low || d > high {
-			return nil, fmt.Errorf("not within %s and %s", least, most)
+			return nil, fmt.Errorf("not between %s and %s", least, most)
 		}
 		return d, nil
 	}
 }
 
-// keep reads how long something is kept; -1 is for ever.
+// keep parses a retention; -1 is forever.
 func keep(s string) (any, error) {
 	if s == "-1" {
 		return time.Duration(-1), nil
@@ -135,7 +135,7 @@ func keep(s string) (any, error) {
 	return d, nil
 }
 
-// retention reads how long finished executions are kept, by status.
+// retention parses how long finished executions are kept, by status.
 func retention(s string) (any, error) {
 	byStatus := map[string]time.Duration{}
 	for part := range strings.SplitSeq(s, ",") {
@@ -160,7 +160,7 @@ func storeURL(s string) (any, error) {
 	case scheme == "postgres" || scheme == "postgresql":
 		return postgresURL(s)
 	default:
-		return nil, errors.New("no store: use sqlite:PATH or postgres://…")
+		return nil, errors.New("unknown store: use sqlite:PATH or postgres://…")
 	}
 }
 
@@ -177,7 +177,7 @@ func address(s string) (any, error) {
 		return nil, errors.New("not HOST:PORT")
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return nil, errors.New("the port is not a number within 0 and 65535")
+		return nil, errors.New("the port is not between 0 and 65535")
 	}
 	return s, nil
 }

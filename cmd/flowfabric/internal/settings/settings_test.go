@@ -77,9 +77,9 @@ func TestU180_every_problem_is_told_at_once(t *testing.T) {
 	}
 	all := strings.Join(lines, "\n")
 	for _, want := range []string{
-		"FF_MAX_WAITT (from file): no setting is called so; did you mean FF_MAX_WAIT?", `"nonsense" is not FF_NAME=value`,
-		"FF_LISTEN=nowhere (from environment): not HOST:PORT", "FF_MAX_PAYLOAD=1B (from environment): 1 bytes", "FF_STORE=mysql:x (from environment): no store",
-		"FF_SECRET_THING (from environment)", "FF_LEASE_TTL=1ms (from flag): not within 500ms and 24h", "FF_CORS_ORIGINS=* (from flag)", "FF_RETENTION=done=1h",
+		"FF_MAX_WAITT (from file): unknown setting; did you mean FF_MAX_WAIT?", `"nonsense" is not FF_NAME=value`,
+		"FF_LISTEN=nowhere (from environment): not HOST:PORT", "FF_MAX_PAYLOAD=1B (from environment): 1 bytes", "FF_STORE=mysql:x (from environment): unknown store",
+		"FF_SECRET_THING (from environment)", "FF_LEASE_TTL=1ms (from flag): not between 500ms and 24h", "FF_CORS_ORIGINS=* (from flag)", "FF_RETENTION=done=1h",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("not told: %s\nin\n%s", want, all)

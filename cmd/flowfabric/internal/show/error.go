@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric"
 )
 
-// The exit codes (U158).
+// Exit codes (U158).
 const (
 	ExitDone        = 0
 	ExitFailed      = 1
@@ -30,21 +30,21 @@ var (
 	// ErrInterrupted is the cause of a context that a signal ended.
 	ErrInterrupted = errors.New("interrupted")
 	// ErrTimeout is the cause of a context that --timeout ended.
-	ErrTimeout = errors.New("waited too long")
+	ErrTimeout = errors.New("timed out")
 )
 
-// Exit is an error that only carries an exit code: what it means has been told.
+// Exit is an error that only carries an exit code; its message was printed before.
 type Exit int
 
 // Error names the code.
 func (e Exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
-// Invalid is bad input: a field, what is wrong with it, what to do.
+// Invalid is bad input: the field, the problem and a hint.
 func Invalid(field, hint, format string, args ...any) error {
 	return &flowfabric.Error{Code: "invalid_argument", Class: "invalid", Field: field, Hint: hint, Message: fmt.Sprintf(format, args...)}
 }
 
-// classExits maps the classes of refusals to exit codes.
+// classExits maps classes of errors to exit codes.
 var classExits = []struct {
 	class error
 	code  int
@@ -63,7 +63,7 @@ var classExits = []struct {
 	{flowfabric.ErrUnavailable, ExitUnavailable},
 }
 
-// ExitCode is the code with which the program ends after err.
+// ExitCode returns the exit code of the program for err.
 func ExitCode(err error) int {
 	var exit Exit
 	switch {
@@ -88,7 +88,7 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// Error tells what went wrong: lines for people, or the problem object.
+// Error prints an error as lines for people, or as the problem object.
 func Error(w io.Writer, err error, asJSON bool) {
 	var exit Exit
 	if err == nil || errors.As(err, &exit) {
@@ -109,7 +109,8 @@ func Error(w io.Writer, err error, asJSON bool) {
 	}
 }
 
-// hintFor is the hint of a refusal, or what the page of its code advises. Bad input is told by its field and needs no general advice.
+// hintFor returns the hint of an error, or the advice for its code. Errors about bad input name the field and need no general
+// advice.
 func hintFor(refusal *flowfabric.Error) string {
 	if refusal.Hint != "" || refusal.Class == "invalid" {
 		return refusal.Hint
@@ -123,17 +124,17 @@ func hintFor(refusal *flowfabric.Error) string {
 	return strings.ToLower(advice[:1]) + advice[1:]
 }
 
-// asRefusal finds the refusal in an error, or makes one of it.
+// asRefusal returns the refusal in an error, or converts the error.
 func asRefusal(err error) *flowfabric.Error {
 	var refusal *flowfabric.Error
 	switch {
 	case errors.Is(err, ErrInterrupted):
 		return &flowfabric.Error{Class: "unavailable", Message: "interrupted"}
 	case errors.Is(err, ErrTimeout):
-		return &flowfabric.Error{Code: "timeout", Class: "unavailable", Message: "not done within --timeout", Retryable: true, Hint: "what was sent may still happen; give more time"}
+		return &flowfabric.Error{Code: "timeout", Class: "unavailable", Message: "--timeout has passed", Retryable: true, Hint: "the request may still take effect; use a longer --timeout"}
 	case errors.As(err, &refusal):
 		return refusal
 	default:
-		return &flowfabric.Error{Class: "internal", Message: err.Error()} // without a code: the message of "internal" is not shown
+		return &flowfabric.Error{Class: "internal", Message: err.Error()} // without a code: the text for "internal" is not shown
 	}
 }

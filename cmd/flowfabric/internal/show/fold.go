@@ -8,11 +8,11 @@ import (
 
 const (
 	gap       = 2  // spaces between two columns
-	narrowest = 16 // a column of sentences is made no narrower
+	narrowest = 16 // minimum width of a column of sentences
 )
 
-// fitted are the widths of columns. Where a line would not fit into the terminal, columns of sentences get narrower, the widest first:
-// folded then breaks their cells. Ids and names stay whole, so that they can be copied. A terminal of width 0 takes anything.
+// fitted returns the widths of columns. If a line does not fit into the terminal, columns of sentences are narrowed, the widest
+// first, and folded breaks their cells. Ids and names stay whole, so that they can be copied. A terminal of width 0 has no limit.
 func fitted(lines [][]string, terminal int) []int {
 	widths := make([]int, len(lines[0]))
 	longest := make([]int, len(lines[0])) // word
@@ -36,7 +36,7 @@ func fitted(lines [][]string, terminal int) []int {
 			}
 		}
 		if widest < 0 {
-			break // nothing is left to fold
+			break // nothing left to narrow
 		}
 		widths[widest]--
 		total--
@@ -44,7 +44,7 @@ func fitted(lines [][]string, terminal int) []int {
 	return widths
 }
 
-// folded is a row as the lines that it takes: each cell is broken between words at the width of its column.
+// folded returns the lines of a row: each cell is broken between words at the width of its column.
 func folded(row []string, widths []int) [][]string {
 	lines := [][]string{}
 	for i, cell := range row {
@@ -58,7 +58,7 @@ func folded(row []string, widths []int) [][]string {
 	return lines
 }
 
-// broken breaks a text between words. A word that is longer than a line has one of its own. At least one line is returned.
+// broken breaks a text between words. A word that is longer than a line gets its own line. It returns at least one line.
 func broken(text string, width int) []string {
 	if lipgloss.Width(text) <= width {
 		return []string{text}

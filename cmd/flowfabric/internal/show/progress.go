@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Progress tells how far something is that takes more than a second (U159): a bar on a terminal, else a line every ten seconds.
+// Progress shows the progress of something that takes more than a second (U159): a bar on a terminal, else a line every ten
+// seconds.
 type Progress struct {
 	w        io.Writer
 	what     string
@@ -19,13 +20,13 @@ type Progress struct {
 }
 
 const (
-	quietStart = time.Second      // what is done sooner needs no bar
+	quietStart = time.Second      // shorter operations show no bar
 	barEvery   = time.Second / 10 // how often a bar is drawn
 	lineEvery  = 10 * time.Second
 	barWidth   = 30
 )
 
-// NewProgress begins. Nothing is written by a quiet printer.
+// NewProgress starts a progress display. A quiet printer writes nothing.
 func (p *Printer) NewProgress(what string, terminal bool) *Progress {
 	w := p.Err
 	if p.Quiet {
@@ -35,7 +36,7 @@ func (p *Printer) NewProgress(what string, terminal bool) *Progress {
 	return &Progress{w: w, what: what, terminal: terminal, now: p.Now, began: now, last: now}
 }
 
-// At tells that done of total are done; total 0: nobody knows how many there are.
+// At shows that done of total are done; total 0: unknown.
 func (b *Progress) At(done, total int) {
 	now := b.now()
 	every := lineEvery
@@ -67,7 +68,7 @@ func (b *Progress) At(done, total int) {
 	fmt.Fprintf(b.w, "\r\x1b[K%s", text)
 }
 
-// End takes the bar away.
+// End removes the bar.
 func (b *Progress) End() {
 	if b.drawn {
 		fmt.Fprint(b.w, "\r\x1b[K")

@@ -1,5 +1,5 @@
-// Package show writes results for people and for programs: tables on a terminal, plain text in a pipe, JSON, ids, templates. It does
-// not know which command it writes for.
+// Package show writes results for people and for programs: tables on a terminal, plain text in a pipe, JSON, ids, templates. It
+// does not know the commands.
 package show
 
 import (
@@ -15,12 +15,12 @@ import (
 // Printer writes results to Out and everything else to Err (U156).
 type Printer struct {
 	Out, Err io.Writer
-	JSON     bool               // one document; of lists one item a line
+	JSON     bool               // one document; lists one object per line
 	Quiet    bool               // ids only
 	Wide     bool               // all columns
-	Template *template.Template // nil: none; fields have the names of the API
+	Template *template.Template // nil: none; uses API field names
 	Terminal bool               // Out is a terminal: aligned columns, relative times
-	Width    int                // of the terminal; 0: not known
+	Width    int                // of the terminal; 0: unknown
 	Color    bool
 	Now      func() time.Time
 }
@@ -32,29 +32,29 @@ type Column[T any] struct {
 	Wide bool // only with --wide
 }
 
-// View says how things of one sort are shown.
+// View says how values of one type are shown.
 type View[T any] struct {
 	ID      func(T) string // for --quiet
 	Columns []Column[T]
-	None    string // what people are told on a terminal in the place of an empty list; "": nothing
+	None    string // shown on a terminal for an empty list; "": nothing
 }
 
-// One writes one thing: its columns as lines for people.
+// One writes one value, one line per column for people.
 func One[T any](p *Printer, v View[T], item T) error { return p.one(untyped(&v), item) }
 
-// List writes many things as they come. An error of the walk ends it.
+// List writes values as they arrive. An error of the iterator ends it.
 func List[T any](p *Printer, v View[T], items iter.Seq2[T, error]) error {
 	return First(p, v, items, 0)
 }
 
-// First writes things as List does, but no more than limit; 0: all.
+// First writes values as List does, at most limit; 0: all.
 func First[T any](p *Printer, v View[T], items iter.Seq2[T, error], limit int) error {
 	return p.list(untyped(&v), limit, func(take taker) {
 		items(func(item T, err error) bool { return take(item, err) })
 	})
 }
 
-// All writes the things of a slice as List does.
+// All writes a slice as List does.
 func All[T any](p *Printer, v View[T], items []T) error {
 	return p.list(untyped(&v), 0, func(take taker) {
 		for _, item := range items {
@@ -65,8 +65,7 @@ func All[T any](p *Printer, v View[T], items []T) error {
 	})
 }
 
-// view is a View of things whose type is not known any more. All the work is done with it, so that it is compiled once and not again
-// for every type of thing.
+// view is a View without its type parameter, so that the code is compiled once and not for every type.
 type view struct {
 	id      func(item any) string
 	columns []column
@@ -87,7 +86,7 @@ func untyped[T any](v *View[T]) *view {
 	return u
 }
 
-// ofAny takes the type from a text. Inlined it would be compiled twice for every type.
+// ofAny converts a View. If inlined, it would be compiled twice for every type.
 //
 //go:noinline
 func ofAny[T any](text func(T) string) func(any) string {
@@ -115,7 +114,7 @@ func (p *Printer) one(v *view, item any) error {
 	return nil
 }
 
-// machine writes the forms that programs read; done tells that it was one of them.
+// machine writes the formats for programs; done reports whether one was requested.
 func (p *Printer) machine(v *view, item any) (done bool, err error) {
 	switch {
 	case p.Template != nil:
@@ -135,7 +134,7 @@ func (p *Printer) machine(v *view, item any) (done bool, err error) {
 	}
 }
 
-// fill writes the template, a line an item. Its data are the fields of the API.
+// fill executes the template for an item, one line per item. Its data are the API fields.
 func (p *Printer) fill(item any) error {
 	data, err := json.Marshal(item)
 	if err != nil {
@@ -159,7 +158,7 @@ func (p *Printer) Note(format string, args ...any) {
 	}
 }
 
-// Raw writes bytes as they are; on a terminal the prompt gets a line of its own.
+// Raw writes bytes unchanged; on a terminal a newline follows if needed.
 func (p *Printer) Raw(data []byte) error {
 	_, err := p.Out.Write(data)
 	if err == nil && p.Terminal && len(data) > 0 && data[len(data)-1] != '\n' {
@@ -168,7 +167,7 @@ func (p *Printer) Raw(data []byte) error {
 	return err
 }
 
-// Time shows a moment: how long ago on a terminal, else in full. The zero time is "".
+// Time formats a time: relative on a terminal, else in full. The zero time is "".
 func (p *Printer) Time(at time.Time) string {
 	switch {
 	case at.IsZero():
@@ -183,7 +182,7 @@ func (p *Printer) Time(at time.Time) string {
 	return Span(d) + " ago"
 }
 
-// Span shows a duration roughly.
+// Span formats a duration roughly.
 func Span(d time.Duration) string {
 	switch {
 	case d < time.Second:

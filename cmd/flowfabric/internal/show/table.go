@@ -8,10 +8,11 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// block is how many rows of a terminal's table are aligned together, so that a long list begins at once.
+// block is how many rows of a table are aligned together on a terminal, so that a long list starts immediately.
 const block = 100
 
-// table gathers rows and writes them aligned on a terminal; in a pipe each row is written at once, its cells separated by tabs.
+// table collects rows and writes them aligned on a terminal; in a pipe each row is written immediately, its cells separated by
+// tabs.
 type table struct {
 	p       *Printer
 	columns []column
@@ -19,10 +20,10 @@ type table struct {
 	begun   bool
 }
 
-// taker takes a thing of a list, or the error that ended the walk. It says whether more is wanted.
+// taker receives a value of a list, or the error that ended the iteration. It reports whether more are wanted.
 type taker func(item any, err error) (more bool)
 
-// list writes what walk gives away, but no more than limit things; 0: all.
+// list writes the values of walk, at most limit; 0: all.
 func (p *Printer) list(v *view, limit int, walk func(taker)) error {
 	t := newTable(p, v)
 	var failed error
@@ -82,7 +83,7 @@ func (t *table) head() []string {
 	return names
 }
 
-// write puts a row into a pipe, after the names of the columns.
+// write writes a row to a pipe, after the column names.
 func (t *table) write(row []string) error {
 	if !t.begun {
 		t.begun = true
@@ -94,7 +95,7 @@ func (t *table) write(row []string) error {
 	return err
 }
 
-// flush writes the rows gathered so far to a terminal.
+// flush writes the collected rows to a terminal.
 func (t *table) flush() error {
 	if len(t.rows) == 0 {
 		return nil
@@ -117,7 +118,7 @@ func (t *table) flush() error {
 	return nil
 }
 
-// writeAligned puts one line on a terminal.
+// writeAligned writes one line to a terminal.
 func (t *table) writeAligned(line []string, widths []int, isHead bool) error {
 	var b strings.Builder
 	for i, cell := range line {
@@ -134,13 +135,13 @@ func (t *table) writeAligned(line []string, widths []int, isHead bool) error {
 	return err
 }
 
-// oneLine puts a text on one line.
+// oneLine joins a text into one line.
 var oneLine = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ")
 
-// plain keeps a cell on its line and free of anything that steers a terminal.
+// plain removes line breaks and control characters from a cell.
 func plain(text string) string { return Visible(oneLine.Replace(text)) }
 
-// colors of words in the columns that tell how something is.
+// colors of words in status columns.
 var colors = map[string]string{
 	"succeeded": "2", "completed": "2", "satisfied": "2", "done": "2", "ok": "2", "live": "2", "active": "2", "decided": "2",
 	"running": "6", "ready": "4", "waiting": "4", "resumable": "4", "waiting_children": "3", "cancelling": "3", "impossible": "1", "overridden": "3", "delayed": "4", "granted": "6", "pending": "4", "open": "4", "suspended": "5", "blocked": "3", "held": "3",
@@ -156,7 +157,7 @@ func (p *Printer) paint(column, text string) string {
 	return p.Paint(text, text)
 }
 
-// Paint gives a text the colour of a word that tells how something is, where there are colours.
+// Paint colours a text like a status word, if colours are enabled.
 func (p *Printer) Paint(word, text string) string {
 	color, known := colors[word]
 	if !p.Color || !known {

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Visible writes a text of somebody else so that a terminal only shows it: whatever would steer the terminal, turn the direction of
-// writing, or stand there without being seen is shown by its number. Line breaks and tabs stay.
+// Visible escapes a text so that a terminal only displays it: characters that control the terminal, change the writing direction
+// or are invisible are replaced by their numbers. Line breaks and tabs stay.
 func Visible(text string) string {
 	if !strings.ContainsFunc(text, hidden) {
 		return text
@@ -26,8 +26,8 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// hidden reports whether a character does something else than to be seen: controls (C0, C1, DEL), marks of direction and joining, and
-// separators of lines that terminals treat differently. The joiner of emoji stays: without it they fall apart.
+// hidden reports whether a character is not displayed as itself: controls (C0, C1, DEL), marks of direction and joining, and line
+// separators that terminals treat differently. The joiner of emoji is kept, because they need it.
 func hidden(r rune) bool {
 	const joiner = '\u200d'
 	switch {

@@ -47,7 +47,7 @@ func (m Model) frame() string {
 	return strings.Join(lines, "\n")
 }
 
-// head says where one looks and whether the server answers.
+// head shows the server, the filter and whether the server answers.
 func (m Model) head() string {
 	text := "flowfabric top  " + m.cfg.Server
 	if m.filter != "" {
@@ -55,16 +55,16 @@ func (m Model) head() string {
 	}
 	switch {
 	case m.away != nil:
-		text += "  SERVER AWAY for " + show.Span(m.cfg.Now().Sub(m.awaySince)) + ", trying on"
+		text += "  SERVER UNREACHABLE for " + show.Span(m.cfg.Now().Sub(m.awaySince)) + ", retrying"
 	case m.snap == nil:
-		text += "  looking"
+		text += "  loading"
 	default:
 		text += "  " + m.snap.AsOf.UTC().Format(time.TimeOnly)
 	}
 	return fit(text, m.width)
 }
 
-// foot is the line that is typed into, or what the last action came to, or the keys.
+// foot shows the input line, the result of the last action, or the keys.
 func (m Model) foot() string {
 	switch {
 	case m.mode == filtering:
@@ -83,17 +83,17 @@ func (m Model) foot() string {
 }
 
 const helpText = `
-  up, down, j, k     choose a row
-  tab, shift+tab     next pane, pane before
-  enter              show the execution; of a lane: filter by it
+  up, down, j, k     select a row
+  tab, shift+tab     next pane, previous pane
+  enter              show the execution; on a lane: filter by it
   c                  cancel the execution, after asking for a reason
   r                  replay an execution that has ended
   o                  print the URL of the execution
-  /                  filter by a part of the name of a lane or kind
-  esc                end the filter, or go back
+  /                  filter by part of a lane or kind
+  esc                clear the filter, or go back
   q, ctrl+c          quit
 
-  Stuck is what waits long, what has a lapsed lease, and what is
+  Stuck work waits for a long time, has a lapsed lease, or is
   retried again and again. Each list shows the first 100.
 
   Any key goes back.`
@@ -201,7 +201,7 @@ func (m Model) paneLines() []string {
 	return lines
 }
 
-// share divides the rows of the screen: two for each pane, what the chosen one needs, then the others.
+// share divides the rows of the screen: two per pane, then what the selected pane needs, then the others.
 func share(total int, chosen pane, tables [panes]table) [panes]int {
 	var heights [panes]int
 	give := func(p pane, most int) {
@@ -218,10 +218,10 @@ func share(total int, chosen pane, tables [panes]table) [panes]int {
 	return heights
 }
 
-// roomForNames is what the column of names has at least, as long as there are others to leave out.
+// roomForNames is the minimum width of the name column while other columns can be dropped.
 const roomForNames = 14
 
-// row draws the cells of a line. On a narrow screen the last columns give way.
+// row draws the cells of a line. On a narrow screen the last columns are dropped.
 func (m Model) row(columns []column, cells []string, marker string) string {
 	used := lipgloss.Width(marker)
 	for _, c := range columns {
@@ -249,10 +249,10 @@ func (m Model) row(columns []column, cells []string, marker string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// oneLine puts a text on one line.
+// oneLine joins a text into one line.
 var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
 
-// fit cuts or fills a text to a width. What would steer a terminal, turn the direction of writing or be invisible is shown by its number.
+// fit cuts or pads a text to a width. Control characters, direction marks and invisible characters are replaced by their numbers.
 func fit(text string, width int) string {
 	var b strings.Builder
 	used := 0
@@ -272,7 +272,7 @@ func tail(id flowfabric.ID, width int) string {
 	return text[max(0, len(text)-width):]
 }
 
-// since is how long ago something was; "" if never.
+// since formats the age of a time; "" if zero.
 func since(now, at time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -280,7 +280,7 @@ func since(now, at time.Time) string {
 	return show.Span(max(now.Sub(at), 0))
 }
 
-// left is how long it is until something; what is over has a minus.
+// left formats the time until something; past times are negative.
 func left(now, at time.Time) string {
 	if d := at.Sub(now); d < 0 {
 		return "-" + show.Span(-d)
@@ -299,7 +299,7 @@ const (
 	red
 )
 
-// style gives a text its look; without colour the marker of the chosen row is all there is.
+// style applies a look; without colours only the marker of the selected row remains.
 func (m Model) style(text string, how look) string {
 	if !m.cfg.Color || how == plain {
 		return strings.TrimRight(text, " ")

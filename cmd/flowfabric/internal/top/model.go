@@ -11,39 +11,39 @@ import (
 	"github.com/flowfabric/flowfabric"
 )
 
-// Config is what the view needs.
+// Config configures the view.
 type Config struct {
 	Client  flowfabric.Client
 	Server  string // address, for the URL of an execution
 	Options Options
-	Every   time.Duration // pause between the end of one look and the next
+	Every   time.Duration // pause between two refreshes
 	Color   bool
 	Now     func() time.Time
 }
 
-// callLimit bounds each round of calls: a server that needs longer counts as away.
+// callLimit bounds each refresh: a slower server counts as unreachable.
 const callLimit = 3 * time.Second
 
-// Model is the view at one moment. Update makes the next one of it and a message, and changes nothing else.
+// Model is the state of the view. Update returns the next state and changes nothing else.
 type Model struct {
 	cfg    Config
 	within func(func(ctx context.Context) tea.Msg) tea.Cmd
 
 	width, height int
-	snap          *Snapshot // nil: nothing was seen yet
-	away          error     // why the last look failed; nil: it did not
+	snap          *Snapshot // nil: not loaded yet
+	away          error     // error of the last refresh; nil: none
 	awaySince     time.Time
 	filter        string
 	pane          pane
-	at            [panes]int // the chosen row of each pane
+	at            [panes]int // selected row per pane
 	mode          mode
-	input         string // what is being typed
+	input         string // text being typed
 	subject       *flowfabric.Execution
 	detail        *detail
-	note          string // what the last action came to
+	note          string // result of the last action
 }
 
-// mode is what keys act on.
+// mode decides what keys do.
 type mode int
 
 const (
@@ -66,18 +66,18 @@ const (
 	panes
 )
 
-// detail is one execution with what happened to it last.
+// detail is one execution with its latest events.
 type detail struct {
 	execution *flowfabric.Execution
 	events    []flowfabric.Event
 }
 
-// The messages besides those of the terminal.
+// Messages besides those of the terminal.
 type (
-	dueMsg    struct{} // the time for the next look
+	dueMsg    struct{} // time for the next refresh
 	lookedMsg struct {
 		snap   *Snapshot
-		detail *detail // of the execution that was being read; nil: none was, or it cannot be read
+		detail *detail // of the execution that is shown; nil: none, or it cannot be read
 		err    error
 	}
 	detailMsg struct {
@@ -90,7 +90,7 @@ type (
 	}
 )
 
-// New is the view before the first look. Its calls end with ctx.
+// New is the view before the first refresh. Its calls end with ctx.
 func New(ctx context.Context, cfg Config) Model {
 	return Model{cfg: cfg, width: 80, height: 24, pane: runningPane, within: func(do func(ctx context.Context) tea.Msg) tea.Cmd {
 		return func() tea.Msg {
@@ -101,10 +101,10 @@ func New(ctx context.Context, cfg Config) Model {
 	}}
 }
 
-// Init looks for the first time.
+// Init starts the first refresh.
 func (m Model) Init() tea.Cmd { return m.look() }
 
-// Update is what comes after a message. The next look is planned when one has been answered, so that none pile up.
+// Update handles a message. The next refresh is scheduled when the previous one has been answered, so that they do not pile up.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -133,7 +133,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// looked takes over what a look has found, or that the server is away.
+// looked stores the result of a refresh, or that the server is unreachable.
 func (m Model) looked(msg lookedMsg) Model {
 	switch {
 	case msg.err == nil:
@@ -152,19 +152,19 @@ func (m Model) looked(msg lookedMsg) Model {
 	return m
 }
 
-// look is one round of calls; an execution that is being read belongs to it.
+// look is one refresh, including the execution that is shown.
 func (m Model) look() tea.Cmd {
 	return m.within(func(ctx context.Context) tea.Msg {
 		snap, err := Look(ctx, m.cfg.Client, m.cfg.Options)
 		if err != nil || m.detail == nil {
 			return lookedMsg{snap: snap, err: err}
 		}
-		now, _ := readDetail(ctx, m.cfg.Client, m.detail.execution.ID) // one that is gone stays on the screen as it was
+		now, _ := readDetail(ctx, m.cfg.Client, m.detail.execution.ID) // if it was deleted, its last state stays on the screen
 		return lookedMsg{snap: snap, detail: now}
 	})
 }
 
-// shownEvents is how much of the past of an execution is shown.
+// shownEvents is the number of events shown for an execution.
 const shownEvents = 10
 
 func (m Model) read(id flowfabric.ID) tea.Cmd {
@@ -186,7 +186,7 @@ func readDetail(ctx context.Context, c flowfabric.Client, id flowfabric.ID) (*de
 	return &detail{x, events}, nil
 }
 
-// lastEvents reads what happened to an execution to its end and keeps the last of it.
+// lastEvents reads the events of an execution and keeps the last ones.
 func lastEvents(ctx context.Context, c flowfabric.Client, x *flowfabric.Execution) ([]flowfabric.Event, error) {
 	options := flowfabric.ReadOptions{After: flowfabric.FromStart, Limit: 1000, EventFilter: flowfabric.EventFilter{ExecutionID: x.ID, Since: x.CreatedAt}}
 	var last []flowfabric.Event
@@ -224,7 +224,7 @@ func (m Model) replay(x *flowfabric.Execution) tea.Cmd {
 	})
 }
 
-// shown is what the filter leaves of the last look.
+// shown is the last snapshot after filtering.
 func (m Model) shown() *Snapshot {
 	if m.snap == nil {
 		return &Snapshot{}
@@ -238,7 +238,7 @@ func (m Model) size(p pane) int {
 	return [panes]int{len(s.Lanes), len(s.Workers), len(s.Running), len(s.Stuck), len(s.Failed)}[p]
 }
 
-// chosen is the execution that keys act on; nil: none.
+// chosen is the selected execution; nil: none.
 func (m Model) chosen() *flowfabric.Execution {
 	s, i := m.shown(), m.at[m.pane]
 	switch {
@@ -260,7 +260,7 @@ func (m Model) chosen() *flowfabric.Execution {
 // bare is an id without its namespace.
 func bare(id flowfabric.ID) string { return string(id[strings.LastIndexByte(string(id), ':')+1:]) }
 
-// problem says in one line what went wrong.
+// problem describes an error in one line.
 func problem(err error) string {
 	var refusal *flowfabric.Error
 	if errors.As(err, &refusal) {

@@ -1,4 +1,4 @@
-// Package top is the live view of a FlowFabric: what it looks at, what keys do, how it is drawn. It does not know the command line.
+// Package top is the live view of a FlowFabric: its data, keys and drawing. It does not know the command line.
 package top
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// Options say what to look at.
+// Options select what is shown.
 type Options struct {
-	Lane, Kind string        // these alone; "": all
-	StuckAfter time.Duration // ready work that waits longer than this is stuck
+	Lane, Kind string        // only these; "": all
+	StuckAfter time.Duration // ready work that waits longer is stuck
 }
 
-// Snapshot is what one round of looking has found.
+// Snapshot is the result of one refresh.
 type Snapshot struct {
 	AsOf    time.Time                `json:"as_of"`
 	Lanes   []*flowfabric.Lane       `json:"lanes"`
@@ -26,21 +26,21 @@ type Snapshot struct {
 	Running []*flowfabric.Execution  `json:"running"` // longest first
 	Stuck   []Stuck                  `json:"stuck"`
 	Failed  []*flowfabric.Execution  `json:"failed"` // newest first
-	More    bool                     `json:"more"`   // some list is longer than what was read of it
+	More    bool                     `json:"more"`   // some list was truncated
 }
 
-// Stuck is an execution that does not get on, and why that may be.
+// Stuck is an execution that makes no progress, with the likely cause.
 type Stuck struct {
 	Execution *flowfabric.Execution `json:"execution"`
 	Why       string                `json:"why"`
 }
 
 const (
-	pageSize    = 100 // how much of each list is read
-	manyRetries = 3   // from here on failing again and again is shown as stuck
+	pageSize    = 100 // entries read per list
+	manyRetries = 3   // attempts from which repeated failures count as stuck
 )
 
-// Look reads one snapshot: six calls, one after the other, none of which walks a list.
+// Look reads one snapshot with six sequential calls, each at most one page.
 func Look(ctx context.Context, c flowfabric.Client, o Options) (*Snapshot, error) {
 	snap := &Snapshot{Stuck: []Stuck{}}
 	lanes, err := c.Lanes().Page(ctx, flowfabric.PageOptions{Limit: pageSize})
@@ -81,7 +81,7 @@ func Look(ctx context.Context, c flowfabric.Client, o Options) (*Snapshot, error
 	return snap, nil
 }
 
-// orEmpty keeps an absent list from becoming null.
+// orEmpty replaces a nil list, so that it is not null in JSON.
 func orEmpty[T any](items []T) []T {
 	if items == nil {
 		return []T{}
@@ -96,7 +96,7 @@ func only(name string) []string {
 	return []string{name}
 }
 
-// findStuck keeps those that do not get on.
+// findStuck selects executions that make no progress.
 func (s *Snapshot) findStuck(o Options, all []*flowfabric.Execution) {
 	for _, x := range all {
 		if why := s.whyStuck(o, x); why != "" {
@@ -105,7 +105,7 @@ func (s *Snapshot) findStuck(o Options, all []*flowfabric.Execution) {
 	}
 }
 
-// whyStuck says why an execution does not get on; "": it does, as far as one can see from here.
+// whyStuck returns why an execution makes no progress; "" if it does, as far as lists show.
 func (s *Snapshot) whyStuck(o Options, x *flowfabric.Execution) string {
 	switch {
 	case x.Status == flowfabric.StatusRunning && x.Lease != nil && x.Lease.ExpiresAt.Before(s.AsOf):
@@ -130,7 +130,7 @@ func again(x *flowfabric.Execution) string {
 	return text
 }
 
-// whyWaiting says why ready work is not taken. What an execution requires is not in a list: the last answer is for that.
+// whyWaiting returns why ready work is not claimed. Lists do not contain required capabilities, so the last cause is inferred.
 func (s *Snapshot) whyWaiting(x *flowfabric.Execution) string {
 	if i := slices.IndexFunc(s.Lanes, func(l *flowfabric.Lane) bool { return l.Name == x.Lane }); i >= 0 {
 		lane := s.Lanes[i]
@@ -153,21 +153,21 @@ func (s *Snapshot) whyWaiting(x *flowfabric.Execution) string {
 	}
 	switch {
 	case takers == 0:
-		return "no worker takes it"
+		return "no worker for it"
 	case free == 0:
 		return "its workers are busy"
 	default:
-		return "no free worker has what it requires"
+		return "no free worker has the required capabilities"
 	}
 }
 
-// takes reports whether a worker asks for work of this sort.
+// takes reports whether a worker claims such work.
 func takes(w *flowfabric.WorkerInfo, x *flowfabric.Execution) bool {
 	return w.State == "live" && slices.Contains(w.Lanes, x.Lane) &&
 		(len(w.Kinds) == 0 || slices.Contains(w.Kinds, x.Kind)) && (len(w.Namespaces) == 0 || slices.Contains(w.Namespaces, x.Namespace))
 }
 
-// Narrow keeps what has the text in the name of its lane or kind.
+// Narrow keeps entries whose lane or kind contains the text.
 func (s *Snapshot) Narrow(text string) *Snapshot {
 	if text == "" {
 		return s

@@ -202,12 +202,12 @@ func TestU177_it_says_that_the_server_is_away_keeps_what_it_knew_and_goes_on(t *
 	t.Parallel()
 	m := after(shown(80, 24), lookedMsg{err: errors.New("connection refused")})
 	frame := m.frame()
-	for _, want := range []string{"SERVER AWAY", "connection refused", "host-17-a1b2"} {
+	for _, want := range []string{"SERVER UNREACHABLE", "connection refused", "host-17-a1b2"} {
 		if !strings.Contains(frame, want) {
 			t.Errorf("no %q in\n%s", want, frame)
 		}
 	}
-	if frame := after(m, lookedMsg{snap: scene()}).frame(); strings.Contains(frame, "AWAY") || strings.Contains(frame, "refused") {
+	if frame := after(m, lookedMsg{snap: scene()}).frame(); strings.Contains(frame, "UNREACHABLE") || strings.Contains(frame, "refused") {
 		t.Errorf("still away:\n%s", frame)
 	}
 }
@@ -265,11 +265,11 @@ func TestU177_why_work_is_stuck(t *testing.T) {
 		x       *flowfabric.Execution
 		want    string
 	}{
-		{x: waiting("mail"), want: "no worker takes it"},
-		{x: waiting("mail"), workers: []*flowfabric.WorkerInfo{leaving}, want: "no worker takes it"},
-		{x: waiting("page"), workers: []*flowfabric.WorkerInfo{free}, want: "no worker takes it"},
+		{x: waiting("mail"), want: "no worker for it"},
+		{x: waiting("mail"), workers: []*flowfabric.WorkerInfo{leaving}, want: "no worker for it"},
+		{x: waiting("page"), workers: []*flowfabric.WorkerInfo{free}, want: "no worker for it"},
 		{x: waiting("mail"), workers: []*flowfabric.WorkerInfo{busy}, want: "its workers are busy"},
-		{x: waiting("mail"), workers: []*flowfabric.WorkerInfo{busy, free}, want: "no free worker has what it requires"},
+		{x: waiting("mail"), workers: []*flowfabric.WorkerInfo{busy, free}, want: "no free worker has the required capabilities"},
 		{x: waiting("mail"), lane: flowfabric.Lane{LaneSettings: flowfabric.LaneSettings{State: flowfabric.LaneDisabled}}, want: "the lane is disabled"},
 		{x: waiting("mail"), lane: flowfabric.Lane{LaneSettings: flowfabric.LaneSettings{MaxConcurrent: 2}, Counts: map[flowfabric.Status]int{flowfabric.StatusRunning: 2}}, want: "the lane is full: 2 at a time"},
 		{x: again, want: "3 retries, 1 reclaims: no route"},
@@ -327,7 +327,7 @@ func TestU177_executions_are_shown_cancelled_and_replayed(t *testing.T) {
 	}
 	id := m.chosen().ID
 	m = ran(t, m, keys("enter")...)
-	if frame := m.frame(); !strings.Contains(frame, bare(id)) || !strings.Contains(frame, "execution.") || !strings.Contains(frame, "no worker takes it") {
+	if frame := m.frame(); !strings.Contains(frame, bare(id)) || !strings.Contains(frame, "execution.") || !strings.Contains(frame, "no worker for it") {
 		t.Fatalf("the execution is not shown:\n%s", frame)
 	}
 	m = ran(t, m, keys("r")...)

@@ -57,7 +57,7 @@ func Start(ctx context.Context, cfg Config) (*Exporter, error) {
 		variables.refuse("OTEL_RESOURCE_ATTRIBUTES", "an attribute is not NAME=VALUE")
 	}
 	for _, problem := range variables.problems {
-		cfg.Log.Warn("a variable of OpenTelemetry cannot be read and counts as absent", "problem", problem)
+		cfg.Log.Warn("a variable of OpenTelemetry cannot be read and is ignored", "problem", problem)
 	}
 	if variables.unsafe {
 		cfg.Log.Warn("no spans are sent: what protects the connection to the collector cannot be read")
@@ -83,10 +83,10 @@ func (e *Exporter) Stop(ctx context.Context) error {
 	return errors.Join(err, e.sender.Shutdown(ctx)) // the provider leaves a request that outlasts ctx alone
 }
 
-// quietFor is how long a failure that lasts is not told again (U217).
+// quietFor is the interval at which a lasting failure is logged again (U217).
 const quietFor = time.Minute
 
-// patient tells the log once a minute that spans are lost, and nobody else.
+// patient logs at most once a minute that spans are lost, and returns no error.
 type patient struct {
 	sdktrace.SpanExporter
 	log *slog.Logger
