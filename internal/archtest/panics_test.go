@@ -11,7 +11,7 @@ import (
 func TestNothingWaitsForWhatPanicked(t *testing.T) {
 	t.Parallel()
 	holds(t, checkPanics, "a panic in the engine is contained, and must leave no mutex locked and no goroutine without somebody who recovers: "+
-		"Lock is followed by a deferred Unlock, and every goroutine runs below contain, KeepRunning or answering")
+		"Lock is followed by a deferred Unlock, and every goroutine runs below Guard, KeepRunning or answering")
 }
 
 func TestMutexesAndGoroutinesThatAPanicWouldBreakAreFound(t *testing.T) {
@@ -20,7 +20,7 @@ func TestMutexesAndGoroutinesThatAPanicWouldBreakAreFound(t *testing.T) {
 	finds(t, checkPanics, []example{
 		{name: "deferred, and given up for a while", files: map[string]string{
 			"internal/engine/a.go": head + "func f() { c.mu.Lock(); defer c.mu.Unlock(); c.mu.Unlock(); g(); c.mu.Lock() }\n" +
-				"func g() { c.mu.Unlock(); defer c.mu.Lock(); h() }\nfunc h() { e.wg.Go(func() { _ = e.contain(inLog, f) }) }\n",
+				"func g() { c.mu.Unlock(); defer c.mu.Lock(); h() }\nfunc h() { e.wg.Go(func() { _ = e.Guard(inLog, f) }) }\n",
 			"internal/engine/a_test.go": head + "func f() { mu.Lock(); g(); mu.Unlock(); go g() }\n",
 			"internal/other/a.go":       "package other\nfunc f() { mu.Lock(); g(); mu.Unlock() }\n",
 		}},
@@ -119,7 +119,7 @@ func methodOf(s source, e ast.Expr) (of, verb string) {
 // goroutine finds a goroutine that nobody recovers.
 func goroutine(s source, in *ast.FuncDecl, at ast.Node, call *ast.CallExpr) []string {
 	text := written(s, call)
-	for _, guard := range []string{"contain(", "KeepRunning(", "answering("} {
+	for _, guard := range []string{"Guard(", "KeepRunning(", "answering("} {
 		if strings.Contains(text, guard) {
 			return nil
 		}

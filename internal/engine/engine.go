@@ -5,6 +5,8 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/engine/bulk"
+	"github.com/flowfabric/flowfabric/internal/engine/claims"
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -13,6 +15,8 @@ import (
 // Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
 type Engine struct {
 	*txn.Engine
+	*flows.Graphs
+	*claims.Claims
 	*inspect.Inspector
 	*bulk.Jobs
 }
@@ -24,8 +28,10 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs := bulk.New(kernel)
-	e := &Engine{kernel, &inspect.Inspector{Engine: kernel, JobsRunning: jobs.Running}, jobs}
+	graphs := flows.New(kernel)
+	waiting := claims.New(graphs)
+	jobs := bulk.New(graphs)
+	e := &Engine{kernel, graphs, waiting, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"github.com/flowfabric/flowfabric/internal/engine/bulk"
+	"github.com/flowfabric/flowfabric/internal/engine/claims"
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
@@ -22,49 +24,49 @@ type (
 	BulkSignal          = bulk.BulkSignal
 	BulkView            = bulk.BulkView
 	Caller              = txn.Caller
-	CancelFlowAnswer    = txn.CancelFlowAnswer
-	CancelFlowRequest   = txn.CancelFlowRequest
+	CancelFlowAnswer    = flows.CancelFlowAnswer
+	CancelFlowRequest   = flows.CancelFlowRequest
 	ChargeRequest       = txn.ChargeRequest
 	Check               = inspect.Check
 	CheckState          = inspect.CheckState
 	ChildView           = txn.ChildView
-	ChildrenWaitAnswer  = txn.ChildrenWaitAnswer
-	ChildrenWaitRequest = txn.ChildrenWaitRequest
+	ChildrenWaitAnswer  = flows.ChildrenWaitAnswer
+	ChildrenWaitRequest = flows.ChildrenWaitRequest
 	ClaimAnswer         = txn.ClaimAnswer
 	ClaimRequest        = txn.ClaimRequest
 	CompleteItem        = txn.CompleteItem
 	Config              = txn.Config
 	CountAnswer         = txn.CountAnswer
-	DeleteFlowRequest   = txn.DeleteFlowRequest
+	DeleteFlowRequest   = flows.DeleteFlowRequest
 	Derivation          = txn.Derivation
 	Difference          = inspect.Difference
-	EdgeQuery           = txn.EdgeQuery
+	EdgeQuery           = flows.EdgeQuery
 	Ending              = txn.Ending
 	EventFilter         = txn.EventFilter
 	EventPage           = txn.EventPage
 	EventsRequest       = txn.EventsRequest
 	Facts               = txn.Facts
 	Feed                = txn.Feed
-	FlowAnswer          = txn.FlowAnswer
-	FlowQuery           = txn.FlowQuery
-	FlowView            = txn.FlowView
-	Grant               = txn.Grant
-	GrantClaim          = txn.GrantClaim
-	HandTo              = txn.HandTo
+	FlowAnswer          = flows.FlowAnswer
+	FlowQuery           = flows.FlowQuery
+	FlowView            = flows.FlowView
+	Grant               = claims.Grant
+	GrantClaim          = claims.GrantClaim
+	HandTo              = claims.HandTo
 	HeartbeatAnswer     = txn.HeartbeatAnswer
 	Holder              = txn.Holder
 	Hooks               = txn.Hooks
 	IntegrityReport     = inspect.IntegrityReport
 	Issued              = txn.Issued
 	IssuedLink          = txn.IssuedLink
-	JoinView            = txn.JoinView
+	JoinView            = flows.JoinView
 	LaneView            = txn.LaneView
 	LeaseRef            = txn.LeaseRef
 	LeaseView           = txn.LeaseView
 	LinkPage            = txn.LinkPage
 	ListRequest         = txn.ListRequest
 	LoggedEvent         = txn.LoggedEvent
-	MemberView          = txn.MemberView
+	MemberView          = flows.MemberView
 	Operator            = txn.Operator
 	Page                = txn.Page
 	QuotaKeyView        = txn.QuotaKeyView
@@ -75,15 +77,15 @@ type (
 	RegisterAnswer      = txn.RegisterAnswer
 	RenewItem           = txn.RenewItem
 	ReplayRequest       = txn.ReplayRequest
-	RevokeRequest       = txn.RevokeRequest
-	Revoked             = txn.Revoked
+	RevokeRequest       = claims.RevokeRequest
+	Revoked             = claims.Revoked
 	Rollback            = txn.Rollback
 	RotatedKey          = txn.RotatedKey
 	Rotation            = txn.Rotation
 	SignalQuery         = txn.SignalQuery
 	Span                = txn.Span
-	SpawnAnswer         = txn.SpawnAnswer
-	SpawnRequest        = txn.SpawnRequest
+	SpawnAnswer         = flows.SpawnAnswer
+	SpawnRequest        = flows.SpawnRequest
 	SpendQuery          = txn.SpendQuery
 	SpendRow            = txn.SpendRow
 	Standing            = txn.Standing

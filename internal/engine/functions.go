@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -31,4 +32,4 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Lim
 func SameWork(a, b core.Submission) bool { return txn.SameWork(a, b) }
 
 // CheckMemberCursor refuses a text that is no cursor of a list of members. Codes: invalid_cursor.
-func CheckMemberCursor(cursor string) error { return txn.CheckMemberCursor(cursor) }
+func CheckMemberCursor(cursor string) error { return flows.CheckMemberCursor(cursor) }

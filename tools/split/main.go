@@ -16,6 +16,9 @@
 // methods of the room's type, which is to embed the kernel's. Methods of an interface change their names together. What others use of the package is
 // written to facade.go, as aliases. References from the kernel to a room, and names that exist already, are reported, and nothing is changed then.
 //
+// Where the kernel's directory is that of the source, rooms are taken out of a kernel that stays where it is: no central type is replaced, no facade is
+// written, and what other packages use of a room they find there. Methods in a room whose receivers are of the kernel become functions.
+//
 // The result may need a few changes by hand: the types of the rooms, the package that puts them together, and commands of a room that pass the
 // room's value where the kernel's is wanted. Look for methods that are still unexported in types which embed a command: they override nothing.
 package main
@@ -24,6 +27,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"go/ast"
 	"go/token"
 	"go/types"
 	"io"
@@ -69,12 +73,18 @@ type splitter struct {
 	needs  map[string][]*room      // imports to add, by file
 	facade map[string]types.Object // what others use, by qualified name
 	faults int
+
+	foreign map[string]foreign      // by place
+	skip    map[*ast.FieldList]bool // receivers that are parameters now
+	moved   []string
+	handled map[*ast.Ident]bool // names of methods whose calls were rewritten
 }
 
 func run(dir, plan string, out io.Writer) error {
 	s := &splitter{
 		out: out, names: map[string]string{}, fset: token.NewFileSet(), roomOf: map[string]*room{}, home: map[string]*room{},
 		rename: map[string]string{}, inner: map[string]string{}, edits: map[string][]edit{}, needs: map[string][]*room{}, facade: map[string]types.Object{},
+		foreign: map[string]foreign{}, handled: map[*ast.Ident]bool{}, skip: map[*ast.FieldList]bool{},
 	}
 	var err error
 	if s.dir, err = filepath.Abs(dir); err != nil {
@@ -107,7 +117,10 @@ func run(dir, plan string, out io.Writer) error {
 		return fmt.Errorf("%d faults; nothing was changed", s.faults)
 	}
 	s.rewrite(all)
-	if err := s.write(); err != nil {
+	if s.faults > 0 {
+		return fmt.Errorf("%d faults; nothing was changed", s.faults)
+	}
+	if err := s.write(); err != nil || s.stays() {
 		return err
 	}
 	return s.writeFacade()
@@ -147,6 +160,9 @@ func (s *splitter) readPlan(file string) error {
 }
 
 func (s *splitter) kernel() *room { return s.rooms[0] }
+
+// stays reports whether the kernel stays where it is: rooms are taken out of it.
+func (s *splitter) stays() bool { return s.kernel().path == s.source }
 
 // assign returns the room of a file.
 func (s *splitter) assign(file string) *room {

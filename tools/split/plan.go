@@ -20,6 +20,7 @@ func (s *splitter) plan(p *packages.Package) {
 		obj := p.Types.Scope().Lookup(name)
 		s.home[s.place(obj.Pos())] = s.roomOf[s.fileOf(obj.Pos())]
 	}
+	s.findForeign(p)
 	need := s.needed(p)
 	s.addMethods(p, need)
 	for _, at := range slices.Sorted(maps.Keys(need)) {

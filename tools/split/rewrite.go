@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -48,8 +49,18 @@ func (s *splitter) rewriteFile(p *packages.Package, f *ast.File, name string) {
 		switch n := n.(type) {
 		case *ast.SelectorExpr:
 			s.qualified(p, name, n)
+		case *ast.CallExpr:
+			s.asCall(p, r, name, n)
 		case *ast.FuncDecl:
 			s.renameDoc(p, n.Doc, n.Name)
+			if m, ok := s.foreign[s.place(n.Name.Pos())]; ok {
+				s.asFunction(p, m)
+				s.skip[n.Recv] = true
+			}
+		case *ast.FieldList:
+			if s.skip[n] {
+				return false
+			}
 		case *ast.GenDecl:
 			if len(n.Specs) == 1 && n.Lparen == token.NoPos {
 				s.renameDoc(p, n.Doc, namesOf(n.Specs[0])...)
@@ -78,6 +89,13 @@ func (s *splitter) qualified(p *packages.Package, file string, n *ast.SelectorEx
 		return
 	}
 	obj := origin(p.TypesInfo.Uses[n.Sel])
+	if s.stays() {
+		if home := s.home[s.place(obj.Pos())]; home != nil && home != s.kernel() {
+			s.replace(of.Pos(), of.Name, home.name)
+			s.needs[file] = append(s.needs[file], home)
+		}
+		return
+	}
 	switch home := s.home[s.place(obj.Pos())]; {
 	case home == nil: // of a test inside the package
 		s.replace(of.Pos(), of.Name, s.kernel().name)
@@ -98,6 +116,12 @@ func (s *splitter) renameIdent(p *packages.Package, r *room, file string, id *as
 	}
 	obj = origin(obj)
 	at := s.place(obj.Pos())
+	if _, ok := s.foreign[at]; ok && used != nil {
+		if !s.handled[id] {
+			s.fault(id.Pos(), "the method %s becomes a function, and is no call here", id.Name)
+		}
+		return
+	}
 	to, renamed := s.rename[at]
 	field := false
 	if v, ok := obj.(*types.Var); ok && v.IsField() {
@@ -113,7 +137,7 @@ func (s *splitter) renameIdent(p *packages.Package, r *room, file string, id *as
 		to = id.Name
 	}
 	if home := s.home[at]; r != nil && home != nil && home != r && used != nil && !field {
-		if obj.Name() == s.special && r != s.kernel() {
+		if obj.Name() == s.special && r != s.kernel() && !s.stays() {
 			to = r.typ
 		} else {
 			to = home.name + "." + to
@@ -178,6 +202,9 @@ func (s *splitter) write() error {
 				}
 			}
 			target = filepath.Join(s.dir, r.path, filepath.Base(name))
+			if name != target && s.stays() {
+				s.moved = append(s.moved, target)
+			}
 		}
 		if err := s.put(name, target, s.withImports(name, out)); err != nil {
 			return err
@@ -205,7 +232,7 @@ func (s *splitter) put(name, target, text string) error {
 }
 
 func apply(text []byte, edits []edit) string {
-	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
+	slices.SortStableFunc(edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) })
 	edits = slices.Compact(edits)
 	var out strings.Builder
 	at := 0

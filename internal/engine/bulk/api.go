@@ -3,6 +3,7 @@ package bulk
 import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/claims"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
@@ -63,11 +64,11 @@ func (s *BulkSignal) command() core.ApproveCommand {
 }
 
 // check checks the arguments of bulk actions that have more than a word.
-func (a *BulkArgs) check(action string) error { return txn.Under("args", a.checkFor(action)) }
+func (a *BulkArgs) check(action string) error { return claims.Under("args", a.checkFor(action)) }
 
 // checkAt checks what depends on the time: a repeat of a job that was started must not get it.
 func (a *BulkArgs) checkAt(now base.Time) error {
-	return txn.Under("args", core.CheckDeadline(a.DeadlineAt, now))
+	return claims.Under("args", core.CheckDeadline(a.DeadlineAt, now))
 }
 
 func (a *BulkArgs) checkFor(action string) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/eventdata"
+	"github.com/flowfabric/flowfabric/internal/engine/claims"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -147,7 +148,7 @@ func checkBulk(r *BulkRequest) error {
 			return err
 		}
 	}
-	if err := txn.Under("filter", r.Filter.Validate()); err != nil {
+	if err := claims.Under("filter", r.Filter.Validate()); err != nil {
 		return err
 	}
 	if r.MaxAffected != nil && (*r.MaxAffected < 0 || *r.MaxAffected > bulkCountLimit) {

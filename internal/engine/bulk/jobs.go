@@ -2,15 +2,16 @@
 package bulk
 
 import (
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Jobs starts, runs and shows bulk jobs.
-type Jobs struct{ *txn.Engine }
+type Jobs struct{ *flows.Graphs }
 
 // New registers bulk jobs with an engine that has not started.
-func New(e *txn.Engine) *Jobs {
+func New(e *flows.Graphs) *Jobs {
 	jobs := &Jobs{e}
 	e.OnTimer(txn.TimerJobs, jobs.sweepJobs)
 	e.WakesOn("bulk.finished", jobOf)

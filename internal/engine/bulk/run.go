@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -22,7 +23,7 @@ var bulkActions = map[string]bulkAction{
 		if err := core.CheckDeadline(j.Args.DeadlineAt, u.Now); err != nil {
 			return false, err
 		}
-		err := u.Replay(ent.Exec, fx, core.ReplayCommand{By: j.Caller.Principal, Reason: j.Reason, DeadlineAt: j.Args.DeadlineAt, Lane: u.Lane(ent.Exec)}, nil)
+		err := flows.Replay(u, ent.Exec, fx, core.ReplayCommand{By: j.Caller.Principal, Reason: j.Reason, DeadlineAt: j.Args.DeadlineAt, Lane: u.Lane(ent.Exec)}, nil)
 		if err == nil && j.Args.KeepSteps {
 			err = u.CarrySteps(ent.Exec)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -60,7 +61,7 @@ func (e *Inspector) waitedEdges(ctx context.Context, x *core.Execution) ([]core.
 
 // childEdges are the edges from the children that an execution waits for.
 func (e *Inspector) childEdges(ctx context.Context, x *core.Execution) (edges []core.Edge, err error) {
-	list := txn.AwaitedRef(x.ID.UUID, txn.AwaitedKey(x.Children.Wait.Number))
+	list := flows.AwaitedRef(x.ID.UUID, flows.AwaitedKey(x.Children.Wait.Number))
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{list}})
 	if err != nil {
 		return nil, txn.PublicFault(err)
@@ -70,12 +71,12 @@ func (e *Inspector) childEdges(ctx context.Context, x *core.Execution) (edges []
 		return nil, nil
 	}
 	var want store.Want
-	children, err := txn.UpstreamsOf(&doc)
+	children, err := flows.UpstreamsOf(&doc)
 	if err != nil {
 		return nil, err
 	}
 	for _, child := range children {
-		want.Docs = append(want.Docs, txn.EdgeRef(child, x.ID.UUID))
+		want.Docs = append(want.Docs, flows.EdgeRef(child, x.ID.UUID))
 	}
 	if loaded, err = e.ReadIf(ctx, want); err != nil {
 		return nil, txn.PublicFault(err)

@@ -6,12 +6,12 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
-	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 )
 
 // Inspector looks at the store of an engine.
 type Inspector struct {
-	*txn.Engine
+	*flows.Graphs
 	// JobsRunning returns how the bulk jobs stand that are not done. It must not be nil.
 	JobsRunning func(ctx context.Context) (RunningJobs, error)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -43,13 +44,13 @@ func (e *Inspector) recountFlow(ctx context.Context, id base.UUID) ([]Difference
 		if err != nil {
 			return nil, err
 		}
-		members, ids, err := txn.MemberList(listed.Scanned[0])
+		members, ids, err := flows.MemberList(listed.Scanned[0])
 		if err != nil {
 			return nil, err
 		}
-		want := store.Want{Docs: []store.DocRef{txn.FlowRef(id)}, Executions: txn.LiveOf(members), SkipUnreadable: true, Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(id)}}}
+		want := store.Want{Docs: []store.DocRef{txn.FlowRef(id)}, Executions: flows.LiveOf(members), SkipUnreadable: true, Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(id)}}}
 		for _, member := range ids {
-			want.Owned = append(want.Owned, txn.EdgesOf(member))
+			want.Owned = append(want.Owned, flows.EdgesOf(member))
 		}
 		loaded, err := e.Store.Read(ctx, want)
 		if err != nil {
@@ -62,7 +63,7 @@ func (e *Inspector) recountFlow(ctx context.Context, id base.UUID) ([]Difference
 		if len(loaded.Scanned[0]) != len(ids) {
 			continue // members have come since
 		}
-		if err := txn.AddErased(loaded, loaded.Scanned[0]); err != nil { // also those that were deleted since
+		if err := flows.AddErased(loaded, loaded.Scanned[0]); err != nil { // also those that were deleted since
 			return nil, err
 		}
 		return recount(&doc, loaded, ids)
@@ -93,7 +94,7 @@ func recount(doc *store.Doc, loaded *store.Loaded, ids []base.UUID) (found []Dif
 		joins[id] = &core.Join{}
 	}
 	for _, id := range ids {
-		edges, err := txn.EdgesIn(loaded.Owned[txn.EdgesOf(id)])
+		edges, err := flows.EdgesIn(loaded.Owned[flows.EdgesOf(id)])
 		if err != nil {
 			return nil, err
 		}

@@ -98,9 +98,9 @@ func (a *adminCommand) Decide(u *Tx) error {
 func (a *adminCommand) write(u *Tx, change adminChange) {
 	switch doc := (store.Doc{DocRef: a.ref, Body: change.body}); {
 	case change.body == nil:
-		u.dropDoc(a.ref)
+		u.DropDoc(a.ref)
 	case change.made: // if another transaction inserts it first, the commit fails with Conflict
-		SetIn(&u.docs, a.ref, &doc)
+		SetIn(&u.Docs, a.ref, &doc)
 		u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
 	default:
 		u.PutDoc(doc)

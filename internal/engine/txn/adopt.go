@@ -36,31 +36,31 @@ func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submissi
 	if !ok {
 		return TxAnswer{}, base.Errorf(base.CodeNotImplemented, "this store takes no part in other transactions")
 	}
-	cmd, err := e.checkSubmit(ctx, c, s, e.newNames())
+	cmd, err := e.CheckSubmit(ctx, c, s, e.NewNames())
 	if err != nil {
 		return TxAnswer{}, err
 	}
 	if err := cmd.noBudgets(); err != nil {
 		return TxAnswer{}, err
 	}
-	present, err := e.present(ctx)
+	present, err := e.Present(ctx)
 	if err != nil {
 		return TxAnswer{}, err
 	}
-	if err := cmd.s.CheckTimes(present.now); err != nil {
+	if err := cmd.S.CheckTimes(present.Now); err != nil {
 		return TxAnswer{}, err
 	}
-	row := store.InboxRow{ID: cmd.id}
-	refusal := present.refuses(cmd)
+	row := store.InboxRow{ID: cmd.ID}
+	refusal := present.Refuses(cmd)
 	if refusal == nil {
-		refusal = cmd.bound
+		refusal = cmd.Bound
 	}
 	if refusal == nil {
 		if row.Body, err = cmd.inboxBody(); err != nil {
 			return TxAnswer{}, err
 		}
 	} // otherwise it must be known first whether it is a duplicate (L80)
-	existing, err := submitter.SubmitTx(ctx, tx, cmd.keyRow(present.now), row)
+	existing, err := submitter.SubmitTx(ctx, tx, cmd.keyRow(present.Now), row)
 	switch {
 	case err != nil:
 		return TxAnswer{}, PublicFault(err)
@@ -69,7 +69,7 @@ func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submissi
 	case refusal != nil:
 		return TxAnswer{}, refusal
 	}
-	return txAnswer("created", cmd.id, present.made(cmd)), nil
+	return txAnswer("created", cmd.ID, present.made(cmd)), nil
 }
 
 func txAnswer(outcome string, id base.ID, view View) TxAnswer {
@@ -82,7 +82,7 @@ func txAnswer(outcome string, id base.ID, view View) TxAnswer {
 }
 
 // existing answers a transactional submission whose key or id exists already, as a duplicate or a conflict (L83, L85).
-func (e *Engine) existing(ctx context.Context, cmd *submit, found *store.Existing, at present) (TxAnswer, error) {
+func (e *Engine) existing(ctx context.Context, cmd *Submit, found *store.Existing, at Present) (TxAnswer, error) {
 	byKey := found.Key != (store.Key{})
 	if byKey && !bytes.Equal(found.Fingerprint, cmd.fingerprint) {
 		return TxAnswer{}, keyConflict(found.ID)
@@ -93,30 +93,30 @@ func (e *Engine) existing(ctx context.Context, cmd *submit, found *store.Existin
 	}
 	switch x := view.Execution; {
 	case byKey && x == nil: // only the key is left of it (L84)
-		return TxAnswer{SubmitAnswer: SubmitAnswer{Outcome: "duplicate", ID: found.ID, Priority: cmd.s.Priority}}, nil
+		return TxAnswer{SubmitAnswer: SubmitAnswer{Outcome: "duplicate", ID: found.ID, Priority: cmd.S.Priority}}, nil
 	case byKey:
 	case x == nil:
 		return TxAnswer{}, base.Errorf(base.CodeIdempotencyInProgress, "the id is held by a transaction that is still open").WithRetryAfter(1000)
 	case !cmd.sameAs(x):
-		return TxAnswer{}, idConflict()
+		return TxAnswer{}, IDConflict()
 	}
 	return txAnswer("duplicate", found.ID, view), nil
 }
 
 // existingView reads the existing execution: as it was filed, otherwise as its submission will create it. It adopts nothing and writes no due
 // timers: the user's own transaction may hold the rows (L88).
-func (e *Engine) existingView(ctx context.Context, found *store.Existing, at present) (View, error) {
+func (e *Engine) existingView(ctx context.Context, found *store.Existing, at Present) (View, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{found.ID.UUID}, Inputs: true, Results: true})
 	if err != nil {
 		return View{}, PublicFault(err)
 	}
 	if x := loaded.Executions[found.ID.UUID]; x != nil {
-		return e.view(ctx, settled(x, loaded.Now), loaded.Dictionary)
+		return e.View(ctx, settled(x, loaded.Now), loaded.Dictionary)
 	}
 	if found.Body == nil {
 		return View{}, nil
 	}
-	waiting := &submit{id: found.ID}
+	waiting := &Submit{ID: found.ID}
 	if err := waiting.readBody(found.Body); err != nil {
 		return View{}, Corrupt("inbox", err)
 	}
@@ -132,55 +132,56 @@ func settled(x *core.Execution, now base.Time) *core.Execution {
 	return x
 }
 
-// present is the moment at which a transactional submission is judged, and what is committed then.
-type present struct {
-	now  base.Time
-	dict *Dictionary
+// Present is the moment at which a transactional submission is judged, and what is committed then.
+type Present struct {
+	Now  base.Time
+	Dict *Dictionary
 }
 
-func (e *Engine) present(ctx context.Context) (present, error) {
+// Present reads the clock and the dictionary as they are now, for what is decided before a transaction.
+func (e *Engine) Present(ctx context.Context) (Present, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{})
 	if err != nil {
-		return present{}, PublicFault(err)
+		return Present{}, PublicFault(err)
 	}
 	dict, err := e.Dict.At(ctx, loaded.Dictionary)
 	if err != nil {
-		return present{}, PublicFault(err)
+		return Present{}, PublicFault(err)
 	}
-	return present{now: loaded.Now, dict: dict}, nil
+	return Present{Now: loaded.Now, Dict: dict}, nil
 }
 
-// refuses is the refusal of a submission with an input that is too large for this process, to a lane that takes none, or whose policy names what
+// Refuses is the refusal of a submission with an input that is too large for this process, to a lane that takes none, or whose policy names what
 // does not exist.
-func (p present) refuses(cmd *submit) error {
+func (p Present) Refuses(cmd *Submit) error {
 	if cmd.large != nil {
 		return cmd.large
 	}
-	if lane := p.dict.Lanes[cmd.s.Lane]; lane != nil && !lane.Settings.State.Accepting() {
+	if lane := p.Dict.Lanes[cmd.S.Lane]; lane != nil && !lane.Settings.State.Accepting() {
 		return laneNotAccepting(lane)
 	}
-	return cmd.refs.resolve(p.dict.rules, cmd.s.Namespace)
+	return cmd.Refs.resolve(p.Dict.rules, cmd.S.Namespace)
 }
 
 // made is the execution that a submission makes if it is filed now.
-func (p present) made(cmd *submit) View {
-	class := cmd.refs.class(&cmd.s)
-	x := core.NewExecution(&core.Effects{Now: p.now}, &cmd.s, cmd.id, &class)
-	return View{Execution: settled(x, p.now), Lane: p.dict.State(class.Lane)}
+func (p Present) made(cmd *Submit) View {
+	class := cmd.Refs.Class(&cmd.S)
+	x := core.NewExecution(&core.Effects{Now: p.Now}, &cmd.S, cmd.ID, &class)
+	return View{Execution: settled(x, p.Now), Lane: p.Dict.State(class.Lane)}
 }
 
 // keyRow returns the row of the submission's key, or nil if it has none.
-func (s *submit) keyRow(now base.Time) *store.KeyRow {
-	if s.s.IdempotencyKey == "" {
+func (s *Submit) keyRow(now base.Time) *store.KeyRow {
+	if s.S.IdempotencyKey == "" {
 		return nil
 	}
-	return &store.KeyRow{Key: s.key(), Fingerprint: s.fingerprint, ID: s.id, ExpiresAt: now.Add(s.s.Policy.DedupWindowMS)}
+	return &store.KeyRow{Key: s.key(), Fingerprint: s.fingerprint, ID: s.ID, ExpiresAt: now.Add(s.S.Policy.DedupWindowMS)}
 }
 
-func (s *submit) inboxBody() ([]byte, error) {
-	body := inboxBody{Submission: s.s, Policy: s.s.Policy.Encode(), Budgets: s.refs.budgets, Caller: s.caller}
+func (s *Submit) inboxBody() ([]byte, error) {
+	body := inboxBody{Submission: s.S, Policy: s.S.Policy.Encode(), Budgets: s.Refs.budgets, Caller: s.caller}
 	body.Submission.Policy = nil
-	given := s.id.Given()
+	given := s.ID.Given()
 	body.Submission.ID = &given
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -190,7 +191,7 @@ func (s *submit) inboxBody() ([]byte, error) {
 }
 
 // readBody reads what inboxBody wrote.
-func (s *submit) readBody(text []byte) error {
+func (s *Submit) readBody(text []byte) error {
 	var body inboxBody
 	if err := json.Unmarshal(text, &body); err != nil {
 		return err
@@ -199,34 +200,38 @@ func (s *submit) readBody(text []byte) error {
 	if err != nil {
 		return err
 	}
-	s.s, s.caller = body.Submission, body.Caller
-	s.s.Policy = policy
-	s.refs = references{given: policy, budgets: body.Budgets, fixed: true}
+	s.S, s.caller = body.Submission, body.Caller
+	s.S.Policy = policy
+	s.Refs = references{given: policy, budgets: body.Budgets, fixed: true}
 	return nil
 }
 
 // Nudge looks for submissions that the user's own transactions have committed, and for work in the named lanes.
 func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
-	if e.stopping() {
-		return errShuttingDown()
+	if e.Stopping() {
+		return ErrShuttingDown()
 	}
 	e.adoptAll(ctx)
 	hint := store.Hint{Lanes: e.Dict.Now().narrow(lanes)}
-	e.picker.hinted(hint)
+	e.dispatcher.Hinted(hint)
 	e.hints.send(hint)
 	return nil
 }
+
+// PollShared is the number of classes of a filter that one poll asks for on a store that processes share. If there are more they take turns, so that
+// work without a hint is found later than within a second (S68).
+const PollShared = 4096
 
 // narrow returns those of the lanes that have no more classes than one poll asks about. In the others a nudge would make every process look at the
 // queues of hundreds of thousands of keys. It is not needed there: the process that adopts a submission names its class in a hint, and everything
 // else is left to the polls (S68).
 func (d *Dictionary) narrow(lanes []string) []string {
-	return slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool { return len(d.OfLane[lane]) > pollShared })
+	return slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool { return len(d.OfLane[lane]) > PollShared })
 }
 
-// appeared reports whether an execution that was not found is worth another look: the execution exists now, or the inbox has something that is then
+// Appeared reports whether an execution that was not found is worth another look: the execution exists now, or the inbox has something that is then
 // adopted. Both are read in one snapshot, because another process may adopt it between two.
-func (e *Engine) appeared(ctx context.Context, id base.UUID) bool {
+func (e *Engine) Appeared(ctx context.Context, id base.UUID) bool {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{id}, Inbox: 1})
 	if err != nil {
 		return false
@@ -243,7 +248,7 @@ func (e *Engine) adoptAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := e.adopt(ctx)
 		if err != nil {
-			e.notes.Warn("submissions wait to be adopted", "error", err)
+			e.Notes.Warn("submissions wait to be adopted", "error", err)
 			break
 		}
 		if n < adoptLimit {
@@ -264,14 +269,14 @@ func (e *Engine) adopt(ctx context.Context) (int, error) {
 	if loaded, err = e.Store.Read(ctx, store.Want{Inbox: adoptLimit}); err != nil || len(loaded.Inbox) == 0 {
 		return 0, err
 	}
-	batch := make([]*request, 0, len(loaded.Inbox))
+	batch := make([]*Request, 0, len(loaded.Inbox))
 	for _, row := range loaded.Inbox {
 		cmd, err := e.newAdoption(ctx, row)
 		if err != nil {
 			return 0, err
 		}
 		// The caller may itself be a waiter of held rows, so it must not wait for one. What stays in the inbox is found by the next look.
-		batch = append(batch, &request{command: cmd, done: make(chan struct{}), began: e.Meter.now(), stays: true})
+		batch = append(batch, &Request{Command: cmd, done: make(chan struct{}), began: e.Meter.now(), stays: true})
 	}
 	e.process(batch)
 	for _, r := range batch {

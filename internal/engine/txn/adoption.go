@@ -10,18 +10,18 @@ import (
 
 // adoption files a submission from the inbox. The key was written by the user's own transaction.
 type adoption struct {
-	submit
+	Submit
 	bad error // the row cannot be read
 }
 
 func (e *Engine) newAdoption(ctx context.Context, row store.InboxRow) (*adoption, error) {
 	a := &adoption{}
-	a.e, a.id = e, row.ID
+	a.e, a.ID = e, row.ID
 	if a.bad = a.readBody(row.Body); a.bad != nil {
 		return a, nil
 	}
-	class, err := e.Dict.classOf(ctx, a.refs.class(&a.s))
-	a.class = class
+	class, err := e.Dict.classOf(ctx, a.Refs.Class(&a.S))
+	a.Class = class
 	return a, err
 }
 
@@ -29,7 +29,7 @@ func (a *adoption) Name() string { return "adopt" }
 
 // Want locks the id, so that of several processes one files the submission.
 func (a *adoption) Want(w *store.Want, _ bool) {
-	w.Executions = append(w.Executions, a.id.UUID)
+	w.Executions = append(w.Executions, a.ID.UUID)
 	if a.bad == nil {
 		a.keepClass()
 	}
@@ -39,10 +39,10 @@ func (a *adoption) More(*Tx, *store.Want) {}
 
 func (a *adoption) Decide(u *Tx) error {
 	switch {
-	case !u.unfiled[a.id.UUID]: // another process has filed it
+	case !u.unfiled[a.ID.UUID]: // another process has filed it
 	case a.bad != nil:
 		a.quarantine(u)
-	case !a.lostClass(u):
+	case !a.LostClass(u):
 		a.file(u)
 	}
 	return nil
@@ -50,22 +50,22 @@ func (a *adoption) Decide(u *Tx) error {
 
 // file creates the execution.
 func (a *adoption) file(u *Tx) {
-	u.Changes.DropInbox = append(u.Changes.DropInbox, a.id.UUID)
-	u.Changes.Dictionary = u.dict.version
-	fx := u.effects(a.caller)
-	u.create(core.NewExecution(fx, &a.s, a.id, a.class), fx)
-	if a.s.IdempotencyKey != "" { // the window of the key began no later than now (L84)
-		timer := u.TimerAt(timerKeys, RoundUp(u.Now.Add(a.s.Policy.DedupWindowMS), base.Minute))
-		timer.Texts = append(timer.Texts, encodeKey(a.key()))
+	u.Changes.DropInbox = append(u.Changes.DropInbox, a.ID.UUID)
+	u.Changes.Dictionary = u.Dict.Version
+	fx := u.Effects(a.caller)
+	u.create(core.NewExecution(fx, &a.S, a.ID, a.Class), fx)
+	if a.S.IdempotencyKey != "" { // the window of the key began no later than now (L84)
+		timer := u.TimerAt(TimerKeys, RoundUp(u.Now.Add(a.S.Policy.DedupWindowMS), base.Minute))
+		timer.Texts = append(timer.Texts, EncodeKey(a.key()))
 	}
 }
 
 // quarantine drops a submission that was accepted and cannot be read. Its caller has the answer already and its transaction is committed, so an
 // event and a log line report it. It is not tried again.
 func (a *adoption) quarantine(u *Tx) {
-	u.Changes.DropInbox = append(u.Changes.DropInbox, a.id.UUID)
-	u.Changes.Events = append(u.Changes.Events, quarantined(a.id.UUID, base.CodeCorruption, 1, u.Now, 0))
+	u.Changes.DropInbox = append(u.Changes.DropInbox, a.ID.UUID)
+	u.Changes.Events = append(u.Changes.Events, Quarantined(a.ID.UUID, base.CodeCorruption, 1, u.Now, 0))
 	u.After = append(u.After, func() {
-		a.e.notes.Error("a submission of a committed transaction cannot be read", "execution_id", a.id, "error", a.bad)
+		a.e.Notes.Error("a submission of a committed transaction cannot be read", "execution_id", a.ID, "error", a.bad)
 	})
 }

@@ -53,7 +53,7 @@ func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (i
 	err := e.allowances.use(ctx, "places/"+name, func(a *core.SharedLimit, now base.Time) {
 		got = a.Hold(now, e.allowances.holder, most, want)
 	})
-	return answered(&got, err)
+	return Answered(&got, err)
 }
 
 // NamespaceRates is how many submits and how many requests a second the namespace allows; 0: it does not say.
@@ -112,7 +112,7 @@ func (l *useAllowance) Decide(u *Tx) error {
 		timer.Texts = append(timer.Texts, l.ref.Key)
 	}
 	if known == nil { // if another transaction inserts it first, the commit fails with Conflict and does not overwrite it
-		SetIn(&u.docs, l.ref, &doc)
+		SetIn(&u.Docs, l.ref, &doc)
 		u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
 	} else {
 		u.PutDoc(doc)
@@ -122,9 +122,9 @@ func (l *useAllowance) Decide(u *Tx) error {
 
 // sweepAllowances removes limits that are no longer used.
 func (e *Engine) sweepAllowances(ctx context.Context, t store.Timer) error {
-	return e.onDocs(ctx, docAllowance, t.Texts, func(u *Tx, doc *store.Doc) error {
+	return e.OnDocs(ctx, docAllowance, t.Texts, func(u *Tx, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.Now {
-			u.dropDoc(doc.DocRef)
+			u.DropDoc(doc.DocRef)
 		}
 		return nil
 	})

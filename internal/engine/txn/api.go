@@ -256,3 +256,12 @@ type LoggedEvent struct {
 	ID     base.UUID // derived from log and place: the same for every reader
 	Cursor string
 }
+
+// ChildView is a child as its parent sees it (F41).
+type ChildView struct {
+	Name          string
+	ID            base.ID
+	Outcome       core.Status // StatusNone: it has not ended
+	Result        *core.ResultRef
+	FailureReason string
+}

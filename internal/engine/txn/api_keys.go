@@ -84,7 +84,7 @@ func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret keyring.APIS
 			return keyChange(nil, &k), nil
 		},
 	}, "", s)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // ChangeAPIKey changes settings of a key. One that leaves no key that administers all namespaces is last_admin_key, unless force.
@@ -250,7 +250,7 @@ func (e *Engine) onKey(
 			return keyChange(&before, k), nil
 		},
 	}, cmd.id, cmd.args)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // APIKey shows a key.

@@ -18,7 +18,7 @@ import (
 
 // audited is a command that may leave a row in the audit log.
 type audited interface {
-	command
+	Command
 	// Chains returns the namespaces of the rows, once the command's own rows are loaded. None: the command writes no row.
 	Chains(u *Tx) []string
 }
@@ -65,10 +65,10 @@ func auditRowRefs(namespace string, first, last int64) []store.DocRef {
 }
 
 // lockChains locks the heads of the chains that the batch will lengthen.
-func (u *Tx) lockChains(ctx context.Context, batch []*request) error {
+func (u *Tx) lockChains(ctx context.Context, batch []*Request) error {
 	var names []string
 	for _, r := range batch {
-		if a, ok := r.command.(audited); ok {
+		if a, ok := r.Command.(audited); ok {
 			names = append(names, a.Chains(u)...)
 		}
 	}
@@ -78,7 +78,7 @@ func (u *Tx) lockChains(ctx context.Context, batch []*request) error {
 			want.Docs = append(want.Docs, ChainRef(name))
 		}
 	}
-	if err := u.load(ctx, want); err != nil {
+	if err := u.Load(ctx, want); err != nil {
 		return err
 	}
 	for _, ref := range want.Docs {
@@ -154,7 +154,7 @@ func (u *Tx) writeChains() {
 		}
 		if chain.altered {
 			u.onceSure(func() {
-				u.Engine.notes.Error("an audit chain was altered by somebody else", "namespace", name, "row", chain.Altered)
+				u.Engine.Notes.Error("an audit chain was altered by somebody else", "namespace", name, "row", chain.Altered)
 			})
 		}
 		if !chain.key.IsZero() {
@@ -173,8 +173,8 @@ func (u *Tx) writeChains() {
 	u.chains, u.rolls = nil, nil
 }
 
-// executionChain returns the chain of a command on an execution, or none if nothing is recorded.
-func (u *Tx) executionChain(c Caller, id base.GivenID) []string {
+// ExecutionChain returns the chain of a command on an execution, or none if nothing is recorded.
+func (u *Tx) ExecutionChain(c Caller, id base.GivenID) []string {
 	if !c.Audits() {
 		return nil
 	}
@@ -185,8 +185,8 @@ func (u *Tx) executionChain(c Caller, id base.GivenID) []string {
 	return []string{ent.Exec.Class.Namespace}
 }
 
-// auditExecution records a change of an execution.
-func (u *Tx) auditExecution(c Caller, action, reason string, x *core.Execution, before, after any) {
+// AuditExecution records a change of an execution.
+func (u *Tx) AuditExecution(c Caller, action, reason string, x *core.Execution, before, after any) {
 	u.Audit(c, core.AuditRow{
 		Namespace: x.Class.Namespace, Action: action, Entity: "execution", EntityID: x.ID.String(), Reason: reason,
 	}, before, after)

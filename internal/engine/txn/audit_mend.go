@@ -41,7 +41,7 @@ func (u *Tx) mendEnd(ctx context.Context, namespace string, chain *auditChain) e
 		begin := core.NewAuditChain(u.Engine.Store.Info().Installation, namespace)
 		chain.First, chain.Anchor, chain.Last, chain.Hash = begin.First, begin.Anchor, begin.Last, begin.Hash
 		chain.altered = true
-	case !u.careful:
+	case !u.Careful:
 		return nil
 	}
 	newest, err := newestAuditRow(chain.Last, chain.Last+auditReach, func(n int64) (int64, error) { return u.nextAuditRow(ctx, namespace, n) })
@@ -49,7 +49,7 @@ func (u *Tx) mendEnd(ctx context.Context, namespace string, chain *auditChain) e
 		return err
 	}
 	ref := auditRowRef(namespace, newest)
-	if err := u.load(ctx, store.Want{Docs: []store.DocRef{ref}}); err != nil {
+	if err := u.Load(ctx, store.Want{Docs: []store.DocRef{ref}}); err != nil {
 		return err
 	}
 	row := core.AuditRow{Hash: chain.Hash} // of one that cannot be read
@@ -65,7 +65,7 @@ func (u *Tx) mendEnd(ctx context.Context, namespace string, chain *auditChain) e
 
 // nextAuditRow returns the number of the first existing row after n, or 0.
 func (u *Tx) nextAuditRow(ctx context.Context, namespace string, n int64) (int64, error) {
-	if err := u.load(ctx, store.Want{Scans: []store.Scan{behindAuditRow(namespace, n)}}); err != nil {
+	if err := u.Load(ctx, store.Want{Scans: []store.Scan{behindAuditRow(namespace, n)}}); err != nil {
 		return 0, err
 	}
 	return firstNumber(namespace, u.scanned[len(u.scanned)-1]), nil

@@ -13,7 +13,7 @@ func (e *Engine) sweepAudit(ctx context.Context, t store.Timer) error {
 	for _, namespace := range t.Texts {
 		for more := true; more && ctx.Err() == nil; {
 			more = false
-			err := e.onDocs(ctx, DocAuditChain, []string{namespace}, func(u *Tx, doc *store.Doc) (err error) {
+			err := e.OnDocs(ctx, DocAuditChain, []string{namespace}, func(u *Tx, doc *store.Doc) (err error) {
 				more, err = u.trimChain(ctx, doc)
 				return err
 			})
@@ -54,7 +54,7 @@ func (u *Tx) trimChain(ctx context.Context, doc *store.Doc) (more bool, err erro
 
 // leaveAltered leaves a chain as it is and checks it again in a day.
 func (u *Tx) leaveAltered(namespace string, chain *auditChain, why string) {
-	u.Engine.notes.Error("an audit chain was altered: retention drops nothing of it", "namespace", namespace, "row", chain.First, "problem", why)
+	u.Engine.Notes.Error("an audit chain was altered: retention drops nothing of it", "namespace", namespace, "row", chain.First, "problem", why)
 	u.armAudit(namespace, &chain.AuditChain, u.Now.Add(base.Day))
 }
 
@@ -62,7 +62,7 @@ func (u *Tx) leaveAltered(namespace string, chain *auditChain, why string) {
 func (u *Tx) dropOldest(ctx context.Context, namespace string, chain *auditChain) (more bool, err error) {
 	keep := u.Engine.Cfg.AuditRetention.Milliseconds()
 	refs := auditRowRefs(namespace, chain.First, min(chain.Last, chain.First+auditBatch-1))
-	if err := u.load(ctx, store.Want{Docs: refs}); err != nil {
+	if err := u.Load(ctx, store.Want{Docs: refs}); err != nil {
 		return false, err
 	}
 	for _, ref := range refs {
@@ -86,7 +86,7 @@ func (u *Tx) dropOldest(ctx context.Context, namespace string, chain *auditChain
 			return false, nil
 		}
 		chain.Drop(&row)
-		u.dropDoc(ref)
+		u.DropDoc(ref)
 	}
 	return len(refs) == auditBatch, nil
 }

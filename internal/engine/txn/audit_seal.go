@@ -64,8 +64,8 @@ func (u *Tx) auditKey(ctx context.Context, told bool) (keyring.AuditKey, error) 
 	if !key.IsZero() || !told && u.Engine.Signing.MasterKey().IsZero() {
 		return key, nil
 	}
-	if _, loaded := u.docs[KeySetRef]; !loaded {
-		if err := u.load(ctx, store.Want{Docs: []store.DocRef{KeySetRef}}); err != nil {
+	if _, loaded := u.Docs[KeySetRef]; !loaded {
+		if err := u.Load(ctx, store.Want{Docs: []store.DocRef{KeySetRef}}); err != nil {
 			return key, err
 		}
 	}
@@ -136,7 +136,7 @@ func (u *Tx) trustChains(ctx context.Context, refs []store.DocRef) error {
 			chain.altered = true
 		}
 	}
-	return u.load(ctx, want)
+	return u.Load(ctx, want)
 }
 
 // closedChain returns why the audit rows of the commands cannot be written: this process lacks the master key. It returns nil if the commands left
@@ -152,7 +152,7 @@ func (u *Tx) closedChain() error {
 
 // needsRoll reports whether the chain of a namespace is new and goes into the list that is locked.
 func (u *Tx) needsRoll(namespace string, lock store.Lock) bool {
-	doc, known := u.docs[ChainRef(namespace)]
+	doc, known := u.Docs[ChainRef(namespace)]
 	return known && doc == nil && rollRef(core.AuditRollOf(namespace)) == lock.Doc
 }
 
@@ -164,7 +164,7 @@ func (u *Tx) enroll(namespace string, chain *auditChain) {
 	no := core.AuditRollOf(namespace)
 	roll := u.roll(namespace, chain.key)
 	if roll.Has(namespace) {
-		u.onceSure(func() { u.Engine.notes.Error("an audit chain was removed", "namespace", namespace) })
+		u.onceSure(func() { u.Engine.Notes.Error("an audit chain was removed", "namespace", namespace) })
 		chain.Altered = 1
 		return
 	}
@@ -188,7 +188,7 @@ func (u *Tx) roll(namespace string, key keyring.AuditKey) *auditRoll {
 	roll := &auditRoll{AuditRoll: stored}
 	if err != nil || !roll.SealedUnder(key, no) {
 		u.onceSure(func() {
-			u.Engine.notes.Error("the list of audit chains was altered by somebody without its key", "namespace", namespace)
+			u.Engine.Notes.Error("the list of audit chains was altered by somebody without its key", "namespace", namespace)
 		})
 		roll.AlteredAt = u.Now
 	}
@@ -200,7 +200,7 @@ func (u *Tx) writeRolls() {
 	for no, roll := range u.rolls {
 		if roll.changed {
 			body, _ := json.Marshal(roll.AuditRoll)
-			u.putOrAdd(store.Doc{DocRef: rollRef(no), Body: body})
+			u.PutOrAdd(store.Doc{DocRef: rollRef(no), Body: body})
 		}
 	}
 }
@@ -228,11 +228,11 @@ func (e *Engine) startAudit(ctx context.Context) error {
 // makeAuditKey creates the key, seals the head of every chain and writes the lists, in one transaction. The lock of the key set serializes it with
 // other processes. A chain that a process without the master key starts at the same time is missed: verification finds it without a seal.
 func (e *Engine) makeAuditKey(ctx context.Context) error {
-	u, err := e.begin(ctx, store.Want{LockDocs: true, Docs: []store.DocRef{KeySetRef}, Patient: true})
+	u, err := e.Begin(ctx, store.Want{LockDocs: true, Docs: []store.DocRef{KeySetRef}, Patient: true})
 	if err != nil {
 		return err
 	}
-	defer u.tx.Rollback(ctx)
+	defer u.StoreTx.Rollback(ctx)
 	set, err := keyring.DecodeKeySet(keySetText(u.Doc(KeySetRef)))
 	if err != nil || !set.Audit.IsZero() {
 		return err
@@ -247,7 +247,7 @@ func (e *Engine) makeAuditKey(ctx context.Context) error {
 		return err
 	}
 	u.PutDoc(store.Doc{DocRef: KeySetRef, Body: set.Encode()})
-	if err := u.commit(ctx, []string{"make_audit_key"}); err != nil {
+	if err := u.Commit(ctx, []string{"make_audit_key"}); err != nil {
 		return err
 	}
 	e.auditing.known.Store(&key)
@@ -258,14 +258,14 @@ func (e *Engine) makeAuditKey(ctx context.Context) error {
 // adoptChains puts every chain under a new key, and creates the lists. Lists that exist already belong to a key that was lost: they count as
 // altered, and so do chains with a seal.
 func (u *Tx) adoptChains(ctx context.Context, key keyring.AuditKey) error {
-	if err := u.load(ctx, store.Want{Scans: []store.Scan{{Kind: DocAuditChain}}}); err != nil {
+	if err := u.Load(ctx, store.Want{Scans: []store.Scan{{Kind: DocAuditChain}}}); err != nil {
 		return err
 	}
 	want := store.Want{LockDocs: true, Docs: RollRefs()}
 	for _, doc := range u.scanned[len(u.scanned)-1] {
 		want.Docs = append(want.Docs, doc.DocRef)
 	}
-	if err := u.load(ctx, want); err != nil {
+	if err := u.Load(ctx, want); err != nil {
 		return err
 	}
 	rolls := make([]core.AuditRoll, core.AuditRolls)
@@ -286,7 +286,7 @@ func (u *Tx) adoptChains(ctx context.Context, key keyring.AuditKey) error {
 		}
 		rolls[no].SealUnder(key, no)
 		body, _ := json.Marshal(rolls[no])
-		u.putOrAdd(store.Doc{DocRef: rollRef(no), Body: body})
+		u.PutOrAdd(store.Doc{DocRef: rollRef(no), Body: body})
 	}
 	return nil
 }

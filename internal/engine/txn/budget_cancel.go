@@ -16,8 +16,8 @@ const cancelAtOnce = 256
 // What cannot be done here is follow-up work. Ending a lease books its time, which may be a breach again.
 func (u *Tx) cancelHolders(ctx context.Context) error {
 	for u.ordersCancels() {
-		orders := mergeCancels(u.books.CancelRunning()[u.budgets.cancelled:])
-		u.budgets.cancelled = len(u.books.CancelRunning())
+		orders := mergeCancels(u.Books.CancelRunning()[u.budgets.cancelled:])
+		u.budgets.cancelled = len(u.Books.CancelRunning())
 		if err := u.cancelHoldersOf(ctx, orders); err != nil {
 			return err
 		}
@@ -27,7 +27,7 @@ func (u *Tx) cancelHolders(ctx context.Context) error {
 
 // ordersCancels reports whether a breach has ordered something that is not carried out yet.
 func (u *Tx) ordersCancels() bool {
-	return u.books != nil && u.budgets.cancelled < len(u.books.CancelRunning())
+	return u.Books != nil && u.budgets.cancelled < len(u.Books.CancelRunning())
 }
 
 // mergeCancels makes one order per budget: in one transaction many holders may find that it is used up. An execution is spared only if all orders
@@ -62,7 +62,7 @@ func (u *Tx) cancelHoldersOf(ctx context.Context, orders []core.CancelRunning) e
 			}
 		}
 		if left[order.Budget] {
-			u.addTask(task{Kind: taskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: before})
+			u.AddTask(FollowUp{Kind: taskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: before})
 		}
 	}
 	return nil
@@ -76,7 +76,7 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 	for _, order := range orders {
 		scans.Scans = append(scans.Scans, store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(order.Budget), Limit: cancelAtOnce + 1})
 	}
-	if err := u.load(ctx, scans); err != nil {
+	if err := u.Load(ctx, scans); err != nil {
 		return nil, err
 	}
 	left = map[base.UUID]bool{}
@@ -88,7 +88,7 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 			id := h.ExecutionID.UUID
 			switch {
 			case err != nil:
-				u.Engine.notes.Error("a holder of a breached budget cannot be read", "row", marks[j].Key, "error", err)
+				u.Engine.Notes.Error("a holder of a breached budget cannot be read", "row", marks[j].Key, "error", err)
 			case u.Entries[id] != nil:
 			case of[id] == nil && len(want.Executions) >= cancelAtOnce:
 				left[order.Budget] = true
@@ -101,12 +101,12 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 		}
 		left[order.Budget] = left[order.Budget] || len(marks) > cancelAtOnce
 	}
-	if err := u.load(ctx, want); err != nil {
+	if err := u.Load(ctx, want); err != nil {
 		return nil, err
 	}
 	for id, budgets := range of {
 		for _, budget := range budgets {
-			left[budget] = left[budget] || u.held[id]
+			left[budget] = left[budget] || u.Held[id]
 		}
 	}
 	return left, nil
@@ -115,7 +115,7 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 // holdersOf are the executions at hand whose lease is charged to the budget.
 func (u *Tx) holdersOf(budget base.UUID) (holders []*Row) {
 	for _, ent := range u.Entries {
-		if r := ent.Exec.Reservation; r != nil && !ent.removed && !ent.assumed() && r.Holds != nil && chargedTo(r, budget) {
+		if r := ent.Exec.Reservation; r != nil && !ent.Removed && !ent.Assumed() && r.Holds != nil && chargedTo(r, budget) {
 			holders = append(holders, ent)
 		}
 	}
@@ -133,17 +133,17 @@ func chargedTo(r *core.Reservation, budget base.UUID) bool {
 
 func (u *Tx) cancelHolder(ent *Row, budget base.UUID) {
 	u.Settle(ent)
-	fx, held := u.engineEffects(), ent.Exec.Holds
+	fx, held := u.EngineEffects(), ent.Exec.Holds
 	fx.Now = max(fx.Now, ent.Exec.Latest())
 	if ent.Exec.CancelForBudget(fx, budget) {
-		u.freed(held, ent.Exec.Holds)
-		u.touch(ent)
-		u.keep(fx)
+		u.Freed(held, ent.Exec.Holds)
+		u.Touch(ent)
+		u.Keep(fx)
 	}
 }
 
 // cancelRest continues with the holders of a breached budget: those that held their leases at the breach (B27).
-func (e *Engine) cancelRest(ctx context.Context, t task) error {
+func (e *Engine) cancelRest(ctx context.Context, t FollowUp) error {
 	scan := store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(t.Budget), Limit: cancelAtOnce}
 	var failed error // of one that cannot be read: it does not stop the others (S63)
 	for {
@@ -152,7 +152,7 @@ func (e *Engine) cancelRest(ctx context.Context, t task) error {
 			return PublicFault(err)
 		}
 		marks := loaded.Scanned[0]
-		var cmds []command
+		var cmds []Command
 		for i := range marks {
 			if h, err := DecodeHold(&marks[i]); err == nil && h.Since <= t.Before && h.ExecutionID.UUID != t.Execution {
 				cmds = append(cmds, cancelFor(h, t.Budget))
@@ -175,10 +175,10 @@ func (e *Engine) cancelRest(ctx context.Context, t task) error {
 }
 
 // cancelFor cancels one holder, unless it has another lease by now.
-func cancelFor(h hold, budget base.UUID) command {
-	return &onOne{
-		op: "cancel_for_budget", caller: EngineCaller, id: h.ExecutionID.Given(),
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+func cancelFor(h hold, budget base.UUID) Command {
+	return &OnOne{
+		Op: "cancel_for_budget", Caller: EngineCaller, ID: h.ExecutionID.Given(),
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
 			return x.LeaseEpoch == h.Epoch && x.CancelForBudget(fx, budget), nil
 		},
 	}

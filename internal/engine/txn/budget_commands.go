@@ -61,8 +61,8 @@ func (b *budgetCommand) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (b *budgetCommand) behind(u *Tx, w *store.Want) {
-	u.wantBudgets(w, append([]base.UUID{b.budget.ID}, b.locks...))
+func (b *budgetCommand) Behind(u *Tx, w *store.Want) {
+	u.WantBudgets(w, append([]base.UUID{b.budget.ID}, b.locks...))
 	for _, ref := range b.docs {
 		u.wantDoc(w, ref)
 	}
@@ -82,20 +82,20 @@ func (b *budgetCommand) Decide(u *Tx) error {
 		return err
 	}
 	var before any
-	if was := u.books.Get(b.budget.ID); was != nil {
+	if was := u.Books.Get(b.budget.ID); was != nil {
 		before = was.Definition()
 	}
-	mark, fx := u.books.Mark(), u.effects(b.caller)
+	mark, fx := u.Books.Mark(), u.Effects(b.caller)
 	changed, err := b.act(u, fx)
 	if err != nil {
-		u.books.Back(mark)
+		u.Books.Back(mark)
 		return err
 	}
 	if b.taken {
 		return nil
 	}
 	if changed {
-		u.keep(fx)
+		u.Keep(fx)
 		b.audit(u, before)
 	}
 	u.RecordRequest(b.request, b.fingerprint, b.answer)
@@ -107,7 +107,7 @@ func (b *budgetCommand) audit(u *Tx, before any) {
 		return
 	}
 	var after any
-	if now := u.books.Get(b.budget.ID); now != nil {
+	if now := u.Books.Get(b.budget.ID); now != nil {
 		after = now.Definition()
 	}
 	u.Audit(b.caller, core.AuditRow{
@@ -124,7 +124,7 @@ func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRe
 	err = e.changeBudget(ctx, &budgetCommand{
 		op: op, caller: c, how: how, target: ref, budget: found,
 		act: func(u *Tx, fx *core.Effects) (bool, error) {
-			if _, err := u.budget(c, found.ID); err != nil {
+			if _, err := u.Budget(c, found.ID); err != nil {
 				return false, err
 			}
 			return act(u, fx, found.ID)
@@ -182,7 +182,7 @@ func (e *Engine) UpdateBudget(ctx context.Context, c Caller, ref BudgetRef, up c
 		cmd.docs = append(cmd.docs, budgetNameRef(found.Namespace, *up.Name))
 	}
 	cmd.act = func(u *Tx, fx *core.Effects) (bool, error) {
-		before, err := u.budget(c, found.ID)
+		before, err := u.Budget(c, found.ID)
 		if err != nil {
 			return false, err
 		}
@@ -206,7 +206,7 @@ func (u *Tx) rename(before, now *core.Budget) error {
 	if u.Doc(budgetNameRef(now.Namespace, now.Name)) != nil {
 		return nameTaken(now.Name)
 	}
-	u.dropDoc(budgetNameRef(before.Namespace, before.Name))
+	u.DropDoc(budgetNameRef(before.Namespace, before.Name))
 	u.addDoc(budgetNameDoc(now))
 	u.putRule(now)
 	return nil
@@ -270,7 +270,7 @@ func (e *Engine) dropFound(ctx context.Context, c Caller, ref BudgetRef, found c
 		cmd.graphs = append(cmd.graphs, flow)
 	}
 	cmd.act = func(u *Tx, fx *core.Effects) (bool, error) {
-		b, err := u.budget(c, found.ID)
+		b, err := u.Budget(c, found.ID)
 		if err != nil {
 			return false, err
 		}
@@ -315,7 +315,7 @@ func scopedTo(s *core.BudgetScope) (base.UUID, bool) {
 // scopeOf is the execution that a budget is for, if it has one that is still there.
 func (u *Tx) scopeOf(b *core.Budget) *Row {
 	id, ok := scopedTo(&b.Scope)
-	if !ok || u.Entries[id] == nil || u.Entries[id].removed {
+	if !ok || u.Entries[id] == nil || u.Entries[id].Removed {
 		return nil
 	}
 	return u.Entries[id]
@@ -323,35 +323,35 @@ func (u *Tx) scopeOf(b *core.Budget) *Row {
 
 // hasBelow reports whether a budget has others below it: found by the scan, or created since by another command of the unit (B5).
 func (u *Tx) hasBelow(id base.UUID, scan int) bool {
-	return len(u.scanned[scan]) > 0 || slices.ContainsFunc(u.books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
+	return len(u.scanned[scan]) > 0 || slices.ContainsFunc(u.Books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
 }
 
 // forgetBudget removes everything by which a budget is found, and lets executions continue that waited for it. ent is the execution that it was
 // for; nil: none.
 func (u *Tx) forgetBudget(b *core.Budget, ent *Row) {
-	u.dropDoc(budgetNameRef(b.Namespace, b.Name))
+	u.DropDoc(budgetNameRef(b.Namespace, b.Name))
 	if ruled(b) {
-		u.dropDoc(budgetEntryRef(b.ID))
+		u.DropDoc(budgetEntryRef(b.ID))
 		u.After = append(u.After, u.Engine.rulesChanged)
 	}
 	if !b.Parent.IsZero() {
-		u.dropDoc(childRef(b.Parent, b.ID))
+		u.DropDoc(childRef(b.Parent, b.ID))
 	}
 	flow, covers := scopedToFlow(&b.Scope)
 	if ent != nil {
 		core.DropBudget(&ent.Exec.Budgets, b.ID)
-		u.touch(ent)
+		u.Touch(ent)
 		if covers = ent.Exec.Children != nil; covers { // they get it from their parent (B6)
 			flow = ent.Exec.Children.FlowID.UUID
 		}
 	}
 	if covers {
-		u.addTask(task{Kind: taskSpreadBudget, Flow: flow, Budget: b.ID})
+		u.AddTask(FollowUp{Kind: TaskSpreadBudget, Flow: flow, Budget: b.ID})
 	}
 	u.PutDoc(store.Doc{DocRef: budgetGoneRef(b.ID), Body: []byte("{}")})
-	u.addTask(task{Kind: taskFreeBudget, Budget: b.ID})
+	u.AddTask(FollowUp{Kind: taskFreeBudget, Budget: b.ID})
 	for _, ancestor := range b.Ancestors {
-		u.addTask(task{Kind: taskFreeUnreached, Budget: ancestor, Gone: b.ID})
+		u.AddTask(FollowUp{Kind: taskFreeUnreached, Budget: ancestor, Gone: b.ID})
 	}
-	u.addTaskAt(task{Kind: taskDropBudget, Budget: b.ID}, u.Now.Add(budgetRetention))
+	u.AddTaskAt(FollowUp{Kind: taskDropBudget, Budget: b.ID}, u.Now.Add(budgetRetention))
 }

@@ -21,7 +21,7 @@ func (e *Engine) CreateBudget(ctx context.Context, c Caller, namespace string, d
 		return BudgetAnswer{}, err
 	}
 	if !c.Sees(namespace) {
-		return BudgetAnswer{}, noSuchNamespace(namespace)
+		return BudgetAnswer{}, NoSuchNamespace(namespace)
 	}
 	for range createTries {
 		cmd, err := e.newCreate(ctx, c, namespace, d, how)
@@ -132,7 +132,7 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 		return b.exists(ctx)
 	}
 	err = b.e.changeBudget(ctx, &b.budgetCommand, b.d)
-	if base.CodeOf(err) == base.CodeExecutionNotFound && len(b.executions) > 0 && b.e.appeared(ctx, b.executions[0]) { // L88
+	if base.CodeOf(err) == base.CodeExecutionNotFound && len(b.executions) > 0 && b.e.Appeared(ctx, b.executions[0]) { // L88
 		err = b.e.Do(ctx, &b.budgetCommand)
 	}
 	if err != nil {
@@ -142,7 +142,7 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 		return BudgetAnswer{}, true, nil
 	}
 	if !b.reaches.IsZero() { // the caller relies on it once it has the answer
-		if err := b.e.spreadBudget(ctx, b.reaches, b.made.ID); err != nil {
+		if err := b.e.Graphs.Spread(ctx, b.reaches, b.made.ID); err != nil {
 			return BudgetAnswer{}, false, err
 		}
 	}
@@ -187,12 +187,12 @@ func (b *createBudget) create(u *Tx, fx *core.Effects) (bool, error) {
 			return false, err
 		}
 		if ent.Exec.Class.Namespace != b.target.Namespace {
-			return false, notFound(ent.Exec.ID.Given())
+			return false, NotFound(ent.Exec.ID.Given())
 		}
 	}
 	var f *core.Flow
 	if len(b.graphs) > 0 {
-		if f = u.flow(b.graphs[0]); f == nil {
+		if f = u.Engine.Graphs.Locked(u, b.graphs[0]); f == nil {
 			return false, noFlowOfScope(b.d.Scope.Value)
 		}
 	}
@@ -205,7 +205,7 @@ func (b *createBudget) create(u *Tx, fx *core.Effects) (bool, error) {
 	}
 	b.reaches = u.reachFlow(f, ent, made)
 	if ent != nil && ent.Exec.AddBudget(made) {
-		u.touch(ent)
+		u.Touch(ent)
 	}
 	b.made = createdBudget{ID: b.id, Outcome: "created"}
 	return true, nil
@@ -223,14 +223,14 @@ func (u *Tx) budgetTaken(id base.UUID, namespace, name string) bool {
 }
 
 func (u *Tx) budgetIDTaken(id base.UUID) bool {
-	return u.Doc(BudgetDocRef(id)) != nil || u.books.Get(id) != nil
+	return u.Doc(BudgetDocRef(id)) != nil || u.Books.Get(id) != nil
 }
 
 // makeBudget creates a budget with all records by which it is found. Its parent must be in the books. Codes: budget_not_found.
 func (u *Tx) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefinition, id, parent base.UUID) (*core.Budget, error) {
 	var above *core.Budget
 	if !parent.IsZero() {
-		if above = u.books.Get(parent); above == nil {
+		if above = u.Books.Get(parent); above == nil {
 			return nil, core.BudgetNotFound(d.Parent)
 		}
 	}
@@ -238,7 +238,7 @@ func (u *Tx) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefini
 	if err != nil {
 		return nil, err
 	}
-	u.books.Create(made)
+	u.Books.Create(made)
 	delete(u.unreadable, core.BudgetKey(id)) // it was looked for, and does not exist
 	u.addDoc(budgetNameDoc(made))
 	if above != nil {

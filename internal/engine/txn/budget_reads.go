@@ -78,7 +78,7 @@ func (l *budgetLook) Want() store.Want {
 // learn reports whether the look has seen all queues.
 func (l *budgetLook) learn(ctx context.Context, loaded *store.Loaded) (known bool, err error) {
 	known = true
-	if l.dict == nil || l.dict.version < loaded.Dictionary {
+	if l.dict == nil || l.dict.Version < loaded.Dictionary {
 		if l.dict, err = l.e.Dict.At(ctx, loaded.Dictionary); err != nil {
 			return false, PublicFault(err)
 		}
@@ -187,7 +187,7 @@ func (e *Engine) Budgets(ctx context.Context, c Caller, q BudgetQuery) ([]Budget
 	ids, next, err := listDocs(ctx, e, DocBudget, scope, q.Cursor, q.Limit, func(doc *store.Doc) (base.UUID, bool, error) {
 		b, err := settledBudget(doc, now)
 		if err != nil { // one that cannot be read hides no other; a read by name returns the error
-			e.notes.Error("a budget cannot be read", "row", doc.Key, "error", err)
+			e.Notes.Error("a budget cannot be read", "row", doc.Key, "error", err)
 			return base.UUID{}, false, nil
 		}
 		return b.ID, c.Sees(b.Namespace) && q.keeps(b), nil

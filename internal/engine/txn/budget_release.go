@@ -57,7 +57,7 @@ func (r *releaseBudget) Want(w *store.Want, careful bool) {
 	for _, id := range r.line() {
 		refs = append(refs, BudgetDocRef(id))
 	}
-	docs, err := r.e.readDocs(r.e.background(), refs...)
+	docs, err := r.e.readDocs(r.e.Background(), refs...)
 	if err != nil {
 		return
 	}
@@ -68,8 +68,8 @@ func (r *releaseBudget) Want(w *store.Want, careful bool) {
 	}
 }
 
-func (r *releaseBudget) behind(u *Tx, w *store.Want) {
-	r.budgetCommand.behind(u, w)
+func (r *releaseBudget) Behind(u *Tx, w *store.Want) {
+	r.budgetCommand.Behind(u, w)
 	for id, epoch := range r.epochs {
 		u.wantDoc(w, ledgerRef(id, epoch, r.execution.UUID))
 	}
@@ -79,7 +79,7 @@ var errEpochMoved = errors.New("a budget has begun anew meanwhile")
 
 func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 	r.released = nil
-	b, err := u.budget(r.caller, r.budget.ID)
+	b, err := u.Budget(r.caller, r.budget.ID)
 	if err != nil {
 		return false, err
 	}
@@ -88,7 +88,7 @@ func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 	}
 	var ledger []core.LedgerRow
 	for _, id := range r.line() {
-		b := u.books.Get(id)
+		b := u.Books.Get(id)
 		if b == nil {
 			continue // nothing is given back of one that cannot be read
 		}
@@ -97,12 +97,12 @@ func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 			return false, err
 		}
 		if !known {
-			u.redo = &store.Fault{Kind: store.Conflict, Err: errEpochMoved}
+			u.Redo = &store.Fault{Kind: store.Conflict, Err: errEpochMoved}
 			return false, nil
 		}
 		ledger = append(ledger, core.LedgerRow{Budget: b.ID, Epoch: b.Epoch, Used: row})
 	}
-	released, err := u.books.Refund(fx, r.budget.ID, r.execution.UUID, ledger)
+	released, err := u.Books.Refund(fx, r.budget.ID, r.execution.UUID, ledger)
 	if err != nil {
 		return false, err
 	}
@@ -114,7 +114,7 @@ func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 // that was loaded: an epoch that this transaction began has no rows yet.
 func (u *Tx) ledgerOf(b *core.Budget, execution base.GivenID) (used map[string]int64, known bool, err error) {
 	ref := ledgerRef(b.ID, b.Epoch, execution.UUID)
-	doc, known := u.docs[ref]
+	doc, known := u.Docs[ref]
 	if !known && u.budgets.epochs[b.ID] == b.Epoch {
 		return nil, false, nil
 	}
@@ -129,7 +129,7 @@ func (u *Tx) ledgerOf(b *core.Budget, execution base.GivenID) (used map[string]i
 		}
 		maps.Copy(used, row.Used)
 	}
-	for _, spend := range u.books.Spends() {
+	for _, spend := range u.Books.Spends() {
 		if spend.Budget == b.ID && spend.Epoch == b.Epoch && spend.Execution == execution.UUID {
 			used[spend.Dimension] += spend.Amount
 		}

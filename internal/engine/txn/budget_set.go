@@ -17,11 +17,12 @@ func (d *Dictionary) BudgetsOf(x *core.Execution) []base.UUID {
 	return append(d.registry.Applicable(x, named), d.lost...)
 }
 
-func (u *Tx) budgetsOf(x *core.Execution) []base.UUID { return u.dict.BudgetsOf(x) }
+// BudgetsOf returns the ids of the budgets that apply to the execution.
+func (u *Tx) BudgetsOf(x *core.Execution) []base.UUID { return u.Dict.BudgetsOf(x) }
 
 // passUnreached unblocks an execution that is blocked on a budget which no longer applies to it (L73), and reports whether it did.
 func (u *Tx) passUnreached(x *core.Execution, fx *core.Effects) bool {
-	reached := u.budgetsOf(x)
+	reached := u.BudgetsOf(x)
 	return x.Unblock(fx, func(key string) bool {
 		return core.OfBudget(key) && !slices.ContainsFunc(reached, func(id base.UUID) bool { return core.BudgetKey(id) == key })
 	})
@@ -36,8 +37,8 @@ func (d *Dictionary) NeedsOf(class *core.Class) *core.Needs {
 	return needs
 }
 
-// everyoneNeeds reports whether every execution of the class needs room in the key, so that one refusal holds for all (S19).
-func (d *Dictionary) everyoneNeeds(class *core.Class, key string) bool {
+// EveryoneNeeds reports whether every execution of the class needs room in the key, so that one refusal holds for all (S19).
+func (d *Dictionary) EveryoneNeeds(class *core.Class, key string) bool {
 	needs := d.NeedsOf(class)
 	return needs.Uses(key) || d.registry.Covers(class, needs.NamedBudgets(), key)
 }

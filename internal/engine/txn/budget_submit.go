@@ -9,33 +9,33 @@ import (
 )
 
 // planBudgets plans the budgets of the policy. An error is returned to the caller only once it is known that the submit is no duplicate (L80).
-func (s *submit) planBudgets(ctx context.Context) (err error) {
-	scope := core.BudgetScope{Type: core.ScopeExecution, Value: s.id.UUID.String()}
-	s.budgets, err = s.e.planOwn(ctx, s.s.Namespace, scope, s.s.Policy.Budgets)
+func (s *Submit) planBudgets(ctx context.Context) (err error) {
+	scope := core.BudgetScope{Type: core.ScopeExecution, Value: s.ID.UUID.String()}
+	s.Budgets, err = s.e.PlanOwn(ctx, s.S.Namespace, scope, s.S.Policy.Budgets)
 	return err
 }
 
 // noBudgets refuses budgets, which a submission in a user's own transaction cannot create (L88).
-func (s *submit) noBudgets() error {
-	if len(s.s.Policy.Budgets) == 0 {
+func (s *Submit) noBudgets() error {
+	if len(s.S.Policy.Budgets) == 0 {
 		return nil
 	}
 	return base.Errorf(base.CodeInvalidPolicy, "budgets are not made in a transaction of the caller").WithField("budgets").
 		WithHint("create them first and name them in budget_ids")
 }
 
-// behind locks the budgets above those that the submit makes.
-func (s *submit) behind(u *Tx, w *store.Want) { s.budgets.behind(u, w) }
+// Behind locks the budgets above those that the submit makes.
+func (s *Submit) Behind(u *Tx, w *store.Want) { s.Budgets.Behind(u, w) }
 
-func (s *submitAll) behind(u *Tx, w *store.Want) {
+func (s *submitAll) Behind(u *Tx, w *store.Want) {
 	for _, cmd := range s.cmds {
-		cmd.behind(u, w)
+		cmd.Behind(u, w)
 	}
 }
 
-// checkBudgets checks whether all budgets of the policy can be created: an error of one is an error of the policy.
-func (s *submit) checkBudgets(u *Tx, taken takenBudgets) error {
-	i, err := s.budgets.check(u, taken)
+// CheckBudgets checks whether all budgets of the policy can be created: an error of one is an error of the policy.
+func (s *Submit) CheckBudgets(u *Tx, taken TakenBudgets) error {
+	i, err := s.Budgets.Check(u, taken)
 	if err == nil || base.CodeOf(err) == base.CodeBudgetAlreadyExists {
 		return err
 	}
@@ -47,15 +47,15 @@ func (s *submit) checkBudgets(u *Tx, taken takenBudgets) error {
 }
 
 // makeBudgets creates the budgets of the policy, which checkBudgets has passed.
-func (s *submit) makeBudgets(u *Tx, x *core.Execution) {
-	s.budgets.make(u, s.caller, func(b *core.Budget) { x.AddBudget(b) })
+func (s *Submit) makeBudgets(u *Tx, x *core.Execution) {
+	s.Budgets.Make(u, s.caller, func(b *core.Budget) { x.AddBudget(b) })
 }
 
-// leaveBudgets adds follow-up work for the budgets of an execution that is removed.
-func (u *Tx) leaveBudgets(x *core.Execution) {
+// LeaveBudgets adds follow-up work for the budgets of an execution that is removed.
+func (u *Tx) LeaveBudgets(x *core.Execution) {
 	for i := range x.Budgets {
 		if x.Budgets[i].Scope == core.ScopeExecution {
-			u.addTask(task{Kind: taskLeaveBudget, Budget: x.Budgets[i].ID})
+			u.AddTask(FollowUp{Kind: TaskLeaveBudget, Budget: x.Budgets[i].ID})
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (u *Tx) leaveBudgets(x *core.Execution) {
 const leaveLater = base.Hour
 
 // leaveBudget deletes a budget whose execution was removed, as soon as it is not needed any more: other budgets may be below it, or name it (B5).
-func (e *Engine) leaveBudget(ctx context.Context, t task) error {
+func (e *Engine) leaveBudget(ctx context.Context, t FollowUp) error {
 	b, err := e.readBudget(ctx, "", t.Budget.String())
 	if b == nil || err != nil {
 		return err
@@ -76,7 +76,7 @@ func (e *Engine) leaveBudget(ctx context.Context, t task) error {
 }
 
 // leave is leaveBudget once it is known whether the budget is named.
-func (e *Engine) leave(ctx context.Context, t task, b *core.Budget, named bool, mark *removalMark) error {
+func (e *Engine) leave(ctx context.Context, t FollowUp, b *core.Budget, named bool, mark *removalMark) error {
 	cmd := &budgetCommand{
 		op: opDeleteBudget, caller: EngineCaller, budget: b.Entry(),
 		scans: []store.Scan{{Kind: docBudgetChild, Prefix: BudgetPrefix(b.ID), Limit: 1}},
@@ -92,12 +92,12 @@ func (e *Engine) leave(ctx context.Context, t task, b *core.Budget, named bool, 
 		cmd.docs = append(cmd.docs, removalRef(mark.key))
 	}
 	cmd.act = func(u *Tx, fx *core.Effects) (bool, error) {
-		b := u.books.Get(t.Budget)
+		b := u.Books.Get(t.Budget)
 		switch {
-		case b == nil || u.scopeOf(b) != nil || len(cmd.graphs) > 0 && u.flow(cmd.graphs[0]) != nil:
+		case b == nil || u.scopeOf(b) != nil || len(cmd.graphs) > 0 && u.Engine.Graphs.Locked(u, cmd.graphs[0]) != nil:
 			return false, nil
 		case named || b.LiveHolds > 0 || u.hasBelow(b.ID, cmd.scanned):
-			u.addTaskAt(t, u.Now.Add(leaveLater))
+			u.AddTaskAt(t, u.Now.Add(leaveLater))
 			return false, nil
 		}
 		if err := fx.Budgets.Delete(fx, b.ID, core.DeleteFacts{}); err != nil {

@@ -25,11 +25,11 @@ func (r *resetDue) Name() string { return "reset_due_budget" }
 
 func (r *resetDue) Want(*store.Want, bool) {}
 
-func (r *resetDue) behind(u *Tx, w *store.Want) { u.wantBudgets(w, []base.UUID{r.budget}) }
+func (r *resetDue) Behind(u *Tx, w *store.Want) { u.WantBudgets(w, []base.UUID{r.budget}) }
 
 // Decide arms the timer again if the clock was set back before it.
 func (r *resetDue) Decide(u *Tx) error {
-	if b := u.books.Get(r.budget); b != nil && b.NextResetAt != 0 && b.NextResetAt <= r.at {
+	if b := u.Books.Get(r.budget); b != nil && b.NextResetAt != 0 && b.NextResetAt <= r.at {
 		timer := u.TimerAt(timerBudgets, b.NextResetAt)
 		timer.Texts = append(timer.Texts, b.ID.String())
 	}
@@ -39,7 +39,7 @@ func (r *resetDue) Decide(u *Tx) error {
 // sweepBudgets starts new epochs of budgets whose epochs have ended. Two processes at one boundary take turns on the record, and the second finds
 // nothing due.
 func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
-	var cmds []command
+	var cmds []Command
 	for _, text := range t.Texts {
 		if id, ok := base.ParseUUID(text); ok {
 			cmds = append(cmds, &resetDue{id, t.At})
@@ -54,7 +54,7 @@ func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 }
 
 // freeBudget unblocks what waited for a budget that was deleted (B33, S47). A budget that is merely missing blocks everything that needs it (B3).
-func (e *Engine) freeBudget(ctx context.Context, t task) error {
+func (e *Engine) freeBudget(ctx context.Context, t FollowUp) error {
 	deleted, err := e.budgetDeleted(ctx, t.Budget)
 	if err != nil || !deleted {
 		return err
@@ -70,7 +70,7 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 		for _, id := range ids {
 			seen[id] = true
 		}
-		if err := e.unblock(ctx, ids, without(t.Budget)); err != nil {
+		if err := e.unblock(ctx, ids, Without(t.Budget)); err != nil {
 			return err
 		}
 	}
@@ -102,21 +102,21 @@ func (e *Engine) budgetDeleted(ctx context.Context, id base.UUID) (bool, error) 
 	}
 }
 
-// without removes a deleted budget from an execution. If the execution waits for it, or for one above it that no longer applies, it is unblocked:
+// Without removes a deleted budget from an execution. If the execution waits for it, or for one above it that no longer applies, it is unblocked:
 // nothing else would look at it (B33, B34).
-func without(gone base.UUID) func(u *Tx, x *core.Execution, fx *core.Effects) bool {
+func Without(gone base.UUID) func(u *Tx, x *core.Execution, fx *core.Effects) bool {
 	return func(u *Tx, x *core.Execution, fx *core.Effects) bool {
 		dropped := core.DropBudget(&x.Budgets, gone)
 		return u.passUnreached(x, fx) || dropped
 	}
 }
 
-// suspectGone adds follow-up work that checks a budget which refused an execution and does not exist. The execution has it from its flow, from its
+// SuspectGone adds follow-up work that checks a budget which refused an execution and does not exist. The execution has it from its flow, from its
 // parent or from a flow around those: they may have been removed with their budget, unnoticed by the execution (F44).
-func (u *Tx) suspectGone(x *core.Execution, why *core.Refusal) {
+func (u *Tx) SuspectGone(x *core.Execution, why *core.Refusal) {
 	for i := range x.Budgets {
 		if id := x.Budgets[i].ID; core.BudgetKey(id) == why.Key && u.Doc(BudgetDocRef(id)) == nil {
-			u.addTask(task{Kind: taskFreeBudget, Budget: id})
+			u.AddTask(FollowUp{Kind: taskFreeBudget, Budget: id})
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (u *Tx) suspectGone(x *core.Execution, why *core.Refusal) {
 // freeUnreached unblocks what waited for a budget that no longer applies, since one below it was deleted (B33). The others stay as they are: a
 // claim passes over all executions of a class that are blocked on one key when the first of them is refused (S19), so none may be among them that
 // does not need the key.
-func (e *Engine) freeUnreached(ctx context.Context, t task) error {
+func (e *Engine) freeUnreached(ctx context.Context, t FollowUp) error {
 	key := core.BudgetKey(t.Budget)
 	queues, err := e.queuesBlockedOn(ctx, key)
 	if err != nil {
@@ -141,7 +141,7 @@ func (e *Engine) freeUnreached(ctx context.Context, t task) error {
 			for i, row := range rows {
 				ids[i] = row.ID
 			}
-			if err := e.unblock(ctx, ids, without(t.Gone)); err != nil {
+			if err := e.unblock(ctx, ids, Without(t.Gone)); err != nil {
 				return err
 			}
 			if len(rows) < at.Limit {
@@ -218,7 +218,7 @@ func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []ba
 }
 
 // dropEpoch removes a past epoch and its ledger.
-func (e *Engine) dropEpoch(ctx context.Context, t task) error {
+func (e *Engine) dropEpoch(ctx context.Context, t FollowUp) error {
 	if err := e.dropDocs(ctx, docLedger, ledgerPrefix(t.Budget, t.Epoch)); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (e *Engine) dropEpoch(ctx context.Context, t task) error {
 }
 
 // dropBudget removes everything of a deleted budget. From then on its id may be used again.
-func (e *Engine) dropBudget(ctx context.Context, t task) error {
+func (e *Engine) dropBudget(ctx context.Context, t FollowUp) error {
 	for _, kind := range []store.DocKind{docLedger, docEpoch, docUsageDedup} {
 		if err := e.dropDocs(ctx, kind, BudgetPrefix(t.Budget)); err != nil {
 			return err

@@ -19,15 +19,15 @@ type budgetPart struct {
 
 // behind is a command that needs rows which are locked behind executions (S73): budgets above all.
 type behind interface {
-	command
-	behind(u *Tx, w *store.Want)
+	Command
+	Behind(u *Tx, w *store.Want)
 }
 
-// wantBudgets adds the records of budgets that the unit has not loaded. They are to be locked.
-func (u *Tx) wantBudgets(w *store.Want, ids []base.UUID) {
+// WantBudgets adds the records of budgets that the unit has not loaded. They are to be locked.
+func (u *Tx) WantBudgets(w *store.Want, ids []base.UUID) {
 	for _, id := range ids {
 		if ref := BudgetDocRef(id); !u.wanted.has(w, ref) {
-			if _, loaded := u.docs[ref]; !loaded {
+			if _, loaded := u.Docs[ref]; !loaded {
 				w.Docs = append(w.Docs, ref)
 				u.budgets.wanted = append(u.budgets.wanted, id)
 			}
@@ -36,43 +36,43 @@ func (u *Tx) wantBudgets(w *store.Want, ids []base.UUID) {
 }
 
 // loadBooks locks, in one trip for the whole batch, what its commands need behind the executions.
-func (u *Tx) loadBooks(ctx context.Context, batch []*request) error {
+func (u *Tx) loadBooks(ctx context.Context, batch []*Request) error {
 	want := store.Want{LockDocs: true}
 	for _, ent := range u.Entries {
 		u.wantCharged(&want, ent)
 	}
 	for _, r := range batch {
-		if b, ok := r.command.(behind); ok {
-			b.behind(u, &want)
+		if b, ok := r.Command.(behind); ok {
+			b.Behind(u, &want)
 		}
 	}
 	if len(want.Docs)+len(want.Scans) == 0 {
-		u.openBooks()
+		u.OpenBooks()
 		return nil
 	}
-	if err := u.meetsLater(&want); err != nil {
+	if err := u.MeetsLater(&want); err != nil {
 		return err
 	}
-	loaded, err := u.tx.Load(ctx, want)
-	if u.Engine.failed(err) != nil {
+	loaded, err := u.StoreTx.Load(ctx, want)
+	if u.Engine.Failed(err) != nil {
 		return err
 	}
 	// A batch that wanted nothing before was begun without reading the clock. Whether an epoch has ended is judged by the clock read after the
 	// lock: no command after a boundary sees the old epoch (BI9).
 	u.Now = max(u.Now, loaded.Now)
-	u.absorb(want, loaded)
-	u.openBooks()
+	u.Absorb(want, loaded)
+	u.OpenBooks()
 	return nil
 }
 
 // wantCharged adds the budgets that a command on the execution may change: those that its lease is or was charged to, and the one that it asks to
 // be raised.
 func (u *Tx) wantCharged(w *store.Want, ent *Row) {
-	u.wantBudgets(w, ent.Exec.ChargedTo())
+	u.WantBudgets(w, ent.Exec.ChargedTo())
 	if ent.Exec.Status != core.Suspended {
 		return
 	}
-	if file := u.waits[ent.Exec.ID.UUID]; file == nil || !file.asked {
+	if file := u.Waits[ent.Exec.ID.UUID]; file == nil || !file.asked {
 		return
 	}
 	d, err := u.Dossier(ent)
@@ -80,22 +80,22 @@ func (u *Tx) wantCharged(w *store.Want, ent *Row) {
 		return // the code that needs it reports that
 	}
 	if asked, ok := ent.Exec.AskedBudget(d); ok {
-		u.wantBudgets(w, []base.UUID{asked})
+		u.WantBudgets(w, []base.UUID{asked})
 	}
 }
 
-// openBooks adds the loaded budgets to the books, and starts new epochs of those whose epoch has ended (B36). A budget that is missing or cannot be
+// OpenBooks adds the loaded budgets to the books, and starts new epochs of those whose epoch has ended (B36). A budget that is missing or cannot be
 // read is recorded as such: it never counts as one without limits (B3).
-func (u *Tx) openBooks() *core.BudgetSet {
+func (u *Tx) OpenBooks() *core.BudgetSet {
 	if len(u.budgets.wanted) == 0 {
-		return u.books
+		return u.Books
 	}
-	if u.books == nil {
-		u.books = core.NewBudgetSet()
+	if u.Books == nil {
+		u.Books = core.NewBudgetSet()
 	}
 	var later []base.UUID
 	for _, id := range u.budgets.wanted {
-		doc, loaded := u.docs[BudgetDocRef(id)]
+		doc, loaded := u.Docs[BudgetDocRef(id)]
 		if !loaded {
 			later = append(later, id)
 			continue
@@ -103,34 +103,34 @@ func (u *Tx) openBooks() *core.BudgetSet {
 		u.openBudget(id, doc)
 	}
 	u.budgets.wanted = later
-	fx := &core.Effects{Now: u.Now, Actor: core.EngineActor(), Budgets: u.books}
-	u.books.SettleResets(fx)
-	u.keep(fx)
-	return u.books
+	fx := &core.Effects{Now: u.Now, Actor: core.EngineActor(), Budgets: u.Books}
+	u.Books.SettleResets(fx)
+	u.Keep(fx)
+	return u.Books
 }
 
 func (u *Tx) openBudget(id base.UUID, doc *store.Doc) {
 	if doc == nil {
 		SetIn(&u.unreadable, core.BudgetKey(id), true)
-		u.books.Miss(id)
+		u.Books.Miss(id)
 		return
 	}
 	budget, err := DecodeBudget(doc)
 	if err != nil {
 		SetIn(&u.unreadable, core.BudgetKey(id), true)
-		u.Engine.notes.Error("a budget cannot be read: nothing is admitted under it", "row", id, "error", err)
+		u.Engine.Notes.Error("a budget cannot be read: nothing is admitted under it", "row", id, "error", err)
 		return
 	}
 	SetIn(&u.budgets.resets, id, budget.NextResetAt)
 	SetIn(&u.budgets.epochs, id, budget.Epoch)
-	u.books.Add(budget)
+	u.Books.Add(budget)
 }
 
-// budget returns a loaded budget that the caller named. Codes: budget_not_found, also for one of another namespace (W5), corruption.
-func (u *Tx) budget(c Caller, id base.UUID) (*core.Budget, error) {
-	b := u.books.Get(id)
+// Budget returns a loaded budget that the caller named. Codes: budget_not_found, also for one of another namespace (W5), corruption.
+func (u *Tx) Budget(c Caller, id base.UUID) (*core.Budget, error) {
+	b := u.Books.Get(id)
 	switch {
-	case b == nil && u.Doc(BudgetDocRef(id)) != nil && !slices.Contains(u.books.Deleted(), id):
+	case b == nil && u.Doc(BudgetDocRef(id)) != nil && !slices.Contains(u.Books.Deleted(), id):
 		return nil, base.Errorf(base.CodeCorruption, "the budget cannot be read").With("record", "budget")
 	case b == nil || !c.Sees(b.Namespace):
 		return nil, core.BudgetNotFound(id.String())
@@ -140,35 +140,35 @@ func (u *Tx) budget(c Caller, id base.UUID) (*core.Budget, error) {
 
 // loadLedger loads the rows of the ledger that change.
 func (u *Tx) loadLedger(ctx context.Context) error {
-	if u.books == nil {
+	if u.Books == nil {
 		return nil
 	}
 	want := store.Want{LockDocs: true}
-	for _, spend := range u.books.Spends() {
+	for _, spend := range u.Books.Spends() {
 		u.wantDoc(&want, ledgerRef(spend.Budget, spend.Epoch, spend.Execution))
 	}
-	return u.load(ctx, want)
+	return u.Load(ctx, want)
 }
 
 // writeBooks writes the budgets that changed with their side records, and collects which have room again (B33).
 func (u *Tx) writeBooks() {
-	if u.books == nil {
+	if u.Books == nil {
 		return
 	}
-	for _, b := range u.books.Changed() {
-		u.putOrAdd(budgetDoc(b))
+	for _, b := range u.Books.Changed() {
+		u.PutOrAdd(budgetDoc(b))
 		u.armReset(b)
 	}
-	for _, id := range u.books.Deleted() {
-		u.dropDoc(BudgetDocRef(id))
+	for _, id := range u.Books.Deleted() {
+		u.DropDoc(BudgetDocRef(id))
 	}
-	for _, record := range u.books.Epochs() {
+	for _, record := range u.Books.Epochs() {
 		u.PutDoc(store.Doc{DocRef: epochRef(record.Budget, record.Epoch), Body: record.Encode()})
-		u.addTaskAt(task{Kind: taskDropEpoch, Budget: record.Budget, Epoch: record.Epoch}, u.Now.Add(budgetRetention))
+		u.AddTaskAt(FollowUp{Kind: taskDropEpoch, Budget: record.Budget, Epoch: record.Epoch}, u.Now.Add(budgetRetention))
 	}
 	u.writeLedger()
-	for _, id := range u.books.Freed() {
-		u.roomBack = appendNew(u.roomBack, core.BudgetKey(id))
+	for _, id := range u.Books.Freed() {
+		u.roomBack = AppendNew(u.roomBack, core.BudgetKey(id))
 	}
 }
 
@@ -184,7 +184,7 @@ func (u *Tx) armReset(b *core.Budget) {
 // writeLedger adds what was booked to the rows of the ledger. A row that is used up goes (B25).
 func (u *Tx) writeLedger() {
 	rows := map[store.DocRef]ledgerRow{}
-	for _, spend := range u.books.Spends() {
+	for _, spend := range u.Books.Spends() {
 		ref := ledgerRef(spend.Budget, spend.Epoch, spend.Execution)
 		row, begun := rows[ref]
 		if !begun {
@@ -199,9 +199,9 @@ func (u *Tx) writeLedger() {
 	for ref, row := range rows {
 		switch {
 		case len(row.Used) > 0:
-			u.putOrAdd(row.doc(ref))
+			u.PutOrAdd(row.doc(ref))
 		case u.Doc(ref) != nil:
-			u.dropDoc(ref)
+			u.DropDoc(ref)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (u *Tx) ledgerRow(ref store.DocRef, execution base.UUID) ledgerRow {
 	}
 	row, err := decodeLedgerRow(doc)
 	if err != nil || row.Used == nil {
-		u.Engine.notes.Error("a row of a budget's ledger cannot be read: it begins anew", "row", ref.Key, "error", err)
+		u.Engine.Notes.Error("a row of a budget's ledger cannot be read: it begins anew", "row", ref.Key, "error", err)
 		return fresh
 	}
 	return row
@@ -234,7 +234,7 @@ func (u *Tx) markHolds(ent *Row) {
 	if ent.acquiredAt != 0 { // the clock may have moved since
 		since = ent.acquiredAt
 	}
-	if now != nil && !ent.removed {
+	if now != nil && !ent.Removed {
 		for i := range now.Holds {
 			kept[now.Holds[i].Budget] = true
 			marked := before != nil && ent.leased == epoch && slices.ContainsFunc(before.Holds, func(h core.BudgetHold) bool { return h.Budget == now.Holds[i].Budget })
@@ -248,7 +248,7 @@ func (u *Tx) markHolds(ent *Row) {
 	}
 	for i := range before.Holds {
 		if budget := before.Holds[i].Budget; !kept[budget] {
-			u.dropDoc(HoldRef(budget, ent.Exec.ID.UUID))
+			u.DropDoc(HoldRef(budget, ent.Exec.ID.UUID))
 		}
 	}
 }

@@ -40,6 +40,9 @@ func (e *Engine) ReportUsage(ctx context.Context, c Caller, id base.GivenID, r U
 
 func (r *reportUsage) Name() string { return "report_usage" }
 
+// Carried is the lease under which the command is sent; nil: none.
+func (r *reportUsage) Carried() *core.Fence { return &r.cmd.Fence }
+
 func (r *reportUsage) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, r.id.UUID)
 	if r.dedup.Key != "" {
@@ -49,8 +52,8 @@ func (r *reportUsage) Want(w *store.Want, _ bool) {
 
 func (r *reportUsage) Decide(u *Tx) error {
 	r.outcome = core.UsageOutcome{}
-	return u.on(r.caller, r.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
-		r.caller.asWorker(x, fx)
+	return u.On(r.caller, r.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
+		r.caller.AsWorker(x, fx)
 		cmd := r.cmd
 		known, err := u.receipt(r.dedup)
 		if err != nil {
@@ -62,7 +65,7 @@ func (r *reportUsage) Decide(u *Tx) error {
 			return false, err
 		}
 		if r.outcome = outcome; receipt != nil {
-			u.putOrAdd(store.Doc{DocRef: r.dedup, Body: receipt.Encode()})
+			u.PutOrAdd(store.Doc{DocRef: r.dedup, Body: receipt.Encode()})
 		}
 		return !outcome.Repeated, nil
 	})
@@ -102,7 +105,7 @@ func (e *Engine) Charge(ctx context.Context, c Caller, ref BudgetRef, r ChargeRe
 		cmd.dedup = chargeDedupRef(found.ID, r.DedupKey)
 	}
 	err = e.Do(ctx, cmd)
-	if r.Execution != nil && base.CodeOf(err) == base.CodeExecutionNotFound && e.appeared(ctx, r.Execution.UUID) { // L88
+	if r.Execution != nil && base.CodeOf(err) == base.CodeExecutionNotFound && e.Appeared(ctx, r.Execution.UUID) { // L88
 		err = e.Do(ctx, cmd)
 	}
 	if err != nil {
@@ -122,8 +125,8 @@ func (b *chargeBudget) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (b *chargeBudget) behind(u *Tx, w *store.Want) {
-	u.wantBudgets(w, append([]base.UUID{b.budget.ID}, b.budget.Ancestors...))
+func (b *chargeBudget) Behind(u *Tx, w *store.Want) {
+	u.WantBudgets(w, append([]base.UUID{b.budget.ID}, b.budget.Ancestors...))
 	if b.dedup.Key != "" {
 		u.wantDoc(w, b.dedup)
 	}
@@ -131,23 +134,23 @@ func (b *chargeBudget) behind(u *Tx, w *store.Want) {
 
 func (b *chargeBudget) Decide(u *Tx) error {
 	b.outcome = core.UsageOutcome{}
-	if _, err := u.budget(b.caller, b.budget.ID); err != nil {
+	if _, err := u.Budget(b.caller, b.budget.ID); err != nil {
 		return err
 	}
 	if b.request.Execution != nil {
-		return u.on(b.caller, *b.request.Execution, func(x *core.Execution, fx *core.Effects) (bool, error) {
+		return u.On(b.caller, *b.request.Execution, func(x *core.Execution, fx *core.Effects) (bool, error) {
 			if x.Class.Namespace != b.budget.Namespace {
-				return false, notFound(*b.request.Execution)
+				return false, NotFound(*b.request.Execution)
 			}
 			return b.charge(u, fx, x)
 		})
 	}
-	mark, fx := u.books.Mark(), u.effects(b.caller)
+	mark, fx := u.Books.Mark(), u.Effects(b.caller)
 	if _, err := b.charge(u, fx, nil); err != nil {
-		u.books.Back(mark)
+		u.Books.Back(mark)
 		return err
 	}
-	u.keep(fx)
+	u.Keep(fx)
 	return nil
 }
 
@@ -156,14 +159,14 @@ func (b *chargeBudget) charge(u *Tx, fx *core.Effects, x *core.Execution) (chang
 	if err != nil {
 		return false, err
 	}
-	outcome, receipt, err := u.books.Charge(fx, core.ChargeCommand{
+	outcome, receipt, err := u.Books.Charge(fx, core.ChargeCommand{
 		Budget: b.budget.ID, Usage: b.request.Usage, DedupKey: b.request.DedupKey, AlreadySpent: b.request.AlreadySpent, Execution: x, Known: known,
 	})
 	if err != nil {
 		return false, err
 	}
 	if b.outcome = outcome; receipt != nil {
-		u.putOrAdd(store.Doc{DocRef: b.dedup, Body: receipt.Encode(), ExpiresAt: receipt.ExpiresAt})
+		u.PutOrAdd(store.Doc{DocRef: b.dedup, Body: receipt.Encode(), ExpiresAt: receipt.ExpiresAt})
 		timer := u.TimerAt(timerUsageDedup, RoundUp(receipt.ExpiresAt, base.Minute))
 		timer.Texts = append(timer.Texts, b.dedup.Key)
 	}
@@ -172,9 +175,9 @@ func (b *chargeBudget) charge(u *Tx, fx *core.Effects, x *core.Execution) (chang
 
 // sweepUsageDedup removes what is remembered of charges whose time is over (B26).
 func (e *Engine) sweepUsageDedup(ctx context.Context, t store.Timer) error {
-	return e.onDocs(ctx, docUsageDedup, t.Texts, func(u *Tx, doc *store.Doc) error {
+	return e.OnDocs(ctx, docUsageDedup, t.Texts, func(u *Tx, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.Now {
-			u.dropDoc(doc.DocRef)
+			u.DropDoc(doc.DocRef)
 		}
 		return nil
 	})

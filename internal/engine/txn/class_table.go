@@ -111,8 +111,8 @@ func (t *classTable) usedOnlyBy(such func(namespace string) bool) bool {
 	return true
 }
 
-// entry returns the class of that number as a dictionary of the version sees it, or nil.
-func (t *classTable) entry(id int32, version int64) *classEntry {
+// Entry returns the class of that number as a dictionary of the version sees it, or nil.
+func (t *classTable) Entry(id int32, version int64) *classEntry {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if entry := t.byNumber[id]; entry != nil && entry.version <= version {
@@ -123,12 +123,12 @@ func (t *classTable) entry(id int32, version int64) *classEntry {
 
 // named returns a class that new executions may use, or nil.
 func (d *Dictionary) named(name className) *core.Class {
-	t := d.table
+	t := d.Table
 	hash := maphash.Comparable(t.seed, name)
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for entry := t.byName[hash]; entry != nil; entry = entry.next {
-		if entry.version <= d.version && nameOf(entry.class) == name {
+		if entry.version <= d.Version && nameOf(entry.class) == name {
 			return entry.class
 		}
 	}
@@ -137,14 +137,14 @@ func (d *Dictionary) named(name className) *core.Class {
 
 // usable reports whether new executions may have the class.
 func (d *Dictionary) usable(id int32) bool {
-	entry := d.table.entry(id, d.version)
+	entry := d.Table.Entry(id, d.Version)
 	return entry != nil && entry.usable
 }
 
 // Needs returns what admission requires of a class; nil: nothing, or the class is not in the dictionary.
 func (d *Dictionary) Needs(id int32) *core.Needs {
-	if entry := d.table.entry(id, d.version); entry != nil && entry.class.Needs != "" {
-		return d.table.needs(entry.class)
+	if entry := d.Table.Entry(id, d.Version); entry != nil && entry.class.Needs != "" {
+		return d.Table.needs(entry.class)
 	}
 	return nil
 }

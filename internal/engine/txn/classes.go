@@ -36,7 +36,7 @@ func (s *sweeper) forgetClasses(ctx context.Context) {
 		return
 	}
 	s.classes.last = now
-	s.e.loops.Go(func() { _ = s.e.contain(inUpkeep, func() { s.classRound(ctx, removed) }) })
+	s.e.loops.Go(func() { _ = s.e.Guard(inUpkeep, func() { s.classRound(ctx, removed) }) })
 }
 
 // classRound is one round; removed is the number of removed executions when it began.
@@ -46,7 +46,7 @@ func (s *sweeper) classRound(ctx context.Context, removed int64) {
 	more, err := s.e.forgetClasses(ctx)
 	switch {
 	case err != nil && ctx.Err() == nil:
-		s.e.notes.Warn("classes without executions could not be removed", "error", err)
+		s.e.Notes.Warn("classes without executions could not be removed", "error", err)
 	case err == nil && !more:
 		s.classes.settled.Store(removed)
 	}

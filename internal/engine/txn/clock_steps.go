@@ -99,13 +99,13 @@ func (s *sweeper) stepped(ctx context.Context, by base.Millis, seen *store.PollA
 		by = s.steppedBefore(ctx, seen.LogEnd)
 	}
 	if by != 0 {
-		s.e.notes.Warn("the store's clock was set, or this process stood still", "step", InSeconds(by))
+		s.e.Notes.Warn("the store's clock was set, or this process stood still", "step", InSeconds(by))
 	}
 	if by < 0 && !s.e.Cfg.NoTimers {
 		s.lookAhead(seen.Now.Add(-by + aheadLooked))
 	}
 	if until := s.unlooked(); until > seen.Now {
-		s.e.loops.Go(func() { _ = s.e.contain(inTimer, func() { s.armAhead(ctx, seen.Now, until) }) })
+		s.e.loops.Go(func() { _ = s.e.Guard(inTimer, func() { s.armAhead(ctx, seen.Now, until) }) })
 	}
 }
 
@@ -156,7 +156,7 @@ func (s *sweeper) armAhead(ctx context.Context, now, until base.Time) {
 			err = s.e.armAll(ctx, now, timers)
 		}
 		if err != nil {
-			s.e.notes.Warn("what was changed before the clock was set back may last longer than it should", "error", err)
+			s.e.Notes.Warn("what was changed before the clock was set back may last longer than it should", "error", err)
 			s.lookAhead(until)
 			return
 		}
@@ -203,7 +203,7 @@ func (e *Engine) armWakes(ctx context.Context, timer store.Timer) error {
 	if err != nil {
 		return err
 	}
-	var cmds []command
+	var cmds []Command
 	for id, x := range loaded.Executions {
 		if armedFar(x, loaded.Now) {
 			cmds = append(cmds, &armAgain{id})
@@ -235,5 +235,5 @@ func (a *armAgain) Decide(u *Tx) error {
 // was set back. An execution that was armed since is left as it is, so that its timer lasts no longer than it should.
 func armedFar(x *core.Execution, now base.Time) bool {
 	due, rest := x.Ahead(now)
-	return due != 0 && x.TimerAt > now.Add(rest+timerGrid)
+	return due != 0 && x.TimerAt > now.Add(rest+TimerGrid)
 }

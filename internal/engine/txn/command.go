@@ -9,9 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// command is one caller's request inside a batch. It is decided again whenever its batch is retried, so decide must set its answer from scratch and
+// Command is one caller's request inside a batch. It is decided again whenever its batch is retried, so decide must set its answer from scratch and
 // keep nothing from an earlier try.
-type command interface {
+type Command interface {
 	// Name is the operation's name in logs, metrics and crash points.
 	Name() string
 	// Want adds the rows that the command needs locked and loaded. careful: also those that it could otherwise insert without looking.
@@ -22,13 +22,13 @@ type command interface {
 
 // needier is a command that knows only after the first load which further rows it needs.
 type needier interface {
-	command
+	Command
 	More(u *Tx, w *store.Want)
 }
 
-// request is a command on its way through a committer.
-type request struct {
-	command
+// Request is a command on its way through a committer.
+type Request struct {
+	Command
 	err   error
 	done  chan struct{}
 	began time.Duration // when it was enqueued, by the meter's clock
@@ -43,30 +43,30 @@ type request struct {
 }
 
 // Do enqueues a command and waits for the answer.
-func (e *Engine) Do(ctx context.Context, cmd command) error {
+func (e *Engine) Do(ctx context.Context, cmd Command) error {
 	r := e.newRequest(ctx, cmd)
 	if _, err := e.committer.enqueue(r); err != nil {
-		endSpan(r.span, err)
+		EndSpan(r.span, err)
 		return err
 	}
 	return r.wait(ctx)
 }
 
 // RunNow runs a command in a transaction of its own, without the queue: it may be large, and has no caller who could give up.
-func (e *Engine) RunNow(cmd command) error {
-	r := &request{command: cmd, done: make(chan struct{}), began: e.Meter.now()}
-	e.process([]*request{r})
+func (e *Engine) RunNow(cmd Command) error {
+	r := &Request{Command: cmd, done: make(chan struct{}), began: e.Meter.now()}
+	e.process([]*Request{r})
 	<-r.done
 	return r.err
 }
 
-func (e *Engine) newRequest(ctx context.Context, cmd command) *request {
-	return &request{command: cmd, done: make(chan struct{}), began: e.Meter.now(), span: e.startSpan(ctx, cmd.Name())}
+func (e *Engine) newRequest(ctx context.Context, cmd Command) *Request {
+	return &Request{Command: cmd, done: make(chan struct{}), began: e.Meter.now(), span: e.StartSpan(ctx, cmd.Name())}
 }
 
-// answered returns what a command has left in answer, if it has been answered. A caller that gave up must not read it: the command may still be
+// Answered returns what a command has left in answer, if it has been answered. A caller that gave up must not read it: the command may still be
 // running and writing to it.
-func answered[T any](answer *T, err error) (T, error) {
+func Answered[T any](answer *T, err error) (T, error) {
 	if err != nil {
 		var none T
 		return none, err
@@ -75,8 +75,8 @@ func answered[T any](answer *T, err error) (T, error) {
 }
 
 // doAll enqueues many commands as one caller and waits for all of them.
-func (e *Engine) doAll(ctx context.Context, cmds []command) []error {
-	requests := make([]*request, len(cmds))
+func (e *Engine) doAll(ctx context.Context, cmds []Command) []error {
+	requests := make([]*Request, len(cmds))
 	for i, cmd := range cmds {
 		requests[i] = e.newRequest(ctx, cmd)
 	}
@@ -84,7 +84,7 @@ func (e *Engine) doAll(ctx context.Context, cmds []command) []error {
 }
 
 // commitWithOthers lets requests of one caller share commits with those of others, and waits for all of them.
-func (e *Engine) commitWithOthers(ctx context.Context, requests []*request) []error {
+func (e *Engine) commitWithOthers(ctx context.Context, requests []*Request) []error {
 	errs := make([]error, len(requests))
 	taken, err := e.committer.enqueue(requests...)
 	for i, r := range requests {
@@ -93,13 +93,13 @@ func (e *Engine) commitWithOthers(ctx context.Context, requests []*request) []er
 			continue
 		}
 		errs[i] = err
-		endSpan(r.span, err)
+		EndSpan(r.span, err)
 	}
 	return errs
 }
 
 // wait returns the command's outcome. A caller that gives up does not stop the command: its outcome is then unknown.
-func (r *request) wait(ctx context.Context) error {
+func (r *Request) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
 		return r.err
@@ -115,11 +115,39 @@ func (r *request) wait(ctx context.Context) error {
 }
 
 // finish answers the request. Only the first answer counts.
-func (r *request) finish(err error) {
+func (r *Request) finish(err error) {
 	if r.answered.Swap(true) {
 		return
 	}
 	defer close(r.done) // also if the span panics
 	r.err = err
-	endSpan(r.span, err)
+	EndSpan(r.span, err)
+}
+
+// aloneAtOnce is how many commands run alone at a time: each may need a second connection to look at a graph while it holds its lock, and
+// there are not many.
+const aloneAtOnce = 2
+
+// DoAlone runs a command in a transaction of its own, on the caller's own goroutine and connection.
+func (e *Engine) DoAlone(ctx context.Context, cmd Command) error {
+	return e.RunAlone(ctx, cmd, e.alone, BatchMode{})
+}
+
+// RunAlone is doAlone with a token of its own, beginning in a mode.
+func (e *Engine) RunAlone(ctx context.Context, cmd Command, tokens chan struct{}, mode BatchMode) error {
+	if e.Stopping() {
+		return ErrShuttingDown()
+	}
+	select {
+	case tokens <- struct{}{}:
+	case <-ctx.Done():
+		return PublicFault(ctx.Err())
+	case <-e.Stop:
+		return ErrShuttingDown()
+	}
+	r := e.newRequest(ctx, cmd)
+	e.processAs([]*Request{r}, mode)
+	<-tokens // a command that waits for a row of others has its place in a line of it
+	<-r.done
+	return r.err
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-var errHeld = errors.New("an execution is held by another transaction")
+// ErrHeld is why a try ends that met a row which may change: the batch is tried again.
+var ErrHeld = errors.New("an execution is held by another transaction")
 
 // timerKey groups timers: one entry of the due index serves all executions with the same due time.
 type timerKey struct {
@@ -18,10 +19,10 @@ type timerKey struct {
 	at   base.Time
 }
 
-// commit writes what the unit has collected and publishes it. It does what follows from the commands first, so that a flow ends in the same
+// Commit writes what the unit has collected and publishes it. It does what follows from the commands first, so that a flow ends in the same
 // transaction as its last member. If nothing has changed it writes nothing, but the answers still wait until everything that the unit has read is
 // durable.
-func (u *Tx) commit(ctx context.Context, commands []string) error {
+func (u *Tx) Commit(ctx context.Context, commands []string) error {
 	if err := u.follow(ctx); err != nil {
 		return err
 	}
@@ -30,31 +31,35 @@ func (u *Tx) commit(ctx context.Context, commands []string) error {
 	}
 	u.gather()
 	if u.empty() {
-		u.tx.Rollback(ctx)
-		u.tx.Seen(u.safe.reached)
+		u.StoreTx.Rollback(ctx)
+		u.StoreTx.Seen(u.Safe.reached)
 		u.done()
 		return nil
 	}
 	span := u.commitSpan(max(len(commands), len(u.spans)))
 	err := u.conclude(ctx, commands)
-	endSpan(span, err)
+	EndSpan(span, err)
 	return err
 }
 
-// follow does what follows from the changes so far: it ends the leases that a budget breach ends, and advances the flows of members that have
-// ended. Each of the two may cause the other, so it repeats until there is nothing left to do.
+// follow does what follows from the changes so far: for example, a room ends the leases that a breach ends, and another advances what the executions
+// that have ended were part of. Each may cause the other, so it repeats until there is nothing left to do.
 func (u *Tx) follow(ctx context.Context) error {
-	for {
-		if err := u.cancelHolders(ctx); err != nil {
-			return err
+	for again := true; again; {
+		again = false
+		for i := range u.Engine.phases {
+			if settle := u.Engine.phases[i].Settle; settle != nil {
+				if err := settle(ctx, u); err != nil {
+					return err
+				}
+			}
 		}
-		if err := u.advanceFlows(ctx); err != nil {
-			return err
-		}
-		if !u.ordersCancels() {
-			return nil
+		for i := range u.Engine.phases {
+			unsettled := u.Engine.phases[i].Unsettled
+			again = again || unsettled != nil && unsettled(u)
 		}
 	}
+	return nil
 }
 
 // conclude writes the changes in one round trip. If that succeeds it updates the caches of this process and notifies everything that waits. The
@@ -68,10 +73,10 @@ func (u *Tx) conclude(ctx context.Context, commands []string) error {
 			return &store.Fault{Kind: store.Unavailable, Err: err}
 		}
 	}
-	u.Changes.Safe, u.Changes.Incarnation = u.safe.reached, u.since
+	u.Changes.Safe, u.Changes.Incarnation = u.Safe.reached, u.since
 	err := u.writeOut(ctx)
 	u.Engine.Sweep.classes.removed.Add(int64(len(u.Changes.Remove) + len(u.Changes.Strip))) // counted now: a retention round that counted them earlier would miss this removal
-	if u.Engine.failed(err) != nil {
+	if u.Engine.Failed(err) != nil {
 		return err
 	}
 	u.Engine.wrote()
@@ -81,7 +86,7 @@ func (u *Tx) conclude(ctx context.Context, commands []string) error {
 		}
 	}
 	u.told(func() { u.Engine.Meter.committed(u, len(commands)) })
-	u.safe.then(u.tellAudits)
+	u.Safe.Then(u.tellAudits)
 	u.told(u.publish)
 	u.done()
 	return nil
@@ -95,16 +100,16 @@ func (u *Tx) done() {
 
 // gather turns the changed executions, budgets, audit chains and flows into rows.
 func (u *Tx) gather() {
-	for _, ent := range u.order {
+	for _, ent := range u.Order {
 		u.At("gather", ent.Exec.ID.UUID)
 		switch {
-		case ent.removed:
+		case ent.Removed:
 			// A timer may have ended it in this transaction, so it still has queue rows and slots to give back.
 			u.file(ent)
 			u.count(ent)
 			u.markWaits(ent)
 			u.markHolds(ent)
-		case ent.changed:
+		case ent.Changed:
 			u.file(ent)
 			u.arm(ent)
 			u.count(ent)
@@ -118,10 +123,11 @@ func (u *Tx) gather() {
 			u.write(ent, &u.Changes.Renew)
 		}
 	}
-	u.writeRates()
-	u.writeBooks()
-	u.writeChains()
-	u.writeFlows()
+	for i := range u.Engine.phases {
+		if flush := u.Engine.phases[i].Flush; flush != nil {
+			flush(u)
+		}
+	}
 	for _, timer := range u.timers {
 		u.Changes.AddTimers = append(u.Changes.AddTimers, *timer)
 	}
@@ -136,11 +142,11 @@ func (u *Tx) noteSilent(ent *Row) {
 		slices.ContainsFunc(u.Changes.Events, func(ev core.Event) bool { return ev.ExecutionID == x.ID }) {
 		return
 	}
-	u.noteChange(x)
+	u.NoteChange(x)
 }
 
-// noteChange writes a silent change: lists follow the log, and this execution has changed without an event.
-func (u *Tx) noteChange(x *core.Execution) {
+// NoteChange writes a silent change: lists follow the log, and this execution has changed without an event.
+func (u *Tx) NoteChange(x *core.Execution) {
 	u.Changes.Events = append(u.Changes.Events, core.Event{
 		Kind: core.SilentChange, At: u.Now, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class, AttemptIndex: -1, Actor: core.EngineActor(),
 	})
@@ -149,9 +155,9 @@ func (u *Tx) noteChange(x *core.Execution) {
 // write adds an execution to the list of changes that fits how the unit got it: created, used from the cache, or loaded.
 func (u *Tx) write(ent *Row, loaded *[]*core.Execution) {
 	switch {
-	case ent.created:
+	case ent.Created:
 		u.Changes.Insert = append(u.Changes.Insert, ent.Exec)
-	case ent.assumed():
+	case ent.Assumed():
 		u.Changes.Assume = append(u.Changes.Assume, ent.Exec)
 	default:
 		*loaded = append(*loaded, ent.Exec)
@@ -170,22 +176,22 @@ func (u *Tx) file(ent *Row) {
 	x := ent.Exec
 	var now *store.QueueRow
 	if x.Queued() {
-		x.OrderKey = x.RankKey(u.ageing(x))
+		x.OrderKey = x.RankKey(u.Ageing(x))
 		now = &store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
 	}
-	if ent.filed != nil && now != nil && *ent.filed == *now {
+	if ent.Filed != nil && now != nil && *ent.Filed == *now {
 		return
 	}
-	if ent.filed != nil {
-		u.Changes.Dequeue = append(u.Changes.Dequeue, *ent.filed)
+	if ent.Filed != nil {
+		u.Changes.Dequeue = append(u.Changes.Dequeue, *ent.Filed)
 	}
 	if now != nil {
 		u.Changes.Enqueue = append(u.Changes.Enqueue, *now)
 	}
 }
 
-// ageing returns what a point of priority is worth in the execution's lane (S6).
-func (u *Tx) ageing(x *core.Execution) base.Millis {
+// Ageing returns what a point of priority is worth in the execution's lane (S6).
+func (u *Tx) Ageing(x *core.Execution) base.Millis {
 	if lane := u.Lane(x); lane != nil {
 		return lane.Settings.AgeingMS
 	}
@@ -200,24 +206,24 @@ func (u *Tx) arm(ent *Row) {
 		return
 	}
 	if due, rest := x.Ahead(u.Now); due != 0 {
-		x.TimerAt = RoundUp(min(u.Now.Add(rest), x.WakeAt), timerGrid) // always a new entry: when it is due, that much time has passed (wake)
-		u.timer(timerWake, x.TimerAt, x.ID.UUID)
+		x.TimerAt = RoundUp(min(u.Now.Add(rest), x.WakeAt), TimerGrid) // always a new entry: when it is due, that much time has passed (wake)
+		u.Timer(timerWake, x.TimerAt, x.ID.UUID)
 		return
 	}
 	due := x.WakeAt
 	if x.Status == core.Running {
 		due = min(due, u.Now.Add(leaseTimerReach))
 	}
-	at := RoundUp(due, timerGrid)
+	at := RoundUp(due, TimerGrid)
 	if !ent.idle && x.TimerAt > u.Now && x.TimerAt <= at {
 		return
 	}
 	x.TimerAt = at
-	u.timer(timerWake, at, x.ID.UUID)
+	u.Timer(timerWake, at, x.ID.UUID)
 }
 
-// timer adds ids to the entry of that kind and time.
-func (u *Tx) timer(kind store.TimerKind, at base.Time, ids ...base.UUID) {
+// Timer adds ids to the entry of that kind and time.
+func (u *Tx) Timer(kind store.TimerKind, at base.Time, ids ...base.UUID) {
 	timer := u.TimerAt(kind, at)
 	timer.IDs = append(timer.IDs, ids...)
 }
@@ -242,12 +248,12 @@ func RoundUp(t base.Time, grid base.Millis) base.Time {
 // count brings the slot counters up to date with what the execution holds (S42).
 func (u *Tx) count(ent *Row) {
 	for _, key := range ent.holds {
-		if !contains(ent.Exec.Holds, key) {
+		if !Contains(ent.Exec.Holds, key) {
 			u.addCounter(key, -1)
 		}
 	}
 	for _, key := range ent.Exec.Holds {
-		if !contains(ent.holds, key) {
+		if !Contains(ent.holds, key) {
 			u.addCounter(key, 1)
 		}
 	}
@@ -266,12 +272,12 @@ func (u *Tx) retire(ent *Row) {
 		return
 	}
 	if at, ok := u.removeAt(ent.Exec); ok {
-		u.timer(timerRetain, removalTimer(at, u.Now), ent.Exec.ID.UUID)
+		u.Timer(TimerRetain, RemovalTimer(at, u.Now), ent.Exec.ID.UUID)
 	}
 }
 
-// removalTimer returns when the timer of a removal fires. It is coarse, so that many removals share one entry.
-func removalTimer(at, now base.Time) base.Time {
+// RemovalTimer returns when the timer of a removal fires. It is coarse, so that many removals share one entry.
+func RemovalTimer(at, now base.Time) base.Time {
 	if at.Sub(now) < base.Hour {
 		return RoundUp(at, base.Second)
 	}
@@ -281,58 +287,49 @@ func removalTimer(at, now base.Time) base.Time {
 // RetainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have fired while the removal was not
 // allowed. The new timer fires on the next whole second and never at once, so that the caller can still read the execution.
 func (u *Tx) RetainedUntil(ent *Row, until base.Time) {
-	if f := u.flow(ent.Exec.FlowID.UUID); f != nil { // a removal of the flow under way has to check again
+	if f := u.Engine.Graphs.Locked(u, ent.Exec.FlowID.UUID); f != nil { // a removal of the flow under way has to check again
 		f.Touch(u.Now)
-		u.touchFlow(f)
+		u.Engine.Graphs.Touch(u, f)
 	}
 	if until != 0 {
-		u.timer(timerRetain, RoundUp(max(until, u.Now)+1, base.Second), ent.Exec.ID.UUID)
+		u.Timer(TimerRetain, RoundUp(max(until, u.Now)+1, base.Second), ent.Exec.ID.UUID)
 	}
 }
 
 // removeAt returns when retention may remove a finished execution (L139).
 func (u *Tx) removeAt(x *core.Execution) (base.Time, bool) {
-	settings := u.settingsOf(x)
+	settings := u.SettingsOf(x)
 	return x.RemoveAt(&settings, u.Engine.Cfg.Retention)
 }
 
-// settingsOf returns the settings of the execution's lane, or the defaults if the lane is not known.
-func (u *Tx) settingsOf(x *core.Execution) core.LaneSettings {
+// SettingsOf returns the settings of the execution's lane, or the defaults if the lane is not known.
+func (u *Tx) SettingsOf(x *core.Execution) core.LaneSettings {
 	if lane := u.Lane(x); lane != nil {
 		return lane.Settings
 	}
 	return core.LaneSettings{}
 }
 
-func contains(list []string, text string) bool {
-	for _, item := range list {
-		if item == text {
-			return true
-		}
-	}
-	return false
-}
-
-// publish makes a commit visible to this process and to others: it wakes callers that wait for an execution, updates the caches, wakes the picker
+// publish makes a commit visible to this process and to others: it wakes callers that wait for an execution, updates the caches, wakes waiting claims
 // and the sweep, and sends one hint to other processes. Nothing here decides anything: a lost hint or a panic only means that the change is noticed
-// later, by a poll. Everything that concerns the picker is passed in one call (pickNews explains why).
+// later, by a poll. Everything that concerns waiting claims is passed in one call (News explains why).
 func (u *Tx) publish() {
-	u.Engine.trap("publish", base.UUID{})
+	u.Engine.Trap("publish", base.UUID{})
 	hint := store.Hint{Named: true}
 	classes := map[int32]bool{}
-	var filed []filing
-	for _, ent := range u.order {
-		if ent.removed {
+	var filed []Filing
+	for _, ent := range u.Order {
+		if ent.Removed {
 			u.Engine.Waits.Wake(ent.Exec.ID.UUID) // a timer may have ended it in this transaction
 			continue
 		}
 		if ent.Exec.Queued() {
 			hint.Blocked = hint.Blocked || core.KeyBlock(ent.Exec.Block())
 			if ent.Exec.BlockedOn == "" {
-				u.roomBack = appendNew(u.roomBack, ent.blocked) // it is tried again: what blocked others may be gone (S45)
+				u.roomBack = AppendNew(u.roomBack, ent.blocked) // it is tried again: what blocked others may be gone (S45)
 			}
-			filed = append(filed, filing{ent.Exec.Class, ent.Exec.Block(), ent.Exec.OrderKey, ent.Exec.Input.Size})
-			hint.Lanes = appendNew(hint.Lanes, ent.Exec.Class.Lane)
+			filed = append(filed, Filing{ent.Exec.Class, ent.Exec.Block(), ent.Exec.OrderKey, ent.Exec.Input.Size})
+			hint.Lanes = AppendNew(hint.Lanes, ent.Exec.Class.Lane)
 			if class := ent.Exec.Class.ID; !classes[class] {
 				classes[class] = true
 				hint.Classes = append(hint.Classes, class)
@@ -342,25 +339,28 @@ func (u *Tx) publish() {
 			u.Engine.Waits.Wake(ent.Exec.ID.UUID)
 		}
 	}
-	news := pickNews{lanes: len(u.Changes.Lanes) > 0}
+	news := News{Lanes: len(u.Changes.Lanes) > 0}
 	for key, n := range u.Changes.Counters {
 		if lane := LaneOfCounter(key); n < 0 && lane != "" {
-			news.places = true
-			hint.Lanes = appendNew(hint.Lanes, lane)
+			news.Places = true
+			hint.Lanes = AppendNew(hint.Lanes, lane)
 		} else if n < 0 {
 			u.roomBack = append(u.roomBack, key)
 		}
 	}
-	hint.Keys, news.keys = u.roomBack, u.roomBack
+	hint.Keys, news.Keys = u.roomBack, u.roomBack
 	remembered := u.remembers(func() {
-		u.Engine.recall.note(u.order, u.Changes.Draw)
-		u.Engine.slots.learn(u)
-		u.Engine.picker.sawWorkers(u.Changes.PutDocs)
-		news.filed = filed
-		u.Engine.picker.committed(news)
+		u.Engine.recall.note(u.Order, u.Changes.Draw)
+		for i := range u.Engine.phases {
+			if committed := u.Engine.phases[i].Committed; committed != nil {
+				committed(u)
+			}
+		}
+		news.Filed = filed
+		u.Engine.dispatcher.Filed(news)
 	})
 	if !remembered {
-		u.Engine.picker.committed(news)
+		u.Engine.dispatcher.Filed(news)
 	}
 	var first base.Time
 	for i := range u.Changes.AddTimers {
@@ -369,11 +369,11 @@ func (u *Tx) publish() {
 	u.Engine.Sweep.armed(first)
 	if len(u.Changes.Lanes)+len(u.Changes.RetireClasses)+len(u.Changes.DropClasses) > 0 {
 		// If this fails, the next transaction reads the dictionary.
-		_ = u.Engine.Dict.reload(u.Engine.background())
+		_ = u.Engine.Dict.reload(u.Engine.Background())
 		hint.Dictionary = true
 	}
 	if hint.Log = u.Changes.Seq != 0; hint.Log {
-		u.safe.then(u.tellLog)
+		u.Safe.Then(u.tellLog)
 	}
 	u.Engine.hints.send(hint)
 }
@@ -383,28 +383,4 @@ func (u *Tx) tellLog(err error) {
 	if err == nil {
 		u.Engine.Log.grew(u.Changes.Seq, u.Now, u.Changes.Events)
 	}
-}
-
-func earlier(a, b base.Time) base.Time {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
-
-func appendNew(list []string, text string) []string {
-	if text == "" || contains(list, text) {
-		return list
-	}
-	return append(list, text)
-}
-
-// once removes the duplicates of a list and keeps the first of each. Unlike appendNew it does not search the whole list for each item.
-func once[T comparable](list []T) []T {
-	seen := make(map[T]bool, len(list))
-	return slices.DeleteFunc(list, func(t T) bool {
-		before := seen[t]
-		seen[t] = true
-		return before
-	})
 }

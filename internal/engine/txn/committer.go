@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -21,12 +20,12 @@ import (
 //
 //   - A line (a goroutine in run) takes up to BatchLimit requests from the queue. mu protects the queue and is not held during a transaction.
 //   - attempt opens a unit. Rows of running executions are used from the cache where possible (recall.go). All other rows that the commands name
-//     are locked and loaded in one trip and absorbed into the unit. Up to five further steps lock what is known only after that, in the lock order
-//     that unit explains. Steps that need nothing make no trip.
+//     are locked and loaded in one trip and absorbed into the transaction. The Lock phases then lock what is known only after that, in the lock order
+//     that Tx explains. Steps that need nothing make no trip.
 //   - decideAll runs the commands one after the other on the rows in memory. A command sees what the commands before it have done. One that the
 //     rules refuse leaves its rows as they were, and only its own caller gets the error.
 //   - follow does the consequences: flows advance, leases of breached budgets end. Work that has become ready may be leased to waiting claims in
-//     the same transaction (handover.go, ride.go).
+//     the same transaction (dispatch.go).
 //   - commit turns changed rows into store.Changes and writes them in one trip. The store checks there everything that the unit took from a cache,
 //     and writes nothing if one check fails.
 //   - publish updates the caches of this process, wakes waiting calls, and sends a hint to other processes.
@@ -39,13 +38,13 @@ type committer struct {
 	lines  int           // transactions at a time
 	kick   chan struct{} // one token for each line that may have something to do
 	mu     sync.Mutex
-	queue  []*request
-	held   []*request          // submits that wait for a pick or for one commit (holdback.go)
-	taken  func(*request) bool // selects the submits that wait until the pick under way has ended; nil: no pick is under way
+	queue  []*Request
+	held   []*Request          // new work that waits for a pick or for one commit (submit_gate.go)
+	taken  func(*Request) bool // selects the new work that waits until release; nil: none
 	busy   int                 // lines with a transaction under way
 	closed bool
 
-	turn    *turn // the picker's turn, if it waits for one; only on stores where transactions take turns
+	turn    *turn // of the dispatcher, if it waits for one; only on stores where transactions take turns
 	without int   // number of batches in a row that could not serve claims
 }
 
@@ -61,12 +60,12 @@ func newCommitter(e *Engine) *committer {
 func (c *committer) depth() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.queue) + len(c.held) + c.e.held.depth()
+	return len(c.queue) + len(c.held) + c.e.Held.depth()
 }
 
 // enqueue adds requests, together so that they share a commit. Requests that find the queue full are refused at once (S72). It returns how many
 // were accepted.
-func (c *committer) enqueue(batch ...*request) (n int, err error) {
+func (c *committer) enqueue(batch ...*Request) (n int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for ; n < len(batch) && err == nil; n++ {
@@ -81,10 +80,10 @@ func (c *committer) enqueue(batch ...*request) (n int, err error) {
 }
 
 // add adds a request. mu is held.
-func (c *committer) add(r *request) error {
+func (c *committer) add(r *Request) error {
 	switch {
 	case c.closed:
-		return errShuttingDown()
+		return ErrShuttingDown()
 	case len(c.queue)+len(c.held) >= c.e.Cfg.QueueLimit:
 		return base.Errorf(base.CodeOverloaded, "%d commands wait for a commit", c.e.Cfg.QueueLimit).WithRetryAfter(100)
 	case c.taken != nil && c.taken(r):
@@ -107,7 +106,8 @@ func (c *committer) worthwhile() bool {
 	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.lines && len(c.queue) >= deepQueue)
 }
 
-func errShuttingDown() error {
+// ErrShuttingDown returns the refusal of a call while the engine stops. Code: shutting_down.
+func ErrShuttingDown() error {
 	return base.Errorf(base.CodeShuttingDown, "the engine is stopping").WithRetryAfter(1000)
 }
 
@@ -123,7 +123,7 @@ func (c *committer) run(stop <-chan struct{}) {
 	}
 }
 
-// work commits batches as long as worthwhile reports true, and gives the picker its turns in between.
+// work commits batches as long as worthwhile reports true, and gives the dispatcher its turns in between.
 func (c *committer) work(stopped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,7 +135,7 @@ func (c *committer) work(stopped bool) {
 		if len(c.queue) == 0 {
 			continue
 		}
-		c.letEndingsFirst()
+		c.prioritizeCompletions()
 		batch := c.take(c.e.Cfg.BatchLimit)
 		c.busy++
 		c.without++
@@ -148,14 +148,14 @@ func (c *committer) work(stopped bool) {
 }
 
 // take removes up to n requests from the head of the queue. mu is held.
-func (c *committer) take(n int) []*request {
+func (c *committer) take(n int) []*Request {
 	if len(c.queue) <= n {
 		batch := c.queue
 		c.queue = nil
 		return batch
 	}
 	batch := c.queue[:n:n]
-	c.queue = append([]*request(nil), c.queue[n:]...)
+	c.queue = append([]*Request(nil), c.queue[n:]...)
 	return batch
 }
 
@@ -170,15 +170,15 @@ func (c *committer) take(n int) []*request {
 //   - Busy: a lock was not free and the store cannot name its row. outwait and stillBusy handle that.
 //   - Unavailable and Unknown are the answer of all commands: the caller repeats the call, which is safe.
 //   - Any other fault is attributed to one command. The batch is split in halves until that command is alone and gets the error.
-func (e *Engine) process(batch []*request) { e.processAs(batch, batchMode{}) }
+func (e *Engine) process(batch []*Request) { e.processAs(batch, BatchMode{}) }
 
-func (e *Engine) processAs(batch []*request, began batchMode) {
+func (e *Engine) processAs(batch []*Request, began BatchMode) {
 	mode := began
 	for try := 0; ; try++ {
-		if batch = e.held.leaveOut(batch, mode.line); len(batch) == 0 {
+		if batch = e.Held.leaveOut(batch, mode.line); len(batch) == 0 {
 			return
 		}
-		known := e.Dict.Now().version
+		known := e.Dict.Now().Version
 		rest, err := e.attempt(batch, mode)
 		if err == nil {
 			return
@@ -194,10 +194,10 @@ func (e *Engine) processAs(batch []*request, began batchMode) {
 		case kind == store.Conflict && errors.Is(err, errHandOver) && try < 8:
 			mode.queue = true
 		case kind == store.Conflict && try < 8:
-			mode.careful = true
+			mode.Careful = true
 			e.disbelieve(batch)
 		case kind == store.Stale && try < 8:
-			if dictErr := e.Dict.beyond(e.background(), known); dictErr != nil {
+			if dictErr := e.Dict.beyond(e.Background(), known); dictErr != nil {
 				e.answerAll(batch, PublicFault(dictErr))
 				return
 			}
@@ -225,9 +225,9 @@ var errHandOver = errors.New("work could not be handed over")
 
 var errDoubted = errors.New("a command must not be answered from memory")
 
-// batchMode says how carefully a batch is run. The zero value is the first, optimistic try.
-type batchMode struct {
-	careful bool // look up ids and keys before inserting them, and use nothing from caches
+// BatchMode says how carefully a batch is run. The zero value is the first, optimistic try.
+type BatchMode struct {
+	Careful bool // look up ids and keys before inserting them, and use nothing from caches
 	patient bool // wait longer for locks
 	leave   bool // leave the edges of members that end to follow-up work
 	queue   bool // lease nothing to waiting claims: what was cached about them may have been wrong
@@ -239,47 +239,42 @@ type batchMode struct {
 
 // attempt runs the batch in one transaction. If it returns an error, no request in rest has been answered, and the caller must answer or retry
 // them. rest is the batch without the commands that were set apart.
-func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err error) {
-	ctx, cancel := context.WithTimeout(e.background(), storeTimeout)
+func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err error) {
+	ctx, cancel := context.WithTimeout(e.Background(), StoreTimeout)
 	defer cancel()
 	rest = batch
-	since := e.incarnation()
+	since := e.Incarnation()
 	want := store.Want{Patient: mode.patient}
 	recalled := e.believe(batch, mode, &want)
 	u, err := e.beginHeeding(ctx, since, want, mode.line)
 	defer func() {
 		err = e.gaveUp(batch, u, recover(), err)
 		if u != nil {
-			u.tx.Rollback(ctx)
-			u.letGo(err != nil)
+			u.StoreTx.Rollback(ctx)
+			u.release(err != nil)
 		}
 		if err != nil {
-			rest, err = e.held.part(u, batch, err, mode.line)
+			rest, err = e.Held.part(u, batch, err, mode.line)
 		}
 	}()
 	if err != nil {
 		return batch, err
 	}
-	u.careful, u.leaves = mode.careful, mode.leave
+	u.Careful, u.Leaves = mode.Careful, mode.leave
 	u.assume(recalled)
 	u.expect(len(batch), len(recalled))
 	if err := u.loadMore(ctx, batch); err != nil {
 		return batch, err
 	}
-	if err := u.loadBooks(ctx, batch); err != nil {
-		return batch, err
-	}
-	if err := u.awaitClaims(ctx, batch); err != nil {
-		return batch, err
-	}
-	if err := u.lockChains(ctx, batch); err != nil {
-		return batch, err
-	}
-	if err := u.lockGraphs(ctx, batch); err != nil {
-		return batch, err
+	for i := range e.phases {
+		if lock := e.phases[i].Lock; lock != nil {
+			if err := lock(ctx, u, batch); err != nil {
+				return batch, err
+			}
+		}
 	}
 	refusals := u.decideAll(batch)
-	if err := cmp.Or(u.redo, u.closedChain()); err != nil {
+	if err := cmp.Or(u.Redo, u.closedChain()); err != nil {
 		return batch, err
 	}
 	if u.doubted {
@@ -288,24 +283,24 @@ func (e *Engine) attempt(batch []*request, mode batchMode) (rest []*request, err
 	if err := u.follow(ctx); err != nil { // before the hand-over, so that work which becomes ready here can be handed over too
 		return batch, err
 	}
-	for _, f := range u.advanced {
+	for _, f := range u.Advanced {
 		f()
 	}
 	u.serves(batch)
-	if err := u.commitAndHandOver(ctx, namesOf(batch), mode); err != nil {
+	if err := u.commitAndServe(ctx, namesOf(batch), mode); err != nil {
 		return batch, err
 	}
-	u.safe.then(func(err error) { u.answer(batch, refusals, err) })
+	u.Safe.Then(func(err error) { u.answer(batch, refusals, err) })
 	return nil, nil
 }
 
 // answer finishes the requests of a batch, once it is certain whether the commit is durable.
-func (u *Tx) answer(batch []*request, refusals []error, err error) {
+func (u *Tx) answer(batch []*Request, refusals []error, err error) {
 	if err != nil {
-		u.Engine.answerAll(batch, PublicFault(u.Engine.failed(err)))
+		u.Engine.answerAll(batch, PublicFault(u.Engine.Failed(err)))
 		return
 	}
-	_ = u.Engine.contain(inCommit, func() {
+	_ = u.Engine.Guard(inCommit, func() {
 		u.tellSpans(batch)
 		u.Engine.Meter.answered(batch, refusals...)
 		u.Engine.tellSlow(batch, refusals...)
@@ -315,41 +310,18 @@ func (u *Tx) answer(batch []*request, refusals []error, err error) {
 	}
 }
 
-// commitAndHandOver commits the unit. On the first try of a batch it also leases the work that the unit creates or resumes to waiting claims. If
-// that makes the commit fail, the claims wait on, and the caller retries the batch without them (errHandOver).
-func (u *Tx) commitAndHandOver(ctx context.Context, commands []string, mode batchMode) error {
-	var handed *pick
-	if mode == (batchMode{}) {
-		handed = u.handOver(ctx)
-	}
-	switch {
-	case handed == nil && mode == (batchMode{}):
-		return u.commitWithRiders(ctx, commands)
-	case handed == nil:
-		return u.commit(ctx, commands)
-	}
-	u.servesClaims(handed.calls)
-	err := u.commit(ctx, append(commands, "claim"))
-	if err != nil {
-		u.takeBack(err)
-		return fmt.Errorf("%w: %w", errHandOver, err)
-	}
-	u.tellClaims(handed, u.Engine.picker.handed)
-	return nil
-}
-
 // loadMore loads the rows that commands can name only after the first load, in one further round trip for all of them.
-func (u *Tx) loadMore(ctx context.Context, batch []*request) error {
+func (u *Tx) loadMore(ctx context.Context, batch []*Request) error {
 	var want store.Want
 	for _, r := range batch {
-		if n, ok := r.command.(needier); ok {
+		if n, ok := r.Command.(needier); ok {
 			n.More(u, &want)
 		}
 	}
-	return u.load(ctx, want)
+	return u.Load(ctx, want)
 }
 
-func namesOf(batch []*request) []string {
+func namesOf(batch []*Request) []string {
 	names := make([]string, len(batch))
 	for i, r := range batch {
 		names[i] = r.Name()
@@ -357,8 +329,8 @@ func namesOf(batch []*request) []string {
 	return names
 }
 
-func (e *Engine) answerAll(batch []*request, err error) {
-	_ = e.contain(inCommit, func() {
+func (e *Engine) answerAll(batch []*Request, err error) {
+	_ = e.Guard(inCommit, func() {
 		e.Meter.answered(batch, err)
 		e.tellSlow(batch, err)
 	})
@@ -397,17 +369,8 @@ func PublicFault(err error) error {
 	}
 }
 
-// waitsOnce reports whether a command waits for a lock for one second at most: the transaction of a caller may hold it without a bound (L82).
-func waitsOnce(cmd command) bool {
-	switch cmd.(type) {
-	case *submit, *submitAll:
-		return true
-	}
-	return false
-}
-
 // busyFault returns the answer for a command that waited for a lock in vain.
-func busyFault(cmd command, err error) error {
+func busyFault(cmd Command, err error) error {
 	if waitsOnce(cmd) {
 		return heldByOpenTransaction()
 	}
@@ -416,4 +379,10 @@ func busyFault(cmd command, err error) error {
 
 func heldByOpenTransaction() error {
 	return base.Errorf(base.CodeIdempotencyInProgress, "the key or id is held by a transaction that is still open").WithRetryAfter(1000)
+}
+
+// waitsOnce reports whether a command waits for a lock for one second at most: the transaction of a caller may hold it without a bound (L82).
+func waitsOnce(cmd Command) bool {
+	_, ok := cmd.(interface{ WaitsOnce() })
+	return ok
 }

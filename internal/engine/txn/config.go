@@ -47,11 +47,11 @@ type Trap func(place, row string)
 const (
 	commitLines     = 2                // transactions of a committer at a time, on a store with row locks; more only contend with each other
 	deepQueue       = 256              // number of waiting commands that are worth a second transaction
-	timerGrid       = base.Millis(50)  // due times are rounded up to this, so that one commit makes few entries (L19)
+	TimerGrid       = base.Millis(50)  // due times are rounded up to this, so that one commit makes few entries (L19)
 	leaseTimerReach = 10 * base.Minute // a running execution's timer is armed at most this far ahead, so that entries of finished work are removed soon
-	claimRecordLook = base.Minute      // how often it is checked whether the leases of a recorded claim are still held
+	ClaimRecordLook = base.Minute      // how often it is checked whether the leases of a recorded claim are still held
 	requestWindow   = 24 * base.Hour   // how long recorded answers are kept (W4)
-	storeTimeout    = 30 * time.Second // of one transaction
+	StoreTimeout    = 30 * time.Second // of one transaction
 )
 
 func (cfg Config) withDefaults() Config {
@@ -64,18 +64,19 @@ func (cfg Config) withDefaults() Config {
 	if cfg.Limits == (base.Limits{}) {
 		cfg.Limits = base.DefaultLimits()
 	}
-	setDefault(&cfg.QueueLimit, 8192)
-	setDefault(&cfg.BatchLimit, 1000)
-	setDefault(&cfg.MaxWaitingClaims, 10_000)
-	setDefault(&cfg.PollInterval, time.Second)
-	setDefault(&cfg.LeaseTTL, 30*base.Second)
-	setDefault(&cfg.EventRetention, 7*24*time.Hour)
-	setDefault(&cfg.AuditRetention, 9600*time.Hour)
+	SetDefault(&cfg.QueueLimit, 8192)
+	SetDefault(&cfg.BatchLimit, 1000)
+	SetDefault(&cfg.MaxWaitingClaims, 10_000)
+	SetDefault(&cfg.PollInterval, time.Second)
+	SetDefault(&cfg.LeaseTTL, 30*base.Second)
+	SetDefault(&cfg.EventRetention, 7*24*time.Hour)
+	SetDefault(&cfg.AuditRetention, 9600*time.Hour)
 	cfg.Retention = core.WithDefaultRetention(cfg.Retention)
 	return cfg
 }
 
-func setDefault[T comparable](field *T, value T) {
+// SetDefault sets a field that has its zero value.
+func SetDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
 		*field = value

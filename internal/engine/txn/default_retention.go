@@ -48,18 +48,9 @@ func (s *setRetention) Decide(u *Tx) error {
 		return nil // another process was faster
 	}
 	body, _ := json.Marshal(s.now)
-	u.putOrAdd(store.Doc{DocRef: retentionRef, Body: body})
+	u.PutOrAdd(store.Doc{DocRef: retentionRef, Body: body})
 	if s.now.Shortens(old, core.RetentionByStatus{}) {
-		u.addTask(task{Kind: taskRetireAll, Retention: &old, Default: &s.now})
+		u.AddTask(FollowUp{Kind: TaskRetireAll, Retention: &old, Default: &s.now})
 	}
 	return nil
-}
-
-// retireAll arms the removal of what ended before the default got shorter (L139). What its policy or its lane keeps is kept. The default is
-// that of the task: the process that works it off may have another one.
-func (e *Engine) retireAll(ctx context.Context, ref store.DocRef, t task) error {
-	return e.retire(ctx, ref, t, core.Filter{}, func(u *Tx, x *core.Execution, f *core.Flow) (before, after departure) {
-		lane := u.settingsOf(x)
-		return departureOf(x, f, &lane, *t.Retention), departureOf(x, f, &lane, *t.Default)
-	})
 }

@@ -110,7 +110,7 @@ func (e *Engine) DerivedID(ctx context.Context, c Caller, d Derivation) (base.UU
 	case d.Line:
 		what = "line"
 	}
-	for _, part := range []string{what, c.registrant().Credential(), d.Namespace, d.RequestKey, strconv.Itoa(d.Index)} {
+	for _, part := range []string{what, c.Registrant().Credential(), d.Namespace, d.RequestKey, strconv.Itoa(d.Index)} {
 		mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		mac.Write([]byte(part))
 	}
@@ -132,7 +132,7 @@ func (e *Engine) formerID(ctx context.Context, secret *idSecret, c Caller, d Der
 	id := d.former(c.Principal)
 	given := base.IDOf(id).Given()
 	if d.Flow {
-		_, err = e.Flow(ctx, c, given)
+		_, err = e.Graphs.Read(ctx, c, given)
 	} else {
 		_, err = e.Describe(ctx, c, given)
 	}

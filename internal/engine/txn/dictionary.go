@@ -13,12 +13,12 @@ import (
 
 // Dictionary is all lanes, classes and rules at one moment. It is immutable and shared.
 type Dictionary struct {
-	version     int64
+	Version     int64
 	incarnation string // of the database; all other caches of this process belong to it too (R3)
-	era         int64  // counts the dictionaries that were read from the store; those of one era differ only by what was added
+	Era         int64  // counts the dictionaries that were read from the store; those of one era differ only by what was added
 	Lanes       map[string]*core.Lane
 	byID        map[int32]*core.Lane
-	table       *classTable              // of the era
+	Table       *classTable              // of the era
 	OfLane      map[string][]*core.Class // all classes; within an era the lists only grow
 	retired     []store.RetiredClass
 	*rules
@@ -42,9 +42,9 @@ type dictionaryCache struct {
 
 func newDictionary(d *store.Dictionary) *Dictionary {
 	dict := &Dictionary{
-		version: d.Version, incarnation: d.Incarnation,
+		Version: d.Version, incarnation: d.Incarnation,
 		Lanes: make(map[string]*core.Lane, len(d.Lanes)), byID: make(map[int32]*core.Lane, len(d.Lanes)),
-		table: newClassTable(len(d.Classes)), OfLane: make(map[string][]*core.Class, len(d.Lanes)), retired: d.Retired,
+		Table: newClassTable(len(d.Classes)), OfLane: make(map[string][]*core.Class, len(d.Lanes)), retired: d.Retired,
 		rules: parseRules(d.Rules),
 	}
 	retired := make(map[int32]bool, len(d.Retired))
@@ -56,7 +56,7 @@ func newDictionary(d *store.Dictionary) *Dictionary {
 		dict.Lanes[lane.Name], dict.byID[lane.ID] = lane, lane
 	}
 	for _, class := range d.Classes {
-		dict.table.add(class, d.Version, !retired[class.ID])
+		dict.Table.add(class, d.Version, !retired[class.ID])
 		dict.OfLane[class.Lane] = append(dict.OfLane[class.Lane], class)
 	}
 	return dict
@@ -66,14 +66,14 @@ func newDictionary(d *store.Dictionary) *Dictionary {
 // at most once, and its result must become the newest dictionary: both share the table of classes.
 func (d *Dictionary) with(added store.Registered) *Dictionary {
 	back := func(class *core.Class) bool {
-		entry := d.table.entry(class.ID, d.version)
+		entry := d.Table.Entry(class.ID, d.Version)
 		return entry != nil && !entry.usable
 	}
-	if added.Version != d.version+1 || added.Incarnation != d.incarnation || slices.ContainsFunc(added.Classes, back) {
+	if added.Version != d.Version+1 || added.Incarnation != d.incarnation || slices.ContainsFunc(added.Classes, back) {
 		return nil
 	}
 	next := *d
-	next.version = added.Version
+	next.Version = added.Version
 	if len(added.Lanes) > 0 {
 		next.Lanes, next.byID = maps.Clone(d.Lanes), maps.Clone(d.byID)
 	}
@@ -85,7 +85,7 @@ func (d *Dictionary) with(added store.Registered) *Dictionary {
 	next.OfLane = maps.Clone(d.OfLane)
 	for _, class := range added.Classes {
 		if !next.usable(class.ID) {
-			next.table.add(class, next.version, true)
+			next.Table.add(class, next.Version, true)
 			next.OfLane[class.Lane] = append(next.OfLane[class.Lane], class)
 		}
 	}
@@ -94,7 +94,7 @@ func (d *Dictionary) with(added store.Registered) *Dictionary {
 
 // gives reports whether new executions may use the class. The number alone is not enough: in another incarnation it may belong to another class.
 func (d *Dictionary) gives(class *core.Class) bool {
-	known := d.table.entry(class.ID, d.version)
+	known := d.Table.Entry(class.ID, d.Version)
 	return known != nil && known.usable && (known.class == class || nameOf(known.class) == nameOf(class))
 }
 
@@ -103,14 +103,14 @@ func (d *dictionaryCache) Now() *Dictionary { return d.current.Load() }
 
 // At returns a dictionary of at least that version.
 func (d *dictionaryCache) At(ctx context.Context, version int64) (*Dictionary, error) {
-	if dict := d.Now(); dict.version >= version {
+	if dict := d.Now(); dict.Version >= version {
 		return dict, nil
 	}
-	d.underWay.await(ctx, func() bool { return d.Now().version >= version })
-	if dict := d.Now(); dict.version >= version {
+	d.underWay.await(ctx, func() bool { return d.Now().Version >= version })
+	if dict := d.Now(); dict.Version >= version {
 		return dict, nil
 	}
-	if err := d.reloadUnless(ctx, func() bool { return d.Now().version >= version }); err != nil {
+	if err := d.reloadUnless(ctx, func() bool { return d.Now().Version >= version }); err != nil {
 		return nil, err
 	}
 	return d.Now(), nil
@@ -133,8 +133,8 @@ func (d *dictionaryCache) heard(ctx context.Context) error {
 // beyond makes sure that the dictionary is newer than the version: the store has refused what was decided on it. Usually this process itself has
 // registered something meanwhile, and then need not read all classes again.
 func (d *dictionaryCache) beyond(ctx context.Context, version int64) error {
-	d.underWay.await(ctx, func() bool { return d.Now().version > version })
-	newer := func() bool { return d.Now().version > version }
+	d.underWay.await(ctx, func() bool { return d.Now().Version > version })
+	newer := func() bool { return d.Now().Version > version }
 	if newer() {
 		return nil
 	}
@@ -164,11 +164,11 @@ func (d *dictionaryCache) reloadUnless(ctx context.Context, known func() bool) e
 	}
 	next := newDictionary(loaded)
 	d.eras++
-	next.era = d.eras
+	next.Era = d.eras
 	switch old := d.Now(); {
 	case old != nil && old.incarnation != next.incarnation:
 		d.reborn(next)
-	case old == nil || next.version > old.version:
+	case old == nil || next.Version > old.Version:
 		d.current.Store(next)
 		d.changed()
 	}
@@ -181,7 +181,7 @@ func (d *dictionaryCache) extend(added store.Registered) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.Now()
-	if added.Version != 0 && added.Version <= old.version && added.Incarnation == old.incarnation {
+	if added.Version != 0 && added.Version <= old.Version && added.Incarnation == old.incarnation {
 		return true // it was read just now
 	}
 	next := old.with(added)

@@ -1,6 +1,9 @@
 package txn
 
 import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -9,7 +12,7 @@ import (
 const (
 	DocWorker  store.DocKind = 1 // key: worker_instance_id
 	docRequest store.DocKind = 2 // key: digest of the request's scope
-	docClaim   store.DocKind = 3 // key: instance and request key of a claim
+	DocClaim   store.DocKind = 3 // key: instance and request key of a claim
 	docStep    store.DocKind = 4 // owner: execution; key: run index and name
 	docSteps   store.DocKind = 5 // owner: execution; how many steps there are, and which runs see which
 	DocJob     store.DocKind = 6 // key: job id
@@ -46,13 +49,13 @@ const (
 	docBudgetGone  store.DocKind = 37 // key: id of a budget that was deleted; there until what it left is gone
 
 	DocFlow      store.DocKind = 29 // key: flow id
-	docFlowMark  store.DocKind = 30 // key: namespace, moment and flow: how flows are listed
+	DocFlowMark  store.DocKind = 30 // key: namespace, moment and flow: how flows are listed
 	DocMember    store.DocKind = 31 // owner: flow; key: name; which execution has it, or what is left of one that was deleted
-	docEdge      store.DocKind = 32 // owner: upstream; key: downstream
-	docUpstreams store.DocKind = 33 // owner: downstream; the executions that its edges come from; by other keys children that it waits for, and when it stops
-	docInputs    store.DocKind = 34 // owner: member; its named inputs
-	docSubflow   store.DocKind = 35 // owner: flow node; what its sub-flow is made of
-	docEdgeID    store.DocKind = 36 // owner: flow; key: edge id that a caller gave; which edge has it
+	DocEdge      store.DocKind = 32 // owner: upstream; key: downstream
+	DocUpstreams store.DocKind = 33 // owner: downstream; the executions that its edges come from; by other keys children that it waits for, and when it stops
+	DocInputs    store.DocKind = 34 // owner: member; its named inputs
+	DocSubflow   store.DocKind = 35 // owner: flow node; what its sub-flow is made of
+	DocEdgeID    store.DocKind = 36 // owner: flow; key: edge id that a caller gave; which edge has it
 
 	docAuditRoll store.DocKind = 43 // key: number of a list of audit chains, two digits; all are there as soon as there is an audit key
 	docIDSecret  store.DocKind = 41 // one record: what ids of requests with keys are derived with
@@ -71,10 +74,10 @@ const (
 // The kinds of timers. Values are stored: never renumber them.
 const (
 	timerWake     store.TimerKind = 1 // IDs: executions with a timer
-	timerRetain   store.TimerKind = 2 // IDs: finished executions whose retention ends
-	timerKeys     store.TimerKind = 3 // Texts: idempotency keys whose window ends
+	TimerRetain   store.TimerKind = 2 // IDs: finished executions whose retention ends
+	TimerKeys     store.TimerKind = 3 // Texts: idempotency keys whose window ends
 	timerRequests store.TimerKind = 4 // Texts: owners and keys of recorded requests
-	timerClaims   store.TimerKind = 5 // Texts: keys of recorded claims
+	TimerClaims   store.TimerKind = 5 // Texts: keys of recorded claims
 	timerWorkers  store.TimerKind = 6 // Texts: instances to look at
 	TimerJobs     store.TimerKind = 7 // Texts: bulk jobs to continue
 	timerTasks    store.TimerKind = 8 // Texts: follow-up work of any kind, as earlier releases wrote it
@@ -84,7 +87,7 @@ const (
 
 	timerSigningKeys store.TimerKind = 11 // Texts: kids whose time is over
 
-	timerRates      store.TimerKind = 12 // Texts: rate keys that have room again
+	TimerRates      store.TimerKind = 12 // Texts: rate keys that have room again
 	timerBudgets    store.TimerKind = 13 // Texts: budgets whose epoch ends
 	timerUsageDedup store.TimerKind = 14 // Texts: keys of recorded charges
 
@@ -113,24 +116,25 @@ const (
 	timerSealQuorums   store.TimerKind = 53
 )
 
-func workerRef(instanceID string) store.DocRef {
+// WorkerRef names the record of an instance.
+func WorkerRef(instanceID string) store.DocRef {
 	return store.DocRef{Kind: DocWorker, Key: instanceID}
 }
 
-// claimRef names the record of a claim. Grants have a space of their own: the same key there is no repeat.
-func claimRef(r *ClaimRequest) store.DocRef {
+// ClaimRef names the record of a claim. Grants have a space of their own: the same key there is no repeat.
+func ClaimRef(r *ClaimRequest) store.DocRef {
 	key := r.InstanceID + "\x01" + r.RequestKey
 	if r.GrantTTL != 0 {
-		key += grantMark
+		key += GrantMark
 	}
-	return store.DocRef{Kind: docClaim, Key: key}
+	return store.DocRef{Kind: DocClaim, Key: key}
 }
 
-// grantMark ends the key of the record of a grant. No request key has such a byte.
-const grantMark = "\x01"
+// GrantMark ends the key of the record of a grant. No request key has such a byte.
+const GrantMark = "\x01"
 
-// encodeKey and decodeKey write an idempotency key into a timer.
-func encodeKey(k store.Key) string {
+// EncodeKey and decodeKey write an idempotency key into a timer.
+func EncodeKey(k store.Key) string {
 	return string(rune('0'+k.Space)) + k.Namespace + "\x01" + k.Text
 }
 
@@ -151,3 +155,24 @@ const ownerEnd = "/"
 
 // Owner is the Owner of an execution's docs.
 func Owner(id base.UUID) string { return id.String() }
+
+// FlowRef names the record of a flow.
+func FlowRef(id base.UUID) store.DocRef { return store.DocRef{Kind: DocFlow, Key: id.String()} }
+
+// ReadDoc reads a record back; flows and edges were JSON once, like the others. Codes: corruption.
+func ReadDoc(doc *store.Doc, record any) (err error) {
+	edge, isEdge := record.(*core.Edge)
+	flow, isFlow := record.(*core.Flow)
+	switch {
+	case isEdge && len(doc.Data) > 0:
+		err = store.DecodeEdge(doc.Data, edge)
+	case isFlow && len(doc.Data) > 0:
+		err = store.DecodeFlow(doc.Data, flow)
+	default:
+		err = json.Unmarshal(doc.Body, record)
+	}
+	if err != nil {
+		return base.Errorf(base.CodeCorruption, "the stored record %d %q of %q cannot be read: %w", doc.Kind, doc.Key, doc.Owner, err)
+	}
+	return nil
+}

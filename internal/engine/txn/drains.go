@@ -21,7 +21,7 @@ type drains struct {
 
 func newDrains() *drains { return &drains{known: map[string]bool{}} }
 
-func (d *drains) forget(instances ...string) {
+func (d *drains) Forget(instances ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.changes++
@@ -30,7 +30,7 @@ func (d *drains) forget(instances ...string) {
 	}
 }
 
-func (d *drains) forgetAll() {
+func (d *drains) ForgetAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.changes++
@@ -49,7 +49,7 @@ func (d *drains) lookUp(items []RenewItem) (known map[string]bool, unknown []sto
 		}
 		draining, ok := d.known[instance]
 		if known[instance] = draining; !ok {
-			unknown = append(unknown, workerRef(instance))
+			unknown = append(unknown, WorkerRef(instance))
 		}
 	}
 	return known, unknown, d.changes
@@ -72,7 +72,7 @@ func (d *drains) remember(found map[string]bool, changes int) {
 // tellDrains fills in whether the instances that hold the renewed leases are to drain. If that cannot be read the renewal still succeeds, and the
 // next one reports it.
 func (e *Engine) tellDrains(ctx context.Context, items []RenewItem) {
-	known, unknown, changes := e.drains.lookUp(items)
+	known, unknown, changes := e.Drains.lookUp(items)
 	if len(unknown) > 0 {
 		loaded, err := e.Store.Read(ctx, store.Want{Docs: unknown})
 		if err != nil {
@@ -87,7 +87,7 @@ func (e *Engine) tellDrains(ctx context.Context, items []RenewItem) {
 			found[ref.Key] = w != nil && w.Draining
 			known[ref.Key] = found[ref.Key]
 		}
-		e.drains.remember(found, changes)
+		e.Drains.remember(found, changes)
 	}
 	for i := range items {
 		items[i].Drain = items[i].Err == nil && known[items[i].Lease.InstanceID]

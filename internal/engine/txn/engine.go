@@ -22,10 +22,14 @@ type Engine struct {
 	derives idSecrets
 
 	committer  *committer
-	held       *heldRows
-	picker     *picker
-	slots      slotsKnown
-	drains     *drains
+	Held       *heldRows
+	dispatcher Dispatcher
+	Graphs     GraphRoom
+	phases     []Phases
+	listeners  []Listener
+	forgets    []func() // drop what was remembered of another incarnation
+	Slots      slotsKnown
+	Drains     *drains
 	rates      *rates
 	recall     *recollection
 	lives      incarnations
@@ -35,7 +39,7 @@ type Engine struct {
 	auditing   auditKeys
 	waitpoints knownWaitpoints
 	spaces     *namespaceCache
-	ready      readyBounds
+	Ready      readyBounds
 	allowances *allowances
 	Waits      *waiters
 	Sweep      *sweeper
@@ -45,11 +49,11 @@ type Engine struct {
 	Meter      *meter
 	Gauges     *gauges
 	extensions extensions
-	notes      *quiet.Log
+	Notes      *quiet.Log
 	Health     health
 	adopting   sync.Mutex    // held while submissions are adopted
 	alone      chan struct{} // one token for each command that may run alone at a time
-	checks     chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
+	Checks     chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
 
 	Stop     chan struct{} // closed when Close begins: no new calls are accepted
 	once     sync.Once
@@ -61,7 +65,7 @@ type Engine struct {
 
 // New makes an engine on a migrated store, which outlives it. Rooms register with it before Start.
 func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
-	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{})}
+	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{}), dispatcher: idle{}}
 	e.Lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
 	e.Dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.hints.send(store.Hint{Dictionary: true}) }}
 	e.Dict.reborn = e.Dict.current.Store // nothing is cached yet
@@ -69,18 +73,16 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 		e.cancel()
 		return nil, PublicFault(err)
 	}
-	e.notes = quiet.New(e.Cfg.Logger, e.Cfg.Clock)
+	e.Notes = quiet.New(e.Cfg.Logger, e.Cfg.Clock)
 	e.Meter = newMeter(clock.Stopwatch())
 	e.Gauges = newGauges(e)
-	e.picker = newPicker(e)
-	e.Dict.changed = e.picker.lookAgain
 	e.lives.kick = make(chan struct{}, 1)
-	e.drains, e.rates = newDrains(), newRates()
+	e.Drains, e.rates = newDrains(), newRates()
 	e.refusals = newRefusals()
 	e.recall = newRecollection()
-	e.alone, e.checks = make(chan struct{}, aloneAtOnce), make(chan struct{}, aloneAtOnce)
+	e.alone, e.Checks = make(chan struct{}, aloneAtOnce), make(chan struct{}, aloneAtOnce)
 	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
-	e.ready.e = e
+	e.Ready.e = e
 	e.Signing = newKeyRings(e.Cfg.MasterKey)
 	e.allowances = newAllowances(e)
 	e.Waits = newWaiters()
@@ -88,7 +90,18 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.Log = newLogReader(e)
 	e.Follower = newFollower(e)
 	e.hints = newHinter(e)
-	e.committer, e.held = newCommitter(e), newHeldRows(e)
+	e.committer, e.Held = newCommitter(e), newHeldRows(e)
+	e.OnReborn(e.Slots.forgetAll)
+	e.OnPhases(Phases{
+		Lock: lock((*Tx).loadBooks), Settle: func(ctx context.Context, u *Tx) error { return u.cancelHolders(ctx) }, Unsettled: (*Tx).ordersCancels,
+		Flush: func(u *Tx) {
+			u.writeRates()
+			u.writeBooks()
+		},
+		Committed: e.Slots.learn,
+	})
+	e.OnPhases(Phases{Lock: lock((*Tx).awaitClaims)})
+	e.OnPhases(Phases{Lock: lock((*Tx).lockChains), Flush: (*Tx).writeChains})
 	if _, err := e.spaces.of(ctx, "", e.Cfg.Clock.Now()); err != nil {
 		e.cancel()
 		return nil, err
@@ -115,7 +128,7 @@ func (e *Engine) start() {
 	for range e.committer.lines {
 		e.wg.Go(func() { e.KeepRunning(inCommand, func() { e.committer.run(e.Stop) }) })
 	}
-	e.wg.Go(func() { e.KeepRunning(inClaim, func() { e.picker.run(e.Stop) }) })
+	e.wg.Go(func() { e.KeepRunning(InClaim, func() { e.dispatcher.Run(e.Stop) }) })
 	loop := func(place string, run func(context.Context)) {
 		e.loops.Go(func() { e.KeepRunning(place, func() { run(e.Lifetime) }) })
 	}
@@ -153,19 +166,19 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// bounded is the context of a transaction that no single caller owns.
-func (e *Engine) bounded() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(e.background(), storeTimeout)
+// Bounded is the context of a transaction that no single caller owns.
+func (e *Engine) Bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.Background(), StoreTimeout)
 }
 
-// background is the context of work that no single caller owns.
-func (e *Engine) background() context.Context { return context.WithoutCancel(e.Lifetime) }
+// Background is the context of work that no single caller owns.
+func (e *Engine) Background() context.Context { return context.WithoutCancel(e.Lifetime) }
 
 // Info returns the description of the store that the engine runs on.
 func (e *Engine) Info() store.Info { return e.Store.Info() }
 
-// stopping reports whether Close has begun.
-func (e *Engine) stopping() bool {
+// Stopping reports whether Close has begun.
+func (e *Engine) Stopping() bool {
 	select {
 	case <-e.Stop:
 		return true
@@ -176,18 +189,19 @@ func (e *Engine) stopping() bool {
 
 // Sees reports whether the caller may see something of that namespace (W5).
 func (c Caller) Sees(namespace string) bool {
-	return c.Namespaces == nil || contains(c.Namespaces, namespace)
+	return c.Namespaces == nil || Contains(c.Namespaces, namespace)
 }
 
-// worksIn refuses a worker whose key is bound to lanes, of which that of the execution is none (U122): role_required, whatever lease it shows.
-func (c Caller) worksIn(lane string) error {
-	if c.WorkLanes == nil || contains(c.WorkLanes, lane) {
+// WorksIn refuses a worker whose key is bound to lanes, of which that of the execution is none (U122): role_required, whatever lease it shows.
+func (c Caller) WorksIn(lane string) error {
+	if c.WorkLanes == nil || Contains(c.WorkLanes, lane) {
 		return nil
 	}
 	return base.Errorf(base.CodeRoleRequired, "the caller may not work on this lane").With("lanes", c.WorkLanes).
 		WithHint("use a key that may work on all lanes, or on that of the execution")
 }
 
-func notFound(id base.GivenID) error {
+// NotFound returns the refusal of an execution that does not exist, or that the caller does not see. Code: execution_not_found.
+func NotFound(id base.GivenID) error {
 	return base.Errorf(base.CodeExecutionNotFound, "no execution %s", id.UUID)
 }

@@ -99,7 +99,7 @@ func (e *Engine) ReadEvents(ctx context.Context, c Caller, r EventsRequest) (Eve
 
 // eventsFrom checks the request and finds where to begin.
 func (e *Engine) eventsFrom(ctx context.Context, r *EventsRequest) (place, error) {
-	setDefault(&r.Limit, core.DefaultPage)
+	SetDefault(&r.Limit, core.DefaultPage)
 	if r.Limit < 0 {
 		return place{}, base.Invalid("limit", "must not be negative")
 	}

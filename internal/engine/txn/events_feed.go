@@ -14,7 +14,7 @@ func (e *Engine) inFeed(ctx context.Context, c Caller, instanceID string, found 
 	if c.Feed == nil || len(found) == 0 {
 		return found, nil
 	}
-	ref := workerRef(instanceID)
+	ref := WorkerRef(instanceID)
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{ref}})
 	if err != nil {
 		return nil, PublicFault(err)
@@ -27,7 +27,7 @@ func (e *Engine) inFeed(ctx context.Context, c Caller, instanceID string, found 
 	switch {
 	case err != nil:
 		return nil, err
-	case !worker.OwnedBy(c.registrant()) || !c.SeesWorker(worker):
+	case !worker.OwnedBy(c.Registrant()) || !c.SeesWorker(worker):
 		return nil, notRegistered(instanceID)
 	}
 	return slices.DeleteFunc(found, func(l LoggedEvent) bool {

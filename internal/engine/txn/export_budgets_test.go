@@ -18,7 +18,7 @@ func (e *Engine) DropFound(ctx context.Context, c Caller, ref BudgetRef) error {
 
 // SpreadBudget is the follow-up work of a budget that reaches a flow.
 func (e *Engine) SpreadBudget(ctx context.Context, flow, budget base.UUID) error {
-	return e.spreadBudget(ctx, flow, budget)
+	return e.Graphs.Spread(ctx, flow, budget)
 }
 
 // InLedger reports whether a record is a row of a budget's ledger.

@@ -2,7 +2,6 @@ package txn
 
 import (
 	"context"
-	"iter"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -32,38 +31,23 @@ func (*ringLook) Name() string { return "look_at_ring" }
 
 func (r *ringLook) Want(w *store.Want, _ bool) {
 	if !r.forgets {
-		wantKeys(w)
+		WantKeys(w)
 	}
 }
 
 func (r *ringLook) Decide(u *Tx) (err error) {
 	r.now = u.Now
-	r.ring, err = u.ring()
+	r.ring, err = u.Ring()
 	return err
-}
-
-// Claimants is how many calls wait for work, whether they have looked or not.
-func (e *Engine) Claimants() int { return e.picker.waiters() }
-
-// WaitingClaims is how many calls have looked and wait for work.
-func (e *Engine) WaitingClaims() (n int) {
-	e.picker.mu.Lock()
-	defer e.picker.mu.Unlock()
-	for _, call := range e.picker.waiting {
-		if call.looked && !call.serving {
-			n++
-		}
-	}
-	return n
 }
 
 // TimerLabels are the labels of the timers that the sweep turns; "": one of them has none.
 func (e *Engine) TimerLabels() (labels []string) {
 	for kind := range sweepRules {
-		labels = appendNew(labels, timerName(kind))
+		labels = AppendNew(labels, timerName(kind))
 	}
 	for kind := range e.extensions.timers {
-		labels = appendNew(labels, timerName(kind))
+		labels = AppendNew(labels, timerName(kind))
 	}
 	return labels
 }
@@ -81,58 +65,14 @@ func (e *Engine) MarkRemoval(ctx context.Context, key string) error {
 	return e.Do(ctx, &setMark{&removalMark{key: key, Token: e.Mint()}})
 }
 
-// EndChildren is the follow-up work that the end of a parent leaves for its children.
-func (e *Engine) EndChildren(ctx context.Context, parent base.GivenID, flow base.ID) error {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{parent.UUID}})
-	if err != nil {
-		return err
-	}
-	return e.endChildren(ctx, task{Kind: taskEndChildren, Execution: parent.UUID, Flow: flow.UUID, End: endOf(loaded.Executions[parent.UUID])})
-}
-
-// EndNode tells a flow node once more that its sub-flow has ended, as a second process does that has the same follow-up work (S64).
-func (e *Engine) EndNode(ctx context.Context, sub base.ID) error {
-	return e.endNode(ctx, task{Kind: taskEndNode, Flow: sub.UUID})
-}
-
-// FailNode is what a process does that has seen a flow node and cannot make its sub-flow.
-func (e *Engine) FailNode(ctx context.Context, seen *core.Execution, why error) error {
-	return e.failNode(ctx, seen, why)
-}
-
 // SetApart is how many commands wait for rows that other transactions hold.
-func (e *Engine) SetApart() int { return e.held.depth() }
+func (e *Engine) SetApart() int { return e.Held.depth() }
 
 // LookedInto reports whether it is known what was lost when the database came back.
 func (e *Engine) LookedInto() bool { return len(e.lives.asked()) == 0 }
 
-// Kept is how much the picker keeps for queues and keys.
-type Kept struct{ Queues, Candidates, Full, News int }
-
-// KeptForKeys counts what the picker keeps.
-func (e *Engine) KeptForKeys() (k Kept) {
-	p := e.picker
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	k.Queues, k.Full, k.News = len(p.queues), len(p.full), len(p.news.list)
-	for _, m := range p.matched {
-		for _, lane := range m.lanes {
-			lane.any() // leaves out what is worthless at the top
-			k.Candidates += len(lane.turns)
-		}
-	}
-	return k
-}
-
 // Project waits until the search rows hold all that was committed.
 func (e *Engine) Project(ctx context.Context) error { return e.Follower.ReachAll(ctx) }
-
-// Polls is how many polls of the sweep have begun. Each begins when the one before has been acted on.
-func (e *Engine) Polls() uint64 {
-	e.picker.mu.Lock()
-	defer e.picker.mu.Unlock()
-	return e.picker.polls
-}
 
 // ClockSeen is the store's clock as the last poll has read it.
 func (e *Engine) ClockSeen() base.Time {
@@ -166,18 +106,6 @@ func TimerRow(t store.Timer) string {
 	return t.Texts[0]
 }
 
-// IdleLooks is how many classes of a fairness key are looked at one by one to judge whether it is idle.
-const IdleLooks = idleLooks
-
-// ClassesUnder are n classes that the picker knows under one fairness key: how many there are, and themselves.
-func ClassesUnder(key string, n int) (count func() int, all iter.Seq[*core.Class]) {
-	k := &keyedClasses{}
-	for i := range n {
-		k.add(key, &core.Class{ID: int32(i)})
-	}
-	return func() int { return k.count(key) }, k.of(key)
-}
-
 // NeedsKept is how many parsed needs of classes are kept of late.
 const NeedsKept = needsKept
 
@@ -191,5 +119,5 @@ func NeedsOf(needs string) func(class int32) *core.Needs {
 func ClassesOf(classes []*core.Class, quota string) (found []int32, parsed int) {
 	d := newDictionary(&store.Dictionary{Classes: classes})
 	found = ClassNumbers(d.ClassesOf(quota, everyClass))
-	return found, len(d.table.parsed) + len(d.table.older)
+	return found, len(d.Table.parsed) + len(d.Table.older)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -13,10 +14,15 @@ type extensions struct {
 	timers  map[store.TimerKind]timerRule
 	wakes   map[string]func(*core.Event) base.UUID
 	pending []pendingCount
+	gauges  []func() metrics.Family
+	tasks   map[string]taskRule
 }
 
 // timerRule handles a timer that is due. Codes of the class unavailable: it is tried again.
 type timerRule func(ctx context.Context, t store.Timer) error
+
+// taskRule does a piece of follow-up work, which is kept under ref.
+type taskRule func(ctx context.Context, ref store.DocRef, t FollowUp) error
 
 // pendingCount counts the follow-up work of one kind that a room has to do.
 type pendingCount struct {
@@ -38,6 +44,14 @@ func (e *Engine) WakesOn(event string, about func(*core.Event) base.UUID) {
 // CountPending registers records that are follow-up work, for the gauge of it.
 func (e *Engine) CountPending(kind string, scan store.Scan, counts func(*store.Doc) bool) {
 	e.extensions.pending = append(e.extensions.pending, pendingCount{scan, kind, counts})
+}
+
+// OnTask registers what does follow-up work of a kind.
+func (e *Engine) OnTask(kind string, do taskRule) { SetIn(&e.extensions.tasks, kind, do) }
+
+// OnGauge registers a gauge that this process itself knows: reading it costs nothing.
+func (e *Engine) OnGauge(read func() metrics.Family) {
+	e.extensions.gauges = append(e.extensions.gauges, read)
 }
 
 // ruleOf returns the rule for a kind of timers; nil if there is none.

@@ -6,11 +6,11 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/claims"
 )
 
 // manyKinds is one more than the classes of a key that are looked at one by one.
-const manyKinds = txn.IdleLooks + 1
+const manyKinds = claims.IdleLooks + 1
 
 // contest is a lane in which two namespaces have a backlog for one worker, while another worker takes work of the one that has many classes
 // and more weight.
@@ -85,7 +85,7 @@ func TestS25_a_namespace_of_many_classes_is_not_idle_when_work_of_it_was_handed_
 // It is not parallel: allocations of others would be counted.
 func TestS24_the_classes_of_a_namespace_are_counted_and_looked_at_without_a_copy_of_them(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 10_000} {
-		count, all := txn.ClassesUnder("wide", n)
+		count, all := claims.ClassesUnder("wide", n)
 		same(t, "count", count(), n)
 		same(t, "allocations", testing.AllocsPerRun(10, func() { count() }), 0.0)
 		var seen []int32

@@ -115,7 +115,7 @@ func (f *follower) round(ctx context.Context) bool {
 	// Retention, and the removal of a flow with its members, write no event for an execution: one that they remove after the round has loaded it
 	// would be shown for ever (I18).
 	round := store.Projection{From: from, To: to, Incarnation: of, Rows: rows, Gone: gone, Doubted: f.removable(rows)}
-	switch err := f.e.failed(f.project(ctx, &round)); {
+	switch err := f.e.Failed(f.project(ctx, &round)); {
 	case err == nil:
 		f.moved(of, to)
 		return true
@@ -134,7 +134,7 @@ func (f *follower) failed(err error) bool {
 		return false
 	}
 	if store.FaultOf(err) == store.Broken {
-		f.e.notes.Error("lists cannot be brought up to date: the store holds what cannot be read", "error", err)
+		f.e.Notes.Error("lists cannot be brought up to date: the store holds what cannot be read", "error", err)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.failures++
@@ -193,7 +193,7 @@ func (f *follower) collect(ctx context.Context, commits []store.Commit) (rows []
 		case x != nil:
 			rows = append(rows, x)
 		case loaded.Unreadable[id] != nil: // its search row stays as it is: lists do not wait for what cannot be read
-			f.e.notes.Error("an execution cannot be read: lists show it as it was", "execution_id", id, "error", loaded.Unreadable[id])
+			f.e.Notes.Error("an execution cannot be read: lists show it as it was", "execution_id", id, "error", loaded.Unreadable[id])
 		default:
 			gone = append(gone, id)
 		}
@@ -261,7 +261,7 @@ func (f *follower) Target(ctx context.Context) (store.PollAnswer, error) {
 	if err != nil {
 		return store.PollAnswer{}, PublicFault(err)
 	}
-	if seen.Incarnation != f.e.incarnation() {
+	if seen.Incarnation != f.e.Incarnation() {
 		if err := f.e.Dict.reload(ctx); err != nil {
 			return store.PollAnswer{}, PublicFault(err)
 		}

@@ -17,7 +17,7 @@ import (
 //
 // filed reports that key or id belong to an execution that an engine has filed already: only that engine can return it.
 func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
-	cmd := &submit{caller: c, id: s.ID.ID()}
+	cmd := &Submit{caller: c, ID: s.ID.ID()}
 	var seen store.Glance
 	var settings core.NamespaceSettings
 	err = checkArguments(c, &s, func() (core.NamespaceSettings, error) {
@@ -34,13 +34,13 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Lim
 	if err != nil {
 		return TxAnswer{}, false, err
 	}
-	if cmd.s = s; s.IdempotencyKey != "" {
+	if cmd.S = s; s.IdempotencyKey != "" {
 		cmd.fingerprint = s.Fingerprint()
 	}
 	if err := cmd.noBudgets(); err != nil {
 		return TxAnswer{}, false, err
 	}
-	if err := cmd.s.CheckTimes(seen.Now); err != nil {
+	if err := cmd.S.CheckTimes(seen.Now); err != nil {
 		return TxAnswer{}, false, err
 	}
 	refusal := cmp.Or(limits.CheckPayload("input", s.Input.Size), refusedBy(seen.Lane, s.Lane))
@@ -49,7 +49,7 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Lim
 	} else if refusal == nil {
 		refusal = cmp.Or(unknown, settings.CheckInput(s.Input.Size))
 	}
-	row := store.InboxRow{ID: cmd.id}
+	row := store.InboxRow{ID: cmd.ID}
 	if refusal == nil {
 		if row.Body, err = cmd.inboxBody(); err != nil {
 			return TxAnswer{}, false, err
@@ -64,15 +64,15 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Lim
 	case refusal != nil:
 		return TxAnswer{}, false, refusal
 	}
-	return txAnswer("created", cmd.id, seenView(cmd, &seen)), false, nil
+	return txAnswer("created", cmd.ID, seenView(cmd, &seen)), false, nil
 }
 
 // referAsGuest finds what the policy names in what the transaction sees, and says what does not exist.
-func (s *submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaults []core.QuotaUse) (refusal, err error) {
+func (s *Submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaults []core.QuotaUse) (refusal, err error) {
 	read := func(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error) {
 		docs := map[store.DocRef]store.Doc{}
 		for _, ref := range refs {
-			seen, err := g.Glance(ctx, tx, s.s.Lane, ref)
+			seen, err := g.Glance(ctx, tx, s.S.Lane, ref)
 			if err != nil {
 				return nil, PublicFault(err)
 			}
@@ -83,7 +83,7 @@ func (s *submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaul
 		return docs, nil
 	}
 	var quotas []store.DocRef
-	for _, use := range slices.Concat(s.s.Policy.Quotas, defaults) {
+	for _, use := range slices.Concat(s.S.Policy.Quotas, defaults) {
 		quotas = append(quotas, quotaRef(use.Quota))
 	}
 	docs, err := read(ctx, quotas...)
@@ -94,7 +94,7 @@ func (s *submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaul
 	if err := s.refer(ctx, known, defaults, read); err != nil {
 		return nil, err
 	}
-	return s.refs.resolve(known, s.s.Namespace), nil
+	return s.Refs.resolve(known, s.S.Namespace), nil
 }
 
 // refusedBy is the refusal of a lane that takes no submissions. One that does not exist yet takes all.
@@ -106,7 +106,7 @@ func refusedBy(settings *core.LaneSettings, name string) error {
 }
 
 // guestDuplicate answers a submission whose key or id exists already (L83, L85).
-func guestDuplicate(cmd *submit, found *store.Existing, seen *store.Glance) (TxAnswer, bool, error) {
+func guestDuplicate(cmd *Submit, found *store.Existing, seen *store.Glance) (TxAnswer, bool, error) {
 	byKey := found.Key != (store.Key{})
 	switch {
 	case byKey && !bytes.Equal(found.Fingerprint, cmd.fingerprint):
@@ -114,21 +114,21 @@ func guestDuplicate(cmd *submit, found *store.Existing, seen *store.Glance) (TxA
 	case found.Body == nil:
 		return txAnswer("duplicate", found.ID, View{}), true, nil
 	}
-	waiting := &submit{id: found.ID}
+	waiting := &Submit{ID: found.ID}
 	if err := waiting.readBody(found.Body); err != nil {
 		return TxAnswer{}, false, Corrupt("inbox", err)
 	}
 	view := seenView(waiting, seen)
 	if !byKey && !cmd.sameAs(view.Execution) {
-		return TxAnswer{}, false, idConflict()
+		return TxAnswer{}, false, IDConflict()
 	}
 	return txAnswer("duplicate", found.ID, view), false, nil
 }
 
 // seenView is the execution that a submission makes if it is filed now.
-func seenView(cmd *submit, seen *store.Glance) View {
-	class := cmd.refs.class(&cmd.s)
-	x := core.NewExecution(&core.Effects{Now: seen.Now}, &cmd.s, cmd.id, &class)
+func seenView(cmd *Submit, seen *store.Glance) View {
+	class := cmd.Refs.Class(&cmd.S)
+	x := core.NewExecution(&core.Effects{Now: seen.Now}, &cmd.S, cmd.ID, &class)
 	view := View{Execution: settled(x, seen.Now), Lane: core.LaneActive}
 	if seen.Lane != nil {
 		view.Lane = seen.Lane.State
@@ -138,5 +138,5 @@ func seenView(cmd *submit, seen *store.Glance) View {
 
 // SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
 func SameWork(a, b core.Submission) bool {
-	return a.Normalize(anySize) == nil && b.Normalize(anySize) == nil && bytes.Equal(a.Fingerprint(), b.Fingerprint())
+	return a.Normalize(AnySize) == nil && b.Normalize(AnySize) == nil && bytes.Equal(a.Fingerprint(), b.Fingerprint())
 }

@@ -37,8 +37,8 @@ const (
 	roomAgain  = 5 * time.Second // no change has failed for so long, and one has succeeded: there is room again
 )
 
-// failed counts a failed call of the store, and records what it shows about the store. It returns the error.
-func (e *Engine) failed(err error) error {
+// Failed counts a failed call of the store, and records what it shows about the store. It returns the error.
+func (e *Engine) Failed(err error) error {
 	var fault *store.Fault
 	if errors.As(err, &fault) {
 		switch base.CodeOf(err) {
@@ -46,7 +46,7 @@ func (e *Engine) failed(err error) error {
 			e.foundFull(err)
 		case base.CodeCorruption:
 			e.Health.Damaged.Store(true)
-			e.notes.Error("the store is damaged: flowfabric doctor --integrity tells where", "error", err)
+			e.Notes.Error("the store is damaged: flowfabric doctor --integrity tells where", "error", err)
 		}
 	}
 	return e.Meter.failed(err)
@@ -120,4 +120,22 @@ func (e *Engine) probeRoom(ctx context.Context) {
 		}
 	}
 	e.hasRoom(0)
+}
+
+// waitTries is how often the store is asked for waits: leases hang on the answer that are given already.
+const waitTries = 8
+
+// Insist gives a read some tries. What it answers in the end a caller may see.
+func (e *Engine) Insist(ctx context.Context, read func() error) error {
+	for try := 1; ; try++ {
+		err := read()
+		if err == nil {
+			return nil
+		}
+		var refusal *base.Error
+		if errors.As(err, &refusal) || try == waitTries || ctx.Err() != nil || e.Stopping() {
+			return PublicFault(err)
+		}
+		e.pause(try)
+	}
 }

@@ -10,17 +10,17 @@ import (
 
 // meets returns the fault that the store would return after a wait, if rows that the unit is about to wait for are recorded as held.
 func (u *Tx) meets(locks func() []store.Lock) error {
-	if !u.heeds || u.Engine.held.known.Load() == 0 {
+	if !u.heeds || u.Engine.Held.Known.Load() == 0 {
 		return nil
 	}
-	if held := u.Engine.held.among(locks(), u.line); len(held) > 0 {
+	if held := u.Engine.Held.among(locks(), u.line); len(held) > 0 {
 		return &store.Fault{Kind: store.Busy, Err: errRemembered, Held: held}
 	}
 	return nil
 }
 
-// meetsLater is meets for rows that are loaded behind others: executions and keys among them are locked only if they are free.
-func (u *Tx) meetsLater(want *store.Want) error {
+// MeetsLater is meets for rows that are loaded behind others: executions and keys among them are locked only if they are free.
+func (u *Tx) MeetsLater(want *store.Want) error {
 	return u.meets(func() []store.Lock {
 		later := *want
 		later.Executions, later.Keys = nil, nil
@@ -50,31 +50,27 @@ func (u *Tx) writes() (locks []store.Lock) {
 
 // needs returns a row among those held that a command needs: one that the command names, or one that belongs to an execution which it changes. u is
 // the unit that met the rows, as far as it got; nil: it had not begun.
-func (e *Engine) needs(u *Tx, r *request, held []store.Lock) (lock store.Lock, found bool) {
+func (e *Engine) needs(u *Tx, r *Request, held []store.Lock) (lock store.Lock, found bool) {
 	var own store.Want
 	r.Want(&own, true)
-	var flows []base.UUID
 	var chains []string
 	if u != nil {
-		if n, ok := r.command.(needier); ok {
+		if n, ok := r.Command.(needier); ok {
 			n.More(u, &own)
 		}
-		if b, ok := r.command.(behind); ok {
-			b.behind(u, &own)
+		if b, ok := r.Command.(behind); ok {
+			b.Behind(u, &own)
 		}
-		if f, ok := r.command.(flowLocker); ok {
-			flows = f.Flows(u)
-		}
-		if a, ok := r.command.(audited); ok {
+		if a, ok := r.Command.(audited); ok {
 			chains = a.Chains(u)
 		}
 	}
 	own.LockDocs = true // if one command of a batch locks docs, all docs of the batch are locked
-	if cmd, ok := r.command.(byWorker); ok {
+	if cmd, ok := r.Command.(byWorker); ok {
 		own.Executions = append(own.Executions, cmd.Target())
 	}
 	named := own.Locks()
-	changer, ok := r.command.(ruleChanger)
+	changer, ok := r.Command.(ruleChanger)
 	rules := ok && changer.changesRules()
 	for _, lock := range held {
 		switch {
@@ -88,31 +84,29 @@ func (e *Engine) needs(u *Tx, r *request, held []store.Lock) (lock store.Lock, f
 			return lock, true
 		case lock.Doc.Kind == docAuditRoll && slices.ContainsFunc(chains, func(name string) bool { return u.needsRoll(name, lock) }):
 			return lock, true
-		case lock.Doc.Kind == DocFlow && slices.ContainsFunc(flows, func(id base.UUID) bool { return FlowRef(id) == lock.Doc }):
+		case u != nil && e.needsOfRoom(u, r, lock):
 			return lock, true
-		case u != nil && slices.ContainsFunc(own.Executions, func(id base.UUID) bool { return u.Entries[id].needs(lock) }):
+		case u != nil && slices.ContainsFunc(own.Executions, func(id base.UUID) bool { return e.rowNeeds(u.Entries[id], lock) }):
 			return lock, true
 		}
 	}
 	return store.Lock{}, false
 }
 
-// needs reports whether what was done to the execution so far needs a row besides its own: the flow in which its end is counted, a budget or rate
-// that its lease is charged to, or the counter of a slot that it takes or frees.
+// needs reports whether what was done to the execution so far needs a row besides its own: a budget or rate that its lease
+// is charged to, or the counter of a slot that it takes or frees.
 func (ent *Row) needs(lock store.Lock) bool {
 	switch {
 	case ent == nil:
 		return false
 	case lock.Doc.Owner != "":
 		return lock.Doc.Owner == ent.Exec.ID.UUID.String()
-	case lock.Doc.Kind == DocFlow:
-		return ent.JustEnded() && FlowRef(ent.Exec.FlowID.UUID) == lock.Doc
 	case lock.Doc.Kind == DocBudget:
 		return slices.ContainsFunc(ent.Exec.ChargedTo(), func(id base.UUID) bool { return BudgetDocRef(id) == lock.Doc }) || ent.reserves(lock)
 	case lock.Doc.Kind == DocRate:
 		return chargesRate(ent.Exec.Reservation, lock) || chargesRate(ent.reserved, lock)
 	case lock.Counter != "":
-		return contains(ent.holds, lock.Counter) != contains(ent.Exec.Holds, lock.Counter)
+		return Contains(ent.holds, lock.Counter) != Contains(ent.Exec.Holds, lock.Counter)
 	}
 	return false
 }
@@ -128,6 +122,32 @@ func chargesRate(r *core.Reservation, lock store.Lock) bool {
 	}
 	for _, taken := range r.Rates {
 		if RateRef(taken.Key) == lock.Doc {
+			return true
+		}
+	}
+	return false
+}
+
+// needsOfRoom reports whether a command needs a row of a room.
+func (e *Engine) needsOfRoom(u *Tx, r *Request, lock store.Lock) bool {
+	for i := range e.phases {
+		if needs := e.phases[i].Needs; needs != nil && needs(u, r.Command, lock) {
+			return true
+		}
+	}
+	return false
+}
+
+// rowNeeds reports whether what was done to an execution so far needs a row besides its own.
+func (e *Engine) rowNeeds(ent *Row, lock store.Lock) bool {
+	if ent == nil {
+		return false
+	}
+	if ent.needs(lock) {
+		return true
+	}
+	for i := range e.phases {
+		if needs := e.phases[i].RowNeeds; needs != nil && needs(ent, lock) {
 			return true
 		}
 	}

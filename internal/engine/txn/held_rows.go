@@ -42,7 +42,7 @@ const (
 	mostWaiters  = 4                     // at a time, and at most a quarter of the connections
 	longestTurn  = time.Second           // a waiter waits for a row that stays held
 	shortestTurn = 20 * time.Millisecond // if many rows are held
-	heldOnce     = time.Second           // how long a submit waits for its key (L82)
+	HeldOnce     = time.Second           // how long a submit waits for its key (L82)
 	heldLong     = 8 * time.Second       // how long other commands wait
 	patientTries = 8                     // turns in vain before a command that has waited for heldLong is given up
 )
@@ -53,7 +53,7 @@ type heldRows struct {
 	limit int // commands in lines
 	most  int // waiters
 
-	known atomic.Int32 // number of lines. It is usually 0, and then no batch takes mu
+	Known atomic.Int32 // number of lines. It is usually 0, and then no batch takes mu
 
 	mu      sync.Mutex
 	lines   map[store.Lock]*heldLine
@@ -65,7 +65,7 @@ type heldRows struct {
 // heldLine is the line of commands that wait for a row.
 type heldLine struct {
 	lock  store.Lock // zero: the store could not name the row
-	queue []*request
+	queue []*Request
 	since time.Duration // by the meter's clock
 	met   bool          // the row was free, but held again when the commands ran
 	vain  int           // turns in a row at which the row was held
@@ -102,11 +102,11 @@ func (h *heldRows) depth() int {
 }
 
 // leaveOut removes the commands from a batch that name a recorded row themselves, and puts them into its line.
-func (h *heldRows) leaveOut(batch []*request, own *heldLine) []*request {
-	if h.known.Load() == 0 {
+func (h *heldRows) leaveOut(batch []*Request, own *heldLine) []*Request {
+	if h.Known.Load() == 0 {
 		return batch
 	}
-	var free []*request
+	var free []*Request
 	for _, r := range batch {
 		var want store.Want
 		r.Want(&want, true)
@@ -122,13 +122,13 @@ func (h *heldRows) leaveOut(batch []*request, own *heldLine) []*request {
 
 // part removes the commands from a batch that need the rows which made its transaction wait. If it finds such commands, the error is errSetApart;
 // otherwise it is returned unchanged.
-func (h *heldRows) part(u *Tx, batch []*request, err error, own *heldLine) ([]*request, error) {
+func (h *heldRows) part(u *Tx, batch []*Request, err error, own *heldLine) ([]*Request, error) {
 	held := store.Held(err)
 	if len(held) == 0 {
 		return batch, err
 	}
-	var free []*request
-	apart := map[store.Lock][]*request{}
+	var free []*Request
+	apart := map[store.Lock][]*Request{}
 	for _, r := range batch {
 		if lock, found := h.e.needs(u, r, held); found {
 			apart[lock] = append(apart[lock], r)
@@ -142,13 +142,13 @@ func (h *heldRows) part(u *Tx, batch []*request, err error, own *heldLine) ([]*r
 	if len(apart) > 0 {
 		return free, errSetApart
 	}
-	h.watchRoom(held) // no command needs them: they were locked for work that is handed over
+	h.e.dispatcher.Held(held) // no command needs them: they were locked for work that is handed over
 	return batch, err
 }
 
 // add puts commands into the line of a row, or refuses them if there are too many (S72). Commands of the line that is being run go back to its
 // front.
-func (h *heldRows) add(lock store.Lock, own *heldLine, requests ...*request) {
+func (h *heldRows) add(lock store.Lock, own *heldLine, requests ...*Request) {
 	h.e.disbelieve(requests) // the holder may be changing what is cached of an execution
 	refused, late := h.join(lock, own, requests)
 	h.refuse(refused)
@@ -156,11 +156,11 @@ func (h *heldRows) add(lock store.Lock, own *heldLine, requests ...*request) {
 }
 
 // join puts commands into the line of a row. It returns those for which there is no room, and those that have waited long enough.
-func (h *heldRows) join(lock store.Lock, own *heldLine, requests []*request) (refused, late []*request) {
+func (h *heldRows) join(lock store.Lock, own *heldLine, requests []*Request) (refused, late []*Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	line := h.line(lock)
-	var added []*request
+	var added []*Request
 	for _, r := range requests {
 		switch now := h.e.Meter.now(); {
 		case r.stays:
@@ -187,8 +187,8 @@ func (h *heldRows) join(lock store.Lock, own *heldLine, requests []*request) (re
 	return refused, late
 }
 
-// watch records rows that no command needs.
-func (h *heldRows) watch(locks []store.Lock) {
+// Watch records rows that no command needs.
+func (h *heldRows) Watch(locks []store.Lock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, lock := range locks {
@@ -202,16 +202,16 @@ func (h *heldRows) line(lock store.Lock) *heldLine {
 	if line == nil {
 		line = &heldLine{lock: lock, since: h.e.Meter.now()}
 		h.lines[lock] = line
-		h.known.Add(1)
+		h.Known.Add(1)
 		h.turn(line)
 	}
 	return line
 }
 
 // unknown sets a batch apart if the store cannot name the row that it waited for.
-func (h *heldRows) unknown(batch []*request) {
+func (h *heldRows) unknown(batch []*Request) {
 	h.e.disbelieve(batch)
-	batch, staying := split(batch, func(r *request) bool { return r.stays })
+	batch, staying := split(batch, func(r *Request) bool { return r.stays })
 	if h.giveUp(staying); len(batch) == 0 {
 		return
 	}
@@ -219,7 +219,7 @@ func (h *heldRows) unknown(batch []*request) {
 }
 
 // joinUnknown puts a batch into a line of its own, and returns the commands for which there is no room.
-func (h *heldRows) joinUnknown(batch []*request) []*request {
+func (h *heldRows) joinUnknown(batch []*Request) []*Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	room := len(batch)
@@ -240,7 +240,7 @@ func (h *heldRows) joinUnknown(batch []*request) []*request {
 }
 
 // split separates the requests for which which returns true from the others. Both keep their order.
-func split(batch []*request, which func(*request) bool) (others, those []*request) {
+func split(batch []*Request, which func(*Request) bool) (others, those []*Request) {
 	for _, r := range batch {
 		if which(r) {
 			those = append(those, r)
@@ -263,7 +263,7 @@ func (h *heldRows) turn(line *heldLine) {
 // wait serves one line after the other until none is left.
 func (h *heldRows) wait() {
 	for line, turn := h.next(); line != nil; line, turn = h.next() {
-		if err := h.e.contain(inCommand, func() { h.waitFor(line, turn) }); err != nil {
+		if err := h.e.Guard(inCommand, func() { h.waitFor(line, turn) }); err != nil {
 			h.abandon(line, err)
 		}
 	}
@@ -288,7 +288,7 @@ func (h *heldRows) waitFor(line *heldLine, turn time.Duration) {
 		h.serveUnknown(line)
 		return
 	}
-	if err := h.e.Store.Await(h.e.background(), line.lock, turn); err != nil && store.FaultOf(err) == store.Busy {
+	if err := h.e.Store.Await(h.e.Background(), line.lock, turn); err != nil && store.FaultOf(err) == store.Busy {
 		h.late(line)
 		return
 	}
@@ -301,7 +301,7 @@ func (h *heldRows) abandon(line *heldLine, err error) {
 }
 
 // drop forgets a line and returns its commands.
-func (h *heldRows) drop(line *heldLine) []*request {
+func (h *heldRows) drop(line *heldLine) []*Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := line.queue
@@ -321,12 +321,12 @@ func (h *heldRows) late(line *heldLine) {
 }
 
 // takeLate removes the commands from a line that have waited long enough. An empty line may be forgotten, which over reports.
-func (h *heldRows) takeLate(line *heldLine) (late []*request, over bool) {
+func (h *heldRows) takeLate(line *heldLine) (late []*Request, over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.e.Meter.now()
 	line.vain++
-	line.queue = slices.DeleteFunc(line.queue, func(r *request) bool {
+	line.queue = slices.DeleteFunc(line.queue, func(r *Request) bool {
 		if !h.inVain(r, now) {
 			return false
 		}
@@ -343,11 +343,11 @@ func (h *heldRows) takeLate(line *heldLine) (late []*request, over bool) {
 }
 
 // inVain counts a turn at which a command found its row held, and reports whether it was the last one.
-func (h *heldRows) inVain(r *request, now time.Duration) bool {
+func (h *heldRows) inVain(r *Request, now time.Duration) bool {
 	r.tries++
 	waited := now - r.apartSince
-	if waitsOnce(r.command) {
-		return waited >= heldOnce
+	if waitsOnce(r.Command) {
+		return waited >= HeldOnce
 	}
 	return waited >= heldLong && r.tries >= patientTries
 }
@@ -355,13 +355,13 @@ func (h *heldRows) inVain(r *request, now time.Duration) bool {
 // forget removes a line. mu is held.
 func (h *heldRows) forget(line *heldLine) {
 	delete(h.lines, line.lock)
-	h.known.Add(-1)
+	h.Known.Add(-1)
 }
 
-// forgotten makes the picker look again at work that needs the row of a line, if the line is over.
+// forgotten makes claims look again at work that needs the row of a line, if the line is over.
 func (h *heldRows) forgotten(line *heldLine, over bool) {
 	if over {
-		h.e.picker.free(line.lock)
+		h.e.dispatcher.Freed(line.lock)
 	}
 }
 
@@ -374,7 +374,7 @@ func (h *heldRows) serve(line *heldLine) {
 		if len(batch) == 0 {
 			return
 		}
-		h.e.answering(batch, func() { h.e.processAs(batch, batchMode{line: line, patient: patient}) })
+		h.e.answering(batch, func() { h.e.processAs(batch, BatchMode{line: line, patient: patient}) })
 		if h.metAgain(line) {
 			return
 		}
@@ -392,13 +392,13 @@ func (h *heldRows) metAgain(line *heldLine) bool {
 }
 
 // take removes the next batch from a line, and forgets a line that is empty.
-func (h *heldRows) take(line *heldLine) []*request {
+func (h *heldRows) take(line *heldLine) []*Request {
 	batch := h.takeBatch(line)
 	h.forgotten(line, len(batch) == 0)
 	return batch
 }
 
-func (h *heldRows) takeBatch(line *heldLine) []*request {
+func (h *heldRows) takeBatch(line *heldLine) []*Request {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := min(len(line.queue), h.e.Cfg.BatchLimit)
@@ -418,33 +418,33 @@ func (h *heldRows) serveUnknown(line *heldLine) {
 	h.e.answering(batch, func() { h.e.processUnknown(batch) })
 }
 
-func (e *Engine) processUnknown(batch []*request) {
+func (e *Engine) processUnknown(batch []*Request) {
 	e.disbelieve(batch)
-	e.processAs(batch, batchMode{unknown: true, again: true, patient: len(batch) == 1})
+	e.processAs(batch, BatchMode{unknown: true, again: true, patient: len(batch) == 1})
 }
 
 // refuse answers commands for which there is no room in a line.
-func (h *heldRows) refuse(requests []*request) {
+func (h *heldRows) refuse(requests []*Request) {
 	if len(requests) > 0 {
 		h.e.answerAll(requests, base.Errorf(base.CodeOverloaded, "%d commands wait for rows that other transactions hold", h.limit).WithRetryAfter(1000))
 	}
 }
 
 // giveUp answers commands that have waited long enough.
-func (h *heldRows) giveUp(requests []*request) {
+func (h *heldRows) giveUp(requests []*Request) {
 	for _, r := range requests {
-		h.e.answerAll([]*request{r}, busyFault(r.command, &store.Fault{Kind: store.Busy, Err: errRemembered}))
+		h.e.answerAll([]*Request{r}, busyFault(r.Command, &store.Fault{Kind: store.Busy, Err: errRemembered}))
 	}
 }
 
 // stillBusy handles a batch that met a lock which the store could not name. It returns the commands to be tried again at once, if any.
-func (e *Engine) stillBusy(batch []*request, mode *batchMode, err error) (again []*request) {
+func (e *Engine) stillBusy(batch []*Request, mode *BatchMode, err error) (again []*Request) {
 	switch {
 	case !mode.again: // often the lock is free by now
 		mode.again = true
 		return batch
 	case !mode.unknown:
-		e.held.unknown(batch)
+		e.Held.unknown(batch)
 	case len(batch) > 1:
 		e.processUnknown(batch[:len(batch)/2])
 		e.processUnknown(batch[len(batch)/2:])
@@ -455,27 +455,47 @@ func (e *Engine) stillBusy(batch []*request, mode *batchMode, err error) (again 
 }
 
 // tryLater lets a single command wait for its next turn, unless it has waited long enough.
-func (e *Engine) tryLater(r *request, err error) {
+func (e *Engine) tryLater(r *Request, err error) {
 	r.tries++
-	if r.tries >= patientTries || waitsOnce(r.command) {
-		e.answerAll([]*request{r}, busyFault(r.command, err))
+	if r.tries >= patientTries || waitsOnce(r.Command) {
+		e.answerAll([]*Request{r}, busyFault(r.Command, err))
 		return
 	}
-	e.held.unknown([]*request{r})
+	e.Held.unknown([]*Request{r})
 }
 
 // outwait is for a store on which transactions take turns: the lock is on the whole store, and all commands wait for it alike. It returns the
 // commands to be tried again.
-func (e *Engine) outwait(batch []*request, mode *batchMode, err error) (again []*request) {
+func (e *Engine) outwait(batch []*Request, mode *BatchMode, err error) (again []*Request) {
 	e.disbelieve(batch)
 	first := !mode.patient
 	mode.patient = true
 	for _, r := range batch {
-		if r.tries++; !first && (waitsOnce(r.command) || r.tries > patientTries) {
-			e.answerAll([]*request{r}, busyFault(r.command, err))
+		if r.tries++; !first && (waitsOnce(r.Command) || r.tries > patientTries) {
+			e.answerAll([]*Request{r}, busyFault(r.Command, err))
 			continue
 		}
 		again = append(again, r)
 	}
 	return again
+}
+
+// HoldsAny reports whether one of the rows is held.
+func (h *heldRows) HoldsAny(locks ...store.Lock) bool {
+	return h.Known.Load() > 0 && len(h.among(locks, nil)) > 0
+}
+
+// HoldsRoom reports whether a row is held that a hand-over might need.
+func (h *heldRows) HoldsRoom() bool {
+	if h.Known.Load() == 0 {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for lock := range h.lines {
+		if lock.Shared || lock.Counter != "" {
+			return true
+		}
+	}
+	return false
 }

@@ -8,11 +8,11 @@ import (
 )
 
 // lineOf is the line of a row, with one command in it, of a process that lets tests take the turns of its waiters.
-func lineOf(cmd command) (*heldRows, *heldLine, *time.Duration) {
+func lineOf(cmd Command) (*heldRows, *heldLine, *time.Duration) {
 	now := time.Second
 	h := &heldRows{e: &Engine{Meter: newMeter(func() time.Duration { return now })}, limit: 10, lines: map[store.Lock]*heldLine{}}
 	lock := store.Lock{Counter: "c"}
-	h.join(lock, nil, []*request{{command: cmd, done: make(chan struct{})}})
+	h.join(lock, nil, []*Request{{Command: cmd, done: make(chan struct{})}})
 	return h, h.lines[lock], &now
 }
 
@@ -46,11 +46,11 @@ func TestS73_a_command_that_had_many_short_turns_waits_out_its_time(t *testing.T
 
 func TestL82_a_submit_is_given_up_after_a_second_however_few_turns_it_had(t *testing.T) {
 	t.Parallel()
-	h, line, now := lineOf(&submit{})
+	h, line, now := lineOf(&Submit{})
 	if late, _ := h.takeLate(line); len(late) > 0 {
 		t.Error("it is given up at once")
 	}
-	*now += heldOnce
+	*now += HeldOnce
 	if late, _ := h.takeLate(line); len(late) != 1 {
 		t.Error("it is not given up")
 	}
@@ -60,7 +60,7 @@ func TestS73_a_line_that_waits_in_vain_waits_longer_each_time_also_among_many(t 
 	t.Parallel()
 	h, first, _ := lineOf(&renew{})
 	for i := range 1000 {
-		h.watch([]store.Lock{{Lane: int32(i + 1)}})
+		h.Watch([]store.Lock{{Lane: int32(i + 1)}})
 	}
 	before := time.Duration(0)
 	for range patientTries {

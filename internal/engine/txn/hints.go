@@ -44,14 +44,14 @@ func (h *hinter) send(hint store.Hint) {
 	defer h.mu.Unlock()
 	h.Name(hint)
 	for _, lane := range hint.Lanes {
-		h.pending.Lanes = appendNew(h.pending.Lanes, lane)
+		h.pending.Lanes = AppendNew(h.pending.Lanes, lane)
 	}
 	h.pending.Log = h.pending.Log || hint.Log
 	h.pending.Dictionary = h.pending.Dictionary || hint.Dictionary
 	h.pending.Inbox = h.pending.Inbox || hint.Inbox
 	h.pending.Blocked = h.pending.Blocked || hint.Blocked
 	for _, key := range hint.Keys {
-		if h.pending.Keys = appendNew(h.pending.Keys, key); len(h.pending.Keys) > maxHintKeys {
+		if h.pending.Keys = AppendNew(h.pending.Keys, key); len(h.pending.Keys) > maxHintKeys {
 			h.pending.Keys = []string{"*"}
 			break
 		}
@@ -134,12 +134,12 @@ func (h *hinter) listen(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		err := h.e.Store.Listen(ctx, func(hint store.Hint) {
-			_ = h.e.contain(inHint, func() { h.hear(ctx, hint) }) // if it panics, the poll finds what was missed
+			_ = h.e.Guard(inHint, func() { h.hear(ctx, hint) }) // if it panics, the poll finds what was missed
 		})
 		if ctx.Err() != nil {
 			return
 		}
-		h.e.notes.Warn("hints from other processes are not heard for a while", "error", err)
+		h.e.Notes.Warn("hints from other processes are not heard for a while", "error", err)
 		pause := h.e.Cfg.Clock.NewTimer(time.Second)
 		select {
 		case <-ctx.Done():
@@ -150,15 +150,15 @@ func (h *hinter) listen(ctx context.Context) {
 }
 
 func (h *hinter) hear(ctx context.Context, hint store.Hint) {
-	h.e.trap("hint", base.UUID{})
-	h.e.Meter.woken(wokenByHint)
+	h.e.Trap("hint", base.UUID{})
+	h.e.Meter.Woken(wokenByHint)
 	switch { // if this fails, the poll finds it
 	case hint.Dictionary && hint.AllLanes: // hints may have been lost
 		_ = h.e.Dict.reload(ctx)
 	case hint.Dictionary:
 		_ = h.e.Dict.heard(ctx)
 	}
-	h.e.picker.hinted(hint)
+	h.e.dispatcher.Hinted(hint)
 	if hint.Log {
 		h.e.Log.look()
 	}

@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"cmp"
 	crand "crypto/rand"
 	"crypto/sha256"
 
@@ -23,8 +22,8 @@ func (e *Engine) Mint() base.UUID {
 // The ids of leases and attempts end with four bytes that are made of those before and of the installation, so that a lease of another store
 // is known for what it is (W6). Those that earlier releases made have no such end: it only says why a command is refused.
 
-// mintMarked makes the id of a lease or of an attempt.
-func (e *Engine) mintMarked() base.UUID {
+// MintMarked makes the id of a lease or of an attempt.
+func (e *Engine) MintMarked() base.UUID {
 	id := e.Mint()
 	if e.Cfg.Mint == nil {
 		mark := e.markOf(id)
@@ -45,9 +44,9 @@ func (e *Engine) markOf(id base.UUID) (mark [4]byte) {
 	return mark
 }
 
-// fromElsewhere is the refusal of a command whose lease is of another store in all its parts, in place of one that says that the lease or its execution is
+// FromElsewhere is the refusal of a command whose lease is of another store in all its parts, in place of one that says that the lease or its execution is
 // not known. Any other error is returned as it is.
-func (e *Engine) fromElsewhere(f *core.Fence, err error) error {
+func (e *Engine) FromElsewhere(f *core.Fence, err error) error {
 	if err == nil || f == nil || f.Validate() != nil || e.Cfg.Mint != nil || e.marked(f.LeaseID) || e.marked(f.AttemptID) {
 		return err
 	}
@@ -58,12 +57,4 @@ func (e *Engine) fromElsewhere(f *core.Fence, err error) error {
 }
 
 // underLease is a command that carries a lease.
-type underLease interface{ carried() *core.Fence }
-
-func (o *onOne) carried() *core.Fence           { return cmp.Or(o.held, o.fence) }
-func (r *renew) carried() *core.Fence           { return &r.ref.Fence }
-func (s *putStep) carried() *core.Fence         { return &s.fence }
-func (r *reportUsage) carried() *core.Fence     { return &r.cmd.Fence }
-func (s *spawn) carried() *core.Fence           { return &s.fence }
-func (w *childrenWait) carried() *core.Fence    { return &w.ask.Fence }
-func (o *operatorCommand) carried() *core.Fence { return cmp.Or(o.held, o.fence) }
+type underLease interface{ Carried() *core.Fence }

@@ -24,8 +24,8 @@ type incarnations struct {
 
 var errReborn = errors.New("the database has another incarnation than what was remembered is of")
 
-// incarnation is the one that everything remembered is of.
-func (e *Engine) incarnation() string { return e.Dict.Now().incarnation }
+// Incarnation is the one that everything remembered is of.
+func (e *Engine) Incarnation() string { return e.Dict.Now().incarnation }
 
 // dictionaryOf returns the dictionary for a transaction that has loaded this, or Stale if it belongs to another incarnation than since.
 func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.Loaded) (*Dictionary, error) {
@@ -47,7 +47,7 @@ func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.L
 func (u *Tx) remembers(note func()) bool {
 	u.Engine.lives.mu.RLock()
 	defer u.Engine.lives.mu.RUnlock()
-	if u.Engine.incarnation() != u.since {
+	if u.Engine.Incarnation() != u.since {
 		return false
 	}
 	note()
@@ -57,7 +57,7 @@ func (u *Tx) remembers(note func()) bool {
 // reborn drops all caches and switches to the dictionary of another incarnation (R3). A transaction that has read a cache before has since set to
 // the old incarnation, and is refused.
 func (e *Engine) reborn(next *Dictionary) {
-	before, known := e.incarnation(), e.forgetAll(next)
+	before, known := e.Incarnation(), e.forgetAll(next)
 	e.Cfg.Logger.Warn("the database has another incarnation: a failover, a restore or a restart; everything remembered is read anew",
 		"incarnation_before", before, "incarnation", next.incarnation)
 	e.lives.ask(known)
@@ -69,9 +69,10 @@ func (e *Engine) forgetAll(next *Dictionary) []store.Commit {
 	defer e.lives.mu.Unlock()
 	e.recall.forgetAll()
 	e.derives.known.Store(nil)
-	e.slots.forgetAll()
-	e.picker.forgetAll()
-	e.drains.forgetAll()
+	for _, forget := range e.forgets {
+		forget()
+	}
+	e.Drains.ForgetAll()
 	e.keys.forgetAll()
 	e.spaces.forget()
 	e.Signing.forget()
@@ -128,7 +129,7 @@ func (e *Engine) watch(ctx context.Context) {
 				e.lives.answered(known)
 				continue
 			}
-			e.notes.Warn("it cannot be looked into yet whether commits were lost", "error", err)
+			e.Notes.Warn("it cannot be looked into yet whether commits were lost", "error", err)
 			timer := e.Cfg.Clock.NewTimer(e.Cfg.PollInterval)
 			select {
 			case <-ctx.Done():
@@ -146,7 +147,7 @@ func (e *Engine) lookInto(ctx context.Context, known []store.Commit) error {
 	if err != nil {
 		return err
 	}
-	if seen.Incarnation != e.incarnation() {
+	if seen.Incarnation != e.Incarnation() {
 		if err := e.Dict.reload(ctx); err != nil {
 			return err
 		}

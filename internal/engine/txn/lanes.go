@@ -117,7 +117,7 @@ func (c Caller) lanesSeen(dict *Dictionary) func(*core.Lane) bool {
 			used[class.Lane] = true
 		}
 	}
-	alone := dict.table.usedOnlyBy(c.Sees)
+	alone := dict.Table.usedOnlyBy(c.Sees)
 	return func(lane *core.Lane) bool {
 		return used[lane.Name] || lane.RegisteredBy == "put_lane" || lane.Revision > 0 && alone
 	}
@@ -135,7 +135,7 @@ func (e *Engine) foreignKeys(c Caller, dict *Dictionary, lane string) func(key s
 		}
 	}
 	return func(key string) bool {
-		return !c.Sees(key) && !own[key] && (others[key] || dict.table.has(key) || e.spaces.knows(key))
+		return !c.Sees(key) && !own[key] && (others[key] || dict.Table.has(key) || e.spaces.knows(key))
 	}
 }
 
@@ -170,24 +170,24 @@ func (l *changeLane) Decide(u *Tx) error {
 		return err
 	}
 	old := lane.Settings
-	fx := u.effects(l.caller)
+	fx := u.Effects(l.caller)
 	if !lane.Change(fx, l.change(old), l.op.Reason) {
 		u.RecordRequest(l.request, l.fingerprint, nil)
 		return nil
 	}
 	if old.MaxConcurrent == 0 && lane.Settings.MaxConcurrent > 0 {
 		lane.Counting = true
-		u.addTask(task{Kind: taskCountLane, Lane: lane.Name})
+		u.AddTask(FollowUp{Kind: taskCountLane, Lane: lane.Name})
 	}
 	if old.AgeingMS != lane.Settings.AgeingMS {
-		u.addTask(task{Kind: taskRefileLane, Lane: lane.Name})
+		u.AddTask(FollowUp{Kind: taskRefileLane, Lane: lane.Name})
 	}
 	if lane.Settings.RetentionMS.Shortens(old.RetentionMS, u.Engine.Cfg.Retention) {
-		u.addTaskAt(task{Kind: taskRetireLane, Lane: lane.Name, Retention: &old.RetentionMS}, u.Now.Add(u.Engine.lanesKnown()))
+		u.AddTaskAt(FollowUp{Kind: TaskRetireLane, Lane: lane.Name, Retention: &old.RetentionMS}, u.Now.Add(u.Engine.lanesKnown()))
 	}
 	u.lanes[l.id] = lane
 	u.Changes.Lanes = append(slices.DeleteFunc(u.Changes.Lanes, func(other core.Lane) bool { return other.ID == lane.ID }), lane)
-	u.keep(fx)
+	u.Keep(fx)
 	if l.caller.Audits() {
 		u.Audit(l.caller, core.AuditRow{
 			Namespace: keyring.Everywhere, Action: l.action, Entity: "lane", EntityID: lane.Name, Reason: l.op.Reason,
@@ -237,10 +237,16 @@ func (e *Engine) Lanes(ctx context.Context, c Caller, cursor string, limit *int)
 }
 
 // decodeTask reads a piece of follow-up work.
-func decodeTask(doc *store.Doc) (task, error) {
-	var t task
+func decodeTask(doc *store.Doc) (FollowUp, error) {
+	var t FollowUp
 	if err := json.Unmarshal(doc.Body, &t); err != nil {
 		return t, Corrupt("task", err)
 	}
 	return t, nil
+}
+
+// lanesKnown is how long after a change of a lane every process has heard of it, and what was decided by the old settings is
+// committed.
+func (e *Engine) lanesKnown() base.Millis {
+	return max(3*base.Second, 3*e.Cfg.PollInterval.Milliseconds())
 }

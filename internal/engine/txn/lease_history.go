@@ -11,12 +11,12 @@ import (
 // trimHistory leaves follow-up work behind when entries have left the lease history of an execution (L40).
 func (u *Tx) trimHistory(ended *core.LeaseRecord) {
 	if _, _, due := core.HistoryLot(ended.Epoch); due && !ended.Replaces {
-		u.addTask(task{Kind: taskTrimHistory, Execution: ended.ExecutionID.UUID, Epoch: ended.Epoch})
+		u.AddTask(FollowUp{Kind: taskTrimHistory, Execution: ended.ExecutionID.UUID, Epoch: ended.Epoch})
 	}
 }
 
 // dropHistory removes the entries that a lease of that epoch has pushed out of the lease history.
-func (e *Engine) dropHistory(ctx context.Context, t task) error {
+func (e *Engine) dropHistory(ctx context.Context, t FollowUp) error {
 	return e.Do(ctx, &historyTrim{id: t.Execution, epoch: t.Epoch})
 }
 

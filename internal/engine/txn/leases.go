@@ -22,6 +22,9 @@ const renewName = "renew"
 
 func (r *renew) Name() string { return renewName }
 
+// Carried is the lease under which the command is sent; nil: none.
+func (r *renew) Carried() *core.Fence { return &r.ref.Fence }
+
 func (r *renew) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, r.ref.ID.UUID) }
 
 func (r *renew) Target() base.UUID { return r.ref.ID.UUID }
@@ -33,10 +36,10 @@ func (r *renew) Decide(u *Tx) error {
 	}
 	u.Settle(ent)
 	before := ent.before()
-	fx := u.effects(r.caller)
+	fx := u.Effects(r.caller)
 	fx.Now = max(fx.Now, ent.Exec.Latest()) // a clock that was set back does not count for this execution (L5)
 	if err := ent.Exec.Renew(fx, r.ref.Fence, r.ref.TTL); err != nil {
-		u.doubted = u.doubted || ent.assumed()
+		u.doubted = u.doubted || ent.Assumed()
 		ent.back(before)
 		return err
 	}
@@ -55,7 +58,7 @@ func leaseView(x *core.Execution) LeaseView {
 // Renew extends many leases, each with its own answer.
 func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]RenewItem, error) {
 	items := make([]RenewItem, len(leases))
-	var cmds []command
+	var cmds []Command
 	var at []int
 	for i, ref := range leases {
 		if items[i].Err = checkRenewal(ref); items[i].Err == nil {
@@ -64,7 +67,7 @@ func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]Rene
 		}
 	}
 	for n, err := range e.doAll(ctx, cmds) {
-		items[at[n]].Lease, items[at[n]].Err = answered(&cmds[n].(*renew).lease, err)
+		items[at[n]].Lease, items[at[n]].Err = Answered(&cmds[n].(*renew).lease, err)
 	}
 	e.tellDrains(ctx, items)
 	return items, nil
@@ -103,7 +106,7 @@ func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, lea
 			if w == nil || !w.Live(u.Now) {
 				return nil, nil
 			}
-			changed := w.Claimed(fx, c.registrant())
+			changed := w.Claimed(fx, c.Registrant())
 			answer.Registered, answer.ExpiresAt, answer.Drain = true, w.ExpiresAt(), w.Draining
 			if !changed {
 				return nil, nil
@@ -118,5 +121,5 @@ func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, lea
 	for i := range answer.Leases {
 		answer.Leases[i].Err = ofOneLease(answer.Leases[i].Err)
 	}
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }

@@ -148,7 +148,7 @@ func (w *walk) load(ctx context.Context, hits []store.Hit) ([]*View, error) {
 		if x == nil || gone[x.FlowID.UUID] {
 			continue
 		}
-		view, err := w.e.view(ctx, x, loaded.Dictionary)
+		view, err := w.e.View(ctx, x, loaded.Dictionary)
 		if err != nil {
 			return nil, err
 		}

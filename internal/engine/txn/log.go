@@ -51,7 +51,7 @@ func (l *logReader) start(ctx context.Context) error {
 	}
 	l.end = seen.LogEnd
 	l.e.rates.start(seen.Now)
-	l.e.Follower.begin(l.e.incarnation())
+	l.e.Follower.begin(l.e.Incarnation())
 	l.e.Follower.moved(seen.Incarnation, seen.Projected)
 	return nil
 }
@@ -222,19 +222,23 @@ func (l *logReader) gapStays(ctx context.Context, patience time.Duration) bool {
 func (l *logReader) catchUp(ctx context.Context) bool {
 	end, life := l.reads()
 	commits, err := l.load(ctx, end, LogRead)
-	if l.e.Follower.failed(l.e.failed(err)) || len(commits) == 0 {
+	if l.e.Follower.failed(l.e.Failed(err)) || len(commits) == 0 {
 		return false // the poll comes back to it
 	}
 	fresh, missed := l.absorb(life, commits)
 	if missed {
-		_ = l.e.contain(inLog, l.missed)
+		_ = l.e.Guard(inLog, l.missed)
 	}
 	for _, c := range fresh {
-		if l.e.contain(inLog, func() { l.hear(c) }) != nil {
-			_ = l.e.contain(inLog, l.missed)
+		if l.e.Guard(inLog, func() { l.hear(c) }) != nil {
+			_ = l.e.Guard(inLog, l.missed)
 		}
 	}
-	_ = l.e.contain(inLog, func() { l.hearLeases(fresh) })
+	_ = l.e.Guard(inLog, func() {
+		for _, other := range l.e.listeners {
+			other.Read(fresh)
+		}
+	})
 	return len(commits) == LogRead
 }
 
@@ -274,75 +278,33 @@ func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Comm
 // everything that depends on the log is read again.
 func (l *logReader) missed() {
 	l.e.Waits.wakeAll()
-	l.e.picker.lookAgain()
-	l.e.picker.blockedElsewhere()
-	l.e.picker.recheckAll()
-}
-
-// hearLeases makes waiting claims look again whose requests another process may have answered (L117).
-func (l *logReader) hearLeases(commits []store.Commit) {
-	instances := map[string]bool{}
-	for i := range commits {
-		for j := range commits[i].Events {
-			if ev := &commits[i].Events[j]; ev.Kind == "lease.acquired" || ev.Kind == "grant.issued" {
-				instances[ev.InstanceID] = true
-			}
-		}
-	}
-	if len(instances) > 0 {
-		l.e.picker.answeredElsewhere(instances)
+	for _, other := range l.e.listeners {
+		other.Missed()
 	}
 }
 
 // hear applies a commit of another process.
 func (l *logReader) hear(c store.Commit) {
-	l.e.trap("hear", base.UUID{})
+	l.e.Trap("hear", base.UUID{})
 	if c.Unreadable != nil {
 		l.missed()
 	}
-	var news pickNews
 	for i := range c.Events {
 		ev := &c.Events[i]
-		if mayMakeRoom(ev.Kind) {
-			news.keys = []string{"*"}
-		}
-		if ev.Class != nil && ev.Kind != "lease.acquired" && l.capped(ev.Class.Lane) {
-			news.places = true
-		}
 		switch ev.Kind {
 		case "execution.completed":
 			l.e.Waits.Wake(ev.ExecutionID.UUID)
 		case "flow.completed", "flow.failed", "flow.cancelled":
 			l.e.Waits.Wake(ev.FlowID.UUID)
-		case "execution.blocked", core.SilentChange:
-			l.e.picker.blockedElsewhere()
-		case "worker.registered", "worker.draining", "worker.dead":
-			l.e.picker.recheck(ev.InstanceID)
 		default:
 			if about := l.e.extensions.wakes[ev.Kind]; about != nil {
 				l.e.Waits.Wake(about(ev))
 			}
 		}
 	}
-	if news.places || len(news.keys) > 0 {
-		l.e.picker.committed(news)
+	for _, other := range l.e.listeners {
+		other.Heard(&c)
 	}
-}
-
-// mayMakeRoom reports whether an event may have freed an admission key. Events of work that begins or waits do not.
-func mayMakeRoom(kind string) bool {
-	switch kind {
-	case core.SilentChange, "execution.submitted", "execution.ready", "execution.blocked", "execution.resumed", "lease.acquired", "signal.accepted":
-		return false
-	}
-	return true
-}
-
-// capped reports whether claims may wait for a place in the lane. The poll sees rows, but not places: if the hint of a free place is lost, the log
-// shows it.
-func (l *logReader) capped(name string) bool {
-	lane := l.e.Dict.Now().Lanes[name]
-	return lane != nil && lane.Settings.MaxConcurrent > 0
 }
 
 // Position is the current end, and a channel that is closed when it moves.
@@ -379,13 +341,13 @@ func (l *logReader) load(ctx context.Context, after int64, limit int) ([]store.C
 	commits, err := l.e.Store.Log(ctx, after, limit)
 	for i := range commits {
 		c := &commits[i]
-		if l.e.failed(c.Unreadable) == nil {
+		if l.e.Failed(c.Unreadable) == nil {
 			continue
 		}
-		l.e.notes.Error("a commit of the event log cannot be read: its events are lost, and lists may show what it changed as it was",
+		l.e.Notes.Error("a commit of the event log cannot be read: its events are lost, and lists may show what it changed as it was",
 			"seq", c.Seq, "error", c.Unreadable)
 		row := "log:" + strconv.FormatInt(c.Seq, 10)
-		c.Events = []core.Event{quarantined(row, base.CodeOf(c.Unreadable), 1, c.At, c.At)} // the same to every reader
+		c.Events = []core.Event{Quarantined(row, base.CodeOf(c.Unreadable), 1, c.At, c.At)} // the same to every reader
 	}
 	return commits, err
 }

@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -81,9 +80,9 @@ type meter struct {
 type wakeSource int
 
 const (
-	wokenHere   wakeSource = iota // by a commit of this process
+	WokenHere   wakeSource = iota // by a commit of this process
 	wokenByHint                   // of another process
-	wokenByPoll                   // without a hint
+	WokenByPoll                   // without a hint
 )
 
 func newMeter(clock func() time.Duration) *meter {
@@ -132,7 +131,7 @@ func (m *meter) fixed() {
 	for i, outcome := range []string{"work", "empty", "error"} {
 		m.claims[i] = claims.With(outcome)
 	}
-	for i, source := range []string{wokenHere: "channel", wokenByHint: "notify", wokenByPoll: "poll"} {
+	for i, source := range []string{WokenHere: "channel", wokenByHint: "notify", WokenByPoll: "poll"} {
 		m.wakeups[i] = wakeups.With(source)
 	}
 	for kind := range m.faults {
@@ -148,7 +147,7 @@ func (m *meter) now() time.Duration {
 	return m.clock()
 }
 
-func (m *meter) woken(source wakeSource) {
+func (m *meter) Woken(source wakeSource) {
 	if m != nil {
 		m.wakeups[source].Inc()
 	}
@@ -162,8 +161,8 @@ func (m *meter) failed(err error) error {
 	return err
 }
 
-// claimed counts an answered claim.
-func (m *meter) claimed(tasks int, err error) {
+// Claimed counts an answered claim.
+func (m *meter) Claimed(tasks int, err error) {
 	switch {
 	case m == nil:
 	case err != nil:
@@ -185,9 +184,9 @@ func (m *meter) readable(committed, now base.Time) {
 
 // timerNames are the labels of the kinds of timers.
 var timerNames = map[store.TimerKind]string{
-	timerWake: "execution", timerRetain: "retention", timerKeys: "idempotency_key", timerRequests: "request", timerClaims: "claim",
+	timerWake: "execution", TimerRetain: "retention", TimerKeys: "idempotency_key", timerRequests: "request", TimerClaims: "claim",
 	timerWorkers: "worker", TimerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", timerAllowances: "allowance",
-	timerSigningKeys: "signing_key", timerRates: "rate", timerBudgets: "budget", timerUsageDedup: "charge",
+	timerSigningKeys: "signing_key", TimerRates: "rate", timerBudgets: "budget", timerUsageDedup: "charge",
 }
 
 // timerName is the label of a kind of timers.
@@ -237,8 +236,8 @@ func (m *meter) BulkDone(action string, done, refused int) {
 	}
 }
 
-// joined counts a join that was decided.
-func (m *meter) joined(policy core.JoinPolicy, state core.JoinState) {
+// Joined counts a join that was decided.
+func (m *meter) Joined(policy core.JoinPolicy, state core.JoinState) {
 	if m != nil {
 		m.joins.With(policy.String(), state.String()).Inc()
 	}
@@ -247,15 +246,15 @@ func (m *meter) joined(policy core.JoinPolicy, state core.JoinState) {
 // seconds is a duration as metrics have it; a clock that was set back makes none negative.
 func seconds(d base.Millis) float64 { return float64(max(d, 0)) / 1000 }
 
-// full counts a claim that found its lane at the cap.
-func (m *meter) full() {
+// Full counts a claim that found its lane at the cap.
+func (m *meter) Full() {
 	if m != nil {
 		m.atCap.Inc()
 	}
 }
 
-// refusedAdmission counts an execution that found no room.
-func (m *meter) refusedAdmission(why *core.Refusal) {
+// RefusedAdmission counts an execution that found no room.
+func (m *meter) RefusedAdmission(why *core.Refusal) {
 	if m == nil {
 		return
 	}
@@ -267,26 +266,4 @@ func (m *meter) refusedAdmission(why *core.Refusal) {
 		cause = "concurrency"
 	}
 	m.refusals.With(cause).Inc()
-}
-
-// noteCaps counts the lanes that kept ready work from the calls because they are full (S5).
-func (k *pick) noteCaps(u *Tx) {
-	if len(u.counters) == 0 {
-		return
-	}
-	var full []string
-	for _, a := range k.asked {
-		lane := u.laneNamed(a.class.Lane)
-		if lane != nil && k.wanted(a) && lane.Settings.State.Claimable() && !u.hasPlace(lane) && !contains(full, lane.Name) {
-			full = append(full, lane.Name)
-			k.p.e.Meter.full()
-		}
-	}
-}
-
-// wanted reports whether rows of the queue are left that a call would have taken.
-func (k *pick) wanted(a *askedQueue) bool {
-	return len(a.rows) > 0 && slices.ContainsFunc(k.calls, func(call *claim) bool {
-		return a.users[call.filter] && k.errs[call] == nil && len(k.given[call]) < call.req.Max
-	})
 }

@@ -28,7 +28,7 @@ func BenchmarkMetersOfACycle(b *testing.B) {
 				m.committed(submit, batch)
 				m.answered(submits, refusals...)
 				m.committed(claim, 1)
-				m.claimed(batch, nil)
+				m.Claimed(batch, nil)
 				m.committed(complete, batch)
 				m.answered(completes, refusals...)
 				for range 3 {
@@ -59,11 +59,11 @@ func cycleUnits(m *meter, batch int) (submit, claim, complete *Tx) {
 		x.Attempt = &core.Attempt{Type: core.AttemptInitial, FirstEpoch: 1, State: core.EndedSuccess, RunningMS: 500}
 		done := *x
 		done.Status = core.Succeeded
-		ents := [3]*Row{{Exec: x, created: true}, {Exec: x, readySince: 1000, acquiredAt: 1010}, {Exec: &done}}
+		ents := [3]*Row{{Exec: x, Created: true}, {Exec: x, readySince: 1000, acquiredAt: 1010}, {Exec: &done}}
 		kinds := [3]string{"execution.submitted", "lease.acquired", "execution.completed"}
 		for i, u := range units {
 			u.Entries[x.ID.UUID] = ents[i]
-			u.order = append(u.order, ents[i])
+			u.Order = append(u.Order, ents[i])
 			u.Changes.Events = append(u.Changes.Events, core.Event{Kind: kinds[i], ExecutionID: x.ID, Class: class})
 		}
 		units[2].Changes.History = append(units[2].Changes.History, core.LeaseRecord{ExecutionID: x.ID, Attempt: *done.Attempt})
@@ -72,10 +72,10 @@ func cycleUnits(m *meter, batch int) (submit, claim, complete *Tx) {
 }
 
 // cycleRequests are the commands of a batch.
-func cycleRequests(m *meter, name string, batch int) []*request {
-	all := make([]*request, batch)
+func cycleRequests(m *meter, name string, batch int) []*Request {
+	all := make([]*Request, batch)
 	for i := range all {
-		all[i] = &request{command: &onOne{op: name}, began: m.now()}
+		all[i] = &Request{Command: &OnOne{Op: name}, began: m.now()}
 	}
 	return all
 }

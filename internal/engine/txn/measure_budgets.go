@@ -13,7 +13,7 @@ import (
 // used counts what an execution was metered in this transaction. Time is counted with the leases: its meter moves only with the next
 // attempt.
 func (m *meter) used(ent *Row) {
-	if len(ent.Exec.Usage) == 0 || ent.removed {
+	if len(ent.Exec.Usage) == 0 || ent.Removed {
 		return
 	}
 	for dimension, now := range ent.Exec.Usage {

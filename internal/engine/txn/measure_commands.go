@@ -53,7 +53,7 @@ func (m *meter) command(name string) *commandMeter {
 }
 
 // answered counts the commands of a batch, before their callers learn of it. errs has one answer each, or one for all.
-func (m *meter) answered(batch []*request, errs ...error) {
+func (m *meter) answered(batch []*Request, errs ...error) {
 	if m == nil || len(batch) == 0 {
 		return
 	}
@@ -66,7 +66,7 @@ func (m *meter) answered(batch []*request, errs ...error) {
 }
 
 // count counts one command. The lock is held.
-func (m *meter) count(r *request, err error, now time.Duration) {
+func (m *meter) count(r *Request, err error, now time.Duration) {
 	c, how := m.command(r.Name()), outcomeOf(err)
 	c.answers[how].Inc()
 	if c.renewals[how] != nil {

@@ -60,7 +60,7 @@ type gaugePart struct {
 // Collect returns the current values; none if the engine is stopping. Values of a store that does not answer are missing after a while, except how
 // long the oldest ready executions wait.
 func (g *gauges) Collect() []metrics.Family {
-	if g.e.stopping() {
+	if g.e.Stopping() {
 		return nil
 	}
 	return append(g.known(), g.stored(&g.all)...)
@@ -70,14 +70,17 @@ func (g *gauges) Collect() []metrics.Family {
 func (g *gauges) known() []metrics.Family {
 	e := g.e
 	depth := e.committer.depth()
-	waiting, skew := e.picker.waiters(), -e.Sweep.Ahead()
-	return []metrics.Family{
+	skew := -e.Sweep.Ahead()
+	families := []metrics.Family{
 		metrics.CommitQueueDepth.Reading(float64(depth)),
-		metrics.ClaimWaiters.Reading(float64(waiting)),
 		metrics.EventReaders.Reading(float64(e.Log.Readers.Load())),
 		metrics.ClockSkewSeconds.Reading(float64(skew) / 1000),
 		metrics.Quarantined.Reading(float64(g.Rows.Count(e.Sweep.StoreNow()))),
 	}
+	for _, read := range e.extensions.gauges {
+		families = append(families, read())
+	}
+	return families
 }
 
 // partsOf returns the parts of a reading, the most watched first. A reading of some namespaces has no parts that belong to all namespaces or to
@@ -96,7 +99,7 @@ func (g *gauges) stored(r *storeReading) (families []metrics.Family) {
 	defer r.mu.Unlock()
 	clock := g.e.Cfg.Clock
 	began, asked := clock.Now(), false
-	ctx, cancel := context.WithTimeout(g.e.background(), gaugesTimeout)
+	ctx, cancel := context.WithTimeout(g.e.Background(), gaugesTimeout)
 	defer cancel()
 	for _, part := range g.partsOf(r) {
 		p := r.parts[part.name]
@@ -266,15 +269,15 @@ type quarantine struct {
 	next map[string]base.Time
 }
 
-// add notes a row whose timer failed.
-func (q *quarantine) add(row string, next base.Time) {
+// Add notes a row whose timer failed.
+func (q *quarantine) Add(row string, next base.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	SetIn(&q.next, row, next)
 }
 
-// drop forgets a row that nothing is wrong with.
-func (q *quarantine) drop(row string) {
+// Drop forgets a row that nothing is wrong with.
+func (q *quarantine) Drop(row string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.next, row)

@@ -52,7 +52,7 @@ type namespaceCollector struct {
 
 // Collect returns the current values; none if the engine is stopping.
 func (c namespaceCollector) Collect() []metrics.Family {
-	if c.e.stopping() {
+	if c.e.Stopping() {
 		return nil
 	}
 	return c.stored(c.of)

@@ -72,8 +72,8 @@ func (m *meter) committed(u *Tx, commands int) {
 	for i := range u.Changes.Events {
 		m.event(u, &u.Changes.Events[i])
 	}
-	for _, ent := range u.order {
-		if ent.created {
+	for _, ent := range u.Order {
+		if ent.Created {
 			m.class(ent.Exec.Class).submitted.Inc()
 		}
 		if ent.JustEnded() {
@@ -195,7 +195,7 @@ func (m *meter) leaseEnd(u *Tx, rec *core.LeaseRecord) {
 
 // purgedDocs are the labels of small records whose removal is counted.
 var purgedDocs = map[store.DocKind]string{
-	docRequest: "request", docClaim: "claim", DocWorker: "worker", DocJob: "bulk_job", docAuditRow: "audit_row",
+	docRequest: "request", DocClaim: "claim", DocWorker: "worker", DocJob: "bulk_job", docAuditRow: "audit_row",
 	docUsageDedup: "charge", docLedger: "spend", docEpoch: "epoch",
 }
 
@@ -218,8 +218,8 @@ func (m *meter) purge(ch *store.Changes) {
 	}
 }
 
-// acquiring records since when an execution that is acquired now was ready, and whether it continues after a suspension.
-func (ent *Row) acquiring(now base.Time) {
+// Acquiring records since when an execution that is acquired now was ready, and whether it continues after a suspension.
+func (ent *Row) Acquiring(now base.Time) {
 	ent.readySince, ent.acquiredAt = ent.Exec.StatusSince, now
 	ent.suspended = ent.Exec.Next == core.NextResume && ent.Exec.Attempt.Interruption == core.InterruptedSuspended
 }

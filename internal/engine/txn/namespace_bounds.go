@@ -6,18 +6,19 @@ import "github.com/flowfabric/flowfabric/internal/core"
 // worker. The first two are counted in memory as classes are added, the last by the store now and then. Several processes together may exceed a
 // bound by as much as each admits before it has read what the others did.
 
-// newNames counts the names that the submissions of one call bring along, before any of them is registered. With nil they are not bounded: what
+// NewNames counts the names that the submissions of one call bring along, before any of them is registered. With nil they are not bounded: what
 // was accepted before is not refused by a bound when it begins.
-type newNames struct {
+type NewNames struct {
 	e       *Engine
 	classes map[className]bool
 	of      map[string]*namespaceUse
 }
 
-func (e *Engine) newNames() *newNames { return &newNames{e: e} }
+// NewNames returns a check of the names that a request adds to namespaces.
+func (e *Engine) NewNames() *NewNames { return &NewNames{e: e} }
 
 // check refuses a submission whose class is another one for its namespace when that may have no more.
-func (n *newNames) check(space core.NamespaceSettings, class *core.Class) error {
+func (n *NewNames) check(space core.NamespaceSettings, class *core.Class) error {
 	if n == nil {
 		return nil
 	}
@@ -25,7 +26,7 @@ func (n *newNames) check(space core.NamespaceSettings, class *core.Class) error 
 	if n.classes[name] || dict.named(name) != nil {
 		return nil
 	}
-	use, hasLane := dict.table.useOf(class.Namespace, class.Lane)
+	use, hasLane := dict.Table.useOf(class.Namespace, class.Lane)
 	own := n.of[class.Namespace]
 	if own == nil {
 		own = &namespaceUse{lanes: map[string]bool{}}
@@ -48,7 +49,7 @@ func (n *newNames) check(space core.NamespaceSettings, class *core.Class) error 
 func (d *Dictionary) classesIn(namespaces ...string) []int32 {
 	numbers := []int32{}
 	for class := range d.All() {
-		if contains(namespaces, class.Namespace) {
+		if Contains(namespaces, class.Namespace) {
 			numbers = append(numbers, class.ID)
 		}
 	}

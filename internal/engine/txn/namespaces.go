@@ -25,7 +25,8 @@ func decodeNamespace(doc *store.Doc) (*core.Namespace, error) {
 	return &n, nil
 }
 
-func noSuchNamespace(name string) error {
+// NoSuchNamespace returns the refusal of a namespace that is not there, or that the caller does not see.
+func NoSuchNamespace(name string) error {
 	return base.Errorf(base.CodeNamespaceNotFound, "no namespace %q", name)
 }
 
@@ -38,7 +39,7 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 		return core.Namespace{}, err
 	}
 	if !c.Sees(name) {
-		return core.Namespace{}, noSuchNamespace(name)
+		return core.Namespace{}, NoSuchNamespace(name)
 	}
 	var answer core.Namespace
 	err := e.administer(ctx, &adminCommand{
@@ -63,7 +64,7 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 			return namespaceChange(existing, &answer), nil
 		},
 	}, name, s)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // checkNamespaceRevision: a revision is expected of a namespace that is there.
@@ -72,7 +73,7 @@ func checkNamespaceRevision(expected *int64, n *core.Namespace, name string) err
 	case expected == nil:
 		return nil
 	case n == nil:
-		return noSuchNamespace(name)
+		return NoSuchNamespace(name)
 	default:
 		return base.CheckRevision(expected, n.Revision)
 	}
@@ -94,7 +95,7 @@ func namespaceChange(from, to *core.Namespace) adminChange {
 // DeleteNamespace forgets the settings of a namespace in which there is no execution: namespace_not_empty. Its audit log stays.
 func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how AdminAction) error {
 	if !c.Sees(name) {
-		return noSuchNamespace(name)
+		return NoSuchNamespace(name)
 	}
 	request := RequestRef(c, opDeleteNamespace, name, how.RequestKey)
 	if err := e.Prepare(ctx, request, func() error { return e.checkUnused(ctx, c, name) }); err != nil {
@@ -109,7 +110,7 @@ func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how
 			case err != nil:
 				return adminChange{}, err
 			case existing == nil:
-				return adminChange{}, noSuchNamespace(name)
+				return adminChange{}, NoSuchNamespace(name)
 			}
 			if err := base.CheckRevision(how.Revision, existing.Revision); err != nil {
 				return adminChange{}, err
@@ -149,7 +150,7 @@ func (e *Engine) Namespace(ctx context.Context, c Caller, name string) (core.Nam
 	}
 	doc, ok := loaded.Docs[namespaceRef(name)]
 	if !ok || !c.Sees(name) {
-		return core.Namespace{}, noSuchNamespace(name)
+		return core.Namespace{}, NoSuchNamespace(name)
 	}
 	n, err := decodeNamespace(&doc)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 const slowCommand = time.Second
 
 // tellSlow logs commands that took long. errs has one answer each, or one for all.
-func (e *Engine) tellSlow(batch []*request, errs ...error) {
+func (e *Engine) tellSlow(batch []*Request, errs ...error) {
 	now := e.Meter.now()
 	for i, r := range batch {
 		took := now - r.began
@@ -24,7 +24,7 @@ func (e *Engine) tellSlow(batch []*request, errs ...error) {
 		if err := errs[min(i, len(errs)-1)]; err != nil {
 			code = string(base.CodeOf(err))
 		}
-		e.notes.Info("slow command", "command", r.Name(), "code", code, "duration_ms", took.Milliseconds())
+		e.Notes.Info("slow command", "command", r.Name(), "code", code, "duration_ms", took.Milliseconds())
 	}
 }
 
@@ -53,6 +53,6 @@ func (e *Engine) tellSwept(timers []store.Timer) {
 		found[timerName(timers[i].Kind)]++
 	}
 	for kind, n := range found {
-		e.notes.InfoMany(n, "a sweep found timers that were due", "kind", kind)
+		e.Notes.InfoMany(n, "a sweep found timers that were due", "kind", kind)
 	}
 }

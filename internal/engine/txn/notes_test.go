@@ -14,9 +14,9 @@ import (
 func TestU217_commands_over_a_second_are_logged(t *testing.T) {
 	t.Parallel()
 	now, text := time.Duration(0), &bytes.Buffer{}
-	e := &Engine{Meter: newMeter(func() time.Duration { return now }), notes: quiet.New(slog.New(slog.NewTextHandler(text, nil)), nil)}
-	batch := []*request{
-		{command: &onOne{op: "cancel"}, began: 0}, {command: &onOne{op: "complete"}, began: time.Second}, {command: &onOne{op: "fail"}, began: 500 * time.Millisecond},
+	e := &Engine{Meter: newMeter(func() time.Duration { return now }), Notes: quiet.New(slog.New(slog.NewTextHandler(text, nil)), nil)}
+	batch := []*Request{
+		{Command: &OnOne{Op: "cancel"}, began: 0}, {Command: &OnOne{Op: "complete"}, began: time.Second}, {Command: &OnOne{Op: "fail"}, began: 500 * time.Millisecond},
 	}
 	now = 2 * time.Second
 	e.tellSlow(batch, nil, nil, base.Errorf(base.CodeStaleLease, "no"))

@@ -13,54 +13,54 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// operation is an operator's command on one execution (L107): what it is called, what came with it, what it does.
-type operation struct {
-	name   string
-	op     Operator
-	args   any   // for the fingerprint of the request (W4)
-	answer any   // pointer to what is recorded and given again; nil: nothing but the fact, or the view
-	view   *View // shows the execution as the command left it, and a repeat of the command the same (L117)
+// Operation is an operator's command on one execution (L107): what it is called, what came with it, what it does.
+type Operation struct {
+	Name   string
+	Op     Operator
+	Args   any   // for the fingerprint of the request (W4)
+	Answer any   // pointer to what is recorded and given again; nil: nothing but the fact, or the view
+	View   *View // shows the execution as the command left it, and a repeat of the command the same (L117)
 	fence  *core.Fence
 	held   *core.Fence    // of a command that keeps the lease
-	docs   []store.DocRef // small records that it looks at
+	Docs   []store.DocRef // small records that it looks at
 	waits  bool           // it looks at the dossier and the signing keys
-	also   []base.UUID    // further executions that it concerns
-	locks  []base.UUID    // flows that it concerns, locked behind those; such a command has its transaction to itself
+	Also   []base.UUID    // further executions that it concerns
+	Locks  []base.UUID    // flows that it concerns, locked behind those; such a command has its transaction to itself
 	target string         // what it is about, where that is not the execution: a request key is good for one target (W4)
-	// repeat completes the recorded answer with what is never recorded; nil: nothing is missing.
-	repeat func(u *Tx, x *core.Execution) error
+	// Repeat completes the recorded answer with what is never recorded; nil: nothing is missing.
+	Repeat func(u *Tx, x *core.Execution) error
 	// told is what the audit row contains; nil: how the execution changed.
 	told func(u *Tx, x *core.Execution) toldChange
 	// shows reports that the command is audited although it changes nothing.
 	shows bool
-	// removes reports that the execution no longer exists afterwards: a repeat is then recognised without it.
-	removes bool
-	// takes reports that it may take the execution for a worker: what admission needs is loaded.
-	takes bool
-	act   func(u *Tx, x *core.Execution, fx *core.Effects) (changed bool, err error)
-	after func(u *Tx, ent *Row) // does what follows from the command
+	// Removes reports that the execution no longer exists afterwards: a repeat is then recognised without it.
+	Removes bool
+	// Takes reports that it may take the execution for a worker: what admission needs is loaded.
+	Takes bool
+	Act   func(u *Tx, x *core.Execution, fx *core.Effects) (changed bool, err error)
+	After func(u *Tx, ent *Row) // does what follows from the command
 }
 
-// operate runs an operator's command: a repeat of a recorded request gets the recorded answer, then `expect` is compared, then
+// Operate runs an operator's command: a repeat of a recorded request gets the recorded answer, then `expect` is compared, then
 // the command is judged (L76, L77, L118).
-func (e *Engine) operate(ctx context.Context, c Caller, id base.GivenID, o operation) error {
-	if err := o.op.check(); err != nil {
+func (e *Engine) Operate(ctx context.Context, c Caller, id base.GivenID, o Operation) error {
+	if err := o.Op.check(); err != nil {
 		return err
 	}
-	cmd := &operatorCommand{operation: o, e: e, caller: c, id: id}
-	if o.op.RequestKey != "" {
-		cmd.request = RequestRef(c, o.name, cmp.Or(o.target, id.UUID.String()), o.op.RequestKey)
+	cmd := &operatorCommand{Operation: o, e: e, caller: c, id: id}
+	if o.Op.RequestKey != "" {
+		cmd.request = RequestRef(c, o.Name, cmp.Or(o.target, id.UUID.String()), o.Op.RequestKey)
 		cmd.request.Owner = Owner(id.UUID) // it goes with the execution (L141)
-		cmd.fingerprint = Fingerprint(o.args, o.op.Reason, o.op.Expect)
-		if o.removes {
+		cmd.fingerprint = Fingerprint(o.Args, o.Op.Reason, o.Op.Expect)
+		if o.Removes {
 			cmd.request.Owner = "" // the answer outlives the execution
 		}
 	}
-	if len(o.locks) > 0 {
-		return e.doAlone(ctx, cmd)
+	if len(o.Locks) > 0 {
+		return e.DoAlone(ctx, cmd)
 	}
 	err := e.Do(ctx, cmd)
-	if base.CodeOf(err) == base.CodeExecutionNotFound && e.appeared(ctx, id.UUID) {
+	if base.CodeOf(err) == base.CodeExecutionNotFound && e.Appeared(ctx, id.UUID) {
 		err = e.Do(ctx, cmd)
 	}
 	return err
@@ -76,7 +76,7 @@ func (op *Operator) check() error {
 
 // operatorCommand is an operation on its way.
 type operatorCommand struct {
-	operation
+	Operation
 	e           *Engine
 	caller      Caller
 	id          base.GivenID
@@ -84,15 +84,21 @@ type operatorCommand struct {
 	fingerprint string
 }
 
-func (o *operatorCommand) Name() string { return o.operation.name }
+func (o *operatorCommand) Name() string { return o.Operation.Name }
+
+// Carried is the lease under which the command is sent; nil: none.
+func (o *operatorCommand) Carried() *core.Fence { return cmp.Or(o.held, o.fence) }
+
+// Subject is the execution that the command is about.
+func (o *operatorCommand) Subject() base.UUID { return o.id.UUID }
 
 func (o *operatorCommand) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, o.id.UUID)
-	w.Executions = append(w.Executions, o.also...)
-	w.Docs = append(w.Docs, o.docs...)
+	w.Executions = append(w.Executions, o.Also...)
+	w.Docs = append(w.Docs, o.Docs...)
 	if o.waits {
 		wantDossier(w, o.id.UUID)
-		wantKeys(w)
+		WantKeys(w)
 	}
 	if o.request.Key != "" {
 		w.Docs = append(w.Docs, o.request)
@@ -100,21 +106,21 @@ func (o *operatorCommand) Want(w *store.Want, _ bool) {
 }
 
 func (o *operatorCommand) Flows(u *Tx) []base.UUID {
-	if o.removes {
-		return append(u.FlowsBelow(o.id.UUID), o.locks...)
+	if o.Removes {
+		return append(u.FlowsBelow(o.id.UUID), o.Locks...)
 	}
-	return o.locks
+	return o.Locks
 }
 
 func (o *operatorCommand) More(u *Tx, w *store.Want) {
 	if ent := u.Entries[o.id.UUID]; ent != nil && ent.Exec.Member != nil && ent.Exec.Status.Terminal() {
 		w.Docs = append(w.Docs, FlowRef(ent.Exec.FlowID.UUID)) // is it gone?
 	}
-	if o.removes {
+	if o.Removes {
 		u.WantRemovable(w, o.id.UUID)
 	}
-	if ent, err := u.Find(o.caller, o.id); o.takes && err == nil {
-		u.wantTaking(w, ent.Exec)
+	if ent, err := u.Find(o.caller, o.id); o.Takes && err == nil {
+		u.WantTaking(w, ent.Exec)
 	}
 	if o.fence == nil {
 		return
@@ -126,8 +132,8 @@ func (o *operatorCommand) More(u *Tx, w *store.Want) {
 
 func (o *operatorCommand) Decide(u *Tx) error {
 	ent, err := u.Find(o.caller, o.id)
-	if err == nil && ent.Exec.Member != nil && ent.ended && u.flow(ent.Exec.FlowID.UUID) == nil && u.Doc(FlowRef(ent.Exec.FlowID.UUID)) == nil {
-		err = notFound(o.id) // its flow is removed, and its own rows will follow (L141)
+	if err == nil && ent.Exec.Member != nil && ent.Ended && u.Engine.Graphs.Locked(u, ent.Exec.FlowID.UUID) == nil && u.Doc(FlowRef(ent.Exec.FlowID.UUID)) == nil {
+		err = NotFound(o.id) // its flow is removed, and its own rows will follow (L141)
 	}
 	if err != nil {
 		return o.gone(u, err)
@@ -136,23 +142,23 @@ func (o *operatorCommand) Decide(u *Tx) error {
 	if doc, err := u.recordedRequest(o.request, o.fingerprint); doc != nil || err != nil {
 		return o.again(u, ent.Exec, doc, err)
 	}
-	if err := ent.Exec.CheckExpect(o.op.Expect); err != nil {
+	if err := ent.Exec.CheckExpect(o.Op.Expect); err != nil {
 		return err
 	}
 	before, changed := ent.Exec.Audited(), false
 	err = u.Apply(o.caller, ent, func(x *core.Execution, fx *core.Effects) (_ bool, err error) {
-		changed, err = o.act(u, x, fx)
+		changed, err = o.Act(u, x, fx)
 		return changed, err
 	})
 	if err != nil {
 		return err
 	}
-	if o.after != nil {
-		o.after(u, ent)
+	if o.After != nil {
+		o.After(u, ent)
 	}
 	show := func() { o.show(u, ent, before, changed) }
-	if len(o.locks) > 0 {
-		u.advanced = append(u.advanced, show) // its flow may say more of it
+	if len(o.Locks) > 0 {
+		u.Advanced = append(u.Advanced, show) // its flow may say more of it
 		return nil
 	}
 	show()
@@ -164,15 +170,15 @@ func (o *operatorCommand) show(u *Tx, ent *Row, before core.AuditedExecution, ch
 	if (changed || o.shows) && o.caller.Audits() {
 		o.audit(u, ent, before)
 	}
-	if o.view != nil {
-		*o.view = View{Execution: ent.Exec.Clone(), Lane: u.LaneState(ent.Exec)}
+	if o.View != nil {
+		*o.View = View{Execution: ent.Exec.Clone(), Lane: u.LaneState(ent.Exec)}
 	}
 	if o.request.Key != "" {
 		u.RecordRequest(o.request, o.fingerprint, o.toRecord())
 	}
 }
 
-func (o *operatorCommand) Chains(u *Tx) []string { return u.executionChain(o.caller, o.id) }
+func (o *operatorCommand) Chains(u *Tx) []string { return u.ExecutionChain(o.caller, o.id) }
 
 // toldChange is the content of an audit row about something that belongs to an execution.
 type toldChange struct {
@@ -183,19 +189,19 @@ type toldChange struct {
 // audit writes the change to the audit log (U131).
 func (o *operatorCommand) audit(u *Tx, ent *Row, before core.AuditedExecution) {
 	if o.told != nil {
-		u.auditPart(o.caller, o.operation.name, o.op.Reason, ent.Exec, o.told(u, ent.Exec))
+		u.auditPart(o.caller, o.Operation.Name, o.Op.Reason, ent.Exec, o.told(u, ent.Exec))
 		return
 	}
 	var after any
-	if !ent.removed {
+	if !ent.Removed {
 		after = ent.Exec.Audited()
 	}
-	u.auditExecution(o.caller, o.operation.name, o.op.Reason, ent.Exec, before, after)
+	u.AuditExecution(o.caller, o.Operation.Name, o.Op.Reason, ent.Exec, before, after)
 }
 
 // gone answers a command whose execution does not exist: success when the same request removed it.
 func (o *operatorCommand) gone(u *Tx, notFound error) error {
-	if !o.removes {
+	if !o.Removes {
 		return notFound
 	}
 	if doc, err := u.recordedRequest(o.request, o.fingerprint); doc == nil || err != nil {
@@ -207,10 +213,10 @@ func (o *operatorCommand) gone(u *Tx, notFound error) error {
 
 // toRecord is what a repeat is answered by.
 func (o *operatorCommand) toRecord() any {
-	if o.view != nil {
-		return recordedViewOf(o.view)
+	if o.View != nil {
+		return recordedViewOf(o.View)
 	}
-	return o.answer
+	return o.Answer
 }
 
 // again gives the recorded answer.
@@ -220,13 +226,13 @@ func (o *operatorCommand) again(u *Tx, x *core.Execution, doc *recordedRequest, 
 	}
 	o.caller.Again()
 	switch {
-	case o.view != nil:
-		*o.view, err = doc.view(x)
-	case o.answer != nil:
-		err = doc.into(o.answer)
+	case o.View != nil:
+		*o.View, err = doc.view(x)
+	case o.Answer != nil:
+		err = doc.into(o.Answer)
 	}
-	if err == nil && o.repeat != nil {
-		err = o.repeat(u, x)
+	if err == nil && o.Repeat != nil {
+		err = o.Repeat(u, x)
 	}
 	return err
 }
@@ -282,7 +288,7 @@ func (r *recordedView) of(x *core.Execution) (View, error) {
 // since names are not unique, and by the namespaces that they act in.
 func RequestRef(c Caller, operation, target, key string) store.DocRef {
 	sum := sha256.New()
-	for _, part := range []string{c.registrant().Credential(), strings.Join(c.Namespaces, " "), operation, target, key} {
+	for _, part := range []string{c.Registrant().Credential(), strings.Join(c.Namespaces, " "), operation, target, key} {
 		sum.Write([]byte(part))
 		sum.Write([]byte{0})
 	}
@@ -370,7 +376,7 @@ func (u *Tx) RecordRequest(ref store.DocRef, print string, answer any) {
 	}
 	body, _ := json.Marshal(rec)
 	expires := u.Now.Add(requestWindow)
-	u.putOrAdd(store.Doc{DocRef: ref, Body: body, ExpiresAt: expires}) // if another process was faster it is Conflict
+	u.PutOrAdd(store.Doc{DocRef: ref, Body: body, ExpiresAt: expires}) // if another process was faster it is Conflict
 	timer := u.TimerAt(timerRequests, RoundUp(expires, base.Minute))
 	timer.Texts = append(timer.Texts, ref.Owner+ownerEnd+ref.Key)
 }
@@ -378,4 +384,18 @@ func (u *Tx) RecordRequest(ref store.DocRef, print string, answer any) {
 // Corrupt returns the error of a record that cannot be read. Code: corruption.
 func Corrupt(record string, err error) error {
 	return base.Errorf(base.CodeCorruption, "%s: %w", record, err).With("record", record)
+}
+
+// WantTaking adds the rows that decide whether the execution may be taken now. Its lane is locked, so that a pause is a barrier for targeted claims
+// too (S4), and its places are counted.
+func (u *Tx) WantTaking(w *store.Want, x *core.Execution) {
+	if u.Limits(x) {
+		u.WantRoom(w, x)
+	}
+	if lane := u.Lane(x); lane != nil {
+		w.ShareLanes = append(w.ShareLanes, lane.ID)
+		if lane.Settings.MaxConcurrent > 0 {
+			w.Counters = append(w.Counters, LaneCounter(lane.Name))
+		}
+	}
 }

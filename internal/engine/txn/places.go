@@ -24,9 +24,9 @@ func LaneOfCounter(key string) string {
 	return lane
 }
 
-// laneNamed returns a lane as locked in this transaction, else as in the dictionary.
-func (u *Tx) laneNamed(name string) *core.Lane {
-	lane := u.dict.Lanes[name]
+// LaneNamed returns a lane as locked in this transaction, else as in the dictionary.
+func (u *Tx) LaneNamed(name string) *core.Lane {
+	lane := u.Dict.Lanes[name]
 	if lane == nil {
 		return nil
 	}
@@ -36,35 +36,35 @@ func (u *Tx) laneNamed(name string) *core.Lane {
 	return lane
 }
 
-// hasPlace reports whether the lane may take one more execution (S5). The lane's counter must be loaded.
-func (u *Tx) hasPlace(lane *core.Lane) bool {
+// HasPlace reports whether the lane may take one more execution (S5). The lane's counter must be loaded.
+func (u *Tx) HasPlace(lane *core.Lane) bool {
 	if lane.Settings.MaxConcurrent == 0 {
 		return true
 	}
-	used, loaded := u.counters[LaneCounter(lane.Name)]
+	used, loaded := u.Counters[LaneCounter(lane.Name)]
 	return loaded && used < int64(lane.Settings.MaxConcurrent)
 }
 
-// takePlace occupies a place in a lane with a cap.
-func (u *Tx) takePlace(lane *core.Lane, x *core.Execution) {
+// TakePlace occupies a place in a lane with a cap.
+func (u *Tx) TakePlace(lane *core.Lane, x *core.Execution) {
 	if lane == nil || lane.Settings.MaxConcurrent == 0 {
 		return
 	}
 	key := LaneCounter(lane.Name)
-	if contains(x.Holds, key) {
+	if Contains(x.Holds, key) {
 		return
 	}
-	if used, loaded := u.counters[key]; loaded { // it is not loaded if the cap was set after a forced claim, which asks for no place
-		u.counters[key] = used + 1
+	if used, loaded := u.Counters[key]; loaded { // it is not loaded if the cap was set after a forced claim, which asks for no place
+		u.Counters[key] = used + 1
 	}
 	x.Holds = slices.Sorted(slices.Values(append(slices.Clone(x.Holds), key)))
 }
 
-// freed updates the loaded counters with slots that came free in this transaction, so that commands decided later can take them.
-func (u *Tx) freed(before, now []string) {
+// Freed updates the loaded counters with slots that came free in this transaction, so that commands decided later can take them.
+func (u *Tx) Freed(before, now []string) {
 	for _, key := range before {
-		if _, loaded := u.counters[key]; loaded && !contains(now, key) {
-			u.counters[key]--
+		if _, loaded := u.Counters[key]; loaded && !Contains(now, key) {
+			u.Counters[key]--
 		}
 	}
 }

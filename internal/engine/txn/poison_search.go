@@ -13,7 +13,7 @@ import (
 // without it: lists show it as it was until it changes again, and no list waits for it (S63).
 func (f *follower) project(ctx context.Context, round *store.Projection) error {
 	err := f.tryProject(ctx, *round)
-	if panicOf(err) == nil {
+	if PanicOf(err) == nil {
 		return err
 	}
 	if err := f.split(ctx, round, round.Rows); err != nil {
@@ -29,7 +29,7 @@ func (f *follower) split(ctx context.Context, round *store.Projection, rows []*c
 	}
 	trial := store.Projection{From: round.From, To: round.From, Incarnation: round.Incarnation, Rows: rows, Doubted: round.Doubted}
 	err := f.tryProject(ctx, trial)
-	fault := panicOf(err)
+	fault := PanicOf(err)
 	switch {
 	case fault == nil:
 		return err
@@ -42,11 +42,11 @@ func (f *follower) split(ctx context.Context, round *store.Projection, rows []*c
 		return f.split(ctx, round, second)
 	}
 	bad := rows[0]
-	fault.row = bad.ID.UUID
-	f.e.reportPanic(InSearch, "", fault)
+	fault.Row = bad.ID.UUID
+	f.e.ReportPanic(InSearch, "", fault)
 	round.Rows = slices.DeleteFunc(round.Rows, func(x *core.Execution) bool { return x == bad })
 	now := f.e.Sweep.StoreNow()
-	ch := &store.Changes{Events: []core.Event{quarantined(bad.ID.UUID, base.CodeInternal, 1, now, 0)}}
+	ch := &store.Changes{Events: []core.Event{Quarantined(bad.ID.UUID, base.CodeInternal, 1, now, 0)}}
 	return f.e.Write(ctx, "quarantine", ch)
 }
 
@@ -54,11 +54,11 @@ func (f *follower) split(ctx context.Context, round *store.Projection, rows []*c
 func (f *follower) tryProject(ctx context.Context, round store.Projection) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
-			err = newPanicked(InSearch, store.Recovered(what), base.UUID{})
+			err = NewPanicked(InSearch, store.Recovered(what), base.UUID{})
 		}
 	}()
 	for _, x := range round.Rows {
-		f.e.trap("project", x.ID.UUID)
+		f.e.Trap("project", x.ID.UUID)
 	}
 	return f.e.Store.Project(ctx, round)
 }

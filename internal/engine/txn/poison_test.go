@@ -37,14 +37,14 @@ func TestA_command_that_panics_fails_alone_and_changes_nothing(t *testing.T) {
 	if err := e.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var batch []*request
-	add := func(c command) *request {
-		r := &request{command: c, done: make(chan struct{})}
+	var batch []*Request
+	add := func(c Command) *Request {
+		r := &Request{Command: c, done: make(chan struct{})}
 		batch = append(batch, r)
 		return r
 	}
 	caller := Caller{Principal: "me", Actor: "client"}
-	var fine []*request
+	var fine []*Request
 	for range 5 {
 		cmd, err := e.newSubmit(t.Context(), caller, core.Submission{Namespace: "default", Kind: "k"})
 		if err != nil {

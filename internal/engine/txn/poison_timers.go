@@ -13,7 +13,7 @@ import (
 
 // ofRow reports whether an error is due to the row or the rule that met it, and not to the store: a repetition fails again.
 func ofRow(err error) bool {
-	if panicOf(err) != nil {
+	if PanicOf(err) != nil {
 		return true
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -57,21 +57,21 @@ func (e *Engine) quarantineTimer(ctx context.Context, t store.Timer, why error) 
 		return err
 	}
 	moved := withFailures(t, failures+1)
-	moved.At = now.Add(laterBy(failures))
-	e.notes.Error("a timer cannot be handled", "kind", timerName(t.Kind), "failures", failures+1, "error", why)
+	moved.At = now.Add(LaterBy(failures))
+	e.Notes.Error("a timer cannot be handled", "kind", timerName(t.Kind), "failures", failures+1, "error", why)
 	ch := &store.Changes{
 		AddTimers: []store.Timer{moved},
-		Events:    []core.Event{quarantined(rowOf(t), base.CodeOf(PublicFault(why)), failures+1, now, moved.At)},
+		Events:    []core.Event{Quarantined(rowOf(t), base.CodeOf(PublicFault(why)), failures+1, now, moved.At)},
 	}
 	if err := e.Write(ctx, "quarantine", ch); err != nil {
 		return err
 	}
-	e.Gauges.Rows.add(rowOf(t), moved.At)
+	e.Gauges.Rows.Add(rowOf(t), moved.At)
 	return nil
 }
 
 // byID reports whether timers of the kind name executions; all others name their rows by texts.
-func byID(kind store.TimerKind) bool { return kind == timerWake || kind == timerRetain }
+func byID(kind store.TimerKind) bool { return kind == timerWake || kind == TimerRetain }
 
 // itemsOf is a timer for each row that a timer is for.
 func itemsOf(t store.Timer) (items []store.Timer) {

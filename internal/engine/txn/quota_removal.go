@@ -62,10 +62,10 @@ func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool,
 			} else if err := base.CheckRevision(how.Revision, quota.Revision); err != nil {
 				return adminChange{}, err
 			}
-			fx := u.effects(c)
+			fx := u.Effects(c)
 			quota.Delete(fx)
-			u.keep(fx)
-			u.addTask(task{Kind: taskFreeQuota, Quota: id})
+			u.Keep(fx)
+			u.AddTask(FollowUp{Kind: taskFreeQuota, Quota: id})
 			u.After = append(u.After, e.rulesChanged)
 			return quotaChange(quota, nil), nil
 		},
@@ -120,7 +120,7 @@ func unfinished() []core.Status {
 
 // freeQuota unblocks what waited for a quota that was removed, and removes its admissions (S47). Its slots stay counted until their holders release
 // them.
-func (e *Engine) freeQuota(ctx context.Context, t task) error {
+func (e *Engine) freeQuota(ctx context.Context, t FollowUp) error {
 	pass := func(_ *Tx, x *core.Execution, fx *core.Effects) bool {
 		return x.Unblock(fx, func(key string) bool { return quotaOfKey(key) == t.Quota })
 	}
@@ -152,11 +152,11 @@ func (e *Engine) dictionaryNow(ctx context.Context) (*Dictionary, error) {
 
 // unblock readmits executions whose keys were removed. pass does so with one, and reports whether it changed it.
 func (e *Engine) unblock(ctx context.Context, ids []base.UUID, pass func(u *Tx, x *core.Execution, fx *core.Effects) bool) error {
-	cmds := make([]command, len(ids))
+	cmds := make([]Command, len(ids))
 	for i, id := range ids {
-		cmds[i] = &onOne{
-			op: "unblock", caller: EngineCaller, id: base.GivenID{UUID: id},
-			act: func(u *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+		cmds[i] = &OnOne{
+			Op: "unblock", Caller: EngineCaller, ID: base.GivenID{UUID: id},
+			Act: func(u *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
 				return pass(u, x, fx), nil
 			},
 		}
@@ -266,12 +266,12 @@ func (d *dropRates) Want(w *store.Want, _ bool) {
 }
 
 func (d *dropRates) Decide(u *Tx) error {
-	if u.dict.Quotas[d.quota] != nil || len(d.refs) == 0 {
+	if u.Dict.Quotas[d.quota] != nil || len(d.refs) == 0 {
 		return nil
 	}
-	u.Changes.Dictionary = u.dict.version
+	u.Changes.Dictionary = u.Dict.Version
 	for _, ref := range d.refs {
-		u.dropDoc(ref)
+		u.DropDoc(ref)
 	}
 	return nil
 }

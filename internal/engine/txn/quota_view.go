@@ -221,6 +221,7 @@ func (l *QuotaLook) countBlocked(ctx context.Context, classes []*core.Class) err
 	if err != nil {
 		return PublicFault(err)
 	}
+	type queueID struct{ class, block int32 }
 	rows := map[queueID]int{}
 	for _, row := range loaded.Picked {
 		rows[queueID{row.Class, row.Block}]++

@@ -30,11 +30,11 @@ func (e *Engine) PutQuota(ctx context.Context, c Caller, id string, s core.Quota
 				return adminChange{}, err
 			}
 			before := *quota
-			fx := u.effects(c)
+			fx := u.Effects(c)
 			if !quota.Change(fx, s) {
 				return adminChange{}, nil
 			}
-			u.keep(fx)
+			u.Keep(fx)
 			u.After = append(u.After, e.rulesChanged)
 			change := quotaChange(&before, quota)
 			change.made = doc == nil
@@ -84,8 +84,8 @@ func quotaChange(from, to *core.Quota) adminChange {
 // rulesChanged makes all processes decide by the new rules: what was refused by the old ones may be admitted now (S47).
 func (e *Engine) rulesChanged() {
 	// If this fails, the next transaction reads the dictionary.
-	_ = e.Dict.reload(e.background())
-	e.picker.lookAgain()
+	_ = e.Dict.reload(e.Background())
+	e.dispatcher.Rescan()
 	e.hints.send(store.Hint{Dictionary: true, Keys: []string{"*"}})
 }
 

@@ -22,12 +22,12 @@ func (e *Engine) ReadOne(ctx context.Context, c Caller, id base.GivenID, want st
 				return nil, nil, err
 			}
 			if gone[x.FlowID.UUID] {
-				return nil, nil, notFound(id)
+				return nil, nil, NotFound(id)
 			}
 			return loaded, x, nil
 		}
-		if adopted || !e.appeared(ctx, id.UUID) {
-			return nil, nil, notFound(id)
+		if adopted || !e.Appeared(ctx, id.UUID) {
+			return nil, nil, NotFound(id)
 		}
 	}
 }
@@ -38,10 +38,11 @@ func (e *Engine) Describe(ctx context.Context, c Caller, id base.GivenID) (View,
 	if err != nil {
 		return View{}, err
 	}
-	return e.view(ctx, x, loaded.Dictionary)
+	return e.View(ctx, x, loaded.Dictionary)
 }
 
-func (e *Engine) view(ctx context.Context, x *core.Execution, version int64) (View, error) {
+// View shows an execution by the lanes of a version of the dictionary.
+func (e *Engine) View(ctx context.Context, x *core.Execution, version int64) (View, error) {
 	dict, err := e.Dict.At(ctx, version)
 	if err != nil {
 		return View{}, PublicFault(err)
@@ -64,36 +65,6 @@ func (e *Engine) Input(ctx context.Context, c Caller, id base.GivenID) (core.Pay
 		return core.Payload{}, err
 	}
 	return x.Input, nil
-}
-
-// Result returns the result of a succeeded execution (L123), or nil if it has none.
-func (e *Engine) Result(ctx context.Context, c Caller, id base.GivenID) (*core.Payload, error) {
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}, Results: true})
-	switch {
-	case err != nil:
-		return nil, err
-	case x.Status == core.Succeeded && !x.ResultOf.IsZero():
-		return e.resultOfOther(ctx, x)
-	case !x.Status.Terminal():
-		return nil, base.Errorf(base.CodeExecutionNotTerminal, "the execution is %s", x.Status).With("status", x.Status.String())
-	case x.Status != core.Succeeded:
-		err := base.Errorf(base.CodeExecutionNotSucceeded, "the execution ended %s", x.Status).
-			With("status", x.Status.String()).With("reason", x.Reason.String())
-		if x.Failure != nil {
-			err.With("failure", *x.Failure)
-		}
-		return nil, err
-	}
-	return x.Result, nil
-}
-
-// resultOfOther reads the result of a flow node: that of a member of its sub-flow (F47).
-func (e *Engine) resultOfOther(ctx context.Context, x *core.Execution) (*core.Payload, error) {
-	in := &core.NamedInput{Name: "result", Result: x.EndedRun().Result}
-	if err := e.fillInputs(ctx, []*core.NamedInput{in}); err != nil {
-		return nil, err
-	}
-	return &core.Payload{ContentType: in.Result.ContentType, Size: in.Result.Size, Data: in.Data}, nil
 }
 
 // Attempts lists the attempts by index (L126).
@@ -217,4 +188,34 @@ func WaitFor[V any](ctx context.Context, e *Engine, id base.UUID, d time.Duratio
 		view, _, err = read(context.WithoutCancel(ctx))
 		return view, err
 	}
+}
+
+// vanished reports whether x is a member of a flow whose record is removed: its own rows follow (L141). The members of such a flow have all
+// ended.
+func (e *Engine) vanished(ctx context.Context, xs ...*core.Execution) (map[base.UUID]bool, error) {
+	var want store.Want
+	seen := map[base.UUID]bool{}
+	for _, x := range xs {
+		if x != nil && x.Member != nil && x.Status.Terminal() && !seen[x.FlowID.UUID] {
+			seen[x.FlowID.UUID] = true
+			want.Docs = append(want.Docs, FlowRef(x.FlowID.UUID))
+		}
+	}
+	loaded, err := e.ReadIf(ctx, want)
+	if err != nil {
+		return nil, PublicFault(err)
+	}
+	for flow := range seen {
+		_, there := loaded.Docs[FlowRef(flow)]
+		seen[flow] = !there
+	}
+	return seen, nil
+}
+
+// ReadIf reads rows, if any are named.
+func (e *Engine) ReadIf(ctx context.Context, want store.Want) (*store.Loaded, error) {
+	if len(want.Docs)+len(want.Owned)+len(want.Executions)+len(want.Scans)+len(want.History) == 0 {
+		return &store.Loaded{}, nil
+	}
+	return e.Store.Read(ctx, want)
 }

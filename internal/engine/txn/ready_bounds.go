@@ -38,15 +38,15 @@ type readyBound struct {
 	failed   bool      // the last count failed
 }
 
-// readyTaken is what a request has taken of a bound; of none if it is zero.
-type readyTaken struct {
+// ReadyTaken is what a request has taken of a bound; of none if it is zero.
+type ReadyTaken struct {
 	r     *readyBound
 	n     int // executions
 	begun int // how many counts had begun
 }
 
-// back gives back what was taken for a request that created nothing. A count that began later has not seen it anyway.
-func (t readyTaken) back() {
+// Back gives back what was taken for a request that created nothing. A count that began later has not seen it anyway.
+func (t ReadyTaken) Back() {
 	if t.r == nil {
 		return
 	}
@@ -61,22 +61,22 @@ func (t readyTaken) back() {
 }
 
 // settled gives back what the submit has taken, unless it created an execution, or may have.
-func (s *submit) settled(outcome string, err error) { s.taken.settled(outcome == "created", err) }
+func (s *Submit) settled(outcome string, err error) { s.taken.Settled(outcome == "created", err) }
 
-// settled gives back what was taken, unless the request created it, or may have.
-func (t readyTaken) settled(created bool, err error) {
+// Settled gives back what was taken, unless the request created it, or may have.
+func (t ReadyTaken) Settled(created bool, err error) {
 	switch code := base.CodeOf(err); {
 	case code == base.CodeTimeout || code == base.CodeStoreUnavailable:
 	case err != nil || !created:
-		t.back()
+		t.Back()
 	}
 }
 
 // giveBack returns what submits have taken that fail before they are queued.
-func giveBack(cmds []*submit) {
+func giveBack(cmds []*Submit) {
 	for _, cmd := range cmds {
 		if cmd != nil {
-			cmd.taken.back()
+			cmd.taken.Back()
 		}
 	}
 }
@@ -84,13 +84,13 @@ func giveBack(cmds []*submit) {
 // admit counts submits as waiting, and returns which of them are refused because their namespace is full. It does so before they are enqueued: a
 // refusal among the commands of a batch would make the batch run twice, and a caller that sends too much would slow down all others. A repeat of a
 // submit is not refused, since it adds nothing.
-func (b *readyBounds) admit(ctx context.Context, cmds ...*submit) (refused map[*submit]error, err error) {
+func (b *readyBounds) admit(ctx context.Context, cmds ...*Submit) (refused map[*Submit]error, err error) {
 	for _, cmd := range cmds {
 		if cmd == nil {
 			continue
 		}
 		var err error
-		if cmd.taken, err = b.take(ctx, cmd.s.Namespace, cmd.space, 1); err != nil {
+		if cmd.taken, err = b.Take(ctx, cmd.S.Namespace, cmd.Space, 1); err != nil {
 			SetIn(&refused, cmd, err)
 		}
 	}
@@ -108,7 +108,7 @@ func (b *readyBounds) admit(ctx context.Context, cmds ...*submit) (refused map[*
 
 // spareRepeats removes from the refused those whose key or id exists already. If the first try is still under way, the repeat is refused and gets
 // the answer when it is sent again.
-func (b *readyBounds) spareRepeats(ctx context.Context, cmds []*submit, refused map[*submit]error) error {
+func (b *readyBounds) spareRepeats(ctx context.Context, cmds []*Submit, refused map[*Submit]error) error {
 	w := store.Want{SkipUnreadable: true}
 	for _, cmd := range cmds {
 		if refused[cmd] != nil {
@@ -131,11 +131,11 @@ func (b *readyBounds) spareRepeats(ctx context.Context, cmds []*submit, refused 
 }
 
 // seek adds the rows that show whether a submit is a repeat. One without a key or an id of its own never is.
-func (s *submit) seek(w *store.Want) {
-	if s.s.ID != nil {
-		w.Executions = append(w.Executions, s.id.UUID)
+func (s *Submit) seek(w *store.Want) {
+	if s.S.ID != nil {
+		w.Executions = append(w.Executions, s.ID.UUID)
 	}
-	if s.s.IdempotencyKey != "" {
+	if s.S.IdempotencyKey != "" {
 		w.Keys = append(w.Keys, s.key())
 	}
 	if s.request.Key != "" {
@@ -144,16 +144,16 @@ func (s *submit) seek(w *store.Want) {
 }
 
 // isIn reports whether what was found shows that a submit is a repeat, or that its key or id belongs to another one.
-func (s *submit) isIn(found *store.Loaded) bool {
-	id := s.id.UUID
+func (s *Submit) isIn(found *store.Loaded) bool {
+	id := s.ID.UUID
 	row, hasKey := found.Keys[s.key()]
 	doc, hasDoc := found.Docs[s.request]
 	return found.Executions[id] != nil || found.Unreadable[id] != nil || slices.Contains(found.Unfiled, id) ||
-		hasKey && s.s.IdempotencyKey != "" && row.ExpiresAt > found.Now || hasDoc && s.request.Key != "" && doc.ExpiresAt > found.Now
+		hasKey && s.S.IdempotencyKey != "" && row.ExpiresAt > found.Now || hasDoc && s.request.Key != "" && doc.ExpiresAt > found.Now
 }
 
 // spareLater takes those off the refused that repeat an earlier one of the same call (L87).
-func spareLater(cmds []*submit, refused map[*submit]error) {
+func spareLater(cmds []*Submit, refused map[*Submit]error) {
 	if len(refused) == 0 {
 		return
 	}
@@ -161,18 +161,18 @@ func spareLater(cmds []*submit, refused map[*submit]error) {
 	for _, cmd := range cmds {
 		switch {
 		case cmd == nil:
-		case refused[cmd] != nil && !ids[cmd.id.UUID] && (cmd.s.IdempotencyKey == "" || !keys[cmd.key()]):
+		case refused[cmd] != nil && !ids[cmd.ID.UUID] && (cmd.S.IdempotencyKey == "" || !keys[cmd.key()]):
 		default:
 			delete(refused, cmd)
-			keys[cmd.key()], ids[cmd.id.UUID] = true, true
+			keys[cmd.key()], ids[cmd.ID.UUID] = true, true
 		}
 	}
 }
 
-// take counts n executions as waiting, or returns rate_limited.
-func (b *readyBounds) take(ctx context.Context, namespace string, space core.NamespaceSettings, n int) (readyTaken, error) {
+// Take counts n executions as waiting, or returns rate_limited.
+func (b *readyBounds) Take(ctx context.Context, namespace string, space core.NamespaceSettings, n int) (ReadyTaken, error) {
 	if space.MaxReady == 0 || n == 0 {
-		return readyTaken{}, nil
+		return ReadyTaken{}, nil
 	}
 	r := b.bound(namespace)
 	if r.begin(b.e.Cfg.Clock.Now(), space, n) {
@@ -217,15 +217,15 @@ func (r *readyBound) end(n int, told bool, now time.Time) {
 }
 
 // take counts n more, if there is room.
-func (r *readyBound) take(space core.NamespaceSettings, n int) (readyTaken, error) {
+func (r *readyBound) take(space core.NamespaceSettings, n int) (ReadyTaken, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := space.CheckReady(r.known, n); err != nil {
-		return readyTaken{}, err
+		return ReadyTaken{}, err
 	}
 	r.known += n
 	r.fresh += n
-	return readyTaken{r, n, r.begun}, nil
+	return ReadyTaken{r, n, r.begun}, nil
 }
 
 func (b *readyBounds) bound(namespace string) *readyBound {

@@ -41,7 +41,7 @@ func (r *recollection) note(written []*Row, draw uint32) {
 	defer r.mu.Unlock()
 	for _, ent := range written {
 		id := ent.Exec.ID.UUID
-		if ent.removed || ent.Exec.Status != core.Running || ent.Exec.Reservation != nil { // budgets are settled under their locks, so the row must be loaded
+		if ent.Removed || ent.Exec.Status != core.Running || ent.Exec.Reservation != nil { // budgets are settled under their locks, so the row must be loaded
 			delete(r.rows, id)
 			continue
 		}
@@ -79,28 +79,28 @@ func (r *recollection) forgetAll() {
 
 // byWorker is a command of the holder of a lease. It needs only the row of its target.
 type byWorker interface {
-	command
+	Command
 	Target() base.UUID
 }
 
 // believe returns the cached rows that the commands of a batch can use, and adds to want what must be loaded.
-func (e *Engine) believe(batch []*request, mode batchMode, want *store.Want) (recalled []*core.Execution) {
+func (e *Engine) believe(batch []*Request, mode BatchMode, want *store.Want) (recalled []*core.Execution) {
 	for _, r := range batch {
-		if cmd, ok := r.command.(byWorker); ok && !mode.careful {
+		if cmd, ok := r.Command.(byWorker); ok && !mode.Careful {
 			if x := e.recall.of(cmd.Target()); x != nil {
 				recalled = append(recalled, x)
 				continue
 			}
 		}
-		r.Want(want, mode.careful)
+		r.Want(want, mode.Careful)
 	}
 	return recalled
 }
 
 // disbelieve drops the rows of a batch from the cache, because something was not as cached.
-func (e *Engine) disbelieve(batch []*request) {
+func (e *Engine) disbelieve(batch []*Request) {
 	for _, r := range batch {
-		if cmd, ok := r.command.(byWorker); ok {
+		if cmd, ok := r.Command.(byWorker); ok {
 			e.recall.forget(cmd.Target())
 		}
 	}
@@ -119,6 +119,6 @@ func (u *Tx) assume(recalled []*core.Execution) {
 		ent := loadedEntry(x.Clone())
 		ent.recalled = x
 		u.Entries[x.ID.UUID] = ent
-		u.Changes.Dictionary = u.dict.version
+		u.Changes.Dictionary = u.Dict.Version
 	}
 }

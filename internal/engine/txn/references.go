@@ -103,19 +103,19 @@ func (u *Tx) checkDefaultQuotas(uses []core.QuotaUse) error {
 		return nil
 	}
 	for i, use := range uses {
-		if u.dict.removing[quotaKey(use.Quota)] {
+		if u.Dict.removing[quotaKey(use.Quota)] {
 			return beingRemoved(quotaKey(use.Quota))
 		}
-		if err := u.dict.checkQuotaUse(use); err != nil {
+		if err := u.Dict.checkQuotaUse(use); err != nil {
 			return base.Invalid(fmt.Sprintf("default_quotas[%d].%s", i, err.member), "%s", err.why).WithHint("%s", err.hint)
 		}
 	}
-	u.Changes.Dictionary = u.dict.version
+	u.Changes.Dictionary = u.Dict.Version
 	return nil
 }
 
-// class is the claim class of a submission with such references (S13), without its number.
-func (r *references) class(s *core.Submission) core.Class {
+// Class is the claim class of a submission with such references (S13), without its number.
+func (r *references) Class(s *core.Submission) core.Class {
 	class := s.Class()
 	needs := core.Needs{Quotas: s.Policy.Quotas, Budgets: r.budgets, Estimate: s.Policy.Estimate}
 	class.Needs = needs.Text()
@@ -147,27 +147,27 @@ func (r *references) sameSubmission(s core.Submission, x *core.Execution) bool {
 }
 
 // refer notes what the policy names, and adds to it what the namespace does.
-func (s *submit) refer(ctx context.Context, known *rules, defaults []core.QuotaUse, read docReader) (err error) {
-	s.refs.given = s.s.Policy
+func (s *Submit) refer(ctx context.Context, known *rules, defaults []core.QuotaUse, read docReader) (err error) {
+	s.Refs.given = s.S.Policy
 	if len(defaults) > 0 {
-		if s.s.Policy, err = known.addDefaults(s.s.Policy, defaults); err != nil {
+		if s.S.Policy, err = known.addDefaults(s.S.Policy, defaults); err != nil {
 			return err
 		}
 	}
-	if len(s.refs.given.BudgetIDs) == 0 {
+	if len(s.Refs.given.BudgetIDs) == 0 {
 		return nil
 	}
-	return s.refs.findBudgets(ctx, known, s.s.Namespace, read)
+	return s.Refs.findBudgets(ctx, known, s.S.Namespace, read)
 }
 
-// unresolved reports whether something that the policy names was not found. It must be known whether the submit is a duplicate before it is refused
+// Unresolved reports whether something that the policy names was not found. It must be known whether the submit is a duplicate before it is refused
 // (L80): until then it has a class without a number.
-func (s *submit) unresolved() bool {
-	if s.refs.resolve(s.e.Dict.Now().rules, s.s.Namespace) == nil {
+func (s *Submit) Unresolved() bool {
+	if s.Refs.resolve(s.e.Dict.Now().rules, s.S.Namespace) == nil {
 		return false
 	}
-	class := s.refs.class(&s.s)
-	s.class = &class
+	class := s.Refs.Class(&s.S)
+	s.Class = &class
 	return true
 }
 

@@ -102,7 +102,7 @@ func (e *Engine) Refused(ctx context.Context, c Caller, r Refusal) error {
 	r.EntityID = cutText(base.BareID(r.EntityID), maxRefusedID)
 	one := refused{caller: c, refusal: r}
 	one.caller.Repeated = nil
-	kind := refusalKind{namespace: r.Namespace, credential: c.registrant().Credential(), action: r.Action, code: r.Code}
+	kind := refusalKind{namespace: r.Namespace, credential: c.Registrant().Credential(), action: r.Action, code: r.Code}
 	if !e.refusals.note(e.Cfg.Clock.Now(), kind, one) {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (e *Engine) tellCounted(ctx context.Context, all bool) (next time.Time) {
 	for _, one := range counted {
 		count, action := one.more, one.refusal.Action
 		if err := e.Do(ctx, one); err != nil {
-			e.notes.Error("refusals are not in the audit log", "count", count, "action", action, "error", err)
+			e.Notes.Error("refusals are not in the audit log", "count", count, "action", action, "error", err)
 		}
 	}
 	return next

@@ -88,7 +88,7 @@ func (l *loss) Decide(u *Tx) error {
 	known.Seen = known.Seen[max(0, len(known.Seen)-rollbacksKept):]
 	known.Count++
 	body, _ := json.Marshal(known)
-	u.putOrAdd(store.Doc{DocRef: RollbackRef, Body: body})
+	u.PutOrAdd(store.Doc{DocRef: RollbackRef, Body: body})
 	u.Changes.NewLogID = u.Engine.Mint()
 	u.Audit(EngineCaller, core.AuditRow{Namespace: keyring.Everywhere, Action: l.Name(), Entity: "store", EntityID: u.Engine.Info().Installation.String()}, nil, l.Rollback)
 	return nil
@@ -112,5 +112,5 @@ func (e *Engine) AcknowledgeRollbacks(ctx context.Context, c Caller, how AdminAc
 		},
 	}
 	err := e.administer(ctx, cmd, "", nil)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }

@@ -16,30 +16,30 @@ import (
 // RateRef names the record of the rate window of an admission key.
 func RateRef(key string) store.DocRef { return store.DocRef{Kind: DocRate, Key: key} }
 
-// limits reports whether admission may refuse the execution.
-func (u *Tx) limits(x *core.Execution) bool { return len(x.Budgets) > 0 || u.dict.limited(x.Class) }
+// Limits reports whether admission may refuse the execution.
+func (u *Tx) Limits(x *core.Execution) bool { return len(x.Budgets) > 0 || u.Dict.Limited(x.Class) }
 
-// wantRoom adds the rows that decide whether the execution is admitted. They are to be locked. Rows of quotas may be added once for each of many
+// WantRoom adds the rows that decide whether the execution is admitted. They are to be locked. Rows of quotas may be added once for each of many
 // executions: a caller with many executions removes the duplicates in one step.
-func (u *Tx) wantRoom(w *store.Want, x *core.Execution) {
+func (u *Tx) WantRoom(w *store.Want, x *core.Execution) {
 	w.LockDocs = true
-	u.wantBudgets(w, u.budgetsOf(x))
+	u.WantBudgets(w, u.BudgetsOf(x))
 	for _, use := range x.Policy.Quotas {
-		if u.dict.QuotaUnreadable(use.Quota) {
+		if u.Dict.QuotaUnreadable(use.Quota) {
 			SetIn(&u.unreadable, use.RateKey(), true)
 			SetIn(&u.unreadable, use.SlotsKey(), true)
 			continue
 		}
-		quota := u.dict.Quotas[use.Quota]
+		quota := u.Dict.Quotas[use.Quota]
 		if quota == nil {
 			continue
 		}
 		if quota.Settings.RateLimit > 0 && x.Next != core.NextResume {
-			if _, loaded := u.docs[RateRef(use.RateKey())]; !loaded {
+			if _, loaded := u.Docs[RateRef(use.RateKey())]; !loaded {
 				w.Docs = append(w.Docs, RateRef(use.RateKey()))
 			}
 		}
-		if _, loaded := u.counters[use.SlotsKey()]; !loaded && quota.Settings.ConcurrencyLimit > 0 {
+		if _, loaded := u.Counters[use.SlotsKey()]; !loaded && quota.Settings.ConcurrencyLimit > 0 {
 			w.Counters = append(w.Counters, use.SlotsKey()) // otherwise they are only counted (S43)
 		}
 	}
@@ -73,21 +73,21 @@ func (x *wantIndex) has(w *store.Want, ref store.DocRef) bool {
 
 // wantDoc adds a record that the unit has not loaded.
 func (u *Tx) wantDoc(w *store.Want, ref store.DocRef) {
-	if _, loaded := u.docs[ref]; !loaded && !u.wanted.has(w, ref) {
+	if _, loaded := u.Docs[ref]; !loaded && !u.wanted.has(w, ref) {
 		w.Docs = append(w.Docs, ref)
 	}
 }
 
-// loadReserved locks the budgets and rates that the grants and leases of the loaded executions are charged to: a due timer may end them, whatever
+// LoadReserved locks the budgets and rates that the grants and leases of the loaded executions are charged to: a due timer may end them, whatever
 // the command is (L18).
-func (u *Tx) loadReserved(ctx context.Context) error {
+func (u *Tx) LoadReserved(ctx context.Context) error {
 	want := store.Want{LockDocs: true}
 	for _, ent := range u.Entries {
 		r := ent.Exec.Reservation
 		if (r != nil || len(ent.Exec.ChargedTo()) > 0) && u.leavesReserved(ent) {
 			continue
 		}
-		u.wantBudgets(&want, ent.Exec.ChargedTo())
+		u.WantBudgets(&want, ent.Exec.ChargedTo())
 		if r == nil {
 			continue
 		}
@@ -98,28 +98,28 @@ func (u *Tx) loadReserved(ctx context.Context) error {
 	if len(want.Docs) == 0 {
 		return nil
 	}
-	if err := u.meetsLater(&want); err != nil {
+	if err := u.MeetsLater(&want); err != nil {
 		return err
 	}
-	loaded, err := u.tx.Load(ctx, want)
-	if u.Engine.failed(err) != nil {
+	loaded, err := u.StoreTx.Load(ctx, want)
+	if u.Engine.Failed(err) != nil {
 		return err
 	}
 	u.Now = max(u.Now, loaded.Now) // whether an epoch has ended is judged by the clock read after the lock (BI9)
-	u.absorb(want, loaded)
-	u.openBooks()
+	u.Absorb(want, loaded)
+	u.OpenBooks()
 	return nil
 }
 
-// room returns what admission decides on, from the rows that were loaded.
-func (u *Tx) room() *core.Room {
-	if u.counters == nil {
-		u.counters = map[string]int64{}
+// Room returns what admission decides on, from the rows that were loaded.
+func (u *Tx) Room() *core.Room {
+	if u.Counters == nil {
+		u.Counters = map[string]int64{}
 	}
 	u.openRates()
 	return &core.Room{
-		Quotas: func(id string) *core.Quota { return u.dict.Quotas[id] },
-		Slots:  u.counters, Rates: u.rates, Budgets: u.openBooks(), Unreadable: u.unreadable,
+		Quotas: func(id string) *core.Quota { return u.Dict.Quotas[id] },
+		Slots:  u.Counters, Rates: u.rates, Budgets: u.OpenBooks(), Unreadable: u.unreadable,
 	}
 }
 
@@ -128,18 +128,18 @@ func (u *Tx) openRates() {
 	if u.rates == nil {
 		u.rates = map[string]*core.RateWindow{}
 	}
-	if u.opened == len(u.docs) {
+	if u.opened == len(u.Docs) {
 		return
 	}
-	u.opened = len(u.docs)
-	for ref, doc := range u.docs {
+	u.opened = len(u.Docs)
+	for ref, doc := range u.Docs {
 		if ref.Kind != DocRate || doc == nil || u.rates[ref.Key] != nil || u.unreadable[ref.Key] {
 			continue
 		}
 		window, err := core.DecodeRateWindow(doc.Data)
 		if err != nil {
 			SetIn(&u.unreadable, ref.Key, true)
-			u.Engine.notes.Error("the window of a rate cannot be read: nothing is admitted under it", "row", ref.Key, "error", err)
+			u.Engine.Notes.Error("the window of a rate cannot be read: nothing is admitted under it", "row", ref.Key, "error", err)
 			continue
 		}
 		u.rates[ref.Key] = window
@@ -154,7 +154,7 @@ func (u *Tx) giveBack(admissions []core.RateAdmission) {
 	u.openRates()
 	for _, a := range admissions {
 		if window := u.rates[a.Key]; window != nil && window.GiveBack(a.At) {
-			u.roomBack = appendNew(u.roomBack, a.Key)
+			u.roomBack = AppendNew(u.roomBack, a.Key)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func (u *Tx) writeRate(key string, window *core.RateWindow) {
 	length := u.rateWindow(key)
 	window.Trim(u.Now, length)
 	if window.Empty() {
-		u.dropDoc(RateRef(key))
+		u.DropDoc(RateRef(key))
 		return
 	}
 	until := window.LastsUntil(length)
@@ -182,19 +182,19 @@ func (u *Tx) writeRate(key string, window *core.RateWindow) {
 		doc.ExpiresAt = known.ExpiresAt // the look at it is armed
 	} else {
 		doc.ExpiresAt = RoundUp(until.Add(length), base.Second) // late, so that a key in use has few timers
-		timer := u.TimerAt(timerRates, doc.ExpiresAt)
+		timer := u.TimerAt(TimerRates, doc.ExpiresAt)
 		timer.Texts = append(timer.Texts, key)
 	}
-	u.putOrAdd(doc)
+	u.PutOrAdd(doc)
 }
 
 // rateWindow returns how long admissions of a rate key count. Those of a quota that was removed do not count any more.
 func (u *Tx) rateWindow(key string) base.Millis {
 	id, _, _ := strings.Cut(strings.TrimPrefix(key, "rate:"), "/")
-	if quota := u.dict.Quotas[id]; quota != nil {
+	if quota := u.Dict.Quotas[id]; quota != nil {
 		return quota.Settings.WindowMS
 	}
-	if u.dict.QuotaUnreadable(id) {
+	if u.Dict.QuotaUnreadable(id) {
 		return base.Day // the longest possible: nothing is dropped before it is repaired
 	}
 	return 0
@@ -202,9 +202,9 @@ func (u *Tx) rateWindow(key string) base.Millis {
 
 // sweepRates wakes the claims that wait for room in a rate (S47), and drops windows in which nothing counts any more.
 func (e *Engine) sweepRates(ctx context.Context, t store.Timer) error {
-	e.picker.roomIn(t.Texts)
+	e.dispatcher.Room(t.Texts)
 	e.hints.send(store.Hint{Keys: t.Texts})
-	return e.onDocs(ctx, DocRate, t.Texts, func(u *Tx, doc *store.Doc) error {
+	return e.OnDocs(ctx, DocRate, t.Texts, func(u *Tx, doc *store.Doc) error {
 		window, err := core.DecodeRateWindow(doc.Data)
 		if err != nil { // claims report it; the other keys are still handled
 			return nil
@@ -216,27 +216,27 @@ func (e *Engine) sweepRates(ctx context.Context, t store.Timer) error {
 	})
 }
 
-// admit tests the execution for admission and takes what it needs (S44); the rows of wantRoom must be loaded. A forced claim is
+// Admit tests the execution for admission and takes what it needs (S44); the rows of wantRoom must be loaded. A forced claim is
 // not tested, and takes the slots even above their limit (S35). Errors: admission_refused.
-func (u *Tx) admit(x *core.Execution, fx *core.Effects, force bool) error {
+func (u *Tx) Admit(x *core.Execution, fx *core.Effects, force bool) error {
 	lane := u.Lane(x)
-	if lane != nil && !force && (lane.Counting || !u.hasPlace(lane)) {
-		u.Engine.Meter.full()
+	if lane != nil && !force && (lane.Counting || !u.HasPlace(lane)) {
+		u.Engine.Meter.Full()
 		return base.Errorf(base.CodeAdmissionRefused, "lane %q is at its cap of %d", lane.Name, lane.Settings.MaxConcurrent).
 			With("key", LaneCounter(lane.Name))
 	}
-	if u.limits(x) {
-		room, set := u.room(), u.budgetsOf(x)
+	if u.Limits(x) {
+		room, set := u.Room(), u.BudgetsOf(x)
 		switch why := x.Admission(room, set, fx.Now); {
 		case force:
 			x.TakeForced(fx, room, set)
 		case why != nil:
-			u.Engine.Meter.refusedAdmission(why)
+			u.Engine.Meter.RefusedAdmission(why)
 			return why.Err()
 		default:
 			x.TakeRoom(fx, room, set)
 		}
 	}
-	u.takePlace(lane, x)
+	u.TakePlace(lane, x)
 	return nil
 }

@@ -33,7 +33,7 @@ func (e *Engine) whileMarked(ctx context.Context, key string, do func(mark *remo
 	}
 	err := do(mark)
 	// It is removed already if do removed it. If this fails, follow-up work does it.
-	_ = e.unmark(e.background(), key, mark.Token)
+	_ = e.unmark(e.Background(), key, mark.Token)
 	return err
 }
 
@@ -50,8 +50,8 @@ func (s *setMark) Want(w *store.Want, _ bool) {
 // removes nothing.
 func (s *setMark) Decide(u *Tx) error {
 	body, _ := json.Marshal(s.mark)
-	u.putOrAdd(store.Doc{DocRef: removalRef(s.mark.key), Body: body})
-	u.addTaskAt(task{Kind: taskUnmark, Rule: s.mark.key, Token: s.mark.Token}, u.Now.Add(removalFor))
+	u.PutOrAdd(store.Doc{DocRef: removalRef(s.mark.key), Body: body})
+	u.AddTaskAt(FollowUp{Kind: taskUnmark, Rule: s.mark.key, Token: s.mark.Token}, u.Now.Add(removalFor))
 	return nil
 }
 
@@ -63,7 +63,7 @@ func (m *removalMark) take(u *Tx) error {
 	if !m.stands(u.Doc(removalRef(m.key))) {
 		return beingRemoved(m.key) // it was kept too long, and there may be new references, or another call checks now
 	}
-	u.dropDoc(removalRef(m.key))
+	u.DropDoc(removalRef(m.key))
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (e *Engine) unmark(ctx context.Context, key string, token base.UUID) error 
 	mark := &removalMark{key: key, Token: token}
 	return e.onRefs(ctx, []store.DocRef{removalRef(key)}, func(u *Tx, doc *store.Doc) error {
 		if mark.stands(doc) {
-			u.dropDoc(doc.DocRef)
+			u.DropDoc(doc.DocRef)
 		}
 		return nil
 	})

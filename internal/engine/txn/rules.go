@@ -86,15 +86,15 @@ func decodeQuota(doc *store.Doc) (*core.Quota, error) {
 // QuotaUnreadable reports whether there is a quota of this id whose record cannot be read.
 func (r *rules) QuotaUnreadable(id string) bool { return r.unreadable[quotaRef(id)] }
 
-// limited reports whether admission may refuse executions of the class: it needs something, or a budget may apply to them by namespace, lane or
+// Limited reports whether admission may refuse executions of the class: it needs something, or a budget may apply to them by namespace, lane or
 // tags. A budget that cannot be read may apply to every execution.
-func (d *Dictionary) limited(class *core.Class) bool {
+func (d *Dictionary) Limited(class *core.Class) bool {
 	return class.Needs != "" || len(d.lost) > 0 || d.registry.MayReach(class)
 }
 
 // ruleChanger is a command that may change what admission requires of many executions.
 type ruleChanger interface {
-	command
+	Command
 	changesRules() bool
 }
 
@@ -111,18 +111,18 @@ func (b *budgetCommand) changesRules() bool {
 
 // awaitClaims locks all lanes exclusively if a command of the batch changes a rule. Claims lock their lanes for sharing, so those under way end
 // first, and later ones see the change. The rule thus takes effect with its commit (S36, B7).
-func (u *Tx) awaitClaims(ctx context.Context, batch []*request) error {
-	if !slices.ContainsFunc(batch, func(r *request) bool {
-		changer, ok := r.command.(ruleChanger)
+func (u *Tx) awaitClaims(ctx context.Context, batch []*Request) error {
+	if !slices.ContainsFunc(batch, func(r *Request) bool {
+		changer, ok := r.Command.(ruleChanger)
 		return ok && changer.changesRules()
 	}) {
 		return nil
 	}
 	var want store.Want
-	for _, lane := range u.dict.Lanes {
+	for _, lane := range u.Dict.Lanes {
 		want.LockLanes = append(want.LockLanes, lane.ID)
 	}
 	slices.Sort(want.LockLanes)
-	u.Changes.Dictionary = u.dict.version // checked by the commit: no lane was added since
-	return u.load(ctx, want)
+	u.Changes.Dictionary = u.Dict.Version // checked by the commit: no lane was added since
+	return u.Load(ctx, want)
 }

@@ -25,7 +25,7 @@ func (e *Engine) SeedSigningKey(ctx context.Context, c Caller, kid, secretHex st
 			return err
 		},
 	}, secretHex)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Rotation makes another signing key the active one.
@@ -52,7 +52,7 @@ func (e *Engine) RotateSigningKey(ctx context.Context, c Caller, r Rotation, how
 			return err
 		},
 	}, r)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // RevokeSigningKey ends a key and every token of it (W18). Codes: invalid_kid, key_not_found, key_active.
@@ -68,7 +68,7 @@ func (e *Engine) RevokeSigningKey(ctx context.Context, c Caller, kid string, for
 			return err
 		},
 	}, force)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // RewrapSigningKeys replaces the master key, in one transaction, and returns how many secrets are sealed under the new one (W24). This engine
@@ -168,14 +168,14 @@ func (k *keySetChange) act(u *Tx, doc *store.Doc) (adminChange, error) {
 			return adminChange{}, err
 		}
 	}
-	before, fx := set, u.effects(k.caller)
+	before, fx := set, u.Effects(k.caller)
 	if err := k.change(fx, &set); err != nil {
 		return adminChange{}, err
 	}
 	if set.Version == before.Version {
 		return adminChange{}, nil
 	}
-	u.keep(fx)
+	u.Keep(fx)
 	u.armPurge(&before, &set)
 	if k.after != nil {
 		u.After = append(u.After, k.after)
@@ -227,11 +227,11 @@ func (e *Engine) sweepSigningKeys(ctx context.Context, _ store.Timer) error {
 		if err != nil {
 			return err
 		}
-		fx := u.engineEffects()
+		fx := u.EngineEffects()
 		if kids := set.Purge(fx); len(kids) > 0 {
-			u.keep(fx)
+			u.Keep(fx)
 			u.PutDoc(store.Doc{DocRef: KeySetRef, Body: set.Encode()})
-			u.safe.then(func(err error) {
+			u.Safe.Then(func(err error) {
 				if err == nil {
 					tellPurged(e.Cfg.Logger, kids)
 				}

@@ -12,12 +12,12 @@ import (
 // KeySetRef names the one record that holds all signing keys (W19): a change locks it, and of several processes that create it one wins.
 var KeySetRef = store.DocRef{Kind: docSigningKeys, Key: "signing_keys"}
 
-// wantKeys adds the key set to the rows of a command that signs or verifies.
-func wantKeys(w *store.Want) { w.Docs = append(w.Docs, KeySetRef) }
+// WantKeys adds the key set to the rows of a command that signs or verifies.
+func WantKeys(w *store.Want) { w.Docs = append(w.Docs, KeySetRef) }
 
-// ring is the key set as this transaction has it, opened (W21): for commands whose want named it. Codes of KeySet.Open.
-func (u *Tx) ring() (*keyring.Ring, error) {
-	doc, loaded := u.docs[KeySetRef]
+// Ring is the key set as this transaction has it, opened (W21): for commands whose want named it. Codes of KeySet.Open.
+func (u *Tx) Ring() (*keyring.Ring, error) {
+	doc, loaded := u.Docs[KeySetRef]
 	if !loaded {
 		return nil, base.Errorf(base.CodeInternal, "the signing keys were not loaded")
 	}

@@ -31,7 +31,7 @@ func (s *slotsKnown) learn(u *Tx) {
 	}
 	for key := range u.locked {
 		if strings.HasPrefix(key, "slots:") {
-			s.inUse[key] = u.counters[key]
+			s.inUse[key] = u.Counters[key]
 		}
 	}
 	for key, n := range u.Changes.Counters {
@@ -41,14 +41,14 @@ func (s *slotsKnown) learn(u *Tx) {
 	}
 }
 
-// decides reports whether an execution can be admitted with the cache: it needs nothing but slots, and their use is cached. The unit then uses the
+// Decides reports whether an execution can be admitted with the cache: it needs nothing but slots, and their use is cached. The unit then uses the
 // cached numbers.
-func (s *slotsKnown) decides(u *Tx, x *core.Execution) bool {
-	if u.dict.chargesAny(x) {
+func (s *slotsKnown) Decides(u *Tx, x *core.Execution) bool {
+	if u.Dict.chargesAny(x) {
 		return false
 	}
 	for _, use := range x.Policy.Quotas {
-		quota := u.dict.Quotas[use.Quota]
+		quota := u.Dict.Quotas[use.Quota]
 		if quota == nil || quota.Settings.RateLimit > 0 || quota.Settings.ConcurrencyLimit > 0 && !s.believes(u, use.SlotsKey()) {
 			return false
 		}
@@ -63,7 +63,7 @@ func (d *Dictionary) chargesAny(x *core.Execution) bool {
 
 // believes takes the cached number of slots in use into the unit. It reports whether there is one and the unit has not locked the counter.
 func (s *slotsKnown) believes(u *Tx, key string) bool {
-	if _, known := u.believed[key]; known {
+	if _, known := u.Believed[key]; known {
 		return true
 	}
 	if u.locked[key] {
@@ -71,7 +71,7 @@ func (s *slotsKnown) believes(u *Tx, key string) bool {
 	}
 	n, known := s.of(key)
 	if known {
-		SetIn(&u.believed, key, n)
+		SetIn(&u.Believed, key, n)
 	}
 	return known
 }
@@ -83,58 +83,18 @@ func (s *slotsKnown) forgetAll() {
 	s.inUse = nil
 }
 
-// forget drops the keys that a failed hand-over or pick has used: their numbers may have been wrong.
-func (s *slotsKnown) forget(k *pick) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, tasks := range k.given {
-		for _, t := range tasks {
-			for _, key := range t.ent.Exec.Holds {
-				delete(s.inUse, key)
-			}
-		}
+// BelieveSlots puts the cached numbers into the unit's counters, less what the unit itself has given back.
+func (u *Tx) BelieveSlots() {
+	for key, n := range u.Believed {
+		SetIn(&u.Counters, key, n)
 	}
-}
-
-// believeSlots puts the cached numbers into the unit's counters, less what the unit itself has given back.
-func (u *Tx) believeSlots() {
-	for key, n := range u.believed {
-		SetIn(&u.counters, key, n)
-	}
-	for _, ent := range u.order {
+	for _, ent := range u.Order {
 		for _, key := range ent.holds {
-			if _, believed := u.believed[key]; believed && !contains(ent.Exec.Holds, key) {
-				u.counters[key] = max(u.counters[key]-1, 0)
+			if _, believed := u.Believed[key]; believed && !Contains(ent.Exec.Holds, key) {
+				u.Counters[key] = max(u.Counters[key]-1, 0)
 			}
 		}
 	}
-}
-
-// assumeRoom adds the assumption, checked by the commit, that the slots which were given are free.
-func (u *Tx) assumeRoom(tasks []grantedTask) {
-	for _, t := range tasks {
-		if !u.limits(t.ent.Exec) {
-			continue
-		}
-		for key, most := range t.ent.Exec.SlotBounds(u.room()) {
-			if _, believed := u.believed[key]; believed {
-				SetIn(&u.Changes.AssumeCounters, key, most)
-			}
-		}
-	}
-}
-
-// waitsFor reports whether work is known to wait for one of the keys. The lock is held.
-func (p *picker) waitsFor(needs *core.Needs) bool {
-	if needs == nil || len(p.full) == 0 {
-		return false
-	}
-	for _, use := range needs.Quotas {
-		if len(p.full[use.SlotsKey()])+len(p.full[use.RateKey()]) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // of returns how many slots of a key are in use, if that is cached.
@@ -143,4 +103,13 @@ func (s *slotsKnown) of(key string) (n int64, known bool) {
 	defer s.mu.Unlock()
 	n, known = s.inUse[key]
 	return n, known
+}
+
+// Forget drops keys: their numbers may have been wrong.
+func (s *slotsKnown) Forget(keys []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		delete(s.inUse, key)
+	}
 }

@@ -65,7 +65,7 @@ func (e *Engine) PutStep(ctx context.Context, c Caller, id base.GivenID, f core.
 	if err := core.CheckStepArguments(name, result.Data); err != nil {
 		return StepAnswer{}, err
 	}
-	setDefault(&result.ContentType, base.DefaultContentType)
+	SetDefault(&result.ContentType, base.DefaultContentType)
 	if err := base.CheckContentType("result_content_type", result.ContentType); err != nil {
 		return StepAnswer{}, err
 	}
@@ -73,10 +73,16 @@ func (e *Engine) PutStep(ctx context.Context, c Caller, id base.GivenID, f core.
 		return StepAnswer{}, err
 	}
 	cmd := &putStep{caller: c, id: id, fence: f, step: name, result: result}
-	return answered(&cmd.answer, e.Do(ctx, cmd))
+	return Answered(&cmd.answer, e.Do(ctx, cmd))
 }
 
 func (s *putStep) Name() string { return "step" }
+
+// Carried is the lease under which the command is sent; nil: none.
+func (s *putStep) Carried() *core.Fence { return &s.fence }
+
+// Subject is the execution that the command is about.
+func (s *putStep) Subject() base.UUID { return s.id.UUID }
 
 func (s *putStep) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, s.id.UUID)
@@ -106,7 +112,7 @@ func (s *putStep) Decide(u *Tx) error {
 		return err
 	}
 	u.Settle(ent)
-	if _, err := ent.Exec.CheckKeep(u.effects(s.caller), s.fence); err != nil {
+	if _, err := ent.Exec.CheckKeep(u.Effects(s.caller), s.fence); err != nil {
 		return err
 	}
 	index, err := decodeStepIndex(u.Doc(StepsRef(s.id.UUID)))
@@ -189,8 +195,8 @@ func (e *Engine) Steps(ctx context.Context, c Caller, id base.GivenID, run *int)
 	return records, nil
 }
 
-// checkSteps is the refusal of a replay that is to keep steps which cannot be found. Codes: corruption.
-func (u *Tx) checkSteps(id base.UUID, r ReplayRequest) error {
+// CheckSteps is the refusal of a replay that is to keep steps which cannot be found. Codes: corruption.
+func (u *Tx) CheckSteps(id base.UUID, r ReplayRequest) error {
 	if !r.KeepSteps {
 		return nil
 	}

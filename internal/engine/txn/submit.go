@@ -11,16 +11,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// submit creates an execution, or recognises the one that the same submit created before (L79..L87).
-type submit struct {
+// Submit creates an execution, or recognises the one that the same submit created before (L79..L87).
+type Submit struct {
 	e           *Engine
 	caller      Caller
-	s           core.Submission
-	space       core.NamespaceSettings
-	id          base.ID
-	refs        references
-	budgets     ownBudgets   // of the policy
-	class       *core.Class  // without a number: what the policy names was not found
+	S           core.Submission
+	Space       core.NamespaceSettings
+	ID          base.ID
+	Refs        references
+	Budgets     OwnBudgets   // of the policy
+	Class       *core.Class  // without a number: what the policy names was not found
 	fingerprint []byte       // of a submit with a key
 	request     store.DocRef // record of a submit that is repeatable by its call's key (U13); the id stands for that key
 	print       string       // fingerprint of everything that such a call asks for
@@ -29,9 +29,9 @@ type submit struct {
 	sought      bool         // the inbox was searched
 	again       bool         // the call was answered before
 	large       error        // why this process refuses such an input, unless it is a duplicate: it may have allowed more before
-	bound       error        // that, or why the namespace refuses such an input or class, unless it is a duplicate
-	later       bool         // its class is registered only once it is known that no other item of its call is refused
-	taken       readyTaken   // counted against the namespace's bound of waiting executions
+	Bound       error        // that, or why the namespace refuses such an input or class, unless it is a duplicate
+	Later       bool         // its class is registered only once it is known that no other item of its call is refused
+	taken       ReadyTaken   // counted against the namespace's bound of waiting executions
 	answer      SubmitAnswer
 }
 
@@ -63,27 +63,27 @@ func (e *Engine) submit(ctx context.Context, c Caller, s core.Submission, show b
 }
 
 // newSubmit checks the arguments and finds the class (L80).
-func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*submit, error) {
-	cmd, err := e.checkSubmit(ctx, c, s, e.newNames())
+func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*Submit, error) {
+	cmd, err := e.CheckSubmit(ctx, c, s, e.NewNames())
 	if err != nil {
 		return nil, err
 	}
-	if refused, err := e.ready.admit(ctx, cmd); err != nil || refused[cmd] != nil {
+	if refused, err := e.Ready.admit(ctx, cmd); err != nil || refused[cmd] != nil {
 		return nil, cmp.Or(err, refused[cmd])
 	}
-	if cmd.unresolved() || cmd.bound != nil {
+	if cmd.Unresolved() || cmd.Bound != nil {
 		return cmd, nil
 	}
-	if cmd.class, err = e.Dict.classOf(ctx, cmd.refs.class(&cmd.s)); err != nil {
-		cmd.taken.back()
+	if cmd.Class, err = e.Dict.classOf(ctx, cmd.Refs.Class(&cmd.S)); err != nil {
+		cmd.taken.Back()
 		return nil, PublicFault(err)
 	}
 	return cmd, nil
 }
 
-// checkSubmit checks a submission, one of several whose new names are counted together. If names is nil, it was accepted before, and no bound of
+// CheckSubmit checks a submission, one of several whose new names are counted together. If names is nil, it was accepted before, and no bound of
 // this process or of its namespace refuses it.
-func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, names *newNames) (*submit, error) {
+func (e *Engine) CheckSubmit(ctx context.Context, c Caller, s core.Submission, names *NewNames) (*Submit, error) {
 	var space core.NamespaceSettings
 	settings := func() (_ core.NamespaceSettings, err error) {
 		space, err = e.spaces.of(ctx, s.Namespace, e.Cfg.Clock.Now())
@@ -96,21 +96,21 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 	if err := checkArguments(c, &s, settings); err != nil {
 		return nil, err
 	}
-	cmd := &submit{e: e, caller: c, s: s, space: space}
+	cmd := &Submit{e: e, caller: c, S: s, Space: space}
 	if names != nil {
 		cmd.large = e.Cfg.Limits.CheckPayload("input", s.Input.Size)
 	}
-	cmd.bound = cmp.Or(cmd.large, space.CheckInput(s.Input.Size))
+	cmd.Bound = cmp.Or(cmd.large, space.CheckInput(s.Input.Size))
 	if s.IdempotencyKey != "" {
 		cmd.fingerprint = s.Fingerprint()
 	}
 	if s.ID != nil {
-		cmd.id = s.ID.ID()
+		cmd.ID = s.ID.ID()
 	} else {
-		cmd.id = base.IDOf(e.Mint())
+		cmd.ID = base.IDOf(e.Mint())
 	}
 	if c.RequestKey != "" {
-		cmd.request, cmd.print = RequestRef(c, cmd.Name(), cmd.id.Full(), c.RequestKey), requestPrint(&s, priority)
+		cmd.request, cmd.print = RequestRef(c, cmd.Name(), cmd.ID.Full(), c.RequestKey), requestPrint(&s, priority)
 	}
 	if err := cmd.refer(ctx, e.Dict.Now().rules, space.DefaultQuotas, e.readDocs); err != nil {
 		return nil, err
@@ -118,15 +118,15 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 	if err := cmd.planBudgets(ctx); err != nil {
 		return nil, err
 	}
-	if cmd.unresolved() {
+	if cmd.Unresolved() {
 		return cmd, nil
 	}
-	class := cmd.refs.class(&cmd.s)
-	if cmd.bound == nil {
-		cmd.bound = names.check(space, &class)
+	class := cmd.Refs.Class(&cmd.S)
+	if cmd.Bound == nil {
+		cmd.Bound = names.check(space, &class)
 	}
-	if cmd.bound != nil { // it must be known first whether it is a duplicate (L80)
-		cmd.class = &class
+	if cmd.Bound != nil { // it must be known first whether it is a duplicate (L80)
+		cmd.Class = &class
 	}
 	return cmd, nil
 }
@@ -145,9 +145,9 @@ func requestPrint(s *core.Submission, priority int) string {
 	return Fingerprint(s.Fingerprint(), s.IdempotencyKey, priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
 }
 
-// anySize are the limits of payloads that some process may have accepted. Whether this one accepts them too matters only once it is known that
+// AnySize are the limits of payloads that some process may have accepted. Whether this one accepts them too matters only once it is known that
 // they are not those of a repeat (L117).
-var anySize = base.Limits{MaxPayload: base.MaxPayloadSetting}
+var AnySize = base.Limits{MaxPayload: base.MaxPayloadSetting}
 
 // checkArguments normalizes a submission and checks it by itself. Bounds of the process and of the namespace are not checked: they may have
 // changed since the first try of a repeat.
@@ -155,7 +155,7 @@ func checkArguments(c Caller, s *core.Submission, settings func() (core.Namespac
 	if s.Creator == "" {
 		s.Creator, s.CreatorKey = c.Principal, c.KeyID
 	}
-	if err := s.Normalize(anySize); err != nil {
+	if err := s.Normalize(AnySize); err != nil {
 		return err
 	}
 	space, err := settings()
@@ -166,52 +166,63 @@ func checkArguments(c Caller, s *core.Submission, settings func() (core.Namespac
 	return nil
 }
 
-func (s *submit) Name() string { return "submit" }
+// Name returns the name of the operation.
+func (s *Submit) Name() string { return "submit" }
 
-func (s *submit) key() store.Key {
-	return store.Key{Space: store.ExecutionKeys, Namespace: s.s.Namespace, Text: s.s.IdempotencyKey}
+// Submits is the class of the new work.
+func (s *Submit) Submits() *core.Class { return s.Class }
+
+// WaitsOnce reports that it waits for a lock for one second at most (L82).
+func (s *Submit) WaitsOnce() {}
+
+// Subject is the execution that the command is about.
+func (s *Submit) Subject() base.UUID { return s.answer.ID.UUID }
+
+func (s *Submit) key() store.Key {
+	return store.Key{Space: store.ExecutionKeys, Namespace: s.S.Namespace, Text: s.S.IdempotencyKey}
 }
 
 // keepClass makes sure that new executions may use the class: it may have been retired since it was looked up, and what the policy names may exist
 // now, or be another budget. If it cannot be registered now, decide requests another try.
-func (s *submit) keepClass() {
+func (s *Submit) keepClass() {
 	dict := s.e.Dict.Now()
-	if s.bound != nil || s.later || s.refs.resolve(dict.rules, s.s.Namespace) != nil || s.hasClass(dict) {
+	if s.Bound != nil || s.Later || s.Refs.resolve(dict.rules, s.S.Namespace) != nil || s.hasClass(dict) {
 		return
 	}
-	if class, err := s.e.Dict.classOf(s.e.background(), s.refs.class(&s.s)); err == nil {
-		s.class = class
+	if class, err := s.e.Dict.classOf(s.e.Background(), s.Refs.Class(&s.S)); err == nil {
+		s.Class = class
 	}
 }
 
 // hasClass reports whether the class is one that the dictionary gives to such executions.
-func (s *submit) hasClass(dict *Dictionary) bool {
-	return dict.gives(s.class) && (len(s.refs.budgets) == 0 || s.refs.class(&s.s).Needs == s.class.Needs)
+func (s *Submit) hasClass(dict *Dictionary) bool {
+	return dict.gives(s.Class) && (len(s.Refs.budgets) == 0 || s.Refs.Class(&s.S).Needs == s.Class.Needs)
 }
 
-// lostClass reports whether the class is not, or no longer, that of such executions, and requests another try.
-func (s *submit) lostClass(u *Tx) bool {
-	if s.later || s.hasClass(u.dict) {
+// LostClass reports whether the class is not, or no longer, that of such executions, and requests another try.
+func (s *Submit) LostClass(u *Tx) bool {
+	if s.Later || s.hasClass(u.Dict) {
 		return false
 	}
-	u.redo = &store.Fault{Kind: store.Stale, Err: errRetired}
+	u.Redo = &store.Fault{Kind: store.Stale, Err: errRetired}
 	return true
 }
 
 var errRetired = errors.New("the class was retired")
 
-func (s *submit) Want(w *store.Want, careful bool) {
+// Want adds the rows that the submit needs: the key and the id, which careful also looks up, and small records that it names.
+func (s *Submit) Want(w *store.Want, careful bool) {
 	if s.unfiled {
 		s.unfiled, s.sought = false, true
-		s.e.adoptAll(s.e.background())
+		s.e.adoptAll(s.e.Background())
 	}
 	s.keepClass()
 	if !careful {
 		return // a key or id that exists already makes the insert fail, and the batch is tried again with care
 	}
 	w.Inputs = true // the fingerprint of an existing execution with this id is recomputed
-	w.Executions = append(w.Executions, s.id.UUID)
-	if s.s.IdempotencyKey != "" {
+	w.Executions = append(w.Executions, s.ID.UUID)
+	if s.S.IdempotencyKey != "" {
 		w.Keys = append(w.Keys, s.key())
 	}
 	if s.request.Key != "" {
@@ -220,19 +231,20 @@ func (s *submit) Want(w *store.Want, careful bool) {
 }
 
 // More loads the execution that the key names, so that the answer contains its state.
-func (s *submit) More(u *Tx, w *store.Want) {
+func (s *Submit) More(u *Tx, w *store.Want) {
 	var first recordedSubmit
 	if rec, err := u.recordedRequest(s.request, s.print); rec != nil && err == nil && rec.into(&first) == nil {
 		w.Executions = append(w.Executions, first.ID.UUID)
 	}
-	if row, ok := u.keys[s.key()]; ok && s.s.IdempotencyKey != "" {
+	if row, ok := u.Keys[s.key()]; ok && s.S.IdempotencyKey != "" {
 		w.Executions = append(w.Executions, row.ID.UUID)
 	}
 }
 
-func (s *submit) Decide(u *Tx) error {
+// Decide creates the execution, or answers with the one that exists.
+func (s *Submit) Decide(u *Tx) error {
 	s.answer, s.again = SubmitAnswer{}, false
-	if err := s.s.CheckTimes(u.Now); err != nil {
+	if err := s.S.CheckTimes(u.Now); err != nil {
 		return err
 	}
 	if found, err := s.answered(u); found || err != nil {
@@ -246,40 +258,40 @@ func (s *submit) Decide(u *Tx) error {
 		s.record(u)
 		return nil
 	}
-	if refusal := s.refusedBeside(u, takenBudgets{}); refusal != nil {
-		if !u.careful { // it must be known first whether it is a duplicate (L80), and this dictionary may not be the newest
-			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
+	if refusal := s.RefusedBeside(u, TakenBudgets{}); refusal != nil {
+		if !u.Careful { // it must be known first whether it is a duplicate (L80), and this dictionary may not be the newest
+			u.Redo = &store.Fault{Kind: store.Conflict, Err: ErrHeld}
 			return nil
 		}
 		return refusal
 	}
-	if u.dict.Lanes[s.s.Lane] == nil && !s.later {
-		u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
+	if u.Dict.Lanes[s.S.Lane] == nil && !s.Later {
+		u.Redo = &store.Fault{Kind: store.Stale, Err: ErrHeld}
 		return nil
 	}
-	if !s.later && !s.lostClass(u) {
-		s.write(u, expired)
+	if !s.Later && !s.LostClass(u) {
+		s.Write(u, expired)
 	}
 	return nil
 }
 
-// refusedBeside returns the refusal of a submit that is no duplicate: by the lane, then by what the policy names (L80), then by the bounds of the
+// RefusedBeside returns the refusal of a submit that is no duplicate: by the lane, then by what the policy names (L80), then by the bounds of the
 // namespace. taken are the names and ids of budgets of other items of the same request.
-func (s *submit) refusedBeside(u *Tx, taken takenBudgets) error {
-	if err := (present{now: u.Now, dict: u.dict}).refuses(s); err != nil {
+func (s *Submit) RefusedBeside(u *Tx, taken TakenBudgets) error {
+	if err := (Present{Now: u.Now, Dict: u.Dict}).Refuses(s); err != nil {
 		return err
 	}
-	if err := s.checkBudgets(u, taken); err != nil {
+	if err := s.CheckBudgets(u, taken); err != nil {
 		return err
 	}
-	return s.bound
+	return s.Bound
 }
 
 // recordedSubmit is the record of a submit that is repeatable by its call's key: what it created, or was a duplicate of.
 type recordedSubmit struct{ ID base.ID }
 
 // answered answers a call that was answered before.
-func (s *submit) answered(u *Tx) (bool, error) {
+func (s *Submit) answered(u *Tx) (bool, error) {
 	rec, err := u.recordedRequest(s.request, s.print)
 	if rec == nil || err != nil {
 		return false, err
@@ -294,8 +306,8 @@ func (s *submit) answered(u *Tx) (bool, error) {
 }
 
 // record stores the answer of the call, if its key makes it repeatable.
-func (s *submit) record(u *Tx) {
-	if s.request.Key == "" || u.redo != nil {
+func (s *Submit) record(u *Tx) {
+	if s.request.Key == "" || u.Redo != nil {
 		return
 	}
 	// The record may not have been looked up: if it exists, the write fails with Conflict, and the batch is tried again with care.
@@ -303,9 +315,9 @@ func (s *submit) record(u *Tx) {
 }
 
 // known answers a submit whose key or id exists already (L83..L85). expired is the row of a key whose window is over.
-func (s *submit) known(u *Tx) (expired *store.KeyRow, found bool, err error) {
-	if s.s.IdempotencyKey != "" {
-		if row, ok := u.keys[s.key()]; ok {
+func (s *Submit) known(u *Tx) (expired *store.KeyRow, found bool, err error) {
+	if s.S.IdempotencyKey != "" {
+		if row, ok := u.Keys[s.key()]; ok {
 			switch {
 			case row.ExpiresAt <= u.Now:
 				expired = &row
@@ -317,18 +329,18 @@ func (s *submit) known(u *Tx) (expired *store.KeyRow, found bool, err error) {
 			}
 		}
 	}
-	if ent := u.Entries[s.id.UUID]; ent != nil {
-		if !ent.created && !u.careful { // loaded for another command of this batch: without its input, and its key was not looked up
-			u.redo = &store.Fault{Kind: store.Conflict, Err: errHeld}
+	if ent := u.Entries[s.ID.UUID]; ent != nil {
+		if !ent.Created && !u.Careful { // loaded for another command of this batch: without its input, and its key was not looked up
+			u.Redo = &store.Fault{Kind: store.Conflict, Err: ErrHeld}
 			return nil, true, nil
 		}
 		if !s.sameAs(ent.Exec) {
-			return nil, true, idConflict()
+			return nil, true, IDConflict()
 		}
 		s.duplicate(u, ent.Exec.ID)
 		return nil, true, nil
 	}
-	if u.unfiled[s.id.UUID] { // of a committed transaction: its content is known once it is adopted
+	if u.unfiled[s.ID.UUID] { // of a committed transaction: its content is known once it is adopted
 		if s.sought {
 			return nil, true, heldByOpenTransaction()
 		}
@@ -339,9 +351,9 @@ func (s *submit) known(u *Tx) (expired *store.KeyRow, found bool, err error) {
 }
 
 // fileFirst requests another try after the inbox was emptied (L88).
-func (s *submit) fileFirst(u *Tx) {
+func (s *Submit) fileFirst(u *Tx) {
 	s.unfiled = true
-	u.redo = &store.Fault{Kind: store.Conflict, Err: errUnfiled}
+	u.Redo = &store.Fault{Kind: store.Conflict, Err: errUnfiled}
 }
 
 func laneNotAccepting(lane *core.Lane) error {
@@ -354,21 +366,22 @@ func keyConflict(id base.ID) error {
 		WithField("idempotency_key").With("execution_id", id.String())
 }
 
-func idConflict() error {
+// IDConflict returns the refusal of an id that other work has.
+func IDConflict() error {
 	return base.Errorf(base.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
 }
 
 // sameAs reports whether an execution that has the submission's id is what it submits (L85).
-func (s *submit) sameAs(x *core.Execution) bool {
-	return s.brings(x.ID) && x.Class.Namespace == s.s.Namespace && s.refs.sameSubmission(s.s, x)
+func (s *Submit) sameAs(x *core.Execution) bool {
+	return s.brings(x.ID) && x.Class.Namespace == s.S.Namespace && s.Refs.sameSubmission(s.S, x)
 }
 
 // brings reports whether the submission has the id of a stored execution. A bare UUID names it whatever its N (L2).
-func (s *submit) brings(id base.ID) bool {
-	if s.s.ID == nil {
-		return s.id == id
+func (s *Submit) brings(id base.ID) bool {
+	if s.S.ID == nil {
+		return s.ID == id
 	}
-	return s.s.ID.Names(id)
+	return s.S.ID.Names(id)
 }
 
 // fingerprintOf recomputes the fingerprint of a stored execution (L83, L85). Its input must be loaded.
@@ -377,8 +390,8 @@ func fingerprintOf(x *core.Execution) []byte {
 	return s.Fingerprint()
 }
 
-func (s *submit) duplicate(u *Tx, id base.ID) {
-	s.answer = SubmitAnswer{Outcome: "duplicate", ID: id, Priority: s.s.Priority}
+func (s *Submit) duplicate(u *Tx, id base.ID) {
+	s.answer = SubmitAnswer{Outcome: "duplicate", ID: id, Priority: s.S.Priority}
 	ent := u.Entries[id.UUID]
 	if ent == nil {
 		if !s.sought {
@@ -393,22 +406,23 @@ func (s *submit) duplicate(u *Tx, id base.ID) {
 
 var errUnfiled = errors.New("what has the key or id may wait in the inbox")
 
-func (s *submit) write(u *Tx, expired *store.KeyRow) {
-	u.Changes.Dictionary = u.dict.version
-	fx := u.effects(s.caller)
-	x := core.NewExecution(fx, &s.s, s.id, s.class)
+// Write adds the new execution and its key to the transaction. expired is the row of a key whose window is over; nil: there is none.
+func (s *Submit) Write(u *Tx, expired *store.KeyRow) {
+	u.Changes.Dictionary = u.Dict.Version
+	fx := u.Effects(s.caller)
+	x := core.NewExecution(fx, &s.S, s.ID, s.Class)
 	u.create(x, fx)
 	s.makeBudgets(u, x)
-	if s.s.IdempotencyKey != "" {
-		row := store.KeyRow{Key: s.key(), Fingerprint: s.fingerprint, ID: s.id, ExpiresAt: x.CreatedAt.Add(x.Policy.DedupWindowMS)}
+	if s.S.IdempotencyKey != "" {
+		row := store.KeyRow{Key: s.key(), Fingerprint: s.fingerprint, ID: s.ID, ExpiresAt: x.CreatedAt.Add(x.Policy.DedupWindowMS)}
 		if expired != nil {
 			u.Changes.ReplaceKeys = append(u.Changes.ReplaceKeys, row)
 		} else {
 			u.Changes.NewKeys = append(u.Changes.NewKeys, row)
 		}
-		SetIn(&u.keys, row.Key, row)
-		timer := u.TimerAt(timerKeys, RoundUp(row.ExpiresAt, base.Minute))
-		timer.Texts = append(timer.Texts, encodeKey(row.Key))
+		SetIn(&u.Keys, row.Key, row)
+		timer := u.TimerAt(TimerKeys, RoundUp(row.ExpiresAt, base.Minute))
+		timer.Texts = append(timer.Texts, EncodeKey(row.Key))
 	}
 	public, _ := core.Derive(x, u.LaneState(x))
 	s.answer = SubmitAnswer{Outcome: "created", ID: x.ID, PublicState: public, Priority: x.Priority}

@@ -3,9 +3,12 @@ package txn
 import "github.com/flowfabric/flowfabric/internal/store"
 
 // submitAll is an atomic bulk submit: one command, so that it is refused as a whole.
-type submitAll struct{ cmds []*submit }
+type submitAll struct{ cmds []*Submit }
 
 func (s *submitAll) Name() string { return "submit_many" }
+
+// WaitsOnce reports that it waits for a lock for one second at most (L82).
+func (s *submitAll) WaitsOnce() {}
 
 func (s *submitAll) Want(w *store.Want, careful bool) {
 	for _, cmd := range s.cmds {
@@ -22,10 +25,10 @@ func (s *submitAll) More(u *Tx, w *store.Want) {
 func (s *submitAll) Decide(u *Tx) error {
 	for i, cmd := range s.cmds {
 		if err := cmd.Decide(u); err != nil {
-			u.discard()
+			u.Discard()
 			return withIndex(err, i)
 		}
-		if u.redo != nil {
+		if u.Redo != nil {
 			return nil
 		}
 	}
@@ -36,17 +39,17 @@ func (s *submitAll) Decide(u *Tx) error {
 // registerNow has the classes registered of items that waited until it was known that no item is refused, and requests another try.
 func (s *submitAll) registerNow(u *Tx) {
 	for _, cmd := range s.cmds {
-		if cmd.later {
-			cmd.later = false
+		if cmd.Later {
+			cmd.Later = false
 			if cmd.answer.Outcome == "" {
-				u.redo = &store.Fault{Kind: store.Stale, Err: errHeld}
+				u.Redo = &store.Fault{Kind: store.Stale, Err: ErrHeld}
 			}
 		}
 	}
 }
 
-// discard drops everything that a command which is alone in its unit did before it was refused.
-func (u *Tx) discard() {
+// Discard drops everything that a command which is alone in its unit did before it was refused.
+func (u *Tx) Discard() {
 	u.Changes = store.Changes{}
-	u.order, u.timers, u.After, u.books, u.graph = nil, nil, nil, nil, flowPart{}
+	u.Order, u.timers, u.After, u.Books, u.parts = nil, nil, nil, nil, [slots]any{}
 }

@@ -15,7 +15,7 @@ import (
 // Limits of one bulk submit (L6).
 const (
 	maxBulkItems = 10_000
-	maxBulkBytes = 64 << 20
+	MaxBulkBytes = 64 << 20
 	bulkChunk    = 1000
 	smallBulk    = 100
 )
@@ -23,8 +23,8 @@ const (
 // SubmitMany creates many executions: one result per item, in order (L87). Items are independent unless atomic is set: then the first refusal
 // refuses all, with the index of the item in its details.
 func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission, atomic bool) ([]SubmitItem, error) {
-	if e.stopping() {
-		return nil, errShuttingDown()
+	if e.Stopping() {
+		return nil, ErrShuttingDown()
 	}
 	if err := checkBulkSize(all); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 }
 
 // submitChunks runs the items in chunks: where transactions run side by side, the next one is prepared while the database writes the last.
-func (e *Engine) submitChunks(ctx context.Context, cmds []*submit, items []SubmitItem) error {
+func (e *Engine) submitChunks(ctx context.Context, cmds []*Submit, items []SubmitItem) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	lines := make(chan struct{}, e.committer.lines)
@@ -63,10 +63,10 @@ func (e *Engine) submitChunks(ctx context.Context, cmds []*submit, items []Submi
 		running.Go(func() {
 			defer func() { <-lines }()
 			some := items[start:min(start+bulkChunk, len(cmds))]
-			if err := e.contain(inCommand, func() { e.submitChunk(ctx, cmds[start:start+len(some)], some) }); err != nil {
+			if err := e.Guard(inCommand, func() { e.submitChunk(ctx, cmds[start:start+len(some)], some) }); err != nil {
 				for i := range some {
 					if cmds[start+i] != nil {
-						some[i] = SubmitItem{Err: unknownOutcome(err)}
+						some[i] = SubmitItem{Err: UnknownOutcome(err)}
 					}
 				}
 			}
@@ -83,24 +83,24 @@ func checkBulkSize(all []core.Submission) error {
 	for i := range all {
 		total += len(all[i].Input.Data)
 	}
-	if total > maxBulkBytes {
-		return base.Errorf(base.CodeBatchTooLarge, "%d bytes of input, at most %d a call", total, maxBulkBytes).With("limit", maxBulkBytes)
+	if total > MaxBulkBytes {
+		return base.Errorf(base.CodeBatchTooLarge, "%d bytes of input, at most %d a call", total, MaxBulkBytes).With("limit", MaxBulkBytes)
 	}
 	return nil
 }
 
 // admitSubmits checks every item and registers all new classes at once. An invalid item gets its error and no command, and so does one that the
 // bound of waiting executions refuses. If the items are atomic, nothing is registered while one is refused.
-func (e *Engine) admitSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, together bool) ([]*submit, error) {
-	cmds := e.checkSubmits(ctx, c, all, items, e.newNames())
-	refused, err := e.ready.admit(ctx, cmds...)
+func (e *Engine) admitSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, together bool) ([]*Submit, error) {
+	cmds := e.CheckSubmits(ctx, c, all, items, e.NewNames())
+	refused, err := e.Ready.admit(ctx, cmds...)
 	for i, cmd := range cmds {
 		if why := refused[cmd]; why != nil {
 			cmds[i], items[i].Err = nil, why
 		}
 	}
 	if err == nil {
-		err = e.classify(ctx, cmds, func() bool { return together && anyRefused(cmds) })
+		err = e.Classify(ctx, cmds, func() bool { return together && anyRefused(cmds) })
 	}
 	if err != nil {
 		giveBack(cmds)
@@ -108,27 +108,27 @@ func (e *Engine) admitSubmits(ctx context.Context, c Caller, all []core.Submissi
 	return cmds, err
 }
 
-// checkSubmits checks every item. A faulty one gets its error and no command.
-func (e *Engine) checkSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, names *newNames) []*submit {
-	cmds := make([]*submit, len(all))
+// CheckSubmits checks every item. A faulty one gets its error and no command.
+func (e *Engine) CheckSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, names *NewNames) []*Submit {
+	cmds := make([]*Submit, len(all))
 	for i := range all {
-		cmds[i], items[i].Err = e.checkSubmit(ctx, c, all[i], names)
+		cmds[i], items[i].Err = e.CheckSubmit(ctx, c, all[i], names)
 	}
 	return cmds
 }
 
-// classify finds the classes of submits, and registers all new ones at once, unless they must wait until everything else was checked.
-func (e *Engine) classify(ctx context.Context, cmds []*submit, wait func() bool) error {
+// Classify finds the classes of submits, and registers all new ones at once, unless they must wait until everything else was checked.
+func (e *Engine) Classify(ctx context.Context, cmds []*Submit, wait func() bool) error {
 	var missing []core.Class
 	places := map[className]int{} // of a class in missing
-	var of []*submit              // whose they are
+	var of []*Submit              // whose they are
 	for _, cmd := range cmds {
-		if cmd == nil || cmd.unresolved() || cmd.bound != nil {
+		if cmd == nil || cmd.Unresolved() || cmd.Bound != nil {
 			continue
 		}
-		class := cmd.refs.class(&cmd.s)
+		class := cmd.Refs.Class(&cmd.S)
 		name := nameOf(&class)
-		if cmd.class = e.Dict.Now().named(name); cmd.class != nil {
+		if cmd.Class = e.Dict.Now().named(name); cmd.Class != nil {
 			continue
 		}
 		if _, known := places[name]; !known {
@@ -142,8 +142,8 @@ func (e *Engine) classify(ctx context.Context, cmds []*submit, wait func() bool)
 	}
 	if wait() {
 		for _, cmd := range of {
-			class := cmd.refs.class(&cmd.s)
-			cmd.class, cmd.later = &class, true
+			class := cmd.Refs.Class(&cmd.S)
+			cmd.Class, cmd.Later = &class, true
 		}
 		return nil
 	}
@@ -152,35 +152,35 @@ func (e *Engine) classify(ctx context.Context, cmds []*submit, wait func() bool)
 		return PublicFault(err)
 	}
 	for _, cmd := range of {
-		class := cmd.refs.class(&cmd.s)
-		cmd.class = classes[places[nameOf(&class)]]
+		class := cmd.Refs.Class(&cmd.S)
+		cmd.Class = classes[places[nameOf(&class)]]
 	}
 	return nil
 }
 
 // anyRefused reports whether an item is refused, unless it turns out to be a duplicate.
-func anyRefused(cmds []*submit) bool {
-	return slices.ContainsFunc(cmds, func(cmd *submit) bool { return cmd == nil || cmd.bound != nil })
+func anyRefused(cmds []*Submit) bool {
+	return slices.ContainsFunc(cmds, func(cmd *Submit) bool { return cmd == nil || cmd.Bound != nil })
 }
 
 // repeated reports whether a key or an id is there twice: then the later item is the duplicate (L87).
-func repeated(cmds []*submit) bool {
+func repeated(cmds []*Submit) bool {
 	keys, ids := map[store.Key]bool{}, map[base.UUID]bool{}
 	for _, cmd := range cmds {
 		if cmd == nil {
 			continue
 		}
-		if cmd.s.IdempotencyKey != "" {
+		if cmd.S.IdempotencyKey != "" {
 			if keys[cmd.key()] {
 				return true
 			}
 			keys[cmd.key()] = true
 		}
-		if cmd.s.ID != nil {
-			if ids[cmd.id.UUID] {
+		if cmd.S.ID != nil {
+			if ids[cmd.ID.UUID] {
 				return true
 			}
-			ids[cmd.id.UUID] = true
+			ids[cmd.ID.UUID] = true
 		}
 	}
 	return false
@@ -188,8 +188,8 @@ func repeated(cmds []*submit) bool {
 
 // submitChunk runs a part of a bulk submit. A large one runs on the caller's own goroutine and connection, so that it delays no other commands. On
 // a store where transactions take turns a small one shares them with others.
-func (e *Engine) submitChunk(ctx context.Context, cmds []*submit, items []SubmitItem) {
-	var batch []*request
+func (e *Engine) submitChunk(ctx context.Context, cmds []*Submit, items []SubmitItem) {
+	var batch []*Request
 	var at []int
 	for i, cmd := range cmds {
 		if cmd != nil {
@@ -217,7 +217,7 @@ func (e *Engine) submitChunk(ctx context.Context, cmds []*submit, items []Submit
 }
 
 // submitTogether runs all items in one transaction or none of them.
-func (e *Engine) submitTogether(ctx context.Context, cmds []*submit, items []SubmitItem) error {
+func (e *Engine) submitTogether(ctx context.Context, cmds []*Submit, items []SubmitItem) error {
 	for i := range items {
 		if items[i].Err != nil {
 			return withIndex(items[i].Err, i)
@@ -225,7 +225,7 @@ func (e *Engine) submitTogether(ctx context.Context, cmds []*submit, items []Sub
 	}
 	all := &submitAll{cmds: cmds}
 	r := e.newRequest(ctx, all)
-	e.process([]*request{r})
+	e.process([]*Request{r})
 	<-r.done
 	if r.err != nil {
 		return r.err

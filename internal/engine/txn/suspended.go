@@ -128,7 +128,7 @@ func (l *suspendedList) scan(ctx context.Context, n int) ([][]store.Doc, error) 
 		if err != nil {
 			return nil, PublicFault(err)
 		}
-		if loaded.Dictionary <= dict.version {
+		if loaded.Dictionary <= dict.Version {
 			return loaded.Scanned, nil
 		}
 		if dict, err = l.e.Dict.At(ctx, loaded.Dictionary); err != nil {
@@ -183,7 +183,7 @@ func (l *suspendedList) show(ctx context.Context) func(marks []suspendedAt) ([]*
 				continue
 			}
 			if item != nil {
-				if item.View, err = l.e.view(ctx, w.x, group.loaded.Dictionary); err != nil {
+				if item.View, err = l.e.View(ctx, w.x, group.loaded.Dictionary); err != nil {
 					return nil, err
 				}
 			}
@@ -245,13 +245,13 @@ func neededSources(nodes []core.NodeProgress) int {
 // Bounds of comments: one comment of the greatest length fits into the first, and a page has as many as fit into the second.
 const (
 	commentBytes  = 32 << 10
-	commentsBytes = waitBytes
+	commentsBytes = WaitBytes
 )
 
 // fillDecisions loads the comments for the whole page at once. A payload that is longer than any comment is left out. What cannot be read of one
 // execution is missing only there, and an execution that was removed since is no longer in the list.
 func (e *Engine) fillDecisions(ctx context.Context, items []SuspendedItem) ([]SuspendedItem, error) {
-	var data waitData
+	var data WaitData
 	room := commentsBytes
 	for i := range items {
 		for k := range items[i].Decisions {
@@ -261,7 +261,7 @@ func (e *Engine) fillDecisions(ctx context.Context, items []SuspendedItem) ([]Su
 			}
 		}
 	}
-	missing, err := data.load(ctx, e.Store)
+	missing, err := data.Load(ctx, e.Store)
 	if err != nil {
 		return nil, PublicFault(err)
 	}
@@ -280,7 +280,7 @@ func (e *Engine) fillDecisions(ctx context.Context, items []SuspendedItem) ([]Su
 		case there.Executions[id] == nil && there.Unreadable[id] == nil:
 			return true
 		default:
-			e.notes.Error("what was said at a waitpoint cannot be read", "execution_id", item.ExecutionID, "error", why)
+			e.Notes.Error("what was said at a waitpoint cannot be read", "execution_id", item.ExecutionID, "error", why)
 			return false
 		}
 	}), nil

@@ -117,7 +117,7 @@ func (s *sweeper) run(ctx context.Context, opened time.Time) {
 // wakesAt returns when there is something to do: the earliest known timer is due, or the next poll.
 func (s *sweeper) wakesAt(polled time.Time) time.Time {
 	now := s.e.Cfg.Clock.Now()
-	return sooner(now.Add(s.untilDue(now)), polled.Add(s.e.Cfg.PollInterval))
+	return Sooner(now.Add(s.untilDue(now)), polled.Add(s.e.Cfg.PollInterval))
 }
 
 // untilDue returns the time from now until the earliest known timer.
@@ -147,10 +147,10 @@ func (s *sweeper) forgetNext() {
 func (s *sweeper) turn(ctx context.Context) {
 	s.forgetNext()
 	for ctx.Err() == nil {
-		since := s.e.incarnation()
+		since := s.e.Incarnation()
 		timers, err := s.e.Store.TakeDue(ctx, sweepLimit, sweepHide, s.atWork()...)
-		if s.e.failed(err) != nil {
-			s.e.notes.Warn("cannot look for due timers", "error", err)
+		if s.e.Failed(err) != nil {
+			s.e.Notes.Warn("cannot look for due timers", "error", err)
 			s.armed(s.StoreNow().Add(base.Second))
 			return
 		}
@@ -162,36 +162,27 @@ func (s *sweeper) turn(ctx context.Context) {
 			break
 		}
 	}
-	s.ask(ctx, nil) // finds the next timer
+	s.ask(ctx, false) // finds the next timer
 }
 
 // poll backs up all hints, and is how an idle process finds timers that others armed (S71). Only poll asks about queues, so that many due timers
 // cost no further queue reads.
-func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, s.e.picker.doubted()) }
+func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, true) }
 
-// ask polls the store for everything that the process needs, including rows that contradict what the picker has cached.
-func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
-	calls, refs := s.e.picker.unknownRequests()
+// ask polls the store for everything that the process needs, with queues also for rows that contradict what is cached of them.
+func (s *sweeper) ask(ctx context.Context, queues bool) {
+	ask, learn := s.e.dispatcher.Poll(queues)
 	read := s.begins()
-	seen, err := s.e.Store.Poll(ctx, store.PollAsk{Queues: asked, Docs: refs})
-	if s.e.failed(err) != nil {
+	seen, err := s.e.Store.Poll(ctx, ask)
+	if s.e.Failed(err) != nil {
 		return // the next poll comes soon
 	}
 	read.To = s.e.Cfg.Clock.Now()
-	s.e.picker.knownRequests(calls, seen.Docs)
-	if s.e.Store.Info().Shared {
-		s.e.picker.doubtBudgets()
-	}
+	learn(&seen)
 	s.stepped(ctx, s.sees(seen.Now, read), &seen)
 	s.armed(seen.NextTimer)
-	for i, found := range seen.Queues {
-		if found {
-			s.e.Meter.woken(wokenByPoll)
-			s.e.picker.found(asked[i])
-		}
-	}
 	if end, _ := s.e.Log.Position(); seen.LogEnd > end {
-		s.e.Meter.woken(wokenByPoll)
+		s.e.Meter.Woken(WokenByPoll)
 		s.e.Log.look()
 	}
 	s.e.Follower.moved(seen.Incarnation, seen.Projected)
@@ -202,7 +193,7 @@ func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
 		_, _ = s.e.Dict.At(ctx, seen.Dictionary)
 	}
 	if seen.Inbox && !s.e.Cfg.NoTimers {
-		s.e.Meter.woken(wokenByPoll)
+		s.e.Meter.Woken(WokenByPoll)
 		s.e.adoptAll(ctx)
 	}
 }
@@ -213,7 +204,7 @@ func (s *sweeper) maintain(ctx context.Context) {
 		before = s.StoreNow().Add(-s.e.Cfg.EventRetention.Milliseconds())
 	}
 	if err := s.e.Store.Maintain(ctx, before); err != nil && ctx.Err() == nil {
-		s.e.notes.Warn("maintenance of the store failed", "error", err)
+		s.e.Notes.Warn("maintenance of the store failed", "error", err)
 	}
 }
 
@@ -241,9 +232,9 @@ func (s *sweeper) begin(ctx context.Context, since string, timers []store.Timer,
 	s.e.loops.Go(func() {
 		applied := make(chan struct{})
 		s.e.loops.Go(func() {
-			_ = s.e.contain(inTimer, func() { s.keepHidden(ctx, applied, func() []store.Timer { return timers }) })
+			_ = s.e.Guard(inTimer, func() { s.keepHidden(ctx, applied, func() []store.Timer { return timers }) })
 		})
-		_ = s.e.contain(inTimer, func() { s.apply(ctx, since, timers) })
+		_ = s.e.Guard(inTimer, func() { s.apply(ctx, since, timers) })
 		close(applied)
 		s.finished(done)
 	})
@@ -274,7 +265,7 @@ func (s *sweeper) keepHidden(ctx context.Context, applied <-chan struct{}, timer
 		case <-timer.C:
 		}
 		// If this fails, another process may take them too, which is harmless (S64).
-		_ = s.e.failed(s.e.Store.HideTimers(ctx, timers(), sweepHide))
+		_ = s.e.Failed(s.e.Store.HideTimers(ctx, timers(), sweepHide))
 	}
 }
 
@@ -317,7 +308,7 @@ func (s *sweeper) apply(ctx context.Context, since string, timers []store.Timer)
 		return
 	}
 	if err := s.e.writeSince(ctx, since, "sweep", &store.Changes{DropTimers: done}); err != nil {
-		s.e.notes.Warn("handled timers could not be removed; they will be looked at again", "error", err)
+		s.e.Notes.Warn("handled timers could not be removed; they will be looked at again", "error", err)
 	}
 }
 
@@ -336,10 +327,10 @@ func (s *sweeper) applyEach(ctx context.Context, timers []store.Timer) (done []s
 
 // applyRule runs a timer through the rule of its kind. A panic becomes its error.
 func (e *Engine) applyRule(ctx context.Context, timer store.Timer) (err error) {
-	defer func() { err = e.caught(inTimer, recover(), err) }()
+	defer func() { err = e.Caught(inTimer, recover(), err) }()
 	rule := e.ruleOf(timer.Kind)
 	if rule == nil {
-		e.notes.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
+		e.Notes.Error("a timer of an unknown kind was dropped", "kind", timer.Kind)
 		return nil
 	}
 	if e.Cfg.Trap != nil {
@@ -366,20 +357,19 @@ func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) []stor
 
 // postpone leaves a timer whose rule failed because of the store: it is taken again when it is no longer hidden (S63).
 func (s *sweeper) postpone(timer store.Timer, err error) {
-	s.e.notes.Warn("a timer could not be handled", "kind", timer.Kind, "tries", timer.Tries, "error", err)
+	s.e.Notes.Warn("a timer could not be handled", "kind", timer.Kind, "tries", timer.Tries, "error", err)
 	s.armed(s.StoreNow().Add(sweepHide.Milliseconds()))
 }
 
 // sweepRules is the table of S60: what happens when a timer of a kind is due.
 var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t store.Timer) error{
 	timerWake:     (*Engine).sweepWake,
-	timerRetain:   (*Engine).sweepRetained,
-	timerKeys:     (*Engine).sweepKeys,
+	TimerRetain:   (*Engine).sweepRetained,
+	TimerKeys:     (*Engine).sweepKeys,
 	timerRequests: (*Engine).sweepRequests,
-	timerClaims:   (*Engine).sweepClaims,
 
 	timerAllowances: (*Engine).sweepAllowances,
-	timerRates:      (*Engine).sweepRates,
+	TimerRates:      (*Engine).sweepRates,
 	timerBudgets:    (*Engine).sweepBudgets,
 	timerUsageDedup: (*Engine).sweepUsageDedup,
 	timerWorkers:    (*Engine).sweepWorkers,
@@ -399,7 +389,7 @@ var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t stor
 
 // Write commits changes that need no rows to be loaded.
 func (e *Engine) Write(ctx context.Context, name string, ch *store.Changes) error {
-	return e.writeSince(ctx, e.incarnation(), name, ch)
+	return e.writeSince(ctx, e.Incarnation(), name, ch)
 }
 
 // writeSince is write for changes that contain numbers of the store: since is the incarnation as it was before those were read.
@@ -408,7 +398,7 @@ func (e *Engine) writeSince(ctx context.Context, since, name string, ch *store.C
 	if err != nil {
 		return err
 	}
-	defer u.tx.Rollback(ctx)
+	defer u.StoreTx.Rollback(ctx)
 	u.Changes = *ch
-	return u.commit(ctx, []string{name})
+	return u.Commit(ctx, []string{name})
 }

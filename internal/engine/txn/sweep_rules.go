@@ -52,11 +52,11 @@ func (u *Tx) elapse(ent *Row) {
 	if due, _ := ent.Exec.Ahead(u.Now); due == 0 {
 		return
 	}
-	fx, held := u.engineEffects(), ent.Exec.Holds
+	fx, held := u.EngineEffects(), ent.Exec.Holds
 	ent.Exec.Elapse(fx)
-	u.freed(held, ent.Exec.Holds)
-	u.touch(ent)
-	u.keep(fx)
+	u.Freed(held, ent.Exec.Holds)
+	u.Touch(ent)
+	u.Keep(fx)
 }
 
 // sweepWake handles executions whose timer is due (L19). Most entries of finished work are stale: a plain read without locks filters them.
@@ -67,7 +67,7 @@ func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 			return err
 		}
 		var due []base.UUID
-		var cmds []command
+		var cmds []Command
 		for _, id := range ids {
 			x := loaded.Executions[id]
 			if loaded.Unreadable[id] != nil || x != nil && x.WakeAt != 0 && x.TimerAt <= t.At {
@@ -96,16 +96,16 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []base.UUID,
 		if unread != nil {
 			return unread
 		}
-		next := now.Add(laterBy(failures))
-		e.notes.Error("an execution's timer cannot be handled", "execution_id", ids[i], "failures", failures+1, "error", err)
+		next := now.Add(LaterBy(failures))
+		e.Notes.Error("an execution's timer cannot be handled", "execution_id", ids[i], "failures", failures+1, "error", err)
 		ch := &store.Changes{
 			AddTimers: []store.Timer{withFailures(store.Timer{At: next, Kind: t.Kind, IDs: []base.UUID{ids[i]}}, failures+1)},
-			Events:    []core.Event{quarantined(ids[i], base.CodeOf(err), failures+1, now, next)},
+			Events:    []core.Event{Quarantined(ids[i], base.CodeOf(err), failures+1, now, next)},
 		}
 		if err := e.Write(ctx, "quarantine", ch); err != nil {
 			return err
 		}
-		e.Gauges.Rows.add(ids[i].String(), next)
+		e.Gauges.Rows.Add(ids[i].String(), next)
 	}
 	return nil
 }
@@ -113,14 +113,14 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []base.UUID,
 // maxFailures is the number of failures from which on the pause stays the same.
 const maxFailures = 12
 
-// laterBy is the pause before the next try of what has failed so often before in a row (S63).
-func laterBy(failures int) base.Millis {
+// LaterBy is the pause before the next try of what has failed so often before in a row (S63).
+func LaterBy(failures int) base.Millis {
 	return min(base.Second<<min(failures, maxFailures), 5*base.Minute)
 }
 
-// quarantined returns the event about a row that was set aside: an execution or follow-up work, by its UUID, or a part of the log, by its position.
+// Quarantined returns the event about a row that was set aside: an execution or follow-up work, by its UUID, or a part of the log, by its position.
 // If next is absent, it is not tried again.
-func quarantined(row any, why base.Code, failures int, now, next base.Time) core.Event {
+func Quarantined(row any, why base.Code, failures int, now, next base.Time) core.Event {
 	fields := map[string]any{"row": row, "error": string(why), "failures": failures}
 	if next != 0 {
 		maps.Copy(fields, map[string]any{"next_try_at": next})
@@ -151,15 +151,15 @@ func (r *removal) Decide(u *Tx) error {
 	switch {
 	case !ok:
 	case at > u.Now:
-		u.timer(timerRetain, RoundUp(at, base.Second), r.id)
+		u.Timer(TimerRetain, RoundUp(at, base.Second), r.id)
 	case ent.Exec.Member != nil:
-		u.addTask(task{Kind: taskRemoveFlow, Flow: ent.Exec.FlowID.UUID})
+		u.AddTask(FollowUp{Kind: TaskRemoveFlow, Flow: ent.Exec.FlowID.UUID})
 	case ent.Exec.CheckRemovable(u.Now) != nil:
 		if until := ent.Exec.Retain.Until; until != 0 {
-			u.timer(timerRetain, RoundUp(until, base.Second), r.id)
+			u.Timer(TimerRetain, RoundUp(until, base.Second), r.id)
 		}
 	case u.CheckRemovable(ent.Exec) != nil:
-		u.timer(timerRetain, RoundUp(u.Now.Add(lookForChildren), base.Minute), r.id)
+		u.Timer(TimerRetain, RoundUp(u.Now.Add(LookForChildren), base.Minute), r.id)
 	default:
 		u.Remove(ent)
 	}
@@ -168,7 +168,7 @@ func (r *removal) Decide(u *Tx) error {
 
 func (e *Engine) sweepRetained(ctx context.Context, t store.Timer) error {
 	for ids := range slices.Chunk(t.IDs, sweepChunk) {
-		cmds := make([]command, len(ids))
+		cmds := make([]Command, len(ids))
 		for i, id := range ids {
 			cmds[i] = &removal{id: id}
 		}
@@ -199,14 +199,14 @@ func (e *Engine) sweepRequests(ctx context.Context, t store.Timer) error {
 	}
 	return e.onRefs(ctx, refs, func(u *Tx, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.Now {
-			u.dropDoc(doc.DocRef)
+			u.DropDoc(doc.DocRef)
 		}
 		return nil
 	})
 }
 
-// onDocs runs a rule over small records without owner, each locked.
-func (e *Engine) onDocs(ctx context.Context, kind store.DocKind, keys []string, rule func(u *Tx, doc *store.Doc) error) error {
+// OnDocs runs a rule over small records without owner, each locked.
+func (e *Engine) OnDocs(ctx context.Context, kind store.DocKind, keys []string, rule func(u *Tx, doc *store.Doc) error) error {
 	refs := make([]store.DocRef, len(keys))
 	for i, key := range keys {
 		refs[i] = store.DocRef{Kind: kind, Key: key}
@@ -217,11 +217,11 @@ func (e *Engine) onDocs(ctx context.Context, kind store.DocKind, keys []string, 
 // onRefs runs a rule over small records, each locked.
 func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *Tx, doc *store.Doc) error) error {
 	want := store.Want{LockDocs: true, Docs: refs}
-	u, err := e.begin(ctx, want)
+	u, err := e.Begin(ctx, want)
 	if err != nil {
 		return err
 	}
-	defer u.tx.Rollback(ctx)
+	defer u.StoreTx.Rollback(ctx)
 	for _, ref := range want.Docs {
 		if doc := u.Doc(ref); doc != nil {
 			if err := rule(u, doc); err != nil {
@@ -229,46 +229,25 @@ func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *T
 			}
 		}
 	}
-	return u.commit(ctx, []string{"sweep"})
-}
-
-// sweepClaims removes the record of a claim if none of its leases is held and none of its grants is outstanding any more (L117).
-func (e *Engine) sweepClaims(ctx context.Context, t store.Timer) error {
-	return e.onDocs(ctx, docClaim, t.Texts, func(u *Tx, doc *store.Doc) error {
-		loaded, err := e.Store.Read(ctx, store.Want{Executions: claimedIDs(doc)})
-		if err != nil {
-			return err
-		}
-		instance, key, _ := strings.Cut(doc.Key, "\x01")
-		key, grants := strings.CutSuffix(key, grantMark)
-		for _, x := range loaded.Executions {
-			if grants && x.HoldsGrantOf(instance, key) || !grants && x.HoldsLeaseOf(instance, key) {
-				timer := u.TimerAt(timerClaims, RoundUp(u.Now.Add(claimRecordLook), base.Second))
-				timer.Texts = append(timer.Texts, doc.Key)
-				return nil
-			}
-		}
-		u.dropDoc(doc.DocRef)
-		return nil
-	})
+	return u.Commit(ctx, []string{"sweep"})
 }
 
 // sweepWorkers marks instances that have lapsed and removes those that lapsed long ago (S50, S54).
 func (e *Engine) sweepWorkers(ctx context.Context, t store.Timer) error {
-	return e.onDocs(ctx, DocWorker, t.Texts, func(u *Tx, doc *store.Doc) error {
+	return e.OnDocs(ctx, DocWorker, t.Texts, func(u *Tx, doc *store.Doc) error {
 		w, err := DecodeWorker(doc)
 		if err != nil {
 			return err
 		}
-		fx := u.engineEffects()
+		fx := u.EngineEffects()
 		switch {
 		case w.Removable(u.Now):
-			u.dropDoc(doc.DocRef)
+			u.DropDoc(doc.DocRef)
 		case !w.Live(u.Now) && w.Lapse(fx):
-			u.putWorker(w)
-			u.keep(fx)
+			u.PutWorker(w)
+			u.Keep(fx)
 		case doc.ExpiresAt <= u.Now:
-			u.putWorker(w)
+			u.PutWorker(w)
 		}
 		return nil
 	})

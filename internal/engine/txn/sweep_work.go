@@ -15,7 +15,7 @@ const worksAtOnce = 4
 var taskTimers = map[string]store.TimerKind{
 	taskCountLane:     timerCountLane,
 	taskRefileLane:    timerRefileLane,
-	taskRetireLane:    timerRetireLane,
+	TaskRetireLane:    timerRetireLane,
 	taskTrimHistory:   timerTrimHistory,
 	taskFreeQuota:     timerFreeQuota,
 	taskCancelHolders: timerCancelHolders,
@@ -23,18 +23,18 @@ var taskTimers = map[string]store.TimerKind{
 	taskFreeUnreached: timerFreeUnreached,
 	taskDropEpoch:     timerDropEpoch,
 	taskDropBudget:    timerDropBudget,
-	taskLeaveBudget:   timerLeaveBudget,
+	TaskLeaveBudget:   timerLeaveBudget,
 	taskUnmark:        timerUnmark,
-	taskResolveEdges:  timerResolveEdges,
-	taskCancelLosers:  timerCancelLosers,
-	taskCancelFlow:    timerCancelFlow,
-	taskBeginSubflow:  timerBeginSubflow,
-	taskEndNode:       timerEndNode,
-	taskEndChildren:   timerEndChildren,
-	taskSpreadBudget:  timerSpreadBudget,
-	taskRemoveFlow:    timerRemoveFlow,
-	taskRetireAll:     timerRetireAll,
-	taskSealQuorums:   timerSealQuorums,
+	TaskResolveEdges:  timerResolveEdges,
+	TaskCancelLosers:  timerCancelLosers,
+	TaskCancelFlow:    timerCancelFlow,
+	TaskBeginSubflow:  timerBeginSubflow,
+	TaskEndNode:       timerEndNode,
+	TaskEndChildren:   timerEndChildren,
+	TaskSpreadBudget:  timerSpreadBudget,
+	TaskRemoveFlow:    timerRemoveFlow,
+	TaskRetireAll:     timerRetireAll,
+	TaskSealQuorums:   timerSealQuorums,
 }
 
 // taskTimer is the kind of timer that a kind of follow-up work has.
@@ -75,7 +75,7 @@ func (s *sweeper) workOn(ctx context.Context, since string, kind store.TimerKind
 		w = &workKind{taken: map[int64]bool{}, over: make(chan struct{})}
 		s.works[kind] = w
 		s.e.loops.Go(func() {
-			_ = s.e.contain(inTimer, func() { s.keepHidden(ctx, w.over, func() []store.Timer { return s.heldOf(w) }) })
+			_ = s.e.Guard(inTimer, func() { s.keepHidden(ctx, w.over, func() []store.Timer { return s.heldOf(w) }) })
 		})
 	}
 	for _, timer := range timers {
@@ -88,7 +88,7 @@ func (s *sweeper) workOn(ctx context.Context, since string, kind store.TimerKind
 		first := w.waiting[0]
 		w.waiting = w.waiting[1:]
 		w.running++
-		s.e.loops.Go(func() { _ = s.e.contain(inTask, func() { s.work(ctx, kind, first) }) })
+		s.e.loops.Go(func() { _ = s.e.Guard(inTask, func() { s.work(ctx, kind, first) }) })
 	}
 }
 
@@ -102,7 +102,7 @@ func (s *sweeper) heldOf(w *workKind) []store.Timer {
 // work runs a timer and then those that wait behind it.
 func (s *sweeper) work(ctx context.Context, kind store.TimerKind, due dueWork) {
 	for more := true; more; due, more = s.nextWork(ctx, kind, due.timer) {
-		_ = s.e.contain(inTask, func() { s.apply(ctx, due.since, []store.Timer{due.timer}) })
+		_ = s.e.Guard(inTask, func() { s.apply(ctx, due.since, []store.Timer{due.timer}) })
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// task is a piece of follow-up work: work that is too large for the transaction that made it necessary. It is done afterwards in bounded batches,
+// FollowUp is a piece of follow-up work: work that is too large for the transaction that made it necessary. It is done afterwards in bounded batches,
 // kept until it is done, and harmless if done twice.
-type task struct {
+type FollowUp struct {
 	Kind string `json:"kind"`
 	Lane string `json:"lane,omitempty"`
 
@@ -45,8 +45,8 @@ type task struct {
 const (
 	taskCountLane   = "count_lane"   // a lane got a cap: what runs in it takes its places (S5)
 	taskRefileLane  = "refile_lane"  // a lane's ageing changed: its queued rows get new order keys (S8)
-	taskRetireLane  = "retire_lane"  // a lane's retention got shorter: it applies to what has ended before (L139)
-	taskRetireAll   = "retire_all"   // the default retention got shorter: it applies to what has ended before (L139)
+	TaskRetireLane  = "retire_lane"  // a lane's retention got shorter: it applies to what has ended before (L139)
+	TaskRetireAll   = "retire_all"   // the default retention got shorter: it applies to what has ended before (L139)
 	taskTrimHistory = "trim_history" // entries have left the lease history of an execution (L40)
 	taskFreeQuota   = "free_quota"   // a quota was removed: what it blocked continues (S47)
 
@@ -55,19 +55,19 @@ const (
 	taskFreeUnreached = "free_unreached" // a budget below this one was deleted: what this one no longer applies to continues (B33)
 	taskDropEpoch     = "drop_epoch"     // a past epoch of a budget is to be removed
 	taskDropBudget    = "drop_budget"    // what a deleted budget left is to be removed (B5)
-	taskLeaveBudget   = "leave_budget"   // the execution that a budget is for was removed
+	TaskLeaveBudget   = "leave_budget"   // the execution that a budget is for was removed
 
 	taskUnmark = "unmark_rule" // a process may have ended while it checked whether a quota or budget may be removed (S38, B5)
 
-	taskResolveEdges = "resolve_edges"  // a member has ended: edges that lead from it are still pending (F28)
-	taskCancelLosers = "cancel_losers"  // a join is decided: upstreams that it no longer needs end (F30)
-	taskCancelFlow   = "cancel_members" // a flow was cancelled: its members end (F49)
-	taskBeginSubflow = "begin_subflow"  // a flow node may start: its sub-flow is created (F46)
-	taskEndNode      = "end_node"       // a sub-flow has ended: so does its node (F47)
-	taskEndChildren  = "end_children"   // a parent has ended: its children flow is sealed or cancelled (F44)
-	taskSpreadBudget = "spread_budget"  // a budget applies to the members of a flow, or was deleted and no longer does (B6)
-	taskSealQuorums  = "seal_quorums"   // a flow was sealed while a member could not be read, whose quorum may be out of reach (F24)
-	taskRemoveFlow   = "remove_flow"    // a finished flow is to be removed (L140)
+	TaskResolveEdges = "resolve_edges"  // a member has ended: edges that lead from it are still pending (F28)
+	TaskCancelLosers = "cancel_losers"  // a join is decided: upstreams that it no longer needs end (F30)
+	TaskCancelFlow   = "cancel_members" // a flow was cancelled: its members end (F49)
+	TaskBeginSubflow = "begin_subflow"  // a flow node may start: its sub-flow is created (F46)
+	TaskEndNode      = "end_node"       // a sub-flow has ended: so does its node (F47)
+	TaskEndChildren  = "end_children"   // a parent has ended: its children flow is sealed or cancelled (F44)
+	TaskSpreadBudget = "spread_budget"  // a budget applies to the members of a flow, or was deleted and no longer does (B6)
+	TaskSealQuorums  = "seal_quorums"   // a flow was sealed while a member could not be read, whose quorum may be out of reach (F24)
+	TaskRemoveFlow   = "remove_flow"    // a finished flow is to be removed (L140)
 )
 
 const (
@@ -75,23 +75,23 @@ const (
 	refileBatch = 1000
 )
 
-// addTask adds follow-up work that starts at once.
-func (u *Tx) addTask(t task) { u.addTaskAt(t, u.Now) }
+// AddTask adds follow-up work that starts at once.
+func (u *Tx) AddTask(t FollowUp) { u.AddTaskAt(t, u.Now) }
 
-// addTaskAt adds follow-up work that starts at that time.
-func (u *Tx) addTaskAt(t task, at base.Time) {
-	u.addTaskAs(u.Engine.Mint().String(), t, at)
+// AddTaskAt adds follow-up work that starts at that time.
+func (u *Tx) AddTaskAt(t FollowUp, at base.Time) {
+	u.AddTaskAs(u.Engine.Mint().String(), t, at)
 }
 
-// addTaskAs adds follow-up work under an id. If it exists already it is done once, at the earlier time.
-func (u *Tx) addTaskAs(id string, t task, at base.Time) {
-	u.PutDoc(t.doc(store.DocRef{Kind: docTask, Key: id}))
+// AddTaskAs adds follow-up work under an id. If it exists already it is done once, at the earlier time.
+func (u *Tx) AddTaskAs(id string, t FollowUp, at base.Time) {
+	u.PutDoc(t.Doc(store.DocRef{Kind: docTask, Key: id}))
 	timer := u.TimerAt(taskTimer(t.Kind), at)
 	timer.Texts = append(timer.Texts, id)
 }
 
-// doc returns the record of the work.
-func (t *task) doc(ref store.DocRef) store.Doc {
+// Doc returns the record of the work.
+func (t *FollowUp) Doc(ref store.DocRef) store.Doc {
 	body, _ := json.Marshal(t)
 	return store.Doc{DocRef: ref, Body: body}
 }
@@ -117,11 +117,11 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 	if err != nil || doc == nil {
 		return err
 	}
-	wait, failures, ch, kind := laterBy(maxFailures), 0, &store.Changes{}, timerTasks
+	wait, failures, ch, kind := LaterBy(maxFailures), 0, &store.Changes{}, timerTasks
 	if work, err := decodeTask(doc); err == nil {
 		work.Failures++
-		wait, failures = laterBy(work.Failures-1), work.Failures
-		ch.PutDocs = []store.Doc{work.doc(doc.DocRef)}
+		wait, failures = LaterBy(work.Failures-1), work.Failures
+		ch.PutDocs = []store.Doc{work.Doc(doc.DocRef)}
 		kind = taskTimer(work.Kind)
 	}
 	now, err := e.Store.Now(ctx)
@@ -129,19 +129,19 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 		return err
 	}
 	next := now.Add(wait)
-	e.notes.Error("follow-up work fails", "row", id, "failures", failures, "error", why)
+	e.Notes.Error("follow-up work fails", "row", id, "failures", failures, "error", why)
 	ch.AddTimers = []store.Timer{{At: next, Kind: kind, Texts: []string{id}}}
-	ch.Events = []core.Event{quarantined(id, base.CodeOf(why), failures, now, next)}
+	ch.Events = []core.Event{Quarantined(id, base.CodeOf(why), failures, now, next)}
 	if err := e.Write(ctx, "quarantine", ch); err != nil {
 		return err
 	}
-	e.Gauges.Rows.add(id, next)
+	e.Gauges.Rows.Add(id, next)
 	return nil
 }
 
 // sweepTask runs a piece of follow-up work that was due then, until it is done.
 func (e *Engine) sweepTask(ctx context.Context, id string, due base.Time) (err error) {
-	defer func() { err = e.caught(inTask, recover(), err) }()
+	defer func() { err = e.Caught(inTask, recover(), err) }()
 	doc, err := e.taskDoc(ctx, id)
 	if err != nil || doc == nil {
 		return err
@@ -174,7 +174,7 @@ func (e *Engine) taskDoc(ctx context.Context, id string) (*store.Doc, error) {
 	return &doc, nil
 }
 
-func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
+func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t FollowUp) error {
 	if e.Cfg.Trap != nil {
 		e.Cfg.Trap("task:"+t.Kind, ref.Key)
 	}
@@ -183,10 +183,6 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
 		return e.countLane(ctx, t)
 	case taskRefileLane:
 		return e.refileLane(ctx, t)
-	case taskRetireLane:
-		return e.retireLane(ctx, ref, t)
-	case taskRetireAll:
-		return e.retireAll(ctx, ref, t)
 	case taskTrimHistory:
 		return e.dropHistory(ctx, t)
 	case taskFreeQuota:
@@ -201,28 +197,31 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t task) error {
 		return e.dropEpoch(ctx, t)
 	case taskDropBudget:
 		return e.dropBudget(ctx, t)
-	case taskLeaveBudget:
+	case TaskLeaveBudget:
 		return e.leaveBudget(ctx, t)
 	case taskUnmark:
 		return e.unmark(ctx, t.Rule, t.Token)
 	default:
-		return e.workOffFlow(ctx, t)
+		if do := e.extensions.tasks[t.Kind]; do != nil {
+			return do(ctx, ref, t)
+		}
+		return base.Errorf(base.CodeCorruption, "unknown follow-up work %q", t.Kind)
 	}
 }
 
 // countLane gives every execution that runs in the lane its place, then opens the lane for picks (S5). Meanwhile nothing is picked there, so the
 // number of running executions only falls.
-func (e *Engine) countLane(ctx context.Context, t task) error {
+func (e *Engine) countLane(ctx context.Context, t FollowUp) error {
 	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"running", "granted"}}
-	err := e.eachMatching(ctx, f, countBatch, func(x *core.Execution) command {
-		return &onOne{
-			op: "count_place", caller: EngineCaller, id: x.ID.Given(),
-			act: func(u *Tx, x *core.Execution, _ *core.Effects, _ *core.LeaseRecord) (bool, error) {
+	err := e.eachMatching(ctx, f, countBatch, func(x *core.Execution) Command {
+		return &OnOne{
+			Op: "count_place", Caller: EngineCaller, ID: x.ID.Given(),
+			Act: func(u *Tx, x *core.Execution, _ *core.Effects, _ *core.LeaseRecord) (bool, error) {
 				if x.Status != core.Running && x.Status != core.Granted {
 					return false, nil
 				}
-				SetIn(&u.counters, LaneCounter(t.Lane), u.counters[LaneCounter(t.Lane)])
-				u.takePlace(u.laneNamed(t.Lane), x)
+				SetIn(&u.Counters, LaneCounter(t.Lane), u.Counters[LaneCounter(t.Lane)])
+				u.TakePlace(u.LaneNamed(t.Lane), x)
 				return true, nil
 			},
 		}
@@ -253,13 +252,13 @@ func (o *openLane) Decide(u *Tx) error {
 }
 
 // refileLane gives the lane's queued executions the order keys of the current ageing (S8).
-func (e *Engine) refileLane(ctx context.Context, t task) error {
+func (e *Engine) refileLane(ctx context.Context, t FollowUp) error {
 	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"ready", "blocked"}}
-	return e.eachMatching(ctx, f, refileBatch, func(x *core.Execution) command {
-		return &onOne{
-			op: "refile", caller: EngineCaller, id: x.ID.Given(),
-			act: func(u *Tx, x *core.Execution, _ *core.Effects, _ *core.LeaseRecord) (bool, error) {
-				lane := u.laneNamed(t.Lane)
+	return e.eachMatching(ctx, f, refileBatch, func(x *core.Execution) Command {
+		return &OnOne{
+			Op: "refile", Caller: EngineCaller, ID: x.ID.Given(),
+			Act: func(u *Tx, x *core.Execution, _ *core.Effects, _ *core.LeaseRecord) (bool, error) {
+				lane := u.LaneNamed(t.Lane)
 				return x.Queued() && x.OrderKey != x.RankKey(lane.Settings.AgeingMS), nil
 			},
 		}
@@ -267,7 +266,7 @@ func (e *Engine) refileLane(ctx context.Context, t task) error {
 }
 
 // eachMatching runs a command on every execution that matches the filter, in batches.
-func (e *Engine) eachMatching(ctx context.Context, f core.Filter, batch int, cmd func(x *core.Execution) command) error {
+func (e *Engine) eachMatching(ctx context.Context, f core.Filter, batch int, cmd func(x *core.Execution) Command) error {
 	if err := e.Follower.ReachAll(ctx); err != nil {
 		return err
 	}
@@ -277,7 +276,7 @@ func (e *Engine) eachMatching(ctx context.Context, f core.Filter, batch int, cmd
 		if err != nil {
 			return err
 		}
-		cmds := make([]command, len(page.Items))
+		cmds := make([]Command, len(page.Items))
 		for i, item := range page.Items {
 			cmds[i] = cmd(item.Execution)
 		}

@@ -31,7 +31,8 @@ type Facts struct {
 	Attempt int // index; -1 before the first
 }
 
-func factsOf(x *core.Execution) Facts {
+// FactsOf returns the attributes of a span about the execution.
+func FactsOf(x *core.Execution) Facts {
 	f := Facts{ID: x.ID, Class: x.Class, Status: x.Status, Attempt: -1}
 	if x.Attempt != nil {
 		f.Attempt = x.Attempt.Index
@@ -46,55 +47,42 @@ func ownWork(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownWorkKey{}, true)
 }
 
-// startSpan begins the span of a command; nil without a tracer.
-func (e *Engine) startSpan(ctx context.Context, name string) Span {
+// StartSpan begins the span of a command; nil without a tracer.
+func (e *Engine) StartSpan(ctx context.Context, name string) Span {
 	if e.Cfg.Tracer == nil || ctx.Value(ownWorkKey{}) != nil {
 		return nil
 	}
 	return e.Cfg.Tracer.Command(ctx, name)
 }
 
-// endSpan ends a span that may be none.
-func endSpan(s Span, err error) {
+// EndSpan ends a span that may be none.
+func EndSpan(s Span, err error) {
 	if s != nil {
 		s.End(err)
 	}
 }
 
 // tellSpans says in the spans of the commands which executions they were about.
-func (u *Tx) tellSpans(batch []*request) {
+func (u *Tx) tellSpans(batch []*Request) {
 	for _, r := range batch {
 		if r.span == nil {
 			continue
 		}
-		if ent := u.Entries[subjectOf(r.command)]; ent != nil {
-			r.span.Tell(factsOf(ent.Exec))
+		if ent := u.Entries[subjectOf(r.Command)]; ent != nil {
+			r.span.Tell(FactsOf(ent.Exec))
 		}
 	}
 }
 
 // subjectOf is the execution that a command is about; the zero UUID when it is about none or about many.
-func subjectOf(cmd command) base.UUID {
+func subjectOf(cmd Command) base.UUID {
 	switch c := cmd.(type) {
-	case *submit:
-		return c.answer.ID.UUID
-	case *putStep:
-		return c.id.UUID
-	case *operatorCommand:
-		return c.id.UUID
-	case *targeted:
-		return c.id.UUID
-	case interface{ Target() base.UUID }:
+	case interface{ Subject() base.UUID }:
+		return c.Subject()
+	case byWorker:
 		return c.Target()
 	default:
 		return base.UUID{}
-	}
-}
-
-// tell sets the execution in the span of a claim, if the claim got exactly one.
-func (c *claim) tell() {
-	if c.span != nil && len(c.answer.Tasks) == 1 {
-		c.span.Tell(factsOf(c.answer.Tasks[0].Execution))
 	}
 }
 
@@ -107,7 +95,7 @@ func (u *Tx) commitSpan(size int) Span {
 }
 
 // serves takes note of the spans of the commands that the unit serves.
-func (u *Tx) serves(batch []*request) {
+func (u *Tx) serves(batch []*Request) {
 	if u.Engine.Cfg.Tracer == nil {
 		return
 	}
@@ -118,14 +106,14 @@ func (u *Tx) serves(batch []*request) {
 	}
 }
 
-// servesClaims takes note of the spans of the claims that the unit serves.
-func (u *Tx) servesClaims(calls []*claim) {
+// AttachSpans takes note of the spans of the calls that the transaction serves.
+func (u *Tx) AttachSpans(spans []Span) {
 	if u.Engine.Cfg.Tracer == nil {
 		return
 	}
-	for _, call := range calls {
-		if call.span != nil {
-			u.spans = append(u.spans, call.span)
+	for _, span := range spans {
+		if span != nil {
+			u.spans = append(u.spans, span)
 		}
 	}
 }

@@ -6,17 +6,17 @@ import (
 )
 
 // untraced is everything that tracing does for a command and its commit when there is no tracer.
-func untraced(ctx context.Context, e *Engine, u *Tx, batch []*request) {
-	span := e.startSpan(ctx, "submit")
+func untraced(ctx context.Context, e *Engine, u *Tx, batch []*Request) {
+	span := e.StartSpan(ctx, "submit")
 	u.serves(batch)
-	endSpan(u.commitSpan(len(batch)), nil)
+	EndSpan(u.commitSpan(len(batch)), nil)
 	u.tellSpans(batch)
-	endSpan(span, nil)
+	EndSpan(span, nil)
 }
 
-func untracedUnit() (*Engine, *Tx, []*request) {
+func untracedUnit() (*Engine, *Tx, []*Request) {
 	e := &Engine{}
-	return e, &Tx{Engine: e}, []*request{{}}
+	return e, &Tx{Engine: e}, []*Request{{}}
 }
 
 func TestU216_without_a_tracer_a_command_allocates_nothing(t *testing.T) {

@@ -68,14 +68,14 @@ func (e *Engine) readBorne(ctx context.Context, ref store.DocRef) (rows borneRow
 	at, _, err := e.whereIs(ctx, ref)
 	switch {
 	case base.CodeOf(err) == base.CodeCorruption:
-		e.notes.Error("what a token was sent for cannot be found", "row", ref.Key, "error", err)
+		e.Notes.Error("what a token was sent for cannot be found", "row", ref.Key, "error", err)
 		at = whereabouts{}
 	case err != nil:
 		return rows, err
 	}
 	want := store.Want{SkipUnreadable: true}
 	WantWaiting(&want, at.ExecutionID.UUID)
-	wantKeys(&want)
+	WantKeys(&want)
 	loaded, err := e.Store.Read(ctx, want)
 	if err != nil {
 		return rows, PublicFault(err)
@@ -116,7 +116,7 @@ func (b *bearer) Name() string { return b.op }
 func (b *bearer) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, b.id.UUID)
 	wantDossier(w, b.id.UUID)
-	wantKeys(w)
+	WantKeys(w)
 	if b.request.Key != "" {
 		w.Docs = append(w.Docs, b.request)
 	}
@@ -124,7 +124,7 @@ func (b *bearer) Want(w *store.Want, _ bool) {
 
 // verified reports whether the token is good for what it was sent for; if not, ent is nil.
 func (b *bearer) verified(u *Tx) (ent *Row, d *core.WaitState, fault keyring.TokenFault, err error) {
-	ring, err := u.ring()
+	ring, err := u.Ring()
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -219,7 +219,7 @@ func (e *Engine) Signal(ctx context.Context, c Caller, id *base.GivenID, token k
 			return !answer.Duplicate, err
 		},
 	}, args)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Decide takes the decision of the holder of a link (W71, W72).
@@ -245,5 +245,5 @@ func (e *Engine) Decide(ctx context.Context, c Caller, token keyring.Token, cmd 
 			}}
 		},
 	}, args)
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }

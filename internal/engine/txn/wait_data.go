@@ -8,13 +8,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// waitBytes bounds the payloads of one execution's waits in one answer. What does not fit is left out: its size is shown, and lists of signals
+// WaitBytes bounds the payloads of one execution's waits in one answer. What does not fit is left out: its size is shown, and lists of signals
 // return it in parts.
-const waitBytes = 8 << 20
+const WaitBytes = 8 << 20
 
-// waitData gathers payloads that are to be shown, so that one read fills all of them.
-type waitData struct {
-	blank []blankPayload
+// WaitData gathers payloads that are to be shown, so that one read fills all of them.
+type WaitData struct {
+	Blank []blankPayload
 }
 
 // blankPayload is a payload whose bytes are not loaded yet.
@@ -24,10 +24,10 @@ type blankPayload struct {
 	payload   *core.Payload
 }
 
-// observation requests what a suspension shows, as far as there is room: what it keeps for the worker that continues, the signals that count, then
+// Observation requests what a suspension shows, as far as there is room: what it keeps for the worker that continues, the signals that count, then
 // the others. It returns how many bytes that is.
-func (d *waitData) observation(id base.UUID, o *core.Observation, room int) (used int) {
-	room = min(room, waitBytes)
+func (d *WaitData) Observation(id base.UUID, o *core.Observation, room int) (used int) {
+	room = min(room, WaitBytes)
 	if c := o.Continuation; c != nil && c.Size <= room {
 		d.add(id, continuationRef(id, o.Seq), c)
 		used = c.Size
@@ -36,7 +36,7 @@ func (d *waitData) observation(id base.UUID, o *core.Observation, room int) (use
 }
 
 // signalsWithin asks for the bytes of signals that have room, those that count first. The list must not move until they are filled.
-func (d *waitData) signalsWithin(id base.UUID, signals []core.Signal, room int) (used int) {
+func (d *WaitData) signalsWithin(id base.UUID, signals []core.Signal, room int) (used int) {
 	for _, matched := range []bool{true, false} {
 		for i := range signals {
 			if s := &signals[i]; s.Matched == matched && s.Payload.Size <= room-used {
@@ -51,36 +51,36 @@ func (d *waitData) signalsWithin(id base.UUID, signals []core.Signal, room int) 
 }
 
 // signals asks for the bytes of all the signals.
-func (d *waitData) signals(id base.UUID, signals []core.Signal) {
+func (d *WaitData) signals(id base.UUID, signals []core.Signal) {
 	for i := range signals {
 		d.add(id, signalDataRef(id, signals[i].Ordinal), &signals[i].Payload)
 	}
 }
 
 // add asks for one payload. An empty one is not stored; one that is there, because a timer has made it just now, is not asked for.
-func (d *waitData) add(id base.UUID, ref store.DocRef, p *core.Payload) {
+func (d *WaitData) add(id base.UUID, ref store.DocRef, p *core.Payload) {
 	if p.Size == 0 {
 		p.Data = []byte{}
 	}
 	if len(p.Data) != p.Size {
-		d.blank = append(d.blank, blankPayload{ref, id, p})
+		d.Blank = append(d.Blank, blankPayload{ref, id, p})
 	}
 }
 
-// load fills in the payloads, and returns for which executions bytes are missing. Nothing is read if there are no payloads.
-func (d *waitData) load(ctx context.Context, s store.Store) (missing map[base.UUID]error, err error) {
-	if len(d.blank) == 0 {
+// Load fills in the payloads, and returns for which executions bytes are missing. Nothing is read if there are no payloads.
+func (d *WaitData) Load(ctx context.Context, s store.Store) (missing map[base.UUID]error, err error) {
+	if len(d.Blank) == 0 {
 		return nil, nil
 	}
-	refs := make([]store.DocRef, len(d.blank))
-	for i := range d.blank {
-		refs[i] = d.blank[i].ref
+	refs := make([]store.DocRef, len(d.Blank))
+	for i := range d.Blank {
+		refs[i] = d.Blank[i].ref
 	}
 	loaded, err := s.Read(ctx, store.Want{Docs: refs})
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range d.blank {
+	for _, b := range d.Blank {
 		doc, ok := loaded.Docs[b.ref]
 		if err := doc.Whole(); err != nil {
 			SetIn(&missing, b.execution, err)

@@ -25,8 +25,8 @@ func (e *Engine) whereIs(ctx context.Context, ref store.DocRef) (at whereabouts,
 
 // operateAt runs a command on what is found by the id of a waitpoint or a link. missing is the answer when there is none, or none that
 // the caller may see (W5).
-func (e *Engine) operateAt(ctx context.Context, c Caller, ref store.DocRef, missing error, o operation) error {
-	if err := o.op.check(); err != nil {
+func (e *Engine) operateAt(ctx context.Context, c Caller, ref store.DocRef, missing error, o Operation) error {
+	if err := o.Op.check(); err != nil {
 		return err
 	}
 	at, found, err := e.whereIs(ctx, ref)
@@ -37,7 +37,7 @@ func (e *Engine) operateAt(ctx context.Context, c Caller, ref store.DocRef, miss
 		return missing
 	}
 	o.waits, o.target = true, ref.Key
-	err = e.operate(ctx, c, at.ExecutionID.Given(), o)
+	err = e.Operate(ctx, c, at.ExecutionID.Given(), o)
 	if base.CodeOf(err) == base.CodeExecutionNotFound { // it was removed since
 		return missing
 	}
@@ -56,7 +56,7 @@ func (u *Tx) waitsOf(x *core.Execution) (*core.WaitState, *keyring.Ring, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	ring, err := u.ring()
+	ring, err := u.Ring()
 	return d, ring, err
 }
 

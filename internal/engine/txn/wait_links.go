@@ -18,11 +18,11 @@ func (e *Engine) CreateLink(ctx context.Context, c Caller, cmd core.CreateLinkCo
 	args := cmd
 	args.Fence = nil
 	cmd.LinkID = e.Mint()
-	err := e.operateAt(ctx, c, waitpointAtRef(cmd.WaitpointID), noWaitpoint(), operation{
-		name: "create_link", op: op, args: args, answer: &recorded, held: cmd.Fence,
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	err := e.operateAt(ctx, c, waitpointAtRef(cmd.WaitpointID), noWaitpoint(), Operation{
+		Name: "create_link", Op: op, Args: args, Answer: &recorded, held: cmd.Fence,
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if cmd.Fence != nil {
-				c.asWorker(x, fx)
+				c.AsWorker(x, fx)
 			}
 			d, ring, err := u.waitsOf(x)
 			if err != nil {
@@ -38,7 +38,7 @@ func (e *Engine) CreateLink(ctx context.Context, c Caller, cmd core.CreateLinkCo
 			answer = issuedLink(ring, d, link)
 			return true, nil
 		},
-		repeat: func(u *Tx, x *core.Execution) (err error) {
+		Repeat: func(u *Tx, x *core.Execution) (err error) {
 			answer, err = u.linkAgain(x, recorded)
 			return err
 		},
@@ -48,7 +48,7 @@ func (e *Engine) CreateLink(ctx context.Context, c Caller, cmd core.CreateLinkCo
 			}}
 		},
 	})
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 func issuedLink(ring *keyring.Ring, d *core.WaitState, link core.Link) IssuedLink {
@@ -75,10 +75,10 @@ func (u *Tx) linkAgain(x *core.Execution, id base.UUID) (IssuedLink, error) {
 // ReadLink shows a link with its token to an operator, and audits that (W68).
 func (e *Engine) ReadLink(ctx context.Context, c Caller, link base.UUID) (IssuedLink, error) {
 	var answer IssuedLink
-	err := e.operateAt(ctx, c, linkAtRef(link), noLink(), operation{
-		name: "read_link_url", shows: true,
-		act: func(u *Tx, x *core.Execution, _ *core.Effects) (_ bool, err error) {
-			ring, err := u.ring()
+	err := e.operateAt(ctx, c, linkAtRef(link), noLink(), Operation{
+		Name: "read_link_url", shows: true,
+		Act: func(u *Tx, x *core.Execution, _ *core.Effects) (_ bool, err error) {
+			ring, err := u.Ring()
 			if err != nil {
 				return false, err
 			}
@@ -90,16 +90,16 @@ func (e *Engine) ReadLink(ctx context.Context, c Caller, link base.UUID) (Issued
 		},
 		told: func(*Tx, *core.Execution) toldChange { return toldChange{entity: "approval_link", id: link.String()} },
 	})
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // RevokeLink withdraws a link (W74).
 func (e *Engine) RevokeLink(ctx context.Context, c Caller, link base.UUID, f *core.Fence, op Operator) error {
-	return e.operateAt(ctx, c, linkAtRef(link), noLink(), operation{
-		name: "revoke_link", op: op, held: f,
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	return e.operateAt(ctx, c, linkAtRef(link), noLink(), Operation{
+		Name: "revoke_link", Op: op, held: f,
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if f != nil {
-				c.asWorker(x, fx)
+				c.AsWorker(x, fx)
 			}
 			d, _, err := u.waitsOf(x)
 			if err != nil {

@@ -27,11 +27,11 @@ func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id base.GivenID,
 	}
 	var answer Issued
 	var recorded recordedWaitpoint
-	err := e.operate(ctx, c, id, operation{
-		name: "create_waitpoint", op: Operator{RequestKey: c.RequestKey}, args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, answer: &recorded,
-		waits: true, docs: docs, held: &cmd.Fence,
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
-			c.asWorker(x, fx)
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "create_waitpoint", Op: Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
+		waits: true, Docs: docs, held: &cmd.Fence,
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+			c.AsWorker(x, fx)
 			d, ring, err := u.waitsOf(x)
 			if err != nil {
 				return false, err
@@ -47,7 +47,7 @@ func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id base.GivenID,
 			recorded = recordedWaitpoint{WaitpointID: got.Waitpoint.ID, ExpiresAt: got.Waitpoint.ExpiresAt}
 			return !got.Repeated, err
 		},
-		repeat: func(u *Tx, x *core.Execution) (err error) {
+		Repeat: func(u *Tx, x *core.Execution) (err error) {
 			answer, err = u.issuedAgain(x, &recorded)
 			return err
 		},
@@ -97,11 +97,11 @@ func (u *Tx) issuedAgain(x *core.Execution, recorded *recordedWaitpoint) (Issued
 // CloseWaitpoint closes a pending waitpoint, for an operator or, with a fence, for the holder of the lease (W38).
 func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint base.UUID, f *core.Fence, op Operator) (bool, error) {
 	var already bool
-	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), operation{
-		name: "close_waitpoint", op: op, answer: &already, held: f,
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), Operation{
+		Name: "close_waitpoint", Op: op, Answer: &already, held: f,
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if f != nil {
-				c.asWorker(x, fx)
+				c.AsWorker(x, fx)
 			}
 			d, _, err := u.waitsOf(x)
 			if err != nil {
@@ -117,15 +117,15 @@ func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint base.UU
 			}
 		},
 	})
-	return answered(&already, err)
+	return Answered(&already, err)
 }
 
 // ReadToken shows the token of an open waitpoint of the execution (W31). The record is left as it is: the event is all that it writes.
 func (e *Engine) ReadToken(ctx context.Context, c Caller, id base.GivenID, waitpoint base.UUID) (Issued, error) {
 	var answer Issued
-	err := e.operate(ctx, c, id, operation{
-		name: "read_waitpoint_token", waits: true, shows: true,
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "read_waitpoint_token", waits: true, shows: true,
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			d, ring, err := u.waitsOf(x)
 			if err != nil {
 				return false, err
@@ -137,14 +137,14 @@ func (e *Engine) ReadToken(ctx context.Context, c Caller, id base.GivenID, waitp
 			if answer, err = issued(ring, x, d, row); err != nil {
 				return false, err
 			}
-			u.keep(fx)
+			u.Keep(fx)
 			return false, nil
 		},
 		told: func(*Tx, *core.Execution) toldChange {
 			return toldChange{entity: "waitpoint", id: waitpoint.String()}
 		},
 	})
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // ReissueToken kills every token and link of a waitpoint and shows the new token (W32).
@@ -152,9 +152,9 @@ func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint base.UUID
 	var answer Issued
 	var recorded recordedWaitpoint
 	var before base.Time
-	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), operation{
-		name: "reissue_token", op: op, answer: &recorded,
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), Operation{
+		Name: "reissue_token", Op: op, Answer: &recorded,
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			d, ring, err := u.waitsOf(x)
 			if err != nil {
 				return false, err
@@ -172,7 +172,7 @@ func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint base.UUID
 			recorded = recordedWaitpoint{WaitpointID: row.ID, ExpiresAt: row.ExpiresAt}
 			return true, nil
 		},
-		repeat: func(u *Tx, x *core.Execution) (err error) {
+		Repeat: func(u *Tx, x *core.Execution) (err error) {
 			answer, err = u.issuedAgain(x, &recorded)
 			return err
 		},
@@ -183,5 +183,5 @@ func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint base.UUID
 			}
 		},
 	})
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }

@@ -46,8 +46,8 @@ func (e *Engine) readWaiting(ctx context.Context, c Caller, id base.GivenID) (wa
 }
 
 // fill loads the payloads of an execution. They go with it: if it was removed meanwhile, that is the answer.
-func (e *Engine) fill(ctx context.Context, c Caller, id base.GivenID, data *waitData) error {
-	missing, err := data.load(ctx, e.Store)
+func (e *Engine) fill(ctx context.Context, c Caller, id base.GivenID, data *WaitData) error {
+	missing, err := data.Load(ctx, e.Store)
 	if err != nil {
 		return PublicFault(err)
 	}
@@ -70,8 +70,8 @@ func (e *Engine) Observe(ctx context.Context, c Caller, id base.GivenID) (*core.
 	if err != nil || shown == nil {
 		return nil, err
 	}
-	var data waitData
-	data.observation(id.UUID, shown, waitBytes)
+	var data WaitData
+	data.Observation(id.UUID, shown, WaitBytes)
 	if err := e.fill(ctx, c, id, &data); err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (e *Engine) Signals(ctx context.Context, c Caller, id base.GivenID, q Signa
 	ordinal := func(s *core.Signal) int { return s.Ordinal }
 	part.limit = fitting(part, signals)
 	items, next := cutPart(part, signals, ordinal)
-	var data waitData
+	var data WaitData
 	data.signals(id.UUID, items)
 	if err := e.fill(ctx, c, id, &data); err != nil {
 		return SignalPage{}, err

@@ -21,10 +21,10 @@ func (u *Tx) WantRemovable(w *store.Want, id base.UUID) {
 	}
 }
 
-// removeWhereabouts removes the locators of the execution's waitpoints and links. It needs only the keys, so that records which cannot be read do
+// RemoveWhereabouts removes the locators of the execution's waitpoints and links. It needs only the keys, so that records which cannot be read do
 // not prevent it.
-func (u *Tx) removeWhereabouts(id base.UUID) {
-	file := u.waits[id]
+func (u *Tx) RemoveWhereabouts(id base.UUID) {
+	file := u.Waits[id]
 	if file == nil {
 		return
 	}
@@ -48,5 +48,5 @@ func (u *Tx) dropWhereabouts(key string) {
 	default:
 		return
 	}
-	u.dropDoc(ref)
+	u.DropDoc(ref)
 }

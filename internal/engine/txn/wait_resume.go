@@ -12,9 +12,9 @@ func (e *Engine) Approve(ctx context.Context, c Caller, id base.GivenID, cmd cor
 	args := cmd
 	cmd.Principal, cmd.MintedID = c.Principal, e.Mint()
 	var answer core.SignalAnswer
-	err := e.operate(ctx, c, id, operation{
-		name: "approve", op: op, args: args, answer: &answer, waits: true,
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "approve", Op: op, Args: args, Answer: &answer, waits: true,
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			d, _, err := u.waitsOf(x)
 			if err != nil {
 				return false, err
@@ -28,7 +28,7 @@ func (e *Engine) Approve(ctx context.Context, c Caller, id base.GivenID, cmd cor
 			}}
 		},
 	})
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // recordedResume is how the answer of a resume is kept.
@@ -46,9 +46,9 @@ func (e *Engine) Resume(ctx context.Context, c Caller, id base.GivenID, cmd core
 	var recorded recordedResume
 	var view View
 	already := false
-	err := e.operate(ctx, c, id, operation{
-		name: "resume", op: op, args: cmd, answer: &recorded, waits: true,
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "resume", Op: op, Args: cmd, Answer: &recorded, waits: true,
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			d, _, err := u.waitsOf(x)
 			if err != nil {
 				return false, err
@@ -56,11 +56,11 @@ func (e *Engine) Resume(ctx context.Context, c Caller, id base.GivenID, cmd core
 			already, err = x.Resume(fx, d, cmd)
 			return !already, err
 		},
-		after: func(u *Tx, ent *Row) {
+		After: func(u *Tx, ent *Row) {
 			view = View{Execution: ent.Exec.Clone(), Lane: u.LaneState(ent.Exec)}
 			recorded = recordedResume{Already: already, View: recordedViewOf(&view)}
 		},
-		repeat: func(_ *Tx, x *core.Execution) (err error) {
+		Repeat: func(_ *Tx, x *core.Execution) (err error) {
 			already = recorded.Already
 			view, err = recorded.View.of(x)
 			return err

@@ -23,17 +23,17 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id base.GivenID, cmd cor
 	}
 	var answer SuspendAnswer
 	var recorded recordedSuspend
-	err := e.operate(ctx, c, id, operation{
-		name: "suspend", op: Operator{RequestKey: c.RequestKey}, args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, answer: &recorded,
-		fence: &cmd.Fence, waits: true, docs: freshRefs(cmd.Waitpoints),
-		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
-			c.asWorker(x, fx)
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "suspend", Op: Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
+		fence: &cmd.Fence, waits: true, Docs: freshRefs(cmd.Waitpoints),
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+			c.AsWorker(x, fx)
 			d, ring, err := u.waitsOf(x)
 			if err != nil {
 				return false, err
 			}
 			command := cmd
-			command.Recorded, command.Keys, command.Mint, command.Taken = u.record(x.ID.UUID, cmd.Fence.Epoch), ring, e.Mint, u.waitpointTaken
+			command.Recorded, command.Keys, command.Mint, command.Taken = u.Record(x.ID.UUID, cmd.Fence.Epoch), ring, e.Mint, u.waitpointTaken
 			got, err := x.Suspend(fx, d, command)
 			if err != nil {
 				return false, err
@@ -42,7 +42,7 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id base.GivenID, cmd cor
 			recorded = recordedSuspend{SuspensionID: got.SuspensionID, Satisfied: got.Satisfied}
 			return !got.Repeated, err
 		},
-		repeat: func(u *Tx, x *core.Execution) error {
+		Repeat: func(u *Tx, x *core.Execution) error {
 			d, ring, err := u.waitsOf(x)
 			if err != nil {
 				return err
@@ -64,8 +64,8 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id base.GivenID, cmd cor
 	if answer.Repeated {
 		c.Again()
 	}
-	var data waitData
-	data.signalsWithin(id.UUID, answer.Signals, waitBytes)
+	var data WaitData
+	data.signalsWithin(id.UUID, answer.Signals, WaitBytes)
 	return answer, e.fill(ctx, c, id, &data)
 }
 

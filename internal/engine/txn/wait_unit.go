@@ -10,16 +10,16 @@ import (
 type waitFile struct {
 	asked   bool // the docs are all that was stored
 	docs    []store.Doc
-	dossier *core.WaitState // nil: not loaded
+	Dossier *core.WaitState // nil: not loaded
 	err     error           // why there is none
 	wrote   []core.WaitWrite
 }
 
 func (u *Tx) waitFile(id base.UUID) *waitFile {
-	if u.waits[id] == nil {
-		SetIn(&u.waits, id, &waitFile{})
+	if u.Waits[id] == nil {
+		SetIn(&u.Waits, id, &waitFile{})
 	}
-	return u.waits[id]
+	return u.Waits[id]
 }
 
 // absorbWaits takes in the dossiers that were loaded. One that the unit has already stays as the commands left it.
@@ -40,15 +40,15 @@ func (u *Tx) absorbWaits(want *store.Want, loaded *store.Loaded) {
 func (u *Tx) Dossier(ent *Row) (*core.WaitState, error) {
 	file := u.waitFile(ent.Exec.ID.UUID)
 	switch {
-	case file.dossier != nil || file.err != nil:
-		return file.dossier, file.err
-	case !file.asked && ent.waits != nil:
+	case file.Dossier != nil || file.err != nil:
+		return file.Dossier, file.err
+	case !file.asked && ent.Waits != nil:
 		return nil, base.Errorf(base.CodeInternal, "the dossier of %s was not loaded", ent.Exec.ID)
 	}
-	if file.dossier, file.err = dossierOf(file.docs); file.err == nil {
-		file.dossier.Apply(file.wrote)
+	if file.Dossier, file.err = dossierOf(file.docs); file.err == nil {
+		file.Dossier.Apply(file.wrote)
 	}
-	return file.dossier, file.err
+	return file.Dossier, file.err
 }
 
 // keepWaits writes the records of waits that a command or a timer has made.
@@ -56,8 +56,8 @@ func (u *Tx) keepWaits(writes []core.WaitWrite) {
 	for _, write := range writes {
 		file := u.waitFile(write.ExecutionID.UUID)
 		u.writeWait(file, write)
-		if file.wrote = append(file.wrote, write); file.dossier != nil {
-			file.dossier.Apply([]core.WaitWrite{write})
+		if file.wrote = append(file.wrote, write); file.Dossier != nil {
+			file.Dossier.Apply([]core.WaitWrite{write})
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (u *Tx) writeWait(file *waitFile, write core.WaitWrite) {
 	doc := store.Doc{DocRef: waitRef(id, write.Record), Body: write.Record.Encode()}
 	switch r := write.Record.(type) {
 	case *core.Waitpoint:
-		if file.dossier != nil && file.dossier.Waitpoint(r.ID) != nil {
+		if file.Dossier != nil && file.Dossier.Waitpoint(r.ID) != nil {
 			u.PutDoc(doc)
 			return
 		}
@@ -94,20 +94,20 @@ func (u *Tx) putWaitData(ref store.DocRef, p *core.Payload) {
 
 // addDoc writes a record that must not exist: if another transaction inserts it first, the commit fails with Conflict.
 func (u *Tx) addDoc(doc store.Doc) {
-	SetIn(&u.docs, doc.DocRef, &doc)
+	SetIn(&u.Docs, doc.DocRef, &doc)
 	u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
 }
 
 // markWaits brings up to date what lists find open waitpoints and suspended executions by: it follows from the record as it was loaded
 // and as it is now. Most executions wait for nothing, and nothing is looked at then.
 func (u *Tx) markWaits(ent *Row) {
-	if ent.waits == ent.Exec.Waits {
+	if ent.Waits == ent.Exec.Waits {
 		return
 	}
-	before, now := OpenMarks(ent.Exec, ent.waits), OpenMarks(ent.Exec, ent.Exec.Waits)
+	before, now := OpenMarks(ent.Exec, ent.Waits), OpenMarks(ent.Exec, ent.Exec.Waits)
 	for ref := range before {
 		if _, stays := now[ref]; !stays {
-			u.dropDoc(ref)
+			u.DropDoc(ref)
 		}
 	}
 	for ref, doc := range now {

@@ -33,7 +33,7 @@ func (e *Engine) Waitpoints(ctx context.Context, c Caller, q WaitpointQuery) (Wa
 	}
 	page := WaitpointPage{Items: items}
 	if last != nil {
-		page.Next = list.behind(last.Key)
+		page.Next = list.Behind(last.Key)
 	}
 	return page, nil
 }
@@ -99,7 +99,7 @@ func (l *waitpointList) ofOne(ctx context.Context, id base.GivenID) (page Waitpo
 		return page, err
 	}
 	if !l.sees(w.x.Class.Namespace) {
-		return page, notFound(id)
+		return page, NotFound(id)
 	}
 	views, err := w.x.WaitpointViews(w.d, l.query.State != openWaitpoints)
 	if err != nil || l.limit == 0 {
@@ -110,7 +110,7 @@ func (l *waitpointList) ofOne(ctx context.Context, id base.GivenID) (page Waitpo
 			continue
 		}
 		if len(page.Items) == l.limit {
-			page.Next = l.behind(page.Items[len(page.Items)-1].ID.String())
+			page.Next = l.Behind(page.Items[len(page.Items)-1].ID.String())
 			return page, nil
 		}
 		page.Items = append(page.Items, views[i])
@@ -118,8 +118,8 @@ func (l *waitpointList) ofOne(ctx context.Context, id base.GivenID) (page Waitpo
 	return page, nil
 }
 
-// behind returns the cursor that continues after a waitpoint.
-func (l *waitpointList) behind(id string) string { return core.EncodeCursor(l.scope, []byte(id)) }
+// Behind returns the cursor that continues after a waitpoint.
+func (l *waitpointList) Behind(id string) string { return core.EncodeCursor(l.scope, []byte(id)) }
 
 // next gives the marks of waitpoints in order of the ids. Those that are open have marks of their own, so that the many that are closed
 // are passed over.
@@ -151,7 +151,7 @@ func (l *waitpointList) show(ctx context.Context) func(marks []store.Doc) ([]*co
 		for i := range marks {
 			place, err := DecodeWhereabouts(&marks[i])
 			if err != nil {
-				l.e.notes.Error("a list passes over a waitpoint that cannot be read", "row", marks[i].Key, "error", err)
+				l.e.Notes.Error("a list passes over a waitpoint that cannot be read", "row", marks[i].Key, "error", err)
 			} else if l.sees(place.Namespace) && (l.query.Key == "" || place.Key == l.query.Key) {
 				places[i] = place
 				group.add(place.ExecutionID.UUID)
@@ -253,7 +253,7 @@ func (g *waitingGroup) load(ctx context.Context) (err error) {
 
 // passedOver notes what a list does not show because it cannot be read.
 func (e *Engine) passedOver(id base.UUID, why error) {
-	e.notes.Error("a list passes over waits that cannot be read", "execution_id", id, "error", why)
+	e.Notes.Error("a list passes over waits that cannot be read", "execution_id", id, "error", why)
 }
 
 // waitpoint shows a waitpoint of one of the executions; nil if it or the execution is gone, or the execution was not added.

@@ -1,6 +1,7 @@
 package txn
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -8,57 +9,64 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// onOne is a worker's command on one execution.
-type onOne struct {
-	op     string
-	caller Caller
-	id     base.GivenID
+// OnOne is a worker's command on one execution.
+type OnOne struct {
+	Op     string
+	Caller Caller
+	ID     base.GivenID
 	fence  *core.Fence // of a lease-ending command: its recorded answer may be wanted (L34)
 	held   *core.Fence // of a command that keeps the lease
-	act    func(u *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (changed bool, err error)
+	Act    func(u *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (changed bool, err error)
 }
 
-func (o *onOne) Name() string { return o.op }
+// Name returns the name of the operation.
+func (o *OnOne) Name() string { return o.Op }
 
-func (o *onOne) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, o.id.UUID) }
+// Carried is the lease under which the command is sent; nil: none.
+func (o *OnOne) Carried() *core.Fence { return cmp.Or(o.held, o.fence) }
 
-func (o *onOne) Target() base.UUID { return o.id.UUID }
+// Want adds the execution.
+func (o *OnOne) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, o.ID.UUID) }
+
+// Target is the execution whose lease the command carries.
+func (o *OnOne) Target() base.UUID { return o.ID.UUID }
 
 // More loads the lease history entry of a fence that is not the current lease's.
-func (o *onOne) More(u *Tx, w *store.Want) {
+func (o *OnOne) More(u *Tx, w *store.Want) {
 	if o.fence == nil {
 		return
 	}
-	ent, err := u.Find(o.caller, o.id)
+	ent, err := u.Find(o.Caller, o.ID)
 	if err != nil || !ent.Exec.NeedsRecord(*o.fence) {
 		return
 	}
-	if u.doubted = u.doubted || ent.assumed(); !ent.assumed() {
-		w.History = append(w.History, store.HistoryRef{ID: o.id.UUID, Epoch: o.fence.Epoch})
+	if u.doubted = u.doubted || ent.Assumed(); !ent.Assumed() {
+		w.History = append(w.History, store.HistoryRef{ID: o.ID.UUID, Epoch: o.fence.Epoch})
 	}
 }
 
-func (o *onOne) Decide(u *Tx) error {
-	return u.on(o.caller, o.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
+// Decide applies the command to the execution.
+func (o *OnOne) Decide(u *Tx) error {
+	return u.On(o.Caller, o.ID, func(x *core.Execution, fx *core.Effects) (bool, error) {
 		var rec *core.LeaseRecord
 		if o.fence != nil {
-			rec = u.record(x.ID.UUID, o.fence.Epoch)
+			rec = u.Record(x.ID.UUID, o.fence.Epoch)
 		}
-		return o.act(u, x, fx, rec)
+		return o.Act(u, x, fx, rec)
 	})
 }
 
 // onExecution runs a command on one execution. An execution that a user's own transaction has just submitted is adopted first (L88).
-func (e *Engine) onExecution(ctx context.Context, cmd *onOne) error {
+func (e *Engine) onExecution(ctx context.Context, cmd *OnOne) error {
 	err := e.Do(ctx, cmd)
-	if base.CodeOf(err) == base.CodeExecutionNotFound && e.appeared(ctx, cmd.id.UUID) {
+	if base.CodeOf(err) == base.CodeExecutionNotFound && e.Appeared(ctx, cmd.ID.UUID) {
 		return e.Do(ctx, cmd)
 	}
 	return err
 }
 
-// asWorker is the caller as the actor of a worker's command.
-func (c Caller) asWorker(x *core.Execution, fx *core.Effects) {
+// AsWorker is the caller as the actor of a worker's command.
+func (c Caller) AsWorker(x *core.Execution, fx *core.Effects) {
 	fx.Actor.Type = "worker"
 	if x.Attempt != nil && x.Attempt.WorkerID != "" {
 		fx.Actor.ID = x.Attempt.WorkerID
@@ -80,7 +88,7 @@ func (e *Engine) CompleteWith(ctx context.Context, c Caller, id base.GivenID, cm
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Ending is one of several completions.
@@ -100,7 +108,7 @@ type CompleteItem struct {
 func (e *Engine) CompleteMany(ctx context.Context, c Caller, all []Ending) []CompleteItem {
 	items := make([]CompleteItem, len(all))
 	answers := make([]core.CompleteAnswer, len(all)) // the answer of a command whose caller gave up may still be written
-	var cmds []command
+	var cmds []Command
 	var at []int
 	for i := range all {
 		one, err := e.newComplete(c, all[i].ID, all[i].Completion, &answers[i])
@@ -121,7 +129,7 @@ func (e *Engine) CompleteMany(ctx context.Context, c Caller, all []Ending) []Com
 }
 
 // newComplete checks a completion.
-func (e *Engine) newComplete(c Caller, id base.GivenID, cmd core.Completion, answer *core.CompleteAnswer) (*onOne, error) {
+func (e *Engine) newComplete(c Caller, id base.GivenID, cmd core.Completion, answer *core.CompleteAnswer) (*OnOne, error) {
 	if err := cmd.Fence.Validate(); err != nil {
 		return nil, err
 	}
@@ -132,10 +140,10 @@ func (e *Engine) newComplete(c Caller, id base.GivenID, cmd core.Completion, ans
 	if err != nil {
 		return nil, err
 	}
-	return &onOne{
-		op: "complete", caller: c, id: id, fence: &cmd.Fence,
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
-			c.asWorker(x, fx)
+	return &OnOne{
+		Op: "complete", Caller: c, ID: id, fence: &cmd.Fence,
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+			c.AsWorker(x, fx)
 			*answer, err = x.Complete(fx, core.Completion{Fence: cmd.Fence, Result: result, Usage: cmd.Usage, Recorded: rec, TooLarge: tooLarge})
 			return !answer.Repeated, err
 		},
@@ -149,11 +157,11 @@ func (e *Engine) checkPayload(field string, p *core.Payload) (_ *core.Payload, t
 		return nil, nil, nil
 	}
 	checked := *p
-	setDefault(&checked.ContentType, base.DefaultContentType)
+	SetDefault(&checked.ContentType, base.DefaultContentType)
 	if err := base.CheckContentType(field+"_content_type", checked.ContentType); err != nil {
 		return nil, nil, err
 	}
-	if err := anySize.CheckPayload(field, len(checked.Data)); err != nil {
+	if err := AnySize.CheckPayload(field, len(checked.Data)); err != nil {
 		return nil, nil, err
 	}
 	checked.Size = len(checked.Data)
@@ -170,14 +178,14 @@ func (e *Engine) CompleteOverride(ctx context.Context, c Caller, id base.GivenID
 		return core.CompleteAnswer{}, err
 	}
 	var answer core.CompleteAnswer
-	err = e.operate(ctx, c, id, operation{
-		name: "complete_override", op: op, args: result, answer: &answer,
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+	err = e.Operate(ctx, c, id, Operation{
+		Name: "complete_override", Op: op, Args: result, Answer: &answer,
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Complete(fx, core.Completion{Override: true, Result: result, TooLarge: tooLarge})
 			return true, err
 		},
 	})
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Fail ends the attempt as failed; the policy decides whether a retry follows (L90..L94).
@@ -189,10 +197,10 @@ func (e *Engine) Fail(ctx context.Context, c Caller, id base.GivenID, cmd core.F
 		return core.FailAnswer{}, err
 	}
 	var answer core.FailAnswer
-	err := e.onExecution(ctx, &onOne{
-		op: "fail", caller: c, id: id, fence: &cmd.Fence,
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
-			c.asWorker(x, fx)
+	err := e.onExecution(ctx, &OnOne{
+		Op: "fail", Caller: c, ID: id, fence: &cmd.Fence,
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+			c.AsWorker(x, fx)
 			command := cmd
 			command.Recorded = rec
 			answer, err = x.Fail(fx, command)
@@ -202,7 +210,7 @@ func (e *Engine) Fail(ctx context.Context, c Caller, id base.GivenID, cmd core.F
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // FailOverride fails a running execution on an operator's word (L37).
@@ -212,14 +220,14 @@ func (e *Engine) FailOverride(ctx context.Context, c Caller, id base.GivenID, cm
 	}
 	cmd.Override = true
 	var answer core.FailAnswer
-	err := e.operate(ctx, c, id, operation{
-		name: "fail_override", op: op, args: cmd, answer: &answer,
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+	err := e.Operate(ctx, c, id, Operation{
+		Name: "fail_override", Op: op, Args: cmd, Answer: &answer,
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Fail(fx, cmd)
 			return true, err
 		},
 	})
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Delay hands the execution back until a moment (L95).
@@ -245,9 +253,9 @@ func (e *Engine) DelayWith(ctx context.Context, c Caller, id base.GivenID, cmd c
 		return core.LeaveAnswer{}, err
 	}
 	var answer core.LeaveAnswer
-	err := e.onExecution(ctx, &onOne{
-		op: "delay", caller: c, id: id, fence: &cmd.Fence,
-		act: func(u *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+	err := e.onExecution(ctx, &OnOne{
+		Op: "delay", Caller: c, ID: id, fence: &cmd.Fence,
+		Act: func(u *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
 			command := cmd
 			if command.Recorded = rec; after != nil {
 				command.Until = u.Now.Add(*after)
@@ -255,7 +263,7 @@ func (e *Engine) DelayWith(ctx context.Context, c Caller, id base.GivenID, cmd c
 			if err := base.CheckAhead("until", command.Until, u.Now); err != nil {
 				return false, err
 			}
-			c.asWorker(x, fx)
+			c.AsWorker(x, fx)
 			answer, err = x.Delay(fx, command)
 			return !answer.Repeated, err
 		},
@@ -263,7 +271,7 @@ func (e *Engine) DelayWith(ctx context.Context, c Caller, id base.GivenID, cmd c
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Release hands the execution back for another worker, without using anything up (L98).
@@ -275,10 +283,10 @@ func (e *Engine) Release(ctx context.Context, c Caller, id base.GivenID, f core.
 		return core.LeaveAnswer{}, err
 	}
 	var answer core.LeaveAnswer
-	err := e.onExecution(ctx, &onOne{
-		op: "release", caller: c, id: id, fence: &f,
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
-			c.asWorker(x, fx)
+	err := e.onExecution(ctx, &OnOne{
+		Op: "release", Caller: c, ID: id, fence: &f,
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+			c.AsWorker(x, fx)
 			answer, err = x.Release(fx, core.ReleaseCommand{Fence: f, Reason: reason, Recorded: rec})
 			return !answer.Repeated, err
 		},
@@ -286,7 +294,7 @@ func (e *Engine) Release(ctx context.Context, c Caller, id base.GivenID, f core.
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
 // Progress records how far the worker is (L99).
@@ -297,10 +305,10 @@ func (e *Engine) Progress(ctx context.Context, c Caller, id base.GivenID, f core
 	if err := base.CheckProgress(percent, message); err != nil {
 		return err
 	}
-	return e.onExecution(ctx, &onOne{
-		op: "progress", caller: c, id: id, held: &f,
-		act: func(_ *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
-			c.asWorker(x, fx)
+	return e.onExecution(ctx, &OnOne{
+		Op: "progress", Caller: c, ID: id, held: &f,
+		Act: func(_ *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+			c.AsWorker(x, fx)
 			return true, x.ReportProgress(fx, f, percent, message)
 		},
 	})

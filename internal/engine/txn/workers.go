@@ -13,7 +13,7 @@ import (
 
 // worker is the record of an instance, nil when it is not known.
 func (u *Tx) worker(instanceID string) (*core.Worker, error) {
-	return DecodeWorker(u.Doc(workerRef(instanceID)))
+	return DecodeWorker(u.Doc(WorkerRef(instanceID)))
 }
 
 // DecodeWorker reads the record of a worker instance. Codes: corruption.
@@ -28,14 +28,14 @@ func DecodeWorker(doc *store.Doc) (*core.Worker, error) {
 	return &w, nil
 }
 
-// putWorker writes the record of an instance, which must be locked if there is one.
-func (u *Tx) putWorker(w *core.Worker) { u.putOrAdd(u.workerDoc(w)) }
+// PutWorker writes the record of an instance, which must be locked if there is one.
+func (u *Tx) PutWorker(w *core.Worker) { u.PutOrAdd(u.workerDoc(w)) }
 
 // workerDoc is the record of an instance. It arms the next look at it, unless one that comes no later is armed: the doc's
 // ExpiresAt is the time of the armed look.
 func (u *Tx) workerDoc(w *core.Worker) store.Doc {
 	body, _ := json.Marshal(w)
-	ref := workerRef(w.InstanceID)
+	ref := WorkerRef(w.InstanceID)
 	next := RoundUp(max(w.NextLook(), u.Now+1), base.Second)
 	armed := next
 	if doc := u.Doc(ref); doc != nil && doc.ExpiresAt > u.Now && doc.ExpiresAt <= next {
@@ -62,7 +62,7 @@ type onWorker struct {
 func (o *onWorker) Name() string { return o.op }
 
 func (o *onWorker) Want(w *store.Want, _ bool) {
-	w.Docs = append(w.Docs, workerRef(o.instanceID))
+	w.Docs = append(w.Docs, WorkerRef(o.instanceID))
 	w.LockDocs = true
 	if request, _ := o.request(); request.Key != "" {
 		w.Docs = append(w.Docs, request)
@@ -101,13 +101,13 @@ func (o *onWorker) change(u *Tx) error {
 	if w != nil {
 		before = w.Audited()
 	}
-	fx := u.effects(o.caller)
+	fx := u.Effects(o.caller)
 	changed, err := o.act(u, w, fx)
 	if err != nil || changed == nil {
 		return err
 	}
-	u.putWorker(changed)
-	u.keep(fx)
+	u.PutWorker(changed)
+	u.Keep(fx)
 	if o.audited && o.caller.Audits() {
 		u.Audit(o.caller, core.AuditRow{
 			Namespace: ChainOf(changed.Namespaces), Action: o.op, Entity: "worker", EntityID: o.instanceID, Reason: o.reason,
@@ -134,35 +134,35 @@ func (c Caller) reaches(w *core.Worker, op string) bool {
 	case op == opRegister:
 		return true
 	case op == opHeartbeat || c.OwnInstances:
-		return w.OwnedBy(c.registrant())
+		return w.OwnedBy(c.Registrant())
 	default:
 		return c.SeesWorker(w)
 	}
 }
 
-// registrant is the caller as the owner of instances.
-func (c Caller) registrant() core.Registrant {
+// Registrant is the caller as the owner of instances.
+func (c Caller) Registrant() core.Registrant {
 	return core.Registrant{Name: c.Principal, KeyID: c.KeyID, Namespaces: c.Namespaces}
 }
 
-// submitter returns the caller as a submitter.
-func (c Caller) submitter() core.Submitter { return core.Submitter{Name: c.Principal, KeyID: c.KeyID} }
+// Submitter returns the caller as a submitter.
+func (c Caller) Submitter() core.Submitter { return core.Submitter{Name: c.Principal, KeyID: c.KeyID} }
 
 // SeesWorker reports whether an instance concerns the caller: it serves one of its namespaces (U121).
 func (c Caller) SeesWorker(w *core.Worker) bool {
 	return c.Namespaces == nil || len(w.Namespaces) == 0 || slices.ContainsFunc(w.Namespaces, c.Sees)
 }
 
-// claimant is the record of the instance that a claim names, nil when it is not known, if the claim may be served.
-func (u *Tx) claimant(c Caller, workerID, instanceID string) (*core.Worker, error) {
+// Claimant is the record of the instance that a claim names, nil when it is not known, if the claim may be served.
+func (u *Tx) Claimant(c Caller, workerID, instanceID string) (*core.Worker, error) {
 	w, err := u.worker(instanceID)
 	switch {
 	case err != nil || w == nil:
 		return nil, err
-	case !c.SeesWorker(w) && !w.OwnedBy(c.registrant()):
+	case !c.SeesWorker(w) && !w.OwnedBy(c.Registrant()):
 		return nil, core.InstanceTaken()
 	}
-	return w, w.CheckClaim(u.Now, workerID, c.registrant())
+	return w, w.CheckClaim(u.Now, workerID, c.Registrant())
 }
 
 // Target is claimant for a grant to an instance, which need not be the caller's.
@@ -198,19 +198,19 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 		return RegisterAnswer{}, err
 	}
 	for _, lane := range r.Lanes { // the lane default, if the caller named none
-		if err := c.worksIn(lane); err != nil {
+		if err := c.WorksIn(lane); err != nil {
 			return RegisterAnswer{}, err
 		}
 	}
 	var err error
-	if r.Namespaces, err = c.serving(r.Namespaces); err != nil {
+	if r.Namespaces, err = c.Serving(r.Namespaces); err != nil {
 		return RegisterAnswer{}, err
 	}
 	var answer RegisterAnswer
 	err = e.Do(ctx, &onWorker{
 		op: opRegister, caller: c, instanceID: r.InstanceID,
 		act: func(_ *Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
-			registered, outcome, changed, err := core.RegisterWorker(fx, w, r, c.registrant())
+			registered, outcome, changed, err := core.RegisterWorker(fx, w, r, c.Registrant())
 			if err != nil {
 				return nil, err
 			}
@@ -222,14 +222,14 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 		},
 	})
 	if err == nil {
-		e.picker.recheck(r.InstanceID)
+		e.dispatcher.RescanWorkers(r.InstanceID)
 	}
-	return answered(&answer, err)
+	return Answered(&answer, err)
 }
 
-// serving are the namespaces that a worker of the caller serves which asks for these; none: all that the caller has. One that would
+// Serving are the namespaces that a worker of the caller serves which asks for these; none: all that the caller has. One that would
 // serve none of them is refused: it would show as one of all.
-func (c Caller) serving(asked []string) ([]string, error) {
+func (c Caller) Serving(asked []string) ([]string, error) {
 	if len(asked) == 0 {
 		return c.Namespaces, nil
 	}
@@ -270,7 +270,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 		op = "undrain"
 	}
 	if c.OwnInstances {
-		by = c.registrant().Credential()
+		by = c.Registrant().Credential()
 	}
 	for _, instance := range instances {
 		err := e.Do(ctx, &onWorker{
@@ -292,7 +292,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 			return err
 		}
 	}
-	e.picker.recheck(instances...)
+	e.dispatcher.RescanWorkers(instances...)
 	return nil
 }
 
@@ -312,7 +312,7 @@ func (e *Engine) Leave(ctx context.Context, c Caller, instanceID string) error {
 		},
 	})
 	if err == nil {
-		e.picker.recheck(instanceID)
+		e.dispatcher.RescanWorkers(instanceID)
 	}
 	return err
 }
@@ -343,7 +343,7 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 	if err != nil {
 		return err
 	}
-	e.picker.recheck(instanceID)
+	e.dispatcher.RescanWorkers(instanceID)
 	if !takeLeases {
 		return nil
 	}
@@ -359,7 +359,7 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, u
 	if err != nil {
 		return err
 	}
-	cmds := make([]command, len(views))
+	cmds := make([]Command, len(views))
 	for i, view := range views {
 		cmds[i] = &lapse{caller: c, id: view.Execution.ID.Given(), instanceID: instanceID, until: until}
 	}
@@ -383,7 +383,7 @@ func (l *lapse) Name() string { return "mark_dead" }
 
 func (l *lapse) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, l.id.UUID)
-	w.Docs = append(w.Docs, workerRef(l.instanceID))
+	w.Docs = append(w.Docs, WorkerRef(l.instanceID))
 }
 
 func (l *lapse) Decide(u *Tx) error {
@@ -391,11 +391,11 @@ func (l *lapse) Decide(u *Tx) error {
 	if err != nil {
 		return err
 	}
-	if l.caller.OwnInstances && (w == nil || !w.OwnedBy(l.caller.registrant())) {
+	if l.caller.OwnInstances && (w == nil || !w.OwnedBy(l.caller.Registrant())) {
 		return nil // it changed hands meanwhile
 	}
 	gone := w != nil && w.Marked()
-	return u.on(l.caller, l.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
+	return u.On(l.caller, l.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
 		switch {
 		case x.Lease == nil || x.Lease.InstanceID != l.instanceID || !gone && x.Lease.AcquiredAt > l.until:
 			return false, nil
@@ -492,8 +492,8 @@ func (q *WorkerQuery) keeps(c Caller, v *WorkerView) bool {
 			return false
 		}
 	}
-	return (q.Lane == "" || contains(w.Lanes, q.Lane)) && (q.Capability == "" || contains(w.Capabilities, q.Capability)) &&
-		(q.Namespace == "" || len(w.Namespaces) == 0 || contains(w.Namespaces, q.Namespace)) && c.SeesWorker(w)
+	return (q.Lane == "" || Contains(w.Lanes, q.Lane)) && (q.Capability == "" || Contains(w.Capabilities, q.Capability)) &&
+		(q.Namespace == "" || len(w.Namespaces) == 0 || Contains(w.Namespaces, q.Namespace)) && c.SeesWorker(w)
 }
 
 // CountLeases fills in how many leases each instance holds, of executions that the caller sees.
@@ -521,12 +521,12 @@ func (e *Engine) CountLeases(ctx context.Context, c Caller, views []WorkerView) 
 
 // Worker shows one instance.
 func (e *Engine) Worker(ctx context.Context, c Caller, instanceID string) (WorkerView, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{workerRef(instanceID)}})
+	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{WorkerRef(instanceID)}})
 	if err != nil {
 		return WorkerView{}, PublicFault(err)
 	}
 	var w *core.Worker
-	if doc, ok := loaded.Docs[workerRef(instanceID)]; ok {
+	if doc, ok := loaded.Docs[WorkerRef(instanceID)]; ok {
 		if w, err = DecodeWorker(&doc); err != nil {
 			return WorkerView{}, err
 		}

@@ -1,0 +1,49 @@
+package flows
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// flowLocker is a command that needs the locks of flows. They are taken after all other locks, for a whole batch at once.
+type flowLocker interface {
+	txn.Command
+	Flows(u *txn.Tx) []base.UUID
+}
+
+// graphed is a command that then reads what only those locks protect.
+type graphed interface {
+	txn.Command
+	Graph(ctx context.Context, u *txn.Tx) error
+}
+
+// lockGraphs locks the flows that the commands of a batch need, and lets them look.
+func lockGraphs(ctx context.Context, u *txn.Tx, batch []*txn.Request) error {
+	var flows []base.UUID
+	for _, r := range batch {
+		locker, ok := r.Command.(flowLocker)
+		if !ok {
+			continue
+		}
+		for _, id := range locker.Flows(u) {
+			if !id.IsZero() && !slices.Contains(flows, id) {
+				flows = append(flows, id)
+			}
+		}
+	}
+	if err := lockFlows(ctx, u, flows, nil, store.Want{}); err != nil {
+		return err
+	}
+	for _, r := range batch {
+		if g, ok := r.Command.(graphed); ok {
+			if err := g.Graph(ctx, u); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

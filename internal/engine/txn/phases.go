@@ -1,0 +1,83 @@
+package txn
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Phases are what a room does at the fixed points of every transaction. A phase that is nil does nothing. Rooms register their phases before the
+// engine starts, in lock order: where two rooms lock rows in the same phase, the one that registered first locks first (S73, see Tx).
+type Phases struct {
+	// Lock locks and loads what the commands of a batch need and the first loads could not name. It runs before any of them is decided.
+	Lock func(ctx context.Context, u *Tx, batch []*Request) error
+	// Settle does what follows from the changes so far. It is repeated, for all rooms in turn, as long as a room reports that it is unsettled: what
+	// one room does may concern another.
+	Settle    func(ctx context.Context, u *Tx) error
+	Unsettled func(u *Tx) bool
+	// Flush turns the changes of the room into rows, once nothing follows from them any more.
+	Flush func(u *Tx)
+	// Needs reports whether a command needs a row of the room that another transaction holds. u shows what was loaded by then.
+	Needs func(u *Tx, cmd Command, held store.Lock) bool
+	// RowNeeds reports whether what was done to an execution so far needs such a row.
+	RowNeeds func(row *Row, held store.Lock) bool
+	// Committed updates what the room caches, after a commit that the cache may be updated with (incarnation.go). The answers may not have been sent.
+	Committed func(u *Tx)
+}
+
+// OnPhases registers the phases of a room behind those that are registered already.
+func (e *Engine) OnPhases(p Phases) { e.phases = append(e.phases, p) }
+
+// Slot is the place of a room's state in a transaction. Each room that has some has a number of its own: its place in the order of rooms.
+type Slot int
+
+// slots is the number of places.
+const slots = 8
+
+// State returns the state that a room keeps in a transaction, made when it is first asked for.
+func State[T any](u *Tx, slot Slot) *T {
+	if state, ok := u.parts[slot].(*T); ok {
+		return state
+	}
+	state := new(T)
+	u.parts[slot] = state
+	return state
+}
+
+// GraphRoom is what lower rooms ask of the one that keeps graphs of executions.
+type GraphRoom interface {
+	// Locked returns a flow that the transaction has locked; nil: it does not exist, or is not locked.
+	Locked(u *Tx, id base.UUID) *core.Flow
+	// Touch marks it as changed.
+	Touch(u *Tx, f *core.Flow)
+	// Read reads a flow that the caller sees. Codes: flow_not_found.
+	Read(ctx context.Context, c Caller, id base.GivenID) (*core.Flow, error)
+	// Spread lets a budget reach the members of a flow and of those below it; one that is gone it takes away from them.
+	Spread(ctx context.Context, flow, budget base.UUID) error
+}
+
+// UseGraphs sets the room of graphs. It must be set before Start.
+func (e *Engine) UseGraphs(g GraphRoom) { e.Graphs = g }
+
+// UseDispatcher sets what gives work to waiting calls. It must be set before Start.
+func (e *Engine) UseDispatcher(d Dispatcher) { e.dispatcher, e.Dict.changed = d, d.Rescan }
+
+// Listener hears what other processes commit.
+type Listener struct {
+	Heard  func(c *store.Commit)    // one commit
+	Read   func(all []store.Commit) // all that were read together, after Heard was called for each
+	Missed func()                   // commits whose events are unknown: everything that depends on the log is to be read again
+}
+
+// OnCommits registers what hears the commits of other processes.
+func (e *Engine) OnCommits(l Listener) { e.listeners = append(e.listeners, l) }
+
+// OnReborn registers what drops a cache: the database has another incarnation, and nothing that was remembered of the former one may be used (R3).
+func (e *Engine) OnReborn(forget func()) { e.forgets = append(e.forgets, forget) }
+
+// lock is a method that locks, as a phase.
+func lock(method func(*Tx, context.Context, []*Request) error) func(context.Context, *Tx, []*Request) error {
+	return func(ctx context.Context, u *Tx, batch []*Request) error { return method(u, ctx, batch) }
+}
