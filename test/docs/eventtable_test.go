@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 )
 
 // eventTexts say when an event of a kind happens.
@@ -372,10 +373,14 @@ func constantName(n ast.Expr) string {
 
 // inner is a name as if it was not exported.
 func inner(name string) string {
-	if name == "" {
-		return ""
+	n := strings.IndexFunc(name, unicode.IsLower)
+	switch {
+	case n < 0:
+		n = len(name)
+	case n > 1: // the last capital begins the next word
+		n--
 	}
-	return strings.ToLower(name[:1]) + name[1:]
+	return strings.ToLower(name[:n]) + name[n:]
 }
 
 func TestU264_fields_of_events_are_read_from_the_code(t *testing.T) {
