@@ -75,7 +75,7 @@ func (s *Server) writeProblem(x *exchange, err error) {
 	header := x.w.Header()
 	if x.r.ContentLength != 0 && headMemoryOf(x.r) > 0 {
 		// net/http would wait for the body before it sends the answer, and the head would stay in memory.
-		_ = http.NewResponseController(x.w).EnableFullDuplex() // HTTP/2 is so anyway
+		_ = http.NewResponseController(x.w).SetReadDeadline(past)
 		header.Set("Connection", "close")
 	}
 	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
