@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -36,7 +36,7 @@ func (r *remote) stream(ctx context.Context, op *wire.Operation, request any, in
 		return problemFrom(response)
 	}
 	if _, err := io.Copy(&pageCounter{w: into.To, told: into.Progress}, response.Body); err != nil {
-		return newError(core.CodeStoreUnavailable, "the copy did not come whole: %w", err)
+		return newError(base.CodeStoreUnavailable, "the copy did not come whole: %w", err)
 	}
 	return nil
 }

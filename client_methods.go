@@ -7,7 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -177,4 +177,4 @@ func sameID(a, b ID) bool {
 }
 
 // mintID makes an id before the first try, so that a repeat is a duplicate (L86).
-func mintID(c clock.Clock) ID { return ID(core.IDOf(mintUUID(c)).String()) }
+func mintID(c clock.Clock) ID { return ID(base.IDOf(mintUUID(c)).String()) }

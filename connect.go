@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // ConnectConfig sets up a client of a server. The zero value is useful where the server asks for no credentials.
@@ -35,13 +35,13 @@ func Connect(server string, cfg ...ConnectConfig) (Client, error) {
 	address, err := url.Parse(server)
 	switch {
 	case err == nil && address.User != nil, err != nil && strings.Contains(server, "@"): // it may have a password, which no message shows
-		return nil, newError(core.CodeInvalidArgument, "the address of a server has no user").At("server", "write it as https://host:port, and give the API key beside it")
+		return nil, newError(base.CodeInvalidArgument, "the address of a server has no user").At("server", "write it as https://host:port, and give the API key beside it")
 	case err != nil, address.Scheme != "http" && address.Scheme != "https", address.Host == "", address.RawQuery != "":
-		return nil, newError(core.CodeInvalidArgument, "%q is not the address of a server", server).At("server", "write it as https://host:port")
+		return nil, newError(base.CodeInvalidArgument, "%q is not the address of a server", server).At("server", "write it as https://host:port")
 	case !headerText(options.APIKey):
-		return nil, newError(core.CodeInvalidArgument, "the API key has characters that no key has").At("api_key", "give it as it was shown")
+		return nil, newError(base.CodeInvalidArgument, "the API key has characters that no key has").At("api_key", "give it as it was shown")
 	case !headerText(options.Namespace):
-		return nil, newError(core.CodeInvalidArgument, "%q is not a namespace", options.Namespace).At("namespace", "name one")
+		return nil, newError(base.CodeInvalidArgument, "%q is not a namespace", options.Namespace).At("namespace", "name one")
 	}
 	return newRemote(strings.TrimSuffix(address.String(), "/"), options, clock.System()), nil
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -69,8 +69,8 @@ func (e *embedded) Close(ctx context.Context) error {
 // mintKey makes a request key.
 func (e *embedded) mintKey() string { return mintUUID(e.clock).String() }
 
-func mintUUID(c clock.Clock) core.UUID {
+func mintUUID(c clock.Clock) base.UUID {
 	var random [10]byte
 	rand.Read(random[:]) // never fails (crypto/rand)
-	return new(core.Minter).Mint(c.Now(), random)
+	return new(base.Minter).Mint(c.Now(), random)
 }

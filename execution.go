@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Status is the one stored status of an execution.
@@ -87,11 +88,11 @@ func fenceParts(l Lease) (core.Fence, error) {
 	for _, part := range []struct {
 		name string
 		text string
-		into *core.UUID
+		into *base.UUID
 	}{{"lease_id", l.ID, &fence.LeaseID}, {"attempt_id", l.AttemptID, &fence.AttemptID}} {
-		parsed, ok := core.ParseUUID(part.text)
+		parsed, ok := base.ParseUUID(part.text)
 		if !ok && part.text != "" {
-			err := newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(part.text))
+			err := newError(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(part.text))
 			return core.Fence{}, err.At(part.name, "hand the lease back as the claim gave it")
 		}
 		*part.into = parsed

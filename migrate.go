@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
@@ -102,7 +102,7 @@ func (cfg MigrateConfig) on(
 
 // noStore refuses an address.
 func noStore(scheme string) error {
-	return core.Invalid("store", "no store is called %q", scheme).WithHint("use sqlite:PATH or postgres://…")
+	return base.Invalid("store", "no store is called %q", scheme).WithHint("use sqlite:PATH or postgres://…")
 }
 
 // KnownSchemas tells by kind of store how far the tables are that this module knows.

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -48,7 +49,7 @@ type OpenConfig struct {
 
 func (cfg OpenConfig) withDefaults() OpenConfig {
 	if cfg.Namespace == "" {
-		cfg.Namespace = core.DefaultNamespace
+		cfg.Namespace = base.DefaultNamespace
 	}
 	if cfg.Principal == "" {
 		cfg.Principal = "local"
@@ -71,7 +72,7 @@ func Open(ctx context.Context, address string, cfg ...OpenConfig) (Client, error
 		return nil, err
 	}
 	options = options.withDefaults()
-	if err := core.CheckNamespace(options.Namespace); err != nil {
+	if err := base.CheckNamespace(options.Namespace); err != nil {
 		return nil, publicError(err)
 	}
 	if options.PublicURL, err = publicBase(options.PublicURL); err != nil {
@@ -107,7 +108,7 @@ func (cfg OpenConfig) engine(hooks engine.Hooks) (engine.Config, error) {
 	}
 	return engine.Config{
 		Clock: hooks.Clock, Logger: cfg.Logger, NoTimers: cfg.NoEngine, Probe: hooks.Probe, Tracer: tracerOf(cfg.Tracer),
-		Limits: core.Limits{MaxPayload: cfg.MaxPayload}, QueueLimit: cfg.QueueLimit, BatchLimit: cfg.BatchLimit, MaxWaitingClaims: cfg.MaxClaims,
+		Limits: base.Limits{MaxPayload: cfg.MaxPayload}, QueueLimit: cfg.QueueLimit, BatchLimit: cfg.BatchLimit, MaxWaitingClaims: cfg.MaxClaims,
 		PollInterval: cfg.PollInterval, LeaseTTL: millis(cfg.LeaseTTL), Retention: service.CoreRetention(cfg.Retention), EventRetention: cfg.EventRetention,
 		AuditRetention: cfg.AuditRetention, MasterKey: master, SigningKey: seed,
 	}, nil
@@ -129,7 +130,7 @@ func openStore(ctx context.Context, address string, cfg OpenConfig, hooks engine
 			Migrate: cfg.Migrate, PoolSize: cfg.StorePool, Timeout: cfg.StoreTimeout,
 		}
 		if hooks.Clock != nil {
-			options.Now = func() core.Time { return core.TimeOf(hooks.Clock.Now()) }
+			options.Now = func() base.Time { return base.TimeOf(hooks.Clock.Now()) }
 		}
 		return postgres.Open(ctx, address, options)
 	default:
@@ -139,26 +140,26 @@ func openStore(ctx context.Context, address string, cfg OpenConfig, hooks engine
 
 // openError shows a database that cannot be reached as such.
 func openError(err error) error {
-	var refusal *core.Error
+	var refusal *base.Error
 	if !errors.As(err, &refusal) && store.FaultOf(err) == store.Unavailable {
-		return newError(core.CodeStoreUnavailable, "the store does not answer: %w", err)
+		return newError(base.CodeStoreUnavailable, "the store does not answer: %w", err)
 	}
 	return publicError(err)
 }
 
 // masterKey is the one that Open was given; none when it was given none.
-func (cfg OpenConfig) masterKey() (core.MasterKey, error) {
+func (cfg OpenConfig) masterKey() (keyring.MasterKey, error) {
 	if cfg.MasterKey == "" {
-		return core.MasterKey{}, nil
+		return keyring.MasterKey{}, nil
 	}
-	return core.ParseMasterKey(cfg.MasterKey)
+	return keyring.ParseMasterKey(cfg.MasterKey)
 }
 
 // signingKey is the one that Open was given to seed; nil when it was given none.
-func (cfg OpenConfig) signingKey() (*core.SeedCommand, error) {
+func (cfg OpenConfig) signingKey() (*keyring.SeedCommand, error) {
 	if cfg.SigningKid == "" && cfg.SigningSecret == "" {
 		return nil, nil
 	}
-	seed, err := core.NewSeed(cfg.SigningKid, cfg.SigningSecret)
+	seed, err := keyring.NewSeed(cfg.SigningKid, cfg.SigningSecret)
 	return &seed, err
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 )
@@ -86,7 +86,7 @@ func keptSpan(d time.Duration) string {
 // keyGrace is how long a secret that was replaced works on unless the call says otherwise.
 func (cfg OpenConfig) keyGrace() time.Duration {
 	if cfg.KeyGrace == 0 {
-		return duration(core.DefaultOverlap)
+		return duration(keyring.DefaultOverlap)
 	}
 	return cfg.KeyGrace
 }

@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // publicBase checks the address of the addresses and takes a slash off its end; invalid_argument.
@@ -15,7 +15,7 @@ func publicBase(text string) (string, error) {
 	address, err := url.Parse(text)
 	if err != nil || address.Host == "" || address.Scheme != "http" && address.Scheme != "https" ||
 		address.User != nil || address.RawQuery != "" || address.ForceQuery || address.Fragment != "" {
-		return "", newError(core.CodeInvalidArgument, "the public URL is not absolute, or has more than scheme, host and path").
+		return "", newError(base.CodeInvalidArgument, "the public URL is not absolute, or has more than scheme, host and path").
 			At("PublicURL", "write it like https://flow.example.com")
 	}
 	return strings.TrimRight(text, "/"), nil

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -141,7 +141,7 @@ func (b *batcher[A]) leave(ctx context.Context, g *group[A]) error {
 	default:
 	}
 	if g.taken {
-		return newError(core.CodeTimeout, "the call ended before the answer came: %w", context.Cause(ctx))
+		return newError(base.CodeTimeout, "the call ended before the answer came: %w", context.Cause(ctx))
 	}
 	for i, other := range b.queue {
 		if other == g {

@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -114,9 +115,9 @@ func (r *remote) send(ctx context.Context, o *wire.Operation, m wire.Message, ho
 func (r *remote) deliver(ctx context.Context, o *wire.Operation, m wire.Message, how sending) (sent, error) {
 	switch {
 	case !headerText(how.namespace):
-		return sent{}, newError(core.CodeInvalidArgument, "%q is not a namespace", how.namespace).At("namespace", "name one")
+		return sent{}, newError(base.CodeInvalidArgument, "%q is not a namespace", how.namespace).At("namespace", "name one")
 	case len(how.key) > maxRequestKey || !headerText(how.key):
-		return sent{}, newError(core.CodeInvalidArgument, "the request key has 1..%d characters of 0x21..0x7e", maxRequestKey).
+		return sent{}, newError(base.CodeInvalidArgument, "the request key has 1..%d characters of 0x21..0x7e", maxRequestKey).
 			At("request_key", "leave it out: the client mints one")
 	}
 	ctx, done, err := r.begin(ctx, how.wait > 0, how.entered)
@@ -136,7 +137,7 @@ func (r *remote) deliver(ctx context.Context, o *wire.Operation, m wire.Message,
 			answer.tries = try + 1
 			return answer, nil
 		}
-		unknown = unknown || CodeOf(err) == string(core.CodeTimeout) && o.Method != http.MethodGet
+		unknown = unknown || CodeOf(err) == string(base.CodeTimeout) && o.Method != http.MethodGet
 		if ctx.Err() == nil && !repeatable(err) {
 			return sent{}, err
 		}
@@ -152,9 +153,9 @@ func (r *remote) deliver(ctx context.Context, o *wire.Operation, m wire.Message,
 func (r *remote) givenUp(ctx context.Context, o *wire.Operation, err error, unknown bool) error {
 	switch {
 	case unknown && ctx.Err() != nil:
-		return newError(core.CodeTimeout, "whether %s happened is not known: %w", o.ID, context.Cause(ctx))
-	case unknown && CodeOf(err) != string(core.CodeTimeout):
-		return newError(core.CodeTimeout, "whether %s happened is not known: %w", o.ID, err)
+		return newError(base.CodeTimeout, "whether %s happened is not known: %w", o.ID, context.Cause(ctx))
+	case unknown && CodeOf(err) != string(base.CodeTimeout):
+		return newError(base.CodeTimeout, "whether %s happened is not known: %w", o.ID, err)
 	case ctx.Err() == nil:
 		return err
 	case r.isClosed():
@@ -205,7 +206,7 @@ func (r *remote) isClosed() bool {
 
 // closedError is what calls on a closed client are told. It is made of an error of the engine, by which isClosed knows it from that of a server.
 func closedError() error {
-	return publicError(core.Errorf(core.CodeShuttingDown, "the client is closed"))
+	return publicError(base.Errorf(base.CodeShuttingDown, "the client is closed"))
 }
 
 // putHead adds the headers that every request has.
@@ -266,7 +267,7 @@ func (r *remote) request(ctx context.Context, m wire.Message) (*http.Request, er
 	}
 	request, err := http.NewRequestWithContext(ctx, m.Method, address, bytes.NewReader(m.Body))
 	if err != nil {
-		return nil, newError(core.CodeInvalidArgument, "the request cannot be written: %w", withoutPath(err))
+		return nil, newError(base.CodeInvalidArgument, "the request cannot be written: %w", withoutPath(err))
 	}
 	request.Header = m.Header.Clone()
 	return request, nil
@@ -276,9 +277,9 @@ func (r *remote) request(ctx context.Context, m wire.Message) (*http.Request, er
 func unanswered(err error, reached bool) error {
 	err = withoutPath(err)
 	if reached {
-		return newError(core.CodeTimeout, "the connection was lost before the answer came: %w", err)
+		return newError(base.CodeTimeout, "the connection was lost before the answer came: %w", err)
 	}
-	return newError(core.CodeStoreUnavailable, "the server cannot be reached: %w", err)
+	return newError(base.CodeStoreUnavailable, "the server cannot be reached: %w", err)
 }
 
 // withoutPath leaves the path out of the text of a failure: of some calls it holds a token (W27).
@@ -324,22 +325,22 @@ func problemFrom(response *http.Response) error {
 }
 
 // foreignCodes are what an answer means that is not the server's own. After a bad gateway the server may have done its work.
-var foreignCodes = map[int]core.Code{
-	http.StatusUnauthorized:          core.CodeInvalidCredentials,
-	http.StatusForbidden:             core.CodeRoleRequired,
-	http.StatusNotFound:              core.CodeRouteNotFound,
-	http.StatusMethodNotAllowed:      core.CodeMethodNotAllowed,
-	http.StatusRequestEntityTooLarge: core.CodePayloadTooLarge,
-	http.StatusTooManyRequests:       core.CodeRateLimited,
-	http.StatusBadGateway:            core.CodeTimeout,
-	http.StatusServiceUnavailable:    core.CodeOverloaded,
-	http.StatusGatewayTimeout:        core.CodeTimeout,
+var foreignCodes = map[int]base.Code{
+	http.StatusUnauthorized:          base.CodeInvalidCredentials,
+	http.StatusForbidden:             base.CodeRoleRequired,
+	http.StatusNotFound:              base.CodeRouteNotFound,
+	http.StatusMethodNotAllowed:      base.CodeMethodNotAllowed,
+	http.StatusRequestEntityTooLarge: base.CodePayloadTooLarge,
+	http.StatusTooManyRequests:       base.CodeRateLimited,
+	http.StatusBadGateway:            base.CodeTimeout,
+	http.StatusServiceUnavailable:    base.CodeOverloaded,
+	http.StatusGatewayTimeout:        base.CodeTimeout,
 }
 
 func foreign(response *http.Response) error {
 	code, known := foreignCodes[response.StatusCode]
 	if !known {
-		code = core.CodeInternal
+		code = base.CodeInternal
 	}
 	e := newError(code, "%s answered with status %d, and not in the form of the API", response.Request.URL.Host, response.StatusCode)
 	e.Hint, e.RetryAfter = "check the address of the server", retryAfterOf(response)
@@ -357,7 +358,7 @@ func retryAfterOf(response *http.Response) time.Duration {
 
 // garbled is an answer that cannot be understood: nothing that the caller could mend.
 func garbled(err error) error {
-	return newError(core.CodeInternal, "the answer of the server cannot be read: %w", err)
+	return newError(base.CodeInternal, "the answer of the server cannot be read: %w", err)
 }
 
 // repeatable reports whether the client itself repeats a call. What only waits for the state of an execution or a lane to change is left
@@ -366,9 +367,9 @@ func repeatable(err error) bool {
 	if !Retryable(err) {
 		return false
 	}
-	switch core.Code(CodeOf(err)) {
-	case core.CodeOverloaded, core.CodeStoreUnavailable, core.CodeStoreFull, core.CodeShuttingDown, core.CodeStarting, core.CodeTimeout,
-		core.CodeRateLimited, core.CodeIdempotencyInProgress:
+	switch base.Code(CodeOf(err)) {
+	case base.CodeOverloaded, base.CodeStoreUnavailable, base.CodeStoreFull, base.CodeShuttingDown, base.CodeStarting, base.CodeTimeout,
+		base.CodeRateLimited, base.CodeIdempotencyInProgress:
 		return true
 	default:
 		return false
@@ -412,7 +413,7 @@ func prefer(wait time.Duration) wire.WaitFields {
 func readAnswer[W any](text []byte) (*W, error) {
 	answer := new(W)
 	if err := wire.Unmarshal(text, answer); err != nil {
-		return answer, newError(core.CodeInvalidJSON, "this is not the JSON of the API: %w", err)
+		return answer, newError(base.CodeInvalidJSON, "this is not the JSON of the API: %w", err)
 	}
 	return answer, nil
 }

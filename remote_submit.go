@@ -6,7 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -63,7 +63,7 @@ func (r *remote) submitTogether(ctx context.Context, text []byte) (SubmitResult,
 		if err == nil {
 			return result, nil
 		}
-		unknown = unknown || CodeOf(err) == string(core.CodeTimeout)
+		unknown = unknown || CodeOf(err) == string(base.CodeTimeout)
 		if ctx.Err() == nil && !repeatable(err) {
 			return SubmitResult{}, err
 		}

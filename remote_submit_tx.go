@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -27,7 +29,7 @@ type guests struct {
 
 type guest struct {
 	store     store.Guest
-	limits    core.Limits
+	limits    base.Limits
 	caller    engine.Caller
 	namespace string
 }
@@ -55,7 +57,7 @@ func (r *remote) submitTx(ctx context.Context, tx any, s Submission) (*Execution
 	answer, filed, err := engine.SubmitAsGuest(ctx, g.store, g.caller, g.limits, tx, sub)
 	switch {
 	case err != nil:
-		if core.CodeOf(err) == core.CodeWrongDatabase {
+		if base.CodeOf(err) == base.CodeWrongDatabase {
 			r.guests.forget() // the server may have moved
 		}
 		return nil, publicError(service.SubmissionAsGiven(err, &s))
@@ -84,7 +86,7 @@ func (r *remote) filed(ctx context.Context, g *guest, answer engine.TxAnswer, su
 	}
 	known := core.Submission{Namespace: x.Namespace, Kind: x.Kind, Lane: x.Lane, Input: service.CorePayload(input), PolicyJSON: x.Policy}
 	if sub.ID.Full && int(sub.ID.N) != x.Partition || x.Namespace != sub.Namespace || !engine.SameWork(known, sub) {
-		return nil, newError(core.CodeIDConflict, "the id belongs to other work").At("execution_id", "leave it out: the client mints one")
+		return nil, newError(base.CodeIDConflict, "the id belongs to other work").At("execution_id", "leave it out: the client mints one")
 	}
 	return x, nil
 }
@@ -104,7 +106,7 @@ func (r *remote) guest(ctx context.Context) (*guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{limits: core.DefaultLimits()}
+	g := &guest{limits: base.DefaultLimits()}
 	if g.namespace, err = r.homeOf(who); err != nil {
 		return nil, err
 	}
@@ -127,8 +129,8 @@ func (g *guests) forget() {
 
 // guestOf is the way into a store of that kind.
 func guestOf(s StoreInfo) (store.Guest, error) {
-	installation, named := core.ParseUUID(s.InstallationID)
-	log, _ := core.ParseUUID(s.LogID)
+	installation, named := base.ParseUUID(s.InstallationID)
+	log, _ := base.ParseUUID(s.LogID)
 	info := store.Info{Kind: s.Kind, Installation: installation, LogID: log}
 	switch {
 	case !named:
@@ -137,22 +139,22 @@ func guestOf(s StoreInfo) (store.Guest, error) {
 	case s.Kind == "sqlite":
 		return sqlite.NewGuest(info)
 	}
-	return nil, newError(core.CodeNotImplemented, "the server's store takes no part in other transactions")
+	return nil, newError(base.CodeNotImplemented, "the server's store takes no part in other transactions")
 }
 
 // homeOf is the namespace that new work goes to; role_required, namespace_forbidden, namespace_required.
 func (r *remote) homeOf(who Identity) (string, error) {
-	everywhere := slices.Contains(who.Namespaces, core.Everywhere)
+	everywhere := slices.Contains(who.Namespaces, keyring.Everywhere)
 	switch home := r.cfg.Namespace; {
 	case !slices.Contains(who.Roles, "submit") && !slices.Contains(who.Roles, "admin"):
-		return "", newError(core.CodeRoleRequired, "the key may not submit").At("", "use a key with the role submit")
+		return "", newError(base.CodeRoleRequired, "the key may not submit").At("", "use a key with the role submit")
 	case home != "" && (everywhere || slices.Contains(who.Namespaces, home)):
 		return home, nil
 	case home != "":
-		return "", newError(core.CodeNamespaceForbidden, "the key has no namespace %q", home)
+		return "", newError(base.CodeNamespaceForbidden, "the key has no namespace %q", home)
 	case len(who.Namespaces) == 1 && !everywhere:
 		return who.Namespaces[0], nil
 	default:
-		return "", newError(core.CodeNamespaceRequired, "the key is for several namespaces").At("namespace", "set ConnectConfig.Namespace")
+		return "", newError(base.CodeNamespaceRequired, "the key is for several namespaces").At("namespace", "set ConnectConfig.Namespace")
 	}
 }

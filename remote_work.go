@@ -8,7 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -70,7 +70,7 @@ func (r *remote) doAll(ctx context.Context, group []*command[WorkAnswer]) {
 		}
 		var unknown []*command[WorkAnswer]
 		for _, c := range group {
-			if CodeOf(c.answer.Err) == string(core.CodeTimeout) {
+			if CodeOf(c.answer.Err) == string(base.CodeTimeout) {
 				unknown = append(unknown, &command[WorkAnswer]{text: c.text, answer: c.answer, trace: c.trace})
 			}
 		}
@@ -132,7 +132,7 @@ func (r *remote) override(ctx context.Context, item *WorkItem) (WorkAnswer, erro
 		}
 		return WorkAnswer{Outcome: answer.Outcome, RetryAt: answer.RetryAt.Time, Reason: answer.Reason, Late: answer.Late}, nil
 	default:
-		return WorkAnswer{}, newError(core.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).At("override", "complete and fail can")
+		return WorkAnswer{}, newError(base.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).At("override", "complete and fail can")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flowfabric/flowfabric/internal/backoff"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Bounds of a claim.
@@ -93,7 +93,7 @@ func (c *claimer) run(ctx, calls context.Context) error {
 				backoff.Pause(ctx, r.clock, r.beat)
 			}
 			continue
-		case CodeOf(err) == string(core.CodeWorkerNotRegistered):
+		case CodeOf(err) == string(base.CodeWorkerNotRegistered):
 			if err := r.register(ctx); err != nil {
 				return err
 			}

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -25,9 +25,9 @@ func traceAt(ctx context.Context, tracer Tracer) TraceContext {
 }
 
 // traceOf is the trace context that is stored with what is submitted in ctx (U215); nil: none.
-func (e *embedded) traceOf(ctx context.Context) *core.Trace {
+func (e *embedded) traceOf(ctx context.Context) *base.Trace {
 	at := traceAt(ctx, e.tracer)
-	return core.ParseTrace(at.Traceparent, at.Tracestate, at.Baggage)
+	return base.ParseTrace(at.Traceparent, at.Tracestate, at.Baggage)
 }
 
 // traceContextOf is the trace context of a stored submit.
@@ -39,7 +39,7 @@ func spanCode(err error) string {
 	if code := CodeOf(publicError(err)); code != "" {
 		return code
 	}
-	return string(core.CodeTimeout) // the caller's context ended
+	return string(base.CodeTimeout) // the caller's context ended
 }
 
 // activity is a span under way, or none.
@@ -85,7 +85,7 @@ func (r *runner) startHandler(ctx context.Context, t *Task) (context.Context, ac
 
 // knowTrace lets the task's logger tell the trace.
 func (t *Task) knowTrace(c TraceContext) {
-	if id := core.TraceIDOf(c.Traceparent); id != "" {
+	if id := base.TraceIDOf(c.Traceparent); id != "" {
 		t.traceID.Store(&id)
 	}
 }
@@ -118,11 +118,11 @@ func lostCode(cause error) string {
 	case errors.Is(cause, ErrParked):
 		return ""
 	case errors.Is(cause, ErrLeaseRevoked):
-		return string(core.CodeLeaseRevoked)
+		return string(base.CodeLeaseRevoked)
 	case errors.Is(cause, ErrLeaseLost):
-		return string(core.CodeLeaseExpired)
+		return string(base.CodeLeaseExpired)
 	default: // it was cancelled, or is past a deadline
-		return string(core.CodeExecutionNotActive)
+		return string(base.CodeExecutionNotActive)
 	}
 }
 

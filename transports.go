@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -41,7 +41,7 @@ func (e *embedded) callerWith(ctx context.Context, how transport.Options) servic
 // Do does an operation at the server. What only the process can do that has the store is not_implemented.
 func (r *remote) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
 	if op.Local != "" {
-		return newError(core.CodeNotImplemented, "%s is not part of the HTTP API", op.Local).At("", "use a client of Open on the store")
+		return newError(base.CodeNotImplemented, "%s is not part of the HTTP API", op.Local).At("", "use a client of Open on the store")
 	}
 	if into, ok := answer.(*wire.Sink); ok {
 		return r.stream(ctx, op, request, into)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -17,16 +17,16 @@ type ID = api.ID
 func ParseID(text string) (ID, error) { return api.ParseID(text) }
 
 // parseID parses an id for the engine; invalid_id.
-func parseID(id ID) (core.GivenID, error) {
-	given, err := core.ParseID(string(id))
+func parseID(id ID) (base.GivenID, error) {
+	given, err := base.ParseID(string(id))
 	if err != nil {
-		return core.GivenID{}, publicError(err)
+		return base.GivenID{}, publicError(err)
 	}
 	return given, nil
 }
 
 // idOf shows a stored id; "" when it is absent.
-func idOf(id core.ID) ID {
+func idOf(id base.ID) ID {
 	if id.IsZero() {
 		return ""
 	}
@@ -84,7 +84,7 @@ func single[T any](options []T) (one T, err error) {
 }
 
 func tooManyOptions(given int, one any) error {
-	return newError(core.CodeInvalidArgument, "%d option structs given, at most one is taken", given).
+	return newError(base.CodeInvalidArgument, "%d option structs given, at most one is taken", given).
 		At("options", fmt.Sprintf("merge them into one %T", one))
 }
 

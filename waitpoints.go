@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -179,7 +180,7 @@ func holderLease(lease *Lease) (wire.LeaseField, error) {
 	}
 	fence, err := fenceOf(*lease)
 	if err == nil && fence == (core.Fence{}) {
-		err = newError(core.CodeFenceRequired, "the lease is empty").At("lease", "give the lease of the task, or none as an operator")
+		err = newError(base.CodeFenceRequired, "the lease is empty").At("lease", "give the lease of the task, or none as an operator")
 	}
 	return wire.LeaseField{Lease: wire.LeaseRef{LeaseID: lease.ID, Epoch: lease.Epoch, AttemptID: lease.AttemptID}}, err
 }

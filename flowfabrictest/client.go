@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // again makes a call, and makes it again when the process died under it. The call must recognise its repeats.
@@ -98,12 +98,12 @@ func (e *Env) Events() flowfabric.Events { return flowfabric.NewEvents(e, e.cloc
 func (e *Env) Work() flowfabric.Work { return flowfabric.NewWork(e) }
 
 // mintID makes an id before the first try.
-func (e *Env) mintID() flowfabric.ID { return flowfabric.ID(core.IDOf(e.mint()).String()) }
+func (e *Env) mintID() flowfabric.ID { return flowfabric.ID(base.IDOf(e.mint()).String()) }
 
 // mintKey makes a request key before the first try.
 func (e *Env) mintKey() string { return e.mint().String() }
 
-func (e *Env) mint() core.UUID {
+func (e *Env) mint() base.UUID {
 	var random [10]byte
 	rand.Read(random[:]) // never fails (crypto/rand)
 	return e.minter.Mint(e.clock.Now(), random)

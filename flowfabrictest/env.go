@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/standstill"
 )
 
@@ -45,7 +45,7 @@ type Env struct {
 	tb     testing.TB
 	cfg    Config
 	clock  *turned
-	minter core.Minter
+	minter base.Minter
 	family *standstill.Family
 	points crashPoints
 	log    logBook

@@ -3,6 +3,8 @@ package core
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // exit states how running is left: what ends the lease, and the resulting state of the attempt.
@@ -18,10 +20,10 @@ type exit struct {
 // heldLease is the lease that an exit event ends (E27).
 type heldLease struct {
 	epoch      int64
-	leaseID    UUID
+	leaseID    base.UUID
 	workerID   string
 	instanceID string
-	heldMS     Millis
+	heldMS     base.Millis
 	late       bool // lease.expired has already reported the end
 }
 
@@ -40,7 +42,7 @@ func (x *Execution) leave(fx *Effects, e exit) heldLease {
 	} else {
 		x.Attempt.RunningMS += held.heldMS
 	}
-	var lost []UUID
+	var lost []base.UUID
 	if e.lapse == nil {
 		lost = x.settleLease(fx, e, held.heldMS)
 	}
@@ -71,7 +73,7 @@ func (x *Execution) leaseRecord(fx *Effects, e exit) LeaseRecord {
 
 // stopClock stores the rest of the attempt's time. A release restores it in full, a final state needs none (L101). Nothing runs after a lapse, so a
 // late command leaves the stored value unchanged.
-func (x *Execution) stopClock(now Time, e exit) {
+func (x *Execution) stopClock(now base.Time, e exit) {
 	switch {
 	case e.state.Final() || e.interruption == InterruptedReleased:
 		x.AttemptRemaining = 0
@@ -82,7 +84,7 @@ func (x *Execution) stopClock(now Time, e exit) {
 }
 
 // markAttempt sets the state of the attempt. An interruption by a lapse that a late command replaces leaves no trace.
-func (x *Execution) markAttempt(now Time, e exit) {
+func (x *Execution) markAttempt(now base.Time, e exit) {
 	a := x.Attempt
 	a.State, a.Failure = e.state, e.failure
 	switch {
@@ -124,4 +126,64 @@ func (x *Execution) slotsWhileWaiting() []string {
 // recordAnswer stores the answer of the command that just ended a lease, for its repeats (L34).
 func (fx *Effects) recordAnswer(answer json.RawMessage) {
 	fx.History[len(fx.History)-1].Answer = answer
+}
+
+// ending states how an execution ends.
+type ending struct {
+	status       Status
+	reason       Reason
+	attempt      AttemptState  // final state of the open attempt (L30)
+	lease        LeaseEnd      // how the lease ends, if one is held or a late command replaces its end
+	lapse        *LeaseRecord  // of a late command (L36)
+	failure      *Failure      // recorded on execution and open attempt
+	cancellation *Cancellation // recorded on the execution
+	result       *Payload      // recorded on the execution
+	edges        []string      // names of the upstreams that made it impossible (skipped)
+	timedOut     bool          // by the timeout of its suspension (W76)
+	denied       *Signal       // the signal that denied more of a budget (B31)
+}
+
+// end is the only way into a terminal status (L16). It emits exactly one execution.completed.
+func (x *Execution) end(fx *Effects, e ending) {
+	held := x.endAttempt(fx, e)
+	x.endWaits(fx, &e)
+	x.dropGrant(fx)
+	x.Holds = nil
+	x.Held, x.Dependency = nil, ReasonNone
+	x.DelayUntil, x.DelayReason = 0, ReasonNone
+	x.clearBlock()
+	x.AttemptRemaining, x.ReplayLineage = 0, nil
+	x.Next = NextNone
+	if e.failure != nil {
+		x.Failure = e.failure
+	}
+	x.Cancellation = e.cancellation
+	if e.result != nil {
+		x.Result, x.ResultEpoch = e.result, x.LeaseEpoch
+	}
+	x.CompletedAt = fx.Now
+	x.become(fx.Now, e.status, e.reason)
+	x.emitCompleted(fx, held, e.edges)
+}
+
+// endAttempt leaves running or, for an attempt that waits, writes the final state where its last lease is recorded (L30).
+func (x *Execution) endAttempt(fx *Effects, e ending) *heldLease {
+	if x.Lease != nil || e.lapse != nil {
+		held := x.leave(fx, exit{end: e.lease, state: e.attempt, failure: e.failure, result: e.result, lapse: e.lapse})
+		return &held
+	}
+	x.closeAttempt(fx, e.attempt, e.failure)
+	return nil
+}
+
+// closeAttempt sets the final state of an attempt that holds no lease, unless it has one.
+func (x *Execution) closeAttempt(fx *Effects, state AttemptState, failure *Failure) {
+	a := x.Attempt
+	if a == nil || a.State.Final() {
+		return
+	}
+	a.State, a.EndedAt, a.Failure = state, fx.Now, failure
+	fx.Patches = append(fx.Patches, AttemptPatch{
+		ExecutionID: x.ID, Epoch: a.LastEpoch, State: state, EndedAt: fx.Now, Failure: failure,
+	})
 }

@@ -1,12 +1,14 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // timer is a kind of timer of an execution: when it is due, absent while it is not armed, and its action. from returns the moment from which it was
 // measured; nil if its due time was, or may have been, named by a caller.
 type timer struct {
 	name string
-	due  func(x *Execution) Time
+	due  func(x *Execution) base.Time
 	fire func(x *Execution, fx *Effects)
-	from func(x *Execution) Time
+	from func(x *Execution) base.Time
 }
 
 // timers lists every kind in the order in which those due at the same moment act (L18). Pending waitpoints come last: they affect only senders of
@@ -30,18 +32,18 @@ func timers() [10]timer {
 func (x *Execution) arm() {
 	x.WakeAt = 0
 	for _, t := range timers() {
-		x.WakeAt = earliest(x.WakeAt, t.due(x))
+		x.WakeAt = base.Earliest(x.WakeAt, t.due(x))
 	}
 }
 
-func (x *Execution) deadlineDue() Time {
+func (x *Execution) deadlineDue() base.Time {
 	if x.Status.Terminal() {
 		return 0
 	}
 	return x.DeadlineAt
 }
 
-func (x *Execution) attemptTimeoutDue() Time {
+func (x *Execution) attemptTimeoutDue() base.Time {
 	if x.Status != Running {
 		return 0
 	}
@@ -49,21 +51,21 @@ func (x *Execution) attemptTimeoutDue() Time {
 }
 
 // lapseDue returns the moment from which the lease is neither live nor in grace (L32).
-func (x *Execution) lapseDue() Time {
+func (x *Execution) lapseDue() base.Time {
 	if x.Status != Running {
 		return 0
 	}
 	return x.Lease.ExpiresAt.Add(x.Policy.LeaseGraceMS)
 }
 
-func (x *Execution) grantDue() Time {
+func (x *Execution) grantDue() base.Time {
 	if x.Status != Granted {
 		return 0
 	}
 	return x.Grant.ExpiresAt
 }
 
-func (x *Execution) delayDue() Time {
+func (x *Execution) delayDue() base.Time {
 	if x.Status != Delayed {
 		return 0
 	}
@@ -128,4 +130,51 @@ func (x *Execution) endDelay(fx *Effects) {
 		cause = "resume_delay"
 	}
 	x.pass(fx, cause)
+}
+
+// Settle applies the due timers in order of their due times until none is due (L18). It precedes every command, and it is all that the sweep does.
+// It reports whether the record changed, even if only its WakeAt did. It first raises fx.Now so that the times of x never run backwards (L5).
+//
+// Each timer acts as of its due time, so that no answer and no record depends on how late it was noticed (LI13): a backoff counts from the timeout,
+// not from the sweep. Events carry the time of the transaction that writes them.
+func (x *Execution) Settle(fx *Effects) (changed bool) {
+	fx.Now = base.Later(fx.Now, x.Latest())
+	if !x.WakeAt.Reached(fx.Now) {
+		return false
+	}
+	now, actor, request, told := fx.Now, fx.Actor, fx.RequestID, len(fx.Events)
+	fx.Actor, fx.RequestID, fx.settling = EngineActor(), "", now
+	for x.wakeOnce(fx, now) {
+	}
+	fx.Now, fx.Actor, fx.RequestID = now, actor, request
+	for i := range fx.Events[told:] {
+		fx.Events[told+i].At = now
+	}
+	x.arm()
+	return true
+}
+
+// wakeOnce fires the earliest timer if it is due at now; ties are decided by the order of the table.
+func (x *Execution) wakeOnce(fx *Effects, now base.Time) bool {
+	var first timer
+	var due base.Time
+	for _, t := range timers() {
+		if at := t.due(x); at != 0 && (due == 0 || at < due) {
+			first, due = t, at
+		}
+	}
+	if !due.Reached(now) {
+		return false
+	}
+	fx.Now = base.Later(due, x.Latest())
+	first.fire(x, fx)
+	return true
+}
+
+// Latest returns the newest moment in the record: no command on it acts earlier (L5). A renewal is not a mutation (L9), but its time is included.
+func (x *Execution) Latest() base.Time {
+	if x.Lease != nil {
+		return base.Later(x.LastMutationAt, x.Lease.RenewedAt)
+	}
+	return x.LastMutationAt
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -85,29 +86,29 @@ func (s *Service) completeOverride(ctx context.Context, c Caller, r *wire.Comple
 // checkNoOverride refuses what only an override has.
 func checkNoOverride(f wire.OverrideFields) error {
 	if f.Reason != "" {
-		return core.Errorf(core.CodeUnknownField, "this field goes with override").WithField("reason")
+		return base.Errorf(base.CodeUnknownField, "this field goes with override").WithField("reason")
 	}
 	return nil
 }
 
 // override is what an operator's command without a lease begins with (L37). It has no fence to be recognised by, so it has a request key. A lease
 // would be ignored, and usage as well: it is what the worker that reports has spent.
-func (c *Caller) override(r wire.FencedByID, body wire.LeaseField, f wire.OverrideFields, usage map[string]int64) (core.GivenID, engine.Operator, error) {
+func (c *Caller) override(r wire.FencedByID, body wire.LeaseField, f wire.OverrideFields, usage map[string]int64) (base.GivenID, engine.Operator, error) {
 	if _, err := wire.PickLease(body.Lease, r.LeaseHeader); err != nil {
-		return core.GivenID{}, engine.Operator{}, api.FaultsError(err)
+		return base.GivenID{}, engine.Operator{}, api.FaultsError(err)
 	}
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	switch {
 	case err != nil:
 	case !c.Operator:
-		err = core.Errorf(core.CodeRoleRequired, "only an operator ends the work of others").
+		err = base.Errorf(base.CodeRoleRequired, "only an operator ends the work of others").
 			WithField("override").WithHint("use a key with the role operate, or send the lease of the execution")
 	case !body.Lease.IsZero():
-		err = core.Invalid("lease", "override is given too")
+		err = base.Invalid("lease", "override is given too")
 	case !r.LeaseHeader.IsZero():
-		err = core.Invalid("header.FlowFabric-Lease", "override is given too")
+		err = base.Invalid("header.FlowFabric-Lease", "override is given too")
 	case len(usage) > 0:
-		err = core.Errorf(core.CodeInvalidArgument, "override is given too").WithField("usage").WithHint("charge the budget")
+		err = base.Errorf(base.CodeInvalidArgument, "override is given too").WithField("usage").WithHint("charge the budget")
 	}
 	if err != nil {
 		return id, engine.Operator{}, err
@@ -171,9 +172,9 @@ func (s *Service) delay(ctx context.Context, c Caller, r *wire.DelayRequest) (wi
 	case err != nil:
 		return wire.Left{}, err
 	case b.DelayMS == nil && b.Until.IsZero():
-		return wire.Left{}, core.Errorf(core.CodeMissingField, "say for how long").WithField("until").WithHint("give delay_ms or until")
+		return wire.Left{}, base.Errorf(base.CodeMissingField, "say for how long").WithField("until").WithHint("give delay_ms or until")
 	}
-	a, err := s.engine.DelayWith(ctx, c.worker(), id, core.DelayCommand{Fence: fence, Until: core.TimeOf(b.Until.Time), Usage: b.Usage}, b.DelayMS)
+	a, err := s.engine.DelayWith(ctx, c.worker(), id, core.DelayCommand{Fence: fence, Until: base.TimeOf(b.Until.Time), Usage: b.Usage}, b.DelayMS)
 	return leftOf(a), err
 }
 
