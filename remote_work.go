@@ -112,7 +112,7 @@ func (r *remote) override(ctx context.Context, item *WorkItem) (WorkAnswer, erro
 		}
 		request := &wire.CompleteRequest{FencedByID: fenced}
 		request.Body.OverrideFields = override
-		request.Body.Result = item.Result
+		request.Body.Result, request.Body.Usage = item.Result, item.Usage.Amounts
 		answer, err := call(ctx, r, wire.CompleteExecution, request, how)
 		if err != nil {
 			return WorkAnswer{}, err
@@ -125,6 +125,7 @@ func (r *remote) override(ctx context.Context, item *WorkItem) (WorkAnswer, erro
 			Class: item.Class, Category: item.Category, Message: item.Message,
 			DetailField: wire.DetailField{Detail: item.Detail}, RetryAfterMS: wire.Span(item.RetryAfter),
 		}
+		request.Body.Usage = item.Usage.Amounts
 		answer, err := call(ctx, r, wire.FailExecution, request, how)
 		if err != nil {
 			return WorkAnswer{}, err

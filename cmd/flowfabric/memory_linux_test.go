@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/heap"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // lists are requests that name far more than a list may have, as a client might send them to a server in a container of 256 MiB.
@@ -36,8 +39,105 @@ func lists() map[string]string {
 
 var peakMemory = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
+// fills are bodies with one list or map that is as long as the body may be, for every list and map of every request.
+func fills() map[string]string {
+	bodies := map[string]string{}
+	for _, o := range wire.Operations() {
+		body, found := o.Request.FieldByName("Body")
+		if !found || o.ID == wire.DrainServer.ID {
+			continue
+		}
+		size := 60 << 10 // more is refused unread
+		switch o.ID {
+		case wire.SubmitExecutions.ID, wire.SendWork.ID, wire.SubmitFlow.ID, wire.ExtendFlow.ID, wire.SpawnChildren.ID:
+			size = 8 << 20
+		case wire.StartBulk.ID, wire.HeartbeatWorker.ID:
+			size = 3 << 20
+		}
+		path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(o.Path, "0198f0a0-0000-7000-8000-000000000000")
+		fill(body.Type, nil, func(where, before, element, after string) {
+			n := size/(len(element)+1) + 1
+			text := strings.Repeat(element+",", n) + element
+			if strings.HasPrefix(element, `"#":`) { // of a map, whose keys differ
+				var b strings.Builder
+				for i := range size / (len(element) + 7) {
+					fmt.Fprintf(&b, `"k%d":%s,`, i, element[len(`"#":`):])
+				}
+				text = b.String() + `"k":` + element[len(`"#":`):]
+			}
+			bodies[o.Method+" "+path+" "+where] = before + text + after
+		})
+	}
+	return bodies
+}
+
+// fill calls found for each list and map of a type, with what of a value stands before and after its elements.
+func fill(of reflect.Type, above []reflect.Type, found func(where, before, element, after string)) {
+	if slices.Contains(above, of) {
+		return // it holds itself: the first level shows what any does
+	}
+	above = append(above, of)
+	switch of.Kind() {
+	case reflect.Pointer:
+		fill(of.Elem(), above, found)
+	case reflect.Slice, reflect.Map:
+		opening, closing, name := "[", "]", ""
+		if of.Kind() == reflect.Map {
+			opening, closing, name = "{", "}", `"#":`
+		}
+		if of.Elem().Kind() != reflect.Uint8 {
+			found("", opening, name+plainValue(of.Elem()), closing)
+		}
+		fill(of.Elem(), above, func(where, before, element, after string) {
+			found("/0"+where, opening+strings.Replace(name, "#", "k", 1)+before, element, after+closing)
+		})
+	case reflect.Struct:
+		for _, f := range reflect.VisibleFields(of) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if name == "" || name == "-" || f.Tag.Get("spread") != "" {
+				continue
+			}
+			fill(f.Type, above, func(where, before, element, after string) {
+				found("/"+name+where, `{"`+name+`":`+before, element, after+"}")
+			})
+		}
+	}
+}
+
+// plainValue is a short value of a type in JSON.
+func plainValue(of reflect.Type) string {
+	switch of.Kind() {
+	case reflect.Pointer:
+		return plainValue(of.Elem())
+	case reflect.String:
+		return `""`
+	case reflect.Slice:
+		return "[]"
+	case reflect.Struct, reflect.Map:
+		return "{}"
+	default:
+		return "0"
+	}
+}
+
 func TestU20_no_list_of_a_request_takes_the_memory_of_a_small_container(t *testing.T) {
 	t.Parallel()
+	stays(t, 2, lists(), true)
+}
+
+func TestU20_no_list_of_any_route_takes_the_memory_of_a_small_container(t *testing.T) {
+	t.Parallel()
+	all := fills()
+	if len(all) < 100 {
+		t.Errorf("only %d lists and maps are found", len(all))
+	}
+	stays(t, 1, all, false)
+}
+
+// stays sends requests, each so many times, to a server in a container of 256 MiB, which must live on within it. Refused must be those that are far
+// beyond what a list may have.
+func stays(t *testing.T, times int, bodies map[string]string, refused bool) {
+	t.Helper()
 	const limit = 256 << 20
 	p := &process{ended: make(chan error, 1), cmd: exec.Command("flowfabric", "dev", "--listen", "127.0.0.1:0", "--store", "sqlite:"+t.TempDir()+"/a.db")}
 	p.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), fmt.Sprintf("GOMEMLIMIT=%d", heap.Within(limit))}
@@ -56,9 +156,12 @@ func TestU20_no_list_of_a_request_takes_the_memory_of_a_small_container(t *testi
 		t.Fatalf("the server is not ready\n%s", p.text())
 	}
 	var sent sync.WaitGroup
-	for name, body := range lists() {
-		for range 2 {
+	turns := make(chan struct{}, 8)
+	for name, body := range bodies {
+		for range times {
+			turns <- struct{}{}
 			sent.Go(func() {
+				defer func() { <-turns }()
 				route := strings.Fields(name)
 				request, err := http.NewRequestWithContext(t.Context(), route[0], url+route[1], strings.NewReader(body))
 				if err != nil {
@@ -73,10 +176,11 @@ func TestU20_no_list_of_a_request_takes_the_memory_of_a_small_container(t *testi
 					}
 					return
 				}
+				why, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
 				_, _ = io.Copy(io.Discard, answer.Body)
 				_ = answer.Body.Close()
-				if answer.StatusCode < 400 || answer.StatusCode >= 500 && answer.StatusCode != http.StatusServiceUnavailable {
-					t.Errorf("%s: %s", name, answer.Status)
+				if refused && answer.StatusCode < 400 || answer.StatusCode >= 500 && answer.StatusCode != http.StatusServiceUnavailable {
+					t.Errorf("%s: %s %s", name, answer.Status, why)
 				}
 			})
 		}

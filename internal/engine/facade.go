@@ -8,7 +8,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
-// AdminAction and the types below are those that users of the engine name. Each is declared in the room that it belongs to.
+// The types that users of the engine name. Each is declared in the room that it belongs to.
+//
+//nolint:revive // the comment is about all of them
 type (
 	AdminAction         = txn.AdminAction
 	AuditCheck          = txn.AuditCheck

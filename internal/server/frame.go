@@ -94,6 +94,11 @@ func (s *Server) serve(x *exchange) {
 		return
 	}
 	defer release()
+	if err := x.holdHead(); err != nil {
+		s.metrics.rejected("overload")
+		s.writeProblem(x, err)
+		return
+	}
 	if !x.route.byToken() { // there the token comes before everything else (W33)
 		if x.caller.RequestKey, err = requestKey(x.r); err != nil {
 			s.writeProblem(x, err)

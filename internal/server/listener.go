@@ -3,9 +3,13 @@ package server
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -27,7 +31,7 @@ func (l listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if leave, ok := l.s.admitConnection(conn); ok {
-			return &connection{conn, l.s, leave}, nil
+			return &connection{Conn: conn, s: l.s, leave: leave, head: &headMemory{of: l.s.memory, holder: l.s.holderOf(conn), reading: true}}, nil
 		}
 	}
 }
@@ -37,12 +41,45 @@ type connection struct {
 	net.Conn
 	s     *Server
 	leave func() // may be called again
+	head  *headMemory
 }
 
 // Close closes the connection, which then counts no more.
 func (c *connection) Close() error {
 	defer c.leave()
+	c.head.end()
 	return c.Conn.Close()
+}
+
+// Read reads what the client sends. While that is the head of a request it needs memory, for which there is a bound.
+func (c *connection) Read(into []byte) (int, error) {
+	n, err := c.Conn.Read(into)
+	if !c.head.grow(n) {
+		c.s.metrics.rejected("overload")
+		c.s.notes.Warn("a connection was closed: there is no memory for more heads of requests", "address", c.head.holder)
+		return 0, errNoHeadMemory
+	}
+	return n, err
+}
+
+var errNoHeadMemory = errors.New("there is no memory for the head of the request")
+
+// connState follows the requests of a connection: whether what comes is a head, or what follows one. The frames of HTTP/2 tell no end of a head.
+func connState(conn net.Conn, state http.ConnState) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+		if secure.ConnectionState().NegotiatedProtocol == "h2" {
+			state = http.StateActive
+		}
+	}
+	c, ok := conn.(*connection)
+	switch {
+	case !ok:
+	case state == http.StateIdle:
+		c.head.begin()
+	case state != http.StateNew:
+		c.head.end()
+	}
 }
 
 // CloseWrite ends what is sent and still reads: a client that is refused while it sends must get to read why.
@@ -59,6 +96,11 @@ func (c *connection) CloseWrite() error {
 func (c *connection) Write(part []byte) (int, error) {
 	defer stalled(c.s.stallLimit, c.Conn.SetWriteDeadline)()
 	why := refusedByLibrary(part)
+	switch {
+	case why == nil:
+	case c.head.refused():
+		why = refuse("overloaded", "there is no memory for the heads of more requests").after(time.Second).hint("send smaller heads, or try again later")
+	}
 	if why == nil {
 		return c.Conn.Write(part)
 	}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
+	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -70,6 +73,89 @@ func (m *bodyMemory) add(holder string, n int64) {
 		delete(m.held, holder)
 	}
 }
+
+// headMemory is the memory that the head of a request takes while it comes: the first kilobyte is free, but
+// thousands of clients could each send a large one and not its end.
+type headMemory struct {
+	of     *bodyMemory
+	holder string // in whose share it counts
+
+	mu      sync.Mutex
+	reading bool  // what comes is a head
+	full    bool  // there was no memory for it
+	come    int64 // bytes of it
+	held    int64
+}
+
+const (
+	smallHead = 1 << 10 // while it comes
+	usualHead = 8 << 10 // of a request that is handled
+	// headCost is how much memory a byte of a head takes at most, where headers are as short as can be; headerCost is what one of them takes beside
+	// its text.
+	headCost, headerCost = 12, 100
+)
+
+// begin begins the next head.
+func (h *headMemory) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reading, h.come = true, 0
+}
+
+// grow counts bytes that have come. It reports whether there is memory for them.
+func (h *headMemory) grow(n int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.reading {
+		return true
+	}
+	h.come += int64(n)
+	more := headCost*max(h.come-smallHead, 0) - h.held
+	if more <= 0 {
+		return true
+	}
+	if h.full = h.of.take(h.holder, more) != nil; h.full {
+		return false
+	}
+	h.held += more
+	return true
+}
+
+// refused reports whether there was no memory for a head.
+func (h *headMemory) refused() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.full
+}
+
+// end gives the memory back: the head has come, or never will. What the request takes counts as its body does.
+func (h *headMemory) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.of.give(h.holder, h.held)
+	h.reading, h.held = false, 0
+}
+
+// holderOf is in whose share the heads count that come over a connection. Behind a trusted proxy are many.
+func (s *Server) holderOf(conn net.Conn) string {
+	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil || s.trusts(peer.Addr().Unmap()) {
+		return ""
+	}
+	return "address/" + oneHost(peer.Addr().Unmap())
+}
+
+// headMemoryOf is how much memory the head of a request takes beyond what any does.
+func headMemoryOf(r *http.Request) int64 {
+	size := headSize(r)
+	for _, values := range r.Header {
+		size += headerCost * len(values)
+	}
+	return max(int64(size)-usualHead, 0)
+}
+
+// holdHead takes memory for the head of a request that goes on to wait for its body, or for something else.
+func (x *exchange) holdHead() error { return x.hold(headMemoryOf(x.r)) }
 
 // holder is in whose share the request counts: of its key, or of its address when it shows a token. In open mode everybody is one.
 func (x *exchange) holder() string {

@@ -73,6 +73,11 @@ func (s *Server) writeProblem(x *exchange, err error) {
 	x.code = p.Code
 	s.recordRefusal(x.r.Context(), x, p.Code)
 	header := x.w.Header()
+	if x.r.ContentLength != 0 && headMemoryOf(x.r) > 0 {
+		// net/http would wait for the body before it sends the answer, and the head would stay in memory.
+		_ = http.NewResponseController(x.w).SetReadDeadline(past)
+		header.Set("Connection", "close")
+	}
 	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
 		p.RetryAfter = max(p.RetryAfter, time.Second)
 	}

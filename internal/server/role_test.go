@@ -94,6 +94,25 @@ func TestU68_operate_ends_executions_only_by_an_override(t *testing.T) {
 		w.send(t, request{method: "POST", path: "/v1/work/claim", key: work, body: `{"worker_id":"w","worker_instance_id":"w-1","lanes":["default"],"wait_ms":20000}`}).wants(t, 200)
 		path := "/v1/executions/" + url.PathEscape(id) + "/complete"
 		w.send(t, request{method: "POST", path: path, key: operator, body: `{}`}).refuses(t, 403, "role_required")
+		// Nothing of it is ignored: neither a lease that the override does not look at, nor usage that no worker reports, nor a reason without one.
+		const lease = "01900000-0000-7000-8000-000000000001.1.01900000-0000-7000-8000-000000000002"
+		for verb, own := range map[string]string{"complete": "", "fail": `,"message":"no"`} {
+			for _, c := range []struct {
+				key, more, code, field string
+				header                 map[string]string
+			}{
+				{key: operator, more: `"override":true,"usage":{"tokens":1}`, code: "invalid_argument", field: "/usage"},
+				{key: operator, more: `"override":true,"lease":"` + lease + `"`, code: "invalid_argument", field: "/lease"},
+				{key: operator, more: `"override":true`, code: "invalid_argument", field: "header.FlowFabric-Lease", header: map[string]string{"FlowFabric-Lease": lease}},
+				{key: work, more: `"reason":"r","lease":"` + lease + `"`, code: "unknown_field", field: "/reason"},
+			} {
+				at := "/v1/executions/" + url.PathEscape(id) + "/" + verb
+				answer := w.send(t, request{method: "POST", path: at, key: c.key, body: "{" + c.more + own + "}", header: c.header}).refuses(t, 400, c.code)
+				if answer.text(t, "field") != c.field {
+					t.Errorf("%s %s: %s", verb, c.more, answer.body)
+				}
+			}
+		}
 		w.send(t, request{method: "POST", path: path, key: operator, body: `{"override":true,"reason":"by hand","result":1}`}).wants(t, 200)
 	})
 }

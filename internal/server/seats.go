@@ -70,11 +70,11 @@ func (s *seats) discount(shares []share) {
 }
 
 // sit takes a seat for a call. Of the readers' seats one key holds a share, and so does one namespace: one tenant must not make all others
-// wait for a place. Claims are not shared out: a fleet of workers has one key.
+// wait for a place. The seats of claims are shared out among namespaces alone: a fleet of workers has one key.
 func (s *Server) sit(x *exchange, all *seats) (leave func(), err error) {
-	var shares []share
-	if all == s.readers {
-		shares = s.sharesOf(x.caller)
+	shares := s.sharesOf(x.caller)
+	if all == s.claims {
+		shares = s.claimShareOf(x.caller)
 	}
 	leave, err = all.take(shares...)
 	if err != nil {
@@ -102,6 +102,18 @@ func (s *Server) sharesOf(who caller) []share {
 		shares = append(shares, share{"namespace/" + who.Namespace, most, "namespace", "ask without waiting, or let the server be started with a higher --max-readers"})
 	}
 	return shares
+}
+
+// claimShareOf is the share in which a claim counts. A key for some namespaces that names none of them counts for itself.
+func (s *Server) claimShareOf(who caller) []share {
+	if who.key == nil || who.everywhere {
+		return nil
+	}
+	of := share{"namespace/" + who.Namespace, s.cfg.MaxClaims - s.cfg.MaxClaims/keyPart, "namespace", "let the server be started with a higher --max-claims"}
+	if who.Namespace == "" {
+		of.name, of.what = who.shareName(), "key"
+	}
+	return []share{of}
 }
 
 // shareName is in which share the calls of a key count. A login has no id: its name counts.

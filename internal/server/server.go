@@ -146,6 +146,7 @@ func (s *Server) HTTPServer() *http.Server {
 		Handler: s.Handler(), ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes:               2 * headLimit, // above the limit that the handler explains
 		DisableGeneralOptionsHandler: true,          // OPTIONS * is answered as everything else is
+		ConnState:                    connState,
 		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }

@@ -194,3 +194,74 @@ func TestU20_a_body_that_does_not_come_ends_its_stream_of_http2_on_every_route(t
 		}
 	}
 }
+
+// Heads of requests that come, and those of requests that wait for their bodies, share the memory that bodies have: clients that send large ones and
+// nothing more must not take all there is.
+func TestU20_U21_heads_of_requests_share_a_bound_of_memory(t *testing.T) {
+	t.Parallel()
+	const clients = 12
+	var short strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&short, "X%d:\r\n", i)
+	}
+	for name, sent := range map[string]string{
+		"that do not end":    "GET /healthz HTTP/1.1\r\nHost: #\r\nX-Long: " + strings.Repeat("x", 40<<10),
+		"whose body is late": "POST /v1/executions HTTP/1.1\r\nHost: #\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nContent-Length: 10\r\n" + short.String() + "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := keyedWorld(t, server.Config{BodyMemory: 4 << 20})
+			key := w.key(t, "default", "submit")
+			ended := make(chan string, clients)
+			var conns []net.Conn
+			for range clients {
+				conn := w.dial(t)
+				conns = append(conns, conn)
+				if _, err := io.WriteString(conn, strings.NewReplacer("#", w.host(), "KEY", key).Replace(sent)); err != nil {
+					t.Fatal(err)
+				}
+				go func() {
+					text, _ := io.ReadAll(conn)
+					ended <- string(text)
+				}()
+			}
+			refused := 0
+			for range clients - 8 { // a few fit in; the server does not wait for the others
+				if answer := <-ended; answer == "" || strings.Contains(answer, " 429 ") || strings.Contains(answer, " 503 ") {
+					refused++
+				}
+			}
+			if refused < clients-8 {
+				t.Errorf("%d of %d are refused", refused, clients)
+			}
+			if name == "that do not end" && !strings.Contains(w.log.String(), "no memory for more heads") {
+				t.Errorf("the log does not tell: %s", w.log)
+			}
+			w.get(t, "/healthz").wants(t, 200) // small heads are always read
+			for _, conn := range conns {
+				_ = conn.Close()
+			}
+			large := request{method: "GET", path: "/healthz", header: map[string]string{"X-Large": strings.Repeat("x", 30<<10)}}
+			eventually(t, "what was held is given back", func() bool {
+				response, err := w.http.Do(mustRequest(t, w, large))
+				if err != nil {
+					return false
+				}
+				defer response.Body.Close()
+				return response.StatusCode == http.StatusOK
+			})
+		})
+	}
+}
+
+func mustRequest(t *testing.T, w *world, r request) *http.Request {
+	t.Helper()
+	sent, err := http.NewRequestWithContext(t.Context(), r.method, w.url+r.path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range r.header {
+		sent.Header.Set(name, value)
+	}
+	return sent
+}

@@ -11,6 +11,9 @@ import (
 
 // fencedBy names the execution of a command and its lease.
 func fencedBy(i *api.WorkItem) wire.FencedByID {
+	if i.Override {
+		return wire.FencedByID{ByID: wire.ByID{ID: string(i.ID)}}
+	}
 	return wire.FencedByID{ByID: wire.ByID{ID: string(i.ID)}, LeaseHeader: wire.FenceOf(&i.Lease)}
 }
 
@@ -75,13 +78,21 @@ func (s *Service) completeItem(ctx context.Context, c Caller, item *api.WorkItem
 	}
 	r := wire.CompleteRequest{FencedByID: fencedBy(item)}
 	r.Body.Result, r.Body.Usage = item.Result, item.Usage.Amounts
-	r.Body.Override, r.Body.Reason = item.Override, item.Reason
+	r.Body.OverrideFields = overrideOf(item)
 	a, err := s.complete(ctx, c, &r)
 	return api.WorkAnswer{Status: api.Status(a.Status), Late: a.Late}, err
 }
 
 func completed(a core.CompleteAnswer) api.WorkAnswer {
 	return api.WorkAnswer{Status: api.Status(a.Status.String()), Late: a.Late}
+}
+
+// overrideOf has the reason only of an override: each command looks at its own fields.
+func overrideOf(item *api.WorkItem) wire.OverrideFields {
+	if !item.Override {
+		return wire.OverrideFields{}
+	}
+	return wire.OverrideFields{Override: true, Reason: item.Reason}
 }
 
 func (s *Service) failItem(ctx context.Context, c Caller, item *api.WorkItem) (api.WorkAnswer, error) {
@@ -92,7 +103,7 @@ func (s *Service) failItem(ctx context.Context, c Caller, item *api.WorkItem) (a
 	b := &r.Body
 	b.Class, b.Category, b.Message, b.Detail = item.Class, item.Category, item.Message, item.Detail
 	b.RetryAfterMS, b.Usage = wire.Span(item.RetryAfter), item.Usage.Amounts
-	b.Override, b.Reason = item.Override, item.Reason
+	b.OverrideFields = overrideOf(item)
 	a, err := s.fail(ctx, c, &r)
 	return api.WorkAnswer{Outcome: a.Outcome, RetryAt: a.RetryAt.Time, Reason: a.Reason, Late: a.Late}, err
 }

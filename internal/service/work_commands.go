@@ -58,6 +58,9 @@ func (s *Service) complete(ctx context.Context, c Caller, r *wire.CompleteReques
 	if r.Body.Override {
 		return s.completeOverride(ctx, c, r)
 	}
+	if err := checkNoOverride(r.Body.OverrideFields); err != nil {
+		return wire.Completed{}, err
+	}
 	id, fence, err := fenced(r.FencedByID, r.Body.LeaseField)
 	if err != nil {
 		return wire.Completed{}, err
@@ -72,7 +75,7 @@ func completedOf(a core.CompleteAnswer) wire.Completed {
 
 // completeOverride is an operator's complete (L37).
 func (s *Service) completeOverride(ctx context.Context, c Caller, r *wire.CompleteRequest) (wire.Completed, error) {
-	id, op, err := c.override(r.FencedByID, r.Body.LeaseField, r.Body.OverrideFields)
+	id, op, err := c.override(r.FencedByID, r.Body.LeaseField, r.Body.OverrideFields, r.Body.Usage)
 	if err != nil {
 		return wire.Completed{}, err
 	}
@@ -80,18 +83,35 @@ func (s *Service) completeOverride(ctx context.Context, c Caller, r *wire.Comple
 	return wire.Completed{Status: a.Status.String()}, err
 }
 
-// override is what an operator's command without a lease begins with (L37). It has no fence to be recognised by, so it has a request key.
-func (c *Caller) override(r wire.FencedByID, body wire.LeaseField, f wire.OverrideFields) (base.GivenID, engine.Operator, error) {
+// checkNoOverride refuses what only an override has.
+func checkNoOverride(f wire.OverrideFields) error {
+	if f.Reason != "" {
+		return base.Errorf(base.CodeUnknownField, "this field goes with override").WithField("reason")
+	}
+	return nil
+}
+
+// override is what an operator's command without a lease begins with (L37). It has no fence to be recognised by, so it has a request key. A lease
+// would be ignored, and usage as well: it is what the worker that reports has spent.
+func (c *Caller) override(r wire.FencedByID, body wire.LeaseField, f wire.OverrideFields, usage map[string]int64) (base.GivenID, engine.Operator, error) {
 	if _, err := wire.PickLease(body.Lease, r.LeaseHeader); err != nil {
 		return base.GivenID{}, engine.Operator{}, api.FaultsError(err)
 	}
 	id, err := base.ParseID(r.ID)
 	switch {
 	case err != nil:
-		return id, engine.Operator{}, err
 	case !c.Operator:
-		return id, engine.Operator{}, base.Errorf(base.CodeRoleRequired, "only an operator ends the work of others").
+		err = base.Errorf(base.CodeRoleRequired, "only an operator ends the work of others").
 			WithField("override").WithHint("use a key with the role operate, or send the lease of the execution")
+	case !body.Lease.IsZero():
+		err = base.Invalid("lease", "override is given too")
+	case !r.LeaseHeader.IsZero():
+		err = base.Invalid("header.FlowFabric-Lease", "override is given too")
+	case len(usage) > 0:
+		err = base.Errorf(base.CodeInvalidArgument, "override is given too").WithField("usage").WithHint("charge the budget")
+	}
+	if err != nil {
+		return id, engine.Operator{}, err
 	}
 	return id, engine.Operator{Reason: f.Reason, RequestKey: cmp.Or(c.RequestKey, c.Key)}, nil
 }
@@ -100,12 +120,15 @@ func (c *Caller) override(r wire.FencedByID, body wire.LeaseField, f wire.Overri
 func (s *Service) fail(ctx context.Context, c Caller, r *wire.FailRequest) (wire.Failed, error) {
 	b := &r.Body
 	if b.Override {
-		id, op, err := c.override(r.FencedByID, b.LeaseField, b.OverrideFields)
+		id, op, err := c.override(r.FencedByID, b.LeaseField, b.OverrideFields, b.Usage)
 		if err != nil {
 			return wire.Failed{}, err
 		}
 		a, err := s.engine.FailOverride(ctx, c.operator(), id, failureGiven(core.Fence{}, r), op)
 		return failedOf(a), err
+	}
+	if err := checkNoOverride(b.OverrideFields); err != nil {
+		return wire.Failed{}, err
 	}
 	id, fence, err := fenced(r.FencedByID, b.LeaseField)
 	if err != nil {

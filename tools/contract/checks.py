@@ -47,6 +47,8 @@ REFUSALS = [
     Refusal(DEPENDS, "start_bulk", f"unknown_field|{BAD}", "/(args|lift)(/.*)?", ".*action has no .*"),
     Refusal(DEPENDS, "submit_execution", "unknown_field", r"query\..*", "this query parameter goes with a body that is not JSON"),
     Refusal(DEPENDS, "submit_execution", "missing_field", r"query\.kind", "this query parameter is required when the body is the input itself"),
+    Refusal(DEPENDS, "complete_execution|fail_execution", "unknown_field", "/reason", "this field goes with override"),
+    Refusal(DEPENDS, "complete_execution|fail_execution", BAD, r"header\.FlowFabric-Lease", "override is given too"),
     Refusal(DEPENDS, FENCED, BAD, "/expect", "the lease says already what is expected"),
     Refusal(DEPENDS, FENCED, BAD, r"header\.FlowFabric-Lease", "the lease of the header differs from that of the body"),
     Refusal(DEPENDS, FENCED, "invalid_handle", "/lease", "the fence of the lease differs from its parts"),
