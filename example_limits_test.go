@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 // Reply is what a model says and how many tokens that took.
@@ -66,7 +67,7 @@ func ExampleTask_ReportUsage() {
 }
 
 // approveWhenAsked is the operator.
-func approveWhenAsked(ctx context.Context, client flowfabric.Client, id flowfabric.ID) error {
+func approveWhenAsked(ctx context.Context, client *flowfabric.Client, id flowfabric.ID) error {
 	asked := flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id, Kinds: []string{"execution.suspended"}}}
 	for _, err := range client.Events().Follow(ctx, asked) {
 		if err != nil {
@@ -177,7 +178,7 @@ func ExampleWork_grant() {
 	ctx := context.Background()
 	address, remove := store()
 	defer remove()
-	client, err := flowfabric.Open(ctx, address)
+	client, err := embedded.Open(ctx, address)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -216,7 +217,7 @@ func ExampleExplanation() {
 	ctx := context.Background()
 	address, remove := store()
 	defer remove()
-	client, err := flowfabric.Open(ctx, address, flowfabric.OpenConfig{Principal: "ana"})
+	client, err := embedded.Open(ctx, address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Principal: "ana"}})
 	if err != nil {
 		fmt.Println(err)
 		return

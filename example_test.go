@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 type Charge struct {
@@ -42,9 +43,9 @@ func store() (address string, remove func()) {
 }
 
 // begin opens a client on a new store and runs a worker with these handlers. The returned function stops both.
-func begin(ctx context.Context, register func(*flowfabric.Worker)) (flowfabric.Client, func()) {
+func begin(ctx context.Context, register func(*flowfabric.Worker)) (*flowfabric.Client, func()) {
 	address, remove := store()
-	client, err := flowfabric.Open(ctx, address)
+	client, err := embedded.Open(ctx, address)
 	if err != nil {
 		panic(err)
 	}
@@ -72,7 +73,7 @@ func Example() {
 	address, remove := store()
 	defer remove()
 
-	client, err := flowfabric.Open(ctx, address) // "sqlite:app.db" or "postgres://…"
+	client, err := embedded.Open(ctx, address) // "sqlite:app.db" or "postgres://…"
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -176,7 +177,7 @@ func ExampleSubmitSQLTx() {
 	ctx := context.Background()
 	address, remove := store()
 	defer remove()
-	client, err := flowfabric.Open(ctx, address)
+	client, err := embedded.Open(ctx, address)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -201,7 +202,7 @@ func ExampleSubmitSQLTx() {
 		if _, err := tx.ExecContext(ctx, "insert into orders values (?)", order); err != nil {
 			return "", err
 		}
-		x, err := flowfabric.SubmitSQLTx(ctx, client, tx, ChargeCard.Submission(Charge{Order: order, Cents: 1999}))
+		x, err := embedded.SubmitSQLTx(ctx, client, tx, ChargeCard.Submission(Charge{Order: order, Cents: 1999}))
 		if err != nil || !pay {
 			return x.ID, err // rolled back
 		}
@@ -233,7 +234,7 @@ func ExampleOperate() {
 	ctx := context.Background()
 	address, remove := store()
 	defer remove()
-	client, err := flowfabric.Open(ctx, address, flowfabric.OpenConfig{Principal: "ana"})
+	client, err := embedded.Open(ctx, address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Principal: "ana"}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -5,7 +5,7 @@
 //
 // [Open] starts the engine inside this process and returns a [Client]:
 //
-//	client, err := flowfabric.Open(ctx, "sqlite:app.db") // or "postgres://user@host/db"
+//	client, err := embedded.Open(ctx, "sqlite:app.db") // or "postgres://user@host/db"
 //	defer client.Close(ctx)
 //
 // Importing the package starts nothing. A SQLite file has one engine at a time; on Postgres as many processes as you like open

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
-	"github.com/flowfabric/flowfabric/internal/service"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Ask asks people, and hands the work back until they have decided: until so many different people as Quorum says have approved or,
@@ -139,7 +139,7 @@ func people(signals []*SignalRecord) (by []string, comment string) {
 		if !slices.Contains(by, who) {
 			by = append(by, who)
 		}
-		if said := service.CommentIn(s.Payload.Data); said != "" {
+		if said := wire.CommentIn(s.Payload.Data); said != "" {
 			comment = said
 		}
 	}

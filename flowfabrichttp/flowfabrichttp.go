@@ -52,15 +52,15 @@ type Principal struct {
 	Roles      []string // "read", "submit", "work", "operate", "admin"; none: it may do nothing but ask who it is
 }
 
-// New makes the server of a client as a handler. The client must be one of flowfabric.Open: calls of many callers cannot be told
+// New makes the server of a client as a handler. The client must be one of embedded.Open: calls of many callers cannot be told
 // apart behind the one key of a Connect client. To mount it below a prefix use http.StripPrefix.
 //
 // Waiting calls and event streams end at once when the http.Server that runs the handler is shut down. Close the client after that.
 //
 // It fails when the configuration cannot work, with all its problems.
-func New(c flowfabric.Client, cfg Config) (http.Handler, error) {
+func New(c *flowfabric.Client, cfg Config) (http.Handler, error) {
 	if !inThisProcess(c) {
-		return nil, errors.New("flowfabrichttp: the client is not one of flowfabric.Open")
+		return nil, errors.New("flowfabrichttp: the client is not one of embedded.Open")
 	}
 	s, err := server.New(c, server.Config{
 		Open: cfg.Open, LoopbackOnly: true, Login: loginOf(cfg.Authenticate), PublicURL: cfg.PublicURL,
@@ -75,7 +75,7 @@ func New(c flowfabric.Client, cfg Config) (http.Handler, error) {
 }
 
 // inThisProcess tells a client with an engine from one of a server, which cannot look keys up.
-func inThisProcess(c flowfabric.Client) bool {
+func inThisProcess(c *flowfabric.Client) bool {
 	_, err := c.Admin().APIKeys().Authenticate(context.Background(), "")
 	return !errors.Is(err, flowfabric.ErrNotImplemented)
 }

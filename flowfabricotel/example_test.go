@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/flowfabricotel"
 )
 
@@ -26,7 +27,7 @@ const (
 
 // orderAndShip submits an order, whose handler submits the shipping inside a step.
 func orderAndShip(ctx context.Context, store string, provider trace.TracerProvider) error {
-	client, err := flowfabric.Open(ctx, store, flowfabric.OpenConfig{Tracer: flowfabricotel.New(provider)})
+	client, err := embedded.Open(ctx, store, embedded.Config{EngineConfig: flowfabric.EngineConfig{Tracer: flowfabricotel.New(provider)}})
 	if err != nil {
 		return err
 	}

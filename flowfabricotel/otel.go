@@ -1,7 +1,7 @@
 // Package flowfabricotel makes spans of what FlowFabric does, with OpenTelemetry. It knows the OpenTelemetry API alone: which SDK
 // and which exporter receive the spans is the program's own matter.
 //
-//	client, err := flowfabric.Open(ctx, "sqlite:app.db", flowfabric.OpenConfig{Tracer: flowfabricotel.New(otel.GetTracerProvider())})
+//	client, err := sqlite.Open(ctx, "app.db", sqlite.Config{Tracer: flowfabricotel.New(otel.GetTracerProvider())})
 package flowfabricotel
 
 import (
@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // scope is the name under which the spans are found.
@@ -47,7 +48,7 @@ type tracer struct {
 }
 
 // Start begins a span.
-func (t tracer) Start(ctx context.Context, s flowfabric.SpanStart) (context.Context, flowfabric.Span) {
+func (t tracer) Start(ctx context.Context, s api.SpanStart) (context.Context, api.Span) {
 	options := []trace.SpanStartOption{trace.WithSpanKind(kindOf(s.Kind)), trace.WithAttributes(attributesOf(s.Attributes)...)}
 	if s.Root {
 		options = append(options, trace.WithNewRoot())
@@ -73,7 +74,7 @@ func (t tracer) Remote(ctx context.Context, at flowfabric.TraceContext) context.
 	return t.w3c.Extract(ctx, headers{&at})
 }
 
-// span is a flowfabric.Span.
+// span is an api.Span.
 type span struct{ span trace.Span }
 
 // Set adds attributes.
@@ -91,15 +92,15 @@ func (s span) End(code string) {
 	s.span.End()
 }
 
-func kindOf(k flowfabric.SpanKind) trace.SpanKind {
+func kindOf(k api.SpanKind) trace.SpanKind {
 	switch k {
-	case flowfabric.SpanServer:
+	case api.SpanServer:
 		return trace.SpanKindServer
-	case flowfabric.SpanClient:
+	case api.SpanClient:
 		return trace.SpanKindClient
-	case flowfabric.SpanConsumer:
+	case api.SpanConsumer:
 		return trace.SpanKindConsumer
-	case flowfabric.SpanInternal:
+	case api.SpanInternal:
 	}
 	return trace.SpanKindInternal
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/flowfabricprom"
 )
 
 // A program that serves its own metrics shows those of its engine and of its worker beside them.
 func Example() {
-	client, err := flowfabric.Open(context.Background(), "sqlite:app.db")
+	client, err := embedded.Open(context.Background(), "sqlite:app.db")
 	if err != nil {
 		panic(err)
 	}

@@ -63,26 +63,6 @@ func (e *Env) openWaitpoint(ctx context.Context, id flowfabric.ID, key string) (
 	return found, nil
 }
 
-// Signal is that of the client. It survives the death of the process.
-func (e *Env) Signal(ctx context.Context, s flowfabric.Signal) (flowfabric.SignalReceipt, error) {
-	minted := s.SignalID == "" && s.IdempotencyKey == ""
-	if minted {
-		s.SignalID = e.mint().String()
-	}
-	tries := 0
-	receipt, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (flowfabric.SignalReceipt, error) {
-		tries++
-		return c.Signal(ctx, s)
-	})
-	if minted && tries > 1 && receipt.Outcome == "duplicate" {
-		receipt.Outcome, receipt.SameRequest = "accepted", false // a try whose answer was lost was accepted
-	}
-	return receipt, err
-}
-
-// Waitpoints is what work waits at. Its commands survive the death of the process.
-func (e *Env) Waitpoints() flowfabric.Waitpoints { return flowfabric.NewWaitpoints(e) }
-
 // waitsDue lists the moments at which waits end by themselves: timeouts of suspensions, and the expiry of waitpoints at which nothing
 // waits yet.
 func (e *Env) waitsDue() []time.Time {

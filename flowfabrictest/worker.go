@@ -2,6 +2,7 @@ package flowfabrictest
 
 import (
 	"context"
+	"net/http"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -53,7 +54,7 @@ func (w *Worker) Kill() {
 func (w *Worker) start(p *process) {
 	s := &shift{process: p, done: make(chan struct{})}
 	s.life, s.die = context.WithCancel(p.life)
-	s.inner = flowfabric.NewWorker(&link{Client: p.client, shift: s}, w.cfg)
+	s.inner = flowfabric.NewWorker(s.throughLink(p.client), w.cfg)
 	s.inner.Use(s.around)
 	w.register(s.inner)
 	var ctx context.Context
@@ -103,22 +104,26 @@ func (s *shift) around(next flowfabric.HandlerFunc) flowfabric.HandlerFunc {
 	}
 }
 
-// link is the worker's way to the engine. Nothing passes once the worker is dead.
+// link is the worker's way to the engine. Nothing but reads passes once the worker is dead.
 type link struct {
-	flowfabric.Client
+	transport.Transport
 	shift *shift
 }
 
-// Work is the protocol of workers.
-func (k *link) Work() flowfabric.Work { return flowfabric.NewWork(k) }
-
-// Workers is the fleet, to which a dead worker says no goodbye.
-func (k *link) Workers() flowfabric.Workers { return flowfabric.NewWorkers(k) }
+// throughLink is a client whose operations go through the link of a worker.
+func (s *shift) throughLink(c *flowfabric.Client) *flowfabric.Client {
+	conn := c.Connection()
+	conn.Transport = &link{conn.Transport, s}
+	return flowfabric.NewClient(conn)
+}
 
 // Do passes unless the worker is dead. A handler that makes a link and meets the death of its worker ends here.
 func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	if op.Method == http.MethodGet {
+		return k.Transport.Do(ctx, op, request, answer, how)
+	}
 	pass := func() error {
-		return k.shift.through(ctx, func(ctx context.Context) error { return k.Client.Do(ctx, op, request, answer, how) })
+		return k.shift.through(ctx, func(ctx context.Context) error { return k.Transport.Do(ctx, op, request, answer, how) })
 	}
 	if commands, ok := request.(*wire.WorkBatch); ok {
 		return k.shift.doWork(commands.Items, pass)
@@ -129,9 +134,6 @@ func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, 
 	}
 	return err
 }
-
-// Waitpoints is what handlers make links at.
-func (k *link) Waitpoints() flowfabric.Waitpoints { return flowfabric.NewWaitpoints(k) }
 
 // through makes a call that passes unless the worker is dead, before or after.
 func (s *shift) through(parent context.Context, call func(ctx context.Context) error) error {

@@ -1,12 +1,12 @@
 package service
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // uuidText is the text of an id; "" when it is absent.
@@ -181,16 +181,5 @@ func earlierOf(a, b time.Time) time.Time {
 }
 
 func decisionOf(s core.Signal) api.PersonalDecision {
-	return api.PersonalDecision{By: s.SourceIdentity, Decision: s.Name, Comment: CommentIn(s.Payload.Data), At: s.AcceptedAt.Std()}
-}
-
-// CommentIn is what somebody wrote with a decision (W65, W71); "" when there is nothing.
-func CommentIn(payload []byte) string {
-	var said struct {
-		Comment string `json:"comment"`
-	}
-	if json.Unmarshal(payload, &said) != nil {
-		return ""
-	}
-	return said.Comment
+	return api.PersonalDecision{By: s.SourceIdentity, Decision: s.Name, Comment: wire.CommentIn(s.Payload.Data), At: s.AcceptedAt.Std()}
 }

@@ -38,7 +38,7 @@ func TestU263_routes_that_do_not_exist_are_found(t *testing.T) {
 func TestU263_go_names_that_do_not_exist_are_found(t *testing.T) {
 	t.Parallel()
 	planted{
-		{"`flowfabric.Open`, `flowfabric.Error.Code`, `Client.Submit`, `Task.EffectKey`, `Policy.Retry`, `flowfabrictest.New`, `Operate().Replay`", ""},
+		{"`embedded.Open`, `flowfabric.Error.Code`, `Client.Submit`, `Task.EffectKey`, `Policy.Retry`, `flowfabrictest.New`, `Operate().Replay`", ""},
 		{"`flowfabric.Opne`", "flowfabric.Opne"},
 		{"`Client.Sumbit`", "Client.Sumbit"},
 		{"`WorkerConfig.Lane`", "WorkerConfig.Lane"},

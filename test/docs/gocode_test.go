@@ -82,7 +82,7 @@ func checkGo(p page) (faults []string) {
 const fragment = "fragment"
 
 // scope is what statements of a page may use without saying where it comes from.
-const scope = "func _(ctx context.Context, client flowfabric.Client, w *flowfabric.Worker, t *flowfabric.Task) error {{"
+const scope = "func _(ctx context.Context, client *flowfabric.Client, w *flowfabric.Worker, t *flowfabric.Task) error {{"
 
 // parseBlock reads a block as a file, as declarations, or as statements.
 func parseBlock(fset *token.FileSet, b block) (*ast.File, error) {

@@ -13,7 +13,7 @@ import (
 
 // openMode decides whether callers need keys (U123, U124). They do not in dev on loopback and with --insecure-open, until there is an
 // admin key. Otherwise a server whose store has none does not start: a store that lost its last one must not become everybody's.
-func (i *instance) openMode(ctx context.Context, client flowfabric.Client) (bool, error) {
+func (i *instance) openMode(ctx context.Context, client *flowfabric.Client) (bool, error) {
 	locked, err := server.HasAdminKey(ctx, client)
 	if err != nil || locked {
 		return false, err
@@ -65,7 +65,7 @@ func remindHourly(ctx context.Context, log *slog.Logger, open func() bool) {
 }
 
 // installKey installs the admin key that the settings give, unless it is there (U125).
-func (i *instance) installKey(ctx context.Context, client flowfabric.Client) error {
+func (i *instance) installKey(ctx context.Context, client *flowfabric.Client) error {
 	secret := settings.Get[string](i.values, "bootstrap-admin-key")
 	if secret == "" {
 		return nil

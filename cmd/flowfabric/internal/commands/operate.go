@@ -39,7 +39,7 @@ var outcomeView = show.View[outcome]{
 
 // eachVerb acts on the executions that are named, one after the other. One refusal keeps no other from happening; the exit code is
 // that of the first.
-func (s *session) eachVerb(ctx context.Context, c flowfabric.Client, v verb, f *verbFlags, args []string) error {
+func (s *session) eachVerb(ctx context.Context, c *flowfabric.Client, v verb, f *verbFlags, args []string) error {
 	all, err := ids(args)
 	switch {
 	case err != nil:
@@ -103,7 +103,7 @@ func (s *session) confirm(yes bool, question string) error {
 }
 
 // bulkVerb acts on what --where selects by a durable job: it shows count and sample, asks, and follows the job.
-func (s *session) bulkVerb(ctx context.Context, c flowfabric.Client, v verb, f *verbFlags, args []string) error {
+func (s *session) bulkVerb(ctx context.Context, c *flowfabric.Client, v verb, f *verbFlags, args []string) error {
 	if len(args) > 0 {
 		return show.Invalid("--where", "give one of them", "executions are named and selected at once")
 	}
