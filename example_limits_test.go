@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/embedded"
+	"github.com/flowfabric/flowfabric/sqlite"
 )
 
 // Reply is what a model says and how many tokens that took.
@@ -176,9 +176,9 @@ func ExampleQuotas() {
 // One process chooses the work, another one does it: the grant is a signed promise that only the named worker can redeem.
 func ExampleWork_grant() {
 	ctx := context.Background()
-	address, remove := store()
+	path, remove := store()
 	defer remove()
-	client, err := embedded.Open(ctx, address)
+	client, err := sqlite.Open(ctx, path)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -215,9 +215,9 @@ func ExampleWork_grant() {
 // Why work does not run, by the rules that decide over it.
 func ExampleExplanation() {
 	ctx := context.Background()
-	address, remove := store()
+	path, remove := store()
 	defer remove()
-	client, err := embedded.Open(ctx, address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Principal: "ana"}})
+	client, err := sqlite.Open(ctx, path, sqlite.Config{Principal: "ana"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -177,7 +177,7 @@ func (x Expect) wire() *wire.Expect {
 	return &wire.Expect{Status: string(x.Status), LeaseEpoch: x.LeaseEpoch, LeaseID: x.LeaseID}
 }
 
-// Bulk starts a durable job that acts on many executions. Codes: invalid_argument, missing_field, invalid_filter, bulk_limit_exceeded.
+// Bulk starts a durable job that acts on many executions. Codes: invalid_argument, missing_field, unknown_field, invalid_filter, bulk_limit_exceeded.
 func (p Operate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, error) {
 	body, err := r.wire()
 	if err != nil {
@@ -206,7 +206,7 @@ func (r *BulkRequest) wire() (wire.BulkRequest, error) {
 	if filter := r.Filter.wire(); !reflect.ValueOf(filter).IsZero() {
 		body.Filter = &filter
 	}
-	if r.Action == BulkPriority {
+	if r.Action == BulkPriority || r.Priority != 0 {
 		body.Args.Priority = &r.Priority
 	}
 	return body, nil
@@ -379,6 +379,7 @@ type BulkRequest struct {
 	Reason        string
 	RequestKey    string // minted by the client when empty
 
+	// Arguments of other actions are refused: unknown_field.
 	Priority int                // of BulkPriority
 	Tags     map[string]*string // of BulkTag; nil deletes
 	Until    time.Time          // of BulkRetain; zero: for ever

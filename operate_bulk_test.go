@@ -2,7 +2,9 @@ package flowfabric_test
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,6 +126,30 @@ func TestU57_a_bulk_signal_refuses_executions_of_another_lane_as_an_approval_doe
 			job = must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
 			if job.Done != c.done || job.Refused["lane_mismatch"] != 1-c.done {
 				t.Errorf("%s: %+v", c.lane, job)
+			}
+		}
+	})
+}
+
+func TestU57_a_bulk_job_refuses_arguments_of_other_actions(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		ctx := inTime(t)
+		for field, r := range map[string]flowfabric.BulkRequest{
+			"args.priority":    {Action: flowfabric.BulkCancel, Priority: 5},
+			"args.tags":        {Action: flowfabric.BulkHold, Tags: map[string]*string{"a": nil}},
+			"args.until":       {Action: flowfabric.BulkDelete, Until: time.Now().Add(time.Hour)},
+			"args.delay_ms":    {Action: flowfabric.BulkReplay, KeepSteps: true, Delay: time.Hour},
+			"args.name":        {Action: flowfabric.BulkResume, Signal: &flowfabric.Approve{}},
+			"args.deadline_at": {Action: flowfabric.BulkSignal, Signal: &flowfabric.Approve{}, Deadline: time.Now().Add(time.Hour)},
+		} {
+			r.All = true
+			for _, r.DryRun = range []bool{true, false} {
+				_, err := w.Operate().Bulk(ctx, r)
+				var refusal *flowfabric.Error
+				if !errors.As(err, &refusal) || refusal.Code != "unknown_field" || strings.ReplaceAll(strings.TrimPrefix(refusal.Field, "/"), "/", ".") != field {
+					t.Errorf("%s: %v", field, err)
+				}
 			}
 		}
 	})

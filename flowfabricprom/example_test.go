@@ -8,13 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/embedded"
+	"github.com/flowfabric/flowfabric/sqlite"
 	"github.com/flowfabric/flowfabric/flowfabricprom"
 )
 
 // A program that serves its own metrics shows those of its engine and of its worker beside them.
 func Example() {
-	client, err := embedded.Open(context.Background(), "sqlite:app.db")
+	client, err := sqlite.Open(context.Background(), "app.db")
 	if err != nil {
 		panic(err)
 	}

@@ -23,7 +23,7 @@ var ErrRemote = errors.New("flowfabricprom: the engine does not run in this proc
 
 // New returns a collector of what the engine behind a client measures. The engine must run in this process; for a client made by
 // flowfabric.Connect, registration and every scrape fail with ErrRemote.
-func New(c *flowfabric.Client) prometheus.Collector { return newCollector(c).Metrics() }
+func New(c *flowfabric.Client) prometheus.Collector { return newCollector(c.Metrics()) }
 
 // NewWorker returns a collector of what a worker measures of itself, wherever the engine runs. It may be registered before, during and
 // after Run. Two workers of one process have the same metrics: wrap the registerer with a label that tells them apart.

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/embedded"
+	"github.com/flowfabric/flowfabric/sqlite"
 	"github.com/flowfabric/flowfabric/flowfabricprom"
 )
 
@@ -25,7 +25,7 @@ var greet = flowfabric.Kind[string, string]("greet")
 // open returns a client with an engine of its own that has run one execution, and the worker that ran it.
 func open(t *testing.T) (*flowfabric.Client, *flowfabric.Worker) {
 	t.Helper()
-	client, err := embedded.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "prom.db"))
+	client, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "prom.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,9 @@ const (
 	codeCells = "internal/core/transitions.go"
 )
 
+// codeHome is the package of the table, which has the constructors of errors, too.
+var codeHome = path.Dir(codeTable)
+
 // awaited are the codes of the table that nothing raises yet, by the feature that will.
 var awaited = map[string][]string{
 	"a server that listens before it is ready": {"starting"},
@@ -42,13 +45,13 @@ func TestU25_LC22_codes_that_are_missing_or_untested_are_found(t *testing.T) {
 	table := "package core\ntype Code string\nconst (\n\tCodeA Code = \"a_b\"\n\tCodeB Code = \"b_c\"\n)\n"
 	tested := "package core\nfunc T() { refused(CodeA); refused(CodeB) }\n"
 	raise := func(text string) map[string]string {
-		return map[string]string{codeTable: table, "internal/core/a.go": "package core\n" + text, "internal/core/a_test.go": tested}
+		return map[string]string{codeTable: table, codeHome + "/a.go": "package core\n" + text, codeHome + "/a_test.go": tested}
 	}
 	check := func(all []source) []string { return codeFaults(all, map[string][]string{}) }
 	finds(t, check, []example{
 		{name: "raised here and there", files: map[string]string{
-			codeTable: table, "internal/core/a.go": "package core\nfunc f() { Errorf(CodeA) }\n",
-			"internal/engine/a.go": "package engine\nvar x = T{code: core.CodeB}\n", "internal/core/a_test.go": tested,
+			codeTable: table, codeHome + "/a.go": "package core\nfunc f() { Errorf(CodeA) }\n",
+			"internal/engine/a.go": "package engine\nvar x = T{code: " + path.Base(codeHome) + ".CodeB}\n", codeHome + "/a_test.go": tested,
 		}},
 		{name: "the server has names of its own", files: map[string]string{
 			codeTable: table, "internal/wire/e.go": "package wire\nconst CodeMine = \"a_b\"\nvar e = &Error{Code: CodeMine}\n",
@@ -56,11 +59,11 @@ func TestU25_LC22_codes_that_are_missing_or_untested_are_found(t *testing.T) {
 		}},
 		{name: "compared is not raised", files: raise("func f() bool { switch c { case CodeB: }; return c == CodeA && c != CodeB }\n"), want: []string{"a_b", "b_c"}},
 		{name: "the table of cells raises nothing", files: map[string]string{
-			codeTable: table, codeCells: "package core\nvar x = []Code{CodeA, CodeB}\n", "internal/core/a_test.go": tested,
+			codeTable: table, codeCells: "package core\nvar x = []Code{CodeA, CodeB}\n", codeHome + "/a_test.go": tested,
 		}, want: []string{"a_b is raised by nothing", "b_c is raised by nothing"}},
 		{name: "no test names it", files: map[string]string{
-			codeTable: table, "internal/core/a.go": "package core\nvar x = []Code{CodeA, CodeB}\n",
-			"internal/core/a_test.go": "package core\nfunc T() { refused(CodeA); Errorf(CodeB) }\n", codeTests: "package core\nvar all = []Code{CodeB}\n",
+			codeTable: table, codeHome + "/a.go": "package core\nvar x = []Code{CodeA, CodeB}\n",
+			codeHome + "/a_test.go": "package core\nfunc T() { refused(CodeA); Errorf(CodeB) }\n", codeTests: "package core\nvar all = []Code{CodeB}\n",
 		}, want: []string{"b_c is expected by no test"}},
 		{name: "not in the table", files: raise(
 			"var x = []Code{CodeA, CodeB}\nconst CodeC = \"c_d\"\nfunc f() { Errorf(\"d_e\"); _ = Code(\"e_f\"); _ = Error{Code: \"f_g\"} }\n",
@@ -275,10 +278,10 @@ func text(e ast.Expr) (string, bool) {
 func makesError(s source, n *ast.CallExpr) bool {
 	switch f := n.Fun.(type) {
 	case *ast.Ident:
-		return f.Name == "newError" || s.dir() == "internal/server" && f.Name == "refuse" || s.dir() == "internal/core" && (f.Name == "Errorf" || f.Name == "Code")
+		return f.Name == "newError" || s.dir() == "internal/server" && f.Name == "refuse" || s.dir() == codeHome && (f.Name == "Errorf" || f.Name == "Code")
 	case *ast.SelectorExpr:
 		home, ok := f.X.(*ast.Ident)
-		return ok && home.Name == "core" && (f.Sel.Name == "Errorf" || f.Sel.Name == "Code")
+		return ok && home.Name == path.Base(codeHome) && (f.Sel.Name == "Errorf" || f.Sel.Name == "Code")
 	}
 	return false
 }

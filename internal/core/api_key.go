@@ -42,7 +42,6 @@ const Everywhere = "*"
 const (
 	DefaultOverlap  = Day // how long the old secret stays valid after a rotation
 	maxOverlap      = 30 * Day
-	maxKeyLimit     = 1_000_000
 	keyUsedInterval = Minute // minimum interval between two writes of last_used_at (U119)
 )
 
@@ -57,7 +56,7 @@ func (s *APIKeySettings) Normalize() error {
 		checkNames("roles", &s.Roles, len(apiKeyRoles), checkRole),
 		required("namespaces", s.Namespaces),
 		s.checkNamespaces(),
-		checkNames("lanes", &s.Lanes, maxWorkerNames, func(text string) string { return checkGraphic(text, 64) }),
+		checkNames("lanes", &s.Lanes, maxNames, func(text string) string { return checkGraphic(text, 64) }),
 		checkRange("max_requests_per_second", s.MaxRequestsPerSecond),
 		checkRange("max_in_flight", s.MaxInFlight),
 	}
@@ -83,19 +82,12 @@ func checkRole(text string) string {
 	return "is not read, submit, work, operate or admin"
 }
 
-func checkRange(field string, n int) error {
-	if n < 0 || n > maxKeyLimit {
-		return Invalid(field, "must be in 0..%d", maxKeyLimit)
-	}
-	return nil
-}
-
 func (s *APIKeySettings) checkNamespaces() error {
 	if slices.Contains(s.Namespaces, Everywhere) {
 		s.Namespaces = []string{Everywhere}
 		return nil
 	}
-	return checkNames("namespaces", &s.Namespaces, maxWorkerNames, checkNameText)
+	return checkNames("namespaces", &s.Namespaces, maxNames, checkNameText)
 }
 
 // Everywhere reports whether the key is valid for all namespaces.

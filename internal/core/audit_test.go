@@ -138,3 +138,19 @@ func TestU131_a_row_with_bytes_that_are_no_text_is_hashed_as_it_is_stored(t *tes
 		t.Errorf("%q does not have its hash", stored.EntityID)
 	}
 }
+
+func TestU7_the_audit_log_finds_an_entity_by_either_form_of_its_id(t *testing.T) {
+	t.Parallel()
+	const entity = "0190f0c2-1111-7aaa-8bbb-0123456789ab"
+	for _, stored := range []string{entity, "{fp:7}:" + entity} {
+		row := AuditRow{Entity: "execution", EntityID: stored}
+		for _, asked := range []string{entity, "{fp:7}:" + entity} {
+			if !(&AuditFilter{EntityID: asked}).Matches(&row) {
+				t.Errorf("%s does not find %s", asked, stored)
+			}
+		}
+		if (&AuditFilter{EntityID: UUID{1}.String()}).Matches(&row) {
+			t.Errorf("another id finds %s", stored)
+		}
+	}
+}

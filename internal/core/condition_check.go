@@ -3,7 +3,6 @@ package core
 import (
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -227,5 +226,3 @@ func (c *Condition) searchBelow(find func(*Condition) (member, why string), part
 
 // maxFieldPath is the length at which the path in an error is cut, as in the errors of a policy.
 const maxFieldPath = 256
-
-func element(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

@@ -25,11 +25,6 @@ func nested(node string, depth int) string {
 	return strings.Repeat(`{"type":"all_of","members":[`, depth) + node + strings.Repeat(`]}`, depth)
 }
 
-// together is a condition with these members.
-func together(members ...string) string {
-	return `{"type":"any_of","members":[` + strings.Join(members, ",") + `]}`
-}
-
 func TestW46_each_fault_of_a_condition_is_found_alone(t *testing.T) {
 	t.Parallel()
 	for _, fault := range conditionFaults {

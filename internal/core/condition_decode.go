@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 )
 
+// conditionField is the field of a suspend that holds its condition.
 const conditionField = "resume_condition"
 
 // conditionFields lists the members allowed in a condition of each kind (U29).

@@ -124,18 +124,6 @@ func (l *leafTally) passes(signal *Evidence) bool {
 	return l.node.Matcher.passes(signal.Name) && (l.sourceTypes == nil || l.sourceTypes[signal.SourceType])
 }
 
-// setOf returns nil for an empty list.
-func setOf(texts []string) map[string]bool {
-	if len(texts) == 0 {
-		return nil
-	}
-	set := make(map[string]bool, len(texts))
-	for _, text := range texts {
-		set[text] = true
-	}
-	return set
-}
-
 // number returns which of the distinct things of the node the signal is. For a Single all signals are the same thing.
 func (e *Evaluation) number(node *Condition, m mention, signal *Evidence) int {
 	switch {

@@ -8,12 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// parsed reads a condition as a caller writes it.
-func parsed(t tester, text string) *Condition {
-	t.Helper()
-	return must[*Condition](t)(ParseCondition([]byte(text)))
-}
-
 // sameCondition compares whole trees, with what is kept of foreign nodes; no entries and no list are the same.
 func sameCondition(a, b *Condition) bool {
 	return a.Kind == b.Kind && a.Matcher == b.Matcher && a.N == b.N && a.CountKind == b.CountKind && string(a.foreign) == string(b.foreign) &&

@@ -18,6 +18,7 @@ func (b *dataBuilder) field(kind dataKind, name field) {
 	b.shape.add([]byte{byte(kind), byte(name)})
 }
 
+// str writes a text.
 func (b *dataBuilder) str(name field, value string) {
 	b.field(dataText, name)
 	b.texts.add(value)
@@ -30,6 +31,7 @@ func (b *dataBuilder) strIf(name field, value string) {
 	}
 }
 
+// strs writes a list of texts.
 func (b *dataBuilder) strs(name field, values []string) {
 	b.field(dataTexts, name)
 	var room [binary.MaxVarintLen64]byte
@@ -47,6 +49,7 @@ func (b *dataBuilder) raw(name field, value json.RawMessage) {
 	}
 }
 
+// num writes a number.
 func (b *dataBuilder) num(name field, value int64) {
 	b.field(dataNumber, name)
 	b.varint(value)
@@ -65,6 +68,7 @@ func (b *dataBuilder) varint(value int64) {
 	b.values.add(binary.AppendVarint(room[:0], value))
 }
 
+// uuid writes a UUID.
 func (b *dataBuilder) uuid(name field, u UUID) {
 	b.field(dataUUID, name)
 	b.values.add(u[:])
@@ -79,6 +83,7 @@ func (b *dataBuilder) idIf(name field, id ID) {
 	}
 }
 
+// flag writes a truth value.
 func (b *dataBuilder) flag(name field, value bool) {
 	kind := dataFalse
 	if value {
@@ -97,6 +102,7 @@ func (b *dataBuilder) flagIf(name field, value bool) {
 // open begins a nested object, which shut ends.
 func (b *dataBuilder) open(name field) { b.field(dataOpen, name) }
 
+// shut ends the object that open began.
 func (b *dataBuilder) shut() { b.shape.add([]byte{byte(dataShut)}) }
 
 // done ends the object and returns it.

@@ -3,6 +3,7 @@ package core
 // field is the name of a field of the data of events. Values are stored: only append.
 type field uint8
 
+// The names of all fields.
 const (
 	fieldStatus field = iota
 	fieldReason

@@ -207,7 +207,7 @@ func TestL131_filters_that_no_execution_could_meet_are_refused(t *testing.T) {
 		{Filter{Reason: []string{"because"}}, "reason"},
 		{Filter{Next: []string{"later"}}, "next"},
 		{Filter{FlowID: []string{"7"}}, "flow_id"},
-		{Filter{ParentID: []string{strings.ToUpper(someUUID)}}, "parent_id"},
+		{Filter{ParentID: []string{strings.ToUpper("0190f0c2-1111-7aaa-8bbb-0123456789ab")}}, "parent_id"},
 		{Filter{Lane: []string{"\xff"}}, "lane"},
 		{Filter{Lane: []string{"a\x00"}}, "lane"},
 		{Filter{Kind: []string{"\x00"}}, "kind"},
@@ -251,7 +251,7 @@ func TestL137_a_filter_survives_being_stored_with_its_job(t *testing.T) {
 	number, value := 3, ""
 	f := Filter{
 		Status: []string{"ready"}, Tags: []TagFilter{{"a", nil}, {"b", &value}}, Created: TimeRange{From: noon, To: noon + 1},
-		FlowID: []string{someUUID}, PriorityMin: &number, Query: "q",
+		FlowID: []string{"0190f0c2-1111-7aaa-8bbb-0123456789ab"}, PriorityMin: &number, Query: "q",
 	}
 	text, err := json.Marshal(f)
 	if err != nil {

@@ -37,15 +37,13 @@ func (x *Execution) CheckGrant(t Targeted) error {
 // IssueGrant promises x to a worker and makes the key that the worker claims it with (S27, S28). The caller has checked that x may be taken and has
 // admitted it: slots and reservation are left as admission took them. Errors: signing_key_missing, in which case nothing changes.
 func (x *Execution) IssueGrant(fx *Effects, ring *KeyRing, c GrantCommand) (GrantKey, error) {
-	kid, err := ring.ActiveKid()
+	expires := fx.Now.Add(c.TTL)
+	key, kid, err := ring.MintGrant(GrantFields{ExecutionID: x.ID, WorkerID: c.WorkerID, InstanceID: c.InstanceID, ExpiresAt: expires})
 	if err != nil {
 		return GrantKey{}, err
 	}
-	secret, _ := ring.secret(kid)
-	expires := fx.Now.Add(c.TTL)
-	key := signGrant(secret, kid, GrantFields{ExecutionID: x.ID, WorkerID: c.WorkerID, InstanceID: c.InstanceID, ExpiresAt: expires})
 	x.Grant = &Grant{
-		Hash: key.hash(), Kid: kid, WorkerID: c.WorkerID, InstanceID: c.InstanceID, IssuedAt: fx.Now, ExpiresAt: expires, RequestKey: c.RequestKey,
+		Hash: key.Hash(), Kid: kid, WorkerID: c.WorkerID, InstanceID: c.InstanceID, IssuedAt: fx.Now, ExpiresAt: expires, RequestKey: c.RequestKey,
 	}
 	x.clearBlock()
 	x.become(fx.Now, Granted, WaitingForWorker)
@@ -68,27 +66,37 @@ func (x *Execution) SameGrantKey(now Time, ring *KeyRing) (key GrantKey, ok bool
 	if x.Grant == nil {
 		return GrantKey{}, false
 	}
-	secret, fault := ring.verifying(now, x.Grant.Kid)
-	if fault != 0 {
-		return GrantKey{}, false
-	}
-	key = signGrant(secret, x.Grant.Kid, GrantFields{
+	key, ok = ring.MintGrantAgain(now, x.Grant.Kid, GrantFields{
 		ExecutionID: x.ID, WorkerID: x.Grant.WorkerID, InstanceID: x.Grant.InstanceID, ExpiresAt: x.Grant.ExpiresAt,
 	})
-	return key, key.hashes(x.Grant.Hash)
+	if !ok {
+		return GrantKey{}, false
+	}
+	return key, key.Hashes(x.Grant.Hash)
+}
+
+// VerifyGrant returns nil if the key belongs to the outstanding grant of the execution that it names. x is that execution with its due timers
+// applied; nil if there is none. Errors are those of KeyRing.VerifyGrant.
+func VerifyGrant(r *KeyRing, now Time, key GrantKey, x *Execution) error {
+	return r.VerifyGrant(now, key, func(id ID) *IssuedGrant {
+		if x == nil || x.ID != id || x.Grant == nil {
+			return nil
+		}
+		return &IssuedGrant{WorkerID: x.Grant.WorkerID, InstanceID: x.Grant.InstanceID, Hash: x.Grant.Hash}
+	})
 }
 
 // HoldsLeaseFrom reports whether this worker acquired the current lease with this very key (S31 step 0).
 func (x *Execution) HoldsLeaseFrom(key GrantKey, workerID, instanceID string) bool {
 	l := x.Lease
-	return l != nil && l.WorkerID == workerID && l.InstanceID == instanceID && key.hashes(l.GrantHash)
+	return l != nil && l.WorkerID == workerID && l.InstanceID == instanceID && key.Hashes(l.GrantHash)
 }
 
 // ClaimGrant acquires x for the worker to which the grant was issued, and consumes the grant (S31 step 8). The key has been verified; neither
 // admission nor the lane is checked again. Errors: grant_signature_mismatch, in which case the grant stays outstanding.
 func (x *Execution) ClaimGrant(fx *Effects, a Acquisition) (Acquired, error) {
 	if !x.GrantedTo(a.WorkerID, a.InstanceID) {
-		return Acquired{}, grantMismatch()
+		return Acquired{}, GrantMismatch()
 	}
 	a.GrantHash = x.Grant.Hash
 	return x.Acquire(fx, a), nil

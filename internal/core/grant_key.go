@@ -23,14 +23,14 @@ func GrantKeyOf(text string) GrantKey {
 // Reveal returns the complete text. It must be shown only to the holder of the grant.
 func (k GrantKey) Reveal() string { return string(k.reveal()) }
 
-// hash returns the digest that a record keeps of the key.
-func (k GrantKey) hash() []byte {
+// Hash returns the digest that a record keeps of the key.
+func (k GrantKey) Hash() []byte {
 	sum := sha256.Sum256(k.reveal())
 	return sum[:]
 }
 
-// hashes reports, in constant time, whether to is the digest of the key.
-func (k GrantKey) hashes(to []byte) bool { return hmac.Equal(k.hash(), to) }
+// Hashes reports, in constant time, whether to is the digest of the key.
+func (k GrantKey) Hashes(to []byte) bool { return hmac.Equal(k.Hash(), to) }
 
 const grantPrefix = "pg:"
 
@@ -96,10 +96,34 @@ func signGrant(secret KeySecret, kid string, f GrantFields) GrantKey {
 	return GrantKeyOf(grantPrefix + f.ExecutionID.Full() + ":" + decimal(f.ExpiresAt) + ":" + kid + ":" + digits)
 }
 
-// VerifyGrant returns nil if the key belongs to the outstanding grant of the execution that it names, checking in the order of S30. x is that
-// execution with its due timers applied; nil if there is none. Errors: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
-// grant_signature_mismatch.
-func VerifyGrant(r *KeyRing, now Time, key GrantKey, x *Execution) error {
+// MintGrant makes the key for the fields under the active key (S28) and returns the active key's kid; signing_key_missing.
+func (r *KeyRing) MintGrant(f GrantFields) (key GrantKey, kid string, err error) {
+	if kid, err = r.ActiveKid(); err != nil {
+		return GrantKey{}, "", err
+	}
+	secret, _ := r.secret(kid)
+	return signGrant(secret, kid, f), kid, nil
+}
+
+// MintGrantAgain makes the key for the fields under a kid that signed it before; false if the kid does not verify any more.
+func (r *KeyRing) MintGrantAgain(now Time, kid string, f GrantFields) (GrantKey, bool) {
+	secret, fault := r.verifying(now, kid)
+	if fault != 0 {
+		return GrantKey{}, false
+	}
+	return signGrant(secret, kid, f), true
+}
+
+// IssuedGrant is what a record keeps of an outstanding grant: for whom it is, and the digest of its key.
+type IssuedGrant struct {
+	WorkerID, InstanceID string
+	Hash                 []byte
+}
+
+// VerifyGrant returns nil if the key belongs to the outstanding grant of the execution that it names, checking in the order of S30. issued returns
+// that grant, nil if there is none, and is called only with the key's execution. Errors: grant_malformed, grant_expired, grant_unknown_kid,
+// grant_unknown, grant_signature_mismatch.
+func (r *KeyRing) VerifyGrant(now Time, key GrantKey, issued func(ID) *IssuedGrant) error {
 	p, ok := key.split()
 	if !ok {
 		return grantMalformed()
@@ -115,14 +139,15 @@ func VerifyGrant(r *KeyRing, now Time, key GrantKey, x *Execution) error {
 	if fault != 0 {
 		return Errorf(CodeGrantUnknownKid, "no key of that id signs grants, or verifies them any more").WithHint("ask for a new grant")
 	}
-	if x == nil || x.ID != id || x.Grant == nil {
+	grant := issued(id)
+	if grant == nil {
 		return grantUnknown()
 	}
-	signed := secret.mac(p.kid, GrantFields{ExecutionID: id, WorkerID: x.Grant.WorkerID, InstanceID: x.Grant.InstanceID, ExpiresAt: p.expires})
+	signed := secret.mac(p.kid, GrantFields{ExecutionID: id, WorkerID: grant.WorkerID, InstanceID: grant.InstanceID, ExpiresAt: p.expires})
 	if !hmac.Equal([]byte(hex.EncodeToString(signed)), []byte(p.digits)) {
-		return grantMismatch()
+		return GrantMismatch()
 	}
-	if !key.hashes(x.Grant.Hash) {
+	if !key.Hashes(grant.Hash) {
 		return grantUnknown() // validly signed, but superseded
 	}
 	return nil
@@ -136,7 +161,8 @@ func grantUnknown() error {
 	return Errorf(CodeGrantUnknown, "no such grant is out").WithHint("it was used, returned or ended: ask for a new grant")
 }
 
-func grantMismatch() error {
+// GrantMismatch is the error for a grant of another worker, or a key that was changed.
+func GrantMismatch() error {
 	return Errorf(CodeGrantSignatureMismatch, "the grant is not for this worker, or the key was changed").
 		WithHint("use the key as it was issued, as the worker and instance that it was issued for")
 }

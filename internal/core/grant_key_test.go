@@ -14,24 +14,16 @@ import (
 
 const vectorGrantKey = "pg:{fp:7}:0190f0c2-1111-7aaa-8bbb-0123456789ab:1767225605000:k1:5cd0d39b32d809f75e8b6f7d5a3f899252a6687886d2857b0a8ec448b11ddce1"
 
+// vectorGrantEnd is when the grant of the vector ends.
+const vectorGrantEnd Time = 1767225605000
+
 // grantedVector is an execution under the grant of the vector.
 func grantedVector(t tester) (*Execution, GrantKey, *KeyRing) {
 	t.Helper()
 	s := begin(t, `{}`)
-	seed, err := NewSeed("k1", vectorSecret)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	var set KeySet
-	if _, err := set.Seed(&Effects{Now: 1}, Sealing{}, seed); err != nil {
-		t.Fatalf("%v", err)
-	}
-	ring, err := set.Open(MasterKey{})
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	s.x.ID = vectorGrant.ExecutionID
-	key, err := s.x.IssueGrant(&Effects{Now: vectorGrant.ExpiresAt - 5000}, ring, GrantCommand{WorkerID: "render", InstanceID: "render-1", TTL: 5 * Second})
+	ring := storyKeys(t)
+	s.x.ID = must[GivenID](t)(ParseID("{fp:7}:0190f0c2-1111-7aaa-8bbb-0123456789ab")).ID()
+	key, err := s.x.IssueGrant(&Effects{Now: vectorGrantEnd - 5000}, ring, GrantCommand{WorkerID: "render", InstanceID: "render-1", TTL: 5 * Second})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -44,7 +36,7 @@ func TestS28_SC7_the_vector(t *testing.T) {
 	if key.Reveal() != vectorGrantKey {
 		t.Errorf("%s, want %s", key.Reveal(), vectorGrantKey)
 	}
-	wantCode(t, VerifyGrant(ring, vectorGrant.ExpiresAt-1, GrantKeyOf(vectorGrantKey), x), "")
+	wantCode(t, VerifyGrant(ring, vectorGrantEnd-1, GrantKeyOf(vectorGrantKey), x), "")
 	if x.ID.Tag() != "{fp:7}" {
 		t.Errorf("the tag is %s", x.ID.Tag())
 	}
@@ -109,8 +101,11 @@ func TestS30_a_well_signed_key_that_is_superseded_is_unknown(t *testing.T) {
 	x, key, ring := grantedVector(t)
 	again := *x.Grant
 	again.ExpiresAt++
-	secret, _ := ring.secret("k1")
-	again.Hash = signGrant(secret, "k1", GrantFields{ExecutionID: x.ID, WorkerID: "render", InstanceID: "render-1", ExpiresAt: again.ExpiresAt}).hash()
+	newer, _, err := ring.MintGrant(GrantFields{ExecutionID: x.ID, WorkerID: "render", InstanceID: "render-1", ExpiresAt: again.ExpiresAt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Hash = newer.Hash()
 	x.Grant = &again
 	wantCode(t, VerifyGrant(ring, 1, key, x), CodeGrantUnknown)
 	x.Grant = nil
@@ -122,18 +117,21 @@ func TestS30_SC7_a_retired_kid_verifies_inside_its_grace_only(t *testing.T) {
 	t.Parallel()
 	var set KeySet
 	fx := func(now Time) *Effects { return &Effects{Now: now} }
-	if _, err := set.Seed(fx(1), Sealing{}, seedOf(t, "k1", 1)); err != nil {
+	seed := must[SeedCommand](t)(NewSeed("k1", storySecret))
+	if _, err := set.Seed(fx(1), Sealing{}, seed); err != nil {
 		t.Fatal(err)
 	}
 	s := begin(t, `{}`)
-	key, err := s.x.IssueGrant(s.effects(), opened(t, &set), GrantCommand{WorkerID: "w", InstanceID: "w-1", TTL: Minute})
+	key, err := s.x.IssueGrant(s.effects(), must[*KeyRing](t)(set.Open(MasterKey{})), GrantCommand{WorkerID: "w", InstanceID: "w-1", TTL: Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := set.Rotate(fx(s.now), Sealing{}, rotationTo(t, "k2", 2, Second)); err != nil {
+	grace := Second
+	rotation := must[RotateCommand](t)(NewRotation("k2", nil, &grace, [32]byte{1}))
+	if _, err := set.Rotate(fx(s.now), Sealing{}, rotation); err != nil {
 		t.Fatal(err)
 	}
-	ring := opened(t, &set)
+	ring := must[*KeyRing](t)(set.Open(MasterKey{}))
 	wantCode(t, VerifyGrant(ring, s.now.Add(Second), key, s.x), "")
 	if same, ok := s.x.SameGrantKey(s.now.Add(Second), ring); !ok || same.Reveal() != key.Reveal() {
 		t.Error("the key of a rotated kid is not made again")

@@ -42,10 +42,9 @@ func (s *story) someGrantKey() GrantKey {
 	if !s.grantKey.IsZero() {
 		return s.grantKey
 	}
-	kid, err := s.keys.ActiveKid()
+	key, _, err := s.keys.MintGrant(GrantFields{ExecutionID: s.x.ID, WorkerID: "w", InstanceID: "w-2", ExpiresAt: s.now.Add(5 * Second)})
 	if err != nil {
 		s.t.Fatalf("%v", err)
 	}
-	secret, _ := s.keys.secret(kid)
-	return signGrant(secret, kid, GrantFields{ExecutionID: s.x.ID, WorkerID: "w", InstanceID: "w-2", ExpiresAt: s.now.Add(5 * Second)})
+	return key
 }

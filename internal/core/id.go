@@ -80,6 +80,7 @@ func ParseUUID(text string) (UUID, bool) {
 	return u, true
 }
 
+// hexDigit returns the value of a lower-case digit, -1 for anything else.
 func hexDigit(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':

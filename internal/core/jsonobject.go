@@ -15,6 +15,7 @@ func newObject(room int) *jsonObject {
 	return &jsonObject{text: append(make([]byte, 0, room), '{')}
 }
 
+// name begins a member: its value follows.
 func (o *jsonObject) name(name string) {
 	if o.text[len(o.text)-1] != '{' {
 		o.text = append(o.text, ',')
@@ -24,6 +25,7 @@ func (o *jsonObject) name(name string) {
 	o.text = append(o.text, '"', ':')
 }
 
+// str writes a text.
 func (o *jsonObject) str(name, value string) {
 	o.name(name)
 	o.text = appendQuoted(o.text, value)
@@ -36,6 +38,7 @@ func (o *jsonObject) strIf(name, value string) {
 	}
 }
 
+// num writes a number.
 func (o *jsonObject) num(name string, value int64) {
 	o.name(name)
 	o.text = strconv.AppendInt(o.text, value, 10)
@@ -64,6 +67,7 @@ func (o *jsonObject) uuid(name string, u UUID) {
 	o.text = append(o.text, '"')
 }
 
+// flag writes a truth value.
 func (o *jsonObject) flag(name string, value bool) {
 	o.name(name)
 	o.text = strconv.AppendBool(o.text, value)
@@ -76,6 +80,7 @@ func (o *jsonObject) flagIf(name string, value bool) {
 	}
 }
 
+// strs writes a list of texts.
 func (o *jsonObject) strs(name string, values []string) {
 	o.name(name)
 	o.text = append(o.text, '[')
@@ -102,6 +107,7 @@ func (o *jsonObject) open(name string) {
 	o.text = append(o.text, '{')
 }
 
+// shut ends the object that open began.
 func (o *jsonObject) shut() { o.text = append(o.text, '}') }
 
 // done ends the object and returns it.

@@ -36,6 +36,8 @@ const (
 	maxMessage        = 16 << 10
 	maxDetail         = 64 << 10
 	maxIdempotencyKey = 256
+	maxNames          = 1000      // in a list of lanes, namespaces or kinds
+	maxRate           = 1_000_000 // of settings that limit requests
 )
 
 // CheckNamespace requires 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`, else invalid_argument.
@@ -93,6 +95,7 @@ func (l Limits) CheckPayload(field string, size int) error {
 	return checkSize(field, size, limit)
 }
 
+// checkSize requires at most limit bytes: payload_too_large.
 func checkSize(field string, size, limit int) error {
 	if size <= limit {
 		return nil
@@ -179,6 +182,7 @@ func CheckTagKey(key string) error {
 	}
 }
 
+// wellFormedTagKey reports whether a text has the form of the key of a tag.
 func wellFormedTagKey(key string) bool {
 	if key == "" || len(key) > 64 || key[0] < 'a' || key[0] > 'z' || key[len(key)-1] == '.' || strings.Contains(key, "..") {
 		return false
@@ -195,6 +199,28 @@ func cutMessage(text string) string { return cutText(strings.ToValidUTF8(text, "
 // cutDetail makes the stored form of a failure detail: at most 64 KiB are kept (L6).
 func cutDetail(detail []byte) []byte { return detail[:min(len(detail), maxDetail)] }
 
+// checkNames checks a list of names and makes it sorted and unique.
+func checkNames(field string, names *[]string, limit int, check func(string) string) error {
+	if len(*names) > limit {
+		return Invalid(field, "has more than %d entries", limit)
+	}
+	for i, name := range *names {
+		if why := check(name); why != "" {
+			return Invalid(field+"["+strconv.Itoa(i)+"]", "%s", why)
+		}
+	}
+	*names = slices.Compact(slices.Sorted(slices.Values(*names)))
+	return nil
+}
+
+// checkRange requires a setting that limits requests to be in 0..1000000, else invalid_argument.
+func checkRange(field string, n int) error {
+	if n < 0 || n > maxRate {
+		return Invalid(field, "must be in 0..%d", maxRate)
+	}
+	return nil
+}
+
 // FieldUnder returns the error field for an entry of a map: tags.team, or tags["app.tier"] if the key has other characters than letters, digits and
 // underscores, so that no part of a key is mistaken for a field.
 func FieldUnder(field, key string) string {
@@ -204,6 +230,9 @@ func FieldUnder(field, key string) string {
 	}
 	return field + "[" + strconv.Quote(shown) + "]"
 }
+
+// element names an entry of a list, as part of a field.
+func element(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
 // cutText keeps at most limit bytes of text without splitting a character.
 func cutText(text string, limit int) string {
@@ -227,6 +256,7 @@ func refuseText(field, why string) error {
 	return Invalid(field, "%s", why)
 }
 
+// checkLength returns what is wrong with the length of a text, or "".
 func checkLength(text string, low, high int) string {
 	switch {
 	case len(text) < low && text == "":
@@ -268,6 +298,7 @@ func checkGraphic(text string, high int) string {
 	return checkBytes(text, high, 0x21, "must be printable ASCII without spaces")
 }
 
+// checkBytes returns what is wrong with a text of 1 to high bytes, all from lowest to ~, or "". Otherwise is what is wrong if one is not.
 func checkBytes(text string, high int, lowest byte, otherwise string) string {
 	if why := checkLength(text, 1, high); why != "" {
 		return why
@@ -314,6 +345,7 @@ func checkDimensionText(text string) string {
 
 func lowerOrDigit(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
 
+// onlyBytes reports whether all bytes of a text are allowed.
 func onlyBytes(text string, allowed func(byte) bool) bool {
 	for i := range len(text) {
 		if !allowed(text[i]) {
@@ -323,4 +355,5 @@ func onlyBytes(text string, allowed func(byte) bool) bool {
 	return true
 }
 
+// spaceOrControl reports whether a character is white space or a control character.
 func spaceOrControl(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }

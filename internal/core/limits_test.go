@@ -1,35 +1,10 @@
 package core
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
 )
-
-// asError finds the *Error in err.
-func asError(t *testing.T, err error) *Error {
-	t.Helper()
-	var e *Error
-	if !errors.As(err, &e) {
-		t.Fatalf("%v is not an error of ours", err)
-	}
-	return e
-}
-
-// expect fails unless err has the code, and with a code the field. "" means no error.
-func expect(t *testing.T, err error, code Code, field string) {
-	t.Helper()
-	if CodeOf(err) != code {
-		t.Fatalf("got %v, want code %q", err, code)
-	}
-	if code == "" {
-		return
-	}
-	if got := asError(t, err).Field; field != "" && got != field {
-		t.Fatalf("field %q, want %q (%v)", got, field, err)
-	}
-}
 
 func TestL6_every_text_limit_holds_at_the_bound_below_and_above(t *testing.T) {
 	t.Parallel()
@@ -51,7 +26,6 @@ func TestL6_every_text_limit_holds_at_the_bound_below_and_above(t *testing.T) {
 		{"content_type", 1, 128, func(s string) error { return CheckContentType("content_type", s) }},
 		{"message", 0, 4096, progress},
 		{"category", 1, 64, func(s string) error { return CheckCategory("category", s) }},
-		{"name", 1, 128, func(s string) error { return CheckStepArguments(s, nil) }},
 		{"tags.k", 0, 256, func(s string) error { return CheckTag("k", s) }},
 	}
 	for _, c := range cases {
@@ -144,7 +118,6 @@ func TestL6_numbers_hold_at_the_bound_below_and_above(t *testing.T) {
 	payload := func(n int64) error { return DefaultLimits().CheckPayload("input", int(n)) }
 	unset := func(n int64) error { return Limits{}.CheckPayload("input", int(n)) }
 	raised := func(n int64) error { return Limits{MaxPayload: MaxPayloadSetting}.CheckPayload("input", int(n)) }
-	step := func(n int64) error { return CheckStepArguments("s", make([]byte, n)) }
 	const now = Time(1_700_000_000_000)
 	ahead := func(n int64) error { return CheckAhead("delay_until", now.Add(n), now) }
 	cases := []struct {
@@ -158,8 +131,6 @@ func TestL6_numbers_hold_at_the_bound_below_and_above(t *testing.T) {
 		{"payload", -1, 4 << 20, CodePayloadTooLarge, payload},
 		{"payload unset", -1, 4 << 20, CodePayloadTooLarge, unset},
 		{"payload raised", -1, 64 << 20, CodePayloadTooLarge, raised},
-		{"step", -1, 1 << 20, CodePayloadTooLarge, step},
-		{"step records", -1, 9999, CodeStepLimitExceeded, func(n int64) error { return CheckStepCount(int(n)) }},
 		{"bulk items", -1, 10_000, CodeBatchTooLarge, func(n int64) error { return CheckBulk(int(n), 0) }},
 		{"bulk bytes", -1, 64 << 20, CodeBatchTooLarge, func(n int64) error { return CheckBulk(1, n) }},
 		{"ahead", -1, 10 * 365 * 86_400_000, CodeInvalidArgument, ahead},

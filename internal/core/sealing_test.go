@@ -109,15 +109,15 @@ func TestW24_a_key_set_is_sealed_in_place_and_rewrapped(t *testing.T) {
 		_, err := s.Open(master)
 		expect(t, err, code, "")
 		expect(t, s.Reseal(master, one, nonces(9)), code, "")
-		_, err = s.Rotate(&Effects{Now: 10_000}, Sealing{Master: master}, rotationTo(t, "v", 2, 0))
+		_, err = s.Rotate(&keyLog{Now: 10_000}, Sealing{Master: master}, rotationTo(t, "v", 2, 0))
 		expect(t, err, code, "")
-		_, err = s.Seed(&Effects{Now: 10_000}, Sealing{Master: master}, seedOf(t, "v", 2))
+		_, err = s.Seed(&keyLog{Now: 10_000}, Sealing{Master: master}, seedOf(t, "v", 2))
 		expect(t, err, code, "")
 	}
 	if string(s.Encode()) != before {
 		t.Error("a refused change changed the set")
 	}
-	if out, err := s.Rotate(&Effects{Now: 10_000}, Sealing{Master: two, Nonce: SealNonce{8}}, rotationTo(t, "n", 9, 0)); err != nil || s.Clear() {
+	if out, err := s.Rotate(&keyLog{Now: 10_000}, Sealing{Master: two, Nonce: SealNonce{8}}, rotationTo(t, "n", 9, 0)); err != nil || s.Clear() {
 		t.Errorf("%+v, %v: clear %v", out, err, s.Clear())
 	}
 }
@@ -126,7 +126,7 @@ func TestW24_a_sealed_secret_cannot_be_given_to_another_kid(t *testing.T) {
 	t.Parallel()
 	var s KeySet
 	how := Sealing{Master: masterNumber(1)}
-	if _, err := s.Seed(&Effects{Now: 1}, how, seedOf(t, "a", 1)); err != nil {
+	if _, err := s.Seed(&keyLog{Now: 1}, how, seedOf(t, "a", 1)); err != nil {
 		t.Fatal(err)
 	}
 	s.Keys[0].Kid = "b"

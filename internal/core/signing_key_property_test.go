@@ -44,8 +44,8 @@ func (k *keeper) activeKid() string {
 }
 
 // command runs one change and looks at what every change must leave behind.
-func (k *keeper) command(name string, run func(*Effects) (outcome any, err error), want string) {
-	fx, before := &Effects{Now: k.now}, k.set
+func (k *keeper) command(name string, run func(*keyLog) (outcome any, err error), want string) {
+	fx, before := &keyLog{Now: k.now}, k.set
 	text := string(before.Encode())
 	outcome, err := run(fx)
 	got := fmt.Sprintf("%+v", outcome)
@@ -94,7 +94,7 @@ func (k *keeper) seed(*rapid.T) {
 	default:
 		k.keys[kid] = &keptKey{secret: secret, active: true}
 	}
-	k.command("seed", func(fx *Effects) (any, error) { return k.set.Seed(fx, k.how, seedOf(k.t, kid, secret)) }, want)
+	k.command("seed", func(fx *keyLog) (any, error) { return k.set.Seed(fx, k.how, seedOf(k.t, kid, secret)) }, want)
 }
 
 func (k *keeper) rotate(*rapid.T) {
@@ -104,7 +104,7 @@ func (k *keeper) rotate(*rapid.T) {
 	}
 	grace := rapid.SampledFrom([]Millis{0, 1, 500, 3000}).Draw(k.t, "grace")
 	want := k.rotated(kid, secret, grace)
-	run := func(fx *Effects) (any, error) { return k.set.Rotate(fx, k.how, rotationTo(k.t, kid, secret, grace)) }
+	run := func(fx *keyLog) (any, error) { return k.set.Rotate(fx, k.how, rotationTo(k.t, kid, secret, grace)) }
 	k.command("rotate", run, want)
 	if strings.HasPrefix(want, "{") { // WI4: success means that the kid is active, and a repeat is a no-op
 		if k.set.List(k.now, false).CurrentKid != kid {
@@ -163,12 +163,12 @@ func (k *keeper) revoke(*rapid.T) {
 	default:
 		known.revoked, known.active = true, false
 	}
-	k.command("revoke", func(fx *Effects) (any, error) { return k.set.Revoke(fx, kid, force) }, want)
+	k.command("revoke", func(fx *keyLog) (any, error) { return k.set.Revoke(fx, kid, force) }, want)
 }
 
 func (k *keeper) purge(*rapid.T) {
 	want := fmt.Sprintf("%+v", k.purgeKept())
-	k.command("purge", func(fx *Effects) (any, error) { return len(k.set.Purge(fx)), nil }, want)
+	k.command("purge", func(fx *keyLog) (any, error) { return len(k.set.Purge(fx)), nil }, want)
 }
 
 func (k *keeper) wait(*rapid.T) {

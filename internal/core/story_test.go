@@ -3,7 +3,6 @@ package core
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,12 +13,6 @@ import (
 
 // storyStart is when every story begins.
 const storyStart Time = 1_700_000_000_000
-
-// tester is what a story needs of a testing.T or a rapid.T.
-type tester interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
 
 // story is the life of one execution, told command by command. It keeps what a store would keep, and holds the execution to
 // the invariants after every command.
@@ -365,28 +358,6 @@ func (s *story) blockByQuota() {
 		s.x.emitBlocked(fx)
 		return nil
 	})
-}
-
-// want helpers for errors.
-
-func wantCode(t tester, err error, code Code) *Error {
-	t.Helper()
-	if CodeOf(err) != code {
-		t.Fatalf("got %v, want %s", err, code)
-	}
-	var e *Error
-	errors.As(err, &e)
-	return e
-}
-
-func must[A any](t tester) func(a A, err error) A {
-	return func(a A, err error) A {
-		t.Helper()
-		if err != nil {
-			t.Fatalf("refused: %v", err)
-		}
-		return a
-	}
 }
 
 func (s *story) want(status Status, reason Reason, next Next) {

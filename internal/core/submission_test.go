@@ -179,3 +179,16 @@ func TestS13_the_class_holds_what_decides_who_may_take_the_work(t *testing.T) {
 		t.Errorf("%+v", plain)
 	}
 }
+
+func TestU215_another_trace_context_is_no_other_submission(t *testing.T) {
+	t.Parallel()
+	plain := Submission{Kind: "charge"}
+	if err := plain.Normalize(DefaultLimits()); err != nil {
+		t.Fatal(err)
+	}
+	traced := plain
+	traced.Trace = ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "k=v", "a=b")
+	if string(plain.Fingerprint()) != string(traced.Fingerprint()) {
+		t.Error("the trace context is part of the fingerprint")
+	}
+}

@@ -72,19 +72,6 @@ func TestU215_a_tracestate_or_baggage_that_is_malformed_or_too_long_is_left_out_
 	}
 }
 
-func TestU215_another_trace_context_is_no_other_submission(t *testing.T) {
-	t.Parallel()
-	plain := Submission{Kind: "charge"}
-	if err := plain.Normalize(DefaultLimits()); err != nil {
-		t.Fatal(err)
-	}
-	traced := plain
-	traced.Trace = ParseTrace(someTrace, someState, "a=b")
-	if string(plain.Fingerprint()) != string(traced.Fingerprint()) {
-		t.Error("the trace context is part of the fingerprint")
-	}
-}
-
 func FuzzParseTrace(f *testing.F) {
 	f.Add(someTrace, someState, "a=b")
 	f.Add("cc"+someTrace[2:]+"-x", "", "")

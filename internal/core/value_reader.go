@@ -106,6 +106,7 @@ func (r *valueReader) checked(into *string, check func(string) string) error {
 	return nil
 }
 
+// word reads a text that is one of those allowed.
 func (r *valueReader) word(into *string, allowed ...string) error {
 	return r.checked(into, func(text string) string {
 		if slices.Contains(allowed, text) {
@@ -115,6 +116,7 @@ func (r *valueReader) word(into *string, allowed ...string) error {
 	})
 }
 
+// texts reads a list of texts of at most limit entries.
 func (r *valueReader) texts(into *[]string, limit int, check func(string) string) error {
 	return r.array(limit, func() error {
 		var text string
@@ -150,6 +152,7 @@ func (r *valueReader) integer(into *int64, low, high int64) error {
 	return nil
 }
 
+// count is integer for an int.
 func (r *valueReader) count(into *int, low, high int64) error {
 	var n int64
 	if err := r.integer(&n, low, high); err != nil {
@@ -159,6 +162,7 @@ func (r *valueReader) count(into *int, low, high int64) error {
 	return nil
 }
 
+// number reads a number between two bounds.
 func (r *valueReader) number(into *float64, low, high float64) error {
 	first := r.peek()
 	if first != '-' && (first < '0' || first > '9') {
@@ -172,11 +176,13 @@ func (r *valueReader) number(into *float64, low, high float64) error {
 	return nil
 }
 
+// refuseMember returns the error about a member of the object that is being read.
 func (r *valueReader) refuseMember(name, why string) error {
 	r.path = append(r.path, name)
 	return r.refuse("%s", why)
 }
 
+// refuse returns the error about the value that is being read.
 func (r *valueReader) refuse(format string, args ...any) error {
 	field := "policy"
 	if len(r.path) > 0 {

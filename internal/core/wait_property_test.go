@@ -210,19 +210,19 @@ func (c *waitChaos) suspendRandomly() error {
 // wantEarlySeen holds a suspend to WI10: what was buffered is seen, as an oracle sees it.
 func (c *waitChaos) wantEarlySeen(before *Dossier, a SuspendAnswer) {
 	s := c.d.suspensionByID(a.SuspensionID)
-	condition, err := DecodeCondition(s.Condition)
+	resume, err := DecodeCondition(s.Condition)
 	if err != nil {
 		c.t.Fatalf("%v", err)
 	}
 	evidence := evidenceIn(before.signalsOf(s))
-	if met := oracleMet(condition, evidence); met != a.Satisfied {
+	if met := oracleMet(resume, evidence); met != a.Satisfied {
 		c.t.Fatalf("WI10: satisfied %v, the oracle says %v of %s over %+v", a.Satisfied, met, s.Condition, evidence)
 	}
 	if a.Satisfied {
 		return
 	}
 	var progress []int
-	for _, leaf := range oracleLeaves(condition) {
+	for _, leaf := range oracleLeaves(resume) {
 		progress = append(progress, oracleProgress(leaf, evidence))
 	}
 	if diff := cmp.Diff(progress, c.progressOf()); diff != "" && len(progress) > 0 {

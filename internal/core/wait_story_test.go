@@ -9,10 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// storySecret is the secret of the one key that signs in stories.
+const storySecret = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
 // storyKeys is a ring with one active key.
 func storyKeys(t tester) *KeyRing {
 	t.Helper()
-	seed, err := NewSeed("k1", vectorSecret)
+	seed, err := NewSeed("k1", storySecret)
 	if err != nil {
 		t.Fatalf("seed: %v", err)
 	}
@@ -46,9 +49,9 @@ func pending(ids ...UUID) []Binding {
 }
 
 // suspendFor fills in what every suspend of a story needs.
-func (s *story) suspendFor(f Fence, condition string, edits ...func(*SuspendCommand)) (a SuspendAnswer, err error) {
+func (s *story) suspendFor(f Fence, resume string, edits ...func(*SuspendCommand)) (a SuspendAnswer, err error) {
 	s.t.Helper()
-	c := SuspendCommand{Fence: f, Condition: parsed(s.t, condition)}
+	c := SuspendCommand{Fence: f, Condition: parsed(s.t, resume)}
 	for _, edit := range edits {
 		edit(&c)
 	}

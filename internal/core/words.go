@@ -20,3 +20,15 @@ func find(names []string, text string) (int, bool) {
 	}
 	return 0, false
 }
+
+// setOf returns the texts as a set, nil for an empty list.
+func setOf(texts []string) map[string]bool {
+	if len(texts) == 0 {
+		return nil
+	}
+	set := make(map[string]bool, len(texts))
+	for _, text := range texts {
+		set[text] = true
+	}
+	return set
+}

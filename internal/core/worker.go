@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 )
 
 // Worker is a registered worker instance (S49). It is used by lists, drain and explain; no lease depends on it (S55).
@@ -63,7 +62,6 @@ const (
 	minLivenessTTL     = Second
 	maxLivenessTTL     = Hour
 	maxWorkerLanes     = 64 // as many as one claim may name (S15)
-	maxWorkerNames     = 1000
 	maxWorkerSlots     = 1_000_000
 	workerKeptFor      = Day // after it was last seen (S54)
 )
@@ -98,10 +96,10 @@ func (r *Registration) Normalize() error {
 
 // CheckWorkerNames checks and sorts the namespaces and kinds that an instance or a claim takes work from. An empty list means all.
 func CheckWorkerNames(namespaces, kinds *[]string) error {
-	if err := checkNames("namespaces", namespaces, maxWorkerNames, checkNameText); err != nil {
+	if err := checkNames("namespaces", namespaces, maxNames, checkNameText); err != nil {
 		return err
 	}
-	return checkNames("kinds", kinds, maxWorkerNames, func(text string) string { return checkGraphic(text, 128) })
+	return checkNames("kinds", kinds, maxNames, func(text string) string { return checkGraphic(text, 128) })
 }
 
 func (r *Registration) checkNumbers() error {
@@ -113,20 +111,6 @@ func (r *Registration) checkNumbers() error {
 	default:
 		return nil
 	}
-}
-
-// checkNames checks a list of names and makes it sorted and unique.
-func checkNames(field string, names *[]string, limit int, check func(string) string) error {
-	if len(*names) > limit {
-		return Invalid(field, "has more than %d entries", limit)
-	}
-	for i, name := range *names {
-		if why := check(name); why != "" {
-			return Invalid(field+"["+strconv.Itoa(i)+"]", "%s", why)
-		}
-	}
-	*names = slices.Compact(slices.Sorted(slices.Values(*names)))
-	return nil
 }
 
 // checkLabels: at most 64 of key 1..64 and value 0..256.

@@ -56,7 +56,7 @@ func (x *exchange) decode(into any) (came bool, err error) {
 		return full == nil
 	}
 	controller := http.NewResponseController(x.w)
-	x.r.Body = patientReader{x.r.Body, controller}
+	x.r.Body = patientReader{x.r.Body, controller, x.w.stall}
 	if x.route.ID == wire.SubmitExecutions.ID && isLines(x.r) {
 		_ = controller.SetReadDeadline(time.Time{}) // lines may come for long; each read has its own bound
 		return true, wire.DecodeHead(in, into)

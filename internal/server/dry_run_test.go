@@ -41,7 +41,7 @@ func refusedNodes() map[string]try {
 	return map[string]try{
 		"a name of a budget that is taken": {body: `"kind":"k","budgets":[{"name":"taken",` + own, code: "budget_already_exists", field: "/budgets/0/name"},
 		"the same in its policy":           {body: `"kind":"k","policy":{"budgets":[{"name":"taken",` + own + `}`, code: "budget_already_exists", field: "/policy/budgets/0/name"},
-		"an id of a budget that is taken":  {body: `"kind":"k","budgets":[{"budget_id":"01900000-0000-7000-8000-00000000b001",` + own, code: "budget_already_exists", field: "/budgets/0/name"},
+		"an id of a budget that is taken":  {body: `"kind":"k","budgets":[{"budget_id":"01900000-0000-7000-8000-00000000b001",` + own, code: "budget_already_exists", field: "/budgets/0/budget_id"},
 		"a budget below one that is not":   {body: `"kind":"k","budgets":[{"name":"mine","parent":"nobody",` + own, code: "invalid_policy", field: "/budgets/0/parent"},
 		"a budget that is not":             {body: `"kind":"k","budget_ids":["nobody"]`, code: "invalid_policy", field: "/budget_ids/0"},
 		"a quota that is not":              {body: `"kind":"k","quotas":[{"quota":"nobody"}]`, code: "invalid_policy", field: "/quotas/0/quota"},
@@ -97,6 +97,8 @@ func refusedBulk() []try {
 		{name: "no priority", body: `{"action":"priority","all":true}`, code: "missing_field", field: "/args/priority"},
 		{name: "a reserved tag", body: `{"action":"tag","all":true,"args":{"tags":{"ff.a":"b"}}}`, code: "invalid_tag_key", field: "/args/tags/ff.a"},
 		{name: "a deadline in the past", body: `{"action":"replay","all":true,"args":{"deadline_at":"2020-01-01T00:00:00Z"}}`, code: "invalid_argument", field: "/args/deadline_at"},
+		{name: "an argument of another action", body: `{"action":"cancel","all":true,"args":{"priority":0}}`, code: "unknown_field", field: "/args/priority"},
+		{name: "another beside its own", body: `{"action":"replay","all":true,"args":{"keep_steps":true,"delay_ms":1}}`, code: "unknown_field", field: "/args/delay_ms"},
 		{name: "an id that is none", body: `{"action":"hold","ids":["x"]}`, code: "invalid_id", field: "/ids/0"},
 	}
 }

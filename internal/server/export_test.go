@@ -88,5 +88,8 @@ func Unbuilt() []Reserved {
 	return all
 }
 
+// SetStallLimit bounds how long a client may take and send nothing.
+func (s *Server) SetStallLimit(d time.Duration) { s.stallLimit = d }
+
 // SetLineTimeout bounds how long a line of a body of lines may take.
 func (s *Server) SetLineTimeout(d time.Duration) { s.lineTimeout = d }

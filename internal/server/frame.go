@@ -49,7 +49,7 @@ func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{})
 // serveHTTP is the frame around every request: what any answer has, however it comes about.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	watch := clock.Stopwatch()
-	x := &exchange{w: newAnswerWriter(w), r: r, id: requestID(r), address: s.addressOf(r), mount: mountOf(r), group: groupCall, trace: traceOf(r.Header), memory: s.memory}
+	x := &exchange{w: &answerWriter{ResponseWriter: w, stall: s.stallLimit}, r: r, id: requestID(r), address: s.addressOf(r), mount: mountOf(r), group: groupCall, trace: traceOf(r.Header), memory: s.memory}
 	header := x.w.Header()
 	header.Set(wire.HeaderRequestID, x.id)
 	header.Set("X-Content-Type-Options", "nosniff")

@@ -18,7 +18,7 @@ func TestU199_the_server_shows_the_metrics_of_the_table_and_no_others(t *testing
 	}
 	t.Cleanup(func() { _ = client.Close(context.Background()) })
 	engineless := struct{ transport.Transport }{client.Connection().Transport} // the metrics of the engine have a test of their own
-	if err := measures.Compare(measures.Server, newMetrics(&Server{via: engineless}).registry); err != nil {
+	if err := measures.Compare(measures.Server, newMetrics(&Server{client: client, via: engineless}).registry); err != nil {
 		t.Error(err)
 	}
 }

@@ -53,8 +53,11 @@ func (c *connection) CloseWrite() error {
 	return nil
 }
 
-// Write sends what is written, a refusal of net/http in our own words.
+// Write sends what is written, a refusal of net/http in our own words. A client that takes nothing for long loses its connection: what net/http
+// writes once the handler has returned, such as the answers to requests that were sent one behind another, has no other bound, and neither have
+// the frames of HTTP/2.
 func (c *connection) Write(part []byte) (int, error) {
+	defer stalled(c.s.stallLimit, c.Conn.SetWriteDeadline)()
 	why := refusedByLibrary(part)
 	if why == nil {
 		return c.Conn.Write(part)

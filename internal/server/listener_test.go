@@ -109,7 +109,12 @@ func TestU11_plain_http_to_a_listener_with_tls_is_refused_by_a_problem(t *testin
 // slowWorld is a world whose server has no patience.
 func slowWorld(t *testing.T, impatient func(*http.Server)) *world {
 	t.Helper()
-	w := openWorld(t)
+	return openWorld(t).slow(t, impatient)
+}
+
+// slow serves a world again, without patience.
+func (w *world) slow(t *testing.T, impatient func(*http.Server)) *world {
+	t.Helper()
 	config := w.server.HTTPServer()
 	if config.ReadHeaderTimeout <= 0 || config.ReadTimeout <= 0 || config.IdleTimeout <= 0 || config.MaxHeaderBytes <= 0 {
 		t.Errorf("a bound is missing: %+v", config)

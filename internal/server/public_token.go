@@ -73,7 +73,7 @@ func incoming(x *exchange) wire.Incoming {
 // wholeBody reads a body that is somebody's bytes.
 func wholeBody(x *exchange) ([]byte, error) {
 	controller := http.NewResponseController(x.w)
-	x.r.Body = patientReader{x.r.Body, controller}
+	x.r.Body = patientReader{x.r.Body, controller, x.w.stall}
 	body, err := readBody(x, x.route.body)
 	if err == nil { // else the deadline stays: what is left of the body is not waited for
 		_ = controller.SetReadDeadline(time.Time{})

@@ -37,6 +37,7 @@ type Server struct {
 	keys        *keyLimits
 	connections *connections
 	lineTimeout time.Duration // for each line of a body of lines
+	stallLimit  time.Duration // in which a client must take or send something (E23)
 	metrics     *metrics
 	document    func() []byte // OpenAPI
 	texts       sync.Pool     // *[]byte, for answers
@@ -59,7 +60,7 @@ func New(client *flowfabric.Client, cfg Config) (*Server, error) {
 		mux: http.NewServeMux(), routes: map[string]*route{}, methods: map[string][]string{},
 		memory: newBodyMemory(cfg.BodyMemory), readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims),
 		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(via), connections: newConnections(cfg.MaxConnectionsPerAddress),
-		lineTimeout: bodyTimeout, open: newOpenness(client, cfg), draining: make(chan struct{}),
+		lineTimeout: bodyTimeout, stallLimit: stallLimit, open: newOpenness(client, cfg), draining: make(chan struct{}),
 	}
 	s.texts.New = func() any { return new([]byte) }
 	if s.auth == nil {

@@ -11,35 +11,52 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // host is the name under which the server is reached.
 func (w *world) host() string { return strings.TrimPrefix(w.url, "http://") }
 
+// credentials are worlds with what a caller shows in them: nothing where nothing is asked for, nothing where a key is, and a key.
+var credentials = map[string]func(t *testing.T) (w *world, key string){
+	"open":          func(t *testing.T) (*world, string) { return openWorld(t), "" },
+	"without a key": func(t *testing.T) (*world, string) { return keyedWorld(t, server.Config{}), "" },
+	"with a key": func(t *testing.T) (*world, string) {
+		w := keyedWorld(t, server.Config{})
+		return w, w.key(t, "*", "read", "submit", "work", "operate", "admin")
+	},
+}
+
 // A client that stops sending in the middle must not keep a connection, whatever route it has chosen and whoever it is, and must not be told
 // that something was done (U20, I1).
 func TestU20_a_body_that_does_not_come_ends_its_connection_on_every_route(t *testing.T) {
 	t.Parallel()
-	w := slowWorld(t, func(s *http.Server) { s.ReadTimeout = 50 * time.Millisecond })
 	types := map[string]string{"json": "application/json", "form": "application/x-www-form-urlencoded", "bytes": "application/octet-stream"}
-	for _, o := range wire.Operations() {
-		if o.Method == http.MethodGet {
-			continue
-		}
-		for name, media := range types {
-			for _, length := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
-				t.Run(o.ID+"/"+name+"/"+strings.Fields(length)[0], func(t *testing.T) {
-					t.Parallel()
-					conn := w.dial(t)
-					head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: "+w.host()+"\r\nContent-Type: %s\r\n%s\r\n\r\n", o.Method, somePath(o, "0198f0a0-0000-7000-8000-000000000000"), media, length)
-					if _, err := io.WriteString(conn, head); err != nil {
-						t.Fatal(err)
-					}
-					if answer := ends(t, conn); strings.HasPrefix(answer, "HTTP/1.1 2") {
-						t.Errorf("it was told %q", answer)
-					}
-				})
+	for caller, made := range credentials {
+		inner, key := made(t)
+		w := inner.slow(t, func(s *http.Server) { s.ReadTimeout = 50 * time.Millisecond })
+		for _, o := range wire.Operations() {
+			for name, media := range types {
+				if o.Method == http.MethodGet && name != "json" {
+					continue
+				}
+				for _, length := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
+					t.Run(caller+"/"+o.ID+"/"+name+"/"+strings.Fields(length)[0], func(t *testing.T) {
+						t.Parallel()
+						conn := w.dial(t)
+						head := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\n%s\r\n", o.Method, somePath(o, "0198f0a0-0000-7000-8000-000000000000"), w.host(), media, length)
+						if key != "" {
+							head += "Authorization: Bearer " + key + "\r\n"
+						}
+						if _, err := io.WriteString(conn, head+"\r\n"); err != nil {
+							t.Fatal(err)
+						}
+						if answer := ends(t, conn); o.Method != http.MethodGet && strings.HasPrefix(answer, "HTTP/1.1 2") {
+							t.Errorf("it was told %q", answer)
+						}
+					})
+				}
 			}
 		}
 	}
@@ -132,43 +149,48 @@ func TestU20_U33_lines_that_trickle_end_their_connection(t *testing.T) {
 // HTTP/2 has streams in place of connections: one of which nothing comes must not stay, whatever route it has chosen.
 func TestU20_a_body_that_does_not_come_ends_its_stream_of_http2_on_every_route(t *testing.T) {
 	t.Parallel()
-	w := openWorld(t)
-	listener := httptest.NewUnstartedServer(nil)
-	listener.Config, listener.Listener = w.server.HTTPServer(), w.server.Listener(listener.Listener)
-	listener.Config.ReadTimeout, listener.EnableHTTP2 = 50*time.Millisecond, true
-	listener.StartTLS()
-	t.Cleanup(listener.Close)
-	for _, o := range wire.Operations() {
-		if o.Method == http.MethodGet {
-			continue
-		}
-		for _, media := range []string{"application/json", "application/x-www-form-urlencoded", "application/octet-stream"} {
-			t.Run(o.ID+"/"+media, func(t *testing.T) {
-				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				defer cancel()
-				body, never := io.Pipe()
-				defer never.Close()
-				r, err := http.NewRequestWithContext(ctx, o.Method, listener.URL+somePath(o, "0198f0a0-0000-7000-8000-000000000000"), body)
-				if err != nil {
-					t.Fatal(err)
+	for caller, made := range credentials {
+		w, key := made(t)
+		listener := httptest.NewUnstartedServer(nil)
+		listener.Config, listener.Listener = w.server.HTTPServer(), w.server.Listener(listener.Listener)
+		listener.Config.ReadTimeout, listener.EnableHTTP2 = 50*time.Millisecond, true
+		listener.StartTLS()
+		t.Cleanup(listener.Close)
+		for _, o := range wire.Operations() {
+			for _, media := range []string{"application/json", "application/x-www-form-urlencoded", "application/octet-stream"} {
+				if o.Method == http.MethodGet && media != "application/json" {
+					continue
 				}
-				r.Header.Set("Content-Type", media)
-				response, err := listener.Client().Do(r)
-				if err != nil {
-					if ctx.Err() != nil {
+				t.Run(caller+"/"+o.ID+"/"+media, func(t *testing.T) {
+					t.Parallel()
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					defer cancel()
+					body, never := io.Pipe()
+					defer never.Close()
+					r, err := http.NewRequestWithContext(ctx, o.Method, listener.URL+somePath(o, "0198f0a0-0000-7000-8000-000000000000"), body)
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Header.Set("Content-Type", media)
+					if key != "" {
+						r.Header.Set("Authorization", "Bearer "+key)
+					}
+					response, err := listener.Client().Do(r)
+					if err != nil {
+						if ctx.Err() != nil {
+							t.Fatal("the server keeps the stream")
+						}
+						return // it was reset
+					}
+					defer response.Body.Close()
+					if _, err := io.ReadAll(response.Body); err != nil && ctx.Err() != nil {
 						t.Fatal("the server keeps the stream")
 					}
-					return // it was reset
-				}
-				defer response.Body.Close()
-				if _, err := io.ReadAll(response.Body); err != nil && ctx.Err() != nil {
-					t.Fatal("the server keeps the stream")
-				}
-				if response.ProtoMajor != 2 || response.StatusCode < 400 {
-					t.Errorf("it was told %s by %s", response.Status, response.Proto)
-				}
-			})
+					if response.ProtoMajor != 2 || o.Method != http.MethodGet && response.StatusCode < 400 {
+						t.Errorf("it was told %s by %s", response.Status, response.Proto)
+					}
+				})
+			}
 		}
 	}
 }

@@ -11,10 +11,9 @@ import (
 // answerWriter is the way to the client. It remembers what was answered, and gives up on a client that takes nothing for long.
 type answerWriter struct {
 	http.ResponseWriter
-	status int // 0 until the head is written
+	status int           // 0 until the head is written
+	stall  time.Duration // in which the client must take or send something
 }
-
-func newAnswerWriter(w http.ResponseWriter) *answerWriter { return &answerWriter{ResponseWriter: w} }
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
@@ -42,24 +41,24 @@ func (w *answerWriter) Write(part []byte) (sent int, err error) {
 }
 
 func (w *answerWriter) writePiece(part []byte) (int, error) {
-	defer stalled(http.NewResponseController(w.ResponseWriter).SetWriteDeadline)()
+	defer stalled(w.stall, http.NewResponseController(w.ResponseWriter).SetWriteDeadline)()
 	return w.ResponseWriter.Write(part)
 }
 
 // Flush sends what was written so far.
 func (w *answerWriter) Flush() {
 	controller := http.NewResponseController(w.ResponseWriter)
-	defer stalled(controller.SetWriteDeadline)()
+	defer stalled(w.stall, controller.SetWriteDeadline)()
 	_ = controller.Flush() // a writer that cannot flush sends when it likes
 }
 
 // past is a deadline that has passed, whatever the time is.
 var past = time.Unix(1, 0)
 
-// stalled sets a deadline that has passed once stallLimit is over, which ends what blocks. Call what it returns when the client has
+// stalled sets a deadline that has passed once a time is over, which ends what blocks. Call what it returns when the client has
 // moved.
-func stalled(setDeadline func(time.Time) error) (moved func()) {
-	timer := time.AfterFunc(stallLimit, func() { _ = setDeadline(past) })
+func stalled(after time.Duration, setDeadline func(time.Time) error) (moved func()) {
+	timer := time.AfterFunc(after, func() { _ = setDeadline(past) })
 	return func() { timer.Stop() }
 }
 
@@ -67,11 +66,12 @@ func stalled(setDeadline func(time.Time) error) (moved func()) {
 type patientReader struct {
 	io.ReadCloser
 	controller *http.ResponseController
+	stall      time.Duration
 }
 
 // Read reads a part of the body.
 func (p patientReader) Read(into []byte) (int, error) {
-	defer stalled(p.controller.SetReadDeadline)()
+	defer stalled(p.stall, p.controller.SetReadDeadline)()
 	return p.ReadCloser.Read(into)
 }
 

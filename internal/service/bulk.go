@@ -48,8 +48,11 @@ func (s *Service) startBulk(ctx context.Context, c Caller, r *wire.StartBulkRequ
 	return jobShown(s.engine.Bulk(ctx, c.operator(), request))
 }
 
-// bulkArgsOf reads what an action needs; missing_field.
+// bulkArgsOf reads what an action needs; missing_field, and unknown_field for arguments of other actions.
 func bulkArgsOf(action string, a *wire.BulkArgs) (engine.BulkArgs, error) {
+	if name := a.Foreign(action); name != "" {
+		return engine.BulkArgs{}, core.Errorf(core.CodeUnknownField, "this action has no such argument").WithField("args." + name)
+	}
 	args := engine.BulkArgs{Tags: a.Tags, Until: core.TimeOf(a.Until.Time), DelayMS: a.DelayMS, ReplayRequest: replayOf(a.ReplayFields)}
 	switch {
 	case a.Priority != nil:

@@ -64,6 +64,33 @@ type BulkArgs struct {
 	ReplayFields                    // of replay
 }
 
+// Foreign returns the name of the first argument that is given and that another action reads; "" if there is none.
+func (a *BulkArgs) Foreign(action string) string {
+	for _, of := range []struct {
+		name, action string
+		given        bool
+	}{
+		{"priority", api.BulkPriority, a.Priority != nil},
+		{"tags", api.BulkTag, len(a.Tags) > 0},
+		{"until", api.BulkRetain, !a.Until.IsZero()},
+		{"delay_ms", api.BulkResume, a.DelayMS != 0},
+		{"name", api.BulkSignal, a.Name != ""},
+		{"suffix", api.BulkSignal, a.Suffix != ""},
+		{"lane", api.BulkSignal, a.Lane != ""},
+		{"comment", api.BulkSignal, a.Comment != ""},
+		{"payload", api.BulkSignal, !a.Payload.IsNothing()},
+		{"deadline_at", api.BulkReplay, !a.DeadlineAt.IsZero()},
+		{"keep_steps", api.BulkReplay, a.KeepSteps},
+		{"cascade", api.BulkReplay, a.Cascade != ""},
+		{"ignore_dependencies", api.BulkReplay, a.IgnoreDependencies},
+	} {
+		if of.given && of.action != action {
+			return of.name
+		}
+	}
+	return ""
+}
+
 // ListBulkRequest lists bulk jobs.
 type ListBulkRequest struct{ PageFields }
 

@@ -128,7 +128,7 @@ func readable() []string {
 	return all
 }
 
-var goName = regexp.MustCompile(`^(?:(flowfabric|flowfabrictest|flowfabrichttp|flowfabricotel)\.)?([A-Z]\w+)(?:\(\))?(?:\.([A-Z]\w+))?(?:\(|$)`)
+var goName = regexp.MustCompile(`^(?:(flowfabric|sqlite|postgres|embedded|flowfabrictest|flowfabrichttp|flowfabricotel)\.)?([A-Z]\w+)(?:\(\))?(?:\.([A-Z]\w+))?(?:\(|$)`)
 
 // declared are the public packages, by name.
 var declared = sync.OnceValue(func() map[string]*types.Package {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 )
 
 // eventTexts say when an event of a kind happens.
@@ -90,11 +91,11 @@ type dataField struct {
 	depth      int
 }
 
-// builders are the calls that write a field, with the type of what they write.
+// builders are the calls that write a field, with the type of what they write. Functions are found here by their unexported names.
 var builders = map[string]dataField{
 	"str": {}, "strIf": {optional: true}, "strs": {kind: "list"}, "raw": {kind: "JSON", optional: true}, "num": {kind: "number"},
 	"moment": {kind: "time", optional: true}, "uuid": {kind: "id"}, "idIf": {kind: "id", optional: true}, "flag": {kind: "true or false"},
-	"flagIf": {kind: "true", optional: true}, "open": {kind: "object"}, "payload": {kind: "object"},
+	"flagIf": {kind: "true", optional: true}, "open": {kind: "object"}, "addPayload": {kind: "object"},
 }
 
 // mapped are the types of fields that are written as a map.
@@ -104,7 +105,7 @@ var mapped = map[string]string{
 
 var (
 	eventKind  = regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)
-	fieldConst = regexp.MustCompile(`^field[A-Z]`)
+	fieldConst = regexp.MustCompile(`^[fF]ield[A-Z]`)
 )
 
 // emitters reads from the code which events there are and what their data holds.
@@ -125,8 +126,8 @@ var emitted = sync.OnceValues(func() (map[string][]dataField, error) {
 
 func readEmitters() (*emitters, error) {
 	e := &emitters{names: map[string]string{}, functions: map[string]*ast.FuncDecl{}}
-	for _, dir := range []string{"internal/core", "internal/engine/txn", "internal/engine/inspect", "internal/engine/bulk"} {
-		found, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+	for _, pattern := range []string{"internal/core/*.go", "internal/core/*/*.go", "internal/engine/*/*.go"} {
+		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +148,7 @@ func readEmitters() (*emitters, error) {
 func (e *emitters) declare(file *ast.File) {
 	for _, decl := range file.Decls {
 		if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
-			e.functions[f.Name.Name] = f
+			e.functions[inner(f.Name.Name)] = f
 			e.all = append(e.all, f)
 		}
 	}
@@ -156,7 +157,7 @@ func (e *emitters) declare(file *ast.File) {
 			key, isName := pair.Key.(*ast.Ident)
 			value, isText := pair.Value.(*ast.BasicLit)
 			if isName && isText && fieldConst.MatchString(key.Name) {
-				e.names[key.Name], _ = strconv.Unquote(value.Value)
+				e.names[inner(key.Name)], _ = strconv.Unquote(value.Value)
 			}
 		}
 		return true
@@ -167,12 +168,17 @@ func (e *emitters) declare(file *ast.File) {
 func (e *emitters) kinds() map[string][]dataField {
 	all := map[string][]dataField{}
 	for _, f := range e.all {
+		changes := map[*ast.KeyValueExpr]bool{} // that emitKey is called with
 		ast.Inspect(f.Body, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
+				for _, kind := range kindsIn(n) {
+					changes[kind] = true
+					e.add(all, kind.Value, e.functions["emitKey"])
+				}
 				e.readCall(all, f, n)
 			case *ast.KeyValueExpr:
-				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Kind" {
+				if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Kind" && !changes[n] {
 					e.add(all, n.Value, f)
 				}
 			}
@@ -180,6 +186,25 @@ func (e *emitters) kinds() map[string][]dataField {
 		})
 	}
 	return all
+}
+
+// kindsIn are the kinds of the changes of signing keys that a call emits.
+func kindsIn(call *ast.CallExpr) (kinds []*ast.KeyValueExpr) {
+	if calledName(call) != "emitKey" {
+		return nil
+	}
+	for _, arg := range call.Args {
+		change, ok := arg.(*ast.CompositeLit)
+		if !ok {
+			continue
+		}
+		for _, field := range change.Elts {
+			if pair, ok := field.(*ast.KeyValueExpr); ok && fmt.Sprint(pair.Key) == "Kind" {
+				kinds = append(kinds, pair)
+			}
+		}
+	}
+	return kinds
 }
 
 // readCall looks for a kind among the arguments of a call. The data is made by a call beside it, by the callee, or by the caller.
@@ -297,7 +322,7 @@ func (w *fieldWalk) call(n *ast.CallExpr) {
 		w.depth--
 		return
 	}
-	if inlined := name == "exitFields" || name == "data" && len(n.Args) == 0; inlined && w.e.functions[name] != nil {
+	if inlined := name == "addExit" || name == "data" && len(n.Args) == 0; inlined && w.e.functions[name] != nil {
 		for _, f := range w.e.fieldsOf(w.e.functions[name]) {
 			f.depth += w.depth
 			w.write(f)
@@ -305,20 +330,23 @@ func (w *fieldWalk) call(n *ast.CallExpr) {
 		return
 	}
 	f, known := builders[name]
-	if !known || len(n.Args) == 0 {
+	if !known {
 		return
 	}
-	constant, ok := n.Args[0].(*ast.Ident)
-	if !ok || w.e.names[constant.Name] == "" {
+	for _, arg := range n.Args {
+		if f.name = w.e.names[inner(constantName(arg))]; f.name != "" {
+			break
+		}
+	}
+	if f.name == "" {
 		return
 	}
-	f.name = w.e.names[constant.Name]
 	f.depth += w.depth
 	w.write(f)
 	switch name {
 	case "open":
 		w.depth++
-	case "payload":
+	case "addPayload":
 		w.write(dataField{name: "size", kind: "number", depth: w.depth + 1})
 		w.write(dataField{name: "content_type", depth: w.depth + 1})
 	}
@@ -329,14 +357,30 @@ func (w *fieldWalk) write(f dataField) {
 	w.fields = append(w.fields, f)
 }
 
-func calledName(n *ast.CallExpr) string {
-	switch f := n.Fun.(type) {
+// calledName is the name of a called function, as it is in its own package.
+func calledName(n *ast.CallExpr) string { return inner(constantName(n.Fun)) }
+
+// constantName is the last part of a name, of this package or another; "" if the expression is none.
+func constantName(n ast.Expr) string {
+	switch f := n.(type) {
 	case *ast.Ident:
 		return f.Name
 	case *ast.SelectorExpr:
 		return f.Sel.Name
 	}
 	return ""
+}
+
+// inner is a name as if it was not exported.
+func inner(name string) string {
+	n := strings.IndexFunc(name, unicode.IsLower)
+	switch {
+	case n < 0:
+		n = len(name)
+	case n > 1: // the last capital begins the next word
+		n--
+	}
+	return strings.ToLower(name[:n]) + name[n:]
 }
 
 func TestU264_fields_of_events_are_read_from_the_code(t *testing.T) {
@@ -362,6 +406,9 @@ func (x *X) emitAny(fx *Effects, kind string) { o.moment(fieldA, 1); x.emit(fx, 
 func caller() { x.emitAny(fx, "thing.two") }
 func (u *unit) jobEvent(kind string) { f(map[string]any{"c": 1}) }
 func other() { u.jobEvent("thing.three") }
+func (x *X) emitFour(fx *Effects) { o.Num(data.FieldD, 1); addPayload(&o, data.FieldC, p); x.emit(fx, "thing.four", &o) }
+func (fx *Effects) EmitKey(c Change) { o.Str(data.FieldE, c.Kid); fx.add(Event{Kind: c.Kind}) }
+func seed(fx Log) { o.Num(fieldD, 1); fx.EmitKey(keys.Change{Kind: "key.five", Kid: "k"}) }
 `, parser.SkipObjectResolution)
 	if err != nil {
 		t.Fatal(err)
@@ -370,12 +417,13 @@ func other() { u.jobEvent("thing.three") }
 	kinds := e.kinds()
 	for kind, want := range map[string]string{
 		"thing.one": "`a_b`, `c`? {`d` number}, `e`? true or false", "thing.two": "`a_b`? time", "thing.three": "`c`",
+		"thing.four": "`d` number, `c` {`size` number, `content_type`}", "key.five": "`e`",
 	} {
 		if got := fieldList(kinds[kind]); got != want {
 			t.Errorf("%s has %s, want %s", kind, got, want)
 		}
 	}
-	if len(kinds) != 3 {
+	if len(kinds) != 5 {
 		t.Errorf("%v", kinds)
 	}
 }

@@ -218,7 +218,11 @@ func idUsedBefore() *core.Error {
 
 // budgetTaken reports whether the id or the name has a budget already.
 func (u *Tx) budgetTaken(id core.UUID, namespace, name string) bool {
-	return u.Doc(BudgetDocRef(id)) != nil || u.books.Get(id) != nil || u.Doc(budgetNameRef(namespace, name)) != nil
+	return u.budgetIDTaken(id) || u.Doc(budgetNameRef(namespace, name)) != nil
+}
+
+func (u *Tx) budgetIDTaken(id core.UUID) bool {
+	return u.Doc(BudgetDocRef(id)) != nil || u.books.Get(id) != nil
 }
 
 // makeBudget creates a budget with all records by which it is found. Its parent must be in the books. Codes: budget_not_found.

@@ -82,6 +82,8 @@ func (o *ownBudgets) check(u *Tx, taken takenBudgets) (place int, err error) {
 		switch {
 		case own.orphan != nil:
 			return i, own.orphan
+		case !own.definition.ID.IsZero() && (taken[own.id] || u.budgetIDTaken(own.id)):
+			return i, core.Errorf(core.CodeBudgetAlreadyExists, "a budget has this id").WithField(budgetPlace(i) + ".budget_id")
 		case taken[own.definition.Name] || taken[own.id] || u.budgetTaken(own.id, o.namespace, own.definition.Name):
 			return i, core.Errorf(core.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(budgetPlace(i) + ".name")
 		case u.Doc(budgetGoneRef(own.id)) != nil:

@@ -11,8 +11,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
-// openMode decides whether callers need keys (U123, U124). They do not in dev on loopback and with --insecure-open, until there is an
-// admin key. Otherwise a server whose store has none does not start: a store that lost its last one must not become everybody's.
+// openMode reports whether callers need no keys (U123, U124): in dev on loopback and with --insecure-open, until an admin key
+// exists. Otherwise a server whose store has no admin key does not start, because a store that lost its last one must not become
+// open to everyone.
 func (i *instance) openMode(ctx context.Context, client *flowfabric.Client) (bool, error) {
 	locked, err := server.HasAdminKey(ctx, client)
 	if err != nil || locked {
@@ -23,14 +24,15 @@ func (i *instance) openMode(ctx context.Context, client *flowfabric.Client) (boo
 		return true, i.openMetrics()
 	case loopback:
 		return false, i.session.problems([]settings.Problem{i.values.Problem("store",
-			"has no admin key, so nobody could administer the server. Create one: "+i.firstKey()+"; or pass --insecure-open to let everybody on this host do everything")})
+			"has no admin key, so the server could not be administered. Create one:"+i.firstKey()+"; or pass --insecure-open to allow every caller on this host to do everything")})
 	default:
 		return false, i.session.problems([]settings.Problem{i.values.Problem("listen",
-			"reachable from outside but no admin key exists. Create one: "+i.firstKey()+"; or pass --insecure-open")})
+			"reachable from other hosts, and no admin key exists. Create one:"+i.firstKey()+"; or pass --insecure-open")})
 	}
 }
 
-// firstKey is the command that makes the first admin key. The address of a database is left out: it may have a password.
+// firstKey returns the command that creates the first admin key. The address of a database is left out because it may contain a
+// password.
 func (i *instance) firstKey() string {
 	store := settings.Get[string](i.values, "store")
 	if isPostgres(store) {
@@ -39,22 +41,22 @@ func (i *instance) firstKey() string {
 	return "flowfabric api-keys create --store " + shellWord(store) + " --role admin --name me"
 }
 
-// openMetrics refuses an address for metrics that others reach while nobody is asked for a key, unless that is wanted.
+// openMetrics refuses a metrics address that other hosts can reach without a key, unless --metrics-open is given.
 func (i *instance) openMetrics() error {
 	address := settings.Get[string](i.values, "metrics-listen")
 	if address == "" || host.IsLoopback(address) || settings.Get[bool](i.values, "metrics-open") || settings.Get[bool](i.values, "insecure-open") {
 		return nil
 	}
 	return i.session.problems([]settings.Problem{i.values.Problem("metrics-listen",
-		"reachable from outside but no admin key exists. Create one: "+i.firstKey()+"; or pass --metrics-open")})
+		"reachable from other hosts, and no admin key exists. Create one:"+i.firstKey()+"; or pass --metrics-open")})
 }
 
-// remindHourly tells of a server that anybody may use, at start and every hour while it is open (U124).
+// remindHourly logs at start and then hourly that the server is open (U124).
 func remindHourly(ctx context.Context, log *slog.Logger, open func() bool) {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 	for open() {
-		log.Warn("the server is open to everybody who reaches it (--insecure-open)",
+		log.Warn("the server is open to every caller that can reach it (--insecure-open)",
 			"create_one", "flowfabric api-keys create --role admin --name me")
 		select {
 		case <-tick.C:
@@ -64,7 +66,7 @@ func remindHourly(ctx context.Context, log *slog.Logger, open func() bool) {
 	}
 }
 
-// installKey installs the admin key that the settings give, unless it is there (U125).
+// installKey installs the admin key from the settings, unless it exists (U125).
 func (i *instance) installKey(ctx context.Context, client *flowfabric.Client) error {
 	secret := settings.Get[string](i.values, "bootstrap-admin-key")
 	if secret == "" {
@@ -76,6 +78,6 @@ func (i *instance) installKey(ctx context.Context, client *flowfabric.Client) er
 	if err != nil {
 		return i.session.problems([]settings.Problem{i.values.Problem("bootstrap-admin-key", err.Error())})
 	}
-	i.log.Info("the bootstrap key is there", "key_id", key.ID)
+	i.log.Info("the bootstrap key is installed", "key_id", key.ID)
 	return nil
 }

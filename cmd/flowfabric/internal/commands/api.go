@@ -21,15 +21,15 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// request is a request as it is sent, for what the client has no method for.
+// request is an HTTP request for which the client has no method.
 type request struct {
 	method, path string
 	body         []byte // nil: none
 	header       http.Header
 }
 
-// send makes a request with the credentials of the settings. The caller closes the body of the answer; an answer of 400 and above is
-// an error with the code that it states.
+// send makes a request with the credentials from the settings. The caller closes the body of the response; a status of 400 and
+// above is returned as an error with its code.
 func (s *session) send(ctx context.Context, cmd *cobra.Command, r request) (*http.Response, error) {
 	values, err := s.clientSettings(cmd)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *session) send(ctx context.Context, cmd *cobra.Command, r request) (*htt
 	return answer, nil
 }
 
-// unreachable says that the server does not answer.
+// unreachable is the error for a server that does not answer.
 func unreachable(ctx context.Context, server string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -72,21 +72,22 @@ func unreachable(ctx context.Context, server string, err error) error {
 	}, server)
 }
 
-// codeUnavailable is that of a server which nobody reaches.
+// codeUnavailable is the code for a server that cannot be reached.
 const codeUnavailable = "store_unavailable"
 
-// unanswered adds to an error that no server answered whom we asked, and what to do. What a server said, with a request id, stays.
+// unanswered adds the address and a hint to an error if no server answered. Errors with a request id came from a server and are
+// left as they are.
 func unanswered(err error, server string) error {
 	var refusal *flowfabric.Error
 	if !errors.As(err, &refusal) || refusal.Code != codeUnavailable || refusal.RequestID != "" || refusal.Hint != "" {
 		return err
 	}
 	told := *refusal
-	told.Hint = "start one with flowfabric dev, or name another with --server; asked: " + server
+	told.Hint = "start one with flowfabric dev, or name another with --server; tried:" + server
 	return &told
 }
 
-// problemIn reads the problem of an answer.
+// problemIn reads the problem in a response.
 func problemIn(answer *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	if err != nil {
@@ -94,7 +95,7 @@ func problemIn(answer *http.Response) error {
 	}
 	var refusal flowfabric.Error
 	if err := json.Unmarshal(text, &refusal); err != nil || refusal.Code == "" {
-		return fmt.Errorf("%s answered %s, which is no answer of FlowFabric", answer.Request.URL.Host, answer.Status)
+		return fmt.Errorf("%s answered %s, which is not a FlowFabric response", answer.Request.URL.Host, answer.Status)
 	}
 	return &refusal
 }
@@ -102,14 +103,14 @@ func problemIn(answer *http.Response) error {
 func (s *session) api() *cobra.Command {
 	var headers []string
 	cmd := &cobra.Command{
-		Use: "api METHOD PATH [BODY]", Short: "Send any request with your key, print the answer", Args: counted(cobra.RangeArgs(2, 3)),
+		Use: "api METHOD PATH [BODY]", Short: "Send a request with your key and print the response", Args: counted(cobra.RangeArgs(2, 3)),
 		Example: examples(`
 flowfabric api GET /v1/info
 flowfabric api POST /v1/executions '{"kind": "mail", "input": {"to": "ana"}}'
 flowfabric api GET '/v1/executions?status=failed&limit=5'
 `),
 	}
-	cmd.Flags().StringArrayVarP(&headers, "header", "H", nil, "Name: value; may be repeated")
+	cmd.Flags().StringArrayVarP(&headers, "header", "H", nil, "header as 'Name: value'; may be repeated")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r := request{method: strings.ToUpper(args[0]), path: args[1], header: http.Header{}}
 		if !strings.HasPrefix(r.path, "/") {
@@ -135,7 +136,7 @@ flowfabric api GET '/v1/executions?status=failed&limit=5'
 	return cmd
 }
 
-// stream prints an answer as it comes.
+// stream prints a response as it arrives.
 func (s *session) stream(ctx context.Context, cmd *cobra.Command, r request) error {
 	answer, err := s.send(ctx, cmd, r)
 	if err != nil {
@@ -186,7 +187,7 @@ func (s *session) version() *cobra.Command {
 				Version string `json:"version"`
 				Commit  string `json:"commit,omitempty"`
 
-				Schemas map[string]int `json:"schemas"` // that it knows, by kind of store
+				Schemas map[string]int `json:"schemas"` // latest schema per kind of store
 			}
 			return show.One(s.printer, show.View[version]{
 				ID: func(v version) string { return v.Version },
@@ -202,13 +203,13 @@ func (s *session) version() *cobra.Command {
 	}
 }
 
-// export is a walk over the server's own export, page by page, so that an interrupted one can go on by its cursor.
+// export reads the server's export endpoint page by page, so that an interrupted export can continue from its cursor.
 func (s *session) export() *cobra.Command {
 	var filter *filterFlags
 	var include []string
 	var cursor string
 	cmd := &cobra.Command{
-		Use: "export", Short: "Print executions with everything of them, one a line as JSON", Args: counted(cobra.NoArgs),
+		Use: "export", Short: "Print executions with all their data as JSON, one per line", Args: counted(cobra.NoArgs),
 		Example: examples(`
 flowfabric export > executions.ndjson
 flowfabric export --status failed --include input,attempts
@@ -216,8 +217,8 @@ flowfabric export --lane mail --created-from 24h --include input,result
 `),
 	}
 	filter = newFilterFlags(cmd.Flags())
-	cmd.Flags().StringSliceVar(&include, "include", nil, "what to add: input, result, attempts, events")
-	cmd.Flags().StringVar(&cursor, "cursor", "", "go on where an export ended")
+	cmd.Flags().StringSliceVar(&include, "include", nil, "what to include: input, result, attempts, events")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "continue from this cursor of an earlier export")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		query, err := filter.query()
 		if err != nil {
@@ -244,7 +245,7 @@ func (s *session) exportAll(ctx context.Context, cmd *cobra.Command, query []str
 		next, err := s.exportPage(answer)
 		if err != nil {
 			if cursor != "" {
-				s.printer.Note("go on with: --cursor %s", cursor)
+				s.printer.Note("continue with: --cursor %s", cursor)
 			}
 			return err
 		}
@@ -255,7 +256,7 @@ func (s *session) exportAll(ctx context.Context, cmd *cobra.Command, query []str
 	}
 }
 
-// exportPage prints the lines of a page; the last one has the cursor of the next.
+// exportPage prints the lines of a page; the last line has the cursor of the next one.
 func (s *session) exportPage(answer *http.Response) (next string, err error) {
 	defer answer.Body.Close()
 	lines := json.NewDecoder(answer.Body)

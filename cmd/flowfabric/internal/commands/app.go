@@ -1,5 +1,5 @@
-// Package commands is the command line: it reads flags, calls the client and prints. Rules live in the engine; what a command does
-// beyond that stands in host, program, settings and show.
+// Package commands is the command line: it reads flags, calls the client and prints. Rules live in the engine; everything else is
+// in the packages host, program, settings and show.
 package commands
 
 import (
@@ -22,14 +22,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// App is the program with its surroundings.
+// App is the program and its environment.
 type App struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Environ  []string
 	Version  string
 	Commit   string
-	Called   string // what calls the program, in what it advises to type; "": its name
+	Called   string // command that starts the program, for hints; "": its name
 }
 
 // Run runs one command line and returns the exit code (U158).
@@ -54,12 +54,12 @@ type session struct {
 	printer *show.Printer
 }
 
-// root is the tree of commands.
+// root returns the tree of commands.
 func (s *session) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:               "flowfabric",
-		Short:             "Durable work: submit it, run it, look at it",
-		Long:              "flowfabric is server, worker and client of FlowFabric. Begin with: flowfabric dev",
+		Short:             "Run and operate durable work",
+		Long:              "flowfabric is the server, worker and client of FlowFabric. To start, run: flowfabric dev",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return s.prepare(cmd) },
@@ -90,13 +90,13 @@ func (s *session) root() *cobra.Command {
 	}
 	root.AddCommand(s.api(), s.openapi(), s.config(), s.info(), s.version(), s.man())
 	root.InitDefaultCompletionCmd()
-	completion, _, _ := root.Find([]string{"completion"}) // it was just made
+	completion, _, _ := root.Find([]string{"completion"}) // it was created above
 	completion.Args, completion.RunE = cobra.ArbitraryArgs, showHelp
 	s.completeFlags(root)
 	return root
 }
 
-// The groups of the help page.
+// Groups of the help page.
 const (
 	groupServer  = "server"
 	groupWork    = "work"
@@ -105,7 +105,7 @@ const (
 	groupStore   = "store"
 )
 
-// flagError names the flag that was meant (U157).
+// flagError suggests the flag that was probably meant (U157).
 func flagError(cmd *cobra.Command, err error) error {
 	hint := "see " + cmd.CommandPath() + " --help"
 	var unknown *pflag.NotExistError
@@ -130,21 +130,21 @@ type globals struct {
 
 func (g *globals) register(fs *pflag.FlagSet) {
 	settingFlags(fs, settings.Client())
-	fs.StringVar(&g.profile, "profile", "", "name of a file of settings in the user's configuration directory")
-	fs.BoolVar(&g.json, "json", false, "print JSON with the names of the API; lists: one item a line")
+	fs.StringVar(&g.profile, "profile", "", "name of a settings file in the user's configuration directory")
+	fs.BoolVar(&g.json, "json", false, "output JSON with API field names; lists as one object per line")
 	fs.BoolVarP(&g.quiet, "quiet", "q", false, "print ids only")
 	fs.BoolVar(&g.wide, "wide", false, "print all columns")
-	fs.StringVar(&g.template, "template", "", "print by a Go template over the fields of the API, such as '{{.status}}'")
-	fs.DurationVar(&g.timeout, "timeout", 0, "give up after this time; 0: never")
+	fs.StringVar(&g.template, "template", "", "print with a Go template over API field names, such as '{{.status}}'")
+	fs.DurationVar(&g.timeout, "timeout", 0, "give up after this time; 0: no limit")
 }
 
-// isTerminal reports whether a stream is one that people look at.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// terminalWidth is how many columns the output has: those of COLUMNS, else of the terminal; 0 when nobody knows.
+// terminalWidth is the number of columns of the output: COLUMNS, else the terminal's; 0 if unknown.
 func (a *App) terminalWidth() int {
 	if columns, err := strconv.Atoi(a.lookup("COLUMNS")); err == nil {
 		return max(columns, 0)
@@ -157,7 +157,7 @@ func (a *App) terminalWidth() int {
 	return 0
 }
 
-// lookup finds a variable of the environment.
+// lookup returns an environment variable.
 func (a *App) lookup(name string) string {
 	for _, line := range a.Environ {
 		if value, found := strings.CutPrefix(line, name+"="); found {
@@ -167,7 +167,7 @@ func (a *App) lookup(name string) string {
 	return ""
 }
 
-// during calls do with a context that ends with --timeout, or when the user interrupts.
+// during calls do with a context that ends after --timeout or when the user interrupts.
 func (s *session) during(cmd *cobra.Command, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)
@@ -181,7 +181,7 @@ func (s *session) during(cmd *cobra.Command, do func(ctx context.Context) error)
 	go func() {
 		select {
 		case <-signals:
-			signal.Stop(signals) // a second one ends the process
+			signal.Stop(signals) // a second signal ends the process
 			cancel(show.ErrInterrupted)
 		case <-ctx.Done():
 		}

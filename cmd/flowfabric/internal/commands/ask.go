@@ -10,10 +10,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// maxAnswer bounds an answer that is read whole.
+// maxAnswer is the largest response that is read into memory.
 const maxAnswer = 64 << 20
 
-// ask makes a call of the API's table.
+// ask calls an operation of the API's table.
 func ask[Req, Ans any](ctx context.Context, s *session, cmd *cobra.Command, call wire.Call[Req, Ans], req *Req) (*Ans, error) {
 	message, err := wire.Encode(call, req)
 	if err != nil {
@@ -26,7 +26,7 @@ func ask[Req, Ans any](ctx context.Context, s *session, cmd *cobra.Command, call
 	return answer, nil
 }
 
-// exchange sends a message and reads the answer to it; one without a body leaves it as it is.
+// exchange sends a message and reads the response into answer, which stays unchanged if there is no body.
 func (s *session) exchange(ctx context.Context, cmd *cobra.Command, message wire.Message, into any) error {
 	path := message.Path
 	if message.Query != "" {
@@ -42,7 +42,7 @@ func (s *session) exchange(ctx context.Context, cmd *cobra.Command, message wire
 		return err
 	}
 	if err := wire.DecodeAnswer(text, into); err != nil {
-		return fmt.Errorf("the answer of the server cannot be read: %w", err)
+		return fmt.Errorf("the response of the server cannot be read: %w", err)
 	}
 	return nil
 }

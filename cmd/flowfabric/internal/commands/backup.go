@@ -20,12 +20,12 @@ import (
 	"github.com/flowfabric/flowfabric/embedded"
 )
 
-// checksumSuffix ends the name of the file with the checksum of a copy, in the form of sha256sum.
+// checksumSuffix is the suffix of the checksum file of a copy, which has the format of sha256sum.
 const checksumSuffix = ".sha256"
 
 func (s *session) backup() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "backup FILE", Short: "Write a consistent copy of a SQLite store, of a running server or of a file, and its checksum beside it", Args: counted(cobra.ExactArgs(1)),
+		Use: "backup FILE", Short: "Write a consistent copy of a SQLite store, from a running server or a file, and a checksum next to it", Args: counted(cobra.ExactArgs(1)),
 		Example: examples("flowfabric backup monday.db\nflowfabric backup monday.db --store sqlite:ff.db\nflowfabric backup - --store sqlite:ff.db > monday.db"),
 	}
 	storeFlags(cmd)
@@ -43,7 +43,7 @@ func (s *session) backup() *cobra.Command {
 		return s.during(cmd, func(ctx context.Context) error {
 			err := s.withStore(ctx, values, api.MigrateOff, func(c *flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
 			if flowfabric.CodeOf(err) == "store_locked" {
-				return show.Invalid("--store", "leave --store out: then the server that has it open makes the copy", "%s", err)
+				return show.Invalid("--store", "omit --store: the server that has the store open makes the copy", "%s", err)
 			}
 			return err
 		})
@@ -52,19 +52,19 @@ func (s *session) backup() *cobra.Command {
 	return cmd
 }
 
-// printTool prints the command of Postgres that copies this store. Whoever lists processes sees commands: no password is in it.
+// printTool prints the Postgres command that copies this store, without its password, because process lists show command lines.
 func (s *session) printTool(address, line string) error {
 	clean, hidden := settings.WithoutPassword(address)
 	if _, err := fmt.Fprintf(s.Out, line+"\n", shellWord(clean)); err != nil {
 		return err
 	}
 	if hidden {
-		s.printer.Note("the password is left out: give it in PGPASSWORD, or in ~/.pgpass")
+		s.printer.Note("the password is omitted: set PGPASSWORD, or use ~/.pgpass")
 	}
 	return nil
 }
 
-// shellWord quotes a text for a shell where that is needed.
+// shellWord quotes a text for a shell if needed.
 func shellWord(text string) string {
 	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,", r)
@@ -74,7 +74,7 @@ func shellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// writeBackup gives the copy its name when it is whole.
+// writeBackup writes to a temporary name and renames the copy when it is complete.
 func (s *session) writeBackup(ctx context.Context, c *flowfabric.Client, path string) error {
 	progress := s.printer.NewProgress("pages", isTerminal(s.Err))
 	defer progress.End()
@@ -83,7 +83,7 @@ func (s *session) writeBackup(ctx context.Context, c *flowfabric.Client, path st
 		return c.Admin().Backup(ctx, s.Out, how)
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return show.Invalid("FILE", "choose another name", "%s is there already", path)
+		return show.Invalid("FILE", "choose another name", "%s already exists", path)
 	}
 	partial := path + ".partial"
 	file, err := createPrivate(partial)
@@ -106,10 +106,10 @@ func (s *session) writeBackup(ctx context.Context, c *flowfabric.Client, path st
 	return nil
 }
 
-// verdict is what is known of a copy.
+// verdict is the result of checking a copy.
 type verdict struct {
 	OK          bool                    `json:"ok"`
-	Checksum    string                  `json:"checksum"` // ok, or missing: nothing is beside the file
+	Checksum    string                  `json:"checksum"` // ok, or missing: no checksum file
 	Checked     []string                `json:"checked"`
 	Differences []flowfabric.Difference `json:"differences,omitempty"`
 }
@@ -137,7 +137,7 @@ var verdictView = show.View[verdict]{
 
 func (s *session) backupVerify() *cobra.Command {
 	return &cobra.Command{
-		Use: "verify FILE", Short: "Check a copy: checksum, pages, schema, counts, indexes; exit 1 if something is wrong", Args: counted(cobra.ExactArgs(1)),
+		Use: "verify FILE", Short: "Check a copy: checksum, pages, schema, counts, indexes; exit 1 on a finding", Args: counted(cobra.ExactArgs(1)),
 		Example: examples("flowfabric backup verify monday.db\nflowfabric backup verify monday.db --json\nflowfabric backup verify /backups/monday.db"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.during(cmd, func(ctx context.Context) error {
@@ -147,7 +147,7 @@ func (s *session) backupVerify() *cobra.Command {
 	}
 }
 
-// verify looks at a copy of the copy.
+// verify checks a temporary copy of the copy.
 func (s *session) verify(ctx context.Context, path, checksum string) error {
 	found := verdict{Checksum: checksum}
 	err := s.withOpened(ctx, "sqlite:"+path, embedded.Config{EngineConfig: flowfabric.EngineConfig{Migrate: api.MigrateOff}}, func(c *flowfabric.Client) error {
@@ -167,7 +167,8 @@ func (s *session) verify(ctx context.Context, path, checksum string) error {
 	return nil
 }
 
-// onCopy looks at a copy of the file, so that looking leaves no trace. A file that is not what its checksum says is refused.
+// onCopy checks a temporary copy of the file, so that the file itself is not changed. A file that does not match its checksum is
+// refused.
 func onCopy(path string, do func(path, checksum string) error) error {
 	dir, err := os.MkdirTemp("", "flowfabric")
 	if err != nil {
@@ -186,7 +187,7 @@ func onCopy(path string, do func(path, checksum string) error) error {
 	return do(copied, checksum)
 }
 
-// compareChecksum compares what a file is with what its checksum says it was.
+// compareChecksum compares a file with its recorded checksum.
 func compareChecksum(path, sum string) (state string, err error) {
 	text, err := os.ReadFile(path + checksumSuffix)
 	if errors.Is(err, os.ErrNotExist) {
@@ -197,21 +198,21 @@ func compareChecksum(path, sum string) (state string, err error) {
 	}
 	want, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
 	if want != sum {
-		return "", fmt.Errorf("%s was changed or damaged: its SHA-256 is %s, and %s says %s", path, sum, path+checksumSuffix, want)
+		return "", fmt.Errorf("%s was changed or damaged: its SHA-256 is %s, but %s says %s", path, sum, path+checksumSuffix, want)
 	}
 	return "ok", nil
 }
 
-// createPrivate makes a file that its owner alone can read: a copy of a store holds whatever the store holds.
+// createPrivate creates a file that only its owner can read, because a copy contains everything the store contains.
 func createPrivate(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return file, file.Chmod(0o600) // also if it was there
+	return file, file.Chmod(0o600) // also if the file existed
 }
 
-// copyFile copies a file and tells the checksum of what was copied.
+// copyFile copies a file and returns the checksum of the copied bytes.
 func copyFile(from, to string) (sum string, err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -25,14 +25,14 @@ type benchRun struct {
 	cfg      scenario.Config
 	file     string // of the report; "-": standard output
 	asWorker string // settings of a worker process
-	inFile   string // that holds the address of the store
+	inFile   string // contains the address of the store
 }
 
 func (s *session) bench() *cobra.Command {
 	var b benchRun
 	cmd := &cobra.Command{
 		Use: "bench SCENARIO…", Short: "Measure FlowFabric on a store and check that nothing was lost; exit 1 if something was", Args: cobra.ArbitraryArgs,
-		Long: "Each sample runs on a fresh store that is made beside the given one and removed again, or in a fresh namespace of --server.",
+		Long: "Each sample runs on a fresh store, created next to the given one and removed afterwards, or in a fresh namespace of --server.",
 		Example: examples(`
 flowfabric bench cycle --quick
 flowfabric bench cycle routing --store postgres://flowfabric@db/flowfabric --via http --json new.json
@@ -53,28 +53,28 @@ flowfabric bench steady --store sqlite:/var/lib/flowfabric/ff.db --rate 500 --du
 func (b *benchRun) register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&b.cfg.Store, "store", "", "sqlite:PATH or postgres://…; default: a temporary SQLite file")
-	f.StringVar(&b.inFile, "store-file", "", "file that holds it")
-	f.StringVar(&b.cfg.Via, "via", "", "embedded (default) or http: how the store is reached")
-	f.IntVar(&b.cfg.Workers, "workers", 0, "workers; 0: as the scenario says; keys: slots of its one worker")
-	f.StringVar(&b.file, "json", "", "file for the whole report; - prints it instead of the table")
+	f.StringVar(&b.inFile, "store-file", "", "file that contains the store's address")
+	f.StringVar(&b.cfg.Via, "via", "", "embedded (default) or http: how to reach the store")
+	f.IntVar(&b.cfg.Workers, "workers", 0, "workers; 0: the scenario's default; keys: slots of its one worker")
+	f.StringVar(&b.file, "json", "", "file for the full report; - prints it instead of the table")
 	f.IntVar(&b.cfg.Samples, "samples", 0, "samples, each on a fresh store; 0: 3, with --quick 1")
 	f.BoolVar(&b.cfg.Quick, "quick", false, "tiny sizes, for trying things out")
-	f.IntVarP(&b.cfg.N, "n", "n", 0, "cycle, routing, keys: executions; chain: flows; fan-in, losers: members that a join waits for; recovery: tasks; idle: executions that wait")
-	f.IntVar(&b.cfg.InFlight, "in-flight", 0, "chain: flows at a time; 0: all at once")
-	f.IntVar(&b.cfg.Batch, "batch", 0, "cycle: executions a call; 0: single calls")
-	f.BoolVar(&b.cfg.Drain, "drain", false, "cycle: submit first, time only the rest")
-	f.BoolVar(&b.cfg.Admission, "admission", false, "cycle: each execution has a budget and a quota")
-	f.Float64Var(&b.cfg.Rate, "rate", 0, "steady: arrivals a second; 0: half of what cycle reaches")
-	f.DurationVar(&b.cfg.Duration, "duration", 0, "steady, idle: how long; recovery: how long a task takes")
-	f.DurationVar(&b.cfg.Work, "work", 0, "steady: how long a handler waits")
+	f.IntVarP(&b.cfg.N, "n", "n", 0, "cycle, routing, keys: executions; chain: flows; fan-in, losers: members of the join; recovery: tasks; idle: waiting executions")
+	f.IntVar(&b.cfg.InFlight, "in-flight", 0, "chain: concurrent flows; 0: all at once")
+	f.IntVar(&b.cfg.Batch, "batch", 0, "cycle: executions per call; 0: single calls")
+	f.BoolVar(&b.cfg.Drain, "drain", false, "cycle: submit first, measure only the rest")
+	f.BoolVar(&b.cfg.Admission, "admission", false, "cycle: give each execution a budget and a quota")
+	f.Float64Var(&b.cfg.Rate, "rate", 0, "steady: arrivals per second; 0: half of cycle's throughput")
+	f.DurationVar(&b.cfg.Duration, "duration", 0, "steady, idle: duration; recovery: duration of a task")
+	f.DurationVar(&b.cfg.Work, "work", 0, "steady: how long a handler sleeps")
 	f.StringSliceVar(&b.cfg.Variants, "variant", nil, "routing: happy, partial, scarce; keys: fairness, quota; default: all")
 	f.DurationVar(&b.cfg.Lease, "lease", 0, "recovery: lease of the workers; default 30s")
-	f.IntVar(&b.cfg.Kept, "kept", 0, "idle: finished executions; default a million")
-	f.StringVar(&b.asWorker, scenario.WorkerFlag, "", "be a worker process of a scenario")
-	_ = f.MarkHidden(scenario.WorkerFlag) // the flag is there
+	f.IntVar(&b.cfg.Kept, "kept", 0, "idle: finished executions; default 1,000,000")
+	f.StringVar(&b.asWorker, scenario.WorkerFlag, "", "run as a worker process of a scenario")
+	_ = f.MarkHidden(scenario.WorkerFlag) // the flag exists
 }
 
-// work makes this process a worker of a scenario.
+// work runs this process as a worker of a scenario.
 func (b *benchRun) work(ctx context.Context, key string, out io.Writer) error {
 	var worker scenario.WorkerSettings
 	if err := json.Unmarshal([]byte(b.asWorker), &worker); err != nil {
@@ -84,7 +84,7 @@ func (b *benchRun) work(ctx context.Context, key string, out io.Writer) error {
 	return scenario.Work(ctx, worker, out)
 }
 
-// runBench runs the scenarios one after the other and prints what they found.
+// runBench runs the scenarios in turn and prints their results.
 func (s *session) runBench(cmd *cobra.Command, b benchRun, args []string) error {
 	chosen, err := scenariosOf(args)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *session) runBench(cmd *cobra.Command, b benchRun, args []string) error 
 	return err
 }
 
-// scenariosOf finds scenarios by name.
+// scenariosOf returns the scenarios with these names.
 func scenariosOf(names []string) ([]scenario.Scenario, error) {
 	if len(names) == 0 {
 		return nil, show.Invalid("SCENARIO", "see flowfabric bench list", "which scenario?")
@@ -136,24 +136,24 @@ func scenariosOf(names []string) ([]scenario.Scenario, error) {
 			if near := jsonx.Nearest(name, known); near != "" {
 				hint = "did you mean " + near + "?"
 			}
-			return nil, show.Invalid("SCENARIO", hint, "there is no scenario %q", name)
+			return nil, show.Invalid("SCENARIO", hint, "unknown scenario %q", name)
 		}
 		chosen = append(chosen, scenario.All()[i])
 	}
 	return chosen, nil
 }
 
-// fillBench adds what the surroundings say to the flags.
+// fillBench adds the environment's settings to the flags.
 func (s *session) fillBench(cmd *cobra.Command, cfg *scenario.Config) error {
 	switch {
 	case cfg.Via != "" && cfg.Via != "embedded" && cfg.Via != "http":
-		return show.Invalid("--via", "say embedded or http", "no store is reached via %q", cfg.Via)
+		return show.Invalid("--via", "use embedded or http", "unknown --via %q", cfg.Via)
 	case cfg.Store != "" && !isPostgres(cfg.Store) && !strings.HasPrefix(cfg.Store, "sqlite:"):
-		return show.Invalid("--store", "give --store sqlite:PATH or --store postgres://…", "no store is called %q", cfg.Store)
+		return show.Invalid("--store", "give --store sqlite:PATH or --store postgres://…", "unknown store %q", cfg.Store)
 	}
 	if cmd.Flags().Changed("server") {
 		if cfg.Store != "" || cfg.Via != "" {
-			return show.Invalid("--server", "leave --store and --via out", "a server has its own store")
+			return show.Invalid("--server", "omit --store and --via", "a server has its own store")
 		}
 		values, err := s.clientSettings(cmd)
 		if err != nil {

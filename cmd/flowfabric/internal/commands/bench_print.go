@@ -37,7 +37,7 @@ var benchView = show.View[benchEntry]{
 	ID: func(e benchEntry) string { return e.Scenario },
 	Columns: []show.Column[benchEntry]{
 		{Name: "SCENARIO", Text: func(e benchEntry) string { return e.Scenario }},
-		{Name: "WHAT IS MEASURED", Text: func(e benchEntry) string { return e.About }},
+		{Name: "MEASURES", Text: func(e benchEntry) string { return e.About }},
 	},
 }
 
@@ -49,7 +49,7 @@ type benchFigure struct {
 	Spread   measure.Spread `json:"spread"`
 }
 
-// figuresOf are the summaries of reports as lines.
+// figuresOf returns the summaries of reports as lines.
 func figuresOf(reports []*scenario.Report) []benchFigure {
 	var all []benchFigure
 	for _, r := range reports {
@@ -80,7 +80,7 @@ var figureView = show.View[benchFigure]{
 func (s *session) benchCompare() *cobra.Command {
 	return &cobra.Command{
 		Use: "compare OLD.json NEW.json", Args: counted(cobra.ExactArgs(2)),
-		Short:   "Compare two reports; exit 1 if the new one is worse by 10 % of throughput or 20 % of a p99 and their spreads do not overlap",
+		Short:   "Compare two reports; exit 1 if throughput fell by over 10 % or a p99 grew by over 20 %, and the spreads do not overlap",
 		Example: examples("flowfabric bench compare old.json new.json\nflowfabric bench compare old.json new.json --json\nflowfabric bench compare old.json new.json --wide"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			before, err := readReports(args[0])
@@ -92,7 +92,7 @@ func (s *session) benchCompare() *cobra.Command {
 				return err
 			}
 			if a, b := before[0].Host, after[0].Host; a.CPU != b.CPU || a.Cores != b.Cores || a.Kernel != b.Kernel {
-				s.printer.Note("the reports come from different machines: their ratios say little")
+				s.printer.Note("the reports come from different machines: their ratios mean little")
 			}
 			return s.tellDifferences(scenario.Compare(before, after))
 		},
@@ -114,7 +114,7 @@ func readReports(file string) ([]*scenario.Report, error) {
 
 func (s *session) tellDifferences(all []scenario.Difference, err error) error {
 	if err != nil {
-		return show.Invalid("", "run both in the same way", "%s", err)
+		return show.Invalid("", "run both with the same parameters", "%s", err)
 	}
 	if err := show.All(s.printer, differenceView, all); err != nil {
 		return err

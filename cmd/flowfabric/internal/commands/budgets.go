@@ -10,7 +10,7 @@ import (
 )
 
 func (s *session) budgets() *cobra.Command {
-	get := s.command("get BUDGET", "Show a budget and its numbers, dimension by dimension", `
+	get := s.command("get BUDGET", "Show a budget and its usage per dimension", `
 flowfabric budgets get team-red
 flowfabric budgets get team-red --json
 flowfabric budgets get team-red --template '{{.dimensions.tokens.used}}'
@@ -18,18 +18,18 @@ flowfabric budgets get team-red --template '{{.dimensions.tokens.used}}'
 		return s.printBudget(c.Budgets().Get(ctx, args[0]))
 	})
 	get.ValidArgsFunction = s.completeBudgets
-	return group("budgets", "Limits on what work uses",
+	return group("budgets", "Limits on usage",
 		s.budgetList(), get, s.budgetCreate(), s.budgetSet(),
-		s.budgetChange("close", "Let a budget admit nobody; work that runs still books", flowfabric.Budgets.Close),
+		s.budgetChange("close", "Stop a budget from admitting new work; running work can still book usage", flowfabric.Budgets.Close),
 		s.budgetChange("reopen", "Undo close", flowfabric.Budgets.Reopen),
-		s.budgetChange("reset", "Begin a new epoch now: nothing is used", flowfabric.Budgets.Reset),
+		s.budgetChange("reset", "Start a new epoch now, with nothing used", flowfabric.Budgets.Reset),
 		s.budgetDelete(), s.budgetCharge(), s.budgetRelease(), s.budgetSpend(), s.budgetEpochs())
 }
 
 func (s *session) budgetList() *cobra.Command {
 	var query flowfabric.BudgetQuery
 	exhausted := false
-	cmd := s.command("list", "List the budgets and their numbers", `
+	cmd := s.command("list", "List budgets and their usage", `
 flowfabric budgets list
 flowfabric budgets list --exhausted
 flowfabric budgets list --scope lane:mail --json
@@ -40,13 +40,13 @@ flowfabric budgets list --scope lane:mail --json
 		return show.List(s.printer, s.budgetView(), c.Budgets().List(ctx, query))
 	})
 	fs := cmd.Flags()
-	fs.StringVar(&query.Scope, "scope", "", "those of this type, or type:value: lane, lane:mail, tag:team=red")
-	fs.StringVar(&query.State, "state", "", "those in this state: active or closed")
-	fs.BoolVar(&exhausted, "exhausted", false, "those that admit nobody")
+	fs.StringVar(&query.Scope, "scope", "", "only of this scope type, or type:value: lane, lane:mail, tag:team=red")
+	fs.StringVar(&query.State, "state", "", "only in this state: active or closed")
+	fs.BoolVar(&exhausted, "exhausted", false, "only budgets that admit no more work")
 	return cmd
 }
 
-// budgetFlags are what a budget has besides its limits.
+// budgetFlags are the settings of a budget other than its limits.
 type budgetFlags struct {
 	id, scope, parent, every, anchor, unit, timezone, onHard, onLoss, timeout, onTimeout, name, reason string
 	raise                                                                                              []string
@@ -55,19 +55,19 @@ type budgetFlags struct {
 
 func (f *budgetFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.every, "reset-every", "", "begin anew after this time: 24h; never: off")
-	fs.StringVar(&f.anchor, "reset-anchor", "", "moment from which the times are counted; 1970 if absent")
-	fs.StringVar(&f.unit, "reset-at", "", "begin anew with each hour, day, week or month, instead of --reset-every")
-	fs.StringVar(&f.timezone, "timezone", "", "of --reset-at: IANA name; UTC if absent")
-	fs.StringVar(&f.onHard, "on-hard", "", "what a breach of a hard limit does: block_new (default), fail, suspend_for_approval or cancel_running")
-	fs.StringVar(&f.onLoss, "on-lease-loss", "", "what becomes of what a lost lease has reserved: release (default) or forfeit")
-	fs.StringVar(&f.timeout, "approval-timeout", "", "of suspend_for_approval: how long it waits; 7 days if absent")
-	fs.StringVar(&f.onTimeout, "approval-on-timeout", "", "what happens then: fail (default), cancel, expire, escalate, auto_resume_with_timeout_signal")
-	fs.StringArrayVar(&f.raise, "approval-raise", nil, "by how much an approval raises a limit that says nothing of it: tokens=500; may be repeated")
+	fs.StringVar(&f.every, "reset-every", "", "reset after this time: 24h; never: off")
+	fs.StringVar(&f.anchor, "reset-anchor", "", "start of the reset periods; default 1970")
+	fs.StringVar(&f.unit, "reset-at", "", "reset at each hour, day, week or month, instead of --reset-every")
+	fs.StringVar(&f.timezone, "timezone", "", "IANA time zone for --reset-at; default UTC")
+	fs.StringVar(&f.onHard, "on-hard", "", "action at a hard limit: block_new (default), fail, suspend_for_approval or cancel_running")
+	fs.StringVar(&f.onLoss, "on-lease-loss", "", "reservation of a lost lease: release (default) or forfeit")
+	fs.StringVar(&f.timeout, "approval-timeout", "", "for suspend_for_approval: how long to wait; default 7 days")
+	fs.StringVar(&f.onTimeout, "approval-on-timeout", "", "action when that time is over: fail (default), cancel, expire, escalate, auto_resume_with_timeout_signal")
+	fs.StringArrayVar(&f.raise, "approval-raise", nil, "default raise of an approval: tokens=500; may be repeated")
 	auditReason(cmd, &f.reason)
 }
 
-// reset reads when the budget begins anew; nil: nothing was said.
+// reset reads when the budget resets; nil if no flag was given.
 func (f *budgetFlags) reset() (*flowfabric.BudgetReset, error) {
 	if f.every == "" && f.anchor == "" && f.unit == "" && f.timezone == "" {
 		return nil, nil
@@ -79,7 +79,7 @@ func (f *budgetFlags) reset() (*flowfabric.BudgetReset, error) {
 	var err error
 	if f.every != "" {
 		if reset.Every, err = span(f.every); err != nil {
-			return nil, show.Invalid("--reset-every", "write 24h, or off", "%q is no span of time", f.every)
+			return nil, show.Invalid("--reset-every", "write 24h, or off", "%q is not a duration", f.every)
 		}
 	}
 	if f.anchor != "" {
@@ -88,7 +88,7 @@ func (f *budgetFlags) reset() (*flowfabric.BudgetReset, error) {
 	return &reset, err
 }
 
-// approval reads how an approval is asked for; nil: nothing was said.
+// approval reads how approvals are requested; nil if no flag was given.
 func (f *budgetFlags) approval() (*flowfabric.BudgetApproval, error) {
 	raise, err := amounts("--approval-raise", f.raise)
 	if err != nil || f.timeout == "" && f.onTimeout == "" && raise == nil {
@@ -97,7 +97,7 @@ func (f *budgetFlags) approval() (*flowfabric.BudgetApproval, error) {
 	approval := flowfabric.BudgetApproval{OnTimeout: flowfabric.TimeoutBehavior(f.onTimeout), DefaultRaise: raise}
 	if f.timeout != "" {
 		if approval.Timeout, err = span(f.timeout); err != nil {
-			return nil, show.Invalid("--approval-timeout", "write 48h", "%q is no span of time", f.timeout)
+			return nil, show.Invalid("--approval-timeout", "write 48h", "%q is not a duration", f.timeout)
 		}
 	}
 	return &approval, nil
@@ -105,7 +105,7 @@ func (f *budgetFlags) approval() (*flowfabric.BudgetApproval, error) {
 
 func (s *session) budgetCreate() *cobra.Command {
 	var f budgetFlags
-	cmd := s.command("create NAME LIMIT...", "Make a budget: tokens.hard=1200 tokens.soft=800 tokens.reserve=100, or a dimension alone to count it", `
+	cmd := s.command("create NAME LIMIT...", "Create a budget: tokens.hard=1200 tokens.soft=800 tokens.reserve=100, or only a dimension to count it", `
 flowfabric budgets create team-blue tokens.hard=1200 tokens.soft=800
 flowfabric budgets create nightly cost_micros.hard=5000000 --scope lane:night --reset-at day --timezone Europe/Berlin
 flowfabric budgets create careful tokens.hard=1000 --on-hard suspend_for_approval --approval-raise tokens=500
@@ -140,16 +140,16 @@ flowfabric budgets create careful tokens.hard=1000 --on-hard suspend_for_approva
 		return s.printBudget(&made.BudgetStatus, nil)
 	})
 	f.register(cmd)
-	cmd.Flags().StringVar(&f.id, "id", "", "id of the budget; minted if absent")
-	cmd.Flags().StringVar(&f.scope, "scope", "", "what it covers: namespace, lane:mail, tag:team=red, flow:ID, execution:ID; absent: what names it")
-	cmd.Flags().StringVar(&f.parent, "parent", "", "budget above it, by id or name")
+	cmd.Flags().StringVar(&f.id, "id", "", "id of the budget; generated if absent")
+	cmd.Flags().StringVar(&f.scope, "scope", "", "what it covers: namespace, lane:mail, tag:team=red, flow:ID, execution:ID; absent: work that names it")
+	cmd.Flags().StringVar(&f.parent, "parent", "", "parent budget, by id or name")
 	return cmd
 }
 
-// budgetSet changes what is given; the rest stays.
+// budgetSet changes only the given settings.
 func (s *session) budgetSet() *cobra.Command {
 	var f budgetFlags
-	cmd := s.command("set BUDGET [LIMIT]...", "Change a budget: tokens.hard=2000, tokens.soft=off, tokens=off; what is not given stays", `
+	cmd := s.command("set BUDGET [LIMIT]...", "Change a budget: tokens.hard=2000, tokens.soft=off, tokens=off; other settings stay", `
 flowfabric budgets set team-red tokens.hard=2000
 flowfabric budgets set team-red tokens.soft=off tokens.reserve=50 --reason 'they asked'
 flowfabric budgets set team-red --on-hard fail --reset-at month
@@ -193,7 +193,7 @@ func (f *budgetFlags) update(limits []string) (u flowfabric.BudgetUpdate, err er
 	return u, err
 }
 
-// budgetChange is a command that changes the state of a budget.
+// budgetChange returns a command that changes the state of a budget.
 func (s *session) budgetChange(
 	verb, short string, change func(flowfabric.Budgets, context.Context, string, ...flowfabric.AdminAction) (*flowfabric.BudgetStatus, error),
 ) *cobra.Command {
@@ -209,7 +209,7 @@ func (s *session) budgetChange(
 
 func (s *session) budgetDelete() *cobra.Command {
 	reason := ""
-	cmd := s.command("delete BUDGET", "Remove a budget that nothing depends on", `
+	cmd := s.command("delete BUDGET", "Delete a budget that no work depends on", `
 flowfabric budgets delete team-red
 flowfabric budgets delete team-red --reason 'they are gone'
 flowfabric budgets delete team-red --quiet
@@ -228,7 +228,7 @@ flowfabric budgets delete team-red --quiet
 func (s *session) budgetCharge() *cobra.Command {
 	var charge flowfabric.Charge
 	execution := ""
-	cmd := s.command("charge BUDGET AMOUNT...", "Book what was used without a lease: tokens=40", `
+	cmd := s.command("charge BUDGET AMOUNT...", "Book usage without a lease: tokens=40", `
 flowfabric budgets charge team-red tokens=40
 flowfabric budgets charge team-red tokens=40 --already-spent --dedup-key invoice-17
 flowfabric budgets charge team-red tokens=40 --execution 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
@@ -243,16 +243,16 @@ flowfabric budgets charge team-red tokens=40 --execution 0190b5a2-7c41-7d3e-9a52
 		}
 		return show.One(s.printer, receiptView(), receipt)
 	})
-	cmd.Flags().StringVar(&charge.DedupKey, "dedup-key", "", "makes the charge count once")
+	cmd.Flags().StringVar(&charge.DedupKey, "dedup-key", "", "key that makes the charge idempotent")
 	cmd.Flags().BoolVar(&charge.AlreadySpent, "already-spent", false, "book it even beyond the limits")
-	cmd.Flags().StringVar(&execution, "execution", "", "whose it is; it counts on its meters too")
+	cmd.Flags().StringVar(&execution, "execution", "", "execution that used it; its own usage grows too")
 	cmd.ValidArgsFunction = s.completeBudgets
 	return cmd
 }
 
 func (s *session) budgetRelease() *cobra.Command {
 	reason := ""
-	cmd := s.command("release BUDGET ID", "Give back what an execution has used of a budget in this epoch", `
+	cmd := s.command("release BUDGET ID", "Refund what an execution has used of a budget in this epoch", `
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'it was a test'
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
@@ -271,7 +271,7 @@ flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 func (s *session) budgetSpend() *cobra.Command {
 	var query flowfabric.SpendQuery
 	epoch, limit, execution := int64(-1), 100, ""
-	cmd := s.command("spend BUDGET", "List what executions have used of a budget, the largest first", `
+	cmd := s.command("spend BUDGET", "List usage of a budget per execution, largest first", `
 flowfabric budgets spend team-red
 flowfabric budgets spend team-red --epoch 1 --json
 flowfabric budgets spend team-red --execution 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
@@ -282,31 +282,31 @@ flowfabric budgets spend team-red --execution 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a
 		query.ExecutionID = flowfabric.ID(execution)
 		return show.First(s.printer, spendView(), c.Budgets().Spend(ctx, args[0], query), limit)
 	})
-	cmd.Flags().Int64Var(&epoch, "epoch", -1, "in this epoch; the present one if absent")
+	cmd.Flags().Int64Var(&epoch, "epoch", -1, "in this epoch; default: the current one")
 	cmd.Flags().StringVar(&execution, "execution", "", "by this execution")
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
 	cmd.ValidArgsFunction = s.completeBudgets
 	return cmd
 }
 
 func (s *session) budgetEpochs() *cobra.Command {
 	limit := 100
-	cmd := s.command("epochs BUDGET", "List the epochs of a budget that are over, newest first", `
+	cmd := s.command("epochs BUDGET", "List past epochs of a budget, newest first", `
 flowfabric budgets epochs team-red
 flowfabric budgets epochs team-red --limit 12
 flowfabric budgets epochs team-red --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return show.First(s.printer, s.epochView(), c.Budgets().Epochs(ctx, args[0]), limit)
 	})
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
 	cmd.ValidArgsFunction = s.completeBudgets
 	return cmd
 }
 
-// usage shows what an execution has used, and the budgets that decide about it.
+// usage shows what an execution has used, and the budgets that apply to it.
 func (s *session) usage() *cobra.Command {
 	attempt, budgets := -1, false
-	cmd := s.command("usage ID", "Show what an execution has used, or the budgets that decide about it", `
+	cmd := s.command("usage ID", "Show what an execution has used, or the budgets that apply to it", `
 flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --budgets
@@ -325,13 +325,13 @@ flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --budgets
 		}
 		return show.One(s.printer, usageView(), usage)
 	})
-	cmd.Flags().IntVar(&attempt, "attempt", -1, "of this attempt alone, by its index")
+	cmd.Flags().IntVar(&attempt, "attempt", -1, "only of the attempt with this index")
 	cmd.Flags().BoolVar(&budgets, "budgets", false, "show the budgets that decide whether it may start")
 	cmd.ValidArgsFunction = s.completeIDs
 	return cmd
 }
 
-// hasUsed adds to what people see of an execution what it has used in all.
+// hasUsed adds the total usage to the view of an execution.
 func (s *session) hasUsed(ctx context.Context, c *flowfabric.Client, x *flowfabric.Execution, view *show.View[*flowfabric.Execution]) error {
 	if p := s.printer; p.JSON || p.Quiet || p.Template != nil || x.Attempt == nil {
 		return nil
@@ -359,12 +359,12 @@ func (s *session) printApplicable(ctx context.Context, c *flowfabric.Client, id 
 		return err
 	}
 	if found.Refusal != nil {
-		p.Note("it may not start: there is no room under %s %s", found.Refusal.BlockedOn, found.Refusal.Detail)
+		p.Note("it may not start: no capacity under %s %s", found.Refusal.BlockedOn, found.Refusal.Detail)
 	}
 	return nil
 }
 
-// completeBudgets offers the names of budgets.
+// completeBudgets completes the names of budgets.
 func (s *session) completeBudgets(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

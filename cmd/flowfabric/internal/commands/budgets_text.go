@@ -11,15 +11,15 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// limitOfBudget reads one limit: tokens.hard=2000, tokens.soft=off, tokens=off, or tokens alone. limit is "" for the dimension itself,
-// value nil for off.
+// limitOfBudget parses one limit: tokens.hard=2000, tokens.soft=off, tokens=off, or tokens alone. limit is "" for the dimension
+// itself, and value is nil for off.
 func limitOfBudget(text string) (dimension, limit string, value *int64, err error) {
 	name, amount, given := strings.Cut(text, "=")
 	dimension, limit, _ = strings.Cut(name, ".")
 	if limit == "reserve" {
 		limit = "default_reserve"
 	}
-	wrong := show.Invalid(text, "write tokens.hard=2000, tokens.soft=800, tokens.reserve=100 or tokens", "%q is no limit of a budget", text)
+	wrong := show.Invalid(text, "write tokens.hard=2000, tokens.soft=800, tokens.reserve=100 or tokens", "%q is not a limit of a budget", text)
 	known := limit == "" || limit == "hard" || limit == "soft" || limit == "default_reserve"
 	switch {
 	case dimension == "" || !known || given == (limit == "") && amount != "off":
@@ -34,7 +34,7 @@ func limitOfBudget(text string) (dimension, limit string, value *int64, err erro
 	return dimension, limit, &n, nil
 }
 
-// setLimit adds a limit to those of a new budget.
+// setLimit adds a limit to a new budget.
 func setLimit(to map[string]flowfabric.Limit, text string) error {
 	dimension, limit, value, err := limitOfBudget(text)
 	if err != nil {
@@ -44,7 +44,7 @@ func setLimit(to map[string]flowfabric.Limit, text string) error {
 	into := map[string]*int64{"hard": &l.Hard, "soft": &l.Soft, "default_reserve": &l.DefaultReserve}[limit]
 	switch {
 	case into == nil && strings.Contains(text, "="), into != nil && (value == nil || *value < 1):
-		return show.Invalid(text, "leave it out for no limit", "a limit is at least 1")
+		return show.Invalid(text, "omit it for no limit", "a limit must be at least 1")
 	case into != nil:
 		*into = *value
 	}
@@ -52,7 +52,7 @@ func setLimit(to map[string]flowfabric.Limit, text string) error {
 	return nil
 }
 
-// changeLimit adds the change of a limit.
+// changeLimit adds a change of a limit.
 func changeLimit(u *flowfabric.BudgetUpdate, text string) error {
 	dimension, limit, value, err := limitOfBudget(text)
 	if err != nil {
@@ -77,7 +77,7 @@ func changeLimit(u *flowfabric.BudgetUpdate, text string) error {
 	return nil
 }
 
-// scopeOf reads a scope: namespace, lane:mail.
+// scopeOf parses a scope: namespace, lane:mail.
 func scopeOf(text string) flowfabric.BudgetScope {
 	kind, value, _ := strings.Cut(text, ":")
 	return flowfabric.BudgetScope{Type: kind, Value: value}
@@ -135,7 +135,7 @@ func (s *session) budgetView() show.View[*flowfabric.BudgetStatus] {
 	}}
 }
 
-// usedText shows what is used of each limit: tokens 40+100/1200, with what is reserved behind the plus.
+// usedText formats the usage of each limit: tokens 40+100/1200, with the reserved amount after the plus.
 func usedText(b *flowfabric.BudgetStatus) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(b.Dimensions)) {
@@ -223,7 +223,7 @@ func receiptView() show.View[flowfabric.UsageReceipt] {
 	}}
 }
 
-// releasedSpend is what was given back, with the name of the API.
+// releasedSpend is a refund under its API name.
 type releasedSpend struct {
 	Released map[string]int64 `json:"released"`
 }
@@ -242,7 +242,7 @@ func releasedView(id string) show.View[releasedSpend] {
 
 func spendView() show.View[flowfabric.BudgetSpend] {
 	type x = flowfabric.BudgetSpend
-	return show.View[x]{ID: func(r x) string { return bareID(r.ExecutionID) }, None: "nothing was used by executions", Columns: []show.Column[x]{
+	return show.View[x]{ID: func(r x) string { return bareID(r.ExecutionID) }, None: "no execution has used anything", Columns: []show.Column[x]{
 		{Name: "EXECUTION", Text: func(r x) string { return bareID(r.ExecutionID) }},
 		{Name: "TOTAL", Text: func(r x) string { return strconv.FormatInt(r.Total, 10) }},
 		{Name: "USED", Text: func(r x) string { return amountText(r.Used) }},
@@ -253,7 +253,7 @@ func spendView() show.View[flowfabric.BudgetSpend] {
 func (s *session) epochView() show.View[flowfabric.BudgetEpoch] {
 	p := s.printer
 	type x = flowfabric.BudgetEpoch
-	return show.View[x]{ID: func(e x) string { return strconv.FormatInt(e.Epoch, 10) }, None: "no epoch is over", Columns: []show.Column[x]{
+	return show.View[x]{ID: func(e x) string { return strconv.FormatInt(e.Epoch, 10) }, None: "no past epochs", Columns: []show.Column[x]{
 		{Name: "EPOCH", Text: func(e x) string { return strconv.FormatInt(e.Epoch, 10) }},
 		{Name: "STARTED", Text: func(e x) string { return p.Time(e.StartedAt) }},
 		{Name: "ENDED", Text: func(e x) string { return p.Time(e.EndedAt) }},

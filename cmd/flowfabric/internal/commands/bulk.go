@@ -11,10 +11,10 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// jobEvery is how often a job is looked at while somebody follows it.
+// jobEvery is the polling interval of a followed job.
 const jobEvery = 500 * time.Millisecond
 
-// followJob shows the progress of a job until it has ended. Interrupting leaves the job running (U159).
+// followJob shows the progress of a job until it ends. An interrupt leaves the job running (U159).
 func (s *session) followJob(ctx context.Context, c *flowfabric.Client, job *flowfabric.BulkJob) error {
 	progress := s.printer.NewProgress(job.Action, isTerminal(s.Err))
 	defer progress.End()
@@ -28,7 +28,7 @@ func (s *session) followJob(ctx context.Context, c *flowfabric.Client, job *flow
 		}
 		if err != nil {
 			progress.End()
-			s.printer.Note("the job goes on; follow it: flowfabric bulk get %s --watch", job.ID)
+			s.printer.Note("the job continues; follow it: flowfabric bulk get %s --watch", job.ID)
 			return err
 		}
 		job = now
@@ -53,9 +53,9 @@ flowfabric bulk get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 		}
 		return show.One(s.printer, s.jobView(), job)
 	})
-	get.Flags().BoolVar(&watch, "watch", false, "follow it to its end")
+	get.Flags().BoolVar(&watch, "watch", false, "follow it until it ends")
 	get.ValidArgsFunction = s.completeJobs
-	return group("bulk", "Jobs that act on many executions", get, s.bulkList(), s.bulkItems(), s.bulkStop())
+	return group("bulk", "Jobs over many executions", get, s.bulkList(), s.bulkItems(), s.bulkStop())
 }
 
 func (s *session) bulkList() *cobra.Command {
@@ -67,13 +67,13 @@ flowfabric bulk list --json
 `, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		return show.First(s.printer, s.jobView(), c.Operate().BulkJobs(ctx), limit)
 	})
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
 	return cmd
 }
 
 func (s *session) bulkItems() *cobra.Command {
 	refused, done := false, false
-	cmd := s.command("items JOB", "List what a bulk job did", `
+	cmd := s.command("items JOB", "List the items of a bulk job with their outcomes", `
 flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --refused
 flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
@@ -94,15 +94,15 @@ flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 		}}
 		return show.List(s.printer, view, c.Operate().BulkItems(ctx, args[0], options))
 	})
-	cmd.Flags().BoolVar(&refused, "refused", false, "only what was refused")
-	cmd.Flags().BoolVar(&done, "done", false, "only what was done")
+	cmd.Flags().BoolVar(&refused, "refused", false, "only refused items")
+	cmd.Flags().BoolVar(&done, "done", false, "only applied items")
 	cmd.ValidArgsFunction = s.completeJobs
 	return cmd
 }
 
 func (s *session) bulkStop() *cobra.Command {
 	reason := ""
-	cmd := s.command("stop JOB", "Stop a bulk job; what is done stays done", `
+	cmd := s.command("stop JOB", "Stop a bulk job; changes made so far stay", `
 flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong filter'
 flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
@@ -113,7 +113,7 @@ flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 		}
 		return show.One(s.printer, s.jobView(), job)
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why; stands in the event")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, recorded in the event")
 	cmd.ValidArgsFunction = s.completeJobs
 	return cmd
 }

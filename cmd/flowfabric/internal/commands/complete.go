@@ -11,10 +11,10 @@ import (
 	"github.com/flowfabric/flowfabric"
 )
 
-// completionLimit bounds what a completion may ask of the server (U160).
+// completionLimit is the largest number of items that a completion requests (U160).
 const completionLimit = 100 * time.Millisecond
 
-// completeIDs offers the newest executions.
+// completeIDs completes the newest executions.
 func (s *session) completeIDs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Executions().Page(ctx, flowfabric.ListOptions{Limit: 50})
@@ -26,7 +26,7 @@ func (s *session) completeIDs(cmd *cobra.Command, _ []string, _ string) ([]strin
 	})
 }
 
-// completeLanes offers the lanes.
+// completeLanes completes lanes.
 func (s *session) completeLanes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Lanes().Page(ctx)
@@ -38,7 +38,7 @@ func (s *session) completeLanes(cmd *cobra.Command, _ []string, _ string) ([]str
 	})
 }
 
-// completeQuotas offers the quotas.
+// completeQuotas completes quotas.
 func (s *session) completeQuotas(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -53,7 +53,7 @@ func (s *session) completeQuotas(cmd *cobra.Command, args []string, _ string) ([
 	})
 }
 
-// completeKinds offers the kinds of the newest executions: the API lists no kinds, and counting them all may take long.
+// completeKinds completes the kinds of the newest executions: the API has no list of kinds, and counting all can be slow.
 func (s *session) completeKinds(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Executions().Page(ctx, flowfabric.ListOptions{Limit: 200})
@@ -65,7 +65,7 @@ func (s *session) completeKinds(cmd *cobra.Command, _ []string, _ string) ([]str
 	})
 }
 
-// completeInstances offers the worker instances.
+// completeInstances completes worker instances.
 func (s *session) completeInstances(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Workers().Page(ctx)
@@ -77,7 +77,7 @@ func (s *session) completeInstances(cmd *cobra.Command, _ []string, _ string) ([
 	})
 }
 
-// completeJobs offers the newest bulk jobs.
+// completeJobs completes the newest bulk jobs.
 func (s *session) completeJobs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Operate().BulkJobsPage(ctx, flowfabric.PageOptions{Limit: 50})
@@ -89,7 +89,7 @@ func (s *session) completeJobs(cmd *cobra.Command, _ []string, _ string) ([]stri
 	})
 }
 
-// completeWaitpoints offers the open waitpoints.
+// completeWaitpoints completes open waitpoints.
 func (s *session) completeWaitpoints(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Waitpoints().Page(ctx, flowfabric.WaitpointQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
@@ -101,14 +101,14 @@ func (s *session) completeWaitpoints(cmd *cobra.Command, _ []string, _ string) (
 	})
 }
 
-// completeSuspended offers the executions that wait.
+// completeSuspended completes suspended executions.
 func (s *session) completeSuspended(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offerSuspended(cmd, func(w flowfabric.Suspended) []string {
 		return []string{bareID(w.Execution.ID) + "\t" + w.Execution.Kind + " " + w.ReasonCode}
 	})
 }
 
-// completeLinks offers the links of executions that wait.
+// completeLinks completes links of suspended executions.
 func (s *session) completeLinks(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offerSuspended(cmd, func(w flowfabric.Suspended) (found []string) {
 		for _, link := range w.Links {
@@ -129,7 +129,7 @@ func (s *session) offerSuspended(cmd *cobra.Command, of func(flowfabric.Suspende
 	})
 }
 
-// completeStatuses offers the statuses of executions.
+// completeStatuses completes statuses of executions.
 func completeStatuses(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var all []string
 	for _, status := range []flowfabric.Status{
@@ -141,14 +141,14 @@ func completeStatuses(*cobra.Command, []string, string) ([]string, cobra.ShellCo
 	return all, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFlags gives the flags of a command that name something of the server their completion.
+// completeFlags registers completions for the flags whose values the server knows.
 func (s *session) completeFlags(cmd *cobra.Command) {
 	for name, complete := range map[string]cobra.CompletionFunc{
 		"lane": s.completeLanes, "kind": s.completeKinds, "worker-instance-id": s.completeInstances, "status": completeStatuses,
 		"waitpoint": s.completeWaitpoints, "budget": s.budgetNames, "parent": s.budgetNames, "flow": s.flowIDs,
 	} {
 		if cmd.Flags().Lookup(name) != nil {
-			_ = cmd.RegisterFlagCompletionFunc(name, complete) // refuses only what is not there or has one
+			_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails only if the flag is missing or has one
 		}
 	}
 	for _, below := range cmd.Commands() {
@@ -156,11 +156,11 @@ func (s *session) completeFlags(cmd *cobra.Command) {
 	}
 }
 
-// offer asks the server; one that does not answer in time offers nothing.
+// offer requests completions from the server; if it does not answer in time, there are none.
 func (s *session) offer(cmd *cobra.Command, ask func(ctx context.Context, c *flowfabric.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	var found []string
 	_ = s.prepare(cmd)
-	_ = s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error { // a completion has no place for an error
+	_ = s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error { // completions cannot report errors
 		ctx, cancel := context.WithTimeout(ctx, completionLimit)
 		defer cancel()
 		answer, err := ask(ctx, c)

@@ -22,7 +22,7 @@ func (s *session) serverSettings(cmd *cobra.Command, dev bool) (*settings.Values
 	return settings.Load(settings.Server(), settings.Sources{Dev: dev, File: flags["config"], Environ: s.Environ, Flags: flags})
 }
 
-// serverFlags gives a command the settings of the server.
+// serverFlags adds the server settings to a command.
 func serverFlags(cmd *cobra.Command) {
 	settingFlags(cmd.Flags(), settings.Server())
 	cmd.Flags().String("config", "", "file of FF_NAME=value lines")
@@ -31,12 +31,12 @@ func serverFlags(cmd *cobra.Command) {
 func (s *session) config() *cobra.Command {
 	dev, running := false, false
 	cmd := &cobra.Command{
-		Use: "config", Short: "Print the effective settings and where each came from", Args: counted(cobra.NoArgs),
+		Use: "config", Short: "Print the effective settings and their sources", Args: counted(cobra.NoArgs),
 		Example: examples("flowfabric config\nflowfabric config --dev --json\nflowfabric config --running"),
 	}
 	serverFlags(cmd)
-	cmd.Flags().BoolVar(&dev, "dev", false, "those of dev instead of serve")
-	cmd.Flags().BoolVar(&running, "running", false, "those of the running server")
+	cmd.Flags().BoolVar(&dev, "dev", false, "settings of dev instead of serve")
+	cmd.Flags().BoolVar(&running, "running", false, "settings of the running server")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if running {
 			return s.during(cmd, func(ctx context.Context) error { return s.runningConfig(ctx, cmd) })
@@ -71,7 +71,7 @@ func (s *session) runningConfig(ctx context.Context, cmd *cobra.Command) error {
 	return show.All(s.printer, settingView, rows)
 }
 
-// settingText is a value as a text: a string as it is, anything else as JSON.
+// settingText formats a value: strings as they are, anything else as JSON.
 func settingText(value any) string {
 	if value == nil {
 		return ""
@@ -83,10 +83,10 @@ func settingText(value any) string {
 	return string(text)
 }
 
-// info shows the server and who asks it.
+// info shows the server and the caller's identity.
 func (s *session) info() *cobra.Command {
 	return &cobra.Command{
-		Use: "info", Short: "Show the server: version, store, features, limits, and who you are to it", Args: counted(cobra.NoArgs),
+		Use: "info", Short: "Show the server's version, store, features and limits, and your identity", Args: counted(cobra.NoArgs),
 		Example: examples("flowfabric info\nflowfabric info --json\nflowfabric info --template '{{.version}}'"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.during(cmd, func(ctx context.Context) error {

@@ -27,38 +27,38 @@ import (
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
-// tale is a story of demo.
+// tale is an entry of demo.
 type tale struct {
 	stage.Story
 	short string
 }
 
-// tales are the stories, the first is told when none is named.
+// tales are the demos; the first is the default.
 var tales = []tale{
-	{hello.Hello, "submit, work, result; the same order twice is one charge"},
-	{approval.Approval, "a release waits for two of three people, who decide by a link or at the console"},
-	{callback.Callback, "a payment provider answers before anybody waits, and twice"},
+	{hello.Hello, "submit, work, result; submitting the same order twice charges once"},
+	{approval.Approval, "a release waits for two of three people, who decide by link or in the terminal"},
+	{callback.Callback, "a payment provider calls back twice, before the handler waits"},
 	{crash.Crash, "a worker is killed with -9 in the middle of four steps; another one takes over"},
-	{pipeline.Pipeline, "a release as one graph: a test fails, the rest is skipped, and a replay brings it to its end"},
-	{race.Race, "five models answer one question; the first good answer wins and the losers are cancelled"},
-	{budget.Budget, "prompts under a budget of tokens: reserved, warned, and asked for more"},
-	{incident.Incident, "responders die until the engine gives up; an operator replays"},
-	{order.OrderTx, "an order and the work for it in one SQL transaction; a rollback leaves neither"},
-	{shellWorker(), "a worker of curl and jq, and tr as a worker"},
+	{pipeline.Pipeline, "a release as one graph: a test fails, the rest is skipped, and a replay completes it"},
+	{race.Race, "five models answer one question; the first good answer wins, and the others are cancelled"},
+	{budget.Budget, "prompts under a token budget: reserved, warned, and raised by an approval"},
+	{incident.Incident, "workers die until the engine gives up; an operator replays"},
+	{order.OrderTx, "an order and its work in one SQL transaction; a rollback leaves neither"},
+	{shellWorker(), "a worker made of curl and jq, and tr as a worker"},
 	{tenants.Tenants, "two tenants with keys, a fair share, limits and an audit log"},
-	{retry.RetryAndCancel, "which failures are retried, cancels of work and of flows, and a replay of all that failed"},
+	{retry.RetryAndCancel, "retries by category, cancelling work and flows, and a replay of everything that failed"},
 	{livePage(), "a web page follows one run by server-sent events and survives a reload"},
-	{embed.Embed, "engine, worker and server inside a net/http program, under its own login"},
+	{embed.Embed, "engine, worker and server inside a net/http program, behind its own login"},
 }
 
-// shellWorker is told with this program as the one whose work command it shows.
+// shellWorker runs with this program as the one whose work command it shows.
 func shellWorker() stage.Story {
 	return stage.Story{Name: "shell-worker", Tell: func(ctx context.Context, s *stage.Stage) error {
 		return shell.Tell(ctx, s, s.Self[0])
 	}}
 }
 
-// livePage is told without staying.
+// livePage runs without waiting for the user.
 func livePage() stage.Story {
 	return stage.Story{Name: "live-page", Tell: func(ctx context.Context, s *stage.Stage) error { return live.Tell(ctx, s, false) }}
 }
@@ -67,11 +67,11 @@ func (s *session) demo() *cobra.Command {
 	list := false
 	store := ""
 	cmd := &cobra.Command{
-		Use: "demo [STORY]", Short: "Tell a story in the terminal: no services, nothing is left behind", Args: counted(cobra.MaximumNArgs(1)),
+		Use: "demo [STORY]", Short: "Run a demo in the terminal; it needs no services and leaves nothing behind", Args: counted(cobra.MaximumNArgs(1)),
 		Example: examples("flowfabric demo\nflowfabric demo crash\nflowfabric demo --list"),
 	}
-	cmd.Flags().BoolVar(&list, "list", false, "list the stories")
-	cmd.Flags().StringVar(&store, "store", "", "tell it on this store instead of a temporary file")
+	cmd.Flags().BoolVar(&list, "list", false, "list the demos")
+	cmd.Flags().StringVar(&store, "store", "", "use this store instead of a temporary file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if list {
 			return show.All(s.printer, taleView, tales)
@@ -89,7 +89,7 @@ func (s *session) demo() *cobra.Command {
 	return cmd
 }
 
-// stage is where the story plays: on the given store, on the server if a flag names one, else on a temporary file.
+// stage returns the demo's environment: the given store, the server if a flag names one, else a temporary file.
 func (s *session) stage(cmd *cobra.Command, t tale, store string) (stage.Stage, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *session) stage(cmd *cobra.Command, t tale, store string) (stage.Stage, 
 	return at, nil
 }
 
-// play tells the story. One that cannot be told there is bad input.
+// play runs the demo. A demo that cannot run there is bad input.
 func (t tale) play(ctx context.Context, at stage.Stage) error {
 	err := stage.Play(ctx, t.Story, at)
 	var misuse *stage.Misuse
@@ -137,11 +137,11 @@ func taleOf(args []string) (tale, error) {
 		names = append(names, t.Name)
 	}
 	hint := "see flowfabric demo --list"
-	if args[0] == "testing" { // an example too, but a suite of tests
-		hint = "from a clone: go run ./examples/testing"
+	if args[0] == "testing" { // an example as well, but a test suite
+		hint = "run it from a clone: go run ./examples/testing"
 	}
 	if near := jsonx.Nearest(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
-	return tale{}, show.Invalid("STORY", hint, "there is no story %q", args[0])
+	return tale{}, show.Invalid("STORY", hint, "unknown demo %q", args[0])
 }

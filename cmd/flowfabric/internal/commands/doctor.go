@@ -26,16 +26,16 @@ var checkView = show.View[flowfabric.Check]{
 	},
 }
 
-// doctor prints what the server, or the store without one, says of itself (U165).
+// doctor prints the health report of the server, or of the store if none is given (U165).
 func (s *session) doctor() *cobra.Command {
 	integrity, acknowledge := false, false
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Check a store, or a running server; exit 1 if something is wrong", Args: counted(cobra.NoArgs),
+		Use: "doctor", Short: "Check a store, or a running server; exit 1 on a failed check", Args: counted(cobra.NoArgs),
 		Example: examples("flowfabric doctor\nflowfabric doctor --store sqlite:ff.db --integrity\nflowfabric doctor --acknowledge-rollback"),
 	}
 	serverFlags(cmd)
-	cmd.Flags().BoolVar(&integrity, "integrity", false, "also recount what is counted, and show differences")
-	cmd.Flags().BoolVar(&acknowledge, "acknowledge-rollback", false, "first acknowledge that the database came back without commits, which is a failed check until then")
+	cmd.Flags().BoolVar(&integrity, "integrity", false, "also recompute counters and show differences")
+	cmd.Flags().BoolVar(&acknowledge, "acknowledge-rollback", false, "first acknowledge that the database came back without some commits; until then the check fails")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if !namesStore(cmd) {
 			return s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error {
@@ -65,7 +65,7 @@ func (s *session) printChecks(checks []flowfabric.Check) error {
 	return nil
 }
 
-// examine asks a client, of a server or of a store.
+// examine calls Doctor on a server or a store.
 func examine(ctx context.Context, c *flowfabric.Client, integrity, acknowledge bool) ([]flowfabric.Check, error) {
 	if acknowledge {
 		if _, err := c.Admin().AcknowledgeRollbacks(ctx); err != nil {
@@ -91,13 +91,13 @@ func integrityChecks(report flowfabric.IntegrityReport) []flowfabric.Check {
 	for _, d := range report.Differences {
 		checks = append(checks, flowfabric.Check{
 			Name: "integrity", State: flowfabric.CheckFail, Detail: fmt.Sprintf("%s %s: stored %d, found %d", d.What, d.Key, d.Stored, d.Found),
-			Hint: "keep a copy (flowfabric backup) and report it",
+			Hint: "make a copy (flowfabric backup) and report it",
 		})
 	}
 	return checks
 }
 
-// examineStore checks a store that no server has open, and what the settings say of a server on it.
+// examineStore checks a store that no server has open, and the server settings for it.
 func (s *session) examineStore(ctx context.Context, values *settings.Values, integrity, acknowledge bool) error {
 	i := &instance{session: s, values: values, log: slog.New(slog.DiscardHandler)}
 	cfg := openConfig(values, i.log)
@@ -116,9 +116,9 @@ func (s *session) examineStore(ctx context.Context, values *settings.Values, int
 	return s.printChecks(checks)
 }
 
-// failedOpen says what keeps the store from being opened.
+// failedOpen describes why the store cannot be opened.
 func failedOpen(err error) flowfabric.Check {
-	check := flowfabric.Check{Name: "store", State: flowfabric.CheckFail, Detail: err.Error(), Hint: "see that the database runs and that the address is right"}
+	check := flowfabric.Check{Name: "store", State: flowfabric.CheckFail, Detail: err.Error(), Hint: "check that the database runs and the address is right"}
 	var refusal *flowfabric.Error
 	if !errors.As(err, &refusal) {
 		return check
@@ -131,32 +131,32 @@ func failedOpen(err error) flowfabric.Check {
 		check.Name = name
 	}
 	if refusal.Code == "store_locked" {
-		check.State, check.Hint = flowfabric.CheckWarn, "leave --store out: then the server that has it open checks itself"
+		check.State, check.Hint = flowfabric.CheckWarn, "omit --store: the server that has the store open checks itself"
 	}
 	return check
 }
 
-// expiryBound is how long before its end a certificate is worth a warning.
+// expiryBound is the remaining validity below which a certificate is a warning.
 const expiryBound = 14 * 24 * time.Hour
 
-// checkFiles checks the files of TLS as a server at start would.
+// checkFiles checks the TLS files as a server does at start.
 func (i *instance) checkFiles() flowfabric.Check {
 	for _, problem := range i.check() {
 		if strings.HasPrefix(problem.Variable, "FF_TLS") {
-			return flowfabric.Check{Name: "tls", State: flowfabric.CheckFail, Detail: problem.String(), Hint: "mend the files, or what the settings say of them"}
+			return flowfabric.Check{Name: "tls", State: flowfabric.CheckFail, Detail: problem.String(), Hint: "fix the files, or the settings that name them"}
 		}
 	}
 	return i.checkTLS()
 }
 
-// checkTLS looks at the certificate that is loaded.
+// checkTLS checks the loaded certificate.
 func (i *instance) checkTLS() flowfabric.Check {
 	end, err := i.certs.Expiry()
 	if err != nil {
-		return flowfabric.Check{Name: "tls", State: flowfabric.CheckFail, Detail: err.Error(), Hint: "give --tls-cert and --tls-key"}
+		return flowfabric.Check{Name: "tls", State: flowfabric.CheckFail, Detail: err.Error(), Hint: "set --tls-cert and --tls-key"}
 	}
-	check := flowfabric.Check{Name: "tls", State: flowfabric.CheckOK, Detail: "the certificate ends at " + end.UTC().Format(time.RFC3339)}
-	const renew = "renew it; the server reads the files again by itself"
+	check := flowfabric.Check{Name: "tls", State: flowfabric.CheckOK, Detail: "the certificate expires at" + end.UTC().Format(time.RFC3339)}
+	const renew = "renew it; the server reloads the files"
 	switch left := time.Until(end); {
 	case left <= 0:
 		check.State, check.Hint = flowfabric.CheckFail, renew

@@ -22,16 +22,16 @@ type eventFlags struct {
 
 func (f *eventFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVarP(&f.follow, "follow", "f", false, "print events as they happen, until interrupted")
-	fs.StringVar(&f.from, "from", "", "cursor, start or end; start if absent, end with --follow and without ID and --flow")
-	fs.StringSliceVar(&f.kinds, "event", nil, "kinds of events, or their beginning up to a dot: execution.")
-	fs.StringVar(&f.lane, "lane", "", "of this lane")
-	fs.StringVar(&f.flow, "flow", "", "of this flow and its members")
-	fs.StringVar(&f.outcome, "outcome", "", "of executions that ended so: success, failed, cancelled, expired, skipped")
-	fs.StringVar(&f.instance, "worker-instance-id", "", "of this worker instance")
+	fs.StringVar(&f.from, "from", "", "cursor, start or end; default start, or end with --follow and without ID and --flow")
+	fs.StringSliceVar(&f.kinds, "event", nil, "event types, or prefixes that end with a dot: execution.")
+	fs.StringVar(&f.lane, "lane", "", "only of this lane")
+	fs.StringVar(&f.flow, "flow", "", "only of this flow and its members")
+	fs.StringVar(&f.outcome, "outcome", "", "only of executions with this outcome: success, failed, cancelled, expired, skipped")
+	fs.StringVar(&f.instance, "worker-instance-id", "", "only of this worker instance")
 	fs.StringArrayVar(&f.tags, "tag", nil, "key=value; may be repeated")
-	fs.StringVar(&f.actor, "actor", "", "client, worker, operator or engine")
+	fs.StringVar(&f.actor, "actor", "", "only by client, worker, operator or engine")
 	fs.StringVar(&f.since, "since", "", "RFC 3339, a date, or how long ago: 2h")
-	fs.IntVar(&f.limit, "limit", 0, "how many at most; 0: all")
+	fs.IntVar(&f.limit, "limit", 0, "maximum number; 0: all")
 }
 
 func (f *eventFlags) options(id string) (o flowfabric.ReadOptions, err error) {
@@ -52,7 +52,7 @@ func (f *eventFlags) options(id string) (o flowfabric.ReadOptions, err error) {
 
 func (s *session) events() *cobra.Command {
 	var flags eventFlags
-	cmd := s.command("events [ID]", "Read or follow the log of everything that happened", `
+	cmd := s.command("events [ID]", "Print or follow the event log", `
 flowfabric events 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric events --since 1h --event execution.completed --json
 flowfabric events --follow --limit 1 --timeout 1s
@@ -78,14 +78,14 @@ flowfabric events --follow --limit 1 --timeout 1s
 	return cmd
 }
 
-// live is a printer that writes every row at once.
+// live returns a printer that writes each row immediately.
 func (s *session) live() *show.Printer {
 	p := *s.printer
 	p.Terminal = false
 	return &p
 }
 
-// pastEvents walks the log to its end.
+// pastEvents reads the log to its end.
 func pastEvents(ctx context.Context, c *flowfabric.Client, o flowfabric.ReadOptions) iter.Seq2[flowfabric.Event, error] {
 	return func(yield func(flowfabric.Event, error) bool) {
 		o.Limit = 1000
@@ -114,7 +114,7 @@ func (s *session) followToEnd(ctx context.Context, c *flowfabric.Client, id flow
 	defer cancel()
 	events := c.Events().Follow(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id}})
 	p := s.live()
-	p.Out = s.Err // the result alone goes to standard output
+	p.Out = s.Err // standard output gets only the result
 	return show.List(p, s.eventView(), func(yield func(flowfabric.Event, error) bool) {
 		for event, err := range events {
 			if !yield(event, err) || event.Kind == "execution.completed" {

@@ -15,7 +15,7 @@ import (
 
 func (s *session) explain() *cobra.Command {
 	wait := time.Duration(0)
-	cmd := s.command("explain ID", "Say why an execution is not running, and what would help", `
+	cmd := s.command("explain ID", "Show why an execution is not running, and what to do about it", `
 flowfabric explain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric explain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --wait 30s
 flowfabric explain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
@@ -30,12 +30,12 @@ flowfabric explain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 		}
 		return s.printExplanation(shown)
 	})
-	cmd.Flags().DurationVar(&wait, "wait", 0, "wait so long for a change")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "wait up to this time for a change")
 	cmd.ValidArgsFunction = s.completeIDs
 	return cmd
 }
 
-// printExplanation prints one line a cause, then what would help.
+// printExplanation prints one line per cause, then advice.
 func (s *session) printExplanation(e *flowfabric.Explanation) error {
 	if s.printer.JSON || s.printer.Template != nil || s.printer.Quiet {
 		return show.One(s.printer, show.View[*flowfabric.Explanation]{ID: firstCode}, e)
@@ -50,7 +50,7 @@ func (s *session) printExplanation(e *flowfabric.Explanation) error {
 		}
 	}
 	if !e.NextEligibleAt.IsZero() {
-		if _, err := fmt.Fprintf(s.Out, "It may be claimed from %s on, if nothing else changes.\n", s.printer.Time(e.NextEligibleAt)); err != nil {
+		if _, err := fmt.Fprintf(s.Out, "It can be claimed from %s on, if nothing else changes.\n", s.printer.Time(e.NextEligibleAt)); err != nil {
 			return err
 		}
 	}
@@ -58,11 +58,11 @@ func (s *session) printExplanation(e *flowfabric.Explanation) error {
 	return err
 }
 
-// afterAll says what can be done about what has ended otherwise than well.
+// afterAll advises on executions that ended without success.
 func afterAll(e *flowfabric.Explanation) string {
 	switch id := bareID(e.ExecutionID); e.Status {
 	case flowfabric.StatusFailed, flowfabric.StatusExpired:
-		return "\nWhat happened: flowfabric attempts " + id + "; to run it again: flowfabric replay " + id
+		return "\nFor details: flowfabric attempts" + id + "; to run it again: flowfabric replay " + id
 	case flowfabric.StatusCancelled, flowfabric.StatusSkipped:
 		return "\nTo run it again: flowfabric replay " + id
 	default:
@@ -70,7 +70,7 @@ func afterAll(e *flowfabric.Explanation) string {
 	}
 }
 
-// firstCode is what a script asks for: the first cause, or the status of what has none.
+// firstCode returns the first cause, or the status if there is none, for scripts.
 func firstCode(e *flowfabric.Explanation) string {
 	if len(e.Blockers) == 0 {
 		return string(e.Status)
@@ -78,7 +78,7 @@ func firstCode(e *flowfabric.Explanation) string {
 	return e.Blockers[0].Code
 }
 
-// helpText says what would help against each cause, once.
+// helpText lists advice for each cause, without repetitions.
 func helpText(e *flowfabric.Explanation) string {
 	var lines []string
 	for _, b := range e.Blockers {
@@ -89,10 +89,10 @@ func helpText(e *flowfabric.Explanation) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return "What would help:\n" + strings.Join(lines, "")
+	return "What to do:\n" + strings.Join(lines, "")
 }
 
-// helpData are the facts of a cause that name what to act on.
+// helpData are the facts of a cause that name what to change.
 type helpData struct {
 	Lane       string          `json:"lane"`
 	Quota      string          `json:"quota"`
@@ -108,31 +108,31 @@ type helpData struct {
 	Holders    []flowfabric.ID `json:"holders"`
 }
 
-// helpAgainst says what ends a cause.
+// helpAgainst returns advice for a cause.
 func helpAgainst(e *flowfabric.Explanation, b flowfabric.Blocker) string {
 	var d helpData
-	_ = json.Unmarshal(b.Data, &d) // facts that this program does not know are left out
+	_ = json.Unmarshal(b.Data, &d) // unknown facts are ignored
 	id := bareID(e.ExecutionID)
 	switch b.Code {
 	case "suspended":
 		if d.ReasonCode == flowfabric.PausedByBudget {
 			return "flowfabric approve " + id + " --raise DIMENSION=N, or: flowfabric reject " + id
 		}
-		return "send what it waits for, see: flowfabric suspension " + id + "; or: flowfabric resume " + id
+		return "send the signal it waits for, see: flowfabric suspension" + id + "; or: flowfabric resume " + id
 	case "delay":
-		return "the delay ends by itself"
+		return "the delay ends automatically"
 	case "grant":
-		return "the grant ends by itself: its worker claims it, or others may"
+		return "the grant ends automatically: its worker claims it, or it becomes available again"
 	case "operator_hold":
 		return "flowfabric release-hold " + id
 	case "lane_state":
 		return "flowfabric lanes resume " + d.Lane
 	case "lane_cap":
-		return "wait for others to end, or raise the cap: flowfabric lanes set " + d.Lane + " --max-concurrent N"
+		return "wait for running work to end, or raise the limit: flowfabric lanes set" + d.Lane + " --max-concurrent N"
 	case "no_live_worker":
-		return "start a worker that takes from lane " + d.Lane
+		return "start a worker for lane" + d.Lane
 	case "no_capable_worker":
-		return "start a worker that takes such work" + withCapabilities(d.Missing)
+		return "start a worker for such work" + withCapabilities(d.Missing)
 	case "budget":
 		return budgetHelp(d)
 	case "rate":
@@ -140,7 +140,7 @@ func helpAgainst(e *flowfabric.Explanation, b flowfabric.Blocker) string {
 	case "concurrency":
 		return "wait until " + oneOf(d.Holders) + " ends, or raise the limit: flowfabric quotas set " + d.Quota + " concurrency=N"
 	case "workers_busy":
-		return "start more workers, or let them take more at a time"
+		return "start more workers, or raise their concurrency"
 	case "in_line":
 		return "wait for its turn, or: flowfabric priority " + id + " --to 9000"
 	default:
@@ -155,7 +155,8 @@ func withCapabilities(missing []string) string {
 	return " and has " + strings.Join(missing, ", ")
 }
 
-// budgetHelp names what gives room: the reset, the end of those who have reserved it, or the least limit that is enough.
+// budgetHelp advises how to get capacity: the reset, the end of executions that hold reservations, or the smallest sufficient
+// limit.
 func budgetHelp(d helpData) string {
 	if d.State == "closed" {
 		return "flowfabric budgets reopen " + d.Name
@@ -170,7 +171,7 @@ func budgetHelp(d helpData) string {
 	return strings.Join(append(ways, fmt.Sprintf("raise the limit: flowfabric budgets set %s %s.hard=%d", d.Name, d.Dimension, d.Used+d.Reserved+d.Need)), ", or ")
 }
 
-// oneOf names those of whom one has to end, the first three.
+// oneOf lists the executions of which one has to end, at most three.
 func oneOf(holders []flowfabric.ID) string {
 	var names []string
 	for _, id := range holders[:min(3, len(holders))] {

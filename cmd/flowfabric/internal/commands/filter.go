@@ -16,13 +16,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// filterFlags are the filter of lists as flags (U34), made from the API's own table: --public-state for public_state.
+// filterFlags are the filter of lists as flags (U34), generated from the API's table: --public-state for public_state.
 type filterFlags struct {
 	fs     *pflag.FlagSet
-	values map[string]*[]string // by the name of the query parameter
+	values map[string]*[]string // by query parameter
 }
 
-const tagPrefix = "tag." // of query parameters that name a tag
+const tagPrefix = "tag." // prefix of query parameters that name a tag
 
 func newFilterFlags(fs *pflag.FlagSet) *filterFlags {
 	f := &filterFlags{fs: fs, values: map[string]*[]string{}}
@@ -42,10 +42,10 @@ func newFilterFlags(fs *pflag.FlagSet) *filterFlags {
 	return f
 }
 
-// filter is the filter that was given.
+// filter returns the filter from the flags.
 func (f *filterFlags) filter() (flowfabric.Filter, error) { return filterOf(f.conditions()) }
 
-// query is the same as parameters of a request.
+// query returns the filter as query parameters.
 func (f *filterFlags) query() ([]string, error) { return queryOf(f.conditions()) }
 
 func (f *filterFlags) conditions() []condition {
@@ -69,7 +69,7 @@ type condition struct {
 	hasValue    bool
 }
 
-// where reads status=failed,lane=x. A name may come again for another value; a comma inside a value gets a backslash.
+// where parses status=failed,lane=x. A name can be repeated for alternatives; a comma inside a value is escaped with a backslash.
 func where(text string) (flowfabric.Filter, error) {
 	var terms []condition
 	for part := range strings.SplitSeq(strings.ReplaceAll(text, `\,`, "\x00"), ",") {
@@ -80,7 +80,7 @@ func where(text string) (flowfabric.Filter, error) {
 			if near := jsonx.Nearest(name, filterNames()); near != "" {
 				hint = "did you mean " + near + "?"
 			}
-			return flowfabric.Filter{}, show.Invalid("--where", hint, "no filter is called %q", name)
+			return flowfabric.Filter{}, show.Invalid("--where", hint, "unknown filter %q", name)
 		}
 		if !found && !strings.HasPrefix(name, tagPrefix) {
 			return flowfabric.Filter{}, show.Invalid("--where", "write "+name+"=value", "%q has no value", name)
@@ -99,7 +99,7 @@ func filterNames() []string {
 	return names
 }
 
-// filterOf reads the conditions as the server would.
+// filterOf parses the conditions as the server does.
 func filterOf(terms []condition) (flowfabric.Filter, error) {
 	query, err := queryOf(terms)
 	if err != nil {
@@ -112,7 +112,7 @@ func filterOf(terms []condition) (flowfabric.Filter, error) {
 	return publicFilter(fields.FilterFields), nil
 }
 
-// queryOf writes the conditions as query parameters; several values of one go by comma.
+// queryOf formats the conditions as query parameters; several values of one are separated by commas.
 func queryOf(terms []condition) ([]string, error) {
 	joined := map[string]string{}
 	var query []string
@@ -138,7 +138,7 @@ func queryOf(terms []condition) ([]string, error) {
 	return query, nil
 }
 
-// refusalOf shows the first fault of a request that cannot be read.
+// refusalOf returns the first error of a request that cannot be parsed.
 func refusalOf(err error) error {
 	var fault *wire.Error
 	if !errors.As(err, &fault) {

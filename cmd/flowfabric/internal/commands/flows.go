@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// flow are the commands on graphs (U174).
+// flow returns the commands on flows (U174).
 func (s *session) flow() *cobra.Command {
 	return group("flow", "Graphs of executions", s.flowSubmit(), s.flowCreate(), s.flowExtend(), s.flowSeal(), s.flowGet(), s.flowGraph(), s.flowList(),
 		s.flowWait(), s.flowCancel(), s.flowDelete(), s.flowJoin(), s.flowTags())
@@ -33,7 +33,7 @@ func (s *session) document(path string, into any) error {
 
 func (s *session) flowSubmit() *cobra.Command {
 	dryRun, wait := false, false
-	cmd := s.command("submit FILE", "Submit a whole graph from a JSON file, or from standard input with -", `
+	cmd := s.command("submit FILE", "Submit a flow from a JSON file, or from standard input with -", `
 flowfabric flow submit release.json
 flowfabric flow submit release.json --dry-run
 flowfabric flow submit release.json --wait --timeout 1m
@@ -50,7 +50,7 @@ flowfabric flow submit release.json --wait --timeout 1m
 			return err
 		}
 		if !run.Created {
-			s.printer.Note("it had been submitted before")
+			s.printer.Note("it was submitted before")
 		}
 		if !wait {
 			return show.One(s.bare(), flowRunView, run)
@@ -61,12 +61,12 @@ flowfabric flow submit release.json --wait --timeout 1m
 		s.printer.Note("it was submitted; wait for it with: flowfabric flow wait %s", bareID(run.ID))
 		return context.Cause(ctx)
 	})
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check all of it, print an order in which it can run, and write nothing")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check the flow and print an order in which it can run; write nothing")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it has ended; exit 8 unless it completed")
 	return cmd
 }
 
-// checked is the answer to a dry run.
+// checked is the result of a dry run.
 type checked struct {
 	OK    bool     `json:"ok"`
 	Order []string `json:"order"`
@@ -80,7 +80,7 @@ func (s *session) checkFlow(ctx context.Context, c *flowfabric.Client, f flowfab
 	if p := s.printer; p.JSON || p.Template != nil {
 		return show.One(p, show.View[checked]{}, checked{OK: true, Order: order})
 	}
-	s.printer.Note("it would be taken")
+	s.printer.Note("valid")
 	for _, name := range order {
 		if _, err := fmt.Fprintln(s.Out, name); err != nil {
 			return err
@@ -91,7 +91,7 @@ func (s *session) checkFlow(ctx context.Context, c *flowfabric.Client, f flowfab
 
 func (s *session) flowCreate() *cobra.Command {
 	var tags []string
-	cmd := s.command("create KIND", "Make an empty flow, to be extended and sealed", `
+	cmd := s.command("create KIND", "Create an empty flow, to be extended and sealed", `
 flowfabric flow create release
 flowfabric flow create release --tag team=blue
 flowfabric flow create release --json
@@ -132,7 +132,7 @@ flowfabric flow extend 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 more.json --json
 
 func (s *session) flowSeal() *cobra.Command {
 	var revision *int64
-	cmd := s.command("seal FLOW", "Say that nothing more comes to a flow", `
+	cmd := s.command("seal FLOW", "Seal a flow: it can no longer be extended", `
 flowfabric flow seal 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric flow seal 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --expect-revision 1
 flowfabric flow seal 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
@@ -145,10 +145,10 @@ flowfabric flow seal 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 	return cmd
 }
 
-// expectRevision gives a command the flag --expect-revision. Revision 0 is that of an empty flow.
+// expectRevision adds the flag --expect-revision. An empty flow has revision 0.
 func expectRevision(cmd *cobra.Command, into **int64) {
 	given := int64(0)
-	cmd.Flags().Int64Var(&given, "expect-revision", 0, "refuse unless the graph has this revision; absent: any")
+	cmd.Flags().Int64Var(&given, "expect-revision", 0, "refuse unless the graph has this revision; default: any")
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
 		if cmd.Flags().Changed("expect-revision") {
 			*into = &given
@@ -161,14 +161,14 @@ func (s *session) printRun(run *flowfabric.FlowRun, err error) error {
 		return err
 	}
 	if !run.Created {
-		s.printer.Note("it was so already")
+		s.printer.Note("no change")
 	}
 	return show.One(s.printer, s.flowRun(), run)
 }
 
 func (s *session) flowGet() *cobra.Command {
 	members, edges, usage, state := false, false, false, ""
-	cmd := s.command("get FLOW", "Show a flow and how far it is, or its members, edges or usage", `
+	cmd := s.command("get FLOW", "Show a flow and its progress, or its members, edges or usage", `
 flowfabric flow get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric flow get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --members --state failed
 flowfabric flow get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --edges --json
@@ -176,9 +176,9 @@ flowfabric flow get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --edges --json
 		id := flowfabric.ID(args[0])
 		switch {
 		case members && edges || members && usage || edges && usage:
-			return show.Invalid("--members", "give one of --members, --edges and --usage", "several lists are asked for")
+			return show.Invalid("--members", "give one of --members, --edges and --usage", "more than one list is requested")
 		case state != "" && !members:
-			return show.Invalid("--state", "it goes with --members", "members are not asked for")
+			return show.Invalid("--state", "use it with --members", "only members have a state")
 		case members:
 			return show.List(s.printer, s.memberView(), c.Flows().Members(ctx, id, flowfabric.MemberQuery{State: state}))
 		case edges:
@@ -194,13 +194,13 @@ flowfabric flow get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --edges --json
 	})
 	cmd.Flags().BoolVar(&members, "members", false, "list its members")
 	cmd.Flags().BoolVar(&edges, "edges", false, "list its edges")
-	cmd.Flags().BoolVar(&usage, "usage", false, "show what its members have used in all")
-	cmd.Flags().StringVar(&state, "state", "", "of --members: those in this public state")
+	cmd.Flags().BoolVar(&usage, "usage", false, "show the total usage of its members")
+	cmd.Flags().StringVar(&state, "state", "", "with --members: only those in this public state")
 	cmd.ValidArgsFunction = s.completeFlows
 	return cmd
 }
 
-// flowUsage is what a flow has used.
+// flowUsage is the usage of a flow.
 type flowUsage struct {
 	FlowID flowfabric.ID    `json:"flow_id"`
 	Usage  map[string]int64 `json:"usage"`
@@ -250,22 +250,22 @@ flowfabric flow list --created-from 24h --tag team=blue
 		return list(s.printer)
 	})
 	fs := cmd.Flags()
-	fs.StringVar(&query.Kind, "kind", "", "of this kind")
-	fs.StringVar(&state, "state", "", "in this state: open, cancelling, completed, failed or cancelled")
-	fs.StringVar(&query.Creator, "creator", "", "made by this principal")
+	fs.StringVar(&query.Kind, "kind", "", "only of this kind")
+	fs.StringVar(&state, "state", "", "only in this state: open, cancelling, completed, failed or cancelled")
+	fs.StringVar(&query.Creator, "creator", "", "only created by this principal")
 	fs.StringArrayVar(&tags, "tag", nil, "key=value; may be repeated")
-	fs.StringVar(&from, "created-from", "", "made then or later: RFC 3339, a date, or how long ago: 2h")
+	fs.StringVar(&from, "created-from", "", "created at or after: RFC 3339, a date, or how long ago: 2h")
 	fs.StringVar(&to, "created-to", "", "made before")
-	fs.IntVar(&limit, "limit", 100, "how many at most; 0: all")
-	fs.BoolVar(&watch, "watch", false, "show it again when it changes, until interrupted")
-	_ = cmd.RegisterFlagCompletionFunc("kind", s.completeFlowKinds) // refuses only what is not there or has one
+	fs.IntVar(&limit, "limit", 100, "maximum number; 0: all")
+	fs.BoolVar(&watch, "watch", false, "print the list again on every change, until interrupted")
+	_ = cmd.RegisterFlagCompletionFunc("kind", s.completeFlowKinds) // fails only if the flag is missing or has one
 	return cmd
 }
 
 func (s *session) flowJoin() *cobra.Command {
 	var j flowfabric.Join
 	policy := ""
-	cmd := s.command("join FLOW MEMBER", "Show what a member waits for, or say so before any edge leads to it", `
+	cmd := s.command("join FLOW MEMBER", "Show the join of a member, or set it before any edge leads to the member", `
 flowfabric flow join 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 deploy
 flowfabric flow join 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 deploy --json
 flowfabric flow join 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 build --policy any_of --cancel-remaining
@@ -284,9 +284,9 @@ flowfabric flow join 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 build --policy any_of 
 		}
 		return show.One(s.printer, s.joinView(member), join)
 	})
-	cmd.Flags().StringVar(&policy, "policy", "", "set how many edges it needs: all_of, any_of or quorum")
-	cmd.Flags().IntVar(&j.K, "k", 0, "of quorum: so many")
-	cmd.Flags().BoolVar((*bool)(&j.CancelRemaining), "cancel-remaining", false, "cancel members that are not needed any more")
+	cmd.Flags().StringVar(&policy, "policy", "", "how many edges it needs: all_of, any_of or quorum")
+	cmd.Flags().IntVar(&j.K, "k", 0, "number of edges of a quorum")
+	cmd.Flags().BoolVar((*bool)(&j.CancelRemaining), "cancel-remaining", false, "cancel members that are no longer needed")
 	cmd.ValidArgsFunction = s.completeFlows
 	return cmd
 }
@@ -307,7 +307,7 @@ flowfabric flow tags 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --replace --set team=b
 	})
 	cmd.Flags().StringArrayVar(&set, "set", nil, "key=value; may be repeated")
 	cmd.Flags().StringArrayVar(&unset, "unset", nil, "key to delete; may be repeated")
-	cmd.Flags().BoolVar(&replace, "replace", false, "have those of --set and no others")
+	cmd.Flags().BoolVar(&replace, "replace", false, "replace all tags by those of --set")
 	cmd.ValidArgsFunction = s.completeFlows
 	return cmd
 }
@@ -319,7 +319,7 @@ func (s *session) changeFlowTags(ctx context.Context, c *flowfabric.Client, id f
 	}
 	switch {
 	case replace && len(unset) > 0:
-		return nil, show.Invalid("--unset", "leave it out: what is not set is gone", "all tags are replaced")
+		return nil, show.Invalid("--unset", "omit it: tags that are not set are removed", "all tags are replaced")
 	case replace:
 		return c.Flows().ReplaceTags(ctx, id, given)
 	case len(set)+len(unset) == 0:
@@ -339,7 +339,7 @@ func (s *session) changeFlowTags(ctx context.Context, c *flowfabric.Client, id f
 	return c.Flows().SetTags(ctx, id, changes)
 }
 
-// completeFlows offers the newest flows as the first argument; what follows may be a file.
+// completeFlows completes the newest flows as the first argument; later arguments may be files.
 func (s *session) completeFlows(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -347,7 +347,7 @@ func (s *session) completeFlows(cmd *cobra.Command, args []string, begun string)
 	return s.flowIDs(cmd, args, begun)
 }
 
-// completeFlowKinds offers the kinds of the newest flows.
+// completeFlowKinds completes the kinds of the newest flows.
 func (s *session) completeFlowKinds(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Flows().Page(ctx, flowfabric.FlowQuery{PageOptions: flowfabric.PageOptions{Limit: 200}})
@@ -359,7 +359,7 @@ func (s *session) completeFlowKinds(cmd *cobra.Command, _ []string, _ string) ([
 	})
 }
 
-// flowIDs offers the newest flows.
+// flowIDs returns the newest flows.
 func (s *session) flowIDs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Flows().Page(ctx, flowfabric.FlowQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})

@@ -37,7 +37,7 @@ flowfabric flow wait 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 	return cmd
 }
 
-// waitForFlow waits for the end and prints how it was. What did not complete is exit 8.
+// waitForFlow waits for the end and prints the outcome. A flow that did not complete is exit 8.
 func (s *session) waitForFlow(ctx context.Context, c *flowfabric.Client, id flowfabric.ID) error {
 	flow, err := c.Flows().Wait(ctx, id)
 	if err != nil {
@@ -54,13 +54,13 @@ func (s *session) waitForFlow(ctx context.Context, c *flowfabric.Client, id flow
 	return err
 }
 
-// cancelPiece is how long one call of a cancel waits, which waits until nothing remains.
+// cancelPiece is how long one call waits while a cancel is followed to its end.
 const cancelPiece = 5 * time.Minute
 
 func (s *session) flowCancel() *cobra.Command {
 	var f flowfabric.FlowCancel
 	policy, wait := "", false
-	cmd := s.command("cancel FLOW", "End a flow and, by policy, its members", `
+	cmd := s.command("cancel FLOW", "Cancel a flow and, by policy, its members", `
 flowfabric flow cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong version'
 flowfabric flow cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'no more' --policy cancel_pending
 flowfabric flow cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong version' --wait
@@ -71,13 +71,13 @@ flowfabric flow cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong vers
 			return err
 		}
 		if progress.AlreadyTerminal {
-			s.printer.Note("it had ended before")
+			s.printer.Note("it had already ended")
 		}
 		return show.One(s.printer, cancelView(args[0]), progress)
 	})
-	cmd.Flags().StringVar(&policy, "policy", "", "which members it reaches: cancel_all (default), cancel_pending (those that no worker has had) or flow_only")
-	cmd.Flags().StringVar(&f.Reason, "reason", "", "why; stands in the events")
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until nothing remains")
+	cmd.Flags().StringVar(&policy, "policy", "", "members to cancel: cancel_all (default), cancel_pending (those that have not started) or flow_only")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "reason, recorded in the events")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all members have ended")
 	cmd.ValidArgsFunction = s.completeFlows
 	return cmd
 }
@@ -85,7 +85,7 @@ flowfabric flow cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong vers
 func (s *session) flowDelete() *cobra.Command {
 	var how flowfabric.FlowDeletion
 	yes := false
-	cmd := s.command("delete FLOW", "Remove a finished flow, its members and everything of them", `
+	cmd := s.command("delete FLOW", "Delete a finished flow with its members and all their data", `
 flowfabric flow delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --yes
 flowfabric flow delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --yes --json
 flowfabric flow delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --yes --reason 'asked to be forgotten'
@@ -98,13 +98,13 @@ flowfabric flow delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --yes --reason 'aske
 		}
 		return show.One(s.printer, deletedView, deletedFlow{FlowID: args[0], Deleted: true})
 	})
-	cmd.Flags().StringVar(&how.Reason, "reason", "", "why; stands in the event")
+	cmd.Flags().StringVar(&how.Reason, "reason", "", "reason, recorded in the event")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.ValidArgsFunction = s.completeFlows
 	return cmd
 }
 
-// deletedFlow is what the removal of a flow answers.
+// deletedFlow is the response to a deletion.
 type deletedFlow struct {
 	FlowID  string `json:"flow_id"`
 	Deleted bool   `json:"deleted"`
@@ -118,7 +118,7 @@ var deletedView = show.View[deletedFlow]{
 	},
 }
 
-// cancelFlow cancels and, if asked, waits until nothing remains. Interrupting leaves the cancel at work (U159).
+// cancelFlow cancels and, if requested, waits until all members have ended. An interrupt does not stop the cancel (U159).
 func (s *session) cancelFlow(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f flowfabric.FlowCancel, wait bool) (flowfabric.FlowCancelProgress, error) {
 	if !wait {
 		return c.Flows().Cancel(ctx, id, f)
@@ -131,7 +131,7 @@ func (s *session) cancelFlow(ctx context.Context, c *flowfabric.Client, id flowf
 		progress, err := c.Flows().Cancel(ctx, id, f)
 		if err != nil && ctx.Err() != nil {
 			bar.End()
-			s.printer.Note("the cancel goes on; follow it: flowfabric flow wait %s", bareID(id))
+			s.printer.Note("the cancel continues; follow it: flowfabric flow wait %s", bareID(id))
 		}
 		if err != nil || progress.Remaining == 0 {
 			return progress, err

@@ -18,7 +18,7 @@ import (
 
 func (s *session) flowGraph() *cobra.Command {
 	dot, watch := false, false
-	cmd := s.command("graph FLOW", "Draw the graph of a flow: who waits for whom, and how far each is", `
+	cmd := s.command("graph FLOW", "Draw the graph of a flow, with dependencies and progress", `
 flowfabric flow graph 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric flow graph 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --dot > release.dot
 flowfabric flow graph 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
@@ -40,13 +40,13 @@ flowfabric flow graph 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 		}
 		return draw(s.printer)
 	})
-	cmd.Flags().BoolVar(&dot, "dot", false, "print it in the language of Graphviz")
-	cmd.Flags().BoolVar(&watch, "watch", false, "show it again when it changes, until interrupted")
+	cmd.Flags().BoolVar(&dot, "dot", false, "print it in Graphviz format")
+	cmd.Flags().BoolVar(&watch, "watch", false, "draw it again on every change, until interrupted")
 	cmd.ValidArgsFunction = s.completeFlows
 	return cmd
 }
 
-// layers puts each member one layer below the deepest that it waits for. The graph has no cycle.
+// layers puts each member one layer below its deepest dependency. The graph has no cycle.
 func layers(g *flowfabric.FlowGraph) [][]*flowfabric.FlowMember {
 	inbound := inboundOf(g)
 	byName := make(map[string]*flowfabric.FlowMember, len(g.Members))
@@ -71,7 +71,7 @@ func layers(g *flowfabric.FlowGraph) [][]*flowfabric.FlowMember {
 	return all
 }
 
-// inboundOf are the edges by the member that they lead to.
+// inboundOf groups edges by the member that they lead to.
 func inboundOf(g *flowfabric.FlowGraph) map[string][]*flowfabric.EdgeView {
 	inbound := map[string][]*flowfabric.EdgeView{}
 	for i := range g.Edges {
@@ -84,7 +84,7 @@ func inboundOf(g *flowfabric.FlowGraph) map[string][]*flowfabric.EdgeView {
 	return inbound
 }
 
-// inOrder lists the members, each after all that it waits for; those that could come next by name.
+// inOrder lists the members in topological order; ties are broken by name.
 func inOrder(g *flowfabric.FlowGraph, inbound map[string][]*flowfabric.EdgeView) []string {
 	left, next := map[string]int{}, map[string][]string{}
 	var free, order []string
@@ -113,21 +113,21 @@ func inOrder(g *flowfabric.FlowGraph, inbound map[string][]*flowfabric.EdgeView)
 	return order
 }
 
-// marks tell how a member is, for eyes that do not see colours.
+// marks show the state of a member without colours.
 var marks = map[string]string{
 	"completed": "✓", "failed": "✗", "expired": "✗", "cancelled": "⊘", "skipped": "–", "active": "●", "suspended": "‖", "waiting_children": "○",
 }
 
-// arrows tell the kinds of edges.
+// arrows show the kinds of edges.
 var arrows = map[flowfabric.EdgeKind]string{flowfabric.OnSuccess: "←", flowfabric.OnFailure: "⇠", flowfabric.OnEnd: "↢"}
 
-// edgeMarks tell the states of edges.
+// edgeMarks show the states of edges.
 var edgeMarks = map[string]string{"satisfied": "✓", "impossible": "✗"}
 
 // row is a member as a line of the drawing.
 type row struct{ layer, name, state, took, waits string }
 
-// drawGraph writes the members layer by layer, each with what it waits for.
+// drawGraph writes the members layer by layer, each with its dependencies.
 func drawGraph(p *show.Printer, g *flowfabric.FlowGraph) error {
 	if _, err := fmt.Fprintf(p.Out, "%s %s  %s  %s\n", bareID(g.Flow.ID), g.Flow.Kind, p.Paint(string(g.Flow.State), string(g.Flow.State)), sizeText(g)); err != nil {
 		return err
@@ -161,7 +161,7 @@ func drawGraph(p *show.Printer, g *flowfabric.FlowGraph) error {
 	return legend(p, g)
 }
 
-// legend explains the arrows that the drawing has.
+// legend explains the arrows that occur in the drawing.
 func legend(p *show.Printer, g *flowfabric.FlowGraph) error {
 	var kinds []string
 	for _, kind := range []flowfabric.EdgeKind{flowfabric.OnSuccess, flowfabric.OnFailure, flowfabric.OnEnd} {
@@ -199,7 +199,7 @@ func nameText(m *flowfabric.FlowMember) string {
 	return text
 }
 
-// tookText is how long a member ran, or has run.
+// tookText is how long a member ran, or has been running.
 func tookText(p *show.Printer, m *flowfabric.FlowMember) string {
 	switch {
 	case m.StartedAt.IsZero():
@@ -213,10 +213,10 @@ func tookText(p *show.Printer, m *flowfabric.FlowMember) string {
 	}
 }
 
-// mostWaits is how many of the members that one waits for stand in its line.
+// mostWaits is the number of dependencies that are listed on one line.
 const mostWaits = 8
 
-// waitsText lists what a member waits for: arrows by kind, marks by state.
+// waitsText lists the dependencies of a member: arrows by kind, marks by state.
 func waitsText(m *flowfabric.FlowMember, inbound []*flowfabric.EdgeView) string {
 	if len(inbound) == 0 {
 		return ""
@@ -245,10 +245,10 @@ func waitsText(m *flowfabric.FlowMember, inbound []*flowfabric.EdgeView) string 
 	return text
 }
 
-// dotStyles are the lines of edges by kind.
+// dotStyles are the line styles of edges by kind.
 var dotStyles = map[flowfabric.EdgeKind]string{flowfabric.OnSuccess: "solid", flowfabric.OnFailure: "dashed", flowfabric.OnEnd: "dotted"}
 
-// dotColors are those of members by state.
+// dotColors are the colours of members by state.
 var dotColors = map[string]string{
 	"completed": "palegreen", "failed": "lightcoral", "expired": "lightcoral", "cancelled": "khaki", "skipped": "gray85", "active": "lightskyblue", "suspended": "plum",
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// flowRunView writes the id of a flow that was made.
+// flowRunView writes the id of a flow that was created.
 var flowRunView = show.View[*flowfabric.FlowRun]{ID: func(r *flowfabric.FlowRun) string { return bareID(r.ID) }}
 
 // flowView are the columns of lists.
@@ -33,7 +33,7 @@ func (s *session) flowView() show.View[*flowfabric.FlowView] {
 	}}
 }
 
-// flowDetails shows one flow with everything that people ask for.
+// flowDetails shows one flow in full.
 func (s *session) flowDetails() show.View[*flowfabric.FlowView] {
 	view := s.flowView()
 	type x = *flowfabric.FlowView
@@ -62,7 +62,7 @@ func (s *session) flowDetails() show.View[*flowfabric.FlowView] {
 	return view
 }
 
-// flowRun shows a flow as a change has left it.
+// flowRun shows a flow after a change.
 func (s *session) flowRun() show.View[*flowfabric.FlowRun] {
 	details := s.flowDetails()
 	type x = *flowfabric.FlowRun
@@ -73,7 +73,7 @@ func (s *session) flowRun() show.View[*flowfabric.FlowRun] {
 	return view
 }
 
-// tallyText lists what there is some of.
+// tallyText lists the counts that are not zero.
 func tallyText(counts map[string]int) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -102,7 +102,7 @@ func (s *session) memberView() show.View[flowfabric.FlowMember] {
 	}}
 }
 
-// joinText says how far a join is: 1/2 pending.
+// joinText is the progress of a join: 1/2 pending.
 func joinText(j *flowfabric.JoinView) string {
 	if j == nil {
 		return ""
@@ -110,7 +110,7 @@ func joinText(j *flowfabric.JoinView) string {
 	return fmt.Sprintf("%d/%d %s", j.Satisfied, needed(j), j.State)
 }
 
-// needed is how many edges a join wants.
+// needed is the number of edges that a join needs.
 func needed(j *flowfabric.JoinView) int {
 	switch j.Policy {
 	case flowfabric.JoinAny:
@@ -159,7 +159,7 @@ func (s *session) joinView(member string) show.View[*flowfabric.JoinView] {
 	}}
 }
 
-// policyText is the policy of a join in words.
+// policyText describes the policy of a join.
 func policyText(j *flowfabric.JoinView) string {
 	text := map[flowfabric.JoinPolicy]string{flowfabric.JoinAny: "any of", flowfabric.JoinQuorum: strconv.Itoa(j.K) + " of"}[j.Policy]
 	if text == "" {

@@ -20,11 +20,11 @@ func revoke(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verb
 	return revoked(id, answer), nil
 }
 
-// handTo is what the fleet knows of the instance that is to go on; nil: none was named.
+// handTo returns the registered data of the instance that takes over; nil if none was named.
 func (f *verbFlags) handTo(ctx context.Context, c *flowfabric.Client) (*flowfabric.HandTo, error) {
 	if f.instanceID == "" {
 		if f.given("grant-ttl") {
-			return nil, show.Invalid("--grant-ttl", "name the instance with --hand-to", "there is no grant without one")
+			return nil, show.Invalid("--grant-ttl", "name the instance with --hand-to", "a grant needs an instance")
 		}
 		return nil, nil
 	}
@@ -35,7 +35,7 @@ func (f *verbFlags) handTo(ctx context.Context, c *flowfabric.Client) (*flowfabr
 	return &flowfabric.HandTo{WorkerID: worker.WorkerID, InstanceID: worker.InstanceID, Capabilities: worker.Capabilities, GrantTTL: f.grantTTL}, nil
 }
 
-// revoked shows the answer with the key of the grant: whoever hands an execution on must pass it to the worker.
+// revoked shows the answer with the grant key, which the caller must pass to the worker.
 func revoked(id flowfabric.ID, answer flowfabric.Revocation) outcome {
 	shown := answer.Revealed()
 	text := answer.Outcome

@@ -25,7 +25,7 @@ func help() *cobra.Command {
 	}
 }
 
-// named finds the command whose words are the arguments of another, such as help.
+// named returns the command that the arguments of another command, such as help, name.
 func named(asked *cobra.Command, words []string) (*cobra.Command, error) {
 	found, rest, err := asked.Root().Find(words)
 	if err != nil {
@@ -38,7 +38,7 @@ func named(asked *cobra.Command, words []string) (*cobra.Command, error) {
 	return found, nil
 }
 
-// completeCommands offers the commands below those that were typed.
+// completeCommands completes the commands below the given ones.
 func completeCommands(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	found, rest, err := cmd.Root().Find(args)
 	if err != nil || len(rest) > 0 {
@@ -53,7 +53,7 @@ func completeCommands(cmd *cobra.Command, args []string, _ string) ([]string, co
 	return offers, cobra.ShellCompDirectiveNoFileComp
 }
 
-// showHelp answers a command that only has commands below it; a word that is none of them is mistyped (U157).
+// showHelp prints the help of a command that only groups others; any other argument is an unknown command (U157).
 func showHelp(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -61,7 +61,7 @@ func showHelp(cmd *cobra.Command, args []string) error {
 	return mistyped(cmd, args[0], cmd.CommandPath())
 }
 
-// mistyped names the command below another that was meant; before is what stood before the word.
+// mistyped suggests a command below another one; before is what precedes the word.
 func mistyped(cmd *cobra.Command, word, before string) error {
 	var known []string
 	for _, c := range cmd.Commands() {
@@ -71,5 +71,5 @@ func mistyped(cmd *cobra.Command, word, before string) error {
 	if near := jsonx.Nearest(word, known); near != "" {
 		hint = "did you mean " + before + " " + near + "?"
 	}
-	return show.Invalid("", hint, "there is no command %q", word)
+	return show.Invalid("", hint, "unknown command %q", word)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// content reads a value that stands in the argument, in a file (@file) or on standard input (-).
+// content reads a value from the argument itself, from a file (@file) or from standard input (-).
 func (s *session) content(flag, text string) ([]byte, error) {
 	path, isFile := strings.CutPrefix(text, "@")
 	switch {
@@ -41,12 +41,12 @@ func ids(args []string) ([]flowfabric.ID, error) {
 	return all, nil
 }
 
-// bareID is an id as it is shown, also one that the command line has in its full form: the UUID alone.
+// bareID returns the UUID of an id, also of one in its full form.
 func bareID(id flowfabric.ID) string {
 	return string(id[strings.LastIndexByte(string(id), ':')+1:])
 }
 
-// moment reads RFC 3339, a date, or a distance from now.
+// moment parses RFC 3339, a date, or a duration relative to now.
 func moment(flag, text string, way direction) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil {
 		if way == ago {
@@ -59,10 +59,10 @@ func moment(flag, text string, way direction) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, show.Invalid(flag, "write 2026-05-01T12:00:00Z, 2026-05-01 or a duration such as 2h", "%q is no moment", text)
+	return time.Time{}, show.Invalid(flag, "write 2026-05-01T12:00:00Z, 2026-05-01 or a duration such as 2h", "%q is not a time", text)
 }
 
-// direction is where a distance from now leads.
+// direction is the sign of a duration relative to now.
 type direction bool
 
 const (
@@ -70,7 +70,7 @@ const (
 	ago   direction = false
 )
 
-// pairs reads k=v texts.
+// pairs parses k=v texts.
 func pairs(flag string, texts []string) (map[string]string, error) {
 	if len(texts) == 0 {
 		return nil, nil

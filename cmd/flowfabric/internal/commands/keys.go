@@ -34,7 +34,7 @@ func (s *session) keyView() show.View[*flowfabric.APIKey] {
 }
 
 func (s *session) apiKeys() *cobra.Command {
-	list := s.command("list", "List the API keys", `
+	list := s.command("list", "List API keys", `
 flowfabric api-keys list
 flowfabric api-keys list --wide
 flowfabric api-keys list --json
@@ -52,10 +52,10 @@ flowfabric api-keys get abcdefghijkl --template '{{.name}}'
 		}
 		return show.One(s.printer, s.keyView(), key)
 	})
-	return group("api-keys", "The credentials of callers", list, get, s.keyCreate(), s.keySet(), s.keyDelete(), s.keyRotate())
+	return group("api-keys", "API keys of clients and workers", list, get, s.keyCreate(), s.keySet(), s.keyDelete(), s.keyRotate())
 }
 
-// keyFlags are what a key may do.
+// keyFlags are the permissions of a key.
 type keyFlags struct {
 	name, expires            string
 	roles, namespaces, lanes []string
@@ -65,11 +65,11 @@ type keyFlags struct {
 func (f *keyFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.name, "name", "", "name of the principal")
 	fs.StringSliceVar(&f.roles, "role", nil, "read, submit, work, operate or admin")
-	fs.StringSliceVar(&f.namespaces, "for-namespace", nil, "where it may act; * is everywhere")
-	fs.StringSliceVar(&f.lanes, "lane", nil, "lanes that it may work on; all if absent")
-	fs.StringVar(&f.expires, "expires", "", "a moment, or after this time; never if absent")
-	fs.IntVar(&f.perSecond, "max-requests-per-second", 0, "over all servers; 0: no limit")
-	fs.IntVar(&f.inFlight, "max-in-flight", 0, "requests at a time; 0: no limit")
+	fs.StringSliceVar(&f.namespaces, "for-namespace", nil, "namespaces it is valid for; * for all")
+	fs.StringSliceVar(&f.lanes, "lane", nil, "lanes it may work on; default: all")
+	fs.StringVar(&f.expires, "expires", "", "expiry: a time, or a duration from now; default: never")
+	fs.IntVar(&f.perSecond, "max-requests-per-second", 0, "limit over all servers; 0: none")
+	fs.IntVar(&f.inFlight, "max-in-flight", 0, "concurrent requests; 0: no limit")
 }
 
 func (f *keyFlags) expiry() (at time.Time, err error) {
@@ -79,12 +79,12 @@ func (f *keyFlags) expiry() (at time.Time, err error) {
 	return moment("--expires", f.expires, ahead)
 }
 
-// keyCreate makes a key, on a server or, for the first one, in the store itself (U125).
+// keyCreate creates a key on a server or, for the first one, directly in the store (U125).
 func (s *session) keyCreate() *cobra.Command {
 	var f keyFlags
 	reason := ""
 	cmd := &cobra.Command{
-		Use: "create", Short: "Create an API key; its secret is printed this once", Args: counted(cobra.NoArgs),
+		Use: "create", Short: "Create an API key; its secret is printed only this once", Args: counted(cobra.NoArgs),
 		Example: examples(`
 flowfabric api-keys create --store sqlite:ff.db --role admin --name me --for-namespace '*'
 flowfabric api-keys create --role submit --name shop --for-namespace default
@@ -126,7 +126,7 @@ flowfabric api-keys create --role work --name mailer --for-namespace default --l
 	return cmd
 }
 
-// printSecret prints the secret alone on its line, so that it can be put into a file.
+// printSecret prints the secret alone on its line, so that it can be redirected into a file.
 func (s *session) printSecret(key *flowfabric.NewAPIKey, err error) error {
 	if err != nil {
 		return err
@@ -135,16 +135,16 @@ func (s *session) printSecret(key *flowfabric.NewAPIKey, err error) error {
 	if err := show.One(s.bare(), show.View[x]{ID: func(k x) string { return k.Secret }}, key); err != nil {
 		return err
 	}
-	s.printer.Note("key %s of %s: keep the secret, it is not shown again", key.ID, key.Name)
+	s.printer.Note("key %s of %s: store the secret, it is not shown again", key.ID, key.Name)
 	return nil
 }
 
-// keySet changes what is given.
+// keySet changes only the given settings.
 func (s *session) keySet() *cobra.Command {
 	var f keyFlags
 	var fs *pflag.FlagSet
 	reason, force := "", false
-	cmd := s.command("set KEY", "Change an API key; what is not given stays", `
+	cmd := s.command("set KEY", "Change an API key; other settings stay", `
 flowfabric api-keys set abcdefghijkl --role read --role submit
 flowfabric api-keys set abcdefghijkl --expires 24h --reason 'she leaves tomorrow'
 flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
@@ -167,12 +167,12 @@ flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
 	})
 	fs = cmd.Flags()
 	f.register(fs)
-	fs.BoolVar(&force, "force", false, "also if no key is left that administers all namespaces")
+	fs.BoolVar(&force, "force", false, "even if no key for all namespaces with role admin is left")
 	auditReason(cmd, &reason)
 	return cmd
 }
 
-// changed is the value of a flag that was given, else nil.
+// changed returns the value of a flag that was given, else nil.
 func changed[T any](fs *pflag.FlagSet, name string, value T) *T {
 	if !fs.Changed(name) {
 		return nil
@@ -182,7 +182,7 @@ func changed[T any](fs *pflag.FlagSet, name string, value T) *T {
 
 func (s *session) keyDelete() *cobra.Command {
 	reason, force := "", false
-	cmd := s.command("delete KEY", "Revoke an API key; the last admin key of all namespaces only by force", `
+	cmd := s.command("delete KEY", "Revoke an API key; the last admin key of all namespaces needs --force", `
 flowfabric api-keys delete abcdefghijkl
 flowfabric api-keys delete abcdefghijkl --reason 'it was in a log'
 flowfabric api-keys delete abcdefghijkl --force
@@ -194,20 +194,20 @@ flowfabric api-keys delete abcdefghijkl --force
 		return nil
 	})
 	auditReason(cmd, &reason)
-	cmd.Flags().BoolVar(&force, "force", false, "also the last key that administers all namespaces")
+	cmd.Flags().BoolVar(&force, "force", false, "even if it is the last admin key of all namespaces")
 	return cmd
 }
 
-// auditReason is the flag of commands of administrators that says why.
+// auditReason adds the reason flag of administrative commands.
 func auditReason(cmd *cobra.Command, reason *string) {
-	cmd.Flags().StringVar(reason, "reason", "", "why; stands in the audit log")
+	cmd.Flags().StringVar(reason, "reason", "", "reason, recorded in the audit log")
 }
 
 func (s *session) keyRotate() *cobra.Command {
 	var overlap time.Duration
 	reason := ""
 	var cmd *cobra.Command
-	cmd = s.command("rotate KEY", "Give an API key a new secret, printed this once; the old one works on for a while", `
+	cmd = s.command("rotate KEY", "Replace the secret of an API key, printed only this once; the old one stays valid for a while", `
 flowfabric api-keys rotate abcdefghijkl
 flowfabric api-keys rotate abcdefghijkl --overlap 1h
 flowfabric api-keys rotate abcdefghijkl --overlap 0s
@@ -219,6 +219,6 @@ flowfabric api-keys rotate abcdefghijkl --overlap 0s
 		return s.printSecret(c.Admin().APIKeys().Rotate(ctx, args[0], how))
 	})
 	auditReason(cmd, &reason)
-	cmd.Flags().DurationVar(&overlap, "overlap", 0, "how long the old secret works on; left out: as long as the server is set to (key-grace)")
+	cmd.Flags().DurationVar(&overlap, "overlap", 0, "how long the old secret stays valid; default: the server's setting key-grace")
 	return cmd
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func (s *session) lanes() *cobra.Command {
-	list := s.command("list", "List the lanes", `
+	list := s.command("list", "List lanes", `
 flowfabric lanes list
 flowfabric lanes list --wide
 flowfabric lanes list --json
@@ -30,15 +30,15 @@ flowfabric lanes get default --template '{{.lane}}'
 		return s.printLane(c.Lanes().Get(ctx, args[0]))
 	})
 	get.ValidArgsFunction = s.completeLanes
-	cmd := group("lanes", "The named queues", list, get, s.laneSet())
+	cmd := group("lanes", "Named queues", list, get, s.laneSet())
 	for _, a := range []struct {
 		name, short string
 		act         func(flowfabric.Lanes, context.Context, string, ...flowfabric.LaneAction) (*flowfabric.Lane, error)
 	}{
-		{"pause", "Let submits in and nothing out", flowfabric.Lanes.Pause},
-		{"resume", "Open a lane again", flowfabric.Lanes.Resume},
-		{"drain", "Let work out and no submits in", flowfabric.Lanes.Drain},
-		{"disable", "Close a lane both ways", flowfabric.Lanes.Disable},
+		{"pause", "Accept submits to a lane, but start nothing", flowfabric.Lanes.Pause},
+		{"resume", "Resume a lane", flowfabric.Lanes.Resume},
+		{"drain", "Refuse submits to a lane, but finish its work", flowfabric.Lanes.Drain},
+		{"disable", "Refuse submits to a lane, and start nothing", flowfabric.Lanes.Disable},
 	} {
 		cmd.AddCommand(s.laneAction(a.name, a.short, a.act))
 	}
@@ -54,7 +54,7 @@ flowfabric lanes `+name+` default --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return s.printLane(act(c.Lanes(), ctx, args[0], flowfabric.LaneAction{Reason: reason}))
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why; stands in the event")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, recorded in the event")
 	cmd.ValidArgsFunction = s.completeLanes
 	return cmd
 }
@@ -66,14 +66,14 @@ func (s *session) printLane(lane *flowfabric.Lane, err error) error {
 	return show.One(s.printer, s.laneView(), lane)
 }
 
-// laneSet changes the settings that are given; the others stay as they are.
+// laneSet changes only the given settings.
 func (s *session) laneSet() *cobra.Command {
 	var state, fairness, reason string
 	var most int
 	var ageing time.Duration
 	var weights []string
 	var fs *pflag.FlagSet
-	cmd := s.command("set LANE", "Change settings of a lane, creating it if need be; what is not given stays", `
+	cmd := s.command("set LANE", "Change settings of a lane, creating it if necessary; other settings stay", `
 flowfabric lanes set mail --max-concurrent 20
 flowfabric lanes set mail --fairness key --weight acme=3
 flowfabric lanes set mail --ageing 1s --reason 'old work first'
@@ -103,16 +103,16 @@ flowfabric lanes set mail --ageing 1s --reason 'old work first'
 	})
 	fs = cmd.Flags()
 	fs.StringVar(&state, "state", "", "active, paused, draining or disabled")
-	fs.IntVar(&most, "max-concurrent", 0, "executions at a time; 0: no cap")
-	fs.DurationVar(&ageing, "ageing", 0, "the waiting that one point of priority is worth; 0: priority always wins")
-	fs.StringVar(&fairness, "fairness", "", "auto: namespaces take turns; off: priority and age alone; namespace or key: those take turns")
-	fs.StringArrayVar(&weights, "weight", nil, "share of a key: key=3; may be repeated, states all")
-	fs.StringVar(&reason, "reason", "", "why; stands in the event")
+	fs.IntVar(&most, "max-concurrent", 0, "maximum concurrent executions; 0: no limit")
+	fs.DurationVar(&ageing, "ageing", 0, "waiting time that is worth one point of priority; 0: priority always wins")
+	fs.StringVar(&fairness, "fairness", "", "auto: namespaces take turns; off: only priority and age; namespace or key: take turns by these")
+	fs.StringArrayVar(&weights, "weight", nil, "share of a key: key=3; may be repeated, replaces all")
+	fs.StringVar(&reason, "reason", "", "reason, recorded in the event")
 	cmd.ValidArgsFunction = s.completeLanes
 	return cmd
 }
 
-// laneNow reads the settings that a change begins with, and their revision, so that a change in between is noticed.
+// laneNow reads the current settings and their revision, so that a concurrent change is detected.
 func laneNow(ctx context.Context, c *flowfabric.Client, name string) (flowfabric.LaneSettings, *int64, error) {
 	lane, err := c.Lanes().Get(ctx, name)
 	switch {

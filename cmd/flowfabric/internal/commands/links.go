@@ -20,18 +20,18 @@ type linkFlags struct {
 }
 
 func (f *linkFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.approver, "approver", "", "whom it asks: a name or an address; one person counts once")
+	fs.StringVar(&f.approver, "approver", "", "who decides: a name or an address; a person counts once")
 	fs.StringVar(&f.title, "title", "", "heading of the page")
-	fs.StringVar(&f.message, "message", "", "what the page says")
-	fs.StringVar(&f.expires, "expires", "", "a moment, or after this time; 168h if absent, 1m to 2160h")
-	fs.BoolVar(&f.commentRequired, "comment-required", false, "a decision needs a comment")
-	fs.StringArrayVar(&f.decisions, "decision", nil, "a button, as id=label=signal; may be repeated; approve and reject if absent")
+	fs.StringVar(&f.message, "message", "", "text of the page")
+	fs.StringVar(&f.expires, "expires", "", "expiry: a time, or a duration from now, 1m to 2160h; default 168h")
+	fs.BoolVar(&f.commentRequired, "comment-required", false, "require a comment with the decision")
+	fs.StringArrayVar(&f.decisions, "decision", nil, "a button, as id=label=signal; may be repeated; default: approve and reject")
 }
 
 func (f *linkFlags) options() (o flowfabric.LinkOptions, err error) {
 	o = flowfabric.LinkOptions{Approver: f.approver, Title: f.title, Message: f.message, CommentRequired: f.commentRequired}
 	if f.approver == "" {
-		return o, show.Invalid("--approver", "give --approver with a name or an address", "nobody is asked")
+		return o, show.Invalid("--approver", "give --approver with a name or an address", "the approver is missing")
 	}
 	if f.expires != "" {
 		if o.ExpiresIn, err = time.ParseDuration(f.expires); err != nil {
@@ -44,7 +44,7 @@ func (f *linkFlags) options() (o flowfabric.LinkOptions, err error) {
 	}
 	for _, text := range f.decisions {
 		id, rest, _ := strings.Cut(text, "=")
-		last := strings.LastIndexByte(rest, '=') // a label may have one
+		last := strings.LastIndexByte(rest, '=') // labels may contain one
 		if last < 0 {
 			return o, show.Invalid("--decision", "write --decision 'ship=Ship it=approved'", "%q is not id=label=signal", text)
 		}
@@ -53,10 +53,10 @@ func (f *linkFlags) options() (o flowfabric.LinkOptions, err error) {
 	return o, nil
 }
 
-// link makes a link. Its address stands alone on its line, so that it can be sent on.
+// link creates a link. Its address is printed alone on its line, so that it can be sent on.
 func (s *session) link() *cobra.Command {
 	var flags linkFlags
-	cmd := s.command("link WAITPOINT", "Make a link by which somebody decides without an account, and print its address", `
+	cmd := s.command("link WAITPOINT", "Create a link by which a person decides without an account, and print its address", `
 flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ana@example.com
 flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ana@example.com --title 'Ship 1.2?' --expires 24h --comment-required
 flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ben --decision 'ship=Ship it=approved' --decision 'stop=Not yet=rejected' --json
@@ -80,7 +80,7 @@ flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ben --decision '
 	return cmd
 }
 
-// printAddress prints the address alone, or the id. The JSON of an ApprovalLink itself leaves the address out.
+// printAddress prints only the address, or the id. The JSON of an ApprovalLink omits the address.
 func (s *session) printAddress(link flowfabric.ApprovalLink, idOnly bool) error {
 	return show.One(s.bare(), show.View[flowfabric.IssuedLink]{ID: func(l flowfabric.IssuedLink) string {
 		if idOnly {
@@ -92,7 +92,7 @@ func (s *session) printAddress(link flowfabric.ApprovalLink, idOnly bool) error 
 
 // links lists the links of a waitpoint.
 func (s *session) links() *cobra.Command {
-	cmd := s.command("links WAITPOINT", "List the links of a waitpoint and what was decided, without their addresses", `
+	cmd := s.command("links WAITPOINT", "List the links of a waitpoint and their decisions, without addresses", `
 flowfabric links 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
 flowfabric links 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --wide
 flowfabric links 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
@@ -110,7 +110,7 @@ flowfabric links 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
 }
 
 func (s *session) linkURL() *cobra.Command {
-	cmd := s.command("url LINK", "Print the address of a link; the audit log tells of it", `
+	cmd := s.command("url LINK", "Print the address of a link; this is recorded in the audit log", `
 flowfabric links url 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2
 flowfabric links url 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --json
 flowfabric links url 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --timeout 5s
@@ -127,7 +127,7 @@ flowfabric links url 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --timeout 5s
 
 func (s *session) linkRevoke() *cobra.Command {
 	reason := ""
-	cmd := s.command("revoke LINK", "Withdraw a link by which nobody has decided", `
+	cmd := s.command("revoke LINK", "Revoke a link that has not been used", `
 flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2
 flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --reason 'she is on leave'
 flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --timeout 5s
@@ -138,7 +138,7 @@ flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --timeout 5s
 		s.printer.Note("withdrawn: %s", args[0])
 		return nil
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why; stands in the event")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, recorded in the event")
 	cmd.ValidArgsFunction = s.completeLinks
 	return cmd
 }

@@ -13,23 +13,23 @@ import (
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
-// onLoopback reports whether only this host can reach the server.
+// onLoopback reports whether the server can be reached only from this host.
 func (i *instance) onLoopback() bool {
 	return host.IsLoopback(settings.Get[string](i.values, "listen"))
 }
 
-// inPlaintext finds the addresses that others reach without TLS.
+// inPlaintext returns the addresses that other hosts reach without TLS.
 func (i *instance) inPlaintext() (problems []settings.Problem) {
 	for _, name := range []string{"listen", "metrics-listen"} {
 		if address := settings.Get[string](i.values, name); address != "" && !host.IsLoopback(address) {
 			problems = append(problems, i.values.Problem(name,
-				"reachable from outside without TLS. Give --tls-cert and --tls-key; or pass --allow-plaintext if a proxy in front ends TLS"))
+				"reachable from other hosts without TLS. Give --tls-cert and --tls-key; or pass --allow-plaintext if a proxy terminates TLS"))
 		}
 	}
 	return problems
 }
 
-// listeners are where the server is reached.
+// listeners are the listening sockets of a server.
 type listeners struct {
 	api     net.Listener
 	metrics net.Listener // nil: on the same address
@@ -43,7 +43,7 @@ func (l listeners) close() error {
 	return err
 }
 
-// listening are the addresses, taken now unless they were before.
+// listening returns the listeners, opened now unless they were opened before.
 func (i *instance) listening(ctx context.Context) (listeners, error) {
 	if i.bound != nil {
 		return *i.bound, nil
@@ -51,7 +51,7 @@ func (i *instance) listening(ctx context.Context) (listeners, error) {
 	return i.listen(ctx)
 }
 
-// listen takes the addresses. One that cannot be taken is a problem of its setting.
+// listen opens the addresses. An address that cannot be opened is a problem of its setting.
 func (i *instance) listen(ctx context.Context) (l listeners, err error) {
 	if l.api, err = i.listenOn(ctx, "listen"); err != nil || settings.Get[string](i.values, "metrics-listen") == "" {
 		return l, err
@@ -67,17 +67,17 @@ func (i *instance) listenOn(ctx context.Context, name string) (net.Listener, err
 	listener, err := listening.Listen(ctx, "tcp", settings.Get[string](i.values, name))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, i.session.problems([]settings.Problem{i.values.Problem(name, "another program listens there. Stop it, or take a free port with --"+name+" 127.0.0.1:0")})
+		return nil, i.session.problems([]settings.Problem{i.values.Problem(name, "another program listens there. Stop it, or use a free port with --"+name+" 127.0.0.1:0")})
 	case err != nil:
 		return nil, i.session.problems([]settings.Problem{i.values.Problem(name, err.Error())})
 	}
 	return listener, nil
 }
 
-// scrapeTimeout bounds a request for the metrics.
+// scrapeTimeout limits a request for metrics.
 const scrapeTimeout = 30 * time.Second
 
-// metricsBeside serves /metrics on its own address, if it has one (U196).
+// metricsBeside serves /metrics on its own address, if configured (U196).
 func (i *instance) metricsBeside(srv *server.Server, listener net.Listener) []host.Served {
 	if listener == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 func (s *session) man() *cobra.Command {
 	dir := ""
 	cmd := &cobra.Command{
-		Use: "man [COMMAND…]", Short: "Print the man page of a command, or write those of all", Args: cobra.ArbitraryArgs,
+		Use: "man [COMMAND…]", Short: "Print the man page of a command, or write those of all commands", Args: cobra.ArbitraryArgs,
 		Example: examples("flowfabric man lanes pause\nflowfabric man submit > flowfabric-submit.1\nflowfabric man --dir man1"),
 	}
 	cmd.ValidArgsFunction = completeCommands
@@ -32,7 +32,7 @@ func (s *session) man() *cobra.Command {
 	return cmd
 }
 
-// writeManPages writes a file for each command, named as man looks for it.
+// writeManPages writes a file per command, named as man expects.
 func (s *session) writeManPages(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: everybody may read manual pages
 		return err
@@ -48,7 +48,7 @@ func (s *session) writeManPages(root *cobra.Command, dir string) error {
 	return nil
 }
 
-// everyCommand lists a command and all below it, those that only hold others included.
+// everyCommand lists a command and all below it, groups included.
 func everyCommand(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, c := range cmd.Commands() {
@@ -61,7 +61,7 @@ func everyCommand(cmd *cobra.Command) []*cobra.Command {
 
 func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// manPage is the man page of a command, in roff.
+// manPage returns the man page of a command, in roff.
 func manPage(cmd *cobra.Command, version string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".TH %s 1 \"\" \"flowfabric %s\" \"FlowFabric\"\n", strings.ToUpper(roff(manName(cmd))), roff(version))
@@ -93,7 +93,7 @@ func manPage(cmd *cobra.Command, version string) string {
 	return b.String()
 }
 
-// manEntry is a name with what it means.
+// manEntry is a name with its meaning.
 type manEntry struct{ name, text string }
 
 func writeManList(b *strings.Builder, title string, entries []manEntry) {
@@ -135,7 +135,7 @@ func manFlags(fs *pflag.FlagSet) []manEntry {
 	return all
 }
 
-// roff keeps a text from being read as requests or escapes.
+// roff escapes a text for roff.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

@@ -14,16 +14,16 @@ import (
 	"github.com/flowfabric/flowfabric/embedded"
 )
 
-// migrate shows, checks and applies the steps of a store's schema (U163).
+// migrate shows, checks and applies the schema migrations of a store (U163).
 func (s *session) migrate() *cobra.Command {
 	to := 0
-	up := s.schemaCommand("up", "Bring the schema of a store up to date, one step a transaction, under a lock", func(ctx context.Context, v *settings.Values) error {
+	up := s.schemaCommand("up", "Migrate the schema of a store to this version, one transaction per step, under a lock", func(ctx context.Context, v *settings.Values) error {
 		return s.migrateUp(ctx, v, to)
 	})
-	up.Flags().IntVar(&to, "to", 0, "the last step to apply, only forward; 0: all there are")
-	return group("migrate", "The schema of a store",
-		s.schemaCommand("plan", "Show the steps of the schema, those that a store has and those that it lacks", s.migratePlan),
-		s.schemaCommand("status", "Check that the schema of a store is that of this program; exit 1 if it is older", s.migrateStatus),
+	up.Flags().IntVar(&to, "to", 0, "last step to apply, forward only; 0: all")
+	return group("migrate", "Schema migrations of a store",
+		s.schemaCommand("plan", "Show the migrations that a store has and lacks", s.migratePlan),
+		s.schemaCommand("status", "Check that the schema of a store matches this program; exit 1 if it is older", s.migrateStatus),
 		up)
 }
 
@@ -44,19 +44,19 @@ func (s *session) schemaCommand(use, short string, do func(ctx context.Context, 
 	return cmd
 }
 
-// migrateConfig is what the settings say about migrating.
+// migrateConfig returns the settings for migrating.
 func migrateConfig(v *settings.Values) embedded.MigrateConfig {
 	return embedded.MigrateConfig{
 		MigrateConfig: api.MigrateConfig{UnsafeDurability: settings.Get[bool](v, "unsafe-durability")}, DirectURL: settings.Get[string](v, "store-direct-url"),
 	}
 }
 
-// schemaStep is a step as programs read it.
+// schemaStep is a migration in JSON.
 type schemaStep struct {
 	Step   int    `json:"step"`
 	Name   string `json:"name"`
 	State  string `json:"state"`
-	TookMS *int64 `json:"took_ms,omitempty"` // of one that was just applied
+	TookMS *int64 `json:"took_ms,omitempty"` // of a step that was just applied
 }
 
 func stepOf(step api.SchemaStep) schemaStep {
@@ -93,7 +93,7 @@ func (s *session) migratePlan(ctx context.Context, v *settings.Values) error {
 	return show.All(s.printer, stepView, steps)
 }
 
-// schemaState is how far a store is, as programs read it.
+// schemaState is the schema of a store in JSON.
 type schemaState struct {
 	Store  string `json:"store"`
 	Schema int    `json:"schema"`
@@ -131,13 +131,13 @@ func (s *session) migrateStatus(ctx context.Context, v *settings.Values) error {
 		return err
 	}
 	if schema.Level < schema.Known {
-		s.printer.Note("bring it up to date: flowfabric migrate up")
+		s.printer.Note("migrate it: flowfabric migrate up")
 		return show.Exit(show.ExitFailed)
 	}
 	return nil
 }
 
-// migrateUp prints each step as it is done.
+// migrateUp prints each step as it is applied.
 func (s *session) migrateUp(ctx context.Context, v *settings.Values, to int) error {
 	var schema embedded.Schema
 	err := show.List(s.printer, stepView, iter.Seq2[schemaStep, error](func(yield func(schemaStep, error) bool) {

@@ -11,17 +11,17 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// outcome is what a verb did to one execution.
+// outcome is the result of a verb for one execution.
 type outcome struct {
 	id    flowfabric.ID
 	text  string
 	value any
 }
 
-// MarshalJSON shows what the API answered.
+// MarshalJSON writes the answer of the API.
 func (o outcome) MarshalJSON() ([]byte, error) { return json.Marshal(o.value) }
 
-// ended is the outcome of a verb that answers with the execution.
+// ended is the outcome of a verb that returns the execution.
 func ended(x *flowfabric.Execution, err error) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
@@ -37,8 +37,7 @@ var outcomeView = show.View[outcome]{
 	},
 }
 
-// eachVerb acts on the executions that are named, one after the other. One refusal keeps no other from happening; the exit code is
-// that of the first.
+// eachVerb acts on the named executions in turn. A refusal does not stop the others; the exit code is that of the first refusal.
 func (s *session) eachVerb(ctx context.Context, c *flowfabric.Client, v verb, f *verbFlags, args []string) error {
 	all, err := ids(args)
 	switch {
@@ -49,7 +48,7 @@ func (s *session) eachVerb(ctx context.Context, c *flowfabric.Client, v verb, f 
 	case len(all) == 0:
 		return show.Invalid("ID", "name executions", "no execution is named")
 	case f.dryRun:
-		return show.Invalid("--dry-run", "it goes with --where", "executions are named")
+		return show.Invalid("--dry-run", "use it with --where", "executions are named")
 	case v.destructive && len(all) > 1:
 		if err := s.confirm(f.yes, fmt.Sprintf("%s %d executions?", v.name, len(all))); err != nil {
 			return err
@@ -86,29 +85,29 @@ func (s *session) eachVerb(ctx context.Context, c *flowfabric.Client, v verb, f 
 	return err
 }
 
-// confirm asks on a terminal; elsewhere --yes must have been given (U157).
+// confirm asks on a terminal; without one --yes is required (U157).
 func (s *session) confirm(yes bool, question string) error {
 	if yes {
 		return nil
 	}
 	if !isTerminal(s.In) || !isTerminal(s.Err) {
-		return show.Invalid("--yes", "look with --dry-run first where there is one, then give --yes", "%s nobody can be asked here", question)
+		return show.Invalid("--yes", "check with --dry-run where available, then pass --yes", "not confirmed: %s stdin is not a terminal", question)
 	}
 	fmt.Fprintf(s.Err, "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(s.In).ReadString('\n')
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return show.Invalid("", "answer y to go on", "nothing was done")
+		return show.Invalid("", "answer y to continue", "nothing was done")
 	}
 	return nil
 }
 
-// bulkVerb acts on what --where selects by a durable job: it shows count and sample, asks, and follows the job.
+// bulkVerb acts on what --where selects with a durable job: it shows count and sample, asks, and follows the job.
 func (s *session) bulkVerb(ctx context.Context, c *flowfabric.Client, v verb, f *verbFlags, args []string) error {
 	if len(args) > 0 {
-		return show.Invalid("--where", "give one of them", "executions are named and selected at once")
+		return show.Invalid("--where", "give one of them", "executions are both named and selected")
 	}
 	if f.expect != (flowfabric.Expect{}) {
-		return show.Invalid("--expect-…", "put what is expected into --where", "it goes with executions that are named")
+		return show.Invalid("--expect-…", "put the expectation into --where", "it is for executions that are named")
 	}
 	request := flowfabric.BulkRequest{Action: v.bulk, All: f.all, Reason: f.reason, RatePerSecond: f.rate}
 	if f.where != "" {
@@ -147,7 +146,7 @@ func (s *session) bulkVerb(ctx context.Context, c *flowfabric.Client, v verb, f 
 	return s.followJob(ctx, c, job)
 }
 
-// sample tells how many executions a job would meet, and some of them.
+// sample prints how many executions a job matches, and some of them.
 func (s *session) sample(job *flowfabric.BulkJob) {
 	match := "match"
 	if job.Matched == 1 {
@@ -162,7 +161,7 @@ func (s *session) sample(job *flowfabric.BulkJob) {
 	}
 }
 
-// executionCount is a number of executions in words.
+// executionCount formats a number of executions.
 func executionCount(n int) string {
 	if n == 1 {
 		return "1 execution"

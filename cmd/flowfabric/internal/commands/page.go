@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 )
 
-// Page is docs/cli.md: every command with its flags, made from the commands themselves.
+// Page is docs/cli.md: every command with its flags, generated from the commands.
 func Page() string {
 	root := (&session{App: &App{}}).root()
 	var b strings.Builder
@@ -33,23 +33,23 @@ One program, ` + "`flowfabric`" + `, is server, worker and client. Commands that
 a store without one take ` + "`--store`" + `. The settings of ` + "`serve` and `dev`" + ` are listed in [configuration](configuration.md).
 
 Results go to standard output, everything else to standard error. On a terminal lists are aligned tables with relative times; in a pipe
-columns are separated by tabs and times are written in full. ` + "`--json`" + ` prints the objects of the API, of lists one a line.
+columns are separated by tabs and times are written in full. ` + "`--json`" + ` prints API objects, lists as one object per line.
 
 | Exit | Meaning |
 |---|---|
-| 0 | done |
-| 1 | failed |
+| 0 | success |
+| 1 | failure |
 | 2 | bad input or configuration |
 | 3 | not found |
 | 4 | refused by state, conflict or fence |
 | 5 | not allowed |
-| 6 | waited too long |
+| 6 | timed out |
 | 7 | unavailable or overloaded |
 | 8 | the awaited execution or flow did not succeed |
 | 130 | interrupted |
 `
 
-// below lists the commands that do something, in order of their names.
+// below lists the commands that do something, ordered by name.
 func below(cmd *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, c := range cmd.Commands() {
@@ -69,7 +69,7 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 	fmt.Fprintf(b, "\n### %s\n\n%s.\n\n```text\n%s\n\n%s\n```\n", path, cmd.Short, cmd.UseLine(), strings.ReplaceAll(cmd.Example, "  flowfabric", "flowfabric"))
 	own := cmd.LocalNonPersistentFlags()
 	if name := cmd.Name(); name == "serve" || name == "dev" || name == "config" || name == "doctor" {
-		b.WriteString("\nTakes the settings of the [server](configuration.md#server).\n")
+		b.WriteString("\nAccepts the settings of the [server](configuration.md#server).\n")
 		own = withoutSettings(own)
 	}
 	if own.HasAvailableFlags() {
@@ -78,7 +78,7 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// withoutSettings leaves the flags that another page lists.
+// withoutSettings omits the flags that another page lists.
 func withoutSettings(fs *pflag.FlagSet) *pflag.FlagSet {
 	rest := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.VisitAll(func(f *pflag.Flag) {

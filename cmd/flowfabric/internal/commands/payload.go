@@ -9,20 +9,21 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// payloadSource is a flag that may give a payload.
+// payloadSource is a flag that can provide a payload.
 type payloadSource struct {
 	flag, text  string // text "": not given
-	contentType string // unless another is said
+	contentType string // default of the source
 }
 
-// The content types of sources.
+// Content types of sources.
 const (
 	jsonType  = "application/json"
 	textType  = "text/plain; charset=utf-8"
 	bytesType = "application/octet-stream"
 )
 
-// payload reads the one source that is given; the zero Payload when none is. contentType overrides that of the source.
+// payload reads the one source that is given; it returns the zero Payload if there is none. contentType overrides that of the
+// source.
 func (s *session) payload(contentType string, sources ...payloadSource) (flowfabric.Payload, error) {
 	var given, known []string
 	var from payloadSource
@@ -36,7 +37,7 @@ func (s *session) payload(contentType string, sources ...payloadSource) (flowfab
 	case len(given) == 0:
 		return flowfabric.Payload{}, nil
 	case len(given) > 1:
-		return flowfabric.Payload{}, show.Invalid(given[0], "give one of "+strings.Join(known, ", "), "%s are given at once", strings.Join(given, " and "))
+		return flowfabric.Payload{}, show.Invalid(given[0], "give one of "+strings.Join(known, ", "), "%s cannot be combined", strings.Join(given, " and "))
 	}
 	data, err := s.content(from.flag, from.text)
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *session) payload(contentType string, sources ...payloadSource) (flowfab
 		if slices.Contains(known, "--text") {
 			hint += "; use --text for plain text"
 		}
-		return flowfabric.Payload{}, show.Invalid(from.flag, hint, "this is not JSON")
+		return flowfabric.Payload{}, show.Invalid(from.flag, hint, "not valid JSON")
 	}
 	if contentType == "" {
 		contentType = from.contentType

@@ -16,14 +16,14 @@ import (
 )
 
 func (s *session) quotas() *cobra.Command {
-	list := s.command("list", "List the quotas and their use", `
+	list := s.command("list", "List quotas and their use", `
 flowfabric quotas list
 flowfabric quotas list --wide
 flowfabric quotas list --json
 `, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		return show.List(s.printer, s.quotaView(), c.Quotas().List(ctx))
 	})
-	get := s.command("get QUOTA", "Show a quota and its use, key by key", `
+	get := s.command("get QUOTA", "Show a quota and its use per key", `
 flowfabric quotas get mail
 flowfabric quotas get mail --json
 flowfabric quotas get mail --template '{{.rate_limit}}'
@@ -31,12 +31,12 @@ flowfabric quotas get mail --template '{{.rate_limit}}'
 		return s.printQuota(c.Quotas().Get(ctx, args[0]))
 	})
 	get.ValidArgsFunction = s.completeQuotas
-	return group("quotas", "Limits on how often and how much at a time", list, get, s.quotaSet(), s.quotaDelete())
+	return group("quotas", "Limits on rate and concurrency", list, get, s.quotaSet(), s.quotaDelete())
 }
 
 func (s *session) quotaDelete() *cobra.Command {
 	var how flowfabric.DeleteQuotaOptions
-	cmd := s.command("delete QUOTA", "Remove a quota", `
+	cmd := s.command("delete QUOTA", "Delete a quota", `
 flowfabric quotas delete mail
 flowfabric quotas delete mail --force
 flowfabric quotas delete mail --force --reason 'the mail server has no limit any more'
@@ -47,16 +47,16 @@ flowfabric quotas delete mail --force --reason 'the mail server has no limit any
 		s.printer.Note("deleted: %s", args[0])
 		return nil
 	})
-	cmd.Flags().BoolVar(&how.Force, "force", false, "also while it is in use: what it kept waiting goes on")
+	cmd.Flags().BoolVar(&how.Force, "force", false, "even while it is in use; work that waits for it continues")
 	auditReason(cmd, &how.Reason)
 	cmd.ValidArgsFunction = s.completeQuotas
 	return cmd
 }
 
-// quotaSet changes the settings that are given; the others stay as they are.
+// quotaSet changes only the given settings.
 func (s *session) quotaSet() *cobra.Command {
 	reason := ""
-	cmd := s.command("set QUOTA [SETTING]...", "Change settings of a quota, creating it if need be: rate=10/1m, concurrency=5, per-key; what is not given stays", `
+	cmd := s.command("set QUOTA [SETTING]...", "Change settings of a quota, creating it if necessary: rate=10/1m, concurrency=5, per-key; other settings stay", `
 flowfabric quotas set mail rate=100/1m
 flowfabric quotas set api rate=10/1s concurrency=5 per-key
 flowfabric quotas set api rate=off --reason 'they have lifted it'
@@ -82,7 +82,7 @@ flowfabric quotas set api rate=off --reason 'they have lifted it'
 	return cmd
 }
 
-// setQuota reads one setting: rate=10/1m, rate=10 in the window that is set, rate=off, concurrency=5, concurrency=off, per-key,
+// setQuota parses one setting: rate=10/1m, rate=10 in the current window, rate=off, concurrency=5, concurrency=off, per-key,
 // per-key=false.
 func setQuota(s *flowfabric.QuotaSettings, text string) (err error) {
 	name, value, given := strings.Cut(text, "=")
@@ -91,7 +91,7 @@ func setQuota(s *flowfabric.QuotaSettings, text string) (err error) {
 		limit, window, bounded := strings.Cut(value, "/")
 		if bounded {
 			if s.Window, err = span(window); err != nil {
-				return show.Invalid(text, "write rate=10/1m", "%q is no span of time", window)
+				return show.Invalid(text, "write rate=10/1m", "%q is not a duration", window)
 			}
 		}
 		s.RateLimit, err = limitOf(text, limit)
@@ -104,12 +104,12 @@ func setQuota(s *flowfabric.QuotaSettings, text string) (err error) {
 			err = show.Invalid(text, "write per-key or per-key=false", "%q is neither true nor false", value)
 		}
 	default:
-		err = show.Invalid(text, "write rate=10/1m, concurrency=5 or per-key", "%q is no setting of a quota", text)
+		err = show.Invalid(text, "write rate=10/1m, concurrency=5 or per-key", "%q is not a setting of a quota", text)
 	}
 	return err
 }
 
-// span reads a window: 1m, 90s, or a unit alone, as in 10/s.
+// span parses a window: 1m, 90s, or only a unit, as in 10/s.
 func span(text string) (time.Duration, error) {
 	if text != "" && !strings.ContainsAny(text[:1], "0123456789") {
 		text = "1" + text
@@ -224,7 +224,7 @@ func yesText(yes bool) string {
 	return "no"
 }
 
-// quotaUses reads uses of quotas: mail, or mail:acme with a key. A quota's id may have a colon itself: then write the policy.
+// quotaUses parses uses of quotas: mail, or mail:acme with a key. If a quota's id contains a colon, use --policy instead.
 func quotaUses(texts []string) (uses []flowfabric.QuotaUse) {
 	for _, text := range texts {
 		if text != "" {
@@ -247,7 +247,7 @@ func quotaUsesText(uses []flowfabric.QuotaUse) string {
 	return strings.Join(all, " ")
 }
 
-// amounts reads amounts by dimension: output_tokens=2000.
+// amounts parses amounts by dimension: output_tokens=2000.
 func amounts(flag string, texts []string) (map[string]int64, error) {
 	given, err := pairs(flag, texts)
 	if err != nil || len(given) == 0 {

@@ -22,7 +22,7 @@ flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		switch {
 		case input && children:
-			return show.Invalid("--children", "give one of --input and --children", "the input and the children are asked for")
+			return show.Invalid("--children", "give one of --input and --children", "input and children are both requested")
 		case input:
 			return s.printInput(ctx, c, flowfabric.ID(args[0]), "")
 		case children:
@@ -41,22 +41,22 @@ flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
 		}
 		return show.One(s.printer, view, x)
 	})
-	cmd.Flags().BoolVar(&input, "input", false, "print the input, bit for bit")
-	cmd.Flags().BoolVar(&children, "children", false, "list what its present run spawned")
+	cmd.Flags().BoolVar(&input, "input", false, "print the input, byte for byte")
+	cmd.Flags().BoolVar(&children, "children", false, "list the children of its current run")
 	cmd.ValidArgsFunction = s.completeIDs
 	return cmd
 }
 
 func (s *session) input() *cobra.Command {
 	name := ""
-	cmd := s.command("input ID", "Print the input of an execution, bit for bit", `
+	cmd := s.command("input ID", "Print the input of an execution, byte for byte", `
 flowfabric input 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric input 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 > input.json
 flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return s.printInput(ctx, c, flowfabric.ID(args[0]), name)
 	})
-	cmd.Flags().StringVar(&name, "name", "", "what it got from another member of its flow under this name, instead")
+	cmd.Flags().StringVar(&name, "name", "", "print the named input that it received from another member of its flow")
 	cmd.ValidArgsFunction = s.completeIDs
 	return cmd
 }
@@ -77,7 +77,7 @@ func (s *session) printInput(ctx context.Context, c *flowfabric.Client, id flowf
 
 func (s *session) result() *cobra.Command {
 	wait := false
-	cmd := s.command("result ID", "Print the result of an execution, bit for bit", `
+	cmd := s.command("result ID", "Print the result of an execution, byte for byte", `
 flowfabric result 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric result 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --wait
 flowfabric result 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 > result.json
@@ -93,7 +93,7 @@ flowfabric result 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 > result.json
 		}
 		return s.printer.Raw(p.Data)
 	})
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait for the end first")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it has ended")
 	cmd.ValidArgsFunction = s.completeIDs
 	return cmd
 }
@@ -123,8 +123,8 @@ flowfabric list --status running --watch
 	})
 	filter = newFilterFlags(cmd.Flags())
 	cmd.Flags().StringVar(&order, "order", "", "created_desc (default), created_asc, completed_desc or id_asc")
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
-	cmd.Flags().BoolVar(&watch, "watch", false, "show it again when it changes, until interrupted")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print the list again on every change, until interrupted")
 	return cmd
 }
 
@@ -214,7 +214,7 @@ func (s *session) oneAttempt(ctx context.Context, c *flowfabric.Client, id flowf
 }
 
 func (s *session) leases() *cobra.Command {
-	cmd := s.command("leases ID", "List the leases under which an execution ran", `
+	cmd := s.command("leases ID", "List the leases of an execution", `
 flowfabric leases 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric leases 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --wide
 flowfabric leases 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
@@ -227,7 +227,7 @@ flowfabric leases 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 
 func (s *session) steps() *cobra.Command {
 	run := -1
-	cmd := s.command("steps ID", "List the steps that an execution remembers", `
+	cmd := s.command("steps ID", "List the stored steps of an execution", `
 flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --run 0
 flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
@@ -238,7 +238,7 @@ flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 		}
 		return s.printSteps(ctx, c, flowfabric.ID(args[0]), options)
 	})
-	cmd.Flags().IntVar(&run, "run", -1, "of this run; -1: the present one")
+	cmd.Flags().IntVar(&run, "run", -1, "of this run; -1: the current one")
 	cmd.ValidArgsFunction = s.completeIDs
 	return cmd
 }

@@ -18,12 +18,12 @@ import (
 func (s *session) restore() *cobra.Command {
 	force := false
 	cmd := &cobra.Command{
-		Use: "restore FILE", Short: "Make a copy the store", Args: counted(cobra.ExactArgs(1)),
+		Use: "restore FILE", Short: "Restore a store from a backup", Args: counted(cobra.ExactArgs(1)),
 		Example: examples("flowfabric restore monday.db --store sqlite:ff.db\nflowfabric restore monday.db --store sqlite:ff.db --force\n" +
 			"flowfabric restore monday.dump --store postgres://flowfabric@db/flowfabric"),
 	}
 	storeFlags(cmd)
-	cmd.Flags().BoolVar(&force, "force", false, "throw away the store that is there")
+	cmd.Flags().BoolVar(&force, "force", false, "replace the existing store")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := s.storeSettings(cmd)
 		if err != nil {
@@ -40,8 +40,8 @@ func (s *session) restore() *cobra.Command {
 	return cmd
 }
 
-// restoreFile puts a copy that can be opened in the place of the store, which nobody may have open. What is there stays until the copy
-// lies whole beside it.
+// restoreFile replaces the store, which must not be open, by a copy that can be opened. The old store is removed only after the
+// copy is complete next to it.
 func (s *session) restoreFile(ctx context.Context, from, to string, force bool) error {
 	err := onCopy(from, func(path, _ string) error {
 		return s.withOpened(ctx, "sqlite:"+path, embedded.Config{EngineConfig: flowfabric.EngineConfig{Migrate: api.MigrateOff}}, func(*flowfabric.Client) error { return nil })
@@ -50,7 +50,7 @@ func (s *session) restoreFile(ctx context.Context, from, to string, force bool) 
 		return err
 	}
 	if _, err := os.Stat(to); err == nil && !force {
-		return show.Invalid("--store", "give --force to throw it away", "%s is there already", to)
+		return show.Invalid("--store", "use --force to replace it", "%s already exists", to)
 	}
 	if err := notInUse(ctx, to); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *session) restoreFile(ctx context.Context, from, to string, force bool) 
 	return nil
 }
 
-// notInUse refuses a SQLite store that somebody has open. One that cannot be opened for another reason nobody has.
+// notInUse refuses a SQLite store that is open. One that cannot be opened for another reason is not in use.
 func notInUse(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -85,7 +85,7 @@ func notInUse(ctx context.Context, path string) error {
 	return nil
 }
 
-// removeStore deletes a SQLite store that nobody has open.
+// removeStore deletes a SQLite store that is not open.
 func removeStore(ctx context.Context, path string) error {
 	if err := notInUse(ctx, path); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric"
 )
 
-// The kinds of the work that --seed-demo makes.
+// Kinds of the work that --seed-demo creates.
 const (
 	demoMail   flowfabric.Kind[string, string]          = "send-mail"
 	demoCharge flowfabric.Kind[string, string]          = "charge-card"
@@ -20,33 +20,33 @@ const (
 	demoRender flowfabric.Kind[string, flowfabric.None] = "render-video"
 )
 
-// demoLane is where the work is that seems to run.
+// demoLane is the lane of the work that appears to run.
 const demoLane = "media"
 
-// seedDemo fills a store with executions in different states, through the same client that everybody uses, so that lists, top and
-// the console have something to show (U161). Keys make it repeatable: what is there already is not made twice.
+// seedDemo fills a store with executions in different states, through the public client, so that lists and top have something to
+// show (U161). Keys make it repeatable.
 func seedDemo(ctx context.Context, c *flowfabric.Client, log *slog.Logger) error {
 	for _, seed := range []func(context.Context, *flowfabric.Client) error{seedFinished, seedDelayed, seedWaiting, seedCancelled, seedRunning} {
 		if err := seed(ctx, c); err != nil {
-			return fmt.Errorf("the work of --seed-demo: %w", err)
+			return fmt.Errorf("seeding demo work: %w", err)
 		}
 	}
-	log.Info("work to look at is there (--seed-demo)")
+	log.Info("demo work was added (--seed-demo)")
 	return nil
 }
 
-// demoOptions give work a key and a tag to find it by.
+// demoOptions sets a key and a tag.
 func demoOptions(key string) flowfabric.SubmitOptions {
 	return flowfabric.SubmitOptions{IdempotencyKey: "demo-" + key, Tags: map[string]string{"demo": "seed"}}
 }
 
-// seedFinished lets a worker succeed with some work, and fail with other for good after two retries.
+// seedFinished completes some work and lets other work fail after two retries.
 func seedFinished(ctx context.Context, c *flowfabric.Client) error {
 	ctx, stop := context.WithCancel(ctx)
 	worker := flowfabric.NewWorker(c, flowfabric.WorkerConfig{ID: "demo", Logger: slog.New(slog.DiscardHandler)})
 	flowfabric.Handle(worker, demoMail, func(_ context.Context, _ *flowfabric.Task, to string) (string, error) { return "sent to " + to, nil })
 	flowfabric.Handle(worker, demoCharge, func(context.Context, *flowfabric.Task, string) (string, error) {
-		return "", errors.New("the bank says no: card expired")
+		return "", errors.New("the bank declined: card expired")
 	})
 	ended := make(chan error, 1)
 	go func() { ended <- worker.Run(ctx) }()
@@ -84,7 +84,7 @@ func seedDelayed(ctx context.Context, c *flowfabric.Client) error {
 	return err
 }
 
-// seedWaiting makes work that no worker may take: each lacks the capability.
+// seedWaiting submits work whose required capability no worker has.
 func seedWaiting(ctx context.Context, c *flowfabric.Client) error {
 	for _, picture := range []string{"cat.png", "dog.png"} {
 		how := demoOptions("resize-" + picture)
@@ -103,11 +103,11 @@ func seedCancelled(ctx context.Context, c *flowfabric.Client) error {
 	if err != nil || run.Duplicate() {
 		return err
 	}
-	_, err = c.Cancel(ctx, run.ID(), "the file was the wrong one")
+	_, err = c.Cancel(ctx, run.ID(), "wrong file")
 	return err
 }
 
-// seedRunning claims work and keeps it: it runs until its lease ends.
+// seedRunning claims work and keeps it until its lease lapses.
 func seedRunning(ctx context.Context, c *flowfabric.Client) error {
 	how := demoOptions("render")
 	how.Lane = demoLane

@@ -42,7 +42,7 @@ flowfabric serve --config /etc/flowfabric.env
 func (s *session) dev() *cobra.Command {
 	how := serving{dev: true}
 	cmd := &cobra.Command{
-		Use: "dev", Short: "Run a server on this host for trying things out: no keys, its data in .flowfabric/", Args: counted(cobra.NoArgs),
+		Use: "dev", Short: "Run a local server for development: no keys, data in .flowfabric/", Args: counted(cobra.NoArgs),
 		Example: examples(`
 flowfabric dev
 flowfabric dev --listen 127.0.0.1:0 --fresh
@@ -51,12 +51,12 @@ flowfabric dev --fresh --seed-demo
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.runServer(cmd, how) },
 	}
 	serverFlags(cmd)
-	cmd.Flags().BoolVar(&how.fresh, "fresh", false, "begin with an empty store")
-	cmd.Flags().BoolVar(&how.seed, "seed-demo", false, "put a few executions in different states into the store, to have something to look at")
+	cmd.Flags().BoolVar(&how.fresh, "fresh", false, "start with an empty store")
+	cmd.Flags().BoolVar(&how.seed, "seed-demo", false, "add executions in different states to look at")
 	return cmd
 }
 
-// serving is how a server is run.
+// serving says how a server is run.
 type serving struct{ dev, fresh, seed bool }
 
 // instance is one run of a server.
@@ -69,10 +69,10 @@ type instance struct {
 	log     *slog.Logger
 	certs   *host.Certificates // nil: no TLS
 	tracer  flowfabric.Tracer  // nil: no spans
-	bound   *listeners         // addresses that were taken before the store was touched; nil: none yet
+	bound   *listeners         // addresses opened before the store; nil: not yet
 }
 
-// runServer checks everything, opens the store, and serves until it is told to stop.
+// runServer checks all settings, opens the store, and serves until it is stopped.
 func (s *session) runServer(cmd *cobra.Command, how serving) error {
 	values, problems := s.serverSettings(cmd, how.dev)
 	i := &instance{session: s, cmd: cmd, dev: how.dev, values: values, level: new(slog.LevelVar)}
@@ -86,12 +86,12 @@ func (s *session) runServer(cmd *cobra.Command, how serving) error {
 	if s.flags.timeout > 0 {
 		defer time.AfterFunc(s.flags.timeout, cancel).Stop()
 	}
-	if i.dev { // serve takes its addresses when it can serve: until then callers are refused and go elsewhere
+	if i.dev { // serve opens its addresses when it is ready: until then callers are refused and try other servers
 		bound, err := i.listen(ctx)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = bound.close() }() // once served they are closed already
+		defer func() { _ = bound.close() }() // already closed if it was served
 		i.bound = &bound
 	}
 	if err := i.prepareFile(ctx, how.fresh); err != nil {
@@ -119,10 +119,10 @@ func (s *session) runServer(cmd *cobra.Command, how serving) error {
 	return err
 }
 
-// startTracing makes the tracer if there is a collector to send spans to (U196). send sends what is left of them in the end.
+// startTracing creates the tracer if a collector is configured (U196). send flushes the remaining spans.
 func (i *instance) startTracing(ctx context.Context) (send func(context.Context), err error) {
 	for _, problem := range i.values.Ignored() {
-		i.log.Warn("a variable cannot be read and counts as absent", "problem", problem.String())
+		i.log.Warn("a variable cannot be read and is ignored", "problem", problem.String())
 	}
 	endpoint := settings.Get[string](i.values, "otlp-endpoint")
 	if endpoint == "" {
@@ -145,7 +145,7 @@ func (i *instance) startTracing(ctx context.Context) (send func(context.Context)
 	}, nil
 }
 
-// check finds what is wrong with settings together (U180).
+// check reports all problems of settings that depend on each other (U180).
 func (i *instance) check() []settings.Problem {
 	v := i.values
 	var problems []settings.Problem
@@ -187,11 +187,11 @@ func (i *instance) checkCertificate(cert, key string) []settings.Problem {
 
 func (i *instance) setLevel(v *settings.Values) {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(settings.Get[string](v, "log-level"))) // the table knows the names
+	_ = level.UnmarshalText([]byte(settings.Get[string](v, "log-level"))) // settings validated the name
 	i.level.Set(level)
 }
 
-// logger writes lines for people on a terminal and in dev, JSON elsewhere (U195).
+// logger writes text on a terminal and in dev, else JSON (U195).
 func (i *instance) logger() *slog.Logger {
 	format := settings.Get[string](i.values, "log-format")
 	if format == "text" || format == "auto" && (i.dev || isTerminal(i.session.Err)) {
@@ -205,14 +205,14 @@ func (i *instance) logger() *slog.Logger {
 func (i *instance) reload() {
 	values, problems := i.session.serverSettings(i.cmd, i.dev)
 	if len(problems) > 0 {
-		i.log.Error("the settings cannot be read again; the old ones stay", "problem", problems[0].String())
+		i.log.Error("the settings cannot be read again; the old ones are kept", "problem", problems[0].String())
 		return
 	}
 	i.setLevel(values)
 	i.log.Info("read again", "log_level", i.level.Level().String())
 }
 
-// prepareFile makes the directory of dev's own store, and empties the store if that is wanted.
+// prepareFile creates the directory of dev's own store, and empties the store if requested.
 func (i *instance) prepareFile(ctx context.Context, fresh bool) error {
 	store := settings.Get[string](i.values, "store")
 	path, isFile := strings.CutPrefix(store, "sqlite:")
@@ -236,17 +236,17 @@ func (i *instance) prepareFile(ctx context.Context, fresh bool) error {
 	return removeStore(ctx, path)
 }
 
-// tryEvery is how often a store that does not answer is tried again at start.
+// tryEvery is the retry interval for a store that does not answer at start.
 const tryEvery = 5 * time.Second
 
-// open opens the store, and waits for one that does not answer yet as long as store-timeout says (U180).
+// open opens the store, and retries up to store-timeout if it does not answer (U180).
 func (i *instance) open(ctx context.Context) (*flowfabric.Client, error) {
 	deadline := time.Now().Add(settings.Get[time.Duration](i.values, "store-timeout"))
 	for {
 		cfg := openConfig(i.values, i.log)
 		cfg.Tracer = i.tracer
 		client, err := embedded.Open(ctx, settings.Get[string](i.values, "store"), cfg)
-		full := flowfabric.CodeOf(err) == "store_full" // which no waiting mends
+		full := flowfabric.CodeOf(err) == "store_full" // waiting does not help
 		if err == nil || full || !errors.Is(err, flowfabric.ErrUnavailable) || time.Now().Add(tryEvery).After(deadline) {
 			return client, err
 		}
@@ -259,7 +259,7 @@ func (i *instance) open(ctx context.Context) (*flowfabric.Client, error) {
 	}
 }
 
-// openConfig is what the engine takes of the settings.
+// openConfig returns the engine's part of the settings.
 func openConfig(v *settings.Values, log *slog.Logger) embedded.Config {
 	kept := settings.Get[map[string]time.Duration](v, "retention")
 	migrate, _ := api.ParseMigrateMode(settings.Get[string](v, "migrate")) // the settings know no other
@@ -290,7 +290,7 @@ func openConfig(v *settings.Values, log *slog.Logger) embedded.Config {
 	}
 }
 
-// serveStore listens and serves, once it is clear who may call.
+// serveStore listens and serves after checking who may call.
 func (i *instance) serveStore(ctx context.Context, client *flowfabric.Client) error {
 	if err := i.installKey(ctx, client); err != nil {
 		return err
@@ -323,7 +323,7 @@ func (i *instance) serveStore(ctx context.Context, client *flowfabric.Client) er
 	return err
 }
 
-// url is where the server is reached from this host, or what public-url says.
+// url is the address of the server from this host, or public-url.
 func (i *instance) url(at net.Addr) string {
 	if public := settings.Get[string](i.values, "public-url"); public != "" {
 		return public
@@ -353,7 +353,7 @@ func (i *instance) serverConfig(open bool, url string) server.Config {
 	return cfg
 }
 
-// ready tells that the server is there: one line in the log, and for dev what to try.
+// ready logs that the server is ready; dev also prints commands to try.
 func (i *instance) ready(info flowfabric.Info, url string) {
 	i.log.Info("ready", "version", i.session.Version, "store", info.Store.Kind, "store_version", info.Store.Version, "schema", info.Store.Schema, "address", url)
 	if !i.dev {

@@ -18,7 +18,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// prepare makes the printer from the global flags.
+// prepare creates the printer from the global flags.
 func (s *session) prepare(*cobra.Command) error {
 	s.printer = &show.Printer{
 		Out: s.Out, Err: s.Err, JSON: s.flags.json, Quiet: s.flags.quiet, Wide: s.flags.wide,
@@ -29,21 +29,21 @@ func (s *session) prepare(*cobra.Command) error {
 	if s.flags.template != "" {
 		parsed, err := template.New("template").Option("missingkey=zero").Parse(s.flags.template)
 		if err != nil {
-			return show.Invalid("--template", "fields have the names of the API: '{{.execution_id}} {{.status}}'", "%s", err)
+			return show.Invalid("--template", "use API field names: '{{.execution_id}} {{.status}}'", "%s", err)
 		}
 		s.printer.Template = parsed
 	}
 	return nil
 }
 
-// bare is a printer that writes what identifies a thing alone on its line, unless programs want another form.
+// bare returns a printer that writes only the identifier, unless a format for programs is requested.
 func (s *session) bare() *show.Printer {
 	p := *s.printer
 	p.Quiet = !p.JSON && p.Template == nil
 	return &p
 }
 
-// settingFlags gives every setting its flag.
+// settingFlags adds a flag for every setting.
 func settingFlags(fs *pflag.FlagSet, table []settings.Setting) {
 	for _, setting := range table {
 		if setting.NoFlag {
@@ -56,19 +56,19 @@ func settingFlags(fs *pflag.FlagSet, table []settings.Setting) {
 			flag.NoOptDefVal = "true"
 		}
 		if setting.MayBeInFile() {
-			fs.String(setting.Name+"-file", "", "file that holds it")
+			fs.String(setting.Name+"-file", "", "file that contains it")
 		}
 	}
 }
 
-// given are the values of the flags that were set on the command line.
+// given returns the flags that were set on the command line.
 func given(cmd *cobra.Command) map[string]string {
 	flags := map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) { flags[f.Name] = f.Value.String() })
 	return flags
 }
 
-// problems prints everything that is wrong with the settings; the exit code is 2 (U180). With --json that is one problem object.
+// problems prints all problems of the settings; the exit code is 2 (U180). With --json it is one problem object.
 func (s *session) problems(all []settings.Problem) error {
 	if len(all) == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (s *session) problems(all []settings.Problem) error {
 	return show.Exit(show.ExitInvalid)
 }
 
-// clientSettings reads where the server is and who asks.
+// clientSettings reads the server's address and the credentials.
 func (s *session) clientSettings(cmd *cobra.Command) (*settings.Values, error) {
 	from := settings.Sources{Environ: s.Environ, Flags: given(cmd)}
 	if s.flags.profile != "" {
@@ -96,7 +96,7 @@ func (s *session) clientSettings(cmd *cobra.Command) (*settings.Values, error) {
 		}
 		from.File = filepath.Join(dir, "flowfabric", s.flags.profile+".env")
 		if _, err := os.Stat(from.File); err != nil {
-			return nil, show.Invalid("--profile", "a profile is a file of FF_NAME=value lines", "there is no profile %q: %s", s.flags.profile, err)
+			return nil, show.Invalid("--profile", "a profile is a file of FF_NAME=value lines", "unknown profile %q: %s", s.flags.profile, err)
 		}
 	}
 	values, problems := settings.Load(settings.Client(), from)
@@ -122,7 +122,7 @@ func (s *session) withClient(cmd *cobra.Command, do func(ctx context.Context, c 
 	})
 }
 
-// inFlags names the flag that gave a field of the API which the server refuses, for people.
+// inFlags replaces the API field of a refusal by the flag that set it.
 func (s *session) inFlags(cmd *cobra.Command, err error) error {
 	var refusal *flowfabric.Error
 	if s.flags.json || !errors.As(err, &refusal) {
@@ -138,7 +138,8 @@ func (s *session) inFlags(cmd *cobra.Command, err error) error {
 	return &told
 }
 
-// flagOf is the flag that was given for a field, such as --waitpoint for waitpoint-id and --expires for expires-in-ms; "" when none was.
+// flagOf returns the flag that was given for a field, such as --waitpoint for waitpoint-id and --expires for expires-in-ms; "" if
+// none was.
 func flagOf(cmd *cobra.Command, field string) string {
 	for _, rest := range []string{"", "-id", "-in-ms", "-ms"} {
 		if flag, found := strings.CutSuffix(field, rest); found && cmd.Flags().Changed(flag) {
@@ -148,7 +149,7 @@ func flagOf(cmd *cobra.Command, field string) string {
 	return ""
 }
 
-// command is a command that acts on a server.
+// command returns a command that acts on a server.
 func (s *session) command(use, short, example string, args cobra.PositionalArgs, do func(ctx context.Context, c *flowfabric.Client, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Example: examples(example), Args: counted(args)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -157,12 +158,12 @@ func (s *session) command(use, short, example string, args cobra.PositionalArgs,
 	return cmd
 }
 
-// examples indents the lines of a help page's examples.
+// examples indents the examples of a help page.
 func examples(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
 }
 
-// counted is a check of the number of arguments whose refusal has the form of all others, and names the argument that is too many.
+// counted checks the number of arguments. Its refusal has the form of all others and names the extra argument.
 func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check == nil || check(cmd, args) == nil {
@@ -170,15 +171,14 @@ func counted(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		for n := len(args) - 1; n >= 0; n-- {
 			if check(cmd, args[:n]) == nil {
-				return show.Invalid("", "usage: "+cmd.UseLine(), "%q is one argument too many", args[n])
+				return show.Invalid("", "usage: "+cmd.UseLine(), "unexpected argument %q", args[n])
 			}
 		}
 		return show.Invalid("", "usage: "+cmd.UseLine(), "an argument is missing")
 	}
 }
 
-// orBelow is the check of a command that takes arguments and also has commands below it: a word before an argument is one of these,
-// mistyped.
+// orBelow checks the arguments of a command that also has subcommands: a word before an argument is a mistyped subcommand.
 func orBelow(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := counted(check)(cmd, args); err != nil {
@@ -191,7 +191,7 @@ func orBelow(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// group is a command that only holds others.
+// group returns a command that only groups others.
 func group(use, short string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: showHelp}
 	cmd.AddCommand(below...)

@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// tokenVariable gives a token where it stands in no history of a shell.
+// tokenVariable provides a token without leaving it in a shell's history.
 const tokenVariable = "FLOWFABRIC_TOKEN"
 
 // signalFlags are the flags of signal (U173).
@@ -27,25 +27,25 @@ type signalFlags struct {
 
 func (f *signalFlags) register(fs *pflag.FlagSet) {
 	f.fs = fs
-	fs.StringVar(&f.name, "name", "", "what happened, such as approved")
-	fs.StringVar(&f.token, "token", "", "token of the waitpoint; better by --token-file or "+tokenVariable)
-	fs.StringVar(&f.tokenFile, "token-file", "", "file that holds the token, or - for standard input")
+	fs.StringVar(&f.name, "name", "", "name of the signal, such as approved")
+	fs.StringVar(&f.token, "token", "", "token of the waitpoint; better by --token-file or"+tokenVariable)
+	fs.StringVar(&f.tokenFile, "token-file", "", "file that contains the token, or - for standard input")
 	fs.StringVar(&f.payload, "payload", "", "payload as JSON: the value, @file, or - for standard input")
 	fs.StringVar(&f.text, "text", "", "payload as text: the value, @file or -")
-	fs.StringVar(&f.file, "payload-file", "", "file whose bytes are the payload, or -")
+	fs.StringVar(&f.file, "payload-file", "", "file with the payload as bytes, or -")
 	fs.StringVar(&f.contentType, "content-type", "", "content type of the payload")
-	fs.StringVar(&f.category, "category", "", "sort of the signal; external if absent")
-	fs.StringVar(&f.sourceType, "source-type", "", "what sort of sender this is; external if absent")
-	fs.StringVar(&f.source, "source-identity", "", "who sends it; conditions that count sources tell them apart by it")
-	fs.StringVar(&f.correlation, "correlation-id", "", "ties it to something of yours")
-	fs.StringVar(&f.key, "idempotency-key", "", "names the signal: a second one with it is a duplicate")
-	fs.StringVar(&f.id, "signal-id", "", "id of the signal, for the same purpose; minted if absent")
-	fs.StringVar(&f.execution, "execution", "", "refuse unless the waitpoint is of this execution")
+	fs.StringVar(&f.category, "category", "", "category of the signal; default external")
+	fs.StringVar(&f.sourceType, "source-type", "", "type of the sender; default external")
+	fs.StringVar(&f.source, "source-identity", "", "identity of the sender; conditions that count sources compare it")
+	fs.StringVar(&f.correlation, "correlation-id", "", "correlation id of your own")
+	fs.StringVar(&f.key, "idempotency-key", "", "idempotency key: a second signal with it is a duplicate")
+	fs.StringVar(&f.id, "signal-id", "", "id of the signal, also idempotent; generated if absent")
+	fs.StringVar(&f.execution, "execution", "", "refuse unless the waitpoint belongs to this execution")
 }
 
 func (s *session) signal() *cobra.Command {
 	var flags signalFlags
-	cmd := s.command("signal WAITPOINT", "Tell waiting work what happened; the token of its waitpoint is the credential", `
+	cmd := s.command("signal WAITPOINT", "Send a signal to a waitpoint; the waitpoint's token is the credential", `
 flowfabric signal 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --name approved --token-file token.txt
 flowfabric signal 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --name paid --payload '{"amount": 12}' --idempotency-key payment-17 --token-file token.txt
 flowfabric signal 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --name note --text 'all is well' --source-identity ana --token-file token.txt
@@ -65,14 +65,14 @@ flowfabric signal 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --name note --text 'all i
 	return cmd
 }
 
-// signalOf makes a signal of the flags.
+// signalOf creates a signal from the flags.
 func (s *session) signalOf(f *signalFlags, waitpoint string) (flowfabric.Signal, error) {
 	signal := flowfabric.Signal{
 		WaitpointID: waitpoint, ExecutionID: flowfabric.ID(f.execution), Name: f.name, SourceType: f.sourceType, SourceIdentity: f.source,
 		CorrelationID: f.correlation, IdempotencyKey: f.key, SignalID: f.id, Category: changed(f.fs, "category", f.category),
 	}
 	if f.name == "" {
-		return signal, show.Invalid("--name", "flowfabric waitpoints get "+waitpoint+" shows the names that it waits for", "the name of the signal is missing")
+		return signal, show.Invalid("--name", "flowfabric waitpoints get "+waitpoint+" shows the expected names", "the name of the signal is missing")
 	}
 	if f.tokenFile == "-" && (f.payload == "-" || f.text == "-" || f.file == "-") {
 		return signal, show.Invalid("--token-file", "put one of them into a file", "token and payload cannot both come from standard input")
@@ -95,7 +95,7 @@ func (s *session) signalOf(f *signalFlags, waitpoint string) (flowfabric.Signal,
 func (s *session) token(f *signalFlags) (string, error) {
 	switch {
 	case f.token != "" && f.tokenFile != "":
-		return "", show.Invalid("--token", "give one of them", "--token and --token-file are given at once")
+		return "", show.Invalid("--token", "give one of them", "--token and --token-file cannot be combined")
 	case f.token != "":
 		return f.token, nil
 	case f.tokenFile == "":
@@ -112,15 +112,15 @@ func (s *session) token(f *signalFlags) (string, error) {
 	return s.tokenFrom("--token-file", strings.TrimSpace(string(data)))
 }
 
-// tokenFrom wants a token to be there.
+// tokenFrom requires a token.
 func (s *session) tokenFrom(source, token string) (string, error) {
 	if token != "" {
 		return token, nil
 	}
-	return "", show.Invalid(source, "give --token-file or set "+tokenVariable+"; operators read the token by flowfabric token WAITPOINT", "the token is missing")
+	return "", show.Invalid(source, "give --token-file or set "+tokenVariable+"; operators can read it with flowfabric token WAITPOINT", "the token is missing")
 }
 
-// printReceipt shows what became of a signal, and tells when it had no effect.
+// printReceipt shows the outcome of a signal, and says if it had no effect.
 func (s *session) printReceipt(receipt flowfabric.SignalReceipt) error {
 	type x = flowfabric.SignalReceipt
 	err := show.One(s.printer, show.View[x]{ID: func(r x) string { return r.SignalID }, Columns: []show.Column[x]{
@@ -132,14 +132,14 @@ func (s *session) printReceipt(receipt flowfabric.SignalReceipt) error {
 	return err
 }
 
-// noteEffect tells people of a signal that changed nothing.
+// noteEffect prints a note if a signal changed nothing.
 func (s *session) noteEffect(receipt flowfabric.SignalReceipt) {
 	switch {
 	case receipt.Outcome == "duplicate" && !receipt.SameRequest:
-		s.printer.Note("another signal was taken under this key before; this one is not kept")
+		s.printer.Note("another signal with this key was accepted before; this one was discarded")
 	case receipt.Outcome == "duplicate":
-		s.printer.Note("it had been taken before")
+		s.printer.Note("it was accepted before")
 	case strings.HasPrefix(receipt.Effect, "signal_ignored"):
-		s.printer.Note("it is kept, but the work does not wait for it")
+		s.printer.Note("it is stored, but the execution does not wait for it")
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// signingKeys are the keys that sign tokens (U105).
+// signingKeys returns the commands for the keys that sign tokens (U105).
 func (s *session) signingKeys() *cobra.Command {
-	return group("keys", "The keys that sign tokens", s.signingList(), s.signingSeed(), s.signingRotate(), s.signingRevoke(), s.signingRewrap())
+	return group("keys", "Keys that sign tokens", s.signingList(), s.signingSeed(), s.signingRotate(), s.signingRevoke(), s.signingRewrap())
 }
 
 func (s *session) signingList() *cobra.Command {
 	all := false
-	cmd := s.command("list", "List the signing keys that verify tokens", `
+	cmd := s.command("list", "List signing keys that are still valid", `
 flowfabric keys list
 flowfabric keys list --all
 flowfabric keys list --json
@@ -34,7 +34,7 @@ flowfabric keys list --json
 		}
 		return show.All(s.printer, s.signingView(), list.Keys)
 	})
-	cmd.Flags().BoolVar(&all, "all", false, "also those that are past their time or were revoked")
+	cmd.Flags().BoolVar(&all, "all", false, "also expired and revoked keys")
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func (s *session) signingRotate() *cobra.Command {
 	secret, reason := "", ""
 	var grace time.Duration
 	var cmd *cobra.Command
-	cmd = s.command("rotate [KID]", "Sign with another key, a new one or one that verifies; the former one verifies for a while", `
+	cmd = s.command("rotate [KID]", "Sign with a new or another valid key; the previous one verifies for a while", `
 flowfabric keys rotate
 flowfabric keys rotate autumn --grace 168h
 flowfabric keys rotate autumn --secret-hex @new.hex --reason 'twice a year'
@@ -107,14 +107,14 @@ flowfabric keys rotate autumn --secret-hex @new.hex --reason 'twice a year'
 			show.Column[x]{Name: "PURGED", Text: func(r x) string { return strconv.Itoa(r.PurgedCount) }}), result)
 	})
 	cmd.Flags().StringVar(&secret, "secret-hex", "", secretUsage)
-	cmd.Flags().DurationVar(&grace, "grace", 0, "how long the former key verifies; left out: as long as the server is set to (key-grace)")
+	cmd.Flags().DurationVar(&grace, "grace", 0, "how long the previous key verifies; default: the server's setting key-grace")
 	auditReason(cmd, &reason)
 	return cmd
 }
 
 func (s *session) signingRevoke() *cobra.Command {
 	force, reason := false, ""
-	cmd := s.command("revoke KID", "End a signing key and every token of it", `
+	cmd := s.command("revoke KID", "Revoke a signing key and every token signed with it", `
 flowfabric keys revoke spring
 flowfabric keys revoke spring --reason 'it was in a log'
 flowfabric keys revoke autumn --force
@@ -126,16 +126,16 @@ flowfabric keys revoke autumn --force
 		}
 		return show.One(s.printer, keyOutcome(func(r flowfabric.RevokeResult) (string, string) { return r.Kid, r.Outcome }), result)
 	})
-	cmd.Flags().BoolVar(&force, "force", false, "also the active one: then nothing can be signed until the next seed or rotation")
+	cmd.Flags().BoolVar(&force, "force", false, "even the active one: signing then fails until the next seed or rotation")
 	auditReason(cmd, &reason)
 	return cmd
 }
 
-// signingRewrap exchanges the master key in the store itself (W24): no server is ever sent one.
+// signingRewrap replaces the master key directly in the store (W24), because a master key is never sent to a server.
 func (s *session) signingRewrap() *cobra.Command {
 	next, reason := "", ""
 	cmd := &cobra.Command{
-		Use: "rewrap", Short: "Seal the stored secrets under another master key; servers are then started with it", Args: counted(cobra.NoArgs),
+		Use: "rewrap", Short: "Encrypt the stored secrets with another master key; start servers with it afterwards", Args: counted(cobra.NoArgs),
 		Example: examples(`
 flowfabric keys rewrap --store sqlite:ff.db --master-key-file old.key --new-master-key @new.key
 flowfabric keys rewrap --store sqlite:ff.db --new-master-key @new.key --reason 'the first master key'
@@ -155,13 +155,13 @@ flowfabric keys rewrap --store sqlite:ff.db --new-master-key @new.key --timeout 
 			return err
 		}
 		if len(fresh) == 0 {
-			return show.Invalid("--new-master-key", "openssl rand -hex 32 makes one", "the new master key is missing")
+			return show.Invalid("--new-master-key", "generate one with: openssl rand -hex 32", "the new master key is missing")
 		}
 		return s.during(cmd, func(ctx context.Context) error {
 			return s.withStore(ctx, values, api.MigrateCheck, func(c *flowfabric.Client) error {
 				n, err := c.Admin().SigningKeys().Rewrap(ctx, string(fresh), flowfabric.AdminAction{Reason: reason})
 				if err == nil {
-					s.printer.Note("secrets sealed under the new master key: %d", n)
+					s.printer.Note("secrets encrypted with the new master key: %d", n)
 				}
 				return err
 			})
@@ -170,7 +170,7 @@ flowfabric keys rewrap --store sqlite:ff.db --new-master-key @new.key --timeout 
 	return cmd
 }
 
-// secretHex reads the secret of a signing key; nil when none is given.
+// secretHex reads the secret of a signing key; nil if none is given.
 func (s *session) secretHex(text string) (*string, error) {
 	if text == "" {
 		return nil, nil
@@ -189,7 +189,7 @@ func randomHex(bytes int) string {
 	return hex.EncodeToString(drawn)
 }
 
-// keyOutcome shows what became of a signing key.
+// keyOutcome shows the result for a signing key.
 func keyOutcome[T any](of func(T) (kid, outcome string), more ...show.Column[T]) show.View[T] {
 	kid := func(r T) string { k, _ := of(r); return k }
 	columns := []show.Column[T]{

@@ -17,7 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric/embedded"
 )
 
-// storeSettings reads the settings of a command that works on a store without a server.
+// storeSettings reads the settings of a command that opens a store without a server.
 func (s *session) storeSettings(cmd *cobra.Command) (*settings.Values, error) {
 	flags := given(cmd)
 	values, problems := settings.Load(settings.Server(), settings.Sources{File: flags["config"], Environ: s.Environ, Flags: flags})
@@ -30,22 +30,22 @@ func (s *session) storeSettings(cmd *cobra.Command) (*settings.Values, error) {
 	return values, nil
 }
 
-// namesStore reports whether a command is to work on a store itself and not on a server.
+// namesStore reports whether a command opens a store itself instead of using a server.
 func namesStore(cmd *cobra.Command) bool {
 	return cmd.Flags().Changed("store") || cmd.Flags().Changed("store-file") || cmd.Flags().Changed("config")
 }
 
-// thereMustBe refuses a file that would be made by opening it.
+// thereMustBe refuses a file that opening would create.
 func thereMustBe(address string) error {
 	if path, isFile := strings.CutPrefix(address, "sqlite:"); isFile {
 		if _, err := os.Stat(path); err != nil {
-			return show.Invalid("--store", "make it with flowfabric migrate up, or by starting a server on it", "%s", err)
+			return show.Invalid("--store", "create it with flowfabric migrate up, or by starting a server on it", "%s", err)
 		}
 	}
 	return nil
 }
 
-// storeFlags gives a command what says which store it works on, and how it is opened.
+// storeFlags adds the flags that name a store and say how to open it.
 func storeFlags(cmd *cobra.Command) {
 	settingFlags(cmd.Flags(), slices.DeleteFunc(slices.Clone(settings.Server()), func(s settings.Setting) bool {
 		return !slices.Contains([]string{"store", "master-key"}, s.Name)
@@ -53,7 +53,7 @@ func storeFlags(cmd *cobra.Command) {
 	cmd.Flags().String("config", "", "file of FF_NAME=value lines")
 }
 
-// storeConfig is how the settings say that a store is opened.
+// storeConfig returns the settings for opening a store.
 func storeConfig(v *settings.Values, migrate api.MigrateMode) embedded.Config {
 	return embedded.Config{
 		EngineConfig: flowfabric.EngineConfig{
@@ -65,12 +65,12 @@ func storeConfig(v *settings.Values, migrate api.MigrateMode) embedded.Config {
 	}
 }
 
-// withStore calls do with a store that is opened without an engine, as the settings say. What is not there is not made.
+// withStore calls do with a store opened without an engine. A store that does not exist is not created.
 func (s *session) withStore(ctx context.Context, v *settings.Values, migrate api.MigrateMode, do func(c *flowfabric.Client) error) error {
 	return s.withOpened(ctx, settings.Get[string](v, "store"), storeConfig(v, migrate), do)
 }
 
-// withOpened is withStore for a store that is opened in a certain way.
+// withOpened is withStore with other options for opening.
 func (s *session) withOpened(ctx context.Context, address string, cfg embedded.Config, do func(c *flowfabric.Client) error) error {
 	if cfg.Migrate != api.MigrateAuto {
 		if err := thereMustBe(address); err != nil {

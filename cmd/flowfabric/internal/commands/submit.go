@@ -22,32 +22,32 @@ type submission struct {
 }
 
 func (f *submission) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.id, "id", "", "id of the execution; minted if absent")
+	fs.StringVar(&f.id, "id", "", "id of the execution; generated if absent")
 	fs.StringVar(&f.input, "input", "", "input as JSON: the value, @file, or - for standard input")
 	fs.StringVar(&f.text, "text", "", "input as text: the value, @file or -")
 	fs.StringVar(&f.bytes, "bytes", "", "input as bytes: @file or -")
 	fs.StringVar(&f.contentType, "content-type", "", "content type of the input")
-	fs.StringVar(&f.lane, "lane", "", "queue that it goes through; \"default\" if absent")
+	fs.StringVar(&f.lane, "lane", "", "lane; default \"default\"")
 	fs.IntVar(&f.priority, "priority", 0, "0 to 9000, larger first")
-	fs.DurationVar(&f.delay, "delay", 0, "start no sooner than after this time")
-	fs.StringVar(&f.at, "at", "", "start no sooner than at this moment")
-	fs.StringVar(&f.deadline, "deadline", "", "expire when not done by this moment, or within this time")
-	fs.StringVar(&f.key, "idempotency-key", "", "names the work: a second submit with it finds the first")
+	fs.DurationVar(&f.delay, "delay", 0, "do not start before this time has passed")
+	fs.StringVar(&f.at, "at", "", "do not start before this time")
+	fs.StringVar(&f.deadline, "deadline", "", "expire unless finished by this time, or within this duration")
+	fs.StringVar(&f.key, "idempotency-key", "", "idempotency key: a second submit with it returns the first execution")
 	fs.StringArrayVar(&f.tags, "tag", nil, "key=value; may be repeated")
 	fs.StringSliceVar(&f.requires, "requires", nil, "capabilities that a worker must have")
-	fs.StringArrayVar(&f.quotas, "quota", nil, "quota that limits it: mail, or mail:acme for the share of a key; may be repeated")
+	fs.StringArrayVar(&f.quotas, "quota", nil, "quota that limits it: mail, or mail:acme for one key; may be repeated")
 	fs.StringSliceVar(&f.budgets, "budget", nil, "budgets that it uses, by id or name")
-	fs.StringArrayVar(&f.estimates, "estimate", nil, "what it is expected to use: output_tokens=2000; may be repeated")
+	fs.StringArrayVar(&f.estimates, "estimate", nil, "estimated usage: output_tokens=2000; may be repeated")
 	fs.IntVar(&f.retries, "retries", 0, "retries after a failed attempt")
 	fs.StringVar(&f.policy, "policy", "", "policy as JSON: the value, @file or -")
-	fs.StringVar(&f.bulk, "bulk", "", "file with one submission a line as JSON, or -")
+	fs.StringVar(&f.bulk, "bulk", "", "file with one submission per line as JSON, or -")
 	fs.BoolVar(&f.wait, "wait", false, "wait for the end, print the result; exit 8 unless it succeeded")
-	fs.BoolVar(&f.follow, "follow", false, "print events until the end, then as --wait")
+	fs.BoolVar(&f.follow, "follow", false, "print events until the end, then the result as with --wait")
 }
 
 func (s *session) submit() *cobra.Command {
 	var flags submission
-	cmd := s.command("submit KIND", "Submit a piece of work", `
+	cmd := s.command("submit KIND", "Submit an execution", `
 flowfabric submit resize --input '{"width": 300}'
 flowfabric submit mail --text @letter.txt --idempotency-key letter-17 --tag customer=acme
 flowfabric submit --bulk work.ndjson
@@ -56,7 +56,7 @@ flowfabric submit --bulk work.ndjson
 			return s.submitMany(ctx, c, flags, args)
 		}
 		if len(args) == 0 {
-			return show.Invalid("KIND", "flowfabric submit KIND, or --bulk FILE", "the kind of work is missing")
+			return show.Invalid("KIND", "flowfabric submit KIND, or --bulk FILE", "the kind is missing")
 		}
 		return s.submitOne(ctx, c, flags, args[0])
 	})
@@ -75,7 +75,7 @@ func (s *session) submitOne(ctx context.Context, c *flowfabric.Client, flags sub
 		return err
 	}
 	if result.Duplicate {
-		s.printer.Note("it had been submitted before")
+		s.printer.Note("it was submitted before")
 	}
 	if !flags.wait && !flags.follow {
 		return s.printSubmitted(result)
@@ -86,18 +86,18 @@ func (s *session) submitOne(ctx context.Context, c *flowfabric.Client, flags sub
 	if err == nil {
 		err = s.waitFor(ctx, c, result.ID, true)
 	}
-	if ctx.Err() != nil { // the work goes on without us
+	if ctx.Err() != nil { // the execution continues
 		s.printer.Note("it was submitted; wait for it with: flowfabric wait %s", bareID(result.ID))
 	}
 	return err
 }
 
-// printSubmitted writes the id, or the whole answer for programs.
+// printSubmitted writes the id, or the full answer for programs.
 func (s *session) printSubmitted(result flowfabric.SubmitResult) error {
 	return show.One(s.bare(), show.View[flowfabric.SubmitResult]{ID: func(r flowfabric.SubmitResult) string { return bareID(r.ID) }}, result)
 }
 
-// submissionOf makes a submission of the flags.
+// submissionOf creates a submission from the flags.
 func (s *session) submissionOf(f submission, kind string) (sub flowfabric.Submission, err error) {
 	sub = flowfabric.Submission{Kind: kind, SubmitOptions: flowfabric.SubmitOptions{
 		ID: flowfabric.ID(f.id), Lane: f.lane, IdempotencyKey: f.key, Priority: f.priority, Delay: f.delay, Requires: f.requires,
@@ -127,7 +127,7 @@ func (s *session) submissionOf(f submission, kind string) (sub flowfabric.Submis
 	return sub, s.policyOf(f, &sub)
 }
 
-// policyOf reads the policy in the form of the API, then the flags that are short for parts of it.
+// policyOf reads the policy in API form, then the flags for single fields of it.
 func (s *session) policyOf(f submission, sub *flowfabric.Submission) error {
 	if f.policy != "" {
 		text, err := s.content("--policy", f.policy)
@@ -151,7 +151,7 @@ func (s *session) policyOf(f submission, sub *flowfabric.Submission) error {
 		sub.Policy = &flowfabric.Policy{}
 	}
 	if sub.Policy.Retry != nil {
-		return show.Invalid("--retries", "give one of them", "--policy has a retry policy, and --retries is given")
+		return show.Invalid("--retries", "give one of them", "--policy has a retry policy, and --retries is also given")
 	}
 	sub.Policy.Retry = &flowfabric.RetryPolicy{MaxRetries: f.retries}
 	return nil

@@ -12,17 +12,17 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// The size of a batch, and of a line that holds a submission with its payload.
+// The size of a batch, and the maximum size of a line.
 const (
 	batchItems = 500
 	batchBytes = 8 << 20
 	lineBytes  = 96 << 20
 )
 
-// submitMany submits the lines of a file in batches, each item for itself.
+// submitMany submits the lines of a file in batches; each item succeeds or fails separately.
 func (s *session) submitMany(ctx context.Context, c *flowfabric.Client, flags submission, args []string) error {
 	if len(args) > 0 {
-		return show.Invalid("KIND", "leave it out", "with --bulk every line names its own kind")
+		return show.Invalid("KIND", "omit it", "with --bulk every line has its own kind")
 	}
 	from := s.In
 	if flags.bulk != "-" {
@@ -36,20 +36,20 @@ func (s *session) submitMany(ctx context.Context, c *flowfabric.Client, flags su
 	b := &bulkSubmit{session: s, client: c, progress: s.printer.NewProgress("submitted", isTerminal(s.Err))}
 	err := b.readAll(ctx, from)
 	b.progress.End()
-	s.printer.Note("%d submitted, %d of them known before, %d refused", b.done, b.duplicates, b.refused)
+	s.printer.Note("%d submitted, %d of them duplicates, %d refused", b.done, b.duplicates, b.refused)
 	if err == nil && b.refused > 0 {
 		return show.Exit(show.ExitFailed)
 	}
 	return err
 }
 
-// bulkSubmit is a bulk submit under way.
+// bulkSubmit is a bulk submit in progress.
 type bulkSubmit struct {
 	session                   *session
 	client                    *flowfabric.Client
 	progress                  *show.Progress
 	batch                     []flowfabric.Submission
-	lines                     []int // of the batch, in the file
+	lines                     []int // of the batch, by line number
 	bytes                     int
 	done, duplicates, refused int
 }
@@ -105,7 +105,7 @@ func (b *bulkSubmit) send(ctx context.Context) error {
 	return nil
 }
 
-// refuse tells which line was refused and why; the rest goes on.
+// refuse prints which line was refused and why; the other lines continue.
 func (b *bulkSubmit) refuse(line int, err error) {
 	b.refused++
 	message := err.Error()

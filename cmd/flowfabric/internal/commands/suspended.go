@@ -18,10 +18,10 @@ type suspendedFlags struct {
 }
 
 func (f *suspendedFlags) register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.lane, "lane", "", "of this lane")
-	fs.StringVar(&f.flow, "flow-id", "", "of this flow")
+	fs.StringVar(&f.lane, "lane", "", "only of this lane")
+	fs.StringVar(&f.flow, "flow-id", "", "only of this flow")
 	fs.StringArrayVar(&f.tags, "tag", nil, "key=value; may be repeated")
-	fs.IntVar(&f.limit, "limit", 100, "how many at most; 0: all")
+	fs.IntVar(&f.limit, "limit", 100, "maximum number; 0: all")
 }
 
 func (f *suspendedFlags) query() (q flowfabric.SuspendedQuery, err error) {
@@ -31,10 +31,10 @@ func (f *suspendedFlags) query() (q flowfabric.SuspendedQuery, err error) {
 	return q, err
 }
 
-// suspended lists everything that waits.
+// suspended lists suspended executions.
 func (s *session) suspended() *cobra.Command {
 	var flags suspendedFlags
-	cmd := s.command("suspended", "List executions that wait for something outside, oldest first", `
+	cmd := s.command("suspended", "List suspended executions, oldest first", `
 flowfabric suspended
 flowfabric suspended --reason-code waiting_for_callback --lane mail
 flowfabric suspended --tag customer=acme --json
@@ -46,22 +46,22 @@ flowfabric suspended --tag customer=acme --json
 		return show.First(s.printer, s.suspendedView(), c.Waitpoints().Suspended(ctx, query), flags.limit)
 	})
 	flags.register(cmd.Flags())
-	cmd.Flags().StringVar(&flags.reasonCode, "reason-code", "", "that wait for this reason, such as waiting_for_signal")
+	cmd.Flags().StringVar(&flags.reasonCode, "reason-code", "", "only those suspended for this reason, such as waiting_for_signal")
 	_ = cmd.RegisterFlagCompletionFunc("reason-code", cobra.FixedCompletions(reasonCodes, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// reasonCodes are why work may be suspended.
+// reasonCodes are the reasons of suspensions.
 var reasonCodes = []string{
 	flowfabric.WaitingForSignal, flowfabric.WaitingForApproval, flowfabric.WaitingForCallback, flowfabric.WaitingForToolResult,
 	flowfabric.WaitingForOperatorReview, flowfabric.PausedByPolicy, flowfabric.PausedByBudget, flowfabric.StepBoundary, flowfabric.ManualPause,
 }
 
-// approvals lists what waits for people.
+// approvals lists executions that wait for an approval.
 func (s *session) approvals() *cobra.Command {
 	var flags suspendedFlags
 	watch := false
-	cmd := s.command("approvals", "List what waits for the decision of people, oldest first", `
+	cmd := s.command("approvals", "List executions that wait for an approval, oldest first", `
 flowfabric approvals
 flowfabric approvals --approver ana@example.com
 flowfabric approvals --watch
@@ -79,7 +79,7 @@ flowfabric approvals --watch
 		return list(s.printer)
 	})
 	flags.register(cmd.Flags())
-	cmd.Flags().StringVar(&flags.approver, "approver", "", "only what a link asks this person")
-	cmd.Flags().BoolVar(&watch, "watch", false, "show it again when it changes, until interrupted")
+	cmd.Flags().StringVar(&flags.approver, "approver", "", "only those with a link for this person")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print the list again on every change, until interrupted")
 	return cmd
 }

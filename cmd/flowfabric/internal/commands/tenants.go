@@ -17,7 +17,7 @@ import (
 func (s *session) namespaceView() show.View[*flowfabric.Namespace] {
 	p := s.printer
 	type x = *flowfabric.Namespace
-	return show.View[x]{ID: func(n x) string { return n.Name }, None: "no namespace was set up", Columns: []show.Column[x]{
+	return show.View[x]{ID: func(n x) string { return n.Name }, None: "no namespaces", Columns: []show.Column[x]{
 		{Name: "NAMESPACE", Text: func(n x) string { return n.Name }},
 		{Name: "SUBMITS/S", Text: func(n x) string { return strconv.Itoa(n.MaxSubmitPerSecond) }},
 		{Name: "MAX PAYLOAD", Text: func(n x) string { return strconv.Itoa(n.MaxPayloadBytes) }},
@@ -29,7 +29,7 @@ func (s *session) namespaceView() show.View[*flowfabric.Namespace] {
 }
 
 func (s *session) namespaces() *cobra.Command {
-	list := s.command("list", "List the namespaces", `
+	list := s.command("list", "List namespaces", `
 flowfabric namespaces list
 flowfabric namespaces list --wide
 flowfabric namespaces list --json
@@ -44,7 +44,7 @@ flowfabric namespaces get default --template '{{.name}}'
 		return s.printNamespace(c.Admin().Namespaces().Get(ctx, args[0]))
 	})
 	reason := ""
-	remove := s.command("delete NAME", "Forget a namespace without executions", `
+	remove := s.command("delete NAME", "Delete the settings of a namespace without executions", `
 flowfabric namespaces delete acme
 flowfabric namespaces delete acme --reason 'they moved out'
 flowfabric namespaces delete acme --timeout 5s
@@ -56,7 +56,7 @@ flowfabric namespaces delete acme --timeout 5s
 		return nil
 	})
 	auditReason(remove, &reason)
-	return group("namespaces", "The tenants of a store", list, get, s.namespaceSet(), remove)
+	return group("namespaces", "Tenants of a store", list, get, s.namespaceSet(), remove)
 }
 
 func (s *session) printNamespace(n *flowfabric.Namespace, err error) error {
@@ -66,13 +66,13 @@ func (s *session) printNamespace(n *flowfabric.Namespace, err error) error {
 	return show.One(s.printer, s.namespaceView(), n)
 }
 
-// namespaceSet changes what is given; the rest stays.
+// namespaceSet changes only the given settings.
 func (s *session) namespaceSet() *cobra.Command {
 	var f flowfabric.NamespaceSettings
 	var quotas []string
 	var fs *pflag.FlagSet
 	reason := ""
-	cmd := s.command("set NAME", "Change settings of a namespace, setting it up if need be; what is not given stays", `
+	cmd := s.command("set NAME", "Change settings of a namespace, creating it if necessary; other settings stay", `
 flowfabric namespaces set acme --max-submit-per-second 100
 flowfabric namespaces set acme --default-quota mail:acme
 flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 100
@@ -113,16 +113,16 @@ flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 
 		return s.printNamespace(c.Admin().Namespaces().Put(ctx, args[0], settings, action))
 	})
 	fs = cmd.Flags()
-	fs.StringVar(&f.Description, "description", "", "what it is for")
-	fs.IntVar(&f.MaxSubmitPerSecond, "max-submit-per-second", 0, "over all servers; 0: no limit")
-	fs.IntVar(&f.MaxRequestsPerSecond, "max-requests-per-second", 0, "requests with its keys, over all servers; 0: 1,000 for each processor of a server, as long as other namespaces send requests there too")
+	fs.StringVar(&f.Description, "description", "", "description")
+	fs.IntVar(&f.MaxSubmitPerSecond, "max-submit-per-second", 0, "limit over all servers; 0: none")
+	fs.IntVar(&f.MaxRequestsPerSecond, "max-requests-per-second", 0, "requests with its keys, over all servers; 0: 1,000 per processor of a server while other namespaces send requests to it too")
 	auditReason(cmd, &reason)
-	fs.StringArrayVar(&quotas, "default-quota", nil, "quota that every submit gets which does not name it: mail, or mail:acme; may be repeated, states all; '' for none")
-	fs.IntVar(&f.MaxLanes, "max-lanes", 0, "lanes that its executions use; 0: 10,000 as long as other namespaces are in use too")
-	fs.IntVar(&f.MaxClasses, "max-classes", 0, "combinations of lane, kind, capabilities, fairness key, quotas and budgets; 0: 100,000 as long as other namespaces are in use too")
-	fs.IntVar(&f.MaxReady, "max-ready", 0, "executions that wait for a worker, beyond which submits are refused; 0: no limit")
-	fs.IntVar(&f.MaxPriority, "max-priority", 0, "highest priority: a submit that asks for more gets this; 0: any")
-	fs.IntVar(&f.MaxPayloadBytes, "max-payload-bytes", 0, "of an input; 0: the server's limit")
+	fs.StringArrayVar(&quotas, "default-quota", nil, "quota for every submit that does not name it: mail, or mail:acme; may be repeated, replaces all; '' for none")
+	fs.IntVar(&f.MaxLanes, "max-lanes", 0, "lanes with executions; 0: 10,000 while other namespaces are in use too")
+	fs.IntVar(&f.MaxClasses, "max-classes", 0, "combinations of lane, kind, capabilities, fairness key, quotas and budgets; 0: 100,000 while other namespaces are in use too")
+	fs.IntVar(&f.MaxReady, "max-ready", 0, "waiting executions beyond which submits are refused; 0: no limit")
+	fs.IntVar(&f.MaxPriority, "max-priority", 0, "highest priority; higher ones are lowered to it; 0: any")
+	fs.IntVar(&f.MaxPayloadBytes, "max-payload-bytes", 0, "maximum input size in bytes; 0: the server's limit")
 	return cmd
 }
 
@@ -130,7 +130,7 @@ func (s *session) audit() *cobra.Command {
 	var filter flowfabric.AuditFilter
 	var since string
 	limit := 100
-	list := s.command("list", "Read the audit log, newest first", `
+	list := s.command("list", "Print the audit log, newest first", `
 flowfabric audit list
 flowfabric audit list --principal me --since 24h
 flowfabric audit list --entity api_key --json
@@ -143,13 +143,13 @@ flowfabric audit list --entity api_key --json
 		return show.First(s.printer, s.auditView(), c.Admin().Audit(ctx, filter), limit)
 	})
 	fs := list.Flags()
-	fs.StringVar(&filter.Principal, "principal", "", "by this one")
-	fs.StringVar(&filter.Action, "action", "", "what was done: cancel, put_lane, create_api_key, …")
-	fs.StringVar(&filter.Entity, "entity", "", "to what sort of thing: execution, lane, quota, worker, bulk, api_key, signing_key, namespace")
-	fs.StringVar(&filter.EntityID, "entity-id", "", "to which one")
+	fs.StringVar(&filter.Principal, "principal", "", "only by this principal")
+	fs.StringVar(&filter.Action, "action", "", "only this action: cancel, put_lane, create_api_key, …")
+	fs.StringVar(&filter.Entity, "entity", "", "only on this type: execution, lane, quota, worker, bulk, api_key, signing_key, namespace")
+	fs.StringVar(&filter.EntityID, "entity-id", "", "only on the entity with this id")
 	fs.StringVar(&since, "since", "", "RFC 3339, a date, or how long ago: 2h")
-	fs.IntVar(&limit, "limit", 100, "how many at most; 0: all")
-	return group("audit", "Who changed what", list, s.auditVerify())
+	fs.IntVar(&limit, "limit", 100, "maximum number; 0: all")
+	return group("audit", "Log of administrative changes", list, s.auditVerify())
 }
 
 func (s *session) auditView() show.View[flowfabric.AuditRow] {
@@ -169,7 +169,7 @@ func (s *session) auditView() show.View[flowfabric.AuditRow] {
 
 func (s *session) auditVerify() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "verify [NAMESPACE]", Short: "Recompute the chain of audit rows; exit 1 when it was changed, shortened or removed", Args: counted(cobra.MaximumNArgs(1)),
+		Use: "verify [NAMESPACE]", Short: "Verify the hash chain of the audit log; exit 1 if rows were changed or removed", Args: counted(cobra.MaximumNArgs(1)),
 		Example: examples("flowfabric audit verify\nflowfabric audit verify default --store sqlite:ff.db\nflowfabric audit verify '*' --store sqlite:ff.db --json"),
 	}
 	storeFlags(cmd)
@@ -211,7 +211,7 @@ func (s *session) printAuditCheck(check flowfabric.AuditCheck) error {
 			{Name: "LAST", Text: func(c x) string { return strconv.FormatInt(c.Last, 10) }},
 			{Name: "KEYED", Text: func(c x) string {
 				if !c.Keyed {
-					return "no: without a master key, who can write the database can rewrite the chain"
+					return "no: without a master key, anyone who can write the database can rewrite the chain"
 				}
 				return fmt.Sprintf("from row %d", c.FirstKeyed)
 			}},

@@ -22,16 +22,16 @@ func (s *session) top() *cobra.Command {
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use: "top", Short: "Watch lanes, workers, running and stuck work; ? shows the keys", Args: counted(cobra.NoArgs),
-		Long: "Watch lanes, workers, running and stuck work. Keys choose an execution, show it, cancel it, replay it; ? lists them. Where there is no\n" +
-			"terminal, and with --once, --json, --quiet or --template, what is there now is printed once.",
+		Long: "Watch lanes, workers, running and stuck work. Keys select an execution, show it, cancel it, replay it; ? lists them. Without a\n" +
+			"terminal, and with --once, --json, --quiet or --template, the current state is printed once.",
 		Example: examples("flowfabric top --once\nflowfabric top --lane mail --stuck-after 5m --once\nflowfabric top --json"),
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&options.Lane, "lane", "", "look at this lane alone")
-	fs.StringVar(&options.Kind, "kind", "", "look at executions of this kind alone")
-	fs.DurationVar(&options.StuckAfter, "stuck-after", time.Minute, "ready work that waits longer is stuck")
-	fs.DurationVar(&every, "every", time.Second, "pause between two looks")
-	fs.BoolVar(&once, "once", false, "print what is there now and leave")
+	fs.StringVar(&options.Lane, "lane", "", "only this lane")
+	fs.StringVar(&options.Kind, "kind", "", "only executions of this kind")
+	fs.DurationVar(&options.StuckAfter, "stuck-after", time.Minute, "ready work that waits longer is shown as stuck")
+	fs.DurationVar(&every, "every", time.Second, "refresh interval")
+	fs.BoolVar(&once, "once", false, "print the current state and exit")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		live := !once && s.printer.Terminal && isTerminal(s.In) && !s.printer.JSON && !s.printer.Quiet && s.printer.Template == nil
 		return s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error {
@@ -48,13 +48,13 @@ func (s *session) top() *cobra.Command {
 	return cmd
 }
 
-// watchTop shows the view until the user leaves it.
+// watchTop shows the view until the user quits.
 func (s *session) watchTop(ctx context.Context, cmd *cobra.Command, c *flowfabric.Client, options top.Options, every time.Duration) error {
 	values, err := s.clientSettings(cmd)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx) // calls under way end with the view
+	ctx, cancel := context.WithCancel(ctx) // ends pending calls with the view
 	defer cancel()
 	model := top.New(ctx, top.Config{
 		Client: c, Server: strings.TrimSuffix(settings.Get[string](values, "server"), "/"), Options: options, Every: max(every, 100*time.Millisecond),
@@ -67,7 +67,7 @@ func (s *session) watchTop(ctx context.Context, cmd *cobra.Command, c *flowfabri
 	return err
 }
 
-// printTop prints a snapshot: one document for programs, tables for people, the ids of what is running or stuck with --quiet.
+// printTop prints a snapshot: one document for programs, tables for people, with --quiet the ids of what is running or stuck.
 func (s *session) printTop(snap *top.Snapshot) error {
 	if s.printer.JSON || s.printer.Template != nil {
 		return show.One(s.printer, show.View[*top.Snapshot]{}, snap)
@@ -113,7 +113,7 @@ func (s *session) printTop(snap *top.Snapshot) error {
 		}
 	}
 	if snap.More {
-		s.printer.Note("some lists are longer; each shows the first 100")
+		s.printer.Note("some lists are truncated to 100 entries")
 	}
 	return nil
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// verb is an operator's command on executions: on those named, or as a bulk job on those that --where selects (U171).
+// verb is an operator's command on named executions, or as a bulk job on those that --where selects (U171).
 type verb struct {
 	name, short, example string
-	bulk                 string // the action of a bulk job; "": there is none
-	destructive          bool   // asks before it acts on several
+	bulk                 string // action of a bulk job; "": none
+	destructive          bool   // asks before acting on several
 	flags                func(fs *pflag.FlagSet, f *verbFlags)
 	check                func(f *verbFlags) error // nil: nothing to check
 	act                  func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error)
 	fill                 func(r *flowfabric.BulkRequest, f *verbFlags)                                         // nil: nothing to add
-	complete             func(*session, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) // nil: all executions are offered
+	complete             func(*session, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) // nil: completes all executions
 }
 
-// verbFlags are the flags of all verbs; each has some.
+// verbFlags are the flags of all verbs; each verb uses some.
 type verbFlags struct {
 	reason, where, until, deadline string
 	expect                         flowfabric.Expect
@@ -47,7 +47,7 @@ func (f *verbFlags) action() flowfabric.Action {
 	return flowfabric.Action{Reason: f.reason, Expect: f.expect}
 }
 
-// verbTable lists them.
+// verbTable lists the verbs.
 var verbTable = []verb{
 	{
 		name: "cancel", short: "Cancel executions", bulk: flowfabric.BulkCancel, destructive: true,
@@ -58,14 +58,14 @@ var verbTable = []verb{
 		},
 	},
 	{
-		name: "replay", short: "Open finished executions again", bulk: flowfabric.BulkReplay,
+		name: "replay", short: "Run finished executions again", bulk: flowfabric.BulkReplay,
 		example: "flowfabric replay 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
 			"flowfabric replay 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --keep-steps\nflowfabric replay --where status=failed,kind=mail --dry-run",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
-			fs.BoolVar(&f.keepSteps, "keep-steps", false, "pass the steps that the last run has done")
-			fs.StringVar(&f.cascade, "cascade", "", "of a member of a flow: what waits for it and runs again with it: none (default), skipped or all")
-			fs.BoolVar(&f.ignoreDependencies, "ignore-dependencies", false, "run a member that was skipped though what it waits for has ended otherwise")
-			fs.StringVar(&f.deadline, "deadline", "", "new deadline: a moment or within this time")
+			fs.BoolVar(&f.keepSteps, "keep-steps", false, "skip the steps that the last run completed")
+			fs.StringVar(&f.cascade, "cascade", "", "for a member of a flow: which of its dependents run again: none (default), skipped or all")
+			fs.BoolVar(&f.ignoreDependencies, "ignore-dependencies", false, "run a skipped member although its dependencies ended otherwise")
+			fs.StringVar(&f.deadline, "deadline", "", "new deadline: a time, or a duration from now")
 		},
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			return ended(c.Operate().Replay(ctx, id, flowfabric.ReplayOptions{
@@ -109,13 +109,13 @@ var verbTable = []verb{
 		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Priority = f.to },
 	},
 	{
-		name: "revoke", short: "Take leases away from the workers that have them", destructive: true,
+		name: "revoke", short: "Revoke leases of workers", destructive: true,
 		example: "flowfabric revoke 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
 			"flowfabric revoke 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --hold\nflowfabric revoke 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'stuck'",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
-			fs.BoolVar(&f.hold, "hold", false, "hold in the same step, so that nobody takes over yet")
-			fs.StringVar(&f.instanceID, "hand-to", "", "grant it to this worker instance in the same step, and print the key that it claims it with")
-			fs.DurationVar(&f.grantTTL, "grant-ttl", 0, "how long the grant holds, at most 60s; 5s if absent")
+			fs.BoolVar(&f.hold, "hold", false, "hold in the same step, so that no other worker takes over")
+			fs.StringVar(&f.instanceID, "hand-to", "", "grant it to this worker instance in the same step, and print the grant key")
+			fs.DurationVar(&f.grantTTL, "grant-ttl", 0, "validity of the grant, at most 60s; default 5s")
 		},
 		act: revoke,
 	},
@@ -124,10 +124,10 @@ var verbTable = []verb{
 		example: "flowfabric claim 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --lease-ttl 10m\n" +
 			"flowfabric claim 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --force\nflowfabric claim 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
-			fs.StringVar(&f.workerID, "worker-id", "", "for whom; operator if absent")
-			fs.StringVar(&f.instanceID, "worker-instance-id", "", "for which instance; operator if absent")
-			fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "how long the lease holds; 30s if absent")
-			fs.BoolVar(&f.force, "force", false, "also from a lane that is paused or disabled, and without room in budgets and quotas")
+			fs.StringVar(&f.workerID, "worker-id", "", "worker id; default operator")
+			fs.StringVar(&f.instanceID, "worker-instance-id", "", "worker instance; default operator")
+			fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "duration of the lease; default 30s")
+			fs.BoolVar(&f.force, "force", false, "even if the lane is paused or disabled, or budgets and quotas have no capacity")
 		},
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			task, err := c.Operate().Claim(ctx, id, flowfabric.OperatorClaim{
@@ -149,7 +149,7 @@ var verbTable = []verb{
 		},
 		check: func(f *verbFlags) error {
 			if len(f.changes) == 0 {
-				return show.Invalid("--set", "give --set key=value or --unset key", "nothing is to be changed")
+				return show.Invalid("--set", "give --set key=value or --unset key", "no change is given")
 			}
 			return nil
 		},
@@ -160,16 +160,16 @@ var verbTable = []verb{
 		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Tags = f.changes },
 	},
 	{
-		name: "retain", short: "Keep executions from retention and deletion", bulk: flowfabric.BulkRetain,
+		name: "retain", short: "Exclude executions from retention and deletion", bulk: flowfabric.BulkRetain,
 		example: "flowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'case 17'\n" +
 			"flowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --until 2030-01-01 --reason 'case 17'\nflowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --end",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
-			fs.StringVar(&f.until, "until", "", "until this moment, or for this time; absent: for ever")
-			fs.BoolVar(&f.end, "end", false, "end what retain began")
+			fs.StringVar(&f.until, "until", "", "until this time, or for this duration; default: forever")
+			fs.BoolVar(&f.end, "end", false, "end the retention")
 		},
 		check: func(f *verbFlags) error {
 			if f.end && (f.where != "" || f.all) {
-				return show.Invalid("--end", "name the executions by their ids", "a job over many does not end a retention")
+				return show.Invalid("--end", "name the executions by id", "a bulk job cannot end a retention")
 			}
 			return nil
 		},
@@ -182,7 +182,7 @@ var verbTable = []verb{
 		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Until = f.untilAt },
 	},
 	{
-		name: "delete", short: "Remove finished executions and everything of them", bulk: flowfabric.BulkDelete, destructive: true,
+		name: "delete", short: "Delete finished executions with all their data", bulk: flowfabric.BulkDelete, destructive: true,
 		example: "flowfabric delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
 			"flowfabric delete --where status=succeeded,completed_to=720h --dry-run\nflowfabric delete --where status=succeeded,completed_to=720h --yes",
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
@@ -192,7 +192,7 @@ var verbTable = []verb{
 	},
 }
 
-// verbs makes the commands of the table.
+// verbs creates the commands of the table.
 func (s *session) verbs() []*cobra.Command {
 	all := make([]*cobra.Command, len(verbTable))
 	for i, v := range verbTable {
@@ -214,17 +214,17 @@ func (s *session) verb(v verb) *cobra.Command {
 	})
 	fs := cmd.Flags()
 	f.given = fs.Changed
-	fs.StringVar(&f.reason, "reason", "", "why; stands in the events")
+	fs.StringVar(&f.reason, "reason", "", "reason, recorded in the events")
 	fs.StringVar((*string)(&f.expect.Status), "expect-status", "", "refuse unless the execution has this status")
 	fs.StringVar(&f.expect.LeaseID, "expect-lease-id", "", "refuse unless it is leased under this id")
 	fs.Int64Var(&f.expect.LeaseEpoch, "expect-lease-epoch", 0, "refuse unless it has this lease epoch; 0: any")
 	if v.bulk != "" {
-		fs.StringVar(&f.where, "where", "", "those that match, instead of ids: status=failed,lane=x (names of list's filter)")
-		fs.BoolVar(&f.all, "all", false, "all of them")
+		fs.StringVar(&f.where, "where", "", "select executions instead of ids: status=failed,lane=x (filter names of list)")
+		fs.BoolVar(&f.all, "all", false, "all executions")
 		fs.BoolVar(&f.dryRun, "dry-run", false, "count and show a sample, change nothing")
-		fs.BoolVar(&f.noWait, "no-wait", false, "leave when the job has begun")
-		fs.IntVar(&f.maxAffected, "max-affected", 0, "refuse when more would be affected; 0: any number")
-		fs.IntVar(&f.rate, "rate", 0, "at most so many a second; 0: as fast as it goes")
+		fs.BoolVar(&f.noWait, "no-wait", false, "return once the job has started")
+		fs.IntVar(&f.maxAffected, "max-affected", 0, "refuse if more match; 0: any number")
+		fs.IntVar(&f.rate, "rate", 0, "executions per second; 0: no limit")
 	}
 	if v.bulk != "" || v.destructive {
 		fs.BoolVar(&f.yes, "yes", false, "do not ask")
@@ -241,7 +241,7 @@ func (s *session) verb(v verb) *cobra.Command {
 	return cmd
 }
 
-// read turns texts of flags into values.
+// read parses flags.
 func (f *verbFlags) read(v verb) (err error) {
 	if f.until != "" {
 		if f.untilAt, err = moment("--until", f.until, ahead); err != nil {

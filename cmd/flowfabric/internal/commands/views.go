@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// executionColumns are those of lists; executionDetails has more.
+// executions are the columns of lists; execution has more.
 func (s *session) executions() show.View[*flowfabric.Execution] {
 	p := s.printer
 	type x = *flowfabric.Execution
@@ -46,7 +46,7 @@ func tagText(tags map[string]string) string {
 	return strings.Join(all, " ")
 }
 
-// execution shows one execution with everything that people ask for.
+// execution shows one execution in full.
 func (s *session) execution() show.View[*flowfabric.Execution] {
 	p, view := s.printer, s.executions()
 	type x = *flowfabric.Execution
@@ -87,7 +87,7 @@ func (s *session) execution() show.View[*flowfabric.Execution] {
 	return view
 }
 
-// byWhom tells who did something, and why if there is a reason.
+// byWhom says who did something, and the reason if there is one.
 func byWhom(who, reason string) string { return strings.TrimSpace("by " + who + " " + reason) }
 
 func progressText(e *flowfabric.Execution) string {
@@ -111,7 +111,7 @@ func failureText(f *flowfabric.Failure) string {
 	return fmt.Sprintf("%s (%s, %s)", f.Message, f.Class, f.Category)
 }
 
-// shownPayload is how much of a payload a person sees beside other things.
+// shownPayload is the maximum length of a payload among other fields.
 const shownPayload = 200
 
 func payloadText(p flowfabric.Payload, size int) string {

@@ -38,7 +38,7 @@ flowfabric wait 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 	return cmd
 }
 
-// waitFor waits for the end and prints the result, or how it ended. What did not succeed is exit 8.
+// waitFor waits for the end and prints the result, or how it ended. Without success the exit code is 8.
 func (s *session) waitFor(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, result bool) error {
 	x, err := c.Wait(ctx, id)
 	if err != nil {

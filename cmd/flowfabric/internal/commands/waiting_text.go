@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// waitText says in one line what a suspension waits for.
+// waitText summarises a suspension in one line.
 func waitText(p *show.Printer, wait flowfabric.SuspensionRecord) string {
 	text := conditionText(wait.Until)
 	if !wait.TimeoutAt.IsZero() {
@@ -17,7 +17,7 @@ func waitText(p *show.Printer, wait flowfabric.SuspensionRecord) string {
 	return text
 }
 
-// conditionText says in words which signals are enough.
+// conditionText describes which signals satisfy a condition.
 func conditionText(c flowfabric.Condition) string {
 	switch c.Type {
 	case "single":
@@ -52,7 +52,7 @@ func namedSignal(name string) string {
 	return "signal " + name
 }
 
-// countText says what a count wants, by what it tells apart.
+// countText describes a count condition.
 func countText(c flowfabric.Condition) string {
 	signal, from := namedSignal(c.Name), strings.Join(c.SourceTypes, " or ")
 	if c.CountKind == "distinct_sources" {
@@ -70,7 +70,7 @@ func countText(c flowfabric.Condition) string {
 	return fmt.Sprintf("%s %d times%s%s", signal, c.N, from, atKeys(c.Keys...))
 }
 
-// progressOf says how far each part of a condition is.
+// progressOf shows the progress of each part of a condition.
 func progressOf(nodes []flowfabric.NodeProgress) string {
 	texts := make([]string, len(nodes))
 	for i, node := range nodes {
@@ -82,7 +82,7 @@ func progressOf(nodes []flowfabric.NodeProgress) string {
 	return strings.Join(texts, "; ")
 }
 
-// approvedText is how many of those who must say the same have said it.
+// approvedText is how many of the required people have approved.
 func approvedText(w flowfabric.Suspended) string {
 	for _, node := range w.Progress {
 		if node.Node.Type == "count" {

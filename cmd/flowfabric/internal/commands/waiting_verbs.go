@@ -12,33 +12,33 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// waitingVerbs are the verbs on executions that wait.
+// waitingVerbs are the verbs on suspended executions.
 func (s *session) waitingVerbs() []verb {
 	return []verb{
 		resumeVerb(),
-		s.decisionVerb("approve", "Approve what executions wait for", "approved", "flowfabric approve 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n"+
+		s.decisionVerb("approve", "Approve suspended executions", "approved", "flowfabric approve 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n"+
 			"flowfabric approve 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --comment 'looks good'\n"+
 			"flowfabric approve 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --waitpoint 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --raise tokens=500"),
-		s.decisionVerb("reject", "Reject what executions wait for", "rejected", "flowfabric reject 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n"+
+		s.decisionVerb("reject", "Reject suspended executions", "rejected", "flowfabric reject 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n"+
 			"flowfabric reject 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --comment 'not this week'\n"+
 			"flowfabric reject 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --waitpoint 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json"),
 	}
 }
 
-// resumeVerb ends waits on an operator's word.
+// resumeVerb ends suspensions by an operator's decision.
 func resumeVerb() verb {
 	var options flowfabric.ResumeOptions
 	return verb{
-		name: "resume", short: "Let executions go on, whatever they wait for", bulk: flowfabric.BulkResume,
+		name: "resume", short: "Resume suspended executions, whatever they wait for", bulk: flowfabric.BulkResume,
 		example: "flowfabric resume 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'they called'\n" +
 			"flowfabric resume 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --delay 10m\nflowfabric resume --where kind=deploy --dry-run",
 		flags: func(fs *pflag.FlagSet, _ *verbFlags) {
-			fs.DurationVar(&options.Delay, "delay", 0, "go on no sooner than after this time")
-			fs.StringVar(&options.ExpectedSuspensionID, "expected-suspension", "", "refuse unless this is the wait that is open; one that was resumed before is a success")
+			fs.DurationVar(&options.Delay, "delay", 0, "resume after this delay")
+			fs.StringVar(&options.ExpectedSuspensionID, "expected-suspension", "", "refuse unless this is the open suspension; if it was resumed before, succeed")
 		},
 		check: func(f *verbFlags) error {
 			if options.ExpectedSuspensionID != "" && (f.where != "" || f.all) {
-				return show.Invalid("--expected-suspension", "name the execution by its id", "a suspension is one of one execution")
+				return show.Invalid("--expected-suspension", "name the execution by id", "a suspension belongs to one execution")
 			}
 			return nil
 		},
@@ -52,7 +52,7 @@ func resumeVerb() verb {
 	}
 }
 
-// decisionVerb is an operator's signal to executions that wait (U173).
+// decisionVerb sends an operator's signal to suspended executions (U173).
 func (s *session) decisionVerb(verbName, short, signal, example string) verb {
 	var say flowfabric.Approve
 	payload := ""
@@ -62,14 +62,14 @@ func (s *session) decisionVerb(verbName, short, signal, example string) verb {
 		flags: func(fs *pflag.FlagSet, _ *verbFlags) {
 			say.Name = signal
 			if verbName == "approve" {
-				fs.StringVar(&say.Name, "name", signal, "what to say instead, where something else is waited for")
-				fs.StringArrayVar(&raise, "raise", nil, "where a budget asks for more: by how much its limit grows: tokens=500; may be repeated")
+				fs.StringVar(&say.Name, "name", signal, "signal name, if the condition expects another one")
+				fs.StringArrayVar(&raise, "raise", nil, "for a budget's request: by how much to raise its limit: tokens=500; may be repeated")
 			}
-			fs.StringVar(&say.WaitpointID, "waitpoint", "", "at which waitpoint; the active one if absent")
-			fs.StringVar(&say.Comment, "comment", "", "what to say to whoever reads the decision")
+			fs.StringVar(&say.WaitpointID, "waitpoint", "", "waitpoint; default: the active one")
+			fs.StringVar(&say.Comment, "comment", "", "comment, stored with the decision")
 			fs.StringVar(&payload, "payload", "", "payload as JSON: the value, @file, or - for standard input")
-			fs.StringVar(&say.Suffix, "suffix", "", "tells apart what one person says twice")
-			fs.StringVar(&say.Lane, "lane", "", "refuse unless the execution is of this lane")
+			fs.StringVar(&say.Suffix, "suffix", "", "key that distinguishes several decisions of one person")
+			fs.StringVar(&say.Lane, "lane", "", "refuse unless the execution is in this lane")
 		},
 		check: func(*verbFlags) (err error) {
 			if len(raise) > 0 {
@@ -96,10 +96,10 @@ func (s *session) decisionVerb(verbName, short, signal, example string) verb {
 	}
 }
 
-// raisePayload is what an approval says to a budget.
+// raisePayload is the payload that raises a budget.
 func raisePayload(raise []string, payload string) (flowfabric.Payload, error) {
 	if payload != "" {
-		return flowfabric.Payload{}, show.Invalid("--raise", "give one of --raise, --payload", "--raise and --payload are given at once")
+		return flowfabric.Payload{}, show.Invalid("--raise", "give one of --raise, --payload", "--raise and --payload cannot be combined")
 	}
 	by, err := amounts("--raise", raise)
 	if err != nil {
@@ -109,7 +109,7 @@ func raisePayload(raise []string, payload string) (flowfabric.Payload, error) {
 	return flowfabric.Bytes(text, jsonType), err
 }
 
-// forBudget says what a budget waits to hear, unless something else is to be said.
+// forBudget uses the signal that a budget's request expects, unless another one is given.
 func forBudget(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, signal string, say *flowfabric.Approve) error {
 	if say.Name != signal {
 		return nil
@@ -124,8 +124,8 @@ func forBudget(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, sign
 	return nil
 }
 
-// whichWaitpoint tells where the waitpoints are listed of which one must be named. Where none is active there is none to name: the
-// refusal itself says what has become of the execution.
+// whichWaitpoint adds the command that lists the waitpoints if one must be named. If none is active, the refusal already says
+// what became of the execution.
 func whichWaitpoint(err error, id flowfabric.ID) error {
 	var refusal *flowfabric.Error
 	if !errors.As(err, &refusal) || refusal.Code != "waitpoint_ambiguous" || fmt.Sprint(refusal.Current["active"]) == "0" {

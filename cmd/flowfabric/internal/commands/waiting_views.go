@@ -61,7 +61,7 @@ func (s *session) signalView() show.View[flowfabric.SignalRecord] {
 	}}
 }
 
-// sourceText is who sent a signal. Whoever has a token may call himself anything; that is told.
+// sourceText is the sender of a signal. It is marked as claimed, because the holder of a token can claim any identity.
 func sourceText(r flowfabric.SignalRecord) string {
 	text := strings.TrimSpace(r.SourceType + " " + r.SourceIdentity)
 	if r.SourceIdentity != "" && !r.SourceVerified {
@@ -108,7 +108,7 @@ func signalsText(signals []flowfabric.SignalRecord) string {
 func (s *session) suspendedView() show.View[flowfabric.Suspended] {
 	p := s.printer
 	type x = flowfabric.Suspended
-	return show.View[x]{ID: func(w x) string { return bareID(w.Execution.ID) }, None: "nothing is suspended", Columns: []show.Column[x]{
+	return show.View[x]{ID: func(w x) string { return bareID(w.Execution.ID) }, None: "no suspended executions", Columns: []show.Column[x]{
 		{Name: "ID", Text: func(w x) string { return bareID(w.Execution.ID) }},
 		{Name: "KIND", Text: func(w x) string { return w.Execution.Kind }},
 		{Name: "REASON", Text: func(w x) string { return w.ReasonCode }},
@@ -124,7 +124,7 @@ func (s *session) suspendedView() show.View[flowfabric.Suspended] {
 func (s *session) approvalView() show.View[flowfabric.Suspended] {
 	p := s.printer
 	type x = flowfabric.Suspended
-	return show.View[x]{ID: func(w x) string { return bareID(w.Execution.ID) }, None: "nothing waits for people", Columns: []show.Column[x]{
+	return show.View[x]{ID: func(w x) string { return bareID(w.Execution.ID) }, None: "no open approvals", Columns: []show.Column[x]{
 		{Name: "ID", Text: func(w x) string { return bareID(w.Execution.ID) }},
 		{Name: "KIND", Text: func(w x) string { return w.Execution.Kind }},
 		{Name: "SINCE", Text: func(w x) string { return p.Time(w.SuspendedAt) }},

@@ -9,11 +9,11 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// waitpoints lists where work waits, of one execution or of all (U173).
+// waitpoints lists waitpoints of one execution or of all (U173).
 func (s *session) waitpoints() *cobra.Command {
 	all, limit := false, 100
 	var query flowfabric.WaitpointQuery
-	cmd := s.command("waitpoints [ID]", "List what work waits at; of an execution, or of all", `
+	cmd := s.command("waitpoints [ID]", "List the waitpoints of an execution, or all", `
 flowfabric waitpoints
 flowfabric waitpoints 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --all
 flowfabric waitpoints --state pending --waitpoint-key payment --json
@@ -27,7 +27,7 @@ flowfabric waitpoints --state pending --waitpoint-key payment --json
 			q.ExecutionID = asked[0]
 		}
 		if all && q.State != "" {
-			return show.Invalid("--all", "give one of them", "--all and --state are given at once")
+			return show.Invalid("--all", "give one of them", "--all and --state cannot be combined")
 		}
 		if all {
 			q.State = "all"
@@ -35,10 +35,10 @@ flowfabric waitpoints --state pending --waitpoint-key payment --json
 		q.Limit = min(limit, 1000)
 		return show.First(s.printer, s.waitpointView(), c.Waitpoints().List(ctx, q), limit)
 	})
-	cmd.Flags().BoolVar(&all, "all", false, "also those that are closed")
+	cmd.Flags().BoolVar(&all, "all", false, "also closed ones")
 	cmd.Flags().StringVar(&query.State, "state", "", "pending, active, closed or all; pending and active if absent")
-	cmd.Flags().StringVar(&query.Key, "waitpoint-key", "", "only those of this key")
-	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
+	cmd.Flags().StringVar(&query.Key, "waitpoint-key", "", "only those with this key")
+	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"pending", "active", "closed", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = s.completeSuspended
 	cmd.Args = orBelow(cobra.MaximumNArgs(1))
@@ -64,9 +64,9 @@ flowfabric waitpoints get 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --template '{{.ex
 
 func (s *session) waitpointClose() *cobra.Command {
 	reason := ""
-	cmd := s.command("close WAITPOINT", "Close a waitpoint at which nothing waits yet", `
+	cmd := s.command("close WAITPOINT", "Close a waitpoint that no suspension uses", `
 flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
-flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reason 'nobody will answer'
+flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reason 'no answer expected'
 flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		closed, err := c.Waitpoints().Close(ctx, args[0], flowfabric.CloseOptions{Reason: reason})
@@ -80,16 +80,15 @@ flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
 			{Name: "OUTCOME", Text: func(r x) string { return r.Outcome }},
 		}}, closed)
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why; stands in the event")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, recorded in the event")
 	cmd.ValidArgsFunction = s.completeWaitpoints
 	return cmd
 }
 
-// waitpointToken shows the token of a waitpoint, or makes another one (U173). Token or address stands alone on its line, so that it can
-// be sent on.
+// waitpointToken shows the token of a waitpoint, or issues a new one (U173). Token or address is printed alone on its line.
 func (s *session) waitpointToken() *cobra.Command {
 	reissue, url, reason := false, false, ""
-	cmd := s.command("token WAITPOINT", "Print the token of a waitpoint, or its callback address; the audit log tells of it", `
+	cmd := s.command("token WAITPOINT", "Print the token of a waitpoint, or its callback address; this is recorded in the audit log", `
 flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
 flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --url
 flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reissue --reason 'it was in a chat'
@@ -105,18 +104,18 @@ flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reissue --reason 'it was
 			return w.Token
 		}}, waitpoint.Issued())
 		if err == nil && reissue {
-			s.printer.Note("all other tokens and links of the waitpoint are dead")
+			s.printer.Note("all earlier tokens and links of the waitpoint are invalid now")
 		}
 		return err
 	})
-	cmd.Flags().BoolVar(&reissue, "reissue", false, "make a new token; every token and link that was handed out is dead at once")
-	cmd.Flags().BoolVar(&url, "url", false, "print the address for senders that can only be given one")
-	cmd.Flags().StringVar(&reason, "reason", "", "why a new one is made; stands in the event")
+	cmd.Flags().BoolVar(&reissue, "reissue", false, "issue a new token; all earlier tokens and links become invalid immediately")
+	cmd.Flags().BoolVar(&url, "url", false, "print the callback address, for senders that accept only a URL")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason for a new token, recorded in the event")
 	cmd.ValidArgsFunction = s.completeWaitpoints
 	return cmd
 }
 
-// readToken reads the token, which the API keeps below the execution, or makes a new one.
+// readToken reads the token, which the API serves below the execution, or issues a new one.
 func readToken(ctx context.Context, c *flowfabric.Client, id string, reissue bool, reason string) (*flowfabric.Waitpoint, error) {
 	if reissue {
 		return c.Waitpoints().Reissue(ctx, id, flowfabric.Action{Reason: reason})

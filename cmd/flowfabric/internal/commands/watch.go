@@ -8,13 +8,13 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// watchEvery is how often a watched list is read.
+// watchEvery is the interval between two reads of a watched list.
 const watchEvery = time.Second
 
-// clearScreen begins a terminal anew.
+// clearScreen clears a terminal.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// watch writes a list, and again whenever it reads otherwise, until ctx ends; a terminal is cleared before.
+// watch writes a list, and again whenever it changes, until ctx ends; a terminal is cleared before.
 func (s *session) watch(ctx context.Context, list func(p *show.Printer) error) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -23,7 +23,7 @@ func (s *session) watch(ctx context.Context, list func(p *show.Printer) error) e
 		var text bytes.Buffer
 		if p.Out = &text; p.Terminal {
 			text.WriteString(clearScreen)
-			p.Err = &text // what is said of an empty list belongs to it
+			p.Err = &text // the note on an empty list belongs to it
 		}
 		if err := list(&p); err != nil {
 			return err

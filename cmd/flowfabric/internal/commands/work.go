@@ -23,7 +23,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-// maxResult is the largest result that a server may be set to take.
+// maxResult is the largest result that a server can be configured to accept.
 const maxResult = 64 << 20
 
 // workFlags are the flags of work (U175).
@@ -36,31 +36,31 @@ type workFlags struct {
 
 func (s *session) work() *cobra.Command {
 	var f workFlags
-	cmd := s.command("work --kind KIND -- COMMAND [ARGUMENT…]", "Work with any program: input on its standard input, result from its standard output", `
+	cmd := s.command("work --kind KIND -- COMMAND [ARGUMENT…]", "Run a program as a worker: it reads the input from stdin and writes the result to stdout", `
 flowfabric work --kind upper --tasks 1 -- tr a-z A-Z
 flowfabric work --kind resize --lane images --concurrency 4 -- ./resize.sh
 flowfabric work --kind mail --capability smtp -- python3 mail.py
 `, cobra.MinimumNArgs(1), nil)
-	cmd.Long = "Every piece of work runs the command once. Exit 0 completes it, 75 asks for a retry, anything else fails it for good. The command\n" +
-		"finds FF_EXECUTION_ID, FF_ATTEMPT, FF_EFFECT_KEY, FF_LEASE and FF_SERVER in its environment, and TRACEPARENT, TRACESTATE and BAGGAGE if\n" +
-		"the work was submitted in a trace. It gets SIGTERM when the lease is lost, and is killed 10 seconds later. Ctrl-C lets what runs end; a\n" +
-		"second one hands the work back at once, a third one kills the commands that have not ended."
+	cmd.Long = "The command runs once per execution. Exit code 0 completes it, 75 requests a retry, any other code fails it permanently. The command\n" +
+		"has FF_EXECUTION_ID, FF_ATTEMPT, FF_EFFECT_KEY, FF_LEASE and FF_SERVER in its environment, and TRACEPARENT, TRACESTATE and BAGGAGE if\n" +
+		"the work was submitted in a trace. It gets SIGTERM when the lease is lost, and is killed 10 seconds later. Ctrl-C waits for running\n" +
+		"commands; a second one gives the work back at once, a third one kills commands that are still running."
 	fs := cmd.Flags()
-	fs.StringSliceVar(&f.kinds, "kind", nil, "kinds of work to take; required")
-	fs.StringSliceVar(&f.lanes, "lane", []string{"default"}, "lanes to take from")
-	fs.StringSliceVar(&f.capabilities, "capability", nil, "what work may require")
-	fs.IntVar(&f.concurrency, "concurrency", 1, "how many at a time")
-	fs.IntVar(&f.tasks, "tasks", 0, "leave after so many; 0: never")
-	fs.StringVar(&f.name, "name", "", "name of the worker; the command's if absent")
-	fs.StringVar(&f.contentType, "content-type", "", "content type of results; absent: by what they are")
-	fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "lease of a task; 30s if absent")
+	fs.StringSliceVar(&f.kinds, "kind", nil, "kinds of work to claim; required")
+	fs.StringSliceVar(&f.lanes, "lane", []string{"default"}, "lanes to claim from")
+	fs.StringSliceVar(&f.capabilities, "capability", nil, "capabilities of this worker")
+	fs.IntVar(&f.concurrency, "concurrency", 1, "concurrent tasks")
+	fs.IntVar(&f.tasks, "tasks", 0, "exit after this many tasks; 0: never")
+	fs.StringVar(&f.name, "name", "", "name of the worker; default: the command's")
+	fs.StringVar(&f.contentType, "content-type", "", "content type of results; default: detected")
+	fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "duration of a task's lease; default 30s")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		values, err := s.clientSettings(cmd)
 		if err != nil {
 			return err
 		}
 		if len(f.kinds) == 0 {
-			return show.Invalid("--kind", "flowfabric work --kind KIND -- COMMAND", "no kind of work is named")
+			return show.Invalid("--kind", "flowfabric work --kind KIND -- COMMAND", "the kind is missing")
 		}
 		if _, err := exec.LookPath(args[0]); err != nil {
 			return show.Invalid("COMMAND", "", "%s", err)
@@ -72,7 +72,7 @@ flowfabric work --kind mail --capability smtp -- python3 mail.py
 	return cmd
 }
 
-// runWorker works until the user interrupts, which is a good end, or until enough tasks are done.
+// runWorker works until the user interrupts, which is a success, or until enough tasks are done.
 func (s *session) runWorker(ctx context.Context, c *flowfabric.Client, f workFlags, server string, command []string) error {
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
@@ -101,7 +101,7 @@ func (s *session) runWorker(ctx context.Context, c *flowfabric.Client, f workFla
 	err := w.Run(ctx)
 	close(stopped)
 	if n := p.Running(); n > 0 {
-		s.printer.Note("the work is handed back; waiting for %d that still run", n)
+		s.printer.Note("the work was given back; waiting for %d running commands", n)
 	}
 	p.Finish(signals)
 	if err == nil && errors.Is(context.Cause(ctx), show.ErrTimeout) {
@@ -110,13 +110,13 @@ func (s *session) runWorker(ctx context.Context, c *flowfabric.Client, f workFla
 	return err
 }
 
-// confidential reports whether a line of the environment holds a secret that this program reads from there.
+// confidential reports whether a line of the environment contains a secret that this program reads from it.
 func confidential(line string) bool {
 	return settings.Confidential(line) || strings.HasPrefix(line, tokenVariable+"=")
 }
 
-// hurry makes the worker hand everything back at the second signal, however early that comes. The first one ends the context of the
-// command. No signal ends this process before its programs have ended.
+// hurry makes the worker give everything back at the second signal, however early it comes. The first signal ends the context of
+// the command. No signal ends this process before its programs have ended.
 func hurry(w *flowfabric.Worker, signals <-chan os.Signal, stopped <-chan struct{}) {
 	for range 2 {
 		select {
@@ -127,10 +127,10 @@ func hurry(w *flowfabric.Worker, signals <-chan os.Signal, stopped <-chan struct
 	}
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = w.Drain(now) // its error is that it was in a hurry
+	_ = w.Drain(now) // its error is that it was interrupted
 }
 
-// narrate tells how every task went, and counts them.
+// narrate prints the outcome of every task, and counts them.
 func (s *session) narrate(count *tally) flowfabric.Middleware {
 	return func(next flowfabric.HandlerFunc) flowfabric.HandlerFunc {
 		return func(ctx context.Context, t *flowfabric.Task) (flowfabric.Payload, error) {
@@ -147,7 +147,7 @@ func (s *session) narrate(count *tally) flowfabric.Middleware {
 	}
 }
 
-// tally counts tasks and tells when there were enough.
+// tally counts tasks and reports when the limit is reached.
 type tally struct {
 	mu      sync.Mutex
 	n       int
@@ -163,7 +163,7 @@ func (t *tally) add() {
 	}
 }
 
-// oneAtATime keeps the lines of programs that run at once apart from each other.
+// oneAtATime keeps lines of concurrent programs apart.
 type oneAtATime struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -21,7 +21,7 @@ flowfabric workers get host-17-a1b2 --template '{{.state}}'
 		}
 		return show.One(s.printer, s.workerView(), worker)
 	})
-	leases := s.command("leases INSTANCE", "List the executions that an instance runs", `
+	leases := s.command("leases INSTANCE", "List the executions that an instance holds leases on", `
 flowfabric workers leases host-17-a1b2
 flowfabric workers leases host-17-a1b2 --wide
 flowfabric workers leases host-17-a1b2 --json
@@ -34,8 +34,8 @@ flowfabric workers leases host-17-a1b2 --json
 	})
 	get.ValidArgsFunction, leases.ValidArgsFunction = s.completeInstances, s.completeInstances
 	return group("workers", "The fleet", s.workerList(), get, leases,
-		s.workerDrain("drain", "Tell workers to take nothing new", flowfabric.Workers.Drain),
-		s.workerDrain("undrain", "Take a drain back", flowfabric.Workers.Undrain), s.workerDead())
+		s.workerDrain("drain", "Stop workers from claiming new work", flowfabric.Workers.Drain),
+		s.workerDrain("undrain", "End a drain", flowfabric.Workers.Undrain), s.workerDead())
 }
 
 func (s *session) workerList() *cobra.Command {
@@ -47,8 +47,8 @@ flowfabric workers list --lane mail --json
 `, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		return show.List(s.printer, s.workerView(), c.Workers().List(ctx, filter))
 	})
-	cmd.Flags().StringVar(&filter.Lane, "lane", "", "that take from this lane")
-	cmd.Flags().StringVar(&filter.Capability, "capability", "", "that have this capability")
+	cmd.Flags().StringVar(&filter.Lane, "lane", "", "only those that claim from this lane")
+	cmd.Flags().StringVar(&filter.Capability, "capability", "", "only those with this capability")
 	cmd.Flags().StringVar(&filter.State, "state", "", "live (default), draining, dead or all")
 	return cmd
 }
@@ -65,7 +65,7 @@ flowfabric workers `+name+` --worker mailer --quiet
 			target.InstanceID = args[0]
 		}
 		if (target.WorkerID == "") == (target.InstanceID == "") {
-			return show.Invalid("INSTANCE", "name an instance, or all of a worker: --worker NAME", "one of both is needed")
+			return show.Invalid("INSTANCE", "name an instance, or all of a worker: --worker NAME", "an instance or --worker is needed")
 		}
 		if err := act(c.Workers(), ctx, target); err != nil {
 			return err
@@ -80,7 +80,7 @@ flowfabric workers `+name+` --worker mailer --quiet
 
 func (s *session) workerDead() *cobra.Command {
 	var options flowfabric.DeadOptions
-	cmd := s.command("dead INSTANCE", "Say that an instance is gone; its leases lapse at once", `
+	cmd := s.command("dead INSTANCE", "Declare an instance dead; its leases lapse at once", `
 flowfabric workers dead host-17-a1b2 --reason 'host burned'
 flowfabric workers dead host-17-a1b2 --reason 'host burned' --keep-leases
 flowfabric workers dead host-17-a1b2 --reason 'host burned' --quiet
@@ -92,7 +92,7 @@ flowfabric workers dead host-17-a1b2 --reason 'host burned' --quiet
 		return nil
 	})
 	cmd.Flags().StringVar(&options.Reason, "reason", "", "why; required")
-	cmd.Flags().BoolVar(&options.KeepLeases, "keep-leases", false, "its leases run on until they lapse")
+	cmd.Flags().BoolVar(&options.KeepLeases, "keep-leases", false, "let its leases run until they lapse")
 	cmd.ValidArgsFunction = s.completeInstances
 	return cmd
 }

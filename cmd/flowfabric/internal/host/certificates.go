@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Certificates are the files of TLS, read again when they change (U126).
+// Certificates are the TLS files, which are reloaded when they change (U126).
 type Certificates struct {
 	CertFile, KeyFile string
 	ClientCAFile      string // "": clients need no certificate
@@ -18,14 +18,14 @@ type Certificates struct {
 	mu      sync.Mutex
 	current *tls.Certificate
 	clients *x509.CertPool
-	changed time.Time // of the files that current was read from
+	changed time.Time // modification time of the files that current was read from
 	looked  time.Time
 }
 
-// lookEvery is how often the files are looked at, at most.
+// lookEvery is the minimum interval between two checks of the files.
 const lookEvery = time.Second
 
-// Load reads the files. What was read before stays when that fails.
+// Load reads the files. If that fails, the certificate in use stays.
 func (c *Certificates) Load() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,7 @@ func (c *Certificates) load() error {
 	return nil
 }
 
-// newest is when one of the files last changed.
+// newest is the latest modification time of the files.
 func (c *Certificates) newest() (at time.Time) {
 	for _, path := range []string{c.CertFile, c.KeyFile, c.ClientCAFile} {
 		if info, err := os.Stat(path); err == nil && info.ModTime().After(at) {
@@ -62,7 +62,7 @@ func (c *Certificates) newest() (at time.Time) {
 	return at
 }
 
-// Expiry is when the certificate ends.
+// Expiry is when the certificate expires.
 func (c *Certificates) Expiry() (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +72,7 @@ func (c *Certificates) Expiry() (time.Time, error) {
 	return c.current.Leaf.NotAfter, nil
 }
 
-// Config is the configuration of a listener: TLS 1.2 or newer, with the files as they are when a client connects.
+// Config is the TLS configuration of a listener: TLS 1.2 or newer, with the files as they are when a client connects.
 func (c *Certificates) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -88,7 +88,7 @@ func (c *Certificates) now() *tls.Config {
 	if now := time.Now(); now.Sub(c.looked) >= lookEvery {
 		c.looked = now
 		if c.newest().After(c.changed) {
-			_ = c.load() // while files are being exchanged they may not fit; the next client looks again
+			_ = c.load() // while files are being replaced they may not match; the next connection tries again
 		}
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*c.current}, NextProtos: []string{"h2", "http/1.1"}}

@@ -1,13 +1,13 @@
 package host
 
-// The bounds of what one address may have open by default.
+// Default bounds for the connections of one address.
 const (
 	mostConnections  = 4096
 	leastConnections = 16
 )
 
-// ConnectionsPerAddress is how many connections one address may have open unless the settings say so: not more than half of the files that
-// the process may open, so that others get in.
+// ConnectionsPerAddress is the default limit of connections per address: at most half of the files that the process may open, so
+// that other clients can connect.
 func ConnectionsPerAddress() int {
 	files := openFiles()
 	if files == 0 {

@@ -2,5 +2,5 @@
 
 package host
 
-// openFiles is how many files the process may have open; 0 when that is not known.
+// openFiles is how many files the process may have open; 0 if unknown.
 func openFiles() uint64 { return 0 }

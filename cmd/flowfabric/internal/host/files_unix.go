@@ -4,7 +4,7 @@ package host
 
 import "syscall"
 
-// openFiles is how many files the process may have open; 0 when that is not known.
+// openFiles is how many files the process may have open; 0 if unknown.
 func openFiles() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -1,4 +1,5 @@
-// Package host runs an HTTP server as a process: it listens, ends TLS, hears signals and drains. It does not know what is served.
+// Package host runs an HTTP server as a process: it listens, terminates TLS, handles signals and drains. It does not know what is
+// served.
 package host
 
 import (
@@ -14,27 +15,27 @@ import (
 	"time"
 )
 
-// Config says how to run.
+// Config configures Run.
 type Config struct {
 	HTTP         *http.Server
 	Listener     net.Listener
-	Beside       []Served         // what else is served, on addresses of its own
+	Beside       []Served         // further servers with their own listeners
 	Certificates *Certificates    // nil: no TLS
-	Drain        func()           // makes waiting calls answer at once
-	DrainTimeout time.Duration    // for calls under way once Drain was called
+	Drain        func()           // makes waiting calls return
+	DrainTimeout time.Duration    // for pending calls after Drain
 	Reload       func()           // on SIGHUP
-	Ready        func()           // called when requests are served and signals are heard; nil: nobody wants to know
-	Signals      <-chan os.Signal // nil: those of the process
+	Ready        func()           // called once requests are served and signals are handled; may be nil
+	Signals      <-chan os.Signal // nil: signals of the process
 	Log          *slog.Logger
 }
 
-// Served is a server on its listener.
+// Served is a server with its listener.
 type Served struct {
 	HTTP     *http.Server
 	Listener net.Listener
 }
 
-// Run serves until ctx ends or the process is told to stop: the first signal drains, a second one stops at once (U162).
+// Run serves until ctx ends or the process gets a signal: the first signal drains, a second one stops at once (U162).
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.Signals == nil {
 		signals := make(chan os.Signal, 4)
@@ -69,7 +70,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 }
 
-// cut ends servers at once.
+// cut closes servers immediately.
 func cut(all []Served) error {
 	var errs []error
 	for _, one := range all {
@@ -78,7 +79,7 @@ func cut(all []Served) error {
 	return errors.Join(errs...)
 }
 
-// collect waits for n servers to end. That they were told to is no error.
+// collect waits for n servers to end; http.ErrServerClosed is not an error.
 func collect(served <-chan error, n int) error {
 	var errs []error
 	for range n {
@@ -92,13 +93,13 @@ func collect(served <-chan error, n int) error {
 func (cfg Config) reload() {
 	if cfg.Certificates != nil {
 		if err := cfg.Certificates.Load(); err != nil {
-			cfg.Log.Error("the certificate cannot be read again; the old one stays", "error", err)
+			cfg.Log.Error("the certificate cannot be reloaded; the old one stays in use", "error", err)
 		}
 	}
 	cfg.Reload()
 }
 
-// stop lets calls under way end, for as long as DrainTimeout and until the next signal.
+// stop waits for pending calls, at most DrainTimeout and until the next signal.
 func (cfg Config) stop(all []Served, served <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
 	defer cancel()
@@ -123,13 +124,13 @@ func (cfg Config) stop(all []Served, served <-chan error) error {
 	}
 	err := errors.Join(errs...)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		cfg.Log.Warn("calls were cut off")
+		cfg.Log.Warn("pending calls were cut off")
 		err = cut(all)
 	}
 	return errors.Join(err, collect(served, len(all)))
 }
 
-// IsLoopback reports whether an address can be reached from this host alone.
+// IsLoopback reports whether an address can be reached only from this host.
 func IsLoopback(address string) bool {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -249,14 +249,14 @@ func (m Model) row(columns []column, cells []string, marker string) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// fit cuts or fills a text to a width, and keeps out of it what steers a terminal.
+// oneLine puts a text on one line.
+var oneLine = strings.NewReplacer("\n", " ", "\t", " ")
+
+// fit cuts or fills a text to a width. What would steer a terminal, turn the direction of writing or be invisible is shown by its number.
 func fit(text string, width int) string {
 	var b strings.Builder
 	used := 0
-	for _, r := range text {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			r = ' '
-		}
+	for _, r := range show.Visible(oneLine.Replace(text)) {
 		w := lipgloss.Width(string(r))
 		if used+w > width {
 			break

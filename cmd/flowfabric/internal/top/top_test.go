@@ -160,6 +160,29 @@ func TestU177_without_colour_nothing_steers_the_terminal(t *testing.T) {
 	}
 }
 
+func TestU177_U156_texts_of_others_steer_nothing(t *testing.T) {
+	t.Parallel()
+	const evil = "\x1b[2J\u202egnp\u200b\u009b\r"
+	look := scene()
+	for _, list := range [][]*flowfabric.Execution{look.Running, look.Failed} {
+		for _, x := range list {
+			x.Kind, x.Lane, x.Reason = evil, evil, evil
+			x.Failure = &flowfabric.Failure{Message: evil, Class: evil, Category: evil}
+			x.Held, x.Cancellation = &flowfabric.Hold{By: evil, Reason: evil}, &flowfabric.Cancellation{By: evil, Reason: evil}
+		}
+	}
+	opened := detailMsg{detail: &detail{look.Failed[0], []flowfabric.Event{{Kind: evil, At: noon, Actor: flowfabric.Actor{Type: evil, ID: evil}}}}}
+	for name, m := range map[string]Model{
+		"panes": after(shown(120, 40), lookedMsg{snap: look}), "detail": after(shown(120, 40), opened),
+		"note": after(shown(120, 40), doneMsg{text: evil}), "away": after(shown(120, 40), lookedMsg{err: errors.New(evil)}),
+	} {
+		frame := m.frame()
+		if strings.ContainsAny(frame, "\x1b\u202e\u200b\u009b\r") || !strings.Contains(frame, `\x1b[2J\u202egnp\u200b`) {
+			t.Errorf("%s: %q", name, frame)
+		}
+	}
+}
+
 func TestU177_the_next_look_is_planned_by_the_answer_to_the_last(t *testing.T) {
 	t.Parallel()
 	m := shown(80, 24)

@@ -1,0 +1,31 @@
+package core
+
+import "errors"
+
+// tester is what helpers need of a testing.T or a rapid.T.
+type tester interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// wantCode fails unless err has the code.
+func wantCode(t tester, err error, code Code) *Error {
+	t.Helper()
+	if CodeOf(err) != code {
+		t.Fatalf("got %v, want %s", err, code)
+	}
+	var e *Error
+	errors.As(err, &e)
+	return e
+}
+
+// must fails if a command is refused.
+func must[A any](t tester) func(a A, err error) A {
+	return func(a A, err error) A {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("refused: %v", err)
+		}
+		return a
+	}
+}
