@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/sqlite"
 	"github.com/flowfabric/flowfabric/flowfabricotel"
+	"github.com/flowfabric/flowfabric/sqlite"
 )
 
 const (

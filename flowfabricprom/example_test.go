@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/sqlite"
 	"github.com/flowfabric/flowfabric/flowfabricprom"
+	"github.com/flowfabric/flowfabric/sqlite"
 )
 
 // A program that serves its own metrics shows those of its engine and of its worker beside them.

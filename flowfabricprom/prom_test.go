@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/sqlite"
 	"github.com/flowfabric/flowfabric/flowfabricprom"
+	"github.com/flowfabric/flowfabric/sqlite"
 )
 
 var greet = flowfabric.Kind[string, string]("greet")
