@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -107,7 +107,7 @@ func (a Admin) AuditPage(ctx context.Context, f AuditFilter) (Page[AuditRow], er
 // Codes: namespace_not_found, namespace_required, master_key_required, master_key_mismatch.
 func (a Admin) VerifyAudit(ctx context.Context, namespace string) (AuditCheck, error) {
 	request, how := &wire.VerifyAuditRequest{}, transport.Options{Namespace: namespace, Wait: longRead}
-	if namespace == core.Everywhere {
+	if namespace == keyring.Everywhere {
 		request.Shared, how.Namespace = true, ""
 	}
 	return value(transport.Call(ctx, a.via, wire.VerifyAudit, request, how))

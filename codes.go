@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // CodeInfo is what a code always means: one class, one HTTP status, one answer to whether a repeat may help.
@@ -20,7 +20,7 @@ type CodeInfo struct {
 // Codes lists every code that an Error may have, by name.
 func Codes() []CodeInfo {
 	var all []CodeInfo
-	for code, info := range core.Codes() {
+	for code, info := range base.Codes() {
 		text := code.Text()
 		all = append(all, CodeInfo{
 			Code: string(code), Class: info.Class, Status: info.HTTP, Retryable: info.Retryable, Meaning: text.Meaning, Advice: text.Advice,

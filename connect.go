@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	httptransport "github.com/flowfabric/flowfabric/internal/transport/http"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -37,13 +37,13 @@ func Connect(server string, cfg ...ConnectConfig) (*Client, error) {
 	address, err := url.Parse(server)
 	switch {
 	case err == nil && address.User != nil, err != nil && strings.Contains(server, "@"): // it may have a password, which no message shows
-		return nil, newError(core.CodeInvalidArgument, "the address of a server has no user").At("server", "write it as https://host:port, and give the API key beside it")
+		return nil, newError(base.CodeInvalidArgument, "the address of a server has no user").At("server", "write it as https://host:port, and give the API key beside it")
 	case err != nil, address.Scheme != "http" && address.Scheme != "https", address.Host == "", address.RawQuery != "":
-		return nil, newError(core.CodeInvalidArgument, "%q is not the address of a server", server).At("server", "write it as https://host:port")
+		return nil, newError(base.CodeInvalidArgument, "%q is not the address of a server", server).At("server", "write it as https://host:port")
 	case !wire.HeaderText(options.APIKey):
-		return nil, newError(core.CodeInvalidArgument, "the API key has characters that no key has").At("api_key", "give it as it was shown")
+		return nil, newError(base.CodeInvalidArgument, "the API key has characters that no key has").At("api_key", "give it as it was shown")
 	case !wire.HeaderText(options.Namespace):
-		return nil, newError(core.CodeInvalidArgument, "%q is not a namespace", options.Namespace).At("namespace", "name one")
+		return nil, newError(base.CodeInvalidArgument, "%q is not a namespace", options.Namespace).At("namespace", "name one")
 	}
 	via := httptransport.New(httptransport.Config{
 		Server: strings.TrimSuffix(address.String(), "/"), APIKey: options.APIKey, Namespace: options.Namespace, HTTP: options.HTTP,

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Error is a refusal or a failure with a stable code. docs/errors.md lists the codes.
@@ -32,7 +32,7 @@ var (
 	ErrNotImplemented  error = &Error{Class: "not_implemented"}
 	ErrUnavailable     error = &Error{Class: "unavailable"}
 	// ErrOutcomeUnknown: whether the command happened is not known. The same call may be made again.
-	ErrOutcomeUnknown error = &Error{Class: "unavailable", Code: string(core.CodeTimeout), Message: "the outcome is unknown"}
+	ErrOutcomeUnknown error = &Error{Class: "unavailable", Code: string(base.CodeTimeout), Message: "the outcome is unknown"}
 )
 
 // Why a handler's context ended: what context.Cause tells (U143).
@@ -51,7 +51,7 @@ var (
 var ErrParked = errors.New("flowfabric: the work is parked")
 
 // ErrAlreadySatisfied is what Task.Suspend returns when there is nothing to wait for any more: TrySuspend would have passed.
-var ErrAlreadySatisfied error = &Error{Class: core.CodeAlreadySatisfied.Info().Class, Code: string(core.CodeAlreadySatisfied), Message: "the wait is passed"}
+var ErrAlreadySatisfied error = &Error{Class: base.CodeAlreadySatisfied.Info().Class, Code: string(base.CodeAlreadySatisfied), Message: "the wait is passed"}
 
 // ErrNoSignal says that a wait ended without what it waited for: by its timeout, or by an operator who resumed the work.
 var ErrNoSignal = errors.New("flowfabric: the wait ended without a signal")
@@ -107,7 +107,7 @@ func Retryable(err error) bool { return api.Retryable(err) }
 func RetryDelay(err error) time.Duration { return api.RetryDelay(err) }
 
 // newError makes an error of that code; %w keeps the cause.
-func newError(code core.Code, format string, args ...any) *Error {
+func newError(code base.Code, format string, args ...any) *Error {
 	return api.Errorf(string(code), format, args...)
 }
 

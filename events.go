@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -114,8 +114,8 @@ func (e Events) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, e
 // isClosed reports whether an error says that the client itself was closed. A server that is shutting down says the same of itself, but
 // only an error of this process has one of the engine as its cause.
 func isClosed(err error) bool {
-	var here *core.Error
-	return errors.As(err, &here) && here.Code == core.CodeShuttingDown
+	var here *base.Error
+	return errors.As(err, &here) && here.Code == base.CodeShuttingDown
 }
 
 func (o ReadOptions) wire() *wire.EventsRequest {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -108,7 +108,7 @@ func (e Executions) Attempt(ctx context.Context, id ID, index int) (*Attempt, er
 	n := "latest"
 	switch {
 	case index < LatestAttempt:
-		return nil, newError(core.CodeInvalidArgument, "%d is not an index", index).At("n", "use an index from 0 on, or LatestAttempt")
+		return nil, newError(base.CodeInvalidArgument, "%d is not an index", index).At("n", "use an index from 0 on, or LatestAttempt")
 	case index != LatestAttempt:
 		n = strconv.Itoa(index)
 	}

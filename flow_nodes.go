@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
@@ -113,7 +113,7 @@ func (n Node) PassAs(member, name string) Node {
 		}
 	}
 	if n.err == nil {
-		n.err = newError(core.CodeUnknownName, "%q does not wait for %q, and gets nothing from it", n.Name, member).At("edges", "name it in After first")
+		n.err = newError(base.CodeUnknownName, "%q does not wait for %q, and gets nothing from it", n.Name, member).At("edges", "name it in After first")
 	}
 	return n
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -124,7 +124,7 @@ func graphFrom(place string, w wire.SubFlow) (graph, error) {
 // defaults are what nodes have that leave it out.
 func (n *Node) defaults(place string) (wire.NodeFields, error) {
 	if n.Name != "" || n.ID != "" || n.Join != (Join{}) || len(n.Inbound) > 0 || n.Optional || n.Flow != nil {
-		return wire.NodeFields{}, newError(core.CodeInvalidFlow, "defaults have no name, id, edges, join or flow").At(place, "give kind, input, lane, priority, times, tags, policy")
+		return wire.NodeFields{}, newError(base.CodeInvalidFlow, "defaults have no name, id, edges, join or flow").At(place, "give kind, input, lane, priority, times, tags, policy")
 	}
 	return n.fields(place)
 }
@@ -135,7 +135,7 @@ func (n *Node) fields(place string) (wire.NodeFields, error) {
 		return wire.NodeFields{}, within(place, n.err)
 	}
 	if n.IdempotencyKey != "" {
-		return wire.NodeFields{}, newError(core.CodeInvalidFlow, "a node is known by its name").At(place+".idempotency_key", "leave the key out")
+		return wire.NodeFields{}, newError(base.CodeInvalidFlow, "a node is known by its name").At(place+".idempotency_key", "leave the key out")
 	}
 	if err := cmp.Or(n.Input.Problem("input"), api.CheckOptions(&n.SubmitOptions)); err != nil {
 		return wire.NodeFields{}, within(place, err)
@@ -189,7 +189,7 @@ func (f *Flow) partOnly(place string) error {
 		{"budgets", len(f.Budgets) > 0},
 	} {
 		if part.given {
-			return newError(core.CodeInvalidFlow, "it has no %s of its own", part.name).At(inPlace(place, part.name), "leave it out")
+			return newError(base.CodeInvalidFlow, "it has no %s of its own", part.name).At(inPlace(place, part.name), "leave it out")
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -234,8 +234,8 @@ func (f Flows) Edge(ctx context.Context, id ID, edge string) (*EdgeView, error) 
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := core.ParseUUID(edge); !ok { // it would not be one segment of a path
-		return nil, newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(edge)).At("edge", "name the edge by its id")
+	if _, ok := base.ParseUUID(edge); !ok { // it would not be one segment of a path
+		return nil, newError(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(edge)).At("edge", "name the edge by its id")
 	}
 	return transport.Call(ctx, f.via, wire.GetFlowEdge, &wire.GetEdgeRequest{ByFlow: path, Edge: edge}, transport.Options{})
 }
@@ -273,7 +273,7 @@ func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgr
 		return FlowCancelProgress{}, err
 	}
 	if c.Wait < 0 || c.Wait > longestCancel {
-		return FlowCancelProgress{}, newError(core.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
+		return FlowCancelProgress{}, newError(base.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
 	}
 	until := f.clock.Now().Add(c.Wait)
 	for key := c.RequestKey; ; key = "" { // the later calls are further ones: they show how far it is (F52)

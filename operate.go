@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -300,8 +300,8 @@ func (p Operate) BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemO
 
 // byJob puts the id of a job into a path; invalid_id.
 func byJob(jobID string) (wire.BulkByID, error) {
-	if _, ok := core.ParseUUID(jobID); !ok {
-		return wire.BulkByID{}, newError(core.CodeInvalidID, "%s is not a job id", core.QuoteID(jobID)).At("job_id", "give it as the job shows it")
+	if _, ok := base.ParseUUID(jobID); !ok {
+		return wire.BulkByID{}, newError(base.CodeInvalidID, "%s is not a job id", base.QuoteID(jobID)).At("job_id", "give it as the job shows it")
 	}
 	return wire.BulkByID{ID: jobID}, nil
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Policy says how one execution is run. It is fixed when the execution is submitted. The zero value means: no retry, no timeout,
@@ -30,7 +30,7 @@ const KeepForever = api.KeepForever
 type Retention = api.Retention
 
 // millis rounds up, so that a short wait never becomes none.
-func millis(d time.Duration) core.Millis {
+func millis(d time.Duration) base.Millis {
 	ms := d.Milliseconds()
 	if d > time.Duration(ms)*time.Millisecond {
 		ms++
@@ -39,7 +39,7 @@ func millis(d time.Duration) core.Millis {
 }
 
 // duration is the longest span if there are too many milliseconds.
-func duration(ms core.Millis) time.Duration {
+func duration(ms base.Millis) time.Duration {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	return time.Duration(max(min(ms, most), -most)) * time.Millisecond
 }

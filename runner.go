@@ -16,7 +16,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/quiet"
 )
 
@@ -250,7 +250,7 @@ func (r *runner) registerOnce(ctx context.Context) error {
 // hopeless tells errors that only another configuration or credential mends.
 func hopeless(err error) bool {
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrUnauthenticated) || errors.Is(err, ErrForbidden) ||
-		CodeOf(err) == string(core.CodeInstanceIDTaken)
+		CodeOf(err) == string(base.CodeInstanceIDTaken)
 }
 
 // leave tells the fleet that the instance takes nothing more (S53), so that claims under way come home at once with what they have

@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 
 	"github.com/flowfabric/flowfabric/internal/backoff"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // releaseReason stands in the event of work that a stopping worker hands back.
@@ -123,7 +123,7 @@ func (r *runner) endWith(ctx context.Context, t *Task, item WorkItem) (WorkItem,
 func refused(item WorkItem, why error) WorkItem {
 	failure := WorkItem{Op: OpFail, ID: item.ID, Lease: item.Lease, Class: classPermanent, Category: categoryHandler, Message: why.Error()}
 	switch {
-	case CodeOf(why) == string(core.CodePayloadTooLarge):
+	case CodeOf(why) == string(base.CodePayloadTooLarge):
 		failure.Category = categoryTooLarge
 	case item.Op == OpFail:
 		failure.Class, failure.Message = item.Class, item.Message+" ("+why.Error()+")"

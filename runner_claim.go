@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/backoff"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Bounds of a claim.
@@ -103,7 +103,7 @@ func (c *claimer) run(ctx, calls context.Context) error {
 				backoff.Pause(ctx, r.clock, r.beat)
 			}
 			continue
-		case CodeOf(err) == string(core.CodeWorkerNotRegistered):
+		case CodeOf(err) == string(base.CodeWorkerNotRegistered):
 			if err := r.register(ctx); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // How a runner looks after its leases.
@@ -177,12 +178,12 @@ func causeOf(err error) error {
 	if !errors.As(err, &e) {
 		return nil
 	}
-	switch core.Code(e.Code) {
-	case core.CodeLeaseRevoked:
+	switch base.Code(e.Code) {
+	case base.CodeLeaseRevoked:
 		return ErrLeaseRevoked
-	case core.CodeStaleLease, core.CodeLeaseExpired, core.CodeExecutionNotFound, core.CodeInvalidHandle:
+	case base.CodeStaleLease, base.CodeLeaseExpired, base.CodeExecutionNotFound, base.CodeInvalidHandle:
 		return ErrLeaseLost
-	case core.CodeExecutionNotActive:
+	case base.CodeExecutionNotActive:
 		status, _ := e.Current["status"].(string)
 		reason, _ := e.Current["reason"].(string)
 		return causeOfEnd(Status(status), reason)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/quiet"
 	"github.com/flowfabric/flowfabric/internal/standstill"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -68,11 +68,11 @@ func TestU145_a_worker_does_not_stand_still_because_its_feed_cannot_be_read(t *t
 		err error
 		by  time.Duration
 	}{
-		"refused":       {newError(core.CodeRoleRequired, "no"), 0},
-		"of a dead key": {newError(core.CodeInvalidCredentials, "no"), 0},
+		"refused":       {newError(base.CodeRoleRequired, "no"), 0},
+		"of a dead key": {newError(base.CodeInvalidCredentials, "no"), 0},
 		"unavailable":   {unavailable(), 10 * time.Second},
-		"unregistered":  {newError(core.CodeWorkerNotRegistered, "no"), 10 * time.Second},
-		"internal":      {newError(core.CodeInternal, "broken"), 10 * time.Second},
+		"unregistered":  {newError(base.CodeWorkerNotRegistered, "no"), 10 * time.Second},
+		"internal":      {newError(base.CodeInternal, "broken"), 10 * time.Second},
 		"silent":        {nil, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func (w *scriptedWork) claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, 
 		if w.lose != nil && w.lose(r) {
 			w.lost[r.RequestKey] = tasks
 			w.mu.Unlock()
-			return ClaimAnswer{}, newError(core.CodeTimeout, "no answer")
+			return ClaimAnswer{}, newError(base.CodeTimeout, "no answer")
 		}
 	}
 	w.mu.Unlock()
@@ -220,7 +220,7 @@ func (s *scripted) start(t *testing.T, cfg WorkerConfig, do func(ctx context.Con
 	return stop
 }
 
-func unavailable() error { return newError(core.CodeStoreUnavailable, "down") }
+func unavailable() error { return newError(base.CodeStoreUnavailable, "down") }
 
 func TestU138_a_lease_that_cannot_be_renewed_is_given_up_before_it_can_have_run_out(t *testing.T) {
 	t.Parallel()
@@ -288,15 +288,15 @@ func TestU145_all_leases_are_renewed_in_one_heartbeat_at_a_third_of_their_time(t
 func TestU143_a_renewal_tells_the_handler_what_the_feed_did_not(t *testing.T) {
 	t.Parallel()
 	status := func(status, reason string) error {
-		err := newError(core.CodeExecutionNotActive, "no")
+		err := newError(base.CodeExecutionNotActive, "no")
 		err.Current = map[string]any{"status": status, "reason": reason}
 		return err
 	}
 	for name, c := range map[string]struct{ refusal, cause error }{
-		"revoked":         {newError(core.CodeLeaseRevoked, "no"), ErrLeaseRevoked},
-		"taken over":      {newError(core.CodeStaleLease, "no"), ErrLeaseLost},
-		"lapsed":          {newError(core.CodeLeaseExpired, "no"), ErrLeaseLost},
-		"deleted":         {newError(core.CodeExecutionNotFound, "no"), ErrLeaseLost},
+		"revoked":         {newError(base.CodeLeaseRevoked, "no"), ErrLeaseRevoked},
+		"taken over":      {newError(base.CodeStaleLease, "no"), ErrLeaseLost},
+		"lapsed":          {newError(base.CodeLeaseExpired, "no"), ErrLeaseLost},
+		"deleted":         {newError(base.CodeExecutionNotFound, "no"), ErrLeaseLost},
 		"cancelled":       {status("cancelled", "cancelled"), ErrCancelled},
 		"expired":         {status("expired", "execution_deadline"), ErrDeadline},
 		"attempt timeout": {status("failed", "attempt_timeout"), ErrAttemptTimeout},
@@ -350,7 +350,7 @@ func TestU145_an_ending_is_sent_again_until_it_is_answered(t *testing.T) {
 	tries := 0
 	s.work.do = func(WorkItem) error {
 		if tries++; tries < 3 {
-			return newError(core.CodeTimeout, "no answer")
+			return newError(base.CodeTimeout, "no answer")
 		}
 		close(answered)
 		return nil

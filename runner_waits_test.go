@@ -8,7 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // The first answers to the suspend are lost. Meanwhile the lease is renewed: only the answer tells that it is gone.
@@ -40,7 +40,7 @@ func TestW55_the_worker_renews_until_it_is_told_that_the_work_is_suspended(t *te
 	if n := <-beats; n != 1 {
 		t.Errorf("%d leases renewed while the outcome is unknown", n)
 	}
-	answer <- newError(core.CodeTimeout, "no answer")
+	answer <- newError(base.CodeTimeout, "no answer")
 	s.rest(t)
 	host.TurnTo(begin.Add(10*time.Second + backoff.First + 1))
 	again := <-sent
@@ -70,7 +70,7 @@ func TestU139_a_wait_whose_outcome_stays_unknown_is_not_reported_as_failed(t *te
 	s := &scripted{clock: host}
 	s.work.tasks = claimedTasks(1)
 	s.work.beat = func([]Lease) (Heartbeat, error) { return Heartbeat{}, unavailable() }
-	s.work.do = func(WorkItem) error { return newError(core.CodeTimeout, "no answer") }
+	s.work.do = func(WorkItem) error { return newError(base.CodeTimeout, "no answer") }
 	started, returned := make(chan struct{}), make(chan error, 1)
 	stop := s.start(t, WorkerConfig{Concurrency: 1}, func(ctx context.Context, task *Task, _ []byte) ([]byte, error) {
 		close(started)

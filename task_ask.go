@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -21,9 +23,9 @@ import (
 func (t *Task) Ask(ctx context.Context, a Approval) (Decision, error) {
 	switch {
 	case a.Key == "":
-		return Decision{}, newError(core.CodeInvalidArgument, "the question has no key").At("Key", "name it, so that it is known when the handler runs again")
+		return Decision{}, newError(base.CodeInvalidArgument, "the question has no key").At("Key", "name it, so that it is known when the handler runs again")
 	case a.Quorum < 0:
-		return Decision{}, newError(core.CodeInvalidArgument, "a quorum of %d", a.Quorum).At("Quorum", "say how many must approve")
+		return Decision{}, newError(base.CodeInvalidArgument, "a quorum of %d", a.Quorum).At("Quorum", "say how many must approve")
 	}
 	a.Quorum = max(a.Quorum, 1)
 	wait := t.waits.next(a.Key)
@@ -49,7 +51,7 @@ func (t *Task) Ask(ctx context.Context, a Approval) (Decision, error) {
 // until is the condition of W66.
 func (a *Approval) until() Condition {
 	enough := CountOf(a.Quorum, DistinctSources, a.Key)
-	enough.Name, enough.SourceTypes = signalApproved, []string{core.SourceOperator, core.SourceApprover}
+	enough.Name, enough.SourceTypes = signalApproved, []string{condition.SourceOperator, condition.SourceApprover}
 	if a.NoVeto {
 		return enough
 	}
@@ -100,7 +102,7 @@ func (a *Approval) decision(r Resume) (Decision, error) {
 	d := Decision{Resume: r, TimedOut: r.Cause == causeTimeout}
 	rejected := named(r.Signals, signalRejected, func(*SignalRecord) bool { return !a.NoVeto })
 	approved := named(r.Signals, signalApproved, func(s *SignalRecord) bool {
-		return s.SourceType == core.SourceOperator || s.SourceType == core.SourceApprover
+		return s.SourceType == condition.SourceOperator || s.SourceType == condition.SourceApprover
 	})
 	d.By, d.Comment = people(approved)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
@@ -152,7 +152,7 @@ func ChildResult[T any](ctx context.Context, t *Task, c Child) (T, error) {
 	var none T
 	switch {
 	case c.Outcome == "":
-		return none, newError(core.CodeExecutionNotTerminal, "the child %q has not ended", c.Name)
+		return none, newError(base.CodeExecutionNotTerminal, "the child %q has not ended", c.Name)
 	case c.Outcome != StatusSucceeded:
 		return none, fmt.Errorf("flowfabric: child %q: %w", c.Name, &ExecutionError{ID: c.ID, Status: c.Outcome, Reason: c.FailureReason})
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/transport"
 )
@@ -35,7 +36,7 @@ func (t *Task) NewWaitpoint(ctx context.Context, key string, o ...WaitpointOptio
 	w := NewWaitpoint{Key: key, ExpiresIn: options.ExpiresIn, ID: options.ID, IdempotencyKey: options.IdempotencyKey}
 	switch {
 	case options.Another && w.IdempotencyKey != "":
-		return nil, newError(core.CodeInvalidArgument, "another waitpoint each time, and the same under a key").At("Another", "set one of the two")
+		return nil, newError(base.CodeInvalidArgument, "another waitpoint each time, and the same under a key").At("Another", "set one of the two")
 	case options.Another:
 		w.IdempotencyKey = mint.Key(t.runner.clock) // the tries of this call are one
 	case w.IdempotencyKey == "":
@@ -93,7 +94,7 @@ func (t *Task) Suspend(ctx context.Context, s Suspension) error {
 	if err != nil {
 		return err
 	}
-	passed := newError(core.CodeAlreadySatisfied, "the wait %q is passed", s.Key).At("Key", "use TrySuspend to go on with what arrived")
+	passed := newError(base.CodeAlreadySatisfied, "the wait %q is passed", s.Key).At("Key", "use TrySuspend to go on with what arrived")
 	passed.Current = map[string]any{"suspension_id": resume.SuspensionID, "cause": resume.Cause}
 	return passed
 }
@@ -102,7 +103,7 @@ func (t *Task) Suspend(ctx context.Context, s Suspension) error {
 // again from its start gets through every wait that it has passed.
 func (t *Task) TrySuspend(ctx context.Context, s Suspension) (Resume, error) {
 	if s.Key == "" {
-		return Resume{}, newError(core.CodeInvalidArgument, "the wait has no key").At("Key", "name it, so that it is known when the handler runs again")
+		return Resume{}, newError(base.CodeInvalidArgument, "the wait has no key").At("Key", "name it, so that it is known when the handler runs again")
 	}
 	s.Key = t.waits.next(s.Key)
 	return t.suspend(ctx, s)
@@ -135,10 +136,10 @@ func (t *Task) Sleep(ctx context.Context, name string, d time.Duration) error {
 		return nil
 	}
 	if name == "" {
-		return newError(core.CodeInvalidArgument, "the wait has no name").At("name", "name it, so that it is known when the handler runs again")
+		return newError(base.CodeInvalidArgument, "the wait has no name").At("name", "name it, so that it is known when the handler runs again")
 	}
 	_, err := t.suspend(ctx, Suspension{Key: key, Until: TimeoutOnly(), Timeout: d, OnTimeout: ResumeOnTimeout})
-	if CodeOf(err) == string(core.CodeIdempotencyConflict) && t.slept(ctx, err) {
+	if CodeOf(err) == string(base.CodeIdempotencyConflict) && t.slept(ctx, err) {
 		return nil
 	}
 	return err
@@ -199,7 +200,7 @@ func endedWithout(key string, r Resume) error {
 
 func (t *Task) awaitSignal(ctx context.Context, key string, o WaitOptions) (Resume, error) {
 	if key == "" {
-		return Resume{}, newError(core.CodeInvalidArgument, "the wait has no key").At("key", "name it, so that it is known when the handler runs again")
+		return Resume{}, newError(base.CodeInvalidArgument, "the wait has no key").At("key", "name it, so that it is known when the handler runs again")
 	}
 	wait := t.waits.next(key)
 	binding, at, err := t.addressed(ctx, key, wait, o)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
@@ -62,7 +62,7 @@ func (r *runner) startHandler(ctx context.Context, t *Task) (context.Context, ac
 
 // knowTrace lets the task's logger tell the trace.
 func (t *Task) knowTrace(c TraceContext) {
-	if id := core.TraceIDOf(c.Traceparent); id != "" {
+	if id := base.TraceIDOf(c.Traceparent); id != "" {
 		t.traceID.Store(&id)
 	}
 }
@@ -95,11 +95,11 @@ func lostCode(cause error) string {
 	case errors.Is(cause, ErrParked):
 		return ""
 	case errors.Is(cause, ErrLeaseRevoked):
-		return string(core.CodeLeaseRevoked)
+		return string(base.CodeLeaseRevoked)
 	case errors.Is(cause, ErrLeaseLost):
-		return string(core.CodeLeaseExpired)
+		return string(base.CodeLeaseExpired)
 	default: // it was cancelled, or is past a deadline
-		return string(core.CodeExecutionNotActive)
+		return string(base.CodeExecutionNotActive)
 	}
 }
 

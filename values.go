@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -16,16 +16,16 @@ type ID = api.ID
 func ParseID(text string) (ID, error) { return api.ParseID(text) }
 
 // parseID parses an id for the engine; invalid_id.
-func parseID(id ID) (core.GivenID, error) {
-	given, err := core.ParseID(string(id))
+func parseID(id ID) (base.GivenID, error) {
+	given, err := base.ParseID(string(id))
 	if err != nil {
-		return core.GivenID{}, publicError(err)
+		return base.GivenID{}, publicError(err)
 	}
 	return given, nil
 }
 
 // idOf shows a stored id; "" when it is absent.
-func idOf(id core.ID) ID {
+func idOf(id base.ID) ID {
 	if id.IsZero() {
 		return ""
 	}

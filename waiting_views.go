@@ -3,20 +3,20 @@ package flowfabric
 import (
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // uuidGiven parses an id that must be there; invalid_id.
-func uuidGiven(field, text string) (core.UUID, error) {
-	id, ok := core.ParseUUID(text)
+func uuidGiven(field, text string) (base.UUID, error) {
+	id, ok := base.ParseUUID(text)
 	if !ok {
-		return id, newError(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(text)).At(field, "give it as it was shown")
+		return id, newError(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(text)).At(field, "give it as it was shown")
 	}
 	return id, nil
 }
 
 // span is a duration that may be left out; nil: it was.
-func span(d time.Duration) *core.Millis {
+func span(d time.Duration) *base.Millis {
 	if d == 0 {
 		return nil
 	}

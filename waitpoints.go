@@ -5,7 +5,7 @@ import (
 	"iter"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -176,7 +176,7 @@ func holderLease(lease *Lease) (wire.LeaseField, error) {
 	}
 	err := lease.Check()
 	if err == nil && lease.ID == "" && lease.AttemptID == "" && lease.Epoch == 0 {
-		err = newError(core.CodeFenceRequired, "the lease is empty").At("lease", "give the lease of the task, or none as an operator")
+		err = newError(base.CodeFenceRequired, "the lease is empty").At("lease", "give the lease of the task, or none as an operator")
 	}
 	return wire.LeaseField{Lease: wire.LeaseRef{LeaseID: lease.ID, Epoch: lease.Epoch, AttemptID: lease.AttemptID}}, err
 }

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -51,11 +51,11 @@ func TestU5_a_submission_is_read_strictly(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		text, field string
-		code        core.Code
+		code        base.Code
 	}{
-		{`{"kind":"k","lnae":"x"}`, "/lnae", core.CodeUnknownField},
-		{`{}`, "/kind", core.CodeMissingField},
-		{`{"kind":"k","delay_ms":1,"delay_until":"2030-01-01T00:00:00Z"}`, "", core.CodeInvalidArgument},
+		{`{"kind":"k","lnae":"x"}`, "/lnae", base.CodeUnknownField},
+		{`{}`, "/kind", base.CodeMissingField},
+		{`{"kind":"k","delay_ms":1,"delay_until":"2030-01-01T00:00:00Z"}`, "", base.CodeInvalidArgument},
 	} {
 		var s Submission
 		err := s.UnmarshalJSON([]byte(c.text))
@@ -79,7 +79,7 @@ func TestU32_a_limit_of_0_is_refused_where_work_is_read(t *testing.T) {
 		{`{"kind":"k","defaults":{` + own + `},"nodes":[{"name":"a","kind":"k"}]}`, "defaults.", &Flow{}},
 		{`{"nodes":[{"name":"a","kind":"k",` + own + `}]}`, "nodes[0].", &FlowExtension{}},
 	} {
-		if err := c.into.UnmarshalJSON([]byte(c.text)); CodeOf(err) != string(core.CodeInvalidBudget) || fieldOf(err) != c.place+"budgets[1].dimensions.tokens.soft" {
+		if err := c.into.UnmarshalJSON([]byte(c.text)); CodeOf(err) != string(base.CodeInvalidBudget) || fieldOf(err) != c.place+"budgets[1].dimensions.tokens.soft" {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -174,7 +174,7 @@ func withGrant[Ans any](ctx context.Context, via transport.Transport, call wire.
 // and Task.NewWaitpoint; of spawn and wait_children those of Task.Spawn and Task.WaitForChildren; of what has Usage also invalid_usage, reserved_dimension, amount_out_of_range, of usage idempotency_conflict.
 func (w Work) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
 	if n := len(items); n > wire.MaxWorkItems {
-		return nil, newError(core.CodeBatchTooLarge, "%d items, at most %d", n, wire.MaxWorkItems).At("items", "send them in several calls")
+		return nil, newError(base.CodeBatchTooLarge, "%d items, at most %d", n, wire.MaxWorkItems).At("items", "send them in several calls")
 	}
 	return value(transport.Call(ctx, w.via, wire.DoWork, &wire.WorkBatch{Items: items}, transport.Options{}))
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -67,7 +67,7 @@ type instantWorkers struct{}
 // Do refuses a drain, so that claims that wait are given up, and does nothing else.
 func (instantWorkers) Do(_ context.Context, op *wire.Operation, _, _ any, _ transport.Options) error {
 	if op == wire.DrainWorker.Operation {
-		return newError(core.CodeWorkerNotRegistered, "nobody")
+		return newError(base.CodeWorkerNotRegistered, "nobody")
 	}
 	return nil
 }

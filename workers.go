@@ -5,7 +5,7 @@ import (
 	"iter"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -38,9 +38,9 @@ type WorkerTarget struct {
 func (t WorkerTarget) check() error {
 	switch {
 	case (t.WorkerID == "") == (t.InstanceID == ""):
-		return newError(core.CodeInvalidArgument, "give a worker or an instance").At("worker_id", "set WorkerID or InstanceID, not both")
+		return newError(base.CodeInvalidArgument, "give a worker or an instance").At("worker_id", "set WorkerID or InstanceID, not both")
 	case t.Leaving && t.InstanceID == "":
-		return newError(core.CodeInvalidArgument, "only an instance can be leaving").At("worker_id", "set InstanceID")
+		return newError(base.CodeInvalidArgument, "only an instance can be leaving").At("worker_id", "set InstanceID")
 	default:
 		return nil
 	}
@@ -120,7 +120,7 @@ func (w Workers) Undrain(ctx context.Context, t WorkerTarget) error {
 		}
 	}
 	if !found {
-		return newError(core.CodeWorkerNotRegistered, "no instance of worker %q", t.WorkerID)
+		return newError(base.CodeWorkerNotRegistered, "no instance of worker %q", t.WorkerID)
 	}
 	return nil
 }

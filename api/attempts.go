@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -71,8 +71,8 @@ func (l Lease) Fence() string {
 // Check finds parts of the fence that are no ids: invalid_id. Absent parts are for the engine to refuse.
 func (l Lease) Check() error {
 	for _, part := range []struct{ name, text string }{{"lease_id", l.ID}, {"attempt_id", l.AttemptID}} {
-		if _, ok := core.ParseUUID(part.text); !ok && part.text != "" {
-			err := Errorf(string(core.CodeInvalidID), "%s is not a UUID", core.QuoteID(part.text))
+		if _, ok := base.ParseUUID(part.text); !ok && part.text != "" {
+			err := Errorf(string(base.CodeInvalidID), "%s is not a UUID", base.QuoteID(part.text))
 			return Within("lease", err.At(part.name, "hand the lease back as the claim gave it"))
 		}
 	}

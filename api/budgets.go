@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -56,7 +57,7 @@ func (l *BudgetLimits) CheckJSON(given []string) jsonx.Errors {
 // checkLimits refuses a limit of 0 that was read from JSON. Of several the same is reported each time.
 func checkLimits(dimensions map[string]BudgetLimits) error {
 	for _, name := range slices.Sorted(maps.Keys(dimensions)) {
-		at := core.FieldUnder("dimensions", name)
+		at := base.FieldUnder("dimensions", name)
 		switch limits := dimensions[name]; {
 		case limits.Hard == 0 && limits.zeroHard:
 			return zeroLimit(at + ".hard")
@@ -68,7 +69,7 @@ func checkLimits(dimensions map[string]BudgetLimits) error {
 }
 
 func zeroLimit(field string) error {
-	return Errorf(string(core.CodeInvalidBudget), "a limit is at least 1").At(field, "leave it out for no limit; to stop at once, close the budget")
+	return Errorf(string(base.CodeInvalidBudget), "a limit is at least 1").At(field, "leave it out for no limit; to stop at once, close the budget")
 }
 
 // CheckLimits refuses a limit that JSON gave as 0 with invalid_budget: in Go 0 means none.
@@ -111,7 +112,7 @@ func (r BudgetReset) Check() error {
 	kind := r.Kind()
 	byInterval, byCalendar := r.Every != 0 || !r.AnchorAt.IsZero(), r.Unit != "" || r.Timezone != ""
 	if byInterval && kind != core.ResetInterval || byCalendar && kind != core.ResetCalendar {
-		return Errorf(string(core.CodeInvalidBudget), "a reset goes in intervals or by the calendar").At("reset", "give every_ms and anchor_at, or unit and timezone")
+		return Errorf(string(base.CodeInvalidBudget), "a reset goes in intervals or by the calendar").At("reset", "give every_ms and anchor_at, or unit and timezone")
 	}
 	return nil
 }

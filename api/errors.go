@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Error is a refusal or a failure with a stable code. docs/errors.md lists the codes.
@@ -40,7 +40,7 @@ type FieldError struct {
 // Errorf makes an error of a code of docs/errors.md; %w keeps the cause for errors.Is and errors.As.
 func Errorf(code, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	info := core.Code(code).Info()
+	info := base.Code(code).Info()
 	return &Error{Code: code, Class: info.Class, Retryable: info.Retryable, Message: err.Error(), cause: errors.Unwrap(err)}
 }
 
@@ -111,12 +111,12 @@ func AsError(err error) error {
 	if errors.As(err, &public) {
 		return err
 	}
-	var e *core.Error
+	var e *base.Error
 	if !errors.As(err, &e) {
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
-		return Errorf(string(core.CodeInternal), "internal error: %w", err)
+		return Errorf(string(base.CodeInternal), "internal error: %w", err)
 	}
 	info := e.Code.Info()
 	return &Error{

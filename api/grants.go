@@ -3,16 +3,16 @@ package api
 import (
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // GrantKey is what a worker claims a grant with. Printed, logged or encoded it hides itself; Reveal gives the text. The zero GrantKey is
 // none.
-type GrantKey struct{ core.GrantKey }
+type GrantKey struct{ keyring.GrantKey }
 
 // GrantKeyOf is the grant key of a text.
-func GrantKeyOf(text string) GrantKey { return GrantKey{core.GrantKeyOf(text)} }
+func GrantKeyOf(text string) GrantKey { return GrantKey{keyring.GrantKeyOf(text)} }
 
 // ExecutionID is the execution that the key says it is for; "" when it names none. It does not say that the key is good.
 func (k GrantKey) ExecutionID() ID {

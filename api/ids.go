@@ -1,6 +1,6 @@
 package api
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import "github.com/flowfabric/flowfabric/internal/core/base"
 
 // ID names an execution or a flow: its UUID in lower case, which alone is unique in a store. Answers show that; calls also take the
 // full form {fp:N}:<uuid>, whose N answers show as Partition.
@@ -8,7 +8,7 @@ type ID string
 
 // ParseID checks the spelling of an id. Anything else is invalid_id.
 func ParseID(text string) (ID, error) {
-	if _, err := core.ParseID(text); err != nil {
+	if _, err := base.ParseID(text); err != nil {
 		return "", AsError(err)
 	}
 	return ID(text), nil

@@ -3,14 +3,14 @@ package api
 import (
 	"errors"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
 // readAnswer reads the JSON of an answer; fields that are not known are ignored (U4).
 func readAnswer(text []byte, into any) error {
 	if err := jsonx.DecodeLenient(text, into); err != nil {
-		return Errorf(string(core.CodeInvalidJSON), "this is not the JSON of the API: %w", err)
+		return Errorf(string(base.CodeInvalidJSON), "this is not the JSON of the API: %w", err)
 	}
 	return nil
 }

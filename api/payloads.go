@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 	"github.com/flowfabric/flowfabric/internal/payload"
 )
@@ -100,7 +100,7 @@ func (p Payload) Decode(into any) error {
 	case *None:
 	default:
 		if err := json.Unmarshal(p.Data, into); err != nil {
-			return Errorf(string(core.CodeInvalidJSON), "the payload does not decode into %T: %w", into, err)
+			return Errorf(string(base.CodeInvalidJSON), "the payload does not decode into %T: %w", into, err)
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func (p Payload) Problem(field string) error {
 	case errors.As(p.err, &refusal):
 		return refusal
 	}
-	err := Errorf(string(core.CodeInvalidArgument), "the value does not encode as JSON: %w", p.err)
+	err := Errorf(string(base.CodeInvalidArgument), "the value does not encode as JSON: %w", p.err)
 	err.Field = field
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -189,7 +190,7 @@ func (p *Policy) check() error {
 		return nil
 	}
 	if r := p.Retry; r != nil && (!finite(r.Backoff.Multiplier) || !finite(r.Backoff.Jitter)) {
-		return Errorf(string(core.CodeInvalidPolicy), "the policy does not encode").At("policy", "a number may not be infinite or NaN")
+		return Errorf(string(base.CodeInvalidPolicy), "the policy does not encode").At("policy", "a number may not be infinite or NaN")
 	}
 	return Within("policy", CheckResets(p.Budgets))
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -80,7 +80,7 @@ func (e *Error) UnmarshalJSON(text []byte) error {
 // Problem is the error as the HTTP API shows it.
 func (e *Error) Problem() *Problem {
 	problem := &Problem{
-		Type: problemPages + e.Code, Title: titleOf(e.Code), Status: core.Code(e.Code).Info().HTTP, Detail: e.shownMessage(),
+		Type: problemPages + e.Code, Title: titleOf(e.Code), Status: base.Code(e.Code).Info().HTTP, Detail: e.shownMessage(),
 		Code: e.Code, Class: e.Class, Field: e.Field, Hint: e.Hint, Retryable: e.Retryable, RetryAfter: e.RetryAfter,
 		RequestID: e.RequestID, Current: e.Current,
 	}
@@ -119,7 +119,7 @@ func ProblemOf(err error) *Problem {
 	}
 	var e *Error
 	if !errors.As(AsError(err), &e) {
-		e = Errorf(string(core.CodeTimeout), "the call ended before the answer came: %w", err)
+		e = Errorf(string(base.CodeTimeout), "the call ended before the answer came: %w", err)
 	}
 	problem := e.Problem()
 	if !strings.HasPrefix(problem.Field, "/") && !strings.HasPrefix(problem.Field, "header.") {
@@ -149,7 +149,7 @@ func titleOf(code string) string {
 // shownMessage is the message without the text of a database or of Go, which a failure, other than a refusal, may carry (U11).
 func (e *Error) shownMessage() string {
 	switch {
-	case e.Code == string(core.CodeInternal):
+	case e.Code == string(base.CodeInternal):
 		return "internal error"
 	case e.Class != "internal" && e.Class != "unavailable":
 		return e.Message

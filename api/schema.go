@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Schema is how far the tables of a store are.
@@ -49,7 +49,7 @@ func (m MigrateMode) String() string {
 func ParseMigrateMode(text string) (MigrateMode, error) {
 	mode := slices.Index(migrateModes, text)
 	if mode < 0 {
-		return 0, Errorf(string(core.CodeInvalidArgument), "%q is no way to deal with an older schema", text).
+		return 0, Errorf(string(base.CodeInvalidArgument), "%q is no way to deal with an older schema", text).
 			At("migrate", "use "+strings.Join(migrateModes, ", "))
 	}
 	return MigrateMode(mode), nil

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // Token is the credential of a signal or of a link. Printed, logged or encoded it shows its key and not itself; Reveal gives the
 // text. The zero Token is none.
-type Token struct{ core.Token }
+type Token struct{ keyring.Token }
 
 // TokenOf is the token of a text.
-func TokenOf(text string) Token { return Token{core.TokenOf(text)} }
+func TokenOf(text string) Token { return Token{keyring.TokenOf(text)} }
 
 // IsZero reports whether there is no token.
 func (t Token) IsZero() bool { return t.Reveal() == "" }

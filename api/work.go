@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -138,11 +138,11 @@ type TraceContext struct {
 
 // TraceID is the id of the trace that the span belongs to, 32 hexadecimal digits; "" when the traceparent is absent or malformed.
 func (c TraceContext) TraceID() string {
-	t := core.ParseTrace(c.Traceparent, "", "")
+	t := base.ParseTrace(c.Traceparent, "", "")
 	if t == nil {
 		return ""
 	}
-	return core.TraceIDOf(t.Parent)
+	return base.TraceIDOf(t.Parent)
 }
 
 // EffectKeyOf is the key of one effect in the present run, made of the full form of the id; that of the effect "" is EffectKey.
@@ -153,11 +153,11 @@ func (c *Claimed) EffectKeyOf(effect string) string {
 
 // fullID is the full form of the id, which it may have already.
 func (c *Claimed) fullID() string {
-	given, err := core.ParseID(string(c.ID))
+	given, err := base.ParseID(string(c.ID))
 	if err != nil || given.Full {
 		return string(c.ID)
 	}
-	return core.ID{N: uint8(c.Partition), UUID: given.UUID}.Full()
+	return base.ID{N: uint8(c.Partition), UUID: given.UUID}.Full()
 }
 
 // MarshalJSON writes it as the HTTP API takes it.

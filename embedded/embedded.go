@@ -14,7 +14,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/inprocess"
 	postgresstore "github.com/flowfabric/flowfabric/internal/store/postgres"
 	sqlitestore "github.com/flowfabric/flowfabric/internal/store/sqlite"
@@ -115,5 +115,5 @@ func storeOf(address string) (path, kind string) {
 // noStore refuses an address.
 func noStore(address string) error {
 	scheme, _, _ := strings.Cut(address, ":")
-	return api.AsError(core.Invalid("store", "no store is called %q", scheme).WithHint("use sqlite:PATH or postgres://…"))
+	return api.AsError(base.Invalid("store", "no store is called %q", scheme).WithHint("use sqlite:PATH or postgres://…"))
 }

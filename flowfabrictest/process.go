@@ -6,7 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/embedded"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -89,7 +89,7 @@ func (p *process) open(ctx context.Context) error {
 			p.client = client
 			return nil
 		}
-		if p.env.running == nil || flowfabric.CodeOf(err) != string(core.CodeStoreLocked) || ctx.Err() != nil {
+		if p.env.running == nil || flowfabric.CodeOf(err) != string(base.CodeStoreLocked) || ctx.Err() != nil {
 			return err
 		}
 		runtime.Gosched()

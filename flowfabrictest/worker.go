@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -138,19 +138,19 @@ func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, 
 // through makes a call that passes unless the worker is dead, before or after.
 func (s *shift) through(parent context.Context, call func(ctx context.Context) error) error {
 	if s.life.Err() != nil {
-		return severed(core.CodeStoreUnavailable)
+		return severed(base.CodeStoreUnavailable)
 	}
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
 	err := call(ctx)
 	if s.life.Err() != nil {
-		return severed(core.CodeStoreUnavailable)
+		return severed(base.CodeStoreUnavailable)
 	}
 	return err
 }
 
-func severed(code core.Code) error {
+func severed(code base.Code) error {
 	return &flowfabric.Error{Code: string(code), Class: code.Info().Class, Message: errDead.Error()}
 }
 
@@ -168,7 +168,7 @@ func (s *shift) doWork(items []flowfabric.WorkItem, pass func() error) error {
 	if slices.ContainsFunc(items, sentByHandler) {
 		runtime.Goexit()
 	}
-	return severed(core.CodeStaleLease) // so that it is not sent again
+	return severed(base.CodeStaleLease) // so that it is not sent again
 }
 
 func (s *shift) reach(point func(string) CrashPoint, items []flowfabric.WorkItem) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
@@ -46,7 +46,7 @@ func Open(ctx context.Context, url string, cfg ...Config) (*flowfabric.Client, e
 				Migrate: o.Migrate.String(), UnsafeDurability: o.UnsafeDurability, Logger: o.Logger, Clock: o.Clock,
 			}
 			if o.Clock != nil {
-				c.Now = func() core.Time { return core.TimeOf(o.Clock.Now()) }
+				c.Now = func() base.Time { return base.TimeOf(o.Clock.Now()) }
 			}
 			return postgres.Open(ctx, url, c)
 		},

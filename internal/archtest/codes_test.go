@@ -15,8 +15,8 @@ import (
 // codeTable is the one table of codes; codeTests are its own tests, which name all of them, and codeCells lists refusals of
 // operations that do not exist yet.
 const (
-	codeTable = "internal/core/codes.go"
-	codeTests = "internal/core/codes_test.go"
+	codeTable = "internal/core/base/codes.go"
+	codeTests = "internal/core/base/codes_test.go"
 	codeCells = "internal/core/transitions.go"
 )
 

@@ -1,12 +1,14 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // Acquisition holds the arguments of an acquisition (S20). AttemptID is used only if a new attempt is made.
 type Acquisition struct {
-	LeaseID    UUID
-	AttemptID  UUID
+	LeaseID    base.UUID
+	AttemptID  base.UUID
 	WorkerID   string
 	InstanceID string
-	TTL        Millis
+	TTL        base.Millis
 	RequestKey string
 	GrantHash  []byte // of the grant that is consumed
 	Forced     bool   // an operator skipped lane state and admission (S35)
@@ -82,7 +84,7 @@ func (x *Execution) takeAttempt(fx *Effects, a Acquisition) Acquired {
 }
 
 // newAttempt makes the attempt with the next index (L27).
-func (x *Execution) newAttempt(now Time, id UUID, kind AttemptType, lineage *Lineage) {
+func (x *Execution) newAttempt(now base.Time, id base.UUID, kind AttemptType, lineage *Lineage) {
 	if x.Attempt != nil && x.Attempt.RunningMS > 0 {
 		x.Usage = withWall(x.Usage, x.Attempt.RunningMS) // the running time of the new attempt is kept in the attempt itself, see Meters
 	}
@@ -110,7 +112,7 @@ func (x *Execution) reclaimLineage() *Lineage {
 }
 
 // startClock arms the attempt's timeout with what an interruption left of it, else with the full timeout (L101).
-func (x *Execution) startClock(now Time) {
+func (x *Execution) startClock(now base.Time) {
 	if x.Policy.AttemptTimeoutMS == 0 {
 		return
 	}

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // retryUnreadable is the delay before an unreadable record is tried again (S45).
-const retryUnreadable = Minute
+const retryUnreadable = base.Minute
 
 // Room holds the loaded and locked rows that admission checks and takes from in one transaction (S44). Claims, grants, targeted claims and explain
 // all decide with it.
@@ -24,13 +26,13 @@ type Refusal struct {
 	Reason   Reason // WaitingForBudget or WaitingForQuota
 	Key      string // budget:<id>, rate:<id>[/<key>], slots:<id>[/<key>]
 	Detail   json.RawMessage
-	NextFree Time // of a rate: the first moment with room (S40); of a budget: its next reset, if that makes enough room
-	Retry    Time // unreadable: when to try again (S45)
+	NextFree base.Time // of a rate: the first moment with room (S40); of a budget: its next reset, if that makes enough room
+	Retry    base.Time // unreadable: when to try again (S45)
 }
 
 // Err returns the refusal as the error of a targeted claim (L75): admission_refused with the key.
 func (r *Refusal) Err() error {
-	err := Errorf(CodeAdmissionRefused, "there is no room under %s", r.Key).
+	err := base.Errorf(base.CodeAdmissionRefused, "there is no room under %s", r.Key).
 		With("reason", r.Reason.String()).With("blocked_on", r.Key).With("key", r.Key)
 	if len(r.Detail) > 0 {
 		err = err.With("blocking_detail", r.Detail)
@@ -40,7 +42,7 @@ func (r *Refusal) Err() error {
 
 // Admission returns nil if x may be taken now, else the refusal. set lists the budgets that apply to x, in the order of B8. Nothing is changed. It
 // depends on `next` and on the slots that x already holds, so it must be called before the acquisition.
-func (x *Execution) Admission(r *Room, set []UUID, now Time) *Refusal {
+func (x *Execution) Admission(r *Room, set []base.UUID, now base.Time) *Refusal {
 	if why := x.admitBudgets(r, set, now); why != nil {
 		return why
 	}
@@ -64,7 +66,7 @@ func (x *Execution) Admission(r *Room, set []UUID, now Time) *Refusal {
 
 // TakeRoom takes everything that an admitted execution needs: reservations under the epoch that its lease has or will have, one admission of each
 // rate unless it resumes, and one slot of each quota (S44 step 4). Like Admission it must be called before the acquisition.
-func (x *Execution) TakeRoom(fx *Effects, r *Room, set []UUID) {
+func (x *Execution) TakeRoom(fx *Effects, r *Room, set []base.UUID) {
 	if len(set) > 0 {
 		r.Books.Reserve(fx, x, set, x.Policy.Estimate)
 	}
@@ -76,7 +78,7 @@ func (x *Execution) TakeRoom(fx *Effects, r *Room, set []UUID) {
 
 // TakeForced takes what a forced claim, which skips admission, takes: the slots, even above their limit (S35). The lease is charged to the budgets
 // that apply, as every lease is (B6, B7), but nothing is reserved from them.
-func (x *Execution) TakeForced(fx *Effects, r *Room, set []UUID) {
+func (x *Execution) TakeForced(fx *Effects, r *Room, set []base.UUID) {
 	if len(set) > 0 {
 		r.Books.hold(fx, x, set, func(*Budget) map[string]int64 { return nil })
 	}
@@ -119,8 +121,8 @@ func withoutRepeats(uses []QuotaUse) (once []QuotaUse) {
 }
 
 // admitBudgets checks the budgets in order. An unreadable budget refuses, but only after those before it have been checked.
-func (x *Execution) admitBudgets(r *Room, set []UUID, now Time) *Refusal {
-	readable := slices.IndexFunc(set, func(id UUID) bool { return r.Unreadable[BudgetKey(id)] })
+func (x *Execution) admitBudgets(r *Room, set []base.UUID, now base.Time) *Refusal {
+	readable := slices.IndexFunc(set, func(id base.UUID) bool { return r.Unreadable[BudgetKey(id)] })
 	if readable < 0 {
 		readable = len(set)
 	}
@@ -135,7 +137,7 @@ func (x *Execution) admitBudgets(r *Room, set []UUID, now Time) *Refusal {
 	return unreadable(WaitingForBudget, BudgetKey(set[readable]), now)
 }
 
-func (r *Room) admitRate(use QuotaUse, now Time) *Refusal {
+func (r *Room) admitRate(use QuotaUse, now base.Time) *Refusal {
 	key := use.RateKey()
 	if r.Unreadable[key] {
 		return unreadable(WaitingForQuota, key, now)
@@ -149,14 +151,14 @@ func (r *Room) admitRate(use QuotaUse, now Time) *Refusal {
 		return nil
 	}
 	next := window.NextFree(now, s.WindowMS, s.RateLimit)
-	o := newObject(80)
-	o.num("limit", int64(s.RateLimit))
-	o.num("window_ms", s.WindowMS)
-	o.moment("next_free", next)
-	return &Refusal{Reason: WaitingForQuota, Key: key, Detail: o.done(), NextFree: next}
+	o := base.NewObject(80)
+	o.Num("limit", int64(s.RateLimit))
+	o.Num("window_ms", s.WindowMS)
+	o.Moment("next_free", next)
+	return &Refusal{Reason: WaitingForQuota, Key: key, Detail: o.Done(), NextFree: next}
 }
 
-func (r *Room) admitSlot(use QuotaUse, now Time) *Refusal {
+func (r *Room) admitSlot(use QuotaUse, now base.Time) *Refusal {
 	key := use.SlotsKey()
 	if r.Unreadable[key] {
 		return unreadable(WaitingForQuota, key, now)
@@ -165,10 +167,10 @@ func (r *Room) admitSlot(use QuotaUse, now Time) *Refusal {
 	if !limited || r.Slots[key] < limit {
 		return nil
 	}
-	o := newObject(80)
-	o.num("limit", limit)
-	o.num("in_use", r.Slots[key])
-	return &Refusal{Reason: WaitingForQuota, Key: key, Detail: o.done()}
+	o := base.NewObject(80)
+	o.Num("limit", limit)
+	o.Num("in_use", r.Slots[key])
+	return &Refusal{Reason: WaitingForQuota, Key: key, Detail: o.Done()}
 }
 
 // slotLimit returns how many executions may hold a slot of the quota at a time; false means any number.
@@ -192,12 +194,12 @@ func (x *Execution) SlotBounds(r *Room) map[string]int64 {
 	return bounds
 }
 
-func unreadable(reason Reason, key string, now Time) *Refusal {
+func unreadable(reason Reason, key string, now base.Time) *Refusal {
 	return &Refusal{Reason: reason, Key: key, Detail: json.RawMessage(`"unreadable"`), Retry: now.Add(retryUnreadable)}
 }
 
 // takeRates counts one admission of each rate that limits, in the room and, until the acquisition, in the record.
-func (x *Execution) takeRates(r *Room, now Time) {
+func (x *Execution) takeRates(r *Room, now base.Time) {
 	var taken []RateAdmission
 	for _, use := range x.quotaUses() {
 		quota := r.Quotas(use.Quota)
@@ -264,7 +266,7 @@ func (x *Execution) clearBlock() {
 }
 
 // retryDue returns when an execution that is blocked on an unreadable record is tried again (S45).
-func (x *Execution) retryDue() Time {
+func (x *Execution) retryDue() base.Time {
 	if !x.blockedByAdmission() {
 		return 0
 	}

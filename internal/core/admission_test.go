@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -29,7 +30,7 @@ func newScene(quotas ...*Quota) *scene {
 }
 
 func quotaOf(id string, rate, slots int) *Quota {
-	return &Quota{ID: id, Settings: QuotaSettings{RateLimit: rate, WindowMS: Minute, ConcurrencyLimit: slots}}
+	return &Quota{ID: id, Settings: QuotaSettings{RateLimit: rate, WindowMS: base.Minute, ConcurrencyLimit: slots}}
 }
 
 // admit tests admission as a claim does, lets an admitted execution go on by then, and tells the key that refused.
@@ -52,11 +53,11 @@ func (c *scene) admit(s *story, then func(fx *Effects)) (refusedBy string) {
 func (c *scene) claim(s *story) (refusedBy string) {
 	s.t.Helper()
 	return c.admit(s, func(fx *Effects) {
-		s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-1", TTL: 30 * Second})
+		s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-1", TTL: 30 * base.Second})
 	})
 }
 
-func (c *scene) grant(s *story, ttl Millis) (refusedBy string) {
+func (c *scene) grant(s *story, ttl base.Millis) (refusedBy string) {
 	s.t.Helper()
 	return c.admit(s, func(fx *Effects) {
 		if _, err := s.x.IssueGrant(fx, s.keys, GrantCommand{WorkerID: "w", InstanceID: "w-1", TTL: ttl}); err != nil {
@@ -112,7 +113,7 @@ func TestS44_admission_takes_all_or_nothing(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"slots:a": 1, "slots:b": 1}, c.room.Slots); diff != "" {
 		t.Error(diff)
 	}
-	if n := c.room.Rates["rate:a"].Count(storyStart, Minute); n != 1 {
+	if n := c.room.Rates["rate:a"].Count(storyStart, base.Minute); n != 1 {
 		t.Errorf("%d admissions of a", n)
 	}
 	if diff := cmp.Diff([]string{"slots:a", "slots:b"}, first.x.Holds); diff != "" {
@@ -126,7 +127,7 @@ func TestS44_a_quota_named_twice_is_taken_once(t *testing.T) {
 	if key := c.claim(s); key != "" {
 		t.Fatal(key)
 	}
-	if c.room.Slots["slots:a"] != 1 || c.room.Rates["rate:a"].Count(storyStart, Minute) != 1 {
+	if c.room.Slots["slots:a"] != 1 || c.room.Rates["rate:a"].Count(storyStart, base.Minute) != 1 {
 		t.Errorf("%v %+v", c.room.Slots, c.room.Rates["rate:a"])
 	}
 }
@@ -153,10 +154,10 @@ func TestS40_a_rate_refuses_until_next_free_and_says_when_that_is(t *testing.T) 
 	if got := string(second.x.BlockingDetail); got != detail {
 		t.Error(got)
 	}
-	if why := second.x.Admission(c.room, nil, storyStart.Add(Minute)-1); why == nil || why.NextFree != storyStart.Add(Minute) {
+	if why := second.x.Admission(c.room, nil, storyStart.Add(base.Minute)-1); why == nil || why.NextFree != storyStart.Add(base.Minute) {
 		t.Errorf("%+v", why)
 	}
-	second.now = storyStart.Add(Minute)
+	second.now = storyStart.Add(base.Minute)
 	if key := c.claim(second); key != "" {
 		t.Error(key)
 	}
@@ -171,13 +172,13 @@ func TestS40_a_new_attempt_is_an_admission_and_a_resume_is_none(t *testing.T) {
 	}
 	s.waitForChildren()
 	s.satisfy()
-	if key := c.claim(s); key != "" || c.room.Rates["rate:a"].Count(s.now, Minute) != 1 {
-		t.Fatalf("resumed: %q, %d admissions", key, c.room.Rates["rate:a"].Count(s.now, Minute))
+	if key := c.claim(s); key != "" || c.room.Rates["rate:a"].Count(s.now, base.Minute) != 1 {
+		t.Fatalf("resumed: %q, %d admissions", key, c.room.Rates["rate:a"].Count(s.now, base.Minute))
 	}
 	must[FailAnswer](t)(s.fail(s.fence(), ""))
 	s.pass(10)
-	if key := c.claim(s); key != "" || c.room.Rates["rate:a"].Count(s.now, Minute) != 2 {
-		t.Fatalf("retried: %q, %d admissions", key, c.room.Rates["rate:a"].Count(s.now, Minute))
+	if key := c.claim(s); key != "" || c.room.Rates["rate:a"].Count(s.now, base.Minute) != 2 {
+		t.Fatalf("retried: %q, %d admissions", key, c.room.Rates["rate:a"].Count(s.now, base.Minute))
 	}
 	must[FailAnswer](t)(s.fail(s.fence(), ""))
 	s.pass(10)
@@ -216,9 +217,9 @@ func TestS40_a_grant_that_ends_unused_gives_its_admission_back_however_it_ends(t
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, s := newScene(quotaOf("a", 1, 1)), begin(t, `{"quotas":[{"quota":"a"}],"timeout_policy":{"execution_deadline_ms":9000}}`)
-			ttl := 5 * Second
+			ttl := 5 * base.Second
 			if name == "deadline" {
-				ttl = 20 * Second
+				ttl = 20 * base.Second
 			}
 			if key := c.grant(s, ttl); key != "" {
 				t.Fatal(key)
@@ -246,7 +247,7 @@ func TestS40_a_lease_never_gives_its_admission_back(t *testing.T) {
 				t.Fatalf("a lease remembers %+v", s.x.Reservation)
 			}
 			departure.leave(s)
-			if c.room.Rates["rate:a"].Count(storyStart, Minute) != 1 {
+			if c.room.Rates["rate:a"].Count(storyStart, base.Minute) != 1 {
 				t.Error("the admission is gone")
 			}
 		})
@@ -300,12 +301,12 @@ func TestS43_a_lowered_limit_admits_nobody_until_enough_are_free(t *testing.T) {
 
 func TestS45_an_unreadable_record_blocks_and_is_tried_again_a_minute_later(t *testing.T) {
 	t.Parallel()
-	id := UUID{7}
+	id := base.UUID{7}
 	for _, c := range []struct {
 		key    string
 		reason Reason
-		set    []UUID
-	}{{"rate:a", WaitingForQuota, nil}, {"slots:a", WaitingForQuota, nil}, {BudgetKey(id), WaitingForBudget, []UUID{id}}} {
+		set    []base.UUID
+	}{{"rate:a", WaitingForQuota, nil}, {"slots:a", WaitingForQuota, nil}, {BudgetKey(id), WaitingForBudget, []base.UUID{id}}} {
 		t.Run(c.key, func(t *testing.T) {
 			t.Parallel()
 			scene, s := newScene(), begin(t, `{"quotas":[{"quota":"a"}]}`)
@@ -316,10 +317,10 @@ func TestS45_an_unreadable_record_blocks_and_is_tried_again_a_minute_later(t *te
 			}
 			_ = s.do(func(fx *Effects) error { s.x.Refuse(fx, why); return nil })
 			s.want(Blocked, c.reason, NextInitial)
-			if string(s.x.BlockingDetail) != `"unreadable"` || s.x.WakeAt != storyStart.Add(Minute) {
+			if string(s.x.BlockingDetail) != `"unreadable"` || s.x.WakeAt != storyStart.Add(base.Minute) {
 				t.Errorf("detail %s, wakes at %s", s.x.BlockingDetail, s.x.WakeAt)
 			}
-			s.pass(Minute - 1)
+			s.pass(base.Minute - 1)
 			s.want(Blocked, c.reason, NextInitial)
 			told := len(s.events)
 			s.pass(1)
@@ -339,7 +340,7 @@ func TestS45_a_key_that_turns_unreadable_is_tried_again_too(t *testing.T) {
 	c.room.Unreadable["slots:a"] = true
 	s.now += 5
 	c.claim(s)
-	if s.x.WakeAt != s.now.Add(Minute) || string(s.x.BlockingDetail) != `"unreadable"` {
+	if s.x.WakeAt != s.now.Add(base.Minute) || string(s.x.BlockingDetail) != `"unreadable"` {
 		t.Errorf("wakes at %s, detail %s", s.x.WakeAt, s.x.BlockingDetail)
 	}
 	before := s.x.Clone()
@@ -394,7 +395,7 @@ func TestL75_a_refusal_by_admission_names_the_key(t *testing.T) {
 	c, s := newScene(quotaOf("a", 0, 1)), begin(t, `{"quotas":[{"quota":"a"}]}`)
 	c.room.Slots["slots:a"] = 1
 	err := asError(t, s.x.Admission(c.room, nil, s.now).Err())
-	if err.Code != CodeAdmissionRefused || err.Details["blocked_on"] != "slots:a" || err.Details["reason"] != "waiting_for_quota" {
+	if err.Code != base.CodeAdmissionRefused || err.Details["blocked_on"] != "slots:a" || err.Details["reason"] != "waiting_for_quota" {
 		t.Errorf("%+v", err)
 	}
 }
@@ -420,7 +421,7 @@ func TestSI7_slots_in_use_are_the_executions_that_hold_them_and_never_above_the_
 				map[string]func(){
 					"children": s.waitForChildren,
 					"release":  func() { must[LeaveAnswer](t)(s.release(s.fence())) },
-					"lapse":    func() { s.pass(Hour) },
+					"lapse":    func() { s.pass(base.Hour) },
 					"complete": func() { must[CompleteAnswer](t)(s.complete(s.fence(), nil)) },
 				}[name]()
 			case !s.x.Status.Terminal():

@@ -1,6 +1,10 @@
 package core
 
-import "math"
+import (
+	"math"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // Allowance is the use of a limit shared by all processes (U129): how many operations happened in the last second, and how many are under way. It
 // is one small record, so the limit holds for any number of processes.
@@ -17,25 +21,25 @@ type Allowance struct {
 
 // Holding is the number of places that a process holds until it states a new number, or until the moment after which the process counts as gone.
 type Holding struct {
-	Places int  `json:"places"`
-	Until  Time `json:"until"`
+	Places int       `json:"places"`
+	Until  base.Time `json:"until"`
 }
 
 const (
-	allowanceSlice  = Second / 10
+	allowanceSlice  = base.Second / 10
 	allowanceSlices = 11
-	holdingFor      = 15 * Second
+	holdingFor      = 15 * base.Second
 	blocksASecond   = 40 // a process asks for more at most this often per second: an unused block is at most 2.5 % of the limit
 )
 
 // Take takes want of the operations allowed perSecond, and a few more, so that not every operation needs a call. What is taken beyond a second's
 // worth must be paid off first. If got is 0, none are available and wait is the time until there may be some.
-func (a *Allowance) Take(now Time, perSecond, want int) (got int, wait Millis) {
+func (a *Allowance) Take(now base.Time, perSecond, want int) (got int, wait base.Millis) {
 	a.advance(now, perSecond)
 	used := a.used()
 	switch room := int64(perSecond) - used; {
 	case a.Debt > 0:
-		return 0, Millis(math.Ceil(a.Debt * float64(Second) / float64(perSecond)))
+		return 0, base.Millis(math.Ceil(a.Debt * float64(base.Second) / float64(perSecond)))
 	case room <= 0:
 		return 0, a.roomAfter(now, int64(perSecond))
 	default:
@@ -47,7 +51,7 @@ func (a *Allowance) Take(now Time, perSecond, want int) (got int, wait Millis) {
 }
 
 // advance drops what is older than a second and pays off debt.
-func (a *Allowance) advance(now Time, perSecond int) {
+func (a *Allowance) advance(now base.Time, perSecond int) {
 	slice := int64(now) / allowanceSlice
 	if slice <= a.Newest { // also when the clock was set back
 		return
@@ -56,7 +60,7 @@ func (a *Allowance) advance(now Time, perSecond int) {
 	for i := range min(passed, allowanceSlices) {
 		a.Slices[(slice-i)%allowanceSlices] = 0
 	}
-	a.Debt = max(0, a.Debt-float64(passed)*float64(perSecond)*float64(allowanceSlice)/float64(Second))
+	a.Debt = max(0, a.Debt-float64(passed)*float64(perSecond)*float64(allowanceSlice)/float64(base.Second))
 	a.Newest = slice
 }
 
@@ -68,7 +72,7 @@ func (a *Allowance) used() (sum int64) {
 }
 
 // roomAfter returns how long it takes until enough of the count is older than a second.
-func (a *Allowance) roomAfter(now Time, perSecond int64) Millis {
+func (a *Allowance) roomAfter(now base.Time, perSecond int64) base.Millis {
 	sum := a.used()
 	for i := a.Newest - allowanceSlices + 1; i <= a.Newest; i++ {
 		if i < 0 {
@@ -78,12 +82,12 @@ func (a *Allowance) roomAfter(now Time, perSecond int64) Millis {
 			return max(1, (i+allowanceSlices)*allowanceSlice-int64(now))
 		}
 	}
-	return Second
+	return base.Second
 }
 
 // Hold sets the number of places, out of most, that a process wants to hold from now on, and returns the number that it holds. The places of a
 // process that has not called Hold for long are free.
-func (a *Allowance) Hold(now Time, holder string, most, want int) int {
+func (a *Allowance) Hold(now base.Time, holder string, most, want int) int {
 	delete(a.Held, holder)
 	others := 0
 	for name, h := range a.Held {

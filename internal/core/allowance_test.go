@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -15,9 +16,9 @@ func TestU129_in_no_second_is_more_allowed_than_the_limit_and_little_less(t *tes
 	testseed.Check(t, func(t *rapid.T) {
 		var a core.Allowance
 		limit := rapid.IntRange(1, 500).Draw(t, "limit")
-		now := core.Time(rapid.Int64Range(0, 1<<40).Draw(t, "start"))
+		now := base.Time(rapid.Int64Range(0, 1<<40).Draw(t, "start"))
 		total := 0
-		var taken []core.Time
+		var taken []base.Time
 		for range rapid.IntRange(1, 400).Draw(t, "asks") {
 			now = now.Add(rapid.Int64Range(0, longestPause).Draw(t, "pause"))
 			for { // a caller that always wants more
@@ -35,7 +36,7 @@ func TestU129_in_no_second_is_more_allowed_than_the_limit_and_little_less(t *tes
 			}
 		}
 		for i, first := range taken {
-			if last := i + limit; last < len(taken) && taken[last].Sub(first) < core.Second {
+			if last := i + limit; last < len(taken) && taken[last].Sub(first) < base.Second {
 				t.Fatalf("%d within a second, limit %d", limit+1, limit)
 			}
 		}
@@ -49,7 +50,7 @@ func TestU129_in_no_second_is_more_allowed_than_the_limit_and_little_less(t *tes
 func TestU129_what_is_taken_at_once_beyond_the_limit_is_paid_off_first(t *testing.T) {
 	t.Parallel()
 	var a core.Allowance
-	start := core.Time(1_000_000)
+	start := base.Time(1_000_000)
 	if got, _ := a.Take(start, 10, 45); got != 45 {
 		t.Fatalf("got %d of 45", got)
 	}
@@ -67,11 +68,11 @@ func TestU129_what_is_taken_at_once_beyond_the_limit_is_paid_off_first(t *testin
 func TestU129_processes_together_hold_no_more_places_than_there_are(t *testing.T) {
 	t.Parallel()
 	var a core.Allowance
-	start := core.Time(1_000_000)
+	start := base.Time(1_000_000)
 	for _, c := range []struct {
 		who        string
 		want, held int
-		after      core.Millis
+		after      base.Millis
 	}{
 		{"a", 3, 3, 0},
 		{"b", 4, 2, 0},

@@ -1,6 +1,10 @@
 package core
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // CompleteAnswer is the answer to complete (L89).
 type CompleteAnswer struct {
@@ -11,9 +15,9 @@ type CompleteAnswer struct {
 
 // FailAnswer is the answer to fail (L90).
 type FailAnswer struct {
-	Outcome  string // retry_scheduled or failed
-	RetryAt  Time   // of retry_scheduled
-	Reason   Reason // of failed
+	Outcome  string    // retry_scheduled or failed
+	RetryAt  base.Time // of retry_scheduled
+	Reason   Reason    // of failed
 	Late     bool
 	Repeated bool
 }
@@ -28,20 +32,20 @@ const (
 type LeaveAnswer struct {
 	Status     Status
 	Reason     Reason
-	DelayUntil Time
+	DelayUntil base.Time
 	Late       bool
 	Repeated   bool
 }
 
 // recordedAnswer is the stored form of every answer of a lease-ending command.
 type recordedAnswer struct {
-	Status     string `json:"status"`
-	Outcome    string `json:"outcome"`
-	Reason     string `json:"reason"`
-	RetryAt    Time   `json:"retry_at"`
-	DelayUntil Time   `json:"delay_until"`
-	Late       bool   `json:"late"`
-	Suspension int    `json:"suspension"` // of suspend: its number, under which everything else of the answer is stored
+	Status     string    `json:"status"`
+	Outcome    string    `json:"outcome"`
+	Reason     string    `json:"reason"`
+	RetryAt    base.Time `json:"retry_at"`
+	DelayUntil base.Time `json:"delay_until"`
+	Late       bool      `json:"late"`
+	Suspension int       `json:"suspension"` // of suspend: its number, under which everything else of the answer is stored
 }
 
 // answerRoom is a buffer size that fits every answer.
@@ -50,7 +54,7 @@ const answerRoom = 128
 // readAnswer decodes the answer that was recorded for the first call.
 func readAnswer(record *LeaseRecord) (a recordedAnswer, status Status, reason Reason, err error) {
 	if cause := json.Unmarshal(record.Answer, &a); cause != nil {
-		err = Errorf(CodeCorruption, "the recorded answer of epoch %d of %s cannot be read: %w", record.Epoch, record.ExecutionID, cause).
+		err = base.Errorf(base.CodeCorruption, "the recorded answer of epoch %d of %s cannot be read: %w", record.Epoch, record.ExecutionID, cause).
 			With("record", record.ExecutionID.String()).With("field", "answer")
 		return a, StatusNone, ReasonNone, err
 	}
@@ -60,10 +64,10 @@ func readAnswer(record *LeaseRecord) (a recordedAnswer, status Status, reason Re
 }
 
 func (a CompleteAnswer) encode() json.RawMessage {
-	o := newObject(answerRoom)
-	o.str("status", a.Status.String())
-	o.flagIf("late", a.Late)
-	return o.done()
+	o := base.NewObject(answerRoom)
+	o.Str("status", a.Status.String())
+	o.FlagIf("late", a.Late)
+	return o.Done()
 }
 
 func repeatComplete(record *LeaseRecord) (CompleteAnswer, error) {
@@ -72,14 +76,14 @@ func repeatComplete(record *LeaseRecord) (CompleteAnswer, error) {
 }
 
 func (a FailAnswer) encode() json.RawMessage {
-	o := newObject(answerRoom)
-	o.str("outcome", a.Outcome)
-	o.moment("retry_at", a.RetryAt)
+	o := base.NewObject(answerRoom)
+	o.Str("outcome", a.Outcome)
+	o.Moment("retry_at", a.RetryAt)
 	if a.Reason != ReasonNone {
-		o.str("reason", a.Reason.String())
+		o.Str("reason", a.Reason.String())
 	}
-	o.flagIf("late", a.Late)
-	return o.done()
+	o.FlagIf("late", a.Late)
+	return o.Done()
 }
 
 func repeatFail(record *LeaseRecord) (FailAnswer, error) {
@@ -88,12 +92,12 @@ func repeatFail(record *LeaseRecord) (FailAnswer, error) {
 }
 
 func (a LeaveAnswer) encode() json.RawMessage {
-	o := newObject(answerRoom)
-	o.str("status", a.Status.String())
-	o.str("reason", a.Reason.String())
-	o.moment("delay_until", a.DelayUntil)
-	o.flagIf("late", a.Late)
-	return o.done()
+	o := base.NewObject(answerRoom)
+	o.Str("status", a.Status.String())
+	o.Str("reason", a.Reason.String())
+	o.Moment("delay_until", a.DelayUntil)
+	o.FlagIf("late", a.Late)
+	return o.Done()
 }
 
 func repeatLeave(record *LeaseRecord) (LeaveAnswer, error) {

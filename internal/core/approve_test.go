@@ -3,6 +3,10 @@ package core
 import (
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 const twoPeople = `{"type":"any_of","members":[` +
@@ -14,18 +18,18 @@ func TestW65_W67_the_checks_of_an_approval_come_in_their_order(t *testing.T) {
 	s, byKey := suspendedAt(t, `{"max_signals_per_execution":1}`, twoPeople, "a")
 	sound := ApproveCommand{Principal: "ann", Name: "approved", WaitpointID: byKey["a"]}
 	type fault struct {
-		code Code
+		code base.Code
 		make func(*ApproveCommand)
 	}
 	order := []fault{
-		{CodePrincipalRequired, func(c *ApproveCommand) { c.Principal = "" }},
-		{CodeLaneMismatch, func(c *ApproveCommand) { c.Lane = "other" }},
-		{CodeWaitpointNotFound, func(c *ApproveCommand) { c.WaitpointID = UUID{1} }},
-		{CodeReservedName, func(c *ApproveCommand) { c.Name = "__x" }},
-		{CodeInvalidSignal, func(c *ApproveCommand) { c.Suffix = "a\n" }},
-		{CodePayloadTooLarge, func(c *ApproveCommand) { c.Payload = &Payload{Data: make([]byte, MaxSignalPayload+1)} }},
-		{CodeInvalidSignal, func(c *ApproveCommand) { c.Comment = strings.Repeat("x", MaxComment+1) }},
-		{CodeSignalLimitExceeded, func(*ApproveCommand) {}},
+		{base.CodePrincipalRequired, func(c *ApproveCommand) { c.Principal = "" }},
+		{base.CodeLaneMismatch, func(c *ApproveCommand) { c.Lane = "other" }},
+		{base.CodeWaitpointNotFound, func(c *ApproveCommand) { c.WaitpointID = base.UUID{1} }},
+		{base.CodeReservedName, func(c *ApproveCommand) { c.Name = "__x" }},
+		{base.CodeInvalidSignal, func(c *ApproveCommand) { c.Suffix = "a\n" }},
+		{base.CodePayloadTooLarge, func(c *ApproveCommand) { c.Payload = &Payload{Data: make([]byte, MaxSignalPayload+1)} }},
+		{base.CodeInvalidSignal, func(c *ApproveCommand) { c.Comment = strings.Repeat("x", MaxComment+1) }},
+		{base.CodeSignalLimitExceeded, func(*ApproveCommand) {}},
 	}
 	must[SignalAnswer](t)(s.signal(byKey["a"], "filler"))
 	for i, first := range order {
@@ -43,16 +47,16 @@ func TestW65_without_a_waitpoint_the_active_one_is_meant_if_there_is_one(t *test
 	t.Parallel()
 	s, _ := suspendedAt(t, `{}`, together(singleA, singleB), "a", "b")
 	_, err := s.approve(ApproveCommand{Principal: "ann", Name: "x"})
-	if refused := wantCode(t, err, CodeWaitpointAmbiguous); refused.Details["active"] != 2 {
+	if refused := wantCode(t, err, base.CodeWaitpointAmbiguous); refused.Details["active"] != 2 {
 		t.Fatalf("%+v", refused)
 	}
 	s = begin(t, `{}`)
 	f := s.claim()
 	s.pendingAt("pending")
 	_, err = s.approve(ApproveCommand{Principal: "ann", Name: "x"})
-	wantCode(t, err, CodeWaitpointAmbiguous)
+	wantCode(t, err, base.CodeWaitpointAmbiguous)
 	must[SuspendAnswer](t)(s.suspendFor(f, singleA, bound(fresh("a")...)))
-	if a := must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: "ann", Name: "x", Lane: "default"})); a.Effect != EffectSatisfied {
+	if a := must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: "ann", Name: "x", Lane: "default"})); a.Effect != condition.EffectSatisfied {
 		t.Fatalf("%+v", a)
 	}
 }
@@ -74,19 +78,19 @@ func TestW66_an_approval_is_verified_and_counts_once_a_person(t *testing.T) {
 	if again := vote("ann", ""); !again.Duplicate || again.SignalID != first.SignalID {
 		t.Fatalf("%+v", again)
 	}
-	if other := vote("ann", "2"); other.Duplicate || other.Effect != EffectRepeated {
+	if other := vote("ann", "2"); other.Duplicate || other.Effect != condition.EffectRepeated {
 		t.Fatalf("one person counts twice: %+v", other)
 	}
 	for _, source := range []string{"bob", "eve"} { // self-declared sources do not count
-		if a := must[SignalAnswer](t)(s.signal(byKey["a"], "approved", from("person", source))); a.Effect != EffectNotMatched {
+		if a := must[SignalAnswer](t)(s.signal(byKey["a"], "approved", from("person", source))); a.Effect != condition.EffectNotMatched {
 			t.Fatalf("%+v", a)
 		}
 	}
 	link := must[Link](t)(s.createLink(CreateLinkCommand{WaitpointID: byKey["a"], Approver: "ann"}))
-	if a := must[DecideAnswer](t)(s.decide(link.ID, "approve", "")); a.Signal.Effect != EffectRepeated {
+	if a := must[DecideAnswer](t)(s.decide(link.ID, "approve", "")); a.Signal.Effect != condition.EffectRepeated {
 		t.Fatalf("the same name on a link is another person: %+v", a)
 	}
-	if a := vote("bob", ""); a.Effect != EffectSatisfied {
+	if a := vote("bob", ""); a.Effect != condition.EffectSatisfied {
 		t.Fatalf("%+v", a)
 	}
 	s.want(Ready, WaitingForWorker, NextResume)
@@ -97,15 +101,15 @@ func TestW66_a_person_counts_once_however_the_name_is_written(t *testing.T) {
 	s, byKey := suspendedAt(t, `{}`, twoPeople, "a")
 	must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: "ana@example.com", Name: "approved"}))
 	for _, name := range []string{"ANA@example.com", "ana@example.com ", " Ana@Example.Com", "ana@exam\u200bple.com", "\ufeffana@example.com"} {
-		if a := must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: name, Name: "approved"})); a.Effect != EffectRepeated {
+		if a := must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: name, Name: "approved"})); a.Effect != condition.EffectRepeated {
 			t.Fatalf("%q is another person: %+v", name, a)
 		}
 	}
 	link := must[Link](t)(s.createLink(CreateLinkCommand{WaitpointID: byKey["a"], Approver: "Ana@Example.com"}))
-	if a := must[DecideAnswer](t)(s.decide(link.ID, "approve", "")); a.Signal.Effect != EffectRepeated {
+	if a := must[DecideAnswer](t)(s.decide(link.ID, "approve", "")); a.Signal.Effect != condition.EffectRepeated {
 		t.Fatalf("on a link it is another person: %+v", a)
 	}
-	if a := must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: "bob", Name: "approved"})); a.Effect != EffectSatisfied {
+	if a := must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: "bob", Name: "approved"})); a.Effect != condition.EffectSatisfied {
 		t.Fatalf("%+v", a)
 	}
 }
@@ -114,12 +118,12 @@ func TestW66_names_with_invisible_characters_are_refused_for_links_and_keys(t *t
 	t.Parallel()
 	for _, name := range []string{"ana\u200b", "\u202eana", "an\u00ada", "ana\ufe0f", "ana\u2028", "ana\x07", " ", "\u3164"} {
 		link := CreateLinkCommand{Approver: name}
-		expect(t, link.Check(), CodeInvalidArgument, "approver")
-		key := APIKeySettings{Name: name, Roles: []string{"read"}, Namespaces: []string{"a"}}
-		expect(t, key.Normalize(), CodeInvalidArgument, "name")
+		expect(t, link.Check(), base.CodeInvalidArgument, "approver")
+		key := keyring.APIKeySettings{Name: name, Roles: []string{"read"}, Namespaces: []string{"a"}}
+		expect(t, key.Normalize(), base.CodeInvalidArgument, "name")
 	}
 	for _, name := range []string{"ana@example.com", "Ana María", "安娜", "mailer-1"} {
-		key := APIKeySettings{Name: name, Roles: []string{"read"}, Namespaces: []string{"a"}}
+		key := keyring.APIKeySettings{Name: name, Roles: []string{"read"}, Namespaces: []string{"a"}}
 		expect(t, key.Normalize(), "", "")
 	}
 }
@@ -129,7 +133,7 @@ func TestW66_who_repeats_the_vote_that_ended_the_wait_hears_what_it_did(t *testi
 	s, byKey := suspendedAt(t, `{}`, singleA, "a")
 	vote := ApproveCommand{Principal: "ann", Name: "x", Comment: "fine"}
 	first := must[SignalAnswer](t)(s.approve(vote))
-	if first.Effect != EffectSatisfied {
+	if first.Effect != condition.EffectSatisfied {
 		t.Fatalf("%+v", first)
 	}
 	for _, moment := range []func(){func() {}, func() { s.claim() }} { // it waits for a worker, then it runs
@@ -139,7 +143,7 @@ func TestW66_who_repeats_the_vote_that_ended_the_wait_hears_what_it_did(t *testi
 		}
 		for _, other := range []ApproveCommand{{Principal: "bob", Name: "x"}, {Principal: "ann", Name: "y"}, {Principal: "ann", Name: "x", Suffix: "2"}} {
 			_, err := s.approve(other)
-			wantCode(t, err, CodeWaitpointAmbiguous)
+			wantCode(t, err, base.CodeWaitpointAmbiguous)
 		}
 	}
 	if len(s.d.Signals) != 1 || s.d.Signals[0].WaitpointID != byKey["a"] {
@@ -155,7 +159,7 @@ func TestW66_a_vote_at_two_waitpoints_of_one_wait_must_name_its_own(t *testing.T
 	}
 	s.want(Ready, WaitingForWorker, NextResume)
 	_, err := s.approve(ApproveCommand{Principal: "ann", Name: "x"})
-	wantCode(t, err, CodeWaitpointAmbiguous)
+	wantCode(t, err, base.CodeWaitpointAmbiguous)
 }
 
 func TestW66_a_veto_ends_the_vote(t *testing.T) {
@@ -163,7 +167,7 @@ func TestW66_a_veto_ends_the_vote(t *testing.T) {
 	s, _ := suspendedAt(t, `{}`, twoPeople, "a")
 	must[SignalAnswer](t)(s.approve(ApproveCommand{Principal: "ann", Name: "approved"}))
 	veto := ApproveCommand{Principal: "ann", Name: "rejected", Payload: &Payload{Data: []byte("no")}, Comment: "unused"}
-	if a := must[SignalAnswer](t)(s.approve(veto)); a.Effect != EffectSatisfied {
+	if a := must[SignalAnswer](t)(s.approve(veto)); a.Effect != condition.EffectSatisfied {
 		t.Fatalf("%+v", a)
 	}
 	if last := s.d.Signals[1]; string(last.Payload.Data) != "no" {

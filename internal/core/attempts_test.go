@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // waits are the ways in which an attempt waits for its resumption.
@@ -59,7 +61,7 @@ func TestL27_L28_each_new_attempt_has_the_next_index_and_says_what_it_follows(t 
 	s := begin(t, `{"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":0}}}`)
 	must[FailAnswer](t)(s.failWith(FailCommand{Fence: s.claim(), Class: classTimeout, Category: "net"}))
 	s.claim() // 1: the retry
-	s.pass(30 * Second)
+	s.pass(30 * base.Second)
 	s.claim() // 2: takes over from a lapsed lease
 	must[RevokeAnswer](t)(s.revoke(false))
 	s.claim() // 3: from a revoked one
@@ -112,7 +114,7 @@ func TestL26_L30_every_final_state_has_its_cause(t *testing.T) {
 	}
 	s := begin(t, `{}`)
 	s.claim()
-	s.pass(30 * Second)
+	s.pass(30 * base.Second)
 	s.claim()
 	if a := AttemptsOf(s.x, s.entries())[0]; a.State != InterruptedReclaimed {
 		t.Errorf("taken over: %s", a.State)

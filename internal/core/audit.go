@@ -6,13 +6,15 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // AuditRow is one row of the audit log (U131), which records privileged operations. The rows of a namespace form a chain.
 type AuditRow struct {
 	Number    int64           `json:"number"` // in its chain, from 1 without gaps
-	ID        UUID            `json:"audit_id"`
-	At        Time            `json:"at"` // never before that of the preceding row
+	ID        base.UUID       `json:"audit_id"`
+	At        base.Time       `json:"at"` // never before that of the preceding row
 	Namespace string          `json:"namespace"`
 	Principal string          `json:"principal"`
 	Action    string          `json:"action"`
@@ -33,12 +35,12 @@ const AuditDone = "done"
 
 // AuditChain is the head of a namespace's chain.
 type AuditChain struct {
-	First  int64  `json:"first"`  // number of the oldest row that is kept
-	Last   int64  `json:"last"`   // number of the newest row
-	Anchor []byte `json:"anchor"` // hash of the row before the oldest, kept when retention removes that row
-	Hash   []byte `json:"hash"`   // of the newest row
-	At     Time   `json:"at"`     // of the newest row
-	LookAt Time   `json:"look_at,omitzero"`
+	First  int64     `json:"first"`  // number of the oldest row that is kept
+	Last   int64     `json:"last"`   // number of the newest row
+	Anchor []byte    `json:"anchor"` // hash of the row before the oldest, kept when retention removes that row
+	Hash   []byte    `json:"hash"`   // of the newest row
+	At     base.Time `json:"at"`     // of the newest row
+	LookAt base.Time `json:"look_at,omitzero"`
 
 	Keyed   int64  `json:"keyed,omitzero"`   // number of the first row written under an audit key; 0: there is none, and no seal
 	Altered int64  `json:"altered,omitzero"` // number of the first row written after the seal or the end of the chain did not match; 0: they always matched
@@ -47,10 +49,10 @@ type AuditChain struct {
 
 // NewAuditChain returns the head of a chain without rows. Its anchor binds it to the installation and the namespace, so that rows of one chain
 // cannot be passed off as rows of another.
-func NewAuditChain(installation UUID, namespace string) AuditChain {
+func NewAuditChain(installation base.UUID, namespace string) AuditChain {
 	h := sha256.New()
-	addPart(h, installation[:])
-	addPart(h, []byte(namespace))
+	base.AddPart(h, installation[:])
+	base.AddPart(h, []byte(namespace))
 	anchor := h.Sum(nil)
 	return AuditChain{First: 1, Anchor: anchor, Hash: anchor}
 }
@@ -70,10 +72,10 @@ func (c *AuditChain) Append(row AuditRow) AuditRow {
 		*text = strings.ToValidUTF8(*text, "\ufffd") // a refused value may be any bytes; the row is hashed as it is stored
 	}
 	row.Number = c.Last + 1
-	row.At = later(row.At, c.At)
+	row.At = base.Later(row.At, c.At)
 	row.PrevHash = c.Hash
 	place := sha256.Sum256(binary.BigEndian.AppendUint64(bytes.Clone(c.Hash), uint64(row.Number)))
-	row.ID = MintUUID(row.At, [10]byte(place[:10]))
+	row.ID = base.MintUUID(row.At, [10]byte(place[:10]))
 	row.Hash = row.digest()
 	c.Last, c.Hash, c.At = row.Number, row.Hash, row.At
 	return row
@@ -85,15 +87,15 @@ func (c *AuditChain) Drop(row *AuditRow) { c.First, c.Anchor = row.Number+1, row
 // digest is SHA-256 over the previous hash and every field of the row, each with its length.
 func (r *AuditRow) digest() []byte {
 	h := sha256.New()
-	addPart(h, r.PrevHash)
-	addPart(h, binary.BigEndian.AppendUint64(nil, uint64(r.Number)))
-	addPart(h, r.ID[:])
-	addPart(h, binary.BigEndian.AppendUint64(nil, uint64(r.At)))
+	base.AddPart(h, r.PrevHash)
+	base.AddPart(h, binary.BigEndian.AppendUint64(nil, uint64(r.Number)))
+	base.AddPart(h, r.ID[:])
+	base.AddPart(h, binary.BigEndian.AppendUint64(nil, uint64(r.At)))
 	for _, text := range []string{r.Namespace, r.Principal, r.Action, r.Entity, r.EntityID, r.Reason, r.RequestID, r.Address, r.Outcome} {
-		addPart(h, []byte(text))
+		base.AddPart(h, []byte(text))
 	}
-	addPart(h, r.Before)
-	addPart(h, r.After)
+	base.AddPart(h, r.Before)
+	base.AddPart(h, r.After)
 	return h.Sum(nil)
 }
 
@@ -118,7 +120,7 @@ type AuditFilter struct {
 	Action    string
 	Entity    string
 	EntityID  string
-	From, To  Time // [From, To)
+	From, To  base.Time // [From, To)
 }
 
 // Validate refuses with invalid_filter a text that no row can have.
@@ -136,7 +138,7 @@ func (f *AuditFilter) Validate() error {
 // Matches reports whether the filter selects the row.
 func (f *AuditFilter) Matches(r *AuditRow) bool {
 	for _, part := range [...]struct{ want, is string }{
-		{f.Principal, r.Principal}, {f.Action, r.Action}, {f.Entity, r.Entity}, {BareID(f.EntityID), BareID(r.EntityID)},
+		{f.Principal, r.Principal}, {f.Action, r.Action}, {f.Entity, r.Entity}, {base.BareID(f.EntityID), base.BareID(r.EntityID)},
 	} {
 		if part.want != "" && part.want != part.is {
 			return false
@@ -190,9 +192,9 @@ type AuditedExecution struct {
 	Status        string        `json:"status"`
 	Reason        string        `json:"reason,omitempty"`
 	Priority      int           `json:"priority"`
-	Tags          Tags          `json:"tags,omitempty"`
-	DelayUntil    Time          `json:"delay_until,omitzero"`
-	DeadlineAt    Time          `json:"deadline_at,omitzero"`
+	Tags          base.Tags     `json:"tags,omitempty"`
+	DelayUntil    base.Time     `json:"delay_until,omitzero"`
+	DeadlineAt    base.Time     `json:"deadline_at,omitzero"`
 	Held          *Hold         `json:"held,omitempty"`
 	Retained      *Retain       `json:"retained,omitempty"`
 	Cancellation  *Cancellation `json:"cancellation,omitempty"`

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -14,7 +15,7 @@ import (
 func drawnRow(t *rapid.T) AuditRow {
 	text := func(name string) string { return rapid.String().Draw(t, name) }
 	row := AuditRow{
-		At: Time(rapid.Int64Range(1, 1<<40).Draw(t, "at")), Namespace: text("namespace"), Principal: text("principal"), Action: text("action"),
+		At: base.Time(rapid.Int64Range(1, 1<<40).Draw(t, "at")), Namespace: text("namespace"), Principal: text("principal"), Action: text("action"),
 		Entity: text("entity"), EntityID: text("id"), Reason: text("reason"), RequestID: text("request"), Address: text("address"), Outcome: text("outcome"),
 	}
 	row.Before, row.After = AuditChanges(map[string]string{"a": text("before")}, map[string]string{"a": text("after")})
@@ -37,8 +38,8 @@ func stored(t interface{ Fatal(...any) }, row AuditRow) AuditRow {
 func TestU131_a_row_follows_the_one_before_it_also_after_it_was_stored(t *testing.T) {
 	t.Parallel()
 	testseed.Check(t, func(t *rapid.T) {
-		chain := NewAuditChain(UUID{1}, "a")
-		prev, at := chain.Anchor, Time(0)
+		chain := NewAuditChain(base.UUID{1}, "a")
+		prev, at := chain.Anchor, base.Time(0)
 		for n := int64(1); n <= 4; n++ {
 			row := stored(t, chain.Append(drawnRow(t)))
 			if why := row.Follows(n, prev); why != "" {
@@ -54,12 +55,12 @@ func TestU131_a_row_follows_the_one_before_it_also_after_it_was_stored(t *testin
 
 func TestU131_a_change_of_any_field_is_found(t *testing.T) {
 	t.Parallel()
-	chain := NewAuditChain(UUID{1}, "a")
+	chain := NewAuditChain(base.UUID{1}, "a")
 	good := chain.Append(AuditRow{
 		At: 5, Namespace: "a", Principal: "p", Action: "c", Entity: "e", EntityID: "i", Reason: "r", RequestID: "q", Address: "d",
 		Before: json.RawMessage(`{"x":1}`), After: json.RawMessage(`{"x":2}`), Outcome: AuditDone,
 	})
-	anchor := NewAuditChain(UUID{1}, "a").Anchor
+	anchor := NewAuditChain(base.UUID{1}, "a").Anchor
 	if why := good.Follows(1, anchor); why != "" {
 		t.Fatal(why)
 	}
@@ -79,14 +80,14 @@ func TestU131_a_change_of_any_field_is_found(t *testing.T) {
 			t.Errorf("another %s is not noticed", name)
 		}
 	}
-	if NewAuditChain(UUID{1}, "b").Anchor == nil || good.Follows(1, NewAuditChain(UUID{1}, "b").Anchor) == "" || good.Follows(1, NewAuditChain(UUID{2}, "a").Anchor) == "" {
+	if NewAuditChain(base.UUID{1}, "b").Anchor == nil || good.Follows(1, NewAuditChain(base.UUID{1}, "b").Anchor) == "" || good.Follows(1, NewAuditChain(base.UUID{2}, "a").Anchor) == "" {
 		t.Error("a row fits into a chain that is not its own")
 	}
 }
 
 func TestU131_retention_keeps_the_anchor(t *testing.T) {
 	t.Parallel()
-	chain := NewAuditChain(UUID{1}, "a")
+	chain := NewAuditChain(base.UUID{1}, "a")
 	first, second := chain.Append(AuditRow{Action: "x"}), chain.Append(AuditRow{Action: "y"})
 	chain.Drop(&first)
 	if why := second.Follows(chain.First, chain.Anchor); why != "" || chain.First != 2 || chain.Last != 2 {
@@ -149,7 +150,7 @@ func TestU7_the_audit_log_finds_an_entity_by_either_form_of_its_id(t *testing.T)
 				t.Errorf("%s does not find %s", asked, stored)
 			}
 		}
-		if (&AuditFilter{EntityID: UUID{1}.String()}).Matches(&row) {
+		if (&AuditFilter{EntityID: base.UUID{1}.String()}).Matches(&row) {
 			t.Errorf("another id finds %s", stored)
 		}
 	}

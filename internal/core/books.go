@@ -4,18 +4,20 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Books are the budgets of one transaction, loaded and locked, with the changes of the commands so far. Budgets are changed only here; the engine
 // writes the result. A budget is copied before its first change, so that the loaded one stays unchanged and a refused command leaves no trace (see
 // Mark).
 type Books struct {
-	budgets map[UUID]book
-	gone    map[UUID]bool // looked up and not found
-	mark    int           // counts the marks: a budget copied since the last one may be changed in place
+	budgets map[base.UUID]book
+	gone    map[base.UUID]bool // looked up and not found
+	mark    int                // counts the marks: a budget copied since the last one may be changed in place
 	undo    []undoBook
 	spends  []Spend
-	freed   []UUID
+	freed   []base.UUID
 	epochs  []EpochRecord
 	cancels []CancelRunning
 }
@@ -29,28 +31,28 @@ type book struct {
 
 // undoBook is the state of a budget before it was replaced.
 type undoBook struct {
-	id     UUID
+	id     base.UUID
 	before book
 	known  bool
 }
 
 // Spend is an amount booked as used for an execution, for the ledger (B25). A negative amount is given back.
 type Spend struct {
-	Budget    UUID
+	Budget    base.UUID
 	Epoch     int64
-	Execution UUID
+	Execution base.UUID
 	Dimension string
 	Amount    int64
 }
 
 // CancelRunning requests the cancellation of everything that holds a lease charged to the budget (B27), except one execution (B28).
 type CancelRunning struct {
-	Budget UUID
-	Spare  ID // absent: none is spared
+	Budget base.UUID
+	Spare  base.ID // absent: none is spared
 }
 
 // NewBooks returns an empty set of budgets.
-func NewBooks() *Books { return &Books{budgets: map[UUID]book{}} }
+func NewBooks() *Books { return &Books{budgets: map[base.UUID]book{}} }
 
 // Add adds a loaded budget. A budget that is already there is kept.
 func (b *Books) Add(budget *Budget) {
@@ -60,9 +62,9 @@ func (b *Books) Add(budget *Budget) {
 }
 
 // Miss records that the budget does not exist, as opposed to being unreadable.
-func (b *Books) Miss(id UUID) {
+func (b *Books) Miss(id base.UUID) {
 	if b.gone == nil {
-		b.gone = map[UUID]bool{}
+		b.gone = map[base.UUID]bool{}
 	}
 	b.gone[id] = true
 }
@@ -71,7 +73,7 @@ func (b *Books) Miss(id UUID) {
 func (b *Books) Create(budget *Budget) { b.replace(budget.ID, budget) }
 
 // Get returns a budget, or nil if it was not loaded, does not exist or cannot be read. The caller must not change it.
-func (b *Books) Get(id UUID) *Budget {
+func (b *Books) Get(id base.UUID) *Budget {
 	if b == nil {
 		return nil
 	}
@@ -79,7 +81,7 @@ func (b *Books) Get(id UUID) *Budget {
 }
 
 // own returns a budget that may be changed; nil as with Get.
-func (b *Books) own(id UUID) *Budget {
+func (b *Books) own(id base.UUID) *Budget {
 	budget := b.Get(id)
 	if budget == nil {
 		return nil
@@ -92,7 +94,7 @@ func (b *Books) own(id UUID) *Budget {
 	return budget
 }
 
-func (b *Books) replace(id UUID, budget *Budget) {
+func (b *Books) replace(id base.UUID, budget *Budget) {
 	before, known := b.budgets[id]
 	b.undo = append(b.undo, undoBook{id, before, known})
 	b.budgets[id] = book{budget: budget, mark: b.mark, changed: true}
@@ -139,21 +141,21 @@ func (b *Books) Changed() []*Budget {
 }
 
 // Deleted lists the budgets to delete, by id.
-func (b *Books) Deleted() []UUID {
-	return slices.DeleteFunc(b.touched(), func(id UUID) bool { return b.budgets[id].budget != nil })
+func (b *Books) Deleted() []base.UUID {
+	return slices.DeleteFunc(b.touched(), func(id base.UUID) bool { return b.budgets[id].budget != nil })
 }
 
-func (b *Books) touched() []UUID {
+func (b *Books) touched() []base.UUID {
 	if b == nil {
 		return nil
 	}
 	ids := slices.Collect(maps.Keys(b.budgets))
-	ids = slices.DeleteFunc(ids, func(id UUID) bool { return !b.budgets[id].changed })
+	ids = slices.DeleteFunc(ids, func(id base.UUID) bool { return !b.budgets[id].changed })
 	slices.SortFunc(ids, compareUUIDs)
 	return ids
 }
 
-func compareUUIDs(a, b UUID) int { return slices.Compare(a[:], b[:]) }
+func compareUUIDs(a, b base.UUID) int { return slices.Compare(a[:], b[:]) }
 
 // Spends lists the amounts booked for executions, summed; sums of zero are omitted.
 func (b *Books) Spends() []Spend {
@@ -181,7 +183,7 @@ func (b *Books) Spends() []Spend {
 }
 
 // Freed lists the budgets that gained room (B33), by id.
-func (b *Books) Freed() []UUID {
+func (b *Books) Freed() []base.UUID {
 	if b == nil {
 		return nil
 	}
@@ -189,7 +191,7 @@ func (b *Books) Freed() []UUID {
 }
 
 // free records that a budget has more room than before.
-func (b *Books) free(id UUID) { b.freed = append(b.freed, id) }
+func (b *Books) free(id base.UUID) { b.freed = append(b.freed, id) }
 
 // Epochs lists the epochs that resets have closed.
 func (b *Books) Epochs() []EpochRecord {

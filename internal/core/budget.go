@@ -1,14 +1,16 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // Budget is the record of a budget: its definition and its numbers (section 1 of budgets.md).
 type Budget struct {
-	ID           UUID                        `json:"id"`
+	ID           base.UUID                   `json:"id"`
 	Namespace    string                      `json:"namespace"`
 	Name         string                      `json:"name"`
 	Scope        BudgetScope                 `json:"scope"`
 	Depth        int                         `json:"depth,omitempty"` // of the flow in its scope; 0: an outermost flow, or no flow
-	Parent       UUID                        `json:"parent,omitzero"`
-	Ancestors    []UUID                      `json:"ancestors,omitempty"` // nearest first, fixed at creation
+	Parent       base.UUID                   `json:"parent,omitzero"`
+	Ancestors    []base.UUID                 `json:"ancestors,omitempty"` // nearest first, fixed at creation
 	Dimensions   map[string]*BudgetDimension `json:"dimensions"`
 	Reset        BudgetReset                 `json:"reset,omitzero"`
 	OnHard       string                      `json:"on_hard"`
@@ -17,8 +19,8 @@ type Budget struct {
 	Closed       bool                        `json:"closed,omitempty"`
 	Revision     int64                       `json:"revision"`
 	Epoch        int64                       `json:"epoch"`
-	EpochStarted Time                        `json:"epoch_started_at"`
-	NextResetAt  Time                        `json:"next_reset_at,omitzero"`
+	EpochStarted base.Time                   `json:"epoch_started_at"`
+	NextResetAt  base.Time                   `json:"next_reset_at,omitzero"`
 	Breaches     int64                       `json:"breach_count,omitempty"`
 	SoftBreaches int64                       `json:"soft_breach_count,omitempty"`
 	EpochHard    int64                       `json:"epoch_breaches,omitempty"` // the part of the two counts that belongs to this epoch
@@ -26,8 +28,8 @@ type Budget struct {
 	LastBreach   *BudgetBreach               `json:"last_breach,omitempty"`
 	LiveHolds    int64                       `json:"live_holds,omitempty"` // leases and grants charged to it
 	Removed      map[string]int              `json:"removed,omitempty"`    // how often dimensions were removed in this epoch: a dimension that is added again has its own ledger
-	CreatedAt    Time                        `json:"created_at"`
-	UpdatedAt    Time                        `json:"updated_at"`
+	CreatedAt    base.Time                   `json:"created_at"`
+	UpdatedAt    base.Time                   `json:"updated_at"`
 }
 
 // BudgetDimension is one dimension: its limits as defined, nil when absent, and its amounts.
@@ -60,25 +62,25 @@ const (
 
 // BudgetReset states when a new epoch of a budget begins (B35). The zero value means never.
 type BudgetReset struct {
-	Type     string `json:"type,omitempty"` // "", interval, calendar
-	EveryMS  Millis `json:"every_ms,omitempty"`
-	AnchorAt Time   `json:"anchor_at,omitzero"`
-	Unit     string `json:"unit,omitempty"` // hour, day, week, month
-	Timezone string `json:"timezone,omitempty"`
+	Type     string      `json:"type,omitempty"` // "", interval, calendar
+	EveryMS  base.Millis `json:"every_ms,omitempty"`
+	AnchorAt base.Time   `json:"anchor_at,omitzero"`
+	Unit     string      `json:"unit,omitempty"` // hour, day, week, month
+	Timezone string      `json:"timezone,omitempty"`
 }
 
 // BudgetApproval holds the settings of suspend_for_approval (B29).
 type BudgetApproval struct {
-	TimeoutMS       Millis           `json:"timeout_ms,omitempty"`
+	TimeoutMS       base.Millis      `json:"timeout_ms,omitempty"`
 	TimeoutBehavior string           `json:"timeout_behavior,omitempty"`
 	DefaultRaise    map[string]int64 `json:"default_raise,omitempty"`
 }
 
 // BudgetBreach is a hard breach.
 type BudgetBreach struct {
-	At          Time   `json:"at"`
-	Dimension   string `json:"dimension"`
-	ExecutionID ID     `json:"execution_id,omitzero"`
+	At          base.Time `json:"at"`
+	Dimension   string    `json:"dimension"`
+	ExecutionID base.ID   `json:"execution_id,omitzero"`
 }
 
 // The actions on a hard breach (B27), and the treatment of the rest of a hold when a lease is lost (B15).

@@ -1,9 +1,13 @@
 package core
 
-import "math"
+import (
+	"math"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // defaultWallReserve is the amount of wall_ms that is reserved by default (B17).
-const defaultWallReserve = Minute
+const defaultWallReserve = base.Minute
 
 // most returns how much may be used and reserved in total: the effective hard limit, or the largest number.
 func (d *BudgetDimension) most() int64 {
@@ -42,8 +46,8 @@ func (d *BudgetDimension) need(name string, estimate map[string]int64) int64 {
 }
 
 // at returns the budget as the due resets would leave it. Nothing is changed.
-func (b *Budget) at(now Time) *Budget {
-	if !b.NextResetAt.reached(now) {
+func (b *Budget) at(now base.Time) *Budget {
+	if !b.NextResetAt.Reached(now) {
 		return b
 	}
 	aside := NewBooks()
@@ -53,7 +57,7 @@ func (b *Budget) at(now Time) *Budget {
 
 // Admits returns nil if every budget of the set has room for x (B9), else a refusal that names the first one without room (B11). A budget that is
 // not in the books is unreadable and refuses (S45). Nothing is changed.
-func (b *Books) Admits(x *Execution, set []UUID, estimate map[string]int64, now Time) *Refusal {
+func (b *Books) Admits(x *Execution, set []base.UUID, estimate map[string]int64, now base.Time) *Refusal {
 	for _, id := range set {
 		budget := b.Get(id)
 		if budget == nil {
@@ -69,9 +73,9 @@ func (b *Books) Admits(x *Execution, set []UUID, estimate map[string]int64, now 
 func (b *Budget) admits(estimate map[string]int64) *Refusal {
 	refusal := &Refusal{Reason: WaitingForBudget, Key: BudgetKey(b.ID), NextFree: b.NextResetAt}
 	if b.Closed {
-		o := newObject(32)
-		o.str("state", BudgetClosed)
-		refusal.Detail, refusal.NextFree = o.done(), 0
+		o := base.NewObject(32)
+		o.Str("state", BudgetClosed)
+		refusal.Detail, refusal.NextFree = o.Done(), 0
 		return refusal
 	}
 	for _, name := range b.dimensionNames() {
@@ -81,12 +85,12 @@ func (b *Budget) admits(estimate map[string]int64) *Refusal {
 			need = max(need, 1)
 		}
 		if room := d.room(0); need > room {
-			o := newObject(160)
-			o.str("dimension", name)
-			o.num("need", need)
-			o.num("available", room)
-			o.moment("next_reset_at", b.NextResetAt)
-			refusal.Detail = o.done()
+			o := base.NewObject(160)
+			o.Str("dimension", name)
+			o.Num("need", need)
+			o.Num("available", room)
+			o.Moment("next_reset_at", b.NextResetAt)
+			refusal.Detail = o.Done()
 			if d.Hard == nil || need > *d.Hard-d.Reserved { // a reset leaves reservations unchanged (B36)
 				refusal.NextFree = 0
 			}
@@ -98,12 +102,12 @@ func (b *Budget) admits(estimate map[string]int64) *Refusal {
 
 // Reserve charges the grant or lease that x is about to get to the budgets of the set, which have admitted it (B10, B13). It must be called before
 // the acquisition.
-func (b *Books) Reserve(fx *Effects, x *Execution, set []UUID, estimate map[string]int64) {
+func (b *Books) Reserve(fx *Effects, x *Execution, set []base.UUID, estimate map[string]int64) {
 	b.hold(fx, x, set, func(budget *Budget) map[string]int64 { return budget.reserve(estimate) })
 }
 
 // hold charges x to the budgets of the set; take returns what to reserve of each.
-func (b *Books) hold(fx *Effects, x *Execution, set []UUID, take func(*Budget) map[string]int64) {
+func (b *Books) hold(fx *Effects, x *Execution, set []base.UUID, take func(*Budget) map[string]int64) {
 	var reservation Reservation
 	if x.Reservation != nil {
 		reservation = *x.Reservation

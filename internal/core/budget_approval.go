@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // The reason code, waitpoint key and signal names of a suspension by a budget (B29).
@@ -25,14 +28,14 @@ func BudgetDecisions() []Decision {
 }
 
 // budgetCondition returns a condition that is satisfied by one decision of a person, either way.
-func budgetCondition() *Condition {
-	one := func(name string) Condition {
-		return Condition{
-			Kind: ConditionCount, N: 1, CountKind: CountDistinctSignals, Waitpoints: []string{budgetWaitpointKey}, Matcher: ByName(name),
-			SourceTypes: []string{SourceOperator, SourceApprover},
+func budgetCondition() *condition.Condition {
+	one := func(name string) condition.Condition {
+		return condition.Condition{
+			Kind: condition.Count, N: 1, CountKind: condition.CountDistinctSignals, Waitpoints: []string{budgetWaitpointKey}, Matcher: condition.ByName(name),
+			SourceTypes: []string{condition.SourceOperator, condition.SourceApprover},
 		}
 	}
-	return &Condition{Kind: ConditionAnyOf, Members: []Condition{one(budgetApprovedSignal), one(budgetDeniedSignal)}}
+	return &condition.Condition{Kind: condition.AnyOf, Members: []condition.Condition{one(budgetApprovedSignal), one(budgetDeniedSignal)}}
 }
 
 // suspendForBudget takes the lease back until a person decides whether the limit is raised (B29). No token is issued: people decide with their own
@@ -62,13 +65,13 @@ func (x *Execution) suspendForBudget(fx *Effects, budget *Budget, breach *UsageB
 
 // budgetUUID derives an id from the lease, which ends at most once. A timer that is noticed late, or by two processes of which one loses, therefore
 // makes the same records (LI13).
-func (x *Execution) budgetUUID(now Time, what string) UUID {
+func (x *Execution) budgetUUID(now base.Time, what string) base.UUID {
 	digest := sha256.Sum256(append([]byte("budget "+what), x.Lease.ID[:]...))
-	return MintUUID(now, [10]byte(digest[:10]))
+	return base.MintUUID(now, [10]byte(digest[:10]))
 }
 
 // AskedBudget returns the budget whose raise x waits for. A signal to x needs that budget loaded and locked.
-func (x *Execution) AskedBudget(d *Dossier) (UUID, bool) {
+func (x *Execution) AskedBudget(d *Dossier) (base.UUID, bool) {
 	s := x.askingBudget(d)
 	return valueOr(s).Budget, s != nil
 }
@@ -95,7 +98,7 @@ func (s *Suspension) raiseIn(signal *Signal) (map[string]int64, error) {
 		return nil, nil
 	}
 	const field = "payload.raise"
-	if signal.SourceType != SourceOperator {
+	if signal.SourceType != condition.SourceOperator {
 		return nil, invalidSignal(field, "only an operator may say by how much")
 	}
 	var raise map[string]int64

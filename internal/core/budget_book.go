@@ -3,11 +3,13 @@ package core
 import (
 	"maps"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // account is a budget that usage is booked to, and what the reporter has reserved of it (B22); nil if nothing.
 type account struct {
-	budget UUID
+	budget base.UUID
 	own    map[string]int64
 }
 
@@ -116,8 +118,8 @@ func (b *Books) giveBack(budget *Budget, amounts map[string]int64) {
 }
 
 // remaining returns what may still be reported of each dimension with a hard limit (B23).
-func (l *bill) remaining() map[UUID]map[string]int64 {
-	var left map[UUID]map[string]int64
+func (l *bill) remaining() map[base.UUID]map[string]int64 {
+	var left map[base.UUID]map[string]int64
 	for i := range l.accounts {
 		a := &l.accounts[i]
 		budget := l.books.Get(a.budget)
@@ -129,7 +131,7 @@ func (l *bill) remaining() map[UUID]map[string]int64 {
 				continue
 			}
 			if left == nil {
-				left = map[UUID]map[string]int64{}
+				left = map[base.UUID]map[string]int64{}
 			}
 			if left[a.budget] == nil {
 				left[a.budget] = map[string]int64{}
@@ -148,7 +150,7 @@ func (l *bill) missing(late bool) error {
 	}
 	for i := range l.accounts {
 		if l.books.Get(l.accounts[i].budget) == nil {
-			return Errorf(CodeCorruption, "budget %s cannot be read", l.accounts[i].budget).With("record", BudgetKey(l.accounts[i].budget))
+			return base.Errorf(base.CodeCorruption, "budget %s cannot be read", l.accounts[i].budget).With("record", BudgetKey(l.accounts[i].budget))
 		}
 	}
 	return nil

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // sourceBudget is the source of cancellations caused by a budget breach (L108).
 const sourceBudget = "budget"
 
@@ -48,7 +50,7 @@ func (l *bill) actionOf(budget *Budget) string {
 }
 
 func (l *bill) count(fx *Effects, action string) {
-	counted := map[UUID]bool{}
+	counted := map[base.UUID]bool{}
 	for i := range l.breaches {
 		breach := &l.breaches[i]
 		if counted[breach.Budget] {
@@ -70,7 +72,7 @@ func (l *bill) count(fx *Effects, action string) {
 	}
 }
 
-func (l *bill) cancelRunning(budget UUID, action string) {
+func (l *bill) cancelRunning(budget base.UUID, action string) {
 	cancel := CancelRunning{Budget: budget}
 	if l.x != nil && action != ActionCancelled {
 		cancel.Spare = l.x.ID
@@ -86,12 +88,12 @@ func (x *Execution) failForBudget(fx *Effects, breach *UsageBreach) {
 	})
 }
 
-func budgetFailure(now Time, message string) *Failure {
+func budgetFailure(now base.Time, message string) *Failure {
 	return &Failure{Class: classPermanent, Category: BudgetExceeded.String(), Message: message, At: now}
 }
 
 // CancelForBudget cancels x because it holds a lease charged to a budget that was breached (B27). It reports whether it did.
-func (x *Execution) CancelForBudget(fx *Effects, budget UUID) bool {
+func (x *Execution) CancelForBudget(fx *Effects, budget base.UUID) bool {
 	if !x.chargedTo(budget) || x.Status != Running {
 		return false
 	}

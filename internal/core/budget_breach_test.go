@@ -4,10 +4,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // breached is an execution that asked for 120 of 100 tokens, of which it had used 40.
-func breached(t tester, definition string) (*bank, UUID, *story, UsageOutcome) {
+func breached(t tester, definition string) (*bank, base.UUID, *story, UsageOutcome) {
 	t.Helper()
 	k := openBank(t)
 	id := k.open(definition)
@@ -45,7 +48,7 @@ func TestB27_L152_fail_ends_the_reporter_without_a_retry(t *testing.T) {
 	}
 	k.want(id, "tokens", 40, 0, 0)
 	_, err := k.report(s, Fence{LeaseID: s.history[1].LeaseID, Epoch: 1, AttemptID: s.x.Attempt.ID}, amounts("tokens", 1))
-	wantCode(t, err, CodeExecutionNotActive)
+	wantCode(t, err, base.CodeExecutionNotActive)
 }
 
 func TestB27_L152_cancel_running_ends_the_reporter_and_asks_for_the_others(t *testing.T) {
@@ -98,7 +101,7 @@ func TestB28_a_late_report_acts_on_nobody(t *testing.T) {
 	id := k.open(`{"name":"b","on_hard":"fail","dimensions":{"tokens":{"hard":100}}}`)
 	s := k.running(`{}`, id)
 	f := s.fence()
-	k.pass(25 * Hour)
+	k.pass(25 * base.Hour)
 	o := must[UsageOutcome](t)(k.report(s, f, amounts("tokens", 130), spent))
 	if o.Outcome != UsageHardBreach || o.Overrun != 30 || o.Action != ActionNone || s.x.Status != Ready {
 		t.Errorf("%+v, %s", o, s.x.Status)
@@ -116,7 +119,7 @@ func TestB29_suspend_for_approval_asks_at_a_waitpoint_without_a_token(t *testing
 	}
 	s.want(Suspended, WaitingForBudget, NextResume)
 	w := s.d.Waitpoints[0]
-	if w.Key != "budget" || w.TokenKid != "" || w.TokenFingerprint != "" || w.ExpiresAt != k.now.Add(Minute) ||
+	if w.Key != "budget" || w.TokenKid != "" || w.TokenFingerprint != "" || w.ExpiresAt != k.now.Add(base.Minute) ||
 		!slices.Equal(w.RequiredNames, []string{"budget_approved", "budget_denied"}) {
 		t.Errorf("%+v", w)
 	}
@@ -133,7 +136,7 @@ func TestB29_suspend_for_approval_asks_at_a_waitpoint_without_a_token(t *testing
 	k.want(id, "tokens", 40, 0, 0)
 	token := must[SignalAnswer](t)
 	k.on(s, func() {
-		if a := token(s.signal(w.ID, "budget_approved", from("somebody", "x"))); a.Effect == EffectSatisfied {
+		if a := token(s.signal(w.ID, "budget_approved", from("somebody", "x"))); a.Effect == condition.EffectSatisfied {
 			t.Error("a token is not enough")
 		}
 	})
@@ -181,14 +184,14 @@ func TestB30_a_raise_that_cannot_be_is_no_signal(t *testing.T) {
 	} {
 		k.on(s, func() {
 			_, err := s.approve(ApproveCommand{Principal: "ann", Name: "budget_approved", Payload: &Payload{Data: []byte(payload)}})
-			if e := wantCode(t, err, CodeInvalidSignal); !strings.HasPrefix(e.Field, "payload") {
+			if e := wantCode(t, err, base.CodeInvalidSignal); !strings.HasPrefix(e.Field, "payload") {
 				t.Errorf("%s: %v", payload, e)
 			}
 		})
 	}
 	k.on(s, func() {
 		_, err := s.signal(s.d.Waitpoints[0].ID, "budget_approved", func(c *SignalCommand) { c.Payload.Data = []byte(`{"raise":{"tokens":5}}`) })
-		wantCode(t, err, CodeInvalidSignal)
+		wantCode(t, err, base.CodeInvalidSignal)
 	})
 	s.want(Suspended, WaitingForBudget, NextResume)
 	if *k.budget(id).View("tokens").EffectiveHard != 100 {
@@ -224,7 +227,7 @@ func TestB29_B31_a_link_approves_or_denies(t *testing.T) {
 func TestB29_an_approval_that_nobody_gives_times_out(t *testing.T) {
 	t.Parallel()
 	k, _, s, _ := breached(t, asking)
-	k.pass(Minute)
+	k.pass(base.Minute)
 	s.want(Failed, SuspensionTimeout, NextNone)
 }
 

@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // ChargeCommand is the command charge or, with an execution, record_spend (B24).
 type ChargeCommand struct {
-	Budget       UUID
+	Budget       base.UUID
 	Usage        map[string]int64
 	DedupKey     string // "": none
 	AlreadySpent bool
@@ -33,10 +35,10 @@ func (b *Books) Charge(fx *Effects, c ChargeCommand) (UsageOutcome, *UsageReceip
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Usage)) {
 		if budget.Dimensions[name] == nil {
-			return UsageOutcome{}, nil, Errorf(CodeUnknownDimension, "the budget has no dimension %s", name).WithField(FieldUnder("usage", name))
+			return UsageOutcome{}, nil, base.Errorf(base.CodeUnknownDimension, "the budget has no dimension %s", name).WithField(base.FieldUnder("usage", name))
 		}
 	}
-	var execution ID
+	var execution base.ID
 	if c.Execution != nil {
 		execution = c.Execution.ID
 	}
@@ -65,21 +67,21 @@ func (b *Books) charge(fx *Effects, c *ChargeCommand, budget *Budget) (UsageOutc
 	}
 	outcome, err := l.settle(fx, c.AlreadySpent, true)
 	if err == nil && c.Execution != nil && outcome.Applied && outcome.Action == ActionNone {
-		c.Execution.LastMutationAt = later(fx.Now, c.Execution.LastMutationAt)
+		c.Execution.LastMutationAt = base.Later(fx.Now, c.Execution.LastMutationAt)
 	}
 	return outcome, err
 }
 
 // line returns the budget and its ancestors, nearest first.
-func (b *Budget) line() []UUID { return append([]UUID{b.ID}, b.Ancestors...) }
+func (b *Budget) line() []base.UUID { return append([]base.UUID{b.ID}, b.Ancestors...) }
 
-func budgetClosed(b *Budget) *Error {
-	return Errorf(CodeBudgetClosed, "budget %q is closed", b.Name).With("budget_id", b.ID.String()).WithHint("reopen it, or charge another")
+func budgetClosed(b *Budget) *base.Error {
+	return base.Errorf(base.CodeBudgetClosed, "budget %q is closed", b.Name).With("budget_id", b.ID.String()).WithHint("reopen it, or charge another")
 }
 
 // LedgerRow is what an execution has used of a budget in an epoch, as recorded in the ledger (B25).
 type LedgerRow struct {
-	Budget UUID
+	Budget base.UUID
 	Epoch  int64
 	Used   map[string]int64
 }
@@ -87,7 +89,7 @@ type LedgerRow struct {
 // ReleaseSpend gives back what the ledger of the current epoch holds for an execution: to the budget, and to each ancestor at most what the
 // ancestor's own ledger holds (B25). ledger has the rows of the execution under the budget and its ancestors; rows of other epochs are ignored.
 // Overrun is not given back. Errors: budget_not_found.
-func (b *Books) ReleaseSpend(fx *Effects, id, execution UUID, ledger []LedgerRow) (released map[string]int64, err error) {
+func (b *Books) ReleaseSpend(fx *Effects, id, execution base.UUID, ledger []LedgerRow) (released map[string]int64, err error) {
 	budget := b.settled(fx, id)
 	if budget == nil {
 		return nil, BudgetNotFound(id.String())
@@ -130,7 +132,7 @@ func LedgerDimension(name string) string {
 }
 
 // unspend takes at most `most` of a row back from the used amounts.
-func (b *Books) unspend(target *Budget, execution UUID, row, most map[string]int64) {
+func (b *Books) unspend(target *Budget, execution base.UUID, row, most map[string]int64) {
 	for _, name := range slices.Sorted(maps.Keys(most)) {
 		d := target.Dimensions[name]
 		if d == nil {

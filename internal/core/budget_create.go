@@ -4,11 +4,13 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // NewBudget makes a budget from a normalized definition. parent is the budget that it names, nil if none. Errors: invalid_budget for too many
 // levels or an unknown time zone.
-func NewBudget(fx *Effects, namespace string, d *BudgetDefinition, id UUID, parent *Budget) (*Budget, error) {
+func NewBudget(fx *Effects, namespace string, d *BudgetDefinition, id base.UUID, parent *Budget) (*Budget, error) {
 	b := &Budget{
 		ID: id, Namespace: namespace, Name: d.Name, Scope: d.Scope, Dimensions: map[string]*BudgetDimension{}, Reset: d.Reset,
 		OnHard: d.OnHard, OnLeaseLoss: d.OnLeaseLoss, Approval: d.Approval.clone(),
@@ -16,7 +18,7 @@ func NewBudget(fx *Effects, namespace string, d *BudgetDefinition, id UUID, pare
 	}
 	if parent != nil {
 		b.Parent = parent.ID
-		b.Ancestors = append([]UUID{parent.ID}, parent.Ancestors...)
+		b.Ancestors = append([]base.UUID{parent.ID}, parent.Ancestors...)
 		if len(b.Ancestors) >= maxBudgetLevels {
 			return nil, invalidBudget("parent", "at most %d levels are allowed", maxBudgetLevels)
 		}
@@ -82,7 +84,7 @@ func (b *Budget) Definition() BudgetDefinition {
 
 // CheckSame returns nil if a create asks for the existing budget under the same name or id (B2). d is normalized; parent is the budget that it
 // names. Errors: budget_already_exists.
-func (b *Budget) CheckSame(d *BudgetDefinition, parent UUID) error {
+func (b *Budget) CheckSame(d *BudgetDefinition, parent base.UUID) error {
 	known, asked := b.Definition(), *d
 	if asked.ID.IsZero() {
 		asked.ID = b.ID
@@ -96,7 +98,7 @@ func (b *Budget) CheckSame(d *BudgetDefinition, parent UUID) error {
 	if raises && reflect.DeepEqual(known, asked) {
 		return nil
 	}
-	return Errorf(CodeBudgetAlreadyExists, "a budget has this name or id and another definition").
+	return base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this name or id and another definition").
 		With("budget_id", b.ID.String()).With("name", b.Name).WithHint("update the budget, or use another name")
 }
 
@@ -140,6 +142,6 @@ func (b *Budget) Exhausted() []string {
 func (b *Budget) dimensionNames() []string { return slices.Sorted(maps.Keys(b.Dimensions)) }
 
 // BudgetNotFound is the refusal for a budget that does not exist or belongs to another namespace.
-func BudgetNotFound(given string) *Error {
-	return Errorf(CodeBudgetNotFound, "there is no budget %s", QuoteID(given))
+func BudgetNotFound(given string) *base.Error {
+	return base.Errorf(base.CodeBudgetNotFound, "there is no budget %s", base.QuoteID(given))
 }

@@ -4,21 +4,23 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Bounds of a definition (section 1).
 const (
 	maxBudgetLevels     = 8
 	maxBudgetDimensions = 32
-	minResetEvery       = Minute
-	maxResetEvery       = MaxAhead
+	minResetEvery       = base.Minute
+	maxResetEvery       = base.MaxAhead
 
-	DefaultApprovalTimeout = 7 * Day
+	DefaultApprovalTimeout = 7 * base.Day
 )
 
 // BudgetDefinition is the argument of create_budget (section 1).
 type BudgetDefinition struct {
-	ID          UUID                    `json:"budget_id,omitzero"` // the caller's; absent: minted
+	ID          base.UUID               `json:"budget_id,omitzero"` // the caller's; absent: minted
 	Name        string                  `json:"name"`
 	Scope       BudgetScope             `json:"scope,omitzero"`    // default: none
 	Parent      string                  `json:"parent,omitempty"`  // id or name of another budget of the namespace; "": none
@@ -36,8 +38,8 @@ type BudgetLimits struct {
 	DefaultReserve *int64 `json:"default_reserve,omitempty"`
 }
 
-func invalidBudget(field, format string, args ...any) *Error {
-	return Errorf(CodeInvalidBudget, format, args...).WithField(field)
+func invalidBudget(field, format string, args ...any) *base.Error {
+	return base.Errorf(base.CodeInvalidBudget, format, args...).WithField(field)
 }
 
 func refuseBudget(field, why string) error {
@@ -49,13 +51,13 @@ func refuseBudget(field, why string) error {
 
 // Normalize fills in the defaults and checks everything that does not depend on state: invalid_budget with the field.
 func (d *BudgetDefinition) Normalize() error {
-	if err := refuseBudget("name", checkKeyText(d.Name)); err != nil {
+	if err := refuseBudget("name", base.CheckKeyText(d.Name)); err != nil {
 		return err
 	}
 	if err := d.Scope.normalize(); err != nil {
 		return err
 	}
-	if err := refuseBudget("parent", checkPlain(d.Parent, 0, 128)); err != nil {
+	if err := refuseBudget("parent", base.CheckPlain(d.Parent, 0, 128)); err != nil {
 		return err
 	}
 	if err := checkBudgetDimensions(d.Dimensions); err != nil {
@@ -83,11 +85,11 @@ func (s *BudgetScope) normalize() error {
 		}
 		return nil
 	case ScopeLane:
-		return refuseBudget(field, checkGraphic(s.Value, 64))
+		return refuseBudget(field, base.CheckGraphic(s.Value, 64))
 	case ScopeFlow, ScopeExecution:
-		id, err := ParseID(s.Value)
+		id, err := base.ParseID(s.Value)
 		if err != nil {
-			return invalidBudget(field, "%s is not an id", QuoteID(s.Value))
+			return invalidBudget(field, "%s is not an id", base.QuoteID(s.Value))
 		}
 		s.Value = id.UUID.String()
 		return nil
@@ -96,12 +98,12 @@ func (s *BudgetScope) normalize() error {
 		if !found {
 			return invalidBudget(field, "must be key=value")
 		}
-		if err := CheckTag(key, value); err != nil {
+		if err := base.CheckTag(key, value); err != nil {
 			return invalidBudget(field, "is no tag: %w", err)
 		}
 		return nil
 	default:
-		return invalidBudget("scope.type", "%q is not a scope", cutText(s.Type, 80)).
+		return invalidBudget("scope.type", "%q is not a scope", base.CutText(s.Type, 80)).
 			WithHint("use namespace, lane, flow, execution, tag or none")
 	}
 }
@@ -114,8 +116,8 @@ func checkBudgetDimensions(dimensions map[string]BudgetLimits) error {
 		return invalidBudget("dimensions", "%d dimensions, at most %d are allowed", n, maxBudgetDimensions)
 	}
 	for _, name := range slices.Sorted(maps.Keys(dimensions)) {
-		at := FieldUnder("dimensions", name)
-		if err := refuseBudget(at, checkDimensionText(name)); err != nil {
+		at := base.FieldUnder("dimensions", name)
+		if err := refuseBudget(at, base.CheckDimensionText(name)); err != nil {
 			return err
 		}
 		if err := dimensions[name].check(at); err != nil {
@@ -149,7 +151,7 @@ func normalizeActions(onHard, onLeaseLoss *string) error {
 		*onHard = OnHardBlockNew
 	case OnHardBlockNew, OnHardFail, OnHardSuspendForApproval, OnHardCancelRunning:
 	default:
-		return invalidBudget("on_hard", "%q is not an action", cutText(*onHard, 80)).
+		return invalidBudget("on_hard", "%q is not an action", base.CutText(*onHard, 80)).
 			WithHint("use block_new, fail, suspend_for_approval or cancel_running")
 	}
 	switch *onLeaseLoss {
@@ -157,7 +159,7 @@ func normalizeActions(onHard, onLeaseLoss *string) error {
 		*onLeaseLoss = OnLossRelease
 	case OnLossRelease, OnLossForfeit:
 	default:
-		return invalidBudget("on_lease_loss", "%q is neither release nor forfeit", cutText(*onLeaseLoss, 80))
+		return invalidBudget("on_lease_loss", "%q is neither release nor forfeit", base.CutText(*onLeaseLoss, 80))
 	}
 	return nil
 }
@@ -174,11 +176,11 @@ func (a *BudgetApproval) normalize(dimensions map[string]BudgetLimits) error {
 	case a.TimeoutBehavior == "":
 		a.TimeoutBehavior = BehaviorFail
 	case !slices.Contains(timeoutBehaviors, a.TimeoutBehavior):
-		return invalidBudget("approval.timeout_behavior", "%q is not a behavior", cutText(a.TimeoutBehavior, 80)).
+		return invalidBudget("approval.timeout_behavior", "%q is not a behavior", base.CutText(a.TimeoutBehavior, 80)).
 			WithHint("use %s", strings.Join(timeoutBehaviors, ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.DefaultRaise)) {
-		at := FieldUnder("approval.default_raise", name)
+		at := base.FieldUnder("approval.default_raise", name)
 		if dimensions[name].Hard == nil {
 			return invalidBudget(at, "there is no such dimension with a hard limit")
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestB1_B2_a_definition_that_cannot_be_is_refused_with_its_field(t *testing.T) {
@@ -51,7 +53,7 @@ func TestB1_B2_a_definition_that_cannot_be_is_refused_with_its_field(t *testing.
 		if err := json.Unmarshal([]byte(text), &d); err != nil {
 			t.Fatal(err)
 		}
-		if err := wantCode(t, d.Normalize(), CodeInvalidBudget); err.Field != field {
+		if err := wantCode(t, d.Normalize(), base.CodeInvalidBudget); err.Field != field {
 			t.Errorf("%s: field %q, want %q", text, err.Field, field)
 		}
 	}
@@ -64,7 +66,7 @@ func TestB2_defaults_are_filled_in_and_equal_scopes_are_equal_texts(t *testing.T
 	if d.Scope.Type != ScopeNone || d.OnHard != OnHardBlockNew || d.OnLeaseLoss != OnLossRelease || !cmp.Equal(d.Approval, want) {
 		t.Errorf("%+v", d)
 	}
-	id := IDOf(UUID{15: 9})
+	id := base.IDOf(base.UUID{15: 9})
 	full, bare := define(t, `{"name":"b","dimensions":{"t":{}},"scope":{"type":"execution","value":"`+id.String()+`"}}`),
 		define(t, `{"name":"b","dimensions":{"t":{}},"scope":{"type":"execution","value":"`+id.UUID.String()+`"}}`)
 	if full.Scope != bare.Scope {
@@ -79,12 +81,12 @@ func TestB2_create_is_idempotent_by_name_and_id(t *testing.T) {
 	id := k.open(text)
 	k.open(`{"name":"child","dimensions":{"t":{}}}`, id)
 	b := k.budget(id)
-	if err := b.CheckSame(define(t, text), UUID{}); err != nil {
+	if err := b.CheckSame(define(t, text), base.UUID{}); err != nil {
 		t.Errorf("the same definition: %v", err)
 	}
 	same := define(t, text)
 	same.ID = id
-	if err := b.CheckSame(same, UUID{}); err != nil {
+	if err := b.CheckSame(same, base.UUID{}); err != nil {
 		t.Errorf("the same definition by id: %v", err)
 	}
 	for name, other := range map[string]string{
@@ -93,13 +95,13 @@ func TestB2_create_is_idempotent_by_name_and_id(t *testing.T) {
 		"name":  `{"name":"c","dimensions":{"t":{"hard":10,"soft":5}},"reset":{"type":"calendar","unit":"day"}}`,
 		"scope": `{"name":"b","scope":{"type":"namespace"},"dimensions":{"t":{"hard":10,"soft":5}},"reset":{"type":"calendar","unit":"day"}}`,
 	} {
-		if err := b.CheckSame(define(t, other), UUID{}); CodeOf(err) != CodeBudgetAlreadyExists {
+		if err := b.CheckSame(define(t, other), base.UUID{}); base.CodeOf(err) != base.CodeBudgetAlreadyExists {
 			t.Errorf("another %s: %v", name, err)
 		}
 	}
-	wantCode(t, b.CheckSame(define(t, text), UUID{1}), CodeBudgetAlreadyExists)
-	same.ID = UUID{7}
-	wantCode(t, b.CheckSame(same, UUID{}), CodeBudgetAlreadyExists)
+	wantCode(t, b.CheckSame(define(t, text), base.UUID{1}), base.CodeBudgetAlreadyExists)
+	same.ID = base.UUID{7}
+	wantCode(t, b.CheckSame(same, base.UUID{}), base.CodeBudgetAlreadyExists)
 	if k.told("budget.created", id) != 1 {
 		t.Error("budget.created was not told once")
 	}
@@ -109,15 +111,15 @@ func TestB2_eight_levels_are_allowed_and_no_ninth(t *testing.T) {
 	t.Parallel()
 	k := openBank(t)
 	const text = `{"name":"b","dimensions":{"t":{}}}`
-	line := []UUID{k.open(text)}
+	line := []base.UUID{k.open(text)}
 	for range 7 {
-		line = append([]UUID{k.open(text, line[0])}, line...)
+		line = append([]base.UUID{k.open(text, line[0])}, line...)
 	}
 	if got := k.budget(line[0]).Ancestors; !slices.Equal(got, line[1:]) {
 		t.Errorf("ancestors %v, want %v", got, line[1:])
 	}
 	_, err := NewBudget(&Effects{Now: k.now}, "n", define(t, text), k.mint(), k.budget(line[0]))
-	if e := wantCode(t, err, CodeInvalidBudget); e.Field != "parent" {
+	if e := wantCode(t, err, base.CodeInvalidBudget); e.Field != "parent" {
 		t.Errorf("field %q", e.Field)
 	}
 }
@@ -127,7 +129,7 @@ func TestB4_update_changes_the_definition_and_counts_it(t *testing.T) {
 	k := openBank(t)
 	id := k.open(`{"name":"b","dimensions":{"t":{"hard":100,"soft":50},"u":{}}}`)
 	name, one := "c", int64(1)
-	u := BudgetUpdate{ExpectedRevision: &one, Name: &name, Reset: &BudgetReset{Type: ResetInterval, EveryMS: Hour}}
+	u := BudgetUpdate{ExpectedRevision: &one, Name: &name, Reset: &BudgetReset{Type: ResetInterval, EveryMS: base.Hour}}
 	u.Dimensions = map[string]DimensionUpdate{
 		"t": {Soft: LimitChange{Set: true}}, "u": {Remove: true}, "v": {Hard: LimitChange{true, &[]int64{7}[0]}},
 	}
@@ -144,7 +146,7 @@ func TestB4_update_changes_the_definition_and_counts_it(t *testing.T) {
 		t.Error(diff)
 	}
 	_, err := k.update(id, u)
-	if e := wantCode(t, err, CodeStaleVersion); e.Details["revision"] != int64(2) {
+	if e := wantCode(t, err, base.CodeStaleVersion); e.Details["revision"] != int64(2) {
 		t.Errorf("%+v", e)
 	}
 	u.ExpectedRevision = nil
@@ -152,10 +154,10 @@ func TestB4_update_changes_the_definition_and_counts_it(t *testing.T) {
 	if changed := must[bool](t)(k.update(id, u)); changed || k.budget(id).Revision != 2 {
 		t.Error("the same again counts as a change")
 	}
-	_, err = k.update(UUID{9}, u)
-	wantCode(t, err, CodeBudgetNotFound)
+	_, err = k.update(base.UUID{9}, u)
+	wantCode(t, err, base.CodeBudgetNotFound)
 	_, err = k.update(id, hard("t", 0))
-	wantCode(t, err, CodeInvalidBudget)
+	wantCode(t, err, base.CodeInvalidBudget)
 }
 
 func TestB4_a_limit_does_not_go_below_what_is_used_and_reserved(t *testing.T) {
@@ -166,17 +168,17 @@ func TestB4_a_limit_does_not_go_below_what_is_used_and_reserved(t *testing.T) {
 	must[UsageOutcome](t)(k.report(s, s.fence(), amounts("tokens", 10)))
 	k.want(id, "tokens", 10, 20, 0)
 	_, err := k.update(id, hard("tokens", 29))
-	if e := wantCode(t, err, CodeInvalidBudget); e.Field != "dimensions.tokens.default_reserve" {
+	if e := wantCode(t, err, base.CodeInvalidBudget); e.Field != "dimensions.tokens.default_reserve" {
 		t.Fatalf("field %q", e.Field)
 	}
 	tokens := DimensionUpdate{Hard: LimitChange{true, &[]int64{29}[0]}, DefaultReserve: LimitChange{Set: true}}
 	_, err = k.update(id, BudgetUpdate{Dimensions: map[string]DimensionUpdate{"tokens": tokens}})
-	if e := wantCode(t, err, CodeLimitBelowUsage); e.Details["minimum"] != int64(30) {
+	if e := wantCode(t, err, base.CodeLimitBelowUsage); e.Details["minimum"] != int64(30) {
 		t.Errorf("%+v", e)
 	}
 	must[bool](t)(k.update(id, hard("tokens", 30)))
 	_, err = k.update(id, BudgetUpdate{Dimensions: map[string]DimensionUpdate{"tokens": {Remove: true}, "x": {}}})
-	wantCode(t, err, CodeBudgetInUse)
+	wantCode(t, err, base.CodeBudgetInUse)
 	k.on(s, func() { must[CompleteAnswer](t)(s.complete(s.fence(), nil)) })
 	must[bool](t)(k.update(id, BudgetUpdate{Dimensions: map[string]DimensionUpdate{"tokens": {Remove: true}, "x": {}}}))
 }
@@ -186,7 +188,7 @@ func TestB5_a_closed_budget_admits_nobody_and_still_settles(t *testing.T) {
 	k := openBank(t)
 	id := k.open(`{"name":"b","dimensions":{"tokens":{"hard":100}}}`)
 	s := k.running(`{}`, id)
-	turn := func(how func(*Books, *Effects, UUID, *int64) (bool, error), want bool) {
+	turn := func(how func(*Books, *Effects, base.UUID, *int64) (bool, error), want bool) {
 		t.Helper()
 		var changed bool
 		err := k.do(func(fx *Effects) (err error) { changed, err = how(k.books, fx, id, nil); return err })
@@ -200,7 +202,7 @@ func TestB5_a_closed_budget_admits_nobody_and_still_settles(t *testing.T) {
 		t.Errorf("%+v", refusal)
 	}
 	_, err := k.charge(ChargeCommand{Budget: id, Usage: amounts("tokens", 1)}, nil)
-	wantCode(t, err, CodeBudgetClosed)
+	wantCode(t, err, base.CodeBudgetClosed)
 	must[UsageOutcome](t)(k.report(s, s.fence(), amounts("tokens", 10)))
 	k.want(id, "tokens", 10, 0, 0)
 	turn((*Books).Reopen, true)
@@ -220,14 +222,14 @@ func TestB5_a_budget_that_somebody_needs_is_not_deleted(t *testing.T) {
 	remove := func(f DeleteFacts) error {
 		return k.do(func(fx *Effects) error { return k.books.Delete(fx, id, f) })
 	}
-	wantCode(t, remove(DeleteFacts{}), CodeBudgetInUse)
+	wantCode(t, remove(DeleteFacts{}), base.CodeBudgetInUse)
 	k.on(s, func() { must[LeaveAnswer](t)(s.release(s.fence())) })
-	wantCode(t, remove(DeleteFacts{Children: true}), CodeBudgetInUse)
-	wantCode(t, remove(DeleteFacts{Named: true}), CodeBudgetInUse)
+	wantCode(t, remove(DeleteFacts{Children: true}), base.CodeBudgetInUse)
+	wantCode(t, remove(DeleteFacts{Named: true}), base.CodeBudgetInUse)
 	if err := remove(DeleteFacts{}); err != nil || k.stored[id] != nil || k.told("budget.deleted", id) != 1 {
 		t.Fatalf("delete: %v", err)
 	}
-	wantCode(t, remove(DeleteFacts{}), CodeBudgetNotFound)
+	wantCode(t, remove(DeleteFacts{}), base.CodeBudgetNotFound)
 	if refusal := k.claim(k.submit(`{}`), id); refusal == nil || string(refusal.Detail) != `"unreadable"` || refusal.Retry == 0 {
 		t.Errorf("B3: a budget that is not there: %+v", refusal)
 	}
@@ -248,14 +250,14 @@ func TestB3_a_stored_budget_that_no_rule_can_have_written_is_corruption(t *testi
 		"interval":             func(b *Budget) { b.Reset = BudgetReset{Type: ResetInterval, EveryMS: 1} },
 		"no next reset":        func(b *Budget) { b.NextResetAt = 0 },
 		"epoch":                func(b *Budget) { b.Epoch = 0 },
-		"levels":               func(b *Budget) { b.Ancestors = make([]UUID, 8) },
+		"levels":               func(b *Budget) { b.Ancestors = make([]base.UUID, 8) },
 	} {
 		b := k.budget(id)
 		spoil(b)
-		if _, err := DecodeBudget(b.Encode()); CodeOf(err) != CodeCorruption {
+		if _, err := DecodeBudget(b.Encode()); base.CodeOf(err) != base.CodeCorruption {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	_, err := DecodeBudget([]byte("{"))
-	wantCode(t, err, CodeCorruption)
+	wantCode(t, err, base.CodeCorruption)
 }

@@ -3,12 +3,14 @@ package core
 import (
 	"maps"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // ChargedTo lists the budgets that the grant or lease of x is charged to, and those of a lapsed lease whose holder may still report (L36). They
 // must be loaded and locked with x.
-func (x *Execution) ChargedTo() []UUID {
-	var ids []UUID
+func (x *Execution) ChargedTo() []base.UUID {
+	var ids []base.UUID
 	if x.Reservation != nil {
 		for i := range x.Reservation.Holds {
 			ids = append(ids, x.Reservation.Holds[i].Budget)
@@ -26,7 +28,7 @@ func (x *Execution) ChargedTo() []UUID {
 }
 
 // chargedTo reports whether the present grant or lease is charged to the budget.
-func (x *Execution) chargedTo(budget UUID) bool {
+func (x *Execution) chargedTo(budget base.UUID) bool {
 	return x.Reservation != nil && slices.ContainsFunc(x.Reservation.Holds, func(h BudgetHold) bool { return h.Budget == budget })
 }
 
@@ -51,7 +53,7 @@ func (x *Execution) accounts(late bool) []account {
 	return accounts
 }
 
-func accountsOf(set []UUID) []account {
+func accountsOf(set []base.UUID) []account {
 	accounts := make([]account, len(set))
 	for i, id := range set {
 		accounts[i].budget = id
@@ -91,7 +93,7 @@ func (x *Execution) bookSpent(fx *Effects, usage map[string]int64, late, act boo
 
 // settleLease books the time of a lease that ends, and ends its holds (B14, B15, B17). For a lost lease it returns the budgets to which the holder
 // may still report.
-func (x *Execution) settleLease(fx *Effects, e exit, held Millis) (set []UUID) {
+func (x *Execution) settleLease(fx *Effects, e exit, held base.Millis) (set []base.UUID) {
 	x.WallHoldAt = 0
 	if x.Reservation == nil {
 		return nil

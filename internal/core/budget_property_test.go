@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -16,12 +17,12 @@ import (
 type market struct {
 	*bank
 	draw    *rapid.T
-	budgets []UUID
-	set     []UUID // of every claim, in order
+	budgets []base.UUID
+	set     []base.UUID // of every claim, in order
 	fences  map[*story]Fence
-	reports int64          // tokens that were accepted, of reports, charges and exits
-	forfeit map[UUID]int64 // tokens
-	back    map[UUID]int64 // tokens that releases gave back
+	reports int64               // tokens that were accepted, of reports, charges and exits
+	forfeit map[base.UUID]int64 // tokens
+	back    map[base.UUID]int64 // tokens that releases gave back
 	done    map[string]int
 }
 
@@ -64,7 +65,7 @@ func TestBI1_BI2_BI3_BI4_BI5_BI6_BI7_BI9_BI10_BI11_hold_over_random_lives(t *tes
 }
 
 func openMarket(t *rapid.T) *market {
-	m := &market{bank: openBank(t), draw: t, fences: map[*story]Fence{}, forfeit: map[UUID]int64{}, back: map[UUID]int64{}, done: map[string]int{}}
+	m := &market{bank: openBank(t), draw: t, fences: map[*story]Fence{}, forfeit: map[base.UUID]int64{}, back: map[base.UUID]int64{}, done: map[string]int{}}
 	for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(marketBudgets)-1), 1, 3, rapid.ID[int]).Draw(t, "budgets") {
 		id := m.open(marketBudgets[i])
 		m.budgets, m.set = append(m.budgets, id), append(m.set, id)
@@ -125,7 +126,7 @@ func (m *market) lost(s *story) {
 }
 
 func (m *market) tick() bool {
-	ms := rapid.SampledFrom([]Millis{50, 700, 3000, 40_000, Hour, Day}).Draw(m.draw, "ms")
+	ms := rapid.SampledFrom([]base.Millis{50, 700, 3000, 40_000, base.Hour, base.Day}).Draw(m.draw, "ms")
 	m.now = m.now.Add(ms)
 	for _, s := range m.runs {
 		before, after := s.x.Clone(), s.x
@@ -237,7 +238,7 @@ func (s *story) latestFence() Fence {
 	if last := s.x.LastLease; last != nil {
 		return Fence{LeaseID: last.ID, Epoch: last.Epoch, AttemptID: last.AttemptID}
 	}
-	return Fence{LeaseID: UUID{1}, Epoch: 1, AttemptID: UUID{1}}
+	return Fence{LeaseID: base.UUID{1}, Epoch: 1, AttemptID: base.UUID{1}}
 }
 
 func (m *market) revokeOne() bool {

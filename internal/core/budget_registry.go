@@ -2,32 +2,34 @@ package core
 
 import (
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // BudgetEntry is the part of a budget that decides to which executions it applies, for the registry (B6).
 type BudgetEntry struct {
-	ID        UUID        `json:"id"`
+	ID        base.UUID   `json:"id"`
 	Namespace string      `json:"namespace"`
 	Name      string      `json:"name"`
 	Scope     BudgetScope `json:"scope"`
-	Ancestors []UUID      `json:"ancestors,omitempty"`
+	Ancestors []base.UUID `json:"ancestors,omitempty"`
 }
 
 // ScopedBudget is a budget that applies to an execution by scope execution or flow. The execution record lists it, so that a claim need not look it
 // up.
 type ScopedBudget struct {
-	ID        UUID   `json:"id"`
-	Scope     string `json:"scope"`           // ScopeExecution or ScopeFlow
-	Depth     int    `json:"depth,omitempty"` // of the flow: inner ones come before outer ones (B8)
-	Ancestors []UUID `json:"ancestors,omitempty"`
+	ID        base.UUID   `json:"id"`
+	Scope     string      `json:"scope"`           // ScopeExecution or ScopeFlow
+	Depth     int         `json:"depth,omitempty"` // of the flow: inner ones come before outer ones (B8)
+	Ancestors []base.UUID `json:"ancestors,omitempty"`
 }
 
 // BudgetRegistry finds the budgets that apply to an execution. It is immutable; a nil registry has no budgets.
 type BudgetRegistry struct {
-	byID    map[UUID]BudgetEntry
-	byName  map[budgetName]UUID
-	byScope map[scopeKey][]UUID // in order of id
-	tagged  map[string]bool     // namespaces with a budget of scope tag
+	byID    map[base.UUID]BudgetEntry
+	byName  map[budgetName]base.UUID
+	byScope map[scopeKey][]base.UUID // in order of id
+	tagged  map[string]bool          // namespaces with a budget of scope tag
 }
 
 type budgetName struct{ namespace, name string }
@@ -40,7 +42,7 @@ type scopeKey struct {
 // NewBudgetRegistry makes a registry of the entries of all namespaces.
 func NewBudgetRegistry(entries []BudgetEntry) *BudgetRegistry {
 	r := &BudgetRegistry{
-		byID: make(map[UUID]BudgetEntry, len(entries)), byName: make(map[budgetName]UUID, len(entries)), byScope: map[scopeKey][]UUID{},
+		byID: make(map[base.UUID]BudgetEntry, len(entries)), byName: make(map[budgetName]base.UUID, len(entries)), byScope: map[scopeKey][]base.UUID{},
 		tagged: map[string]bool{},
 	}
 	for _, e := range entries {
@@ -65,7 +67,7 @@ func (r *BudgetRegistry) Resolve(namespace, idOrName string) (BudgetEntry, bool)
 	if r == nil {
 		return BudgetEntry{}, false
 	}
-	if id, ok := ParseUUID(idOrName); ok {
+	if id, ok := base.ParseUUID(idOrName); ok {
 		if e, known := r.byID[id]; known && e.Namespace == namespace {
 			return e, true
 		}
@@ -76,7 +78,7 @@ func (r *BudgetRegistry) Resolve(namespace, idOrName string) (BudgetEntry, bool)
 
 // Applicable lists the budgets that apply to x now (B6) in the order of B8, each once. named lists those of its policy. A named budget that is not
 // in the registry stays in the list: no execution is admitted under a budget that cannot be found (B3).
-func (r *BudgetRegistry) Applicable(x *Execution, named []UUID) []UUID {
+func (r *BudgetRegistry) Applicable(x *Execution, named []base.UUID) []base.UUID {
 	set := budgetSet{}
 	explicit := slices.SortedFunc(slices.Values(named), compareUUIDs)
 	for _, id := range explicit {
@@ -101,12 +103,12 @@ func (r *BudgetRegistry) MayReach(class *Class) bool {
 }
 
 // Covers reports whether key belongs to a budget that applies to every execution of the class. named lists the budgets of its policy.
-func (r *BudgetRegistry) Covers(class *Class, named []UUID, key string) bool {
+func (r *BudgetRegistry) Covers(class *Class, named []base.UUID, key string) bool {
 	id, ok := budgetOfKey(key)
 	if r == nil || !ok {
 		return false
 	}
-	covers := func(other UUID) bool { return other == id || slices.Contains(r.byID[other].Ancestors, id) }
+	covers := func(other base.UUID) bool { return other == id || slices.Contains(r.byID[other].Ancestors, id) }
 	return slices.ContainsFunc(named, covers) || slices.ContainsFunc(r.byScope[inLane(class)], covers) || slices.ContainsFunc(r.byScope[inNamespace(class)], covers)
 }
 
@@ -118,7 +120,7 @@ func inNamespace(class *Class) scopeKey {
 	return scopeKey{class.Namespace, BudgetScope{Type: ScopeNamespace}}
 }
 
-func (r *BudgetRegistry) ancestorsOf(id UUID) []UUID {
+func (r *BudgetRegistry) ancestorsOf(id base.UUID) []base.UUID {
 	if r == nil {
 		return nil
 	}
@@ -127,12 +129,12 @@ func (r *BudgetRegistry) ancestorsOf(id UUID) []UUID {
 
 // addScoped adds the budgets that apply to x by a tag, its lane or its namespace.
 func (r *BudgetRegistry) addScoped(set *budgetSet, x *Execution) {
-	var tagged []UUID
+	var tagged []base.UUID
 	for key, value := range x.Tags {
 		tagged = append(tagged, r.byScope[scopeKey{x.Class.Namespace, BudgetScope{ScopeTag, key + "=" + value}}]...)
 	}
 	slices.SortFunc(tagged, compareUUIDs)
-	for _, ids := range [...][]UUID{
+	for _, ids := range [...][]base.UUID{
 		tagged,
 		r.byScope[inLane(x.Class)],
 		r.byScope[inNamespace(x.Class)],
@@ -145,11 +147,11 @@ func (r *BudgetRegistry) addScoped(set *budgetSet, x *Execution) {
 
 // budgetSet collects budgets and, separately, their ancestors by level.
 type budgetSet struct {
-	ids    []UUID
-	levels [maxBudgetLevels][]UUID
+	ids    []base.UUID
+	levels [maxBudgetLevels][]base.UUID
 }
 
-func (s *budgetSet) add(id UUID, ancestors []UUID) {
+func (s *budgetSet) add(id base.UUID, ancestors []base.UUID) {
 	if slices.Contains(s.ids, id) {
 		return
 	}
@@ -161,7 +163,7 @@ func (s *budgetSet) add(id UUID, ancestors []UUID) {
 	}
 }
 
-func (s *budgetSet) withAncestors() []UUID {
+func (s *budgetSet) withAncestors() []base.UUID {
 	for _, level := range s.levels {
 		slices.SortFunc(level, compareUUIDs)
 		for _, id := range level {
@@ -217,7 +219,7 @@ func (s *ScopedBudget) before(o *ScopedBudget) bool {
 }
 
 // DropBudget removes a deleted budget from a list. The list is copied, so that snapshots are not changed. It reports whether the budget was in it.
-func DropBudget(list *[]ScopedBudget, id UUID) bool {
+func DropBudget(list *[]ScopedBudget, id base.UUID) bool {
 	left := slices.DeleteFunc(slices.Clone(*list), func(s ScopedBudget) bool { return s.ID == id })
 	if len(left) == len(*list) {
 		return false

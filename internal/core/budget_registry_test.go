@@ -3,13 +3,15 @@ package core
 import (
 	"slices"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestB6_B8_budgets_apply_in_order_and_each_once(t *testing.T) {
 	t.Parallel()
-	id := func(n byte) UUID { return UUID{0: n} }
-	entry := func(n byte, name string, scope BudgetScope, ancestors ...UUID) BudgetEntry {
-		return BudgetEntry{ID: id(n), Namespace: DefaultNamespace, Name: name, Scope: scope, Ancestors: ancestors}
+	id := func(n byte) base.UUID { return base.UUID{0: n} }
+	entry := func(n byte, name string, scope BudgetScope, ancestors ...base.UUID) BudgetEntry {
+		return BudgetEntry{ID: id(n), Namespace: base.DefaultNamespace, Name: name, Scope: scope, Ancestors: ancestors}
 	}
 	r := NewBudgetRegistry([]BudgetEntry{
 		entry(90, "all", BudgetScope{Type: ScopeNamespace}),
@@ -27,28 +29,28 @@ func TestB6_B8_budgets_apply_in_order_and_each_once(t *testing.T) {
 		{ID: id(50), Namespace: "elsewhere", Name: "all", Scope: BudgetScope{Type: ScopeNamespace}},
 	})
 	x := begin(t, `{}`).x
-	x.Tags = Tags{"team": "red", "x": "y"}
+	x.Tags = base.Tags{"team": "red", "x": "y"}
 	for _, b := range []*Budget{
 		{ID: id(29), Scope: BudgetScope{Type: ScopeFlow}, Depth: 1},
 		{ID: id(31), Scope: BudgetScope{Type: ScopeFlow}, Depth: 2},
 		{ID: id(20), Scope: BudgetScope{Type: ScopeExecution}},
 		{ID: id(28), Scope: BudgetScope{Type: ScopeFlow}},
 		{ID: id(30), Scope: BudgetScope{Type: ScopeFlow}, Depth: 2},
-		{ID: id(19), Scope: BudgetScope{Type: ScopeExecution}, Ancestors: []UUID{id(90)}},
+		{ID: id(19), Scope: BudgetScope{Type: ScopeExecution}, Ancestors: []base.UUID{id(90)}},
 	} {
 		if !x.AddBudget(b) || x.AddBudget(b) {
 			t.Fatal("a budget is added once")
 		}
 	}
-	got := r.Applicable(x, []UUID{id(60), id(59), id(60)})
-	var want []UUID
+	got := r.Applicable(x, []base.UUID{id(60), id(59), id(60)})
+	var want []base.UUID
 	for _, n := range []byte{59, 60, 19, 20, 30, 31, 29, 28, 69, 70, 80, 90, 3, 4, 5, 2} {
 		want = append(want, id(n))
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := r.Applicable(x, []UUID{id(200)}); got[0] != id(200) {
+	if got := r.Applicable(x, []base.UUID{id(200)}); got[0] != id(200) {
 		t.Error("B3: a named budget that nobody knows counts as none")
 	}
 	var none *BudgetRegistry
@@ -59,11 +61,11 @@ func TestB6_B8_budgets_apply_in_order_and_each_once(t *testing.T) {
 
 func TestB6_names_and_ids_are_resolved_in_their_namespace(t *testing.T) {
 	t.Parallel()
-	r := NewBudgetRegistry([]BudgetEntry{{ID: UUID{1}, Namespace: "a", Name: "b"}, {ID: UUID{2}, Namespace: "c", Name: "b"}})
+	r := NewBudgetRegistry([]BudgetEntry{{ID: base.UUID{1}, Namespace: "a", Name: "b"}, {ID: base.UUID{2}, Namespace: "c", Name: "b"}})
 	for _, c := range []struct {
 		namespace, given string
-		want             UUID
-	}{{"a", "b", UUID{1}}, {"c", "b", UUID{2}}, {"a", UUID{1}.String(), UUID{1}}, {"a", UUID{2}.String(), UUID{}}, {"a", "x", UUID{}}} {
+		want             base.UUID
+	}{{"a", "b", base.UUID{1}}, {"c", "b", base.UUID{2}}, {"a", base.UUID{1}.String(), base.UUID{1}}, {"a", base.UUID{2}.String(), base.UUID{}}, {"a", "x", base.UUID{}}} {
 		if e, ok := r.Resolve(c.namespace, c.given); e.ID != c.want || ok == c.want.IsZero() {
 			t.Errorf("%s in %s: %v %v", c.given, c.namespace, e.ID, ok)
 		}
@@ -72,20 +74,20 @@ func TestB6_names_and_ids_are_resolved_in_their_namespace(t *testing.T) {
 
 func TestS19_what_every_execution_of_a_class_is_under_is_known(t *testing.T) {
 	t.Parallel()
-	entry := func(n byte, scope BudgetScope, above ...UUID) BudgetEntry {
-		return BudgetEntry{ID: UUID{n}, Namespace: "a", Scope: scope, Ancestors: above}
+	entry := func(n byte, scope BudgetScope, above ...base.UUID) BudgetEntry {
+		return BudgetEntry{ID: base.UUID{n}, Namespace: "a", Scope: scope, Ancestors: above}
 	}
 	r := NewBudgetRegistry([]BudgetEntry{
-		entry(1, BudgetScope{Type: ScopeNone}), entry(2, BudgetScope{ScopeLane, "mail"}, UUID{1}), entry(3, BudgetScope{Type: ScopeNone}, UUID{4}),
+		entry(1, BudgetScope{Type: ScopeNone}), entry(2, BudgetScope{ScopeLane, "mail"}, base.UUID{1}), entry(3, BudgetScope{Type: ScopeNone}, base.UUID{4}),
 		entry(5, BudgetScope{ScopeTag, "t=v"}),
 	})
 	mail, other, foreign := &Class{Namespace: "a", Lane: "mail"}, &Class{Namespace: "a", Lane: "x"}, &Class{Namespace: "b", Lane: "mail"}
 	for key, want := range map[byte]bool{1: true, 2: true, 3: false, 4: false, 5: false} {
-		if r.Covers(mail, nil, BudgetKey(UUID{key})) != want {
+		if r.Covers(mail, nil, BudgetKey(base.UUID{key})) != want {
 			t.Errorf("budget %d covers the lane: %v", key, !want)
 		}
 	}
-	if !r.Covers(other, []UUID{{3}}, BudgetKey(UUID{4})) || r.Covers(foreign, nil, BudgetKey(UUID{2})) || r.Covers(mail, nil, "slots:x") {
+	if !r.Covers(other, []base.UUID{{3}}, BudgetKey(base.UUID{4})) || r.Covers(foreign, nil, BudgetKey(base.UUID{2})) || r.Covers(mail, nil, "slots:x") {
 		t.Error("those above a named one cover it, those of another namespace and other keys nobody")
 	}
 	if !r.MayReach(mail) || !r.MayReach(other) || r.MayReach(foreign) || (*BudgetRegistry)(nil).MayReach(mail) {

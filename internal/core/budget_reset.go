@@ -3,14 +3,16 @@ package core
 import (
 	"maps"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // EpochRecord is the history row of an epoch that has ended (B36, B40).
 type EpochRecord struct {
-	Budget       UUID                `json:"budget_id"`
+	Budget       base.UUID           `json:"budget_id"`
 	Epoch        int64               `json:"epoch"`
-	StartedAt    Time                `json:"started_at"`
-	EndedAt      Time                `json:"ended_at"`
+	StartedAt    base.Time           `json:"started_at"`
+	EndedAt      base.Time           `json:"ended_at"`
 	Dimensions   map[string]EpochUse `json:"dimensions"`
 	Breaches     int64               `json:"breach_count"` // in this epoch, like the next field
 	SoftBreaches int64               `json:"soft_breach_count"`
@@ -39,9 +41,9 @@ func (b *Books) SettleResets(fx *Effects) {
 }
 
 // settled returns a budget with its due reset carried out, for reading; nil as with Get.
-func (b *Books) settled(fx *Effects, id UUID) *Budget {
+func (b *Books) settled(fx *Effects, id base.UUID) *Budget {
 	budget := b.Get(id)
-	if budget == nil || !budget.NextResetAt.reached(fx.Now) {
+	if budget == nil || !budget.NextResetAt.Reached(fx.Now) {
 		return budget
 	}
 	budget = b.own(id)
@@ -50,7 +52,7 @@ func (b *Books) settled(fx *Effects, id UUID) *Budget {
 }
 
 // Reset begins a new epoch now and leaves the schedule unchanged (B37). Errors: budget_not_found.
-func (b *Books) Reset(fx *Effects, id UUID) error {
+func (b *Books) Reset(fx *Effects, id base.UUID) error {
 	if b.settled(fx, id) == nil {
 		return BudgetNotFound(id.String())
 	}

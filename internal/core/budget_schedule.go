@@ -3,6 +3,8 @@ package core
 import (
 	"time"
 	_ "time/tzdata" // so that time zones do not depend on files of the host
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // The kinds and units of a reset (section 1).
@@ -35,13 +37,13 @@ func (r *BudgetReset) normalize() error {
 	case ResetCalendar:
 		return r.normalizeCalendar()
 	default:
-		return invalidBudget("reset.type", "%q is not a kind of reset", cutText(r.Type, 80)).WithHint("use none, interval or calendar")
+		return invalidBudget("reset.type", "%q is not a kind of reset", base.CutText(r.Type, 80)).WithHint("use none, interval or calendar")
 	}
 }
 
 func (r *BudgetReset) normalizeCalendar() error {
 	if !knownUnit(r.Unit) {
-		return invalidBudget("reset.unit", "%q is not a unit", cutText(r.Unit, 80)).WithHint("use hour, day, week or month")
+		return invalidBudget("reset.unit", "%q is not a unit", base.CutText(r.Unit, 80)).WithHint("use hour, day, week or month")
 	}
 	if r.Timezone == "" {
 		r.Timezone = "UTC"
@@ -61,20 +63,20 @@ func knownUnit(unit string) bool {
 func zoneOf(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
-		return nil, invalidBudget("reset.timezone", "%q is not a time zone", cutText(name, 80)).WithHint("use a name such as Europe/Berlin or UTC")
+		return nil, invalidBudget("reset.timezone", "%q is not a time zone", base.CutText(name, 80)).WithHint("use a name such as Europe/Berlin or UTC")
 	}
 	return zone, nil
 }
 
 // next returns the first boundary after now (B35), absent if there is none.
-func (r *BudgetReset) next(now Time) Time {
+func (r *BudgetReset) next(now base.Time) base.Time {
 	_, next := r.around(now)
 	return next
 }
 
 // around returns the last boundary at or before now and the first one after it, each absent if there is none. Both follow from the schedule alone,
 // so that a late reset does not shift later ones (B35).
-func (r *BudgetReset) around(now Time) (last, next Time) {
+func (r *BudgetReset) around(now base.Time) (last, next base.Time) {
 	switch r.Type {
 	case ResetInterval:
 		return r.interval(now)
@@ -93,7 +95,7 @@ func (r *BudgetReset) around(now Time) (last, next Time) {
 }
 
 // interval counts whole intervals from the anchor, also backwards from it.
-func (r *BudgetReset) interval(now Time) (last, next Time) {
+func (r *BudgetReset) interval(now base.Time) (last, next base.Time) {
 	since := now.Sub(r.AnchorAt)
 	steps := since / r.EveryMS
 	if since%r.EveryMS < 0 {
@@ -104,7 +106,7 @@ func (r *BudgetReset) interval(now Time) (last, next Time) {
 }
 
 // daysAround is around for units that begin at midnight.
-func (r *BudgetReset) daysAround(now Time, zone *time.Location) (last, next Time) {
+func (r *BudgetReset) daysAround(now base.Time, zone *time.Location) (last, next base.Time) {
 	local := now.Std().In(zone)
 	year, month, day := local.Date()
 	switch r.Unit {
@@ -122,7 +124,7 @@ func (r *BudgetReset) daysAround(now Time, zone *time.Location) (last, next Time
 }
 
 // later returns the boundary the given number of units after the one on that date.
-func (r *BudgetReset) later(year int, month time.Month, day, steps int, zone *time.Location) Time {
+func (r *BudgetReset) later(year int, month time.Month, day, steps int, zone *time.Location) base.Time {
 	switch r.Unit {
 	case UnitWeek:
 		return midnight(year, month, day+7*steps, zone)
@@ -135,7 +137,7 @@ func (r *BudgetReset) later(year int, month time.Month, day, steps int, zone *ti
 
 // midnight returns the first moment at which the clocks of the zone show that date or a later one. If midnight is skipped, that is the moment of
 // the change; if it occurs twice, the first one.
-func midnight(year int, month time.Month, day int, zone *time.Location) Time {
+func midnight(year int, month time.Month, day int, zone *time.Location) base.Time {
 	shown := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	for at := shown.Add(-26 * time.Hour).In(zone); ; { // no zone has a larger offset
 		_, offset := at.Zone()
@@ -145,32 +147,32 @@ func midnight(year int, month time.Month, day int, zone *time.Location) Time {
 			first = at
 		}
 		if end.IsZero() || first.Before(end) {
-			return TimeOf(first)
+			return base.TimeOf(first)
 		}
 		at = end
 	}
 }
 
 // hoursAround is around for hours: moments at which the clocks of the zone show a whole hour. An hour that is shown twice counts as two.
-func hoursAround(now Time, zone *time.Location) (last, next Time) {
+func hoursAround(now base.Time, zone *time.Location) (last, next base.Time) {
 	at := now.Std().In(zone)
 	begin, end := at.ZoneBounds()
 	last = now.Add(-intoHour(at))
-	if !begin.IsZero() && last < TimeOf(begin) {
-		last = lastHour(TimeOf(begin), zone)
+	if !begin.IsZero() && last < base.TimeOf(begin) {
+		last = lastHour(base.TimeOf(begin), zone)
 	}
-	next = now.Add(Hour - intoHour(at))
-	if !end.IsZero() && next >= TimeOf(end) {
-		next = TimeOf(end)
+	next = now.Add(base.Hour - intoHour(at))
+	if !end.IsZero() && next >= base.TimeOf(end) {
+		next = base.TimeOf(end)
 		if into := intoHour(end.In(zone)); into > 0 {
-			next = next.Add(Hour - into)
+			next = next.Add(base.Hour - into)
 		}
 	}
 	return last, next
 }
 
 // lastHour returns the last whole hour at or before a clock change that may not itself be on the hour.
-func lastHour(change Time, zone *time.Location) Time {
+func lastHour(change base.Time, zone *time.Location) base.Time {
 	if intoHour(change.Std().In(zone)) == 0 {
 		return change
 	}
@@ -179,6 +181,6 @@ func lastHour(change Time, zone *time.Location) Time {
 }
 
 // intoHour returns the time since the clocks last showed a whole hour.
-func intoHour(at time.Time) Millis {
-	return Millis(at.Minute())*Minute + Millis(at.Second())*Second + Millis(at.Nanosecond()/1_000_000)
+func intoHour(at time.Time) base.Millis {
+	return base.Millis(at.Minute())*base.Minute + base.Millis(at.Second())*base.Second + base.Millis(at.Nanosecond()/1_000_000)
 }

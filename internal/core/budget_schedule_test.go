@@ -6,21 +6,22 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
-func momentOf(t tester, text string) Time {
+func momentOf(t tester, text string) base.Time {
 	t.Helper()
 	moment, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	return TimeOf(moment)
+	return base.TimeOf(moment)
 }
 
 func TestB35_boundaries_lie_on_the_schedule(t *testing.T) {
 	t.Parallel()
-	interval := BudgetReset{Type: ResetInterval, EveryMS: 90 * Minute, AnchorAt: momentOf(t, "2026-01-01T00:10:00Z")}
+	interval := BudgetReset{Type: ResetInterval, EveryMS: 90 * base.Minute, AnchorAt: momentOf(t, "2026-01-01T00:10:00Z")}
 	calendar := func(unit, zone string) BudgetReset {
 		return BudgetReset{Type: ResetCalendar, Unit: unit, Timezone: zone}
 	}
@@ -64,15 +65,15 @@ func TestB35_BI9_the_next_boundary_of_any_moment_is_the_same_until_it_is_reached
 		r := BudgetReset{Type: ResetCalendar, Unit: rapid.SampledFrom([]string{UnitHour, UnitDay, UnitWeek, UnitMonth}).Draw(t, "unit")}
 		r.Timezone = rapid.SampledFrom(zones).Draw(t, "zone")
 		if rapid.Bool().Draw(t, "interval") {
-			r = BudgetReset{Type: ResetInterval, EveryMS: rapid.Int64Range(minResetEvery, 40*Day).Draw(t, "every")}
-			r.AnchorAt = Time(rapid.Int64Range(0, int64(momentOf(t, "2030-01-01T00:00:00Z"))).Draw(t, "anchor"))
+			r = BudgetReset{Type: ResetInterval, EveryMS: rapid.Int64Range(minResetEvery, 40*base.Day).Draw(t, "every")}
+			r.AnchorAt = base.Time(rapid.Int64Range(0, int64(momentOf(t, "2030-01-01T00:00:00Z"))).Draw(t, "anchor"))
 		}
-		now := Time(rapid.Int64Range(int64(momentOf(t, "2011-01-01T00:00:00Z")), int64(momentOf(t, "2036-01-01T00:00:00Z"))).Draw(t, "now"))
+		now := base.Time(rapid.Int64Range(int64(momentOf(t, "2011-01-01T00:00:00Z")), int64(momentOf(t, "2036-01-01T00:00:00Z"))).Draw(t, "now"))
 		last, next := r.around(now)
 		if last > now || next <= now {
 			t.Fatalf("%s is not in %s..%s", now, last, next)
 		}
-		inside := Time(rapid.Int64Range(int64(last), int64(next)-1).Draw(t, "inside"))
+		inside := base.Time(rapid.Int64Range(int64(last), int64(next)-1).Draw(t, "inside"))
 		if again, then := r.around(inside); again != last || then != next {
 			t.Fatalf("%s lies in %s..%s, %s in %s..%s", now, last, next, inside, again, then)
 		}
@@ -107,7 +108,7 @@ func TestB36_a_reset_begins_anew_and_keeps_what_is_live(t *testing.T) {
 		t.Fatalf("BI9: after the boundary: %s", refusal.Detail)
 	}
 	b := k.budget(id)
-	if b.Epoch != 2 || b.EpochStarted != first || b.NextResetAt != first.Add(Hour) || b.LastBreach != nil || b.Breaches != 1 || b.SoftBreaches != 1 {
+	if b.Epoch != 2 || b.EpochStarted != first || b.NextResetAt != first.Add(base.Hour) || b.LastBreach != nil || b.Breaches != 1 || b.SoftBreaches != 1 {
 		t.Errorf("%+v", b)
 	}
 	k.want(id, "tokens", 0, 5, 0)
@@ -160,7 +161,7 @@ func TestB37_a_reset_by_hand_leaves_the_schedule(t *testing.T) {
 	if b := k.budget(id); b.Epoch != 2 || b.NextResetAt != next || b.EpochStarted != k.now || k.lastTold("budget.reset")["cause"] != "operator" {
 		t.Errorf("%+v", b)
 	}
-	wantCode(t, k.do(func(fx *Effects) error { return k.books.Reset(fx, UUID{9}) }), CodeBudgetNotFound)
+	wantCode(t, k.do(func(fx *Effects) error { return k.books.Reset(fx, base.UUID{9}) }), base.CodeBudgetNotFound)
 }
 
 func TestB36_a_raise_ends_at_the_reset_down_to_what_live_holds_need(t *testing.T) {

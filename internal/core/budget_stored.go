@@ -1,6 +1,10 @@
 package core
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // Encode encodes the budget for the store.
 func (b *Budget) Encode() []byte {
@@ -23,7 +27,7 @@ func DecodeBudget(text []byte) (*Budget, error) {
 	d := b.Definition()
 	d.Reset = BudgetReset{} // checked below: loading the time zone each time would cost more than the rest of the decoding
 	if err := d.Normalize(); err != nil {
-		return nil, Errorf(CodeCorruption, "the stored budget %s cannot be one: %w", b.ID, err).With("record", "budget")
+		return nil, base.Errorf(base.CodeCorruption, "the stored budget %s cannot be one: %w", b.ID, err).With("record", "budget")
 	}
 	counted := b.Revision > 0 && b.Epoch > 0 && b.Breaches >= 0 && b.SoftBreaches >= 0 && b.EpochHard >= 0 && b.EpochSoft >= 0 && b.LiveHolds >= 0
 	scheduled := b.Reset.sound() && (b.NextResetAt != 0) == (b.Reset.Type != "")

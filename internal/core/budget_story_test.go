@@ -8,20 +8,22 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // bank keeps budgets, and executions that are charged to them, as a store would, and holds them to the invariants after every command.
 // Each command has books of its own, as in a transaction.
 type bank struct {
 	t       tester
-	now     Time
+	now     base.Time
 	minted  uint64
-	stored  map[UUID][]byte
+	stored  map[base.UUID][]byte
 	runs    []*story
 	ledger  map[Spend]int64 // amounts apart
 	epochs  []EpochRecord
 	events  []Event
-	freed   []UUID
+	freed   []base.UUID
 	cancels []CancelRunning
 	known   map[string]*UsageReceipt
 	loose   map[Spend]int64 // booked without an execution, in the current epoch
@@ -30,14 +32,14 @@ type bank struct {
 
 func openBank(t tester) *bank {
 	return &bank{
-		t: t, now: storyStart, stored: map[UUID][]byte{}, ledger: map[Spend]int64{},
+		t: t, now: storyStart, stored: map[base.UUID][]byte{}, ledger: map[Spend]int64{},
 		known: map[string]*UsageReceipt{}, loose: map[Spend]int64{},
 	}
 }
 
-func (k *bank) mint() UUID {
+func (k *bank) mint() base.UUID {
 	k.minted++
-	u := UUID{0: 2}
+	u := base.UUID{0: 2}
 	binary.BigEndian.PutUint64(u[8:], k.minted)
 	return u
 }
@@ -114,7 +116,7 @@ func define(t tester, text string) *BudgetDefinition {
 }
 
 // open makes a budget, below the one that is named if any is.
-func (k *bank) open(text string, parent ...UUID) UUID {
+func (k *bank) open(text string, parent ...base.UUID) base.UUID {
 	k.t.Helper()
 	d, id := define(k.t, text), k.mint()
 	err := k.do(func(fx *Effects) error {
@@ -122,7 +124,7 @@ func (k *bank) open(text string, parent ...UUID) UUID {
 		if len(parent) > 0 {
 			above = k.books.Get(parent[0])
 		}
-		b, err := NewBudget(fx, DefaultNamespace, d, id, above)
+		b, err := NewBudget(fx, base.DefaultNamespace, d, id, above)
 		if err == nil {
 			k.books.Create(b)
 		}
@@ -134,7 +136,7 @@ func (k *bank) open(text string, parent ...UUID) UUID {
 	return id
 }
 
-func (k *bank) budget(id UUID) *Budget {
+func (k *bank) budget(id base.UUID) *Budget {
 	k.t.Helper()
 	b, err := DecodeBudget(k.stored[id])
 	if err != nil {
@@ -144,7 +146,7 @@ func (k *bank) budget(id UUID) *Budget {
 }
 
 // want compares used, reserved and overrun of a dimension.
-func (k *bank) want(id UUID, dimension string, used, reserved, overrun int64) {
+func (k *bank) want(id base.UUID, dimension string, used, reserved, overrun int64) {
 	k.t.Helper()
 	d := k.budget(id).Dimensions[dimension]
 	if got := [3]int64{d.Used, d.Reserved, d.Overrun}; got != [3]int64{used, reserved, overrun} {
@@ -156,7 +158,7 @@ func (k *bank) want(id UUID, dimension string, used, reserved, overrun int64) {
 func (k *bank) submit(policy string, edits ...func(*Submission)) *story {
 	k.t.Helper()
 	s := begin(k.t, policy, append(edits, func(*Submission) {})...)
-	s.x.ID = IDOf(k.mint())
+	s.x.ID = base.IDOf(k.mint())
 	s.seen = s.x.Clone()
 	s.now = k.now
 	k.runs = append(k.runs, s)
@@ -164,7 +166,7 @@ func (k *bank) submit(policy string, edits ...func(*Submission)) *story {
 }
 
 // claim admits and acquires; the refusal if there is no room.
-func (k *bank) claim(s *story, set ...UUID) (refusal *Refusal) {
+func (k *bank) claim(s *story, set ...base.UUID) (refusal *Refusal) {
 	k.t.Helper()
 	k.transact(func() {
 		s.settle()
@@ -175,7 +177,7 @@ func (k *bank) claim(s *story, set ...UUID) (refusal *Refusal) {
 			if len(set) > 0 {
 				fx.Books.Reserve(fx, s.x, set, s.x.Policy.Estimate)
 			}
-			s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-1", TTL: Day})
+			s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-1", TTL: base.Day})
 			return nil
 		})
 	})
@@ -183,7 +185,7 @@ func (k *bank) claim(s *story, set ...UUID) (refusal *Refusal) {
 }
 
 // running is an execution that was admitted under the budgets.
-func (k *bank) running(policy string, set ...UUID) *story {
+func (k *bank) running(policy string, set ...base.UUID) *story {
 	k.t.Helper()
 	s := k.submit(policy)
 	if refusal := k.claim(s, set...); refusal != nil {
@@ -199,7 +201,7 @@ func (k *bank) on(s *story, commands func()) {
 }
 
 // pass moves the clock on and sweeps everything.
-func (k *bank) pass(ms Millis) {
+func (k *bank) pass(ms base.Millis) {
 	k.t.Helper()
 	k.now = k.now.Add(ms)
 	for _, s := range k.runs {
@@ -268,7 +270,7 @@ func (k *bank) charge(c ChargeCommand, s *story) (o UsageOutcome, err error) {
 		return o, err
 	}
 	err = k.do(func(fx *Effects) error {
-		before := map[UUID]*Budget{}
+		before := map[base.UUID]*Budget{}
 		for id := range k.stored {
 			before[id] = k.books.Get(id).clone()
 		}
@@ -286,7 +288,7 @@ func (k *bank) charge(c ChargeCommand, s *story) (o UsageOutcome, err error) {
 }
 
 // rows are the ledger's rows of an execution.
-func (k *bank) rows(execution ID) []LedgerRow {
+func (k *bank) rows(execution base.ID) []LedgerRow {
 	byBudget := map[[2]any]map[string]int64{}
 	for spend, amount := range k.ledger {
 		if spend.Execution == execution.UUID {
@@ -299,12 +301,12 @@ func (k *bank) rows(execution ID) []LedgerRow {
 	}
 	var rows []LedgerRow
 	for key, used := range byBudget {
-		rows = append(rows, LedgerRow{Budget: key[0].(UUID), Epoch: key[1].(int64), Used: used})
+		rows = append(rows, LedgerRow{Budget: key[0].(base.UUID), Epoch: key[1].(int64), Used: used})
 	}
 	return rows
 }
 
-func (k *bank) release(id UUID, execution ID) (released map[string]int64) {
+func (k *bank) release(id base.UUID, execution base.ID) (released map[string]int64) {
 	k.t.Helper()
 	err := k.do(func(fx *Effects) (err error) {
 		released, err = k.books.ReleaseSpend(fx, id, execution.UUID, k.rows(execution))
@@ -316,7 +318,7 @@ func (k *bank) release(id UUID, execution ID) (released map[string]int64) {
 	return released
 }
 
-func (k *bank) update(id UUID, u BudgetUpdate) (changed bool, err error) {
+func (k *bank) update(id base.UUID, u BudgetUpdate) (changed bool, err error) {
 	k.t.Helper()
 	err = k.do(func(fx *Effects) error {
 		changed, err = k.books.Update(fx, id, u)
@@ -330,7 +332,7 @@ func hard(name string, n int64) BudgetUpdate {
 }
 
 // told counts the events of a kind about a budget.
-func (k *bank) told(kind string, id UUID) (n int64) {
+func (k *bank) told(kind string, id base.UUID) (n int64) {
 	for _, event := range k.events {
 		if event.Kind == kind && dataOf(k.t, event)["budget_id"] == id.String() {
 			n++
@@ -381,8 +383,8 @@ func (k *bank) audit() {
 
 // heldBy is a lease or grant that is charged to a budget.
 type heldBy struct {
-	Budget    UUID
-	Execution ID
+	Budget    base.UUID
+	Execution base.ID
 }
 
 func (k *bank) auditBudget(b *Budget, held map[heldBy]bool, reserved map[Spend]int64) {
@@ -448,7 +450,7 @@ func TestB10_the_books_go_back_to_a_mark(t *testing.T) {
 	}
 }
 
-func chargeOnce(fx *Effects, id UUID, n int64) (UsageOutcome, error) {
+func chargeOnce(fx *Effects, id base.UUID, n int64) (UsageOutcome, error) {
 	o, _, err := fx.Books.Charge(fx, ChargeCommand{Budget: id, Usage: amounts("tokens", n)})
 	return o, err
 }

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // The states of a budget.
@@ -53,7 +55,7 @@ func (c LimitChange) apply(to **int64) {
 
 // Update changes the definition of a budget. The caller must check that the name is free. Errors: budget_not_found, stale_version, invalid_budget,
 // limit_below_usage, budget_in_use.
-func (b *Books) Update(fx *Effects, id UUID, u BudgetUpdate) (changed bool, err error) {
+func (b *Books) Update(fx *Effects, id base.UUID, u BudgetUpdate) (changed bool, err error) {
 	budget, err := b.toChange(fx, id, u.ExpectedRevision)
 	if err != nil {
 		return false, err
@@ -76,13 +78,13 @@ func (b *Books) Update(fx *Effects, id UUID, u BudgetUpdate) (changed bool, err 
 }
 
 // toChange returns a budget that may be changed: budget_not_found, stale_version.
-func (b *Books) toChange(fx *Effects, id UUID, expected *int64) (*Budget, error) {
+func (b *Books) toChange(fx *Effects, id base.UUID, expected *int64) (*Budget, error) {
 	budget := b.settled(fx, id)
 	if budget == nil {
 		return nil, BudgetNotFound(id.String())
 	}
 	if expected != nil && *expected != budget.Revision {
-		return nil, Errorf(CodeStaleVersion, "the budget was changed meanwhile").WithField("revision").With("revision", budget.Revision).
+		return nil, base.Errorf(base.CodeStaleVersion, "the budget was changed meanwhile").WithField("revision").With("revision", budget.Revision).
 			WithHint("look at the budget again and decide anew")
 	}
 	return budget, nil
@@ -127,11 +129,11 @@ func (b *Budget) checkUpdate(d *BudgetDefinition) error {
 		limits, kept := d.Dimensions[name]
 		switch {
 		case !kept && now.Reserved > 0:
-			return Errorf(CodeBudgetInUse, "%d of %s are reserved", now.Reserved, name).WithField("dimensions."+name).
+			return base.Errorf(base.CodeBudgetInUse, "%d of %s are reserved", now.Reserved, name).WithField("dimensions."+name).
 				With("reserved", now.Reserved).WithHint("wait until the work that reserved it has ended")
 		case !kept || limits.Hard == nil || now.Hard != nil && *limits.Hard >= *now.Hard:
 		case *limits.Hard < now.Used+now.Reserved:
-			return Errorf(CodeLimitBelowUsage, "%d of %s are used and reserved", now.Used+now.Reserved, name).
+			return base.Errorf(base.CodeLimitBelowUsage, "%d of %s are used and reserved", now.Used+now.Reserved, name).
 				WithField("dimensions."+name+".hard").With("minimum", now.Used+now.Reserved).WithHint("to stop new work at once, close the budget")
 		}
 	}
@@ -208,16 +210,16 @@ func (b *Budget) revise(fx *Effects, kind string, fields []string) {
 
 // Close makes the budget admit no executions and refuse charges (B5). changed is false if it is already closed. Errors: budget_not_found,
 // stale_version.
-func (b *Books) Close(fx *Effects, id UUID, expected *int64) (changed bool, err error) {
+func (b *Books) Close(fx *Effects, id base.UUID, expected *int64) (changed bool, err error) {
 	return b.turn(fx, id, expected, true, "budget.closed")
 }
 
 // Reopen undoes Close.
-func (b *Books) Reopen(fx *Effects, id UUID, expected *int64) (changed bool, err error) {
+func (b *Books) Reopen(fx *Effects, id base.UUID, expected *int64) (changed bool, err error) {
 	return b.turn(fx, id, expected, false, "budget.reopened")
 }
 
-func (b *Books) turn(fx *Effects, id UUID, expected *int64, closed bool, kind string) (bool, error) {
+func (b *Books) turn(fx *Effects, id base.UUID, expected *int64, closed bool, kind string) (bool, error) {
 	budget, err := b.toChange(fx, id, expected)
 	if err != nil || budget.Closed == closed {
 		return false, err
@@ -239,7 +241,7 @@ type DeleteFacts struct {
 }
 
 // Delete deletes a budget; its history is kept. Errors: budget_not_found, stale_version, budget_in_use.
-func (b *Books) Delete(fx *Effects, id UUID, f DeleteFacts) error {
+func (b *Books) Delete(fx *Effects, id base.UUID, f DeleteFacts) error {
 	budget, err := b.toChange(fx, id, f.Expected)
 	if err != nil {
 		return err
@@ -255,7 +257,7 @@ func (b *Books) Delete(fx *Effects, id UUID, f DeleteFacts) error {
 		why = append(why, "leases are charged to it")
 	}
 	if len(why) > 0 {
-		return Errorf(CodeBudgetInUse, "%s", strings.Join(why, ", ")).With("live_holds", budget.LiveHolds).
+		return base.Errorf(base.CodeBudgetInUse, "%s", strings.Join(why, ", ")).With("live_holds", budget.LiveHolds).
 			WithHint("close the budget, and delete it when the work is done")
 	}
 	budget.emitChange(fx, "budget.deleted", nil)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 const oneHundred = `{"name":"b","dimensions":{"tokens":{"hard":100,"soft":50}}}`
@@ -64,7 +66,7 @@ func TestB12_soft_limits_never_block(t *testing.T) {
 func TestB13_a_grant_reserves_and_gives_back_when_it_is_not_used(t *testing.T) {
 	t.Parallel()
 	for name, finish := range map[string]func(k *bank, s *story){
-		"expired": func(k *bank, s *story) { k.pass(6 * Second) },
+		"expired": func(k *bank, s *story) { k.pass(6 * base.Second) },
 		"held":    func(k *bank, s *story) { k.on(s, func() { must[bool](t)(s.hold()) }) },
 		"cancel":  func(k *bank, s *story) { k.on(s, func() { must[bool](t)(s.cancel(nil)) }) },
 	} {
@@ -73,7 +75,7 @@ func TestB13_a_grant_reserves_and_gives_back_when_it_is_not_used(t *testing.T) {
 		s := k.submit(`{"estimate":{"tokens":30}}`)
 		k.on(s, func() {
 			_ = s.do(func(fx *Effects) error {
-				fx.Books.Reserve(fx, s.x, []UUID{id}, s.x.Policy.Estimate)
+				fx.Books.Reserve(fx, s.x, []base.UUID{id}, s.x.Policy.Estimate)
 				return s.issue(fx)
 			})
 		})
@@ -87,7 +89,7 @@ func TestB13_a_grant_reserves_and_gives_back_when_it_is_not_used(t *testing.T) {
 
 // issue makes a grant for who was admitted.
 func (s *story) issue(fx *Effects) error {
-	_, err := s.x.IssueGrant(fx, s.keys, GrantCommand{WorkerID: "w", InstanceID: "w-2", TTL: 5 * Second})
+	_, err := s.x.IssueGrant(fx, s.keys, GrantCommand{WorkerID: "w", InstanceID: "w-2", TTL: 5 * base.Second})
 	return err
 }
 
@@ -105,7 +107,7 @@ func TestB14_every_exit_from_running_gives_back_what_remains(t *testing.T) {
 		"hand back":         func(k *bank, s *story) { must[LeaveAnswer](t)(s.release(s.fence())) },
 		"revoke":            func(k *bank, s *story) { must[RevokeAnswer](t)(s.revoke(false)) },
 		"worker dead":       func(k *bank, s *story) { _ = s.do(func(fx *Effects) error { s.x.LapseNow(fx); return nil }) },
-		"attempt timeout":   func(k *bank, s *story) { s.pass(5 * Second) },
+		"attempt timeout":   func(k *bank, s *story) { s.pass(5 * base.Second) },
 	}
 	for name, leave := range exits {
 		k := openBank(t)
@@ -124,7 +126,7 @@ func TestB14_every_exit_from_running_gives_back_what_remains(t *testing.T) {
 func TestB15_a_lost_lease_forfeits_where_the_budget_says_so(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(k *bank, s *story){
-		"lapse":  func(k *bank, s *story) { k.pass(25 * Hour) },
+		"lapse":  func(k *bank, s *story) { k.pass(25 * base.Hour) },
 		"revoke": func(k *bank, s *story) { k.on(s, func() { must[RevokeAnswer](t)(s.revoke(false)) }) },
 	} {
 		k := openBank(t)
@@ -194,7 +196,7 @@ func TestB16_commands_that_leave_carry_usage_and_never_fail_by_a_budget(t *testi
 		_, err := s.x.Complete(fx, Completion{Fence: f, Usage: amounts("wall_ms", 1)})
 		return err
 	})
-	wantCode(t, err, CodeReservedDimension)
+	wantCode(t, err, base.CodeReservedDimension)
 }
 
 func TestB16_B7_late_commands_book_to_the_set_of_the_lapsed_lease_without_a_hold(t *testing.T) {
@@ -203,14 +205,14 @@ func TestB16_B7_late_commands_book_to_the_set_of_the_lapsed_lease_without_a_hold
 	id, later := k.open(oneHundred), k.open(oneHundred)
 	s := k.running(`{"estimate":{"tokens":30}}`, id)
 	f := s.fence()
-	k.pass(25 * Hour)
-	if !slices.Equal(s.x.ChargedTo(), []UUID{id}) {
+	k.pass(25 * base.Hour)
+	if !slices.Equal(s.x.ChargedTo(), []base.UUID{id}) {
 		t.Fatalf("charged to %v", s.x.ChargedTo())
 	}
 	must[UsageOutcome](t)(k.report(s, f, amounts("tokens", 10)))
 	k.on(s, func() { // a grant under another set is out meanwhile
 		_ = s.do(func(fx *Effects) error {
-			fx.Books.Reserve(fx, s.x, []UUID{later}, s.x.Policy.Estimate)
+			fx.Books.Reserve(fx, s.x, []base.UUID{later}, s.x.Policy.Estimate)
 			return s.issue(fx)
 		})
 	})
@@ -236,7 +238,7 @@ func TestB17_time_is_measured_and_booked_at_the_exit(t *testing.T) {
 	k.want(id, WallMS, 0, 60_000, 0)
 	k.pass(45_000)
 	_, err := k.report(s, s.fence(), amounts(WallMS, 5))
-	wantCode(t, err, CodeReservedDimension)
+	wantCode(t, err, base.CodeReservedDimension)
 	k.on(s, func() { must[LeaveAnswer](t)(s.release(s.fence())) })
 	k.want(id, WallMS, 45_000, 0, 0)
 	sameAmounts(t, "meter", s.x.Meters(), amounts(WallMS, 45_000))
@@ -279,7 +281,7 @@ func TestB17_a_hold_of_time_that_is_used_up_is_extended_by_the_same_or_what_is_l
 
 func TestB17_LI13_extensions_that_are_noticed_late_come_to_the_same(t *testing.T) {
 	t.Parallel()
-	outcome := func(steps []Millis) (*Budget, Time) {
+	outcome := func(steps []base.Millis) (*Budget, base.Time) {
 		k := openBank(t)
 		id := k.open(`{"name":"b","on_hard":"fail","dimensions":{"wall_ms":{"hard":7000}}}`)
 		s := k.running(`{"estimate":{"wall_ms":300}}`, id)
@@ -289,8 +291,8 @@ func TestB17_LI13_extensions_that_are_noticed_late_come_to_the_same(t *testing.T
 		s.want(Failed, BudgetExceeded, NextNone)
 		return k.budget(id), s.x.CompletedAt
 	}
-	punctual, end := outcome(slices.Repeat([]Millis{100}, 80))
-	late, then := outcome([]Millis{8000})
+	punctual, end := outcome(slices.Repeat([]base.Millis{100}, 80))
+	late, then := outcome([]base.Millis{8000})
 	if end != storyStart+7000 || then != end {
 		t.Errorf("ended at %s and %s", end, then)
 	}
@@ -329,14 +331,14 @@ func TestB19_arguments_come_before_the_fence(t *testing.T) {
 	for name, usage := range map[string]map[string]int64{
 		"empty": {}, "name": {"Tokens": 1}, "negative": {"tokens": -1}, "large": {"tokens": 1 << 53},
 	} {
-		if _, err := k.report(s, Fence{}, usage); CodeOf(err) != CodeInvalidUsage {
+		if _, err := k.report(s, Fence{}, usage); base.CodeOf(err) != base.CodeInvalidUsage {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	_, err := k.report(s, Fence{}, amounts("tokens", 1))
-	wantCode(t, err, CodeFenceRequired)
+	wantCode(t, err, base.CodeFenceRequired)
 	_, err = k.report(s, s.fence(), amounts("tokens", 1), under("a\x00b"))
-	wantCode(t, err, CodeInvalidUsage)
+	wantCode(t, err, base.CodeInvalidUsage)
 }
 
 func TestB20_B21_B22_B23_the_table_of_reports(t *testing.T) {
@@ -434,9 +436,9 @@ func TestB1_sums_never_leave_64_bits(t *testing.T) {
 	k.loose[Spend{Budget: id, Epoch: 1, Dimension: "tokens"}] = math.MaxInt64 - 10
 	s := k.running(`{"estimate":{"tokens":4}}`, id)
 	_, err := k.report(s, s.fence(), amounts("tokens", 11))
-	wantCode(t, err, CodeAmountOutOfRange)
+	wantCode(t, err, base.CodeAmountOutOfRange)
 	_, err = k.charge(ChargeCommand{Budget: id, Usage: amounts("tokens", 7), AlreadySpent: true}, nil)
-	wantCode(t, err, CodeAmountOutOfRange)
+	wantCode(t, err, base.CodeAmountOutOfRange)
 	must[UsageOutcome](t)(k.report(s, s.fence(), amounts("tokens", 10)))
 	if refusal := k.claim(k.submit(`{"estimate":{"tokens":1}}`), id); refusal == nil {
 		t.Error("admitted where no number is left")
@@ -464,9 +466,9 @@ func TestB24_a_charge_goes_to_the_budget_and_its_ancestors(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	_, err := k.charge(ChargeCommand{Budget: top, Usage: amounts("calls", 1)}, nil)
-	wantCode(t, err, CodeUnknownDimension)
-	_, err = k.charge(ChargeCommand{Budget: UUID{9}, Usage: amounts("calls", 1)}, nil)
-	wantCode(t, err, CodeBudgetNotFound)
+	wantCode(t, err, base.CodeUnknownDimension)
+	_, err = k.charge(ChargeCommand{Budget: base.UUID{9}, Usage: amounts("calls", 1)}, nil)
+	wantCode(t, err, base.CodeBudgetNotFound)
 	s := k.submit(`{}`)
 	must[UsageOutcome](t)(k.charge(ChargeCommand{Budget: low, Usage: amounts("tokens", 7), AlreadySpent: true}, s))
 	sameAmounts(t, "record_spend meters", s.x.Usage, amounts("tokens", 7))
@@ -499,8 +501,11 @@ func TestB25_BI7_releases_touch_one_execution_and_the_current_epoch(t *testing.T
 	}
 	k.want(low, "tokens", 4, 0, 0)
 	k.want(top, "tokens", 29, 0, 0)
-	err := k.do(func(fx *Effects) error { _, err := k.books.ReleaseSpend(fx, UUID{9}, a.x.ID.UUID, nil); return err })
-	wantCode(t, err, CodeBudgetNotFound)
+	err := k.do(func(fx *Effects) error {
+		_, err := k.books.ReleaseSpend(fx, base.UUID{9}, a.x.ID.UUID, nil)
+		return err
+	})
+	wantCode(t, err, base.CodeBudgetNotFound)
 }
 
 func TestB26_BI5_a_dedup_key_books_once(t *testing.T) {
@@ -514,9 +519,9 @@ func TestB26_BI5_a_dedup_key_books_once(t *testing.T) {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 	_, err := k.report(s, s.fence(), amounts("tokens", 5), under("k"))
-	wantCode(t, err, CodeIdempotencyConflict)
+	wantCode(t, err, base.CodeIdempotencyConflict)
 	_, err = k.report(s, s.fence(), amounts("tokens", 4), under("k"), spent)
-	wantCode(t, err, CodeIdempotencyConflict)
+	wantCode(t, err, base.CodeIdempotencyConflict)
 	k.want(id, "tokens", 4, 0, 0)
 
 	if o := must[UsageOutcome](t)(k.report(s, s.fence(), amounts("tokens", 9), under("big"))); o.Applied {
@@ -527,7 +532,7 @@ func TestB26_BI5_a_dedup_key_books_once(t *testing.T) {
 		t.Errorf("a refused report is judged afresh: %+v", o)
 	}
 
-	for _, budget := range []UUID{id, other} {
+	for _, budget := range []base.UUID{id, other} {
 		c := ChargeCommand{Budget: budget, Usage: amounts("tokens", 1), DedupKey: "k"}
 		if o := must[UsageOutcome](t)(k.charge(c, nil)); o.Repeated {
 			t.Error("a key on another budget is another key")
@@ -536,7 +541,7 @@ func TestB26_BI5_a_dedup_key_books_once(t *testing.T) {
 			t.Error("a charge is booked twice")
 		}
 	}
-	k.now = k.now.Add(7 * Day)
+	k.now = k.now.Add(7 * base.Day)
 	c := ChargeCommand{Budget: other, Usage: amounts("tokens", 1), DedupKey: "k"}
 	if o := must[UsageOutcome](t)(k.charge(c, nil)); o.Repeated {
 		t.Error("an expired record counts")

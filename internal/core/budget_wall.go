@@ -1,5 +1,7 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // startWall arms the timer for the wall_ms holds when a lease begins (B17).
 func (x *Execution) startWall() {
 	x.WallHoldAt = 0
@@ -10,20 +12,20 @@ func (x *Execution) startWall() {
 
 // wallEnds returns when the first hold of wall_ms that lasts beyond the given moment is used up, absent if there is none. The length of a hold is
 // the time that the lease may run on it: nothing is drawn from it before the lease ends.
-func (x *Execution) wallEnds(beyond Time) (first Time) {
+func (x *Execution) wallEnds(beyond base.Time) (first base.Time) {
 	for i := range x.Reservation.Holds {
 		if end := x.wallEnd(i); end > beyond {
-			first = earliest(first, end)
+			first = base.Earliest(first, end)
 		}
 	}
 	return first
 }
 
-func (x *Execution) wallEnd(hold int) Time {
+func (x *Execution) wallEnd(hold int) base.Time {
 	return x.Lease.AcquiredAt.Add(x.Reservation.Holds[hold].Remaining[WallMS])
 }
 
-func (x *Execution) wallDue() Time {
+func (x *Execution) wallDue() base.Time {
 	if x.Status != Running {
 		return 0
 	}
@@ -45,7 +47,7 @@ func (x *Execution) endWall(fx *Effects) {
 	l.breach(fx, true)
 }
 
-func (l *bill) extendWall(fx *Effects, a *account, due Time) {
+func (l *bill) extendWall(fx *Effects, a *account, due base.Time) {
 	budget := l.books.settled(fx, a.budget)
 	if budget == nil || budget.Dimensions[WallMS] == nil || budget.Dimensions[WallMS].Hard == nil {
 		return // the budget no longer limits time, or is unreadable

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // The two sides of a capability match (S10).
@@ -26,7 +28,7 @@ func ParseCapabilities(side string, tokens []string) ([]string, error) {
 	}
 	for _, token := range tokens {
 		if why := checkCapability(token); why != "" {
-			return nil, badCapabilities(side, why).With("token", cutText(strings.ToValidUTF8(token, "\uFFFD"), 80))
+			return nil, badCapabilities(side, why).With("token", base.CutText(strings.ToValidUTF8(token, "\uFFFD"), 80))
 		}
 	}
 	set := slices.Compact(slices.Sorted(slices.Values(tokens)))
@@ -43,12 +45,12 @@ func ParseCapabilities(side string, tokens []string) ([]string, error) {
 	return set, nil
 }
 
-func badCapabilities(side, why string) *Error {
+func badCapabilities(side, why string) *base.Error {
 	field := "capabilities"
 	if side == SideRequired {
 		field = "routing_requirements.required_capabilities"
 	}
-	return Errorf(CodeInvalidCapabilities, "the %s capabilities are not valid: %s", side, strings.ReplaceAll(why, "_", " ")).
+	return base.Errorf(base.CodeInvalidCapabilities, "the %s capabilities are not valid: %s", side, strings.ReplaceAll(why, "_", " ")).
 		WithField(field).With("side", side).With("why", why).
 		WithHint("at most %d tokens and %d bytes joined by commas; a token has no comma, white space or control character", MaxCapabilities, MaxCapabilityBytes)
 }
@@ -62,7 +64,7 @@ func checkCapability(token string) string {
 		return "invalid_utf8"
 	case strings.Contains(token, ","):
 		return "comma"
-	case strings.ContainsFunc(token, spaceOrControl):
+	case strings.ContainsFunc(token, base.SpaceOrControl):
 		return "whitespace_or_control"
 	default:
 		return ""

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -55,7 +56,7 @@ func TestS10_each_breach_of_the_grammar_is_named_with_its_side(t *testing.T) {
 					expect(t, err, "", "")
 					return
 				}
-				expect(t, err, CodeInvalidCapabilities, "")
+				expect(t, err, base.CodeInvalidCapabilities, "")
 				if d := asError(t, err).Details; set != nil || d["side"] != side || d["why"] != c.why {
 					t.Errorf("details %v, want why %s", d, c.why)
 				}

@@ -3,10 +3,13 @@ package core
 import (
 	"cmp"
 	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 )
 
 // MaxChildrenTimeout bounds the timeout of a wait for children (F40).
-const MaxChildrenTimeout = Year
+const MaxChildrenTimeout = base.Year
 
 // maxToldChildren is the maximum number of names in the event of a wait.
 const maxToldChildren = 100
@@ -28,7 +31,7 @@ func (f *Flow) ChildrenCancelled(parent Status) bool {
 }
 
 // StartChildren records the flow that contains the children of the present run (F38).
-func (x *Execution) StartChildren(now Time, flow ID) {
+func (x *Execution) StartChildren(now base.Time, flow base.ID) {
 	x.Children = &Children{FlowID: flow}
 	x.LastMutationAt = max(now, x.Latest())
 }
@@ -44,14 +47,14 @@ type ChildrenWaitCommand struct {
 	Fence     Fence
 	Join      JoinSpec
 	Kind      EdgeKind         // "": any_terminal
-	TimeoutMS Millis           // 0: none
+	TimeoutMS base.Millis      // 0: none
 	Usage     map[string]int64 // spent already (B16)
 
 	Children []AwaitedChild
-	Before   Time // when the same wait, requested earlier in this run, was due to time out; absent: there was none
-	Spawned  int  // how many children the same call has spawned (F43)
+	Before   base.Time // when the same wait, requested earlier in this run, was due to time out; absent: there was none
+	Spawned  int       // how many children the same call has spawned (F43)
 	Recorded *LeaseRecord
-	Mint     func() UUID // makes ids of edges
+	Mint     func() base.UUID // makes ids of edges
 }
 
 // Check fills in defaults and checks the arguments: invalid_join, invalid_argument, invalid_usage, reserved_dimension.
@@ -61,10 +64,10 @@ func (c *ChildrenWaitCommand) Check() error {
 		return err
 	}
 	if !c.Kind.Known() {
-		return Invalid("kind", "must be success_only, failure_only or any_terminal")
+		return base.Invalid("kind", "must be success_only, failure_only or any_terminal")
 	}
 	if c.TimeoutMS < 0 || c.TimeoutMS > MaxChildrenTimeout {
-		return Invalid("timeout_ms", "must be in 1..%d", MaxChildrenTimeout)
+		return base.Invalid("timeout_ms", "must be in 1..%d", MaxChildrenTimeout)
 	}
 	return CheckUsage(c.Usage)
 }
@@ -81,7 +84,7 @@ const (
 type ChildrenWaitAnswer struct {
 	Waiting   bool
 	State     string
-	TimeoutAt Time // while waiting
+	TimeoutAt base.Time // while waiting
 	Edges     []Edge
 	Late      bool
 	Repeated  bool
@@ -90,10 +93,10 @@ type ChildrenWaitAnswer struct {
 
 // RecordedChildrenWait is what is stored of a wait for repeats of the call that began it (L34).
 type RecordedChildrenWait struct {
-	Wait    int  `json:"wait"`
-	FlowID  ID   `json:"flow"`
-	Spawned int  `json:"spawned,omitempty"`
-	Late    bool `json:"late,omitempty"`
+	Wait    int     `json:"wait"`
+	FlowID  base.ID `json:"flow"`
+	Spawned int     `json:"spawned,omitempty"`
+	Late    bool    `json:"late,omitempty"`
 }
 
 // WaitForChildren hands the lease back until the children decide the wait. If the wait is already decided, nothing changes (L96). Errors: those of
@@ -128,7 +131,7 @@ func (x *Execution) RepeatsChildrenWait(fx *Effects, f Fence, recorded *LeaseRec
 }
 
 // stateBefore returns the state of a wait that is already over, or "" if it must begin.
-func (c *ChildrenWaitCommand) stateBefore(now Time) string {
+func (c *ChildrenWaitCommand) stateBefore(now base.Time) string {
 	j := c.join()
 	switch j.verdict(true) {
 	case JoinHeld, JoinNone:
@@ -136,7 +139,7 @@ func (c *ChildrenWaitCommand) stateBefore(now Time) string {
 	case JoinBroken:
 		return WaitImpossible
 	}
-	if c.Before.reached(now) {
+	if c.Before.Reached(now) {
 		return WaitTimedOut
 	}
 	return ""
@@ -174,7 +177,7 @@ func (x *Execution) waitForChildren(fx *Effects, c *ChildrenWaitCommand, lapse *
 }
 
 // waitEdges returns the edges of the wait that has just begun. Those of children that have ended are resolved.
-func (x *Execution) waitEdges(now Time, c *ChildrenWaitCommand) []Edge {
+func (x *Execution) waitEdges(now base.Time, c *ChildrenWaitCommand) []Edge {
 	edges := make([]Edge, len(c.Children))
 	to := NodeRef{ID: x.ID}
 	if x.Member != nil {
@@ -196,11 +199,11 @@ func (x *Execution) emitWaitingChildren(fx *Effects, held heldLease, w *Children
 	for i := range names {
 		names[i] = children[i].Name
 	}
-	var o dataBuilder
-	o.str(fieldPolicy, w.Join.Policy.String())
-	o.num(fieldK, int64(w.Join.needed()))
-	o.strs(fieldChildren, names)
-	o.moment(fieldTimeoutAt, w.TimeoutAt)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldPolicy, w.Join.Policy.String())
+	o.Num(eventdata.FieldK, int64(w.Join.needed()))
+	o.Strs(eventdata.FieldChildren, names)
+	o.Moment(eventdata.FieldTimeoutAt, w.TimeoutAt)
 	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "execution.waiting_children", &o)
 }
@@ -208,7 +211,7 @@ func (x *Execution) emitWaitingChildren(fx *Effects, held heldLease, w *Children
 func repeatChildrenWait(record *LeaseRecord) (ChildrenWaitAnswer, error) {
 	a := ChildrenWaitAnswer{Waiting: true, Repeated: true}
 	if err := json.Unmarshal(record.Answer, &a.Recorded); err != nil {
-		return a, Errorf(CodeCorruption, "the recorded answer of epoch %d of %s cannot be read: %w", record.Epoch, record.ExecutionID, err).
+		return a, base.Errorf(base.CodeCorruption, "the recorded answer of epoch %d of %s cannot be read: %w", record.Epoch, record.ExecutionID, err).
 			With("record", record.ExecutionID.String()).With("field", "answer")
 	}
 	a.Late = a.Recorded.Late

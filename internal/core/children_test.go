@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -21,7 +22,7 @@ func (s *story) waitFor(f Fence, edits ...func(*ChildrenWaitCommand)) (a Childre
 		c.Recorded = s.recorded(f.Epoch)
 		before := s.x.Children
 		if before == nil { // else somebody has spawned before
-			s.x.Children = &Children{FlowID: ID{UUID: UUID{15: 1}}}
+			s.x.Children = &Children{FlowID: base.ID{UUID: base.UUID{15: 1}}}
 		}
 		if a, err = s.x.WaitForChildren(fx, c); !a.Waiting || a.Repeated {
 			s.x.Children = before
@@ -33,7 +34,7 @@ func (s *story) waitFor(f Fence, edits ...func(*ChildrenWaitCommand)) (a Childre
 
 func childrenNamed(names ...string) (all []AwaitedChild) {
 	for i, name := range names {
-		all = append(all, AwaitedChild{NodeRef: NodeRef{Name: name, ID: ID{UUID: UUID{14: 1, 15: byte(i)}}}})
+		all = append(all, AwaitedChild{NodeRef: NodeRef{Name: name, ID: base.ID{UUID: base.UUID{14: 1, 15: byte(i)}}}})
 	}
 	return all
 }
@@ -56,10 +57,10 @@ func TestL53_L96_a_wait_leaves_running_once_and_leaves_an_edge_for_each_child(t 
 	f := s.claim()
 	s.now = s.now.Add(1500)
 	a := must[ChildrenWaitAnswer](t)(s.waitFor(f, func(c *ChildrenWaitCommand) {
-		c.Children, c.TimeoutMS, c.Spawned = endedAs(Succeeded, StatusNone, Failed), Hour, 2
+		c.Children, c.TimeoutMS, c.Spawned = endedAs(Succeeded, StatusNone, Failed), base.Hour, 2
 	}))
 	s.want(Blocked, WaitingForChildren, NextResume)
-	if !a.Waiting || a.TimeoutAt != s.now.Add(Hour) || s.x.WakeAt != a.TimeoutAt {
+	if !a.Waiting || a.TimeoutAt != s.now.Add(base.Hour) || s.x.WakeAt != a.TimeoutAt {
 		t.Errorf("answer %+v, wakes at %s", a, s.x.WakeAt)
 	}
 	var states []EdgeState
@@ -93,7 +94,7 @@ func TestF40_F42_a_wait_that_is_decided_changes_nothing(t *testing.T) {
 		children []AwaitedChild
 		join     JoinSpec
 		kind     EdgeKind
-		before   Millis // when the same wait was to time out, from now
+		before   base.Millis // when the same wait was to time out, from now
 		want     string
 	}{
 		"of nobody":                      {nil, JoinSpec{}, "", 0, WaitSatisfied},
@@ -117,7 +118,7 @@ func TestF40_F42_a_wait_that_is_decided_changes_nothing(t *testing.T) {
 		a := must[ChildrenWaitAnswer](t)(s.waitFor(f, func(w *ChildrenWaitCommand) {
 			w.Children, w.Join, w.Kind = c.children, c.join, c.kind
 			if c.before != 0 {
-				w.Before, w.TimeoutMS = s.now.Add(c.before), Minute
+				w.Before, w.TimeoutMS = s.now.Add(c.before), base.Minute
 			}
 		}))
 		if a.State != c.want || a.Waiting != (c.want == "") {
@@ -137,10 +138,10 @@ func TestF40_the_arguments_of_a_wait_are_checked_before_the_fence(t *testing.T) 
 	t.Parallel()
 	s := begin(t, tablePolicy)
 	f := s.claim()
-	for code, edit := range map[Code]func(*ChildrenWaitCommand){
-		CodeInvalidJoin:       func(c *ChildrenWaitCommand) { c.Join = JoinSpec{K: 1} },
-		CodeInvalidArgument:   func(c *ChildrenWaitCommand) { c.TimeoutMS = MaxChildrenTimeout + 1 },
-		CodeReservedDimension: func(c *ChildrenWaitCommand) { c.Usage = map[string]int64{WallMS: 1} },
+	for code, edit := range map[base.Code]func(*ChildrenWaitCommand){
+		base.CodeInvalidJoin:       func(c *ChildrenWaitCommand) { c.Join = JoinSpec{K: 1} },
+		base.CodeInvalidArgument:   func(c *ChildrenWaitCommand) { c.TimeoutMS = MaxChildrenTimeout + 1 },
+		base.CodeReservedDimension: func(c *ChildrenWaitCommand) { c.Usage = map[string]int64{WallMS: 1} },
 	} {
 		_, err := s.waitFor(f, edit)
 		wantCode(t, err, code)
@@ -148,7 +149,7 @@ func TestF40_the_arguments_of_a_wait_are_checked_before_the_fence(t *testing.T) 
 		wantCode(t, err, code)
 	}
 	_, err := s.waitFor(f, func(c *ChildrenWaitCommand) { c.Kind = "never" })
-	wantCode(t, err, CodeInvalidArgument)
+	wantCode(t, err, base.CodeInvalidArgument)
 }
 
 func TestF44_which_ends_of_a_parent_cancel_its_children(t *testing.T) {
@@ -241,14 +242,14 @@ func closedForm(spec JoinSpec, kind EdgeKind, n int, ends []Status) string {
 func TestL110_L140_the_flows_of_earlier_runs_are_remembered(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{}`)
-	first, second := IDOf(UUID{1}), IDOf(UUID{2})
-	for i, flow := range []ID{first, second} {
+	first, second := base.IDOf(base.UUID{1}), base.IDOf(base.UUID{2})
+	for i, flow := range []base.ID{first, second} {
 		fence := s.claim()
 		s.x.StartChildren(s.now, flow)
 		if _, err := s.complete(fence, nil); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]ID{first, second}[:i+1], s.x.FlowsBelow()); diff != "" {
+		if diff := cmp.Diff([]base.ID{first, second}[:i+1], s.x.FlowsBelow()); diff != "" {
 			t.Error(diff)
 		}
 		before := s.x.Clone()
@@ -259,7 +260,7 @@ func TestL110_L140_the_flows_of_earlier_runs_are_remembered(t *testing.T) {
 			t.Errorf("%+v, %+v", s.x.Children, before.FlowsBelow())
 		}
 	}
-	if diff := cmp.Diff([]ID{first, second}, s.x.FlowsBelow()); diff != "" {
+	if diff := cmp.Diff([]base.ID{first, second}, s.x.FlowsBelow()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // waitsForChildren reports whether the numbered wait of x is open.
 func (x *Execution) waitsForChildren(number int) bool {
 	return x.Children != nil && x.Children.Wait != nil && x.Children.Wait.Number == number && x.Children.Wait.Cause == "" &&
@@ -15,7 +17,7 @@ func (x *Execution) waitToChange() *ChildrenWait {
 }
 
 // childrenDue returns the timeout of the open wait for children.
-func (x *Execution) childrenDue() Time {
+func (x *Execution) childrenDue() base.Time {
 	if x.Children == nil || x.Children.Wait == nil || !x.waitsForChildren(x.Children.Wait.Number) {
 		return 0
 	}

@@ -1,8 +1,10 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // ClockStep is how far the store's clock may be set back without any correction. What was touched under the later clock then lasts that much longer
 // (L5).
-const ClockStep = 30 * Second
+const ClockStep = 30 * base.Second
 
 // A clock that was set forward and back again leaves executions with times in the future. The times of an execution never run backwards (L5), so
 // its present is its latest moment until the clock has reached that moment again. Durations measured from a moment in the future, such as a lease
@@ -11,7 +13,7 @@ const ClockStep = 30 * Second
 
 // Ahead returns the earliest timer that was measured from a moment more than ClockStep ahead of now, and how long it lasts counted from the latest
 // moment of x; absent if there is none.
-func (x *Execution) Ahead(now Time) (due Time, rest Millis) {
+func (x *Execution) Ahead(now base.Time) (due base.Time, rest base.Millis) {
 	if t := x.aheadOf(now); t != nil {
 		due = t.due(x)
 		return due, max(due.Sub(x.Latest()), 0)
@@ -19,7 +21,7 @@ func (x *Execution) Ahead(now Time) (due Time, rest Millis) {
 	return 0, 0
 }
 
-func (x *Execution) aheadOf(now Time) (first *timer) {
+func (x *Execution) aheadOf(now base.Time) (first *timer) {
 	if x.Latest().Sub(now) <= ClockStep {
 		return nil
 	}
@@ -46,10 +48,10 @@ func (x *Execution) Elapse(fx *Effects) {
 	x.arm()
 }
 
-func (x *Execution) sinceStatus() Time { return x.StatusSince }
+func (x *Execution) sinceStatus() base.Time { return x.StatusSince }
 
 // sinceLease returns when the lease began, absent if there is none.
-func (x *Execution) sinceLease() Time {
+func (x *Execution) sinceLease() base.Time {
 	if x.Lease == nil {
 		return 0
 	}
@@ -57,15 +59,15 @@ func (x *Execution) sinceLease() Time {
 }
 
 // sinceRenewal returns when the lease was last renewed or began, absent if there is none.
-func (x *Execution) sinceRenewal() Time {
+func (x *Execution) sinceRenewal() base.Time {
 	if x.Lease == nil {
 		return 0
 	}
-	return later(x.Lease.RenewedAt, x.Lease.AcquiredAt)
+	return base.Later(x.Lease.RenewedAt, x.Lease.AcquiredAt)
 }
 
 // sinceDelay returns when a delay measured by the engine began; absent if the delay may last until a moment named by the caller.
-func (x *Execution) sinceDelay() Time {
+func (x *Execution) sinceDelay() base.Time {
 	if x.DelayReason != WaitingForRetryBackoff && x.DelayReason != WaitingForResumeDelay {
 		return 0
 	}

@@ -3,26 +3,28 @@ package core
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // The oracle says once more what section 4 says, in another way: it picks signals out of the set of all of them. What counts as
 // distinct is a relation between two signals, and a Count is as large as the largest choice of signals that pairwise differ.
 
-func oraclePasses(c *Condition, s Evidence) bool {
+func oraclePasses(c *condition.Condition, s condition.Evidence) bool {
 	if !slices.Contains(c.Waitpoints, s.WaitpointKey) || c.Matcher.Named && c.Matcher.Name != s.Name {
 		return false
 	}
 	return c.SourceTypes == nil || slices.Contains(c.SourceTypes, s.SourceType)
 }
 
-func oracleDiffer(kind CountKind, s, other Evidence) bool {
+func oracleDiffer(kind condition.CountKind, s, other condition.Evidence) bool {
 	human := func(sourceType string) bool { return sourceType == "operator" || sourceType == "approver" }
 	switch kind {
-	case CountDistinctWaitpoints:
+	case condition.CountDistinctWaitpoints:
 		return s.WaitpointKey != other.WaitpointKey
-	case CountDistinctSignals:
+	case condition.CountDistinctSignals:
 		return s.SignalID != other.SignalID
-	case CountDistinctSources:
+	case condition.CountDistinctSources:
 		sameType := s.SourceType == other.SourceType || human(s.SourceType) && human(other.SourceType)
 		return !sameType || s.SourceIdentity != other.SourceIdentity
 	default:
@@ -31,9 +33,9 @@ func oracleDiffer(kind CountKind, s, other Evidence) bool {
 }
 
 // oracleProgress tries every choice.
-func oracleProgress(c *Condition, signals []Evidence) int {
-	if c.Kind == ConditionSingle {
-		if slices.ContainsFunc(signals, func(s Evidence) bool { return oraclePasses(c, s) }) {
+func oracleProgress(c *condition.Condition, signals []condition.Evidence) int {
+	if c.Kind == condition.Single {
+		if slices.ContainsFunc(signals, func(s condition.Evidence) bool { return oraclePasses(c, s) }) {
 			return 1
 		}
 		return 0
@@ -47,7 +49,7 @@ func oracleProgress(c *Condition, signals []Evidence) int {
 	return best
 }
 
-func oracleAllows(c *Condition, signals []Evidence, choice int) bool {
+func oracleAllows(c *condition.Condition, signals []condition.Evidence, choice int) bool {
 	for i := range signals {
 		if choice>>i&1 == 0 {
 			continue
@@ -64,27 +66,27 @@ func oracleAllows(c *Condition, signals []Evidence, choice int) bool {
 	return true
 }
 
-func oracleMet(c *Condition, signals []Evidence) bool {
+func oracleMet(c *condition.Condition, signals []condition.Evidence) bool {
 	switch c.Kind {
-	case ConditionSingle, ConditionCount:
+	case condition.Single, condition.Count:
 		return oracleProgress(c, signals) >= max(c.N, 1)
-	case ConditionAllOf:
-		unmet := slices.ContainsFunc(c.Members, func(m Condition) bool { return !oracleMet(&m, signals) })
+	case condition.AllOf:
+		unmet := slices.ContainsFunc(c.Members, func(m condition.Condition) bool { return !oracleMet(&m, signals) })
 		return len(c.Members) > 0 && !unmet
-	case ConditionAnyOf:
-		return slices.ContainsFunc(c.Members, func(m Condition) bool { return oracleMet(&m, signals) })
+	case condition.AnyOf:
+		return slices.ContainsFunc(c.Members, func(m condition.Condition) bool { return oracleMet(&m, signals) })
 	default:
 		return false
 	}
 }
 
 // oracleLeaves lists Single and Count nodes, a stack in place of recursion.
-func oracleLeaves(c *Condition) []*Condition {
-	var leaves []*Condition
-	for left := []*Condition{c}; len(left) > 0; {
+func oracleLeaves(c *condition.Condition) []*condition.Condition {
+	var leaves []*condition.Condition
+	for left := []*condition.Condition{c}; len(left) > 0; {
 		node := left[0]
 		left = left[1:]
-		if node.Kind == ConditionSingle || node.Kind == ConditionCount {
+		if node.Kind == condition.Single || node.Kind == condition.Count {
 			leaves = append(leaves, node)
 		}
 		for i := range node.Members {
@@ -95,7 +97,7 @@ func oracleLeaves(c *Condition) []*Condition {
 }
 
 // oracleEffect compares the state before with the state after, each evaluated from nothing.
-func oracleEffect(c *Condition, before []Evidence, signal Evidence) SignalEffect {
+func oracleEffect(c *condition.Condition, before []condition.Evidence, signal condition.Evidence) condition.SignalEffect {
 	after := append(slices.Clone(before), signal)
 	mentioned, matched, grew := false, false, false
 	for _, leaf := range oracleLeaves(c) {
@@ -105,14 +107,14 @@ func oracleEffect(c *Condition, before []Evidence, signal Evidence) SignalEffect
 	}
 	switch {
 	case !oracleMet(c, before) && oracleMet(c, after):
-		return EffectSatisfied
+		return condition.EffectSatisfied
 	case matched && grew:
-		return EffectAppended
+		return condition.EffectAppended
 	case matched:
-		return EffectRepeated
+		return condition.EffectRepeated
 	case mentioned:
-		return EffectNotMatched
+		return condition.EffectNotMatched
 	default:
-		return EffectNotMentioned
+		return condition.EffectNotMentioned
 	}
 }

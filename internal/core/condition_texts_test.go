@@ -3,14 +3,17 @@ package core
 import (
 	"fmt"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // evidenceOf reads signals as `key name source_type identity`, one after another; each has an id of its own.
-func evidenceOf(signals ...string) []Evidence {
-	var all []Evidence
+func evidenceOf(signals ...string) []condition.Evidence {
+	var all []condition.Evidence
 	for i, signal := range signals {
 		parts := append(strings.Split(signal, " "), "", "", "")
-		all = append(all, Evidence{WaitpointKey: parts[0], Name: parts[1], SourceType: parts[2], SourceIdentity: parts[3], SignalID: UUID{15: byte(i + 1)}})
+		all = append(all, condition.Evidence{WaitpointKey: parts[0], Name: parts[1], SourceType: parts[2], SourceIdentity: parts[3], SignalID: base.UUID{15: byte(i + 1)}})
 	}
 	return all
 }
@@ -37,7 +40,7 @@ func together(members ...string) string {
 }
 
 // parsed reads a condition as a caller writes it.
-func parsed(t tester, text string) *Condition {
+func parsed(t tester, text string) *condition.Condition {
 	t.Helper()
-	return must[*Condition](t)(ParseCondition([]byte(text)))
+	return must[*condition.Condition](t)(condition.Parse([]byte(text)))
 }

@@ -1,6 +1,10 @@
 package core
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // CountBy states by what executions are counted (U35): status, public_state, kind, lane, or the value of a tag.
 type CountBy struct {
@@ -24,8 +28,8 @@ func ParseCountBy(text string) (CountBy, error) {
 		return CountBy{Field: text}, nil
 	}
 	key, tagged := strings.CutPrefix(text, CountByTag+".")
-	if !tagged || !wellFormedTagKey(key) {
-		return CountBy{}, Invalid("by", "%q is nothing to count by", cutText(strings.ToValidUTF8(text, "\uFFFD"), 80)).
+	if !tagged || !base.WellFormedTagKey(key) {
+		return CountBy{}, base.Invalid("by", "%q is nothing to count by", base.CutText(strings.ToValidUTF8(text, "\uFFFD"), 80)).
 			WithHint("use status, public_state, kind, lane or tag.<key>")
 	}
 	return CountBy{Field: CountByTag, Tag: key}, nil

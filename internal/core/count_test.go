@@ -3,6 +3,8 @@ package core
 import (
 	"slices"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestU35_what_executions_can_be_counted_by(t *testing.T) {
@@ -17,7 +19,7 @@ func TestU35_what_executions_can_be_counted_by(t *testing.T) {
 	}
 	for _, text := range []string{"", "tag", "tag.", "tag.A", "tags.a", "reason", "STATUS", "\xff"} {
 		_, err := ParseCountBy(text)
-		if err := wantCode(t, err, CodeInvalidArgument); err.Field != "by" || err.Hint == "" {
+		if err := wantCode(t, err, base.CodeInvalidArgument); err.Field != "by" || err.Hint == "" {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -26,7 +28,7 @@ func TestU35_what_executions_can_be_counted_by(t *testing.T) {
 func TestU35_a_filter_narrowed_to_a_value_matches_what_has_it(t *testing.T) {
 	t.Parallel()
 	x := &Execution{
-		Status: Ready, Reason: WaitingForWorker, Next: NextInitial, Tags: Tags{"tier": "gold"},
+		Status: Ready, Reason: WaitingForWorker, Next: NextInitial, Tags: base.Tags{"tier": "gold"},
 		Class: &Class{Namespace: "default", Lane: "l", Kind: "k"},
 	}
 	for by, want := range map[string]string{"status": "ready", "public_state": "waiting", "kind": "k", "lane": "l", "tag.tier": "gold"} {

@@ -1,8 +1,10 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // NewExecution makes the record of an accepted submission (L79..L81). s is normalized and its times are checked; class is
 // s.Class() with the store's number.
-func NewExecution(fx *Effects, s *Submission, id ID, class *Class) *Execution {
+func NewExecution(fx *Effects, s *Submission, id base.ID, class *Class) *Execution {
 	now := fx.Now
 	x := &Execution{
 		ID: id, Class: class, Creator: s.Creator, CreatorKey: s.CreatorKey, IdempotencyKey: s.IdempotencyKey, FlowID: s.FlowID, ParentID: s.ParentID, Member: s.Member, Budgets: s.Budgets, Trace: s.Trace,
@@ -13,9 +15,9 @@ func NewExecution(fx *Effects, s *Submission, id ID, class *Class) *Execution {
 	if start := s.StartAt(now); start != 0 {
 		x.DelayUntil, x.DelayReason = start, WaitingForDelay
 	}
-	x.QueuedAt = later(now, x.DelayUntil)
+	x.QueuedAt = base.Later(now, x.DelayUntil)
 	if relative := s.Policy.ExecutionDeadlineMS; relative > 0 {
-		x.DeadlineAt = earliest(x.DeadlineAt, now.Add(relative))
+		x.DeadlineAt = base.Earliest(x.DeadlineAt, now.Add(relative))
 	}
 	x.Dependency = s.Member.dependency()
 	x.gate(now)

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // The orders of L133. Ties go by UUID.
@@ -24,7 +26,7 @@ func ParseOrder(text string) (string, error) {
 	case slices.Contains([]string{OrderCreatedDesc, OrderCreatedAsc, OrderCompletedDesc, OrderIDAsc}, text):
 		return text, nil
 	default:
-		return "", Invalid("order", "%q is not an order", cutText(text, 80)).
+		return "", base.Invalid("order", "%q is not an order", base.CutText(text, 80)).
 			WithHint("use created_desc, created_asc, completed_desc or id_asc")
 	}
 }
@@ -41,7 +43,7 @@ func PageLimit(given *int) (int, error) {
 	case given == nil:
 		return DefaultPage, nil
 	case *given < 0:
-		return 0, Invalid("limit", "must not be negative")
+		return 0, base.Invalid("limit", "must not be negative")
 	default:
 		return min(*given, MaxPage), nil
 	}
@@ -49,8 +51,8 @@ func PageLimit(given *int) (int, error) {
 
 // Position is the place of a row in a list of executions: its sort time (absent in id_asc) and its UUID.
 type Position struct {
-	At Time
-	ID UUID
+	At base.Time
+	ID base.UUID
 }
 
 // Scope names the list that f and order define. A cursor is valid only in the scope that it was made for (L134).
@@ -75,7 +77,7 @@ func ParsePosition(scope, cursor string) (Position, error) {
 	if len(key) != 24 {
 		return Position{}, badCursor()
 	}
-	return Position{At: Time(binary.BigEndian.Uint64(key[:8])), ID: UUID(key[8:])}, nil
+	return Position{At: base.Time(binary.BigEndian.Uint64(key[:8])), ID: base.UUID(key[8:])}, nil
 }
 
 // A cursor is base64 of a version, a digest over scope and key, and the key. The digest is not a secret: it detects cursors that are damaged or
@@ -139,12 +141,12 @@ func DecodeNumbers(scope, cursor string, numbers ...*int64) error {
 
 func digestCursor(scope string, key []byte) []byte {
 	h := sha256.New()
-	addPart(h, []byte(scope))
-	addPart(h, key)
+	base.AddPart(h, []byte(scope))
+	base.AddPart(h, key)
 	return h.Sum(nil)[:cursorDigest]
 }
 
-func badCursor() *Error {
-	return Errorf(CodeInvalidCursor, "the cursor does not belong to this list").WithField("cursor").
+func badCursor() *base.Error {
+	return base.Errorf(base.CodeInvalidCursor, "the cursor does not belong to this list").WithField("cursor").
 		WithHint("use the cursor with the filter and order that it came from, or start without one")
 }

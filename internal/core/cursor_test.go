@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -14,7 +15,7 @@ func TestL134_a_cursor_comes_back_as_it_was_made(t *testing.T) {
 	t.Parallel()
 	testseed.Check(t, func(t *rapid.T) {
 		scope := rapid.String().Draw(t, "scope")
-		p := Position{At: Time(rapid.Int64().Draw(t, "at"))}
+		p := Position{At: base.Time(rapid.Int64().Draw(t, "at"))}
 		copy(p.ID[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
 		if back, err := ParsePosition(scope, p.Cursor(scope)); err != nil || back != p {
 			t.Fatalf("%+v, %v", back, err)
@@ -26,7 +27,7 @@ func TestL134_a_cursor_is_bound_to_filter_and_order(t *testing.T) {
 	t.Parallel()
 	text := func(s string) *string { return &s }
 	f := Filter{Lane: []string{"a", "b"}, Tags: []TagFilter{{"x", nil}, {"y", text("1")}}}
-	p := Position{At: noon, ID: UUID{1}}
+	p := Position{At: noon, ID: base.UUID{1}}
 	cursor := p.Cursor(f.Scope(OrderCreatedDesc))
 
 	same := Filter{Lane: []string{"b", "a", "b"}, Tags: []TagFilter{{"y", text("1")}, {"x", nil}}}
@@ -39,7 +40,7 @@ func TestL134_a_cursor_is_bound_to_filter_and_order(t *testing.T) {
 		"none":   (&Filter{}).Scope(OrderCreatedDesc),
 		"moved":  (&Filter{Kind: f.Lane, Tags: f.Tags}).Scope(OrderCreatedDesc),
 	} {
-		if _, err := ParsePosition(scope, cursor); CodeOf(err) != CodeInvalidCursor {
+		if _, err := ParsePosition(scope, cursor); base.CodeOf(err) != base.CodeInvalidCursor {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -50,7 +51,7 @@ func TestL134_a_cursor_is_bound_to_filter_and_order(t *testing.T) {
 
 func TestL134_garbage_is_an_invalid_cursor(t *testing.T) {
 	t.Parallel()
-	good := Position{At: 1, ID: UUID{2}}.Cursor("s")
+	good := Position{At: 1, ID: base.UUID{2}}.Cursor("s")
 	raw, _ := base64.RawURLEncoding.DecodeString(good)
 	damaged := func(at int) string {
 		changed := append([]byte(nil), raw...)
@@ -62,7 +63,7 @@ func TestL134_garbage_is_an_invalid_cursor(t *testing.T) {
 		garbage = append(garbage, damaged(at))
 	}
 	for _, cursor := range garbage {
-		if _, err := ParsePosition("s", cursor); CodeOf(err) != CodeInvalidCursor {
+		if _, err := ParsePosition("s", cursor); base.CodeOf(err) != base.CodeInvalidCursor {
 			t.Errorf("%q: %v", cursor, err)
 		}
 	}
@@ -79,7 +80,7 @@ func TestL133_orders(t *testing.T) {
 	}
 	for _, text := range []string{"id_desc", "CREATED_ASC", "\xff"} {
 		_, err := ParseOrder(text)
-		expect(t, err, CodeInvalidArgument, "order")
+		expect(t, err, base.CodeInvalidArgument, "order")
 	}
 }
 
@@ -95,11 +96,11 @@ func TestL134_page_limits(t *testing.T) {
 	}
 	negative := -1
 	_, err := PageLimit(&negative)
-	expect(t, err, CodeInvalidArgument, "limit")
+	expect(t, err, base.CodeInvalidArgument, "limit")
 }
 
 func FuzzCursor(f *testing.F) {
-	f.Add("scope", Position{At: 1, ID: UUID{2}}.Cursor("scope"))
+	f.Add("scope", Position{At: 1, ID: base.UUID{2}}.Cursor("scope"))
 	f.Add("scope", EncodeCursor("scope", nil))
 	f.Add("", "AQ")
 	f.Fuzz(func(t *testing.T, scope, cursor string) {
@@ -108,7 +109,7 @@ func FuzzCursor(f *testing.F) {
 			t.Fatalf("%q is a second spelling", cursor)
 		}
 		position, err := ParsePosition(scope, cursor)
-		if err == nil && position.Cursor(scope) != cursor || err != nil && CodeOf(err) != CodeInvalidCursor {
+		if err == nil && position.Cursor(scope) != cursor || err != nil && base.CodeOf(err) != base.CodeInvalidCursor {
 			t.Fatalf("%q: %+v, %v", cursor, position, err)
 		}
 	})
@@ -125,7 +126,7 @@ func TestL134_a_cursor_has_only_numbers_that_a_place_can_have(t *testing.T) {
 		"too many": EncodeNumbers("list", 0, 0, 0), "none": EncodeCursor("list", nil), "another list": EncodeNumbers("others", 0, 0),
 		"a number without an end": EncodeCursor("list", []byte{0, 0x80}),
 	} {
-		if err := DecodeNumbers("list", cursor, &a, &b); CodeOf(err) != CodeInvalidCursor {
+		if err := DecodeNumbers("list", cursor, &a, &b); base.CodeOf(err) != base.CodeInvalidCursor {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

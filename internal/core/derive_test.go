@@ -1,6 +1,10 @@
 package core
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // LC3: every row of the tables of L20..L24.
 func TestL20_L21_LC3_public_state_phase_eligibility_and_blocking_reason_row_by_row(t *testing.T) {
@@ -99,8 +103,10 @@ func TestL23_L24_terminal_outcome_and_attempt_state(t *testing.T) {
 
 func TestS6_priority_comes_first_and_ageing_gives_it_a_price(t *testing.T) {
 	t.Parallel()
-	work := func(priority int, queued Time) *Execution { return &Execution{Priority: priority, QueuedAt: queued} }
-	if work(1, storyStart.Add(10*Year)).RankKey(0) >= work(0, storyStart).RankKey(0) {
+	work := func(priority int, queued base.Time) *Execution {
+		return &Execution{Priority: priority, QueuedAt: queued}
+	}
+	if work(1, storyStart.Add(10*base.Year)).RankKey(0) >= work(0, storyStart).RankKey(0) {
 		t.Error("age came before priority")
 	}
 	if work(0, storyStart).RankKey(0) >= work(0, storyStart+1).RankKey(0) {

@@ -1,6 +1,11 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+)
 
 // Dossier is what is stored beside one execution about its waits, over all its runs, without payload bytes. Commands read it without changing it;
 // Apply adds what they wrote. The lists are in the order of writing; those with a number are sorted by it.
@@ -47,12 +52,12 @@ func first[T any](list []T, is func(*T) bool) *T {
 }
 
 // Waitpoint returns the waitpoint of that id, or nil.
-func (d *Dossier) Waitpoint(id UUID) *Waitpoint {
+func (d *Dossier) Waitpoint(id base.UUID) *Waitpoint {
 	return first(d.Waitpoints, func(w *Waitpoint) bool { return w.ID == id })
 }
 
 // waitpointEnd returns nil while the waitpoint is open.
-func (d *Dossier) waitpointEnd(id UUID) *WaitpointEnd {
+func (d *Dossier) waitpointEnd(id base.UUID) *WaitpointEnd {
 	return first(d.WaitpointEnds, func(e *WaitpointEnd) bool { return e.WaitpointID == id })
 }
 
@@ -60,7 +65,7 @@ func (d *Dossier) suspension(seq int) *Suspension {
 	return first(d.Suspensions, func(s *Suspension) bool { return s.Seq == seq })
 }
 
-func (d *Dossier) suspensionByID(id UUID) *Suspension {
+func (d *Dossier) suspensionByID(id base.UUID) *Suspension {
 	return first(d.Suspensions, func(s *Suspension) bool { return s.ID == id })
 }
 
@@ -70,12 +75,12 @@ func (d *Dossier) suspensionEnd(seq int) *SuspensionEnd {
 }
 
 // Link returns the link of that id, or nil.
-func (d *Dossier) Link(id UUID) *Link {
+func (d *Dossier) Link(id base.UUID) *Link {
 	return first(d.Links, func(l *Link) bool { return l.ID == id })
 }
 
 // linkEnd returns nil while the link is neither decided nor revoked.
-func (d *Dossier) linkEnd(id UUID) *LinkEnd {
+func (d *Dossier) linkEnd(id base.UUID) *LinkEnd {
 	return first(d.LinkEnds, func(e *LinkEnd) bool { return e.LinkID == id })
 }
 
@@ -95,7 +100,7 @@ func byOrdinal(a, b Signal) int { return a.Ordinal - b.Ordinal }
 
 // judged is signalsOf with buffered signals evaluated: whether a node matches them is known now (W43).
 func (d *Dossier) judged(s *Suspension) ([]Signal, error) {
-	condition, err := DecodeCondition(s.Condition)
+	condition, err := condition.Decode(s.Condition)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +112,8 @@ func (d *Dossier) judged(s *Suspension) ([]Signal, error) {
 	return signals, nil
 }
 
-func evidenceIn(signals []Signal) []Evidence {
-	evidence := make([]Evidence, len(signals))
+func evidenceIn(signals []Signal) []condition.Evidence {
+	evidence := make([]condition.Evidence, len(signals))
 	for i := range signals {
 		evidence[i] = signals[i].evidence()
 	}
@@ -117,5 +122,5 @@ func evidenceIn(signals []Signal) []Evidence {
 
 // lacks is the error for a dossier without a record that the execution refers to.
 func (x *Execution) lacks(what string) error {
-	return Errorf(CodeCorruption, "a stored %s of %s is missing", what, x.ID).With("record", x.ID.String()).With("field", "waits")
+	return base.Errorf(base.CodeCorruption, "a stored %s of %s is missing", what, x.ID).With("record", x.ID.String()).With("field", "waits")
 }

@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Edge makes its downstream wait for the end of its upstream (F1). It is a record of the upstream, changed under the lock of the flow that the
 // upstream is a member of.
 type Edge struct {
-	ID       UUID      `json:"id"`
-	FlowID   ID        `json:"flow"`
+	ID       base.UUID `json:"id"`
+	FlowID   base.ID   `json:"flow"`
 	From     NodeRef   `json:"from"`
 	To       NodeRef   `json:"to"`
 	Kind     EdgeKind  `json:"kind"`
@@ -18,13 +20,13 @@ type Edge struct {
 	Wait     int       `json:"wait,omitempty"` // the wait for children that it belongs to (F40); 0: an edge of the graph
 	State    EdgeState `json:"state"`
 	End      *EndedRun `json:"end,omitempty"`        // what resolved it
-	Resolved Time      `json:"resolved_at,omitzero"` // when
+	Resolved base.Time `json:"resolved_at,omitzero"` // when
 }
 
 // NodeRef names a member.
 type NodeRef struct {
-	Name string `json:"name"`
-	ID   ID     `json:"id"`
+	Name string  `json:"name"`
+	ID   base.ID `json:"id"`
 }
 
 // EdgeKind states which outcomes of the upstream satisfy an edge (section 5 of the flows). Words are stored.
@@ -61,10 +63,10 @@ type EndedRun struct {
 
 // ResultRef names a stored result: where its bytes lie and what they are.
 type ResultRef struct {
-	Of          ID     `json:"of"`
-	Epoch       int64  `json:"epoch"`
-	ContentType string `json:"content_type"`
-	Size        int    `json:"size"`
+	Of          base.ID `json:"of"`
+	Epoch       int64   `json:"epoch"`
+	ContentType string  `json:"content_type"`
+	Size        int     `json:"size"`
 }
 
 // EndedRun returns how x has ended; x must be terminal.
@@ -95,7 +97,7 @@ func (k EdgeKind) resolvedBy(outcome Status) EdgeState {
 
 // Resolve applies the end of the upstream. It reports whether the edge left pending, which happens once per run even if the end is reported twice
 // (F1).
-func (e *Edge) Resolve(end EndedRun, now Time) bool {
+func (e *Edge) Resolve(end EndedRun, now base.Time) bool {
 	if e.State != EdgePending {
 		return false
 	}
@@ -121,7 +123,7 @@ type NamedInput struct {
 	Outcome       Status     `json:"outcome"`
 	Result        *ResultRef `json:"result,omitempty"` // nil: there are no bytes
 	FailureReason string     `json:"failure_reason,omitempty"`
-	At            Time       `json:"at"` // when its edge was resolved
+	At            base.Time  `json:"at"` // when its edge was resolved
 	Data          []byte     `json:"-"`  // the bytes, if they were loaded
 }
 

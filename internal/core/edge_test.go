@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // outcomes are the terminal statuses.
@@ -80,7 +82,7 @@ func TestF34_what_an_edge_gives_its_downstream(t *testing.T) {
 
 func TestF35_F36_of_inputs_that_share_a_name_the_one_resolved_first_is_frozen(t *testing.T) {
 	t.Parallel()
-	edge := func(from, pass string, at Time, outcome Status) Edge {
+	edge := func(from, pass string, at base.Time, outcome Status) Edge {
 		e := Edge{From: NodeRef{Name: from}, Kind: SuccessOnly, Pass: pass, State: EdgePending}
 		if at != 0 {
 			e.Resolve(EndedRun{Status: outcome}, at)
@@ -111,8 +113,8 @@ func TestF27_the_end_of_a_run_names_outcome_run_and_result(t *testing.T) {
 	if diff := cmp.Diff(want, end); diff != "" {
 		t.Error(diff)
 	}
-	s.x.ResultOf = IDOf(UUID{9}) // of a flow node: the bytes are those of another
-	if end := s.x.EndedRun(); end.Result.Of != IDOf(UUID{9}) {
+	s.x.ResultOf = base.IDOf(base.UUID{9}) // of a flow node: the bytes are those of another
+	if end := s.x.EndedRun(); end.Result.Of != base.IDOf(base.UUID{9}) {
 		t.Errorf("%+v", end.Result)
 	}
 	failed := begin(t, `{}`)

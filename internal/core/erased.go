@@ -1,11 +1,13 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // ErasedMember is what a finished flow keeps of a member that was deleted individually (L141): its place in the graph and how it ended, so that the
 // flow stays complete. Input, result, tags, attempts and everything else of the execution is deleted.
 type ErasedMember struct {
-	ID        ID                `json:"id"`
-	FlowID    ID                `json:"flow_id"`
-	At        Time              `json:"deleted_at"`
+	ID        base.ID           `json:"id"`
+	FlowID    base.ID           `json:"flow_id"`
+	At        base.Time         `json:"deleted_at"`
 	Namespace string            `json:"namespace"`
 	Lane      string            `json:"lane"`
 	Kind      string            `json:"kind"`
@@ -15,13 +17,13 @@ type ErasedMember struct {
 	Member    Membership        `json:"member"`
 	Retention RetentionByStatus `json:"retention"` // by its policy: how long it keeps its flow from removal
 
-	CreatedAt   Time `json:"created_at"`
-	StartedAt   Time `json:"started_at,omitzero"`
-	CompletedAt Time `json:"completed_at"`
+	CreatedAt   base.Time `json:"created_at"`
+	StartedAt   base.Time `json:"started_at,omitzero"`
+	CompletedAt base.Time `json:"completed_at"`
 }
 
 // Erased returns what the flow of x keeps of it.
-func (x *Execution) Erased(at Time) ErasedMember {
+func (x *Execution) Erased(at base.Time) ErasedMember {
 	return ErasedMember{
 		ID: x.ID, FlowID: x.FlowID, At: at, Namespace: x.Class.Namespace, Lane: x.Class.Lane, Kind: x.Class.Kind, Status: x.Status, Reason: x.Reason,
 		Run: x.RunIndex(), Member: *x.Member, Retention: x.Policy.Retention,
@@ -40,16 +42,16 @@ func (m *ErasedMember) Execution() *Execution {
 
 // CheckErasable returns nil if a member may be deleted individually, which requires that all enclosing flows have ended (L140). Errors:
 // execution_not_terminal, retained naming the cause.
-func (x *Execution) CheckErasable(now Time, around []*Flow) error {
+func (x *Execution) CheckErasable(now base.Time, around []*Flow) error {
 	if !x.Status.Terminal() {
-		return x.refuse(CodeExecutionNotTerminal)
+		return x.refuse(base.CodeExecutionNotTerminal)
 	}
 	if err := x.CheckRetained(now); err != nil {
 		return err
 	}
 	for _, f := range around {
 		if !f.Finished() {
-			return Errorf(CodeRetained, "the flow that the execution is part of has not ended").With("cause", "flow").
+			return base.Errorf(base.CodeRetained, "the flow that the execution is part of has not ended").With("cause", "flow").
 				With("flow_id", f.ID.String()).With("root_flow_id", x.RootFlowID().String()).WithHint("delete it when the outermost flow has ended")
 		}
 	}
@@ -57,6 +59,6 @@ func (x *Execution) CheckErasable(now Time, around []*Flow) error {
 }
 
 // MemberDeleted is the refusal of a replay that needs data of a deleted member.
-func MemberDeleted(name string) *Error {
-	return Errorf(CodeMemberDeleted, "the replay needs the member %s, which was deleted", name).With("name", name)
+func MemberDeleted(name string) *base.Error {
+	return base.Errorf(base.CodeMemberDeleted, "the replay needs the member %s, which was deleted", name).With("name", name)
 }

@@ -1,8 +1,14 @@
 package core
 
+import (
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
+)
+
 // emit appends an event about x: the envelope from the record, the data as given (E24).
-func (x *Execution) emit(fx *Effects, kind string, o *dataBuilder) {
-	event := x.envelope(fx, kind, o.done())
+func (x *Execution) emit(fx *Effects, kind string, o *eventdata.Builder) {
+	event := x.envelope(fx, kind, o.Done())
 	if x.Lease != nil {
 		event.InstanceID = x.Lease.InstanceID
 	}
@@ -10,13 +16,13 @@ func (x *Execution) emit(fx *Effects, kind string, o *dataBuilder) {
 }
 
 // emitFor is emit for an event about a worker that holds no lease of x now.
-func (x *Execution) emitFor(fx *Effects, instanceID, kind string, o *dataBuilder) {
-	event := x.envelope(fx, kind, o.done())
+func (x *Execution) emitFor(fx *Effects, instanceID, kind string, o *eventdata.Builder) {
+	event := x.envelope(fx, kind, o.Done())
 	event.InstanceID = instanceID
 	fx.Events = append(fx.Events, event)
 }
 
-func (x *Execution) envelope(fx *Effects, kind string, data EventData) Event {
+func (x *Execution) envelope(fx *Effects, kind string, data eventdata.Data) Event {
 	index := -1
 	if x.Attempt != nil {
 		index = x.Attempt.Index
@@ -28,165 +34,165 @@ func (x *Execution) envelope(fx *Effects, kind string, data EventData) Event {
 }
 
 // addExit adds the fields that every exit event carries (E27).
-func addExit(b *dataBuilder, held heldLease) {
-	b.num(fieldLeaseEpoch, held.epoch)
-	b.open(fieldLease)
-	b.uuid(fieldLeaseID, held.leaseID)
-	b.str(fieldWorkerID, held.workerID)
-	b.str(fieldInstanceID, held.instanceID)
-	b.num(fieldHeldMS, held.heldMS)
-	b.shut()
-	b.flagIf(fieldLate, held.late)
+func addExit(b *eventdata.Builder, held heldLease) {
+	b.Num(eventdata.FieldLeaseEpoch, held.epoch)
+	b.Open(eventdata.FieldLease)
+	b.UUID(eventdata.FieldLeaseID, held.leaseID)
+	b.Str(eventdata.FieldWorkerID, held.workerID)
+	b.Str(eventdata.FieldInstanceID, held.instanceID)
+	b.Num(eventdata.FieldHeldMS, held.heldMS)
+	b.Shut()
+	b.FlagIf(eventdata.FieldLate, held.late)
 }
 
-func addPayload(b *dataBuilder, name field, p *Payload) {
-	b.open(name)
-	b.num(fieldSize, int64(p.Size))
-	b.str(fieldContentType, p.ContentType)
-	b.shut()
+func addPayload(b *eventdata.Builder, name eventdata.Field, p *Payload) {
+	b.Open(name)
+	b.Num(eventdata.FieldSize, int64(p.Size))
+	b.Str(eventdata.FieldContentType, p.ContentType)
+	b.Shut()
 }
 
 func (x *Execution) emitSubmitted(fx *Effects) {
-	var o dataBuilder
-	o.str(fieldStatus, x.Status.String())
-	o.str(fieldReason, x.Reason.String())
-	o.num(fieldPriority, int64(x.Priority))
-	o.moment(fieldDelayUntil, x.DelayUntil)
-	o.moment(fieldDeadlineAt, x.DeadlineAt)
-	o.idIf(fieldParentID, x.ParentID)
-	addPayload(&o, fieldInput, &x.Input)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldStatus, x.Status.String())
+	o.Str(eventdata.FieldReason, x.Reason.String())
+	o.Num(eventdata.FieldPriority, int64(x.Priority))
+	o.Moment(eventdata.FieldDelayUntil, x.DelayUntil)
+	o.Moment(eventdata.FieldDeadlineAt, x.DeadlineAt)
+	o.IDIf(eventdata.FieldParentID, x.ParentID)
+	addPayload(&o, eventdata.FieldInput, &x.Input)
 	x.emit(fx, "execution.submitted", &o)
 }
 
 func (x *Execution) emitReady(fx *Effects, cause string) {
-	var o dataBuilder
-	o.str(fieldCause, cause)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldCause, cause)
 	x.emit(fx, "execution.ready", &o)
 }
 
 func (x *Execution) emitDelayed(fx *Effects) {
-	var o dataBuilder
-	o.str(fieldReason, x.Reason.String())
-	o.moment(fieldDelayUntil, x.DelayUntil)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldReason, x.Reason.String())
+	o.Moment(eventdata.FieldDelayUntil, x.DelayUntil)
 	x.emit(fx, "execution.delayed", &o)
 }
 
 func (x *Execution) emitBlocked(fx *Effects) {
-	var o dataBuilder
-	o.str(fieldReason, x.Reason.String())
-	o.strIf(fieldBlockedOn, x.BlockedOn)
-	o.raw(fieldBlockingDetail, x.BlockingDetail)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldReason, x.Reason.String())
+	o.StrIf(eventdata.FieldBlockedOn, x.BlockedOn)
+	o.Raw(eventdata.FieldBlockingDetail, x.BlockingDetail)
 	x.emit(fx, "execution.blocked", &o)
 }
 
 func (x *Execution) emitGrantIssued(fx *Effects) {
-	var o dataBuilder
-	o.str(fieldWorkerID, x.Grant.WorkerID)
-	o.str(fieldInstanceID, x.Grant.InstanceID)
-	o.moment(fieldExpiresAt, x.Grant.ExpiresAt)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldWorkerID, x.Grant.WorkerID)
+	o.Str(eventdata.FieldInstanceID, x.Grant.InstanceID)
+	o.Moment(eventdata.FieldExpiresAt, x.Grant.ExpiresAt)
 	x.emitFor(fx, x.Grant.InstanceID, "grant.issued", &o)
 }
 
 func (x *Execution) emitGrantEnded(fx *Effects, grant *Grant, cause string) {
-	var o dataBuilder
-	o.str(fieldCause, cause)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldCause, cause)
 	x.emitFor(fx, grant.InstanceID, "grant.ended", &o)
 }
 
 func (x *Execution) emitAcquired(fx *Effects, how string, forced bool) {
-	var o dataBuilder
-	o.num(fieldLeaseEpoch, x.LeaseEpoch)
-	o.uuid(fieldLeaseID, x.Lease.ID)
-	o.str(fieldWorkerID, x.Lease.WorkerID)
-	o.moment(fieldExpiresAt, x.Lease.ExpiresAt)
-	o.uuid(fieldAttemptID, x.Attempt.ID)
-	o.num(fieldAttemptIndex, int64(x.Attempt.Index))
-	o.str(fieldAttemptType, x.Attempt.Type.String())
-	o.str(fieldHow, how)
-	o.flagIf(fieldForced, forced)
+	var o eventdata.Builder
+	o.Num(eventdata.FieldLeaseEpoch, x.LeaseEpoch)
+	o.UUID(eventdata.FieldLeaseID, x.Lease.ID)
+	o.Str(eventdata.FieldWorkerID, x.Lease.WorkerID)
+	o.Moment(eventdata.FieldExpiresAt, x.Lease.ExpiresAt)
+	o.UUID(eventdata.FieldAttemptID, x.Attempt.ID)
+	o.Num(eventdata.FieldAttemptIndex, int64(x.Attempt.Index))
+	o.Str(eventdata.FieldAttemptType, x.Attempt.Type.String())
+	o.Str(eventdata.FieldHow, how)
+	o.FlagIf(eventdata.FieldForced, forced)
 	x.emit(fx, "lease.acquired", &o)
 }
 
 func (x *Execution) emitReleased(fx *Effects, held heldLease, by, reason string) {
-	var o dataBuilder
-	o.str(fieldBy, by)
-	o.moment(fieldDelayUntil, x.DelayUntil)
-	o.strIf(fieldReason, reason)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldBy, by)
+	o.Moment(eventdata.FieldDelayUntil, x.DelayUntil)
+	o.StrIf(eventdata.FieldReason, reason)
 	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "lease.released", &o)
 }
 
 func (x *Execution) emitLeaseExpired(fx *Effects, held heldLease, cause string) {
-	var o dataBuilder
-	o.num(fieldReclaimCount, int64(x.ReclaimCount))
-	o.strIf(fieldCause, cause)
+	var o eventdata.Builder
+	o.Num(eventdata.FieldReclaimCount, int64(x.ReclaimCount))
+	o.StrIf(eventdata.FieldCause, cause)
 	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "lease.expired", &o)
 }
 
 func (x *Execution) emitLeaseRevoked(fx *Effects, held heldLease, by, reason string) {
-	var o dataBuilder
-	o.str(fieldBy, by)
-	o.strIf(fieldReason, reason)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldBy, by)
+	o.StrIf(eventdata.FieldReason, reason)
 	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "lease.revoked", &o)
 }
 
 // emitRetrying emits the end of an attempt that will be followed by another.
-func (x *Execution) emitRetrying(fx *Effects, held heldLease, retryAt Time) {
-	var o dataBuilder
-	o.str(fieldState, x.Attempt.State.String())
-	o.str(fieldClass, x.Failure.Class)
-	o.str(fieldCategory, x.Failure.Category)
-	o.str(fieldMessage, cutText(x.Failure.Message, 1024))
-	o.num(fieldRetryCount, int64(x.RetryCount))
-	o.moment(fieldRetryAt, retryAt)
+func (x *Execution) emitRetrying(fx *Effects, held heldLease, retryAt base.Time) {
+	var o eventdata.Builder
+	o.Str(eventdata.FieldState, x.Attempt.State.String())
+	o.Str(eventdata.FieldClass, x.Failure.Class)
+	o.Str(eventdata.FieldCategory, x.Failure.Category)
+	o.Str(eventdata.FieldMessage, base.CutText(x.Failure.Message, 1024))
+	o.Num(eventdata.FieldRetryCount, int64(x.RetryCount))
+	o.Moment(eventdata.FieldRetryAt, retryAt)
 	addExit(&o, held)
 	x.emitFor(fx, held.instanceID, "attempt.ended", &o)
 }
 
 // emitTakenOver emits the end of the attempt that a takeover ends. The end of its lease was emitted before, so the event names no lease.
 func (x *Execution) emitTakenOver(fx *Effects) {
-	var o dataBuilder
-	o.str(fieldState, x.Attempt.State.String())
-	o.num(fieldRetryCount, int64(x.RetryCount))
+	var o eventdata.Builder
+	o.Str(eventdata.FieldState, x.Attempt.State.String())
+	o.Num(eventdata.FieldRetryCount, int64(x.RetryCount))
 	x.emitFor(fx, x.Attempt.InstanceID, "attempt.ended", &o)
 }
 
 // emitCompleted emits the end of x (L145), and with it the end of the lease if one was held.
 func (x *Execution) emitCompleted(fx *Effects, held *heldLease, edges []string) {
-	var o dataBuilder
-	o.str(fieldOutcome, terminalOutcome(x.Status))
-	o.str(fieldStatus, x.Status.String())
-	o.str(fieldReason, x.Reason.String())
+	var o eventdata.Builder
+	o.Str(eventdata.FieldOutcome, terminalOutcome(x.Status))
+	o.Str(eventdata.FieldStatus, x.Status.String())
+	o.Str(eventdata.FieldReason, x.Reason.String())
 	if x.Status == Failed && x.Failure != nil {
-		o.open(fieldFailure)
-		o.str(fieldClass, x.Failure.Class)
-		o.str(fieldCategory, x.Failure.Category)
-		o.str(fieldMessage, x.Failure.Message)
-		o.shut()
+		o.Open(eventdata.FieldFailure)
+		o.Str(eventdata.FieldClass, x.Failure.Class)
+		o.Str(eventdata.FieldCategory, x.Failure.Category)
+		o.Str(eventdata.FieldMessage, x.Failure.Message)
+		o.Shut()
 	}
 	if c := x.Cancellation; c != nil {
-		o.open(fieldCancellation)
-		o.str(fieldSource, c.Source)
-		o.str(fieldBy, c.By)
-		o.strIf(fieldReason, c.Reason)
-		o.shut()
+		o.Open(eventdata.FieldCancellation)
+		o.Str(eventdata.FieldSource, c.Source)
+		o.Str(eventdata.FieldBy, c.By)
+		o.StrIf(eventdata.FieldReason, c.Reason)
+		o.Shut()
 	}
 	if len(edges) > 0 {
-		o.strs(fieldEdges, edges)
+		o.Strs(eventdata.FieldEdges, edges)
 	}
 	if x.Result != nil {
-		addPayload(&o, fieldResult, x.Result)
+		addPayload(&o, eventdata.FieldResult, x.Result)
 	}
-	o.open(fieldTotals)
-	o.num(fieldAttempts, int64(x.TotalAttempts))
-	o.num(fieldRetries, int64(x.RetryCount))
-	o.num(fieldReclaims, int64(x.ReclaimCount))
+	o.Open(eventdata.FieldTotals)
+	o.Num(eventdata.FieldAttempts, int64(x.TotalAttempts))
+	o.Num(eventdata.FieldRetries, int64(x.RetryCount))
+	o.Num(eventdata.FieldReclaims, int64(x.ReclaimCount))
 	if len(x.Usage) > 0 { // else it is the time of one attempt, which the events of its leases contain
-		o.raw(fieldUsage, amountsText(x.Meters()))
+		o.Raw(eventdata.FieldUsage, amountsText(x.Meters()))
 	}
-	o.shut()
+	o.Shut()
 	if held == nil {
 		x.emit(fx, "execution.completed", &o)
 		return
@@ -196,52 +202,52 @@ func (x *Execution) emitCompleted(fx *Effects, held *heldLease, edges []string) 
 }
 
 func (x *Execution) emitReplayed(fx *Effects, from Status, reason string, reopened []string, cascade string) {
-	var o dataBuilder
-	o.str(fieldFromStatus, from.String())
-	o.num(fieldReplayCount, int64(x.ReplayCount))
-	o.strs(fieldReopened, reopened)
-	o.str(fieldCascade, cascade)
-	o.strIf(fieldReason, reason)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldFromStatus, from.String())
+	o.Num(eventdata.FieldReplayCount, int64(x.ReplayCount))
+	o.Strs(eventdata.FieldReopened, reopened)
+	o.Str(eventdata.FieldCascade, cascade)
+	o.StrIf(eventdata.FieldReason, reason)
 	x.emit(fx, "execution.replayed", &o)
 }
 
 // emitReason emits an operator command whose event data is the given reason (E29).
 func (x *Execution) emitReason(fx *Effects, kind, reason string) {
-	var o dataBuilder
-	o.strIf(fieldReason, reason)
+	var o eventdata.Builder
+	o.StrIf(eventdata.FieldReason, reason)
 	x.emit(fx, kind, &o)
 }
 
 func (x *Execution) emitPriorityChanged(fx *Effects, old int) {
-	var o dataBuilder
-	o.num(fieldOld, int64(old))
-	o.num(fieldNew, int64(x.Priority))
+	var o eventdata.Builder
+	o.Num(eventdata.FieldOld, int64(old))
+	o.Num(eventdata.FieldNew, int64(x.Priority))
 	x.emit(fx, "execution.priority_changed", &o)
 }
 
 func (x *Execution) emitTagged(fx *Effects, keys []string) {
-	var o dataBuilder
-	o.strs(fieldKeys, keys)
+	var o eventdata.Builder
+	o.Strs(eventdata.FieldKeys, keys)
 	x.emit(fx, "execution.tagged", &o)
 }
 
 func (x *Execution) emitRetained(fx *Effects, kind string, r *Retain) {
-	var o dataBuilder
-	o.moment(fieldUntil, r.Until)
-	o.strIf(fieldReason, r.Reason)
+	var o eventdata.Builder
+	o.Moment(eventdata.FieldUntil, r.Until)
+	o.StrIf(eventdata.FieldReason, r.Reason)
 	x.emit(fx, kind, &o)
 }
 
 // KeyTime is the time of changes of the key set.
-func (fx *Effects) KeyTime() Time { return fx.Now }
+func (fx *Effects) KeyTime() base.Time { return fx.Now }
 
 // EmitKey emits a change of the key set (W25), which belongs to no namespace.
-func (fx *Effects) EmitKey(c KeyChange) {
-	var o dataBuilder
-	o.str(fieldKid, c.Kid)
-	o.strIf(fieldPreviousKid, c.PreviousKid)
-	o.moment(fieldVerifyUntil, c.VerifyUntil)
+func (fx *Effects) EmitKey(c keyring.KeyChange) {
+	var o eventdata.Builder
+	o.Str(eventdata.FieldKid, c.Kid)
+	o.StrIf(eventdata.FieldPreviousKid, c.PreviousKid)
+	o.Moment(eventdata.FieldVerifyUntil, c.VerifyUntil)
 	fx.Events = append(fx.Events, Event{
-		Kind: c.Kind, At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.done(),
+		Kind: c.Kind, At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.Done(),
 	})
 }

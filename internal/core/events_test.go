@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 func TestE24_the_data_of_an_event_takes_no_more_than_two_allocations(t *testing.T) {
@@ -59,8 +62,8 @@ func TestL30_an_attempt_that_waits_gets_its_final_state_when_the_execution_ends(
 func TestW25_a_change_of_the_key_set_belongs_to_no_namespace_and_names_kids_alone(t *testing.T) {
 	t.Parallel()
 	fx := &Effects{Now: 10_000, Actor: Actor{Type: "operator", ID: "ann"}, RequestID: "q"}
-	fx.EmitKey(KeyChange{Kind: "key.rotated", Kid: "b", PreviousKid: "a", VerifyUntil: 10_777})
-	fx.EmitKey(KeyChange{Kind: "key.seeded", Kid: "b"})
+	fx.EmitKey(keyring.KeyChange{Kind: "key.rotated", Kid: "b", PreviousKid: "a", VerifyUntil: 10_777})
+	fx.EmitKey(keyring.KeyChange{Kind: "key.seeded", Kid: "b"})
 	for i, want := range []string{`{"kid":"b","previous_kid":"a","verify_until":"1970-01-01T00:00:10.777Z"}`, `{"kid":"b"}`} {
 		e := fx.Events[i]
 		if e.At != 10_000 || e.Actor.ID != "ann" || e.RequestID != "q" || e.Namespace != "" || e.Class != nil || e.AttemptIndex != -1 {
@@ -73,4 +76,4 @@ func TestW25_a_change_of_the_key_set_belongs_to_no_namespace_and_names_kids_alon
 }
 
 // sameText compares data by what readers see.
-func sameText(a, b EventData) bool { return string(a.JSON()) == string(b.JSON()) }
+func sameText(a, b eventdata.Data) bool { return string(a.JSON()) == string(b.JSON()) }

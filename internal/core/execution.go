@@ -1,21 +1,26 @@
 package core
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
+)
 
 // Execution is the record of L8: all state that affects decisions about one execution.
 //
 // Pointers and slices in it are replaced, never changed in place, so that a shallow copy is a snapshot (see Clone).
 type Execution struct {
 	// Identity. Class carries namespace, lane, kind, capabilities and fairness key, none of which ever changes (L10).
-	ID             ID
+	ID             base.ID
 	Class          *Class
 	Creator        string
 	CreatorKey     string // see Submitter
 	IdempotencyKey string
-	FlowID         ID          // absent outside a flow
-	ParentID       ID          // absent unless spawned (F38)
+	FlowID         base.ID     // absent outside a flow
+	ParentID       base.ID     // absent unless spawned (F38)
 	Member         *Membership // nil outside a flow
-	Trace          *Trace      // of the submit (U215), nil when it had none
+	Trace          *base.Trace // of the submit (U215), nil when it had none
 
 	// Version is the version of the stored row when the record was loaded; every write changes it. It is not part of the record. It is 0 for a new
 	// execution.
@@ -24,17 +29,17 @@ type Execution struct {
 	// Input.
 	Input  Payload // Data is not loaded unless requested
 	Policy *Policy // never nil; frozen with the execution (L12)
-	Tags   Tags
+	Tags   base.Tags
 
 	// Queue.
 	Status         Status
 	Reason         Reason
 	Next           Next
 	BlockingDetail json.RawMessage
-	StatusSince    Time
+	StatusSince    base.Time
 	Priority       int
-	QueuedAt       Time
-	DelayUntil     Time
+	QueuedAt       base.Time
+	DelayUntil     base.Time
 	DelayReason    Reason
 	Dependency     Reason // WaitingForChildren while a join is pending, WaitingForSubflow while a sub-flow is open or may begin, else ReasonNone
 	Held           *Hold
@@ -49,10 +54,10 @@ type Execution struct {
 
 	// Attempt.
 	TotalAttempts    int
-	Attempt          *Attempt // the last attempt, nil before the first
-	AttemptRemaining Millis   // of the attempt's timeout while interrupted; 0: nothing stored, the next lease gets the full timeout
-	AttemptDeadline  Time     // while running under an attempt timeout
-	ReplayLineage    *Lineage // of the attempt that a replay will start
+	Attempt          *Attempt    // the last attempt, nil before the first
+	AttemptRemaining base.Millis // of the attempt's timeout while interrupted; 0: nothing stored, the next lease gets the full timeout
+	AttemptDeadline  base.Time   // while running under an attempt timeout
+	ReplayLineage    *Lineage    // of the attempt that a replay will start
 
 	// Counters.
 	RetryCount   int
@@ -63,13 +68,13 @@ type Execution struct {
 	Reservation *Reservation     // of the present grant or lease; nil: admission took nothing but slots
 	Budgets     []ScopedBudget   // that apply to it by scope execution or flow (B6)
 	Usage       map[string]int64 // meters of all attempts, by dimension (B18); replaced, never changed in place
-	RetryAt     Time             // while blocked on an unreadable record: when to try again (S45)
-	WallHoldAt  Time             // while running under a limit of wall_ms: when its hold is used up (B17)
+	RetryAt     base.Time        // while blocked on an unreadable record: when to try again (S45)
+	WallHoldAt  base.Time        // while running under a limit of wall_ms: when its hold is used up (B17)
 
 	// Outcome.
 	Result       *Payload // nil: no result; Data is nil if it was not loaded
 	ResultEpoch  int64    // epoch of the lease under which the result was written: stores file its bytes under it
-	ResultOf     ID       // the owner of that lease, for a flow node (F47); absent: the execution itself
+	ResultOf     base.ID  // the owner of that lease, for a flow node (F47); absent: the execution itself
 	Failure      *Failure
 	Cancellation *Cancellation
 	Retain       *Retain
@@ -77,17 +82,17 @@ type Execution struct {
 	Progress *Progress
 	Waits    *Waits    // nil until the first waitpoint or suspension
 	Children *Children // nil until the first spawn of the run
-	Earlier  []ID      // the flows below it that earlier runs left; replaced, never changed in place
+	Earlier  []base.ID // the flows below it that earlier runs left; replaced, never changed in place
 
 	// Times.
-	CreatedAt      Time
-	StartedAt      Time
-	RunStartedAt   Time
-	CompletedAt    Time
-	DeadlineAt     Time
-	LastMutationAt Time
-	WakeAt         Time // earliest armed timer (L19), absent when none is armed
-	TimerAt        Time // due time of the store's timer entry that will wake it; at most WakeAt plus the grid (L19)
+	CreatedAt      base.Time
+	StartedAt      base.Time
+	RunStartedAt   base.Time
+	CompletedAt    base.Time
+	DeadlineAt     base.Time
+	LastMutationAt base.Time
+	WakeAt         base.Time // earliest armed timer (L19), absent when none is armed
+	TimerAt        base.Time // due time of the store's timer entry that will wake it; at most WakeAt plus the grid (L19)
 }
 
 // Payload is bytes with their declared content type (L7). Size is kept when Data is not loaded.
@@ -99,62 +104,62 @@ type Payload struct {
 
 // Hold is an operator's hold (L115).
 type Hold struct {
-	By     string `json:"by"`
-	At     Time   `json:"at"`
-	Reason string `json:"reason,omitempty"`
+	By     string    `json:"by"`
+	At     base.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // Grant is an outstanding signed grant (S27).
 type Grant struct {
-	Hash       []byte `json:"hash"`
-	Kid        string `json:"kid"`
-	WorkerID   string `json:"worker_id"`
-	InstanceID string `json:"worker_instance_id"`
-	IssuedAt   Time   `json:"issued_at"`
-	ExpiresAt  Time   `json:"expires_at"`
-	RequestKey string `json:"request_key,omitempty"`
+	Hash       []byte    `json:"hash"`
+	Kid        string    `json:"kid"`
+	WorkerID   string    `json:"worker_id"`
+	InstanceID string    `json:"worker_instance_id"`
+	IssuedAt   base.Time `json:"issued_at"`
+	ExpiresAt  base.Time `json:"expires_at"`
+	RequestKey string    `json:"request_key,omitempty"`
 }
 
 // Lease is the right of one worker to run the execution (section 7 of the lifecycle).
 type Lease struct {
-	ID         UUID
-	AttemptID  UUID
+	ID         base.UUID
+	AttemptID  base.UUID
 	WorkerID   string
 	InstanceID string
-	AcquiredAt Time
-	RenewedAt  Time
-	TTL        Millis
-	ExpiresAt  Time
+	AcquiredAt base.Time
+	RenewedAt  base.Time
+	TTL        base.Millis
+	ExpiresAt  base.Time
 	RequestKey string
 	GrantHash  []byte
 }
 
 // LastLease is the lease that ended last (L8). Its recorded answer is in the lease history (L40).
 type LastLease struct {
-	ID        UUID
+	ID        base.UUID
 	Epoch     int64
-	AttemptID UUID
-	EndedAt   Time
+	AttemptID base.UUID
+	EndedAt   base.Time
 	End       LeaseEnd
-	Budgets   []UUID // that a lapsed lease was charged to: late reports of its holder are booked there (B7, L36)
+	Budgets   []base.UUID // that a lapsed lease was charged to: late reports of its holder are booked there (B7, L36)
 }
 
 // Attempt is one attempt (L25). Only the last attempt of an execution may not be final (L26).
 type Attempt struct {
-	ID           UUID
+	ID           base.UUID
 	Index        int
 	Type         AttemptType
 	State        AttemptState
-	StartedAt    Time
-	EndedAt      Time
-	RunningMS    Millis // time under ended leases
+	StartedAt    base.Time
+	EndedAt      base.Time
+	RunningMS    base.Millis // time under ended leases
 	FirstEpoch   int64
 	LastEpoch    int64
 	WorkerID     string
 	InstanceID   string
 	Failure      *Failure
 	Interruption Interruption // while interrupted; after a resume, what it resumed from (L98)
-	InterruptAt  Time
+	InterruptAt  base.Time
 	Lineage      *Lineage         // nil for the initial attempt
 	Usage        map[string]int64 // meters of this attempt (B18); replaced, never changed in place
 }
@@ -172,12 +177,12 @@ type Lineage struct {
 
 // Failure is what went wrong (L90).
 type Failure struct {
-	Class      string `json:"class"`
-	Category   string `json:"category"`
-	Message    string `json:"message"`
-	Detail     []byte `json:"detail,omitempty"`              // nil: none
-	DetailType string `json:"detail_content_type,omitempty"` // of the detail; "": application/octet-stream
-	At         Time   `json:"at"`
+	Class      string    `json:"class"`
+	Category   string    `json:"category"`
+	Message    string    `json:"message"`
+	Detail     []byte    `json:"detail,omitempty"`              // nil: none
+	DetailType string    `json:"detail_content_type,omitempty"` // of the detail; "": application/octet-stream
+	At         base.Time `json:"at"`
 }
 
 // Cancellation states who cancelled and why (L108).
@@ -189,16 +194,16 @@ type Cancellation struct {
 
 // Retain protects a finished execution from retention and delete (U54).
 type Retain struct {
-	Until  Time   `json:"until,omitzero"` // absent: forever
-	By     string `json:"by"`
-	Reason string `json:"reason,omitempty"`
+	Until  base.Time `json:"until,omitzero"` // absent: forever
+	By     string    `json:"by"`
+	Reason string    `json:"reason,omitempty"`
 }
 
 // Progress is what the worker last reported (L99).
 type Progress struct {
-	Percent   *int    `json:"percent,omitempty"`
-	Message   *string `json:"message,omitempty"`
-	UpdatedAt Time    `json:"updated_at"`
+	Percent   *int      `json:"percent,omitempty"`
+	Message   *string   `json:"message,omitempty"`
+	UpdatedAt base.Time `json:"updated_at"`
 }
 
 // Clone returns a snapshot of x: commands on one do not change the other.
@@ -232,12 +237,12 @@ type Class struct {
 
 // Effects collects what one command did besides changing the record, and carries the inputs of the command.
 type Effects struct {
-	Now       Time
+	Now       base.Time
 	Actor     Actor
 	RequestID string
-	Jitter    float64 // a random number in [0,1) for this command (L94)
-	Books     *Books  // the budgets of Execution.ChargedTo, loaded and locked; nil: it has none
-	settling  Time    // while timers act as of their due times: the actual time
+	Jitter    float64   // a random number in [0,1) for this command (L94)
+	Books     *Books    // the budgets of Execution.ChargedTo, loaded and locked; nil: it has none
+	settling  base.Time // while timers act as of their due times: the actual time
 
 	Events  []Event
 	History []LeaseRecord  // leases that ended
@@ -263,32 +268,32 @@ const SilentChange = ""
 // Event is one row of the event log (E24).
 type Event struct {
 	Kind         string
-	At           Time
+	At           base.Time
 	Namespace    string
-	ExecutionID  ID
+	ExecutionID  base.ID
 	Class        *Class // nil for events that concern no execution
-	FlowID       ID
-	RootFlowID   ID
+	FlowID       base.ID
+	RootFlowID   base.ID
 	AttemptIndex int // -1: does not apply
 	InstanceID   string
-	Tags         Tags
+	Tags         base.Tags
 	Actor        Actor
 	RequestID    string
-	Data         EventData
+	Data         eventdata.Data
 }
 
 // LeaseRecord is one entry of the lease history (L40). It contains the state of its attempt at the end of the lease, so that attempts need no rows
 // of their own.
 type LeaseRecord struct {
-	ExecutionID ID
+	ExecutionID base.ID
 	Epoch       int64
-	LeaseID     UUID
+	LeaseID     base.UUID
 	RunIndex    int
 	Attempt     Attempt // as of the end of this lease
 	WorkerID    string
 	InstanceID  string
-	AcquiredAt  Time
-	EndedAt     Time
+	AcquiredAt  base.Time
+	EndedAt     base.Time
 	End         LeaseEnd
 	Late        bool            // the command that ended it came after the lapse (L36)
 	Answer      json.RawMessage // recorded answer of a lease-ending command (L34), nil otherwise
@@ -299,9 +304,9 @@ type LeaseRecord struct {
 // AttemptPatch changes the attempt in the lease history entry of an epoch: an attempt that ends while it waits or is taken over gets its final
 // state there (L30).
 type AttemptPatch struct {
-	ExecutionID ID
+	ExecutionID base.ID
 	Epoch       int64
 	State       AttemptState
-	EndedAt     Time
+	EndedAt     base.Time
 	Failure     *Failure
 }

@@ -3,12 +3,14 @@ package core
 import (
 	"errors"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // asError finds the *Error in err.
-func asError(t *testing.T, err error) *Error {
+func asError(t *testing.T, err error) *base.Error {
 	t.Helper()
-	var e *Error
+	var e *base.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("%v is not an error of ours", err)
 	}
@@ -16,9 +18,9 @@ func asError(t *testing.T, err error) *Error {
 }
 
 // expect fails unless err has the code, and with a code the field. "" means no error.
-func expect(t *testing.T, err error, code Code, field string) {
+func expect(t *testing.T, err error, code base.Code, field string) {
 	t.Helper()
-	if CodeOf(err) != code {
+	if base.CodeOf(err) != code {
 		t.Fatalf("got %v, want code %q", err, code)
 	}
 	if code == "" {

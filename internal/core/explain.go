@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // The blockers of S57, in their order.
@@ -29,13 +31,13 @@ const (
 
 // Explanation states why an execution is not running (S57).
 type Explanation struct {
-	ExecutionID    ID
+	ExecutionID    base.ID
 	Status         Status
 	Reason         Reason
-	Since          Time   // of status and reason
-	Summary        string // one sentence
+	Since          base.Time // of status and reason
+	Summary        string    // one sentence
 	Blockers       []Blocker
-	NextEligibleAt Time // absent: unknown, or there is nothing to wait for (S58)
+	NextEligibleAt base.Time // absent: unknown, or there is nothing to wait for (S58)
 	Position       *Line
 	Workers        NearWorkers
 	History        []StatusChange
@@ -47,8 +49,8 @@ type Explanation struct {
 type Blocker struct {
 	Code    string
 	Message string // one sentence with its numbers
-	Since   Time
-	Until   Time            // when it ends by itself, if known
+	Since   base.Time
+	Until   base.Time       // when it ends by itself, if known
 	Data    json.RawMessage // its numbers, by name
 	Key     string          // of budget, rate and concurrency: the key without room
 }
@@ -72,7 +74,7 @@ type Line struct {
 
 // ExplainInput is the input of Explain: rows of one read, with the due timers applied.
 type ExplainInput struct {
-	Now       Time
+	Now       base.Time
 	Execution *Execution
 	Suspended *SuspendedView // what it waits for; nil unless it is suspended
 	WaitedFor []WaitedFor    // upstreams or children, while it waits for those
@@ -82,8 +84,8 @@ type ExplainInput struct {
 	Workers   []Worker       // that the caller may see, including dead ones
 	Leases    map[string]int // held, by instance; absent: not counted
 	Room      *Room          // with what the timers have given back
-	Set       []UUID         // the budgets that apply
-	Holders   map[string][]ID
+	Set       []base.UUID    // the budgets that apply
+	Holders   map[string][]base.ID
 	Line      Line
 	History   []StatusChange
 }
@@ -178,7 +180,7 @@ func (r *Room) Settled(before, now []string, back []RateAdmission) {
 
 // nextEligible returns the latest of the known times among delay, grant, budget and rate. It is absent if there is another cause before
 // workers_busy, or if the end of one of them is unknown (S58).
-func nextEligible(blockers []Blocker) (at Time) {
+func nextEligible(blockers []Blocker) (at base.Time) {
 	for _, b := range blockers {
 		switch b.Code {
 		case BlockerWorkersBusy, BlockerInLine:
@@ -186,7 +188,7 @@ func nextEligible(blockers []Blocker) (at Time) {
 			if b.Until == 0 {
 				return 0
 			}
-			at = later(at, b.Until)
+			at = base.Later(at, b.Until)
 		default:
 			return 0
 		}
@@ -202,7 +204,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func ids(list []ID) []string {
+func ids(list []base.ID) []string {
 	texts := make([]string, len(list))
 	for i, id := range list {
 		texts[i] = id.String()

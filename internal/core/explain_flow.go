@@ -3,12 +3,14 @@ package core
 import (
 	"fmt"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // WaitedFor is an execution whose end another one waits for (F62).
 type WaitedFor struct {
 	Name  string
-	ID    ID
+	ID    base.ID
 	Kind  EdgeKind
 	State EdgeState
 	Now   string // public state
@@ -16,7 +18,7 @@ type WaitedFor struct {
 
 // SubflowNow is the progress of the sub-flow of a flow node.
 type SubflowNow struct {
-	ID    ID
+	ID    base.ID
 	State FlowState
 	Nodes int
 	Open  int
@@ -33,38 +35,38 @@ func (in *ExplainInput) joinBlocker() Blocker {
 	if own {
 		code, who = BlockerChildren, "children"
 	}
-	o := newObject(200)
-	o.str("policy", join.Policy.String())
-	o.num("done", int64(join.Satisfied))
-	o.num("needed", int64(join.needed()))
-	o.num("impossible", int64(join.Impossible))
-	o.num("pending", int64(join.Pending()))
-	o.name("open")
-	o.text = append(o.text, '[')
+	o := base.NewObject(200)
+	o.Str("policy", join.Policy.String())
+	o.Num("done", int64(join.Satisfied))
+	o.Num("needed", int64(join.needed()))
+	o.Num("impossible", int64(join.Impossible))
+	o.Num("pending", int64(join.Pending()))
+	o.Name("open")
+	o.Text = append(o.Text, '[')
 	var names []string
 	for _, w := range in.WaitedFor {
 		if w.State == EdgeSatisfied || len(names) == maxWaitedFor {
 			continue
 		}
 		if len(names) > 0 {
-			o.text = append(o.text, ',')
+			o.Text = append(o.Text, ',')
 		}
-		o.text = append(o.text, '{')
-		o.str("name", w.Name)
-		o.str("execution_id", w.ID.String())
-		o.str("kind", string(w.Kind))
-		o.str("state", string(w.State))
-		o.str("public_state", w.Now)
-		o.shut()
+		o.Text = append(o.Text, '{')
+		o.Str("name", w.Name)
+		o.Str("execution_id", w.ID.String())
+		o.Str("kind", string(w.Kind))
+		o.Str("state", string(w.State))
+		o.Str("public_state", w.Now)
+		o.Shut()
 		names = append(names, fmt.Sprintf("%s (%s)", w.Name, w.Now))
 	}
-	o.text = append(o.text, ']')
-	o.moment("timeout_at", until)
-	return Blocker{Code: code, Message: waitMessage(join, who, names, until), Since: x.StatusSince, Until: until, Data: o.done()}
+	o.Text = append(o.Text, ']')
+	o.Moment("timeout_at", until)
+	return Blocker{Code: code, Message: waitMessage(join, who, names, until), Since: x.StatusSince, Until: until, Data: o.Done()}
 }
 
 // pendingJoin returns the join that x is blocked on: that of its wait for its own children, else that of the member.
-func (x *Execution) pendingJoin() (join Join, until Time, own bool) {
+func (x *Execution) pendingJoin() (join Join, until base.Time, own bool) {
 	if x.Children != nil && x.Children.Wait != nil && x.waitsForChildren(x.Children.Wait.Number) {
 		return x.Children.Wait.Join, x.Children.Wait.TimeoutAt, true
 	}
@@ -74,7 +76,7 @@ func (x *Execution) pendingJoin() (join Join, until Time, own bool) {
 	return Join{}, 0, false
 }
 
-func waitMessage(join Join, who string, names []string, until Time) string {
+func waitMessage(join Join, who string, names []string, until base.Time) string {
 	text := fmt.Sprintf("It waits for its %s: %d of %d needed ends are there", who, join.Satisfied, join.needed())
 	if len(names) > 0 {
 		text += "; open are " + strings.Join(names, ", ")
@@ -92,13 +94,13 @@ func waitMessage(join Join, who string, names []string, until Time) string {
 func (in *ExplainInput) subflowBlocker() Blocker {
 	b := Blocker{Code: BlockerSubflow, Message: "It waits for its sub-flow, which is about to begin.", Since: in.Execution.StatusSince}
 	if f := in.Subflow; f != nil {
-		o := newObject(100)
-		o.str("flow_id", f.ID.String())
-		o.str("state", string(f.State))
-		o.num("done", int64(f.Nodes-f.Open))
-		o.num("needed", int64(f.Nodes))
+		o := base.NewObject(100)
+		o.Str("flow_id", f.ID.String())
+		o.Str("state", string(f.State))
+		o.Num("done", int64(f.Nodes-f.Open))
+		o.Num("needed", int64(f.Nodes))
 		b.Message = fmt.Sprintf("It waits for its sub-flow %s: %d of %d members have ended.", f.ID, f.Nodes-f.Open, f.Nodes)
-		b.Data = o.done()
+		b.Data = o.Done()
 	}
 	return b
 }

@@ -3,6 +3,8 @@ package core
 import (
 	"fmt"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // gateBlockers returns the causes in the execution itself.
@@ -31,39 +33,39 @@ func (in *ExplainInput) gateBlockers() (list []Blocker) {
 
 // suspendedBlocker states which signals have arrived and which are missing.
 func suspendedBlocker(v *SuspendedView) Blocker {
-	o := newObject(200)
-	o.str("reason_code", v.ReasonCode)
-	o.uuid("suspension_id", v.SuspensionID)
-	o.name("waitpoints")
-	o.text = append(o.text, '[')
+	o := base.NewObject(200)
+	o.Str("reason_code", v.ReasonCode)
+	o.UUID("suspension_id", v.SuspensionID)
+	o.Name("waitpoints")
+	o.Text = append(o.Text, '[')
 	for i := range v.Waitpoints {
 		if i > 0 {
-			o.text = append(o.text, ',')
+			o.Text = append(o.Text, ',')
 		}
-		o.text = append(o.text, '{')
-		o.uuid("waitpoint_id", v.Waitpoints[i].ID)
-		o.str("waitpoint_key", v.Waitpoints[i].Key)
-		o.shut()
+		o.Text = append(o.Text, '{')
+		o.UUID("waitpoint_id", v.Waitpoints[i].ID)
+		o.Str("waitpoint_key", v.Waitpoints[i].Key)
+		o.Shut()
 	}
-	o.text = append(o.text, ']')
-	o.name("signals")
-	o.text = append(o.text, '[')
+	o.Text = append(o.Text, ']')
+	o.Name("signals")
+	o.Text = append(o.Text, '[')
 	var missing []string
 	for i, p := range v.Progress {
 		if i > 0 {
-			o.text = append(o.text, ',')
+			o.Text = append(o.Text, ',')
 		}
-		o.text = append(o.text, '{')
+		o.Text = append(o.Text, '{')
 		p.write(o)
-		o.shut()
+		o.Shut()
 		if p.Progress < p.Needed {
 			missing = append(missing, p.text())
 		}
 	}
-	o.text = append(o.text, ']')
-	o.moment("timeout_at", v.TimeoutAt)
+	o.Text = append(o.Text, ']')
+	o.Moment("timeout_at", v.TimeoutAt)
 	return Blocker{
-		Code: BlockerSuspended, Message: v.message(missing), Since: v.SuspendedAt, Until: v.TimeoutAt, Data: o.done(),
+		Code: BlockerSuspended, Message: v.message(missing), Since: v.SuspendedAt, Until: v.TimeoutAt, Data: o.Done(),
 	}
 }
 
@@ -84,13 +86,13 @@ func (v *SuspendedView) message(missing []string) string {
 }
 
 // write writes how many signals of one node have arrived and how many are missing.
-func (p *NodeProgress) write(o *jsonObject) {
+func (p *NodeProgress) write(o *base.JSONObject) {
 	if p.Node.Matcher.Named {
-		o.str("name", p.Node.Matcher.Name)
+		o.Str("name", p.Node.Matcher.Name)
 	}
-	o.strs("waitpoint_keys", p.Node.Waitpoints)
-	o.num("present", int64(p.Progress))
-	o.num("missing", int64(max(p.Needed-p.Progress, 0)))
+	o.Strs("waitpoint_keys", p.Node.Waitpoints)
+	o.Num("present", int64(p.Progress))
+	o.Num("missing", int64(max(p.Needed-p.Progress, 0)))
 }
 
 func (p *NodeProgress) text() string {
@@ -102,17 +104,17 @@ func (p *NodeProgress) text() string {
 }
 
 func (x *Execution) delayBlocker() Blocker {
-	o := newObject(80)
-	o.str("reason", x.DelayReason.String())
+	o := base.NewObject(80)
+	o.Str("reason", x.DelayReason.String())
 	text := fmt.Sprintf("It is delayed until %s.", x.DelayUntil)
 	switch x.DelayReason {
 	case WaitingForRetryBackoff:
-		o.num("retry", int64(x.RetryCount))
+		o.Num("retry", int64(x.RetryCount))
 		text = fmt.Sprintf("It failed and is tried again at %s: retry %d.", x.DelayUntil, x.RetryCount)
 	case WaitingForResumeDelay:
 		text = fmt.Sprintf("It goes on after a delay until %s.", x.DelayUntil)
 	}
-	b := Blocker{Code: BlockerDelay, Message: text, Until: x.DelayUntil, Data: o.done()}
+	b := Blocker{Code: BlockerDelay, Message: text, Until: x.DelayUntil, Data: o.Done()}
 	if x.Status == Delayed {
 		b.Since = x.StatusSince
 	}
@@ -120,23 +122,23 @@ func (x *Execution) delayBlocker() Blocker {
 }
 
 func heldBlocker(h *Hold) Blocker {
-	o := newObject(80)
-	o.str("by", h.By)
-	o.strIf("reason", h.Reason)
+	o := base.NewObject(80)
+	o.Str("by", h.By)
+	o.StrIf("reason", h.Reason)
 	text := fmt.Sprintf("%s holds it back since %s", h.By, h.At)
 	if h.Reason != "" {
 		text += ": " + h.Reason
 	}
-	return Blocker{Code: BlockerOperatorHold, Message: text + ".", Since: h.At, Data: o.done()}
+	return Blocker{Code: BlockerOperatorHold, Message: text + ".", Since: h.At, Data: o.Done()}
 }
 
 func grantBlocker(g *Grant) Blocker {
-	o := newObject(120)
-	o.str("worker_id", g.WorkerID)
-	o.str("worker_instance_id", g.InstanceID)
+	o := base.NewObject(120)
+	o.Str("worker_id", g.WorkerID)
+	o.Str("worker_instance_id", g.InstanceID)
 	return Blocker{
 		Code:    BlockerGrant,
 		Message: fmt.Sprintf("It is granted to worker %s, instance %s, who may claim it until %s.", g.WorkerID, g.InstanceID, g.ExpiresAt),
-		Since:   g.IssuedAt, Until: g.ExpiresAt, Data: o.done(),
+		Since:   g.IssuedAt, Until: g.ExpiresAt, Data: o.Done(),
 	}
 }

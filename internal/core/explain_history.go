@@ -1,13 +1,17 @@
 package core
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // HistoryShown is the number of changes in an explanation (S57).
 const HistoryShown = 20
 
 // StatusChange is one change of status or reason.
 type StatusChange struct {
-	At     Time
+	At     base.Time
 	Status Status
 	Reason Reason
 	Event  string // kind of the event that reported it

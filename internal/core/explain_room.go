@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // laneBlockers returns a closed lane and a reached cap.
@@ -15,29 +17,29 @@ func (in *ExplainInput) laneBlockers() (list []Blocker) {
 		return nil
 	}
 	if state := lane.Settings.State; !state.Claimable() {
-		o := newObject(80)
-		o.str("lane", lane.Name)
-		o.str("state", state.String())
+		o := base.NewObject(80)
+		o.Str("lane", lane.Name)
+		o.Str("state", state.String())
 		text := fmt.Sprintf("Lane %q is %s", lane.Name, state)
 		if lane.Since != 0 {
 			text += " since " + lane.Since.String()
 		}
-		list = append(list, Blocker{Code: BlockerLaneState, Message: text + ": nothing is taken from it.", Since: lane.Since, Data: o.done()})
+		list = append(list, Blocker{Code: BlockerLaneState, Message: text + ": nothing is taken from it.", Since: lane.Since, Data: o.Done()})
 	}
 	limit := int64(lane.Settings.MaxConcurrent)
 	if limit == 0 || !lane.Counting && in.LaneInUse < limit {
 		return list
 	}
-	o := newObject(80)
-	o.str("lane", lane.Name)
-	o.num("in_use", in.LaneInUse)
-	o.num("limit", limit)
-	o.flagIf("counting", lane.Counting)
+	o := base.NewObject(80)
+	o.Str("lane", lane.Name)
+	o.Num("in_use", in.LaneInUse)
+	o.Num("limit", limit)
+	o.FlagIf("counting", lane.Counting)
 	text := fmt.Sprintf("Lane %q is at its cap: %d of %d are granted or running.", lane.Name, in.LaneInUse, limit)
 	if lane.Counting {
 		text = fmt.Sprintf("Lane %q was given a cap: what runs in it is being counted.", lane.Name)
 	}
-	return append(list, Blocker{Code: BlockerLaneCap, Message: text, Data: o.done()})
+	return append(list, Blocker{Code: BlockerLaneCap, Message: text, Data: o.Done()})
 }
 
 // roomBlockers returns the budgets, rates and slots without room for x, as determined by admission (S44).
@@ -46,7 +48,7 @@ func (in *ExplainInput) roomBlockers() (list []Blocker) {
 	defer in.Room.Books.Back(mark)
 	x, r := in.withoutGrant()
 	for _, id := range in.Set {
-		if why := x.admitBudgets(r, []UUID{id}, in.Now); why != nil {
+		if why := x.admitBudgets(r, []base.UUID{id}, in.Now); why != nil {
 			list = append(list, in.budgetBlocker(r, id, why))
 		}
 	}
@@ -73,31 +75,31 @@ func (in *ExplainInput) roomBlockers() (list []Blocker) {
 	return list
 }
 
-func (in *ExplainInput) budgetBlocker(r *Room, id UUID, why *Refusal) Blocker {
-	o := newObject(300)
-	o.str("key", why.Key)
-	o.uuid("budget_id", id)
+func (in *ExplainInput) budgetBlocker(r *Room, id base.UUID, why *Refusal) Blocker {
+	o := base.NewObject(300)
+	o.Str("key", why.Key)
+	o.UUID("budget_id", id)
 	b := Blocker{Code: BlockerBudget, Key: why.Key, Until: why.NextFree}
 	budget := r.Books.Get(id)
 	if why.Retry != 0 || budget == nil {
 		b.Message = in.unreadableMessage(o, why)
-		b.Data = o.done()
+		b.Data = o.Done()
 		return b
 	}
 	budget = budget.at(in.Now)
-	o.str("name", budget.Name)
+	o.Str("name", budget.Name)
 	var short shortage
 	_ = json.Unmarshal(why.Detail, &short) // written by the budget itself
 	if d := budget.Dimensions[short.Dimension]; d == nil {
-		o.str("state", BudgetClosed)
+		o.Str("state", BudgetClosed)
 		b.Message = fmt.Sprintf("Budget %q is closed: it admits nobody.", budget.Name)
 	} else {
-		o.str("dimension", short.Dimension)
-		o.num("need", short.Need)
-		o.num("available", short.Available)
-		o.num("used", d.Used)
-		o.num("reserved", d.Reserved)
-		o.num("limit", d.most())
+		o.Str("dimension", short.Dimension)
+		o.Num("need", short.Need)
+		o.Num("available", short.Available)
+		o.Num("used", d.Used)
+		o.Num("reserved", d.Reserved)
+		o.Num("limit", d.most())
 		b.Message = fmt.Sprintf("Budget %q has %d %s left and it needs %d: of %d, %d are used and %d reserved",
 			budget.Name, short.Available, short.Dimension, short.Need, d.most(), d.Used, d.Reserved)
 		if b.Until != 0 {
@@ -105,68 +107,68 @@ func (in *ExplainInput) budgetBlocker(r *Room, id UUID, why *Refusal) Blocker {
 		}
 		b.Message += "."
 	}
-	o.moment("next_reset_at", budget.NextResetAt)
-	o.moment("resets_at", b.Until) // the same time, if a reset makes room
-	o.strs("holders", ids(in.Holders[why.Key]))
-	b.Data = o.done()
+	o.Moment("next_reset_at", budget.NextResetAt)
+	o.Moment("resets_at", b.Until) // the same time, if a reset makes room
+	o.Strs("holders", ids(in.Holders[why.Key]))
+	b.Data = o.Done()
 	return b
 }
 
 func (in *ExplainInput) rateBlocker(r *Room, use QuotaUse, why *Refusal) Blocker {
-	o := newObject(200)
+	o := base.NewObject(200)
 	writeUse(o, why.Key, use)
 	b := Blocker{Code: BlockerRate, Key: why.Key, Until: why.NextFree}
 	if why.Retry != 0 {
 		b.Message = in.unreadableMessage(o, why)
-		b.Data = o.done()
+		b.Data = o.Done()
 		return b
 	}
 	s := r.Quotas(use.Quota).Settings
 	admitted := r.Rates[why.Key].Count(in.Now, s.WindowMS)
-	o.num("admissions", int64(admitted))
-	o.num("limit", int64(s.RateLimit))
-	o.num("window_ms", s.WindowMS)
-	o.moment("next_free", why.NextFree)
-	b.Data = o.done()
+	o.Num("admissions", int64(admitted))
+	o.Num("limit", int64(s.RateLimit))
+	o.Num("window_ms", s.WindowMS)
+	o.Moment("next_free", why.NextFree)
+	b.Data = o.Done()
 	b.Message = fmt.Sprintf("Quota %s lets %d start in %s, and %d did: it has room again at %s.",
 		useText(use), s.RateLimit, shortSpan(s.WindowMS), admitted, why.NextFree)
 	return b
 }
 
 func (in *ExplainInput) slotBlocker(r *Room, use QuotaUse, why *Refusal) Blocker {
-	o := newObject(200)
+	o := base.NewObject(200)
 	writeUse(o, why.Key, use)
 	b := Blocker{Code: BlockerConcurrency, Key: why.Key}
 	if why.Retry != 0 {
 		b.Message = in.unreadableMessage(o, why)
-		b.Data = o.done()
+		b.Data = o.Done()
 		return b
 	}
 	limit := r.Quotas(use.Quota).Settings.ConcurrencyLimit
 	used := r.Slots[why.Key]
-	o.num("in_use", used)
-	o.num("limit", int64(limit))
-	o.strs("holders", ids(in.Holders[why.Key]))
-	b.Data = o.done()
+	o.Num("in_use", used)
+	o.Num("limit", int64(limit))
+	o.Strs("holders", ids(in.Holders[why.Key]))
+	b.Data = o.Done()
 	b.Message = fmt.Sprintf("All slots of quota %s are taken: %d in use, %d allowed.", useText(use), used, limit)
 	return b
 }
 
 // unreadableMessage states that a record cannot be read and when it is tried again (S45).
-func (in *ExplainInput) unreadableMessage(o *jsonObject, why *Refusal) string {
-	o.flag("unreadable", true)
+func (in *ExplainInput) unreadableMessage(o *base.JSONObject, why *Refusal) string {
+	o.Flag("unreadable", true)
 	text := fmt.Sprintf("The record of %s cannot be read", why.Key)
 	if in.Execution.BlockedOn == why.Key && in.Execution.RetryAt != 0 {
-		o.moment("retry_at", in.Execution.RetryAt)
+		o.Moment("retry_at", in.Execution.RetryAt)
 		text += fmt.Sprintf("; it is tried again at %s", in.Execution.RetryAt)
 	}
 	return text + "."
 }
 
-func writeUse(o *jsonObject, key string, use QuotaUse) {
-	o.str("key", key)
-	o.str("quota", use.Quota)
-	o.strIf("quota_key", use.Key)
+func writeUse(o *base.JSONObject, key string, use QuotaUse) {
+	o.Str("key", key)
+	o.Str("quota", use.Quota)
+	o.StrIf("quota_key", use.Key)
 }
 
 func useText(use QuotaUse) string {
@@ -177,7 +179,7 @@ func useText(use QuotaUse) string {
 }
 
 // shortSpan formats a span of time without its zero parts.
-func shortSpan(ms Millis) string {
+func shortSpan(ms base.Millis) string {
 	text := (time.Duration(ms) * time.Millisecond).String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

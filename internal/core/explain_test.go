@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // puzzle is an execution with everything around it that may keep it waiting.
@@ -23,7 +25,7 @@ func newPuzzle(t tester) *puzzle {
 	s := begin(t, puzzlePolicy)
 	c := newScene(quotaOf("a", 2, 0), quotaOf("b", 0, 1))
 	lane := &Lane{Name: "default", Settings: LaneSettings{State: LaneActive, MaxConcurrent: 2}}
-	p := &puzzle{story: s, c: c, in: ExplainInput{Lane: lane, Room: c.room, Leases: map[string]int{}, Holders: map[string][]ID{}}}
+	p := &puzzle{story: s, c: c, in: ExplainInput{Lane: lane, Room: c.room, Leases: map[string]int{}, Holders: map[string][]base.ID{}}}
 	p.in.Workers = []Worker{p.worker("w-1", "eu", "gpu")}
 	return p
 }
@@ -31,7 +33,7 @@ func newPuzzle(t tester) *puzzle {
 func (p *puzzle) worker(instance string, capabilities ...string) Worker {
 	return Worker{
 		WorkerID: "w", InstanceID: instance, Lanes: []string{"default"}, Capabilities: capabilities, MaxConcurrent: 2,
-		LivenessTTLMS: 30 * Second, LastSeen: p.now,
+		LivenessTTLMS: 30 * base.Second, LastSeen: p.now,
 	}
 }
 
@@ -59,8 +61,8 @@ type hindrance struct {
 	make    func(p *puzzle)
 	message string
 	data    string
-	since   Millis // after the story's beginning; -1: absent
-	until   Millis
+	since   base.Millis // after the story's beginning; -1: absent
+	until   base.Millis
 }
 
 func hindrances() []hindrance {
@@ -73,16 +75,16 @@ func hindrances() []hindrance {
 			`It is suspended and waits for signal "go" at waitpoint boss (0 of 1).`, `"signals":[{"name":"go","waitpoint_keys":["boss"],"present":0,"missing":1}]`, 0, -1,
 		},
 		{
-			BlockerDelay, func(p *puzzle) { p.delayFor(Minute) },
-			`It goes on after a delay until 2023-11-14T22:14:20.000Z.`, `{"reason":"waiting_for_resume_delay"}`, 0, Minute,
+			BlockerDelay, func(p *puzzle) { p.delayFor(base.Minute) },
+			`It goes on after a delay until 2023-11-14T22:14:20.000Z.`, `{"reason":"waiting_for_resume_delay"}`, 0, base.Minute,
 		},
 		{
 			BlockerOperatorHold, func(p *puzzle) { _, _ = p.hold() },
 			`holds it back since 2023-11-14T22:13:20.000Z`, `"by":`, 0, -1,
 		},
 		{
-			BlockerGrant, func(p *puzzle) { p.c.grant(p.story, 5*Second) },
-			`It is granted to worker w, instance w-1, who may claim it until 2023-11-14T22:13:25.000Z.`, `{"worker_id":"w","worker_instance_id":"w-1"}`, 0, 5 * Second,
+			BlockerGrant, func(p *puzzle) { p.c.grant(p.story, 5*base.Second) },
+			`It is granted to worker w, instance w-1, who may claim it until 2023-11-14T22:13:25.000Z.`, `{"worker_id":"w","worker_instance_id":"w-1"}`, 0, 5 * base.Second,
 		},
 		{
 			BlockerLaneState, func(p *puzzle) { p.in.Lane.Settings.State, p.in.Lane.Since = LanePaused, p.now },
@@ -93,20 +95,20 @@ func hindrances() []hindrance {
 			`Lane "default" is at its cap: 2 of 2 are granted or running.`, `{"lane":"default","in_use":2,"limit":2}`, -1, -1,
 		},
 		{
-			BlockerNoLiveWorker, func(p *puzzle) { p.in.Workers[0].LastSeen = p.now.Add(-Hour) },
+			BlockerNoLiveWorker, func(p *puzzle) { p.in.Workers[0].LastSeen = p.now.Add(-base.Hour) },
 			`No live worker takes work from lane "default".`, `{"lane":"default","on_lane":0,"draining":0}`, -1, -1,
 		},
 		{
 			BlockerBudget, func(p *puzzle) {
 				hard := int64(10)
-				p.c.room.Books.Add(&Budget{ID: UUID{9}, Name: "month", NextResetAt: p.now.Add(Day), Dimensions: map[string]*BudgetDimension{
+				p.c.room.Books.Add(&Budget{ID: base.UUID{9}, Name: "month", NextResetAt: p.now.Add(base.Day), Dimensions: map[string]*BudgetDimension{
 					"tokens": {Hard: &hard, Used: 8, Reserved: 2},
 				}})
-				p.in.Set = []UUID{{9}}
-				p.in.Holders[BudgetKey(UUID{9})] = []ID{p.x.ID}
+				p.in.Set = []base.UUID{{9}}
+				p.in.Holders[BudgetKey(base.UUID{9})] = []base.ID{p.x.ID}
 			},
 			`Budget "month" has 0 tokens left and it needs 1: of 10, 8 are used and 2 reserved; it resets at 2023-11-15T22:13:20.000Z.`,
-			`"dimension":"tokens","need":1,"available":0,"used":8,"reserved":2,"limit":10,"next_reset_at":"2023-11-15T22:13:20.000Z","resets_at":"2023-11-15T22:13:20.000Z","holders":["`, -1, Day,
+			`"dimension":"tokens","need":1,"available":0,"used":8,"reserved":2,"limit":10,"next_reset_at":"2023-11-15T22:13:20.000Z","resets_at":"2023-11-15T22:13:20.000Z","holders":["`, -1, base.Day,
 		},
 		{
 			BlockerRate, func(p *puzzle) {
@@ -117,12 +119,12 @@ func hindrances() []hindrance {
 				p.c.room.Rates["rate:a"].Take(p.now)
 			},
 			`Quota "a" lets 2 start in 1m, and 2 did: it has room again at 2023-11-14T22:14:20.000Z.`,
-			`{"key":"rate:a","quota":"a","admissions":2,"limit":2,"window_ms":60000,"next_free":"2023-11-14T22:14:20.000Z"}`, -1, Minute,
+			`{"key":"rate:a","quota":"a","admissions":2,"limit":2,"window_ms":60000,"next_free":"2023-11-14T22:14:20.000Z"}`, -1, base.Minute,
 		},
 		{
 			BlockerConcurrency, func(p *puzzle) {
 				p.c.room.Slots["slots:b/k"]++
-				p.in.Holders["slots:b/k"] = []ID{p.x.ID}
+				p.in.Holders["slots:b/k"] = []base.ID{p.x.ID}
 			},
 			`All slots of quota "b" for "k" are taken: 1 in use, 1 allowed.`, `"in_use":1,"limit":1,"holders":["`, -1, -1,
 		},
@@ -165,7 +167,7 @@ func TestSC15_each_cause_alone_is_the_one_blocker_and_carries_its_numbers(t *tes
 	}
 }
 
-func momentAfter(ms Millis) Time {
+func momentAfter(ms base.Millis) base.Time {
 	if ms < 0 {
 		return 0
 	}
@@ -227,14 +229,14 @@ func TestS58_next_eligible_is_the_latest_known_time_and_absent_beside_causes_wit
 	}
 	for _, c := range []struct {
 		causes []string
-		want   Millis
+		want   base.Millis
 	}{
 		{nil, -1},
-		{[]string{BlockerRate}, Minute},
-		{[]string{BlockerDelay, BlockerRate}, Minute},
-		{[]string{BlockerBudget, BlockerRate}, Day},
-		{[]string{BlockerGrant}, 5 * Second},
-		{[]string{BlockerRate, BlockerWorkersBusy, BlockerInLine}, Minute},
+		{[]string{BlockerRate}, base.Minute},
+		{[]string{BlockerDelay, BlockerRate}, base.Minute},
+		{[]string{BlockerBudget, BlockerRate}, base.Day},
+		{[]string{BlockerGrant}, 5 * base.Second},
+		{[]string{BlockerRate, BlockerWorkersBusy, BlockerInLine}, base.Minute},
 		{[]string{BlockerRate, BlockerConcurrency}, -1},
 		{[]string{BlockerDelay, BlockerLaneState}, -1},
 		{[]string{BlockerSuspended}, -1},
@@ -278,7 +280,7 @@ func TestS59_the_five_nearest_live_workers_are_shown_with_what_keeps_them_away(t
 	draining.Draining = true
 	p.in.Leases["f"] = 2
 	gone, nobody := p.worker("g", "eu", "gpu"), p.worker("n")
-	gone.LastSeen = p.now.Add(-Hour)
+	gone.LastSeen = p.now.Add(-base.Hour)
 	p.in.Workers = []Worker{elsewhere, other, draining, full, gone, nobody, p.worker("w-1", "eu", "gpu")}
 	want := NearWorkers{Live: 6, OnLane: 5, Matching: 3, Nearest: []NearWorker{
 		{"w", "w-1", nil},
@@ -327,7 +329,7 @@ func TestS45_an_unreadable_record_is_told_with_the_moment_of_the_next_try(t *tes
 func TestS57_a_grant_is_judged_by_what_its_end_would_leave(t *testing.T) {
 	t.Parallel()
 	p := newPuzzle(t)
-	p.c.grant(p.story, 5*Second) // takes the only slot of b, and gives it back
+	p.c.grant(p.story, 5*base.Second) // takes the only slot of b, and gives it back
 	e := p.explain()
 	if diff := cmp.Diff([]string{BlockerGrant}, codesOf(&e)); diff != "" {
 		t.Error(diff)
@@ -346,7 +348,7 @@ func TestS57_the_history_tells_each_change_of_status(t *testing.T) {
 	s.pass(1000)
 	_, _ = s.hold()
 	_, _ = s.releaseHold()
-	s.grant(Second)
+	s.grant(base.Second)
 	s.pass(1000)
 	s.claim()
 	must[LeaveAnswer](t)(s.release(s.fence()))

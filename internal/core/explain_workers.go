@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // nearestShown is how many of the nearest workers are shown (S59).
@@ -103,16 +105,16 @@ func (in *ExplainInput) laneWorkers() (workers []*Worker, draining int) {
 func (in *ExplainInput) missingWorkers() []Blocker {
 	class := in.Execution.Class
 	workers, draining := in.laneWorkers()
-	o := newObject(200)
-	o.str("lane", class.Lane)
-	o.num("on_lane", int64(len(workers)))
+	o := base.NewObject(200)
+	o.Str("lane", class.Lane)
+	o.Num("on_lane", int64(len(workers)))
 	if len(workers) == 0 {
-		o.num("draining", int64(draining))
+		o.Num("draining", int64(draining))
 		text := fmt.Sprintf("No live worker takes work from lane %q", class.Lane)
 		if draining > 0 {
 			text += ": " + counted(draining, "is draining", "are draining")
 		}
-		return []Blocker{{Code: BlockerNoLiveWorker, Message: text + ".", Data: o.done()}}
+		return []Blocker{{Code: BlockerNoLiveWorker, Message: text + ".", Data: o.Done()}}
 	}
 	var namespaces, kinds, capable int
 	missing := class.Capabilities
@@ -128,16 +130,16 @@ func (in *ExplainInput) missingWorkers() []Blocker {
 			return nil
 		}
 	}
-	o.num("match_namespace", int64(namespaces))
-	o.num("match_kind", int64(kinds))
-	o.num("match_capabilities", int64(capable))
-	o.strs("missing_capabilities", missing)
+	o.Num("match_namespace", int64(namespaces))
+	o.Num("match_kind", int64(kinds))
+	o.Num("match_capabilities", int64(capable))
+	o.Strs("missing_capabilities", missing)
 	text := fmt.Sprintf("Of the %s on lane %q none can take it: %d serve namespace %q, %d take kind %q, %d have all capabilities",
 		counted(len(workers), "live worker", "live workers"), class.Lane, namespaces, class.Namespace, kinds, class.Kind, capable)
 	if len(missing) > 0 {
 		text += "; missing: " + strings.Join(missing, ", ")
 	}
-	return []Blocker{{Code: BlockerNoCapableWorker, Message: text + ".", Data: o.done()}}
+	return []Blocker{{Code: BlockerNoCapableWorker, Message: text + ".", Data: o.Done()}}
 }
 
 func number(is bool) int {
@@ -167,23 +169,23 @@ func (in *ExplainInput) busyWorkers() []Blocker {
 	if matching == 0 {
 		return nil
 	}
-	o := newObject(80)
-	o.num("matching", int64(matching))
-	o.num("max_concurrent", int64(places))
-	o.num("leases", int64(held))
+	o := base.NewObject(80)
+	o.Num("matching", int64(matching))
+	o.Num("max_concurrent", int64(places))
+	o.Num("leases", int64(held))
 	who := "The only worker that could take it is busy"
 	if matching > 1 {
 		who = fmt.Sprintf("All %d workers that could take it are busy", matching)
 	}
 	text := fmt.Sprintf("%s: %d of %d places are taken.", who, held, places)
-	return []Blocker{{Code: BlockerWorkersBusy, Message: text, Data: o.done()}}
+	return []Blocker{{Code: BlockerWorkersBusy, Message: text, Data: o.Done()}}
 }
 
 // inLine states what comes first.
 func (in *ExplainInput) inLine() Blocker {
 	line := in.Line
-	o := newObject(120)
-	o.str("lane", in.Execution.Class.Lane)
+	o := base.NewObject(120)
+	o.Str("lane", in.Execution.Class.Lane)
 	line.write(o)
 	text := "It is next in line: the next claim that may take it does."
 	if line.Ahead > 0 {
@@ -194,7 +196,7 @@ func (in *ExplainInput) inLine() Blocker {
 		}
 		text += "."
 	}
-	b := Blocker{Code: BlockerInLine, Message: text, Data: o.done()}
+	b := Blocker{Code: BlockerInLine, Message: text, Data: o.Done()}
 	if in.Execution.Status == Ready {
 		b.Since = in.Execution.StatusSince
 	}
@@ -212,13 +214,13 @@ func (l *Line) text() string {
 	}
 }
 
-func (l *Line) write(o *jsonObject) {
-	o.num("ahead", int64(l.Ahead))
-	o.flagIf("at_least", l.AtLeast)
+func (l *Line) write(o *base.JSONObject) {
+	o.Num("ahead", int64(l.Ahead))
+	o.FlagIf("at_least", l.AtLeast)
 	if l.FairnessKey != "" {
-		o.str("fairness_key", l.FairnessKey)
-		o.num("ahead_of_key", int64(l.AheadOfKey))
-		o.num("keys", int64(l.Keys))
-		o.num("weight", int64(l.Weight))
+		o.Str("fairness_key", l.FairnessKey)
+		o.Num("ahead_of_key", int64(l.AheadOfKey))
+		o.Num("keys", int64(l.Keys))
+		o.Num("weight", int64(l.Weight))
 	}
 }

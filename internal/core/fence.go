@@ -1,10 +1,12 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // Fence is what a worker command carries to prove that it belongs to the lease it refers to (L33).
 type Fence struct {
-	LeaseID   UUID  `json:"lease_id"`
-	Epoch     int64 `json:"lease_epoch"`
-	AttemptID UUID  `json:"attempt_id"`
+	LeaseID   base.UUID `json:"lease_id"`
+	Epoch     int64     `json:"lease_epoch"`
+	AttemptID base.UUID `json:"attempt_id"`
 }
 
 // Validate refuses an incomplete fence: fence_required when nothing is given, partial_fence when something is missing.
@@ -12,7 +14,7 @@ func (f Fence) Validate() error {
 	var missing string
 	switch {
 	case f == Fence{}:
-		return Errorf(CodeFenceRequired, "the command needs the fence of the lease").
+		return base.Errorf(base.CodeFenceRequired, "the command needs the fence of the lease").
 			WithHint("send lease_id, lease_epoch and attempt_id as the claim gave them")
 	case f.LeaseID.IsZero():
 		missing = partLeaseID
@@ -23,7 +25,7 @@ func (f Fence) Validate() error {
 	default:
 		return nil
 	}
-	return Errorf(CodePartialFence, "%s is missing", missing).WithField("lease." + missing).
+	return base.Errorf(base.CodePartialFence, "%s is missing", missing).WithField("lease." + missing).
 		WithHint("send lease_id, lease_epoch and attempt_id together")
 }
 
@@ -35,7 +37,7 @@ const (
 )
 
 // differs names the first part in which f differs from the fence (lease, epoch, attempt), or returns "".
-func (f Fence) differs(lease UUID, epoch int64, attempt UUID) string {
+func (f Fence) differs(lease base.UUID, epoch int64, attempt base.UUID) string {
 	switch {
 	case f.LeaseID != lease:
 		return partLeaseID
@@ -70,7 +72,7 @@ func (x *Execution) checkLive(f Fence) error {
 		return err
 	}
 	if late {
-		return Errorf(CodeLeaseExpired, "the lease has lapsed").With("current_epoch", x.LeaseEpoch).
+		return base.Errorf(base.CodeLeaseExpired, "the lease has lapsed").With("current_epoch", x.LeaseEpoch).
 			WithHint("stop the work, or end it late: complete, fail, delay and release still count until somebody takes over")
 	}
 	return nil
@@ -83,7 +85,7 @@ func (x *Execution) checkFence(f Fence) (late bool, err error) {
 	case x.Status.Terminal() || x.Status == Suspended:
 		return false, x.NotActive()
 	case x.Lease == nil && last != nil && last.End == EndRevoked:
-		return false, Errorf(CodeLeaseRevoked, "the lease was revoked").With("current_epoch", x.LeaseEpoch)
+		return false, base.Errorf(base.CodeLeaseRevoked, "the lease was revoked").With("current_epoch", x.LeaseEpoch)
 	case x.Lease != nil:
 		return false, x.stale(f.differs(x.Lease.ID, x.LeaseEpoch, x.Lease.AttemptID))
 	case last == nil:
@@ -103,7 +105,7 @@ func (x *Execution) stale(part string) error {
 	if part == "" {
 		return nil
 	}
-	return Errorf(CodeStaleLease, "%s is not that of the current lease", part).
+	return base.Errorf(base.CodeStaleLease, "%s is not that of the current lease", part).
 		With("part", part).With("current_epoch", x.LeaseEpoch).
 		WithHint("the lease has gone to somebody else: stop the work")
 }
@@ -132,7 +134,7 @@ func (x *Execution) enter(fx *Effects, f Fence, op LeaseEnd, recorded *LeaseReco
 	case !late:
 		return entry{}, nil
 	case record == nil:
-		return entry{}, Errorf(CodeCorruption, "the lease history of %s lacks epoch %d", x.ID, f.Epoch).
+		return entry{}, base.Errorf(base.CodeCorruption, "the lease history of %s lacks epoch %d", x.ID, f.Epoch).
 			With("record", x.ID.String()).With("field", "lease_history")
 	default:
 		return entry{lapse: record}, nil
@@ -164,8 +166,8 @@ func (x *Execution) recordOf(fx *Effects, epoch int64, stored *LeaseRecord) *Lea
 }
 
 // NotActive is the refusal execution_not_active with the details of L35.
-func (x *Execution) NotActive() *Error {
-	err := Errorf(CodeExecutionNotActive, "the execution is %s", x.Status).
+func (x *Execution) NotActive() *base.Error {
+	err := base.Errorf(base.CodeExecutionNotActive, "the execution is %s", x.Status).
 		With("status", x.Status.String()).With("reason", x.Reason.String()).
 		With("terminal_outcome", terminalOutcome(x.Status)).With("lease_epoch", x.LeaseEpoch)
 	if x.Attempt != nil {

@@ -5,19 +5,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestL33_a_fence_is_whole_or_refused(t *testing.T) {
 	t.Parallel()
-	whole := Fence{LeaseID: UUID{1}, Epoch: 1, AttemptID: UUID{2}}
+	whole := Fence{LeaseID: base.UUID{1}, Epoch: 1, AttemptID: base.UUID{2}}
 	wantCode(t, whole.Validate(), "")
-	wantCode(t, Fence{}.Validate(), CodeFenceRequired)
+	wantCode(t, Fence{}.Validate(), base.CodeFenceRequired)
 	for part, f := range map[string]Fence{
-		"lease_id":    {Epoch: 1, AttemptID: UUID{2}},
-		"lease_epoch": {LeaseID: UUID{1}, AttemptID: UUID{2}},
-		"attempt_id":  {LeaseID: UUID{1}, Epoch: 1},
+		"lease_id":    {Epoch: 1, AttemptID: base.UUID{2}},
+		"lease_epoch": {LeaseID: base.UUID{1}, AttemptID: base.UUID{2}},
+		"attempt_id":  {LeaseID: base.UUID{1}, Epoch: 1},
 	} {
-		if err := wantCode(t, f.Validate(), CodePartialFence); err.Field != "lease."+part {
+		if err := wantCode(t, f.Validate(), base.CodePartialFence); err.Field != "lease."+part {
 			t.Errorf("field %q, want %q", err.Field, part)
 		}
 	}
@@ -35,17 +37,17 @@ func TestL34_each_part_of_the_fence_counts_and_a_correct_call_afterwards_still_w
 			s := begin(t, tablePolicy)
 			f := s.claim()
 			for part, wrong := range map[string]Fence{
-				"lease_id":    {UUID{9}, f.Epoch, f.AttemptID},
+				"lease_id":    {base.UUID{9}, f.Epoch, f.AttemptID},
 				"lease_epoch": {f.LeaseID, f.Epoch + 1, f.AttemptID},
-				"attempt_id":  {f.LeaseID, f.Epoch, UUID{9}},
+				"attempt_id":  {f.LeaseID, f.Epoch, base.UUID{9}},
 			} {
-				err := wantCode(t, s.run(operation, wrong), CodeStaleLease)
+				err := wantCode(t, s.run(operation, wrong), base.CodeStaleLease)
 				if diff := cmp.Diff(map[string]any{"part": part, "current_epoch": int64(1)}, err.Details); diff != "" {
 					t.Error(diff)
 				}
 			}
-			wantCode(t, s.run(operation, Fence{}), CodeFenceRequired)
-			wantCode(t, s.run(operation, Fence{Epoch: 1}), CodePartialFence)
+			wantCode(t, s.run(operation, Fence{}), base.CodeFenceRequired)
+			wantCode(t, s.run(operation, Fence{Epoch: 1}), base.CodePartialFence)
 			wantCode(t, s.run(operation, f), "")
 		})
 	}
@@ -56,24 +58,24 @@ func TestL34_an_old_fence_is_refused_after_retry_reclaim_replay_and_cancel(t *te
 	for _, c := range []struct {
 		name string
 		lose func(s *story, f Fence)
-		code Code
+		code base.Code
 	}{
-		{"retry waiting", func(s *story, f Fence) { must[FailAnswer](s.t)(s.fail(f, "")) }, CodeExecutionNotActive},
-		{"retry claimed", func(s *story, f Fence) { must[FailAnswer](s.t)(s.fail(f, "")); s.pass(1000); s.claim() }, CodeStaleLease},
-		{"reclaimed", func(s *story, _ Fence) { s.pass(30 * Second); s.claim() }, CodeStaleLease},
-		{"revoked", func(s *story, _ Fence) { must[RevokeAnswer](s.t)(s.revoke(false)) }, CodeLeaseRevoked},
-		{"revoked and taken over", func(s *story, _ Fence) { must[RevokeAnswer](s.t)(s.revoke(false)); s.claim() }, CodeStaleLease},
-		{"cancelled", func(s *story, _ Fence) { must[bool](s.t)(s.cancel(nil)) }, CodeExecutionNotActive},
+		{"retry waiting", func(s *story, f Fence) { must[FailAnswer](s.t)(s.fail(f, "")) }, base.CodeExecutionNotActive},
+		{"retry claimed", func(s *story, f Fence) { must[FailAnswer](s.t)(s.fail(f, "")); s.pass(1000); s.claim() }, base.CodeStaleLease},
+		{"reclaimed", func(s *story, _ Fence) { s.pass(30 * base.Second); s.claim() }, base.CodeStaleLease},
+		{"revoked", func(s *story, _ Fence) { must[RevokeAnswer](s.t)(s.revoke(false)) }, base.CodeLeaseRevoked},
+		{"revoked and taken over", func(s *story, _ Fence) { must[RevokeAnswer](s.t)(s.revoke(false)); s.claim() }, base.CodeStaleLease},
+		{"cancelled", func(s *story, _ Fence) { must[bool](s.t)(s.cancel(nil)) }, base.CodeExecutionNotActive},
 		{"replayed", func(s *story, _ Fence) {
 			must[bool](s.t)(s.cancel(nil))
 			must[int](s.t)(0, s.replay(ReplayCommand{}))
-		}, CodeStaleLease},
-		{"suspended", func(s *story, _ Fence) { s.suspend() }, CodeExecutionNotActive},
-		{"waits for children", func(s *story, _ Fence) { s.waitForChildren() }, CodeExecutionNotActive},
+		}, base.CodeStaleLease},
+		{"suspended", func(s *story, _ Fence) { s.suspend() }, base.CodeExecutionNotActive},
+		{"waits for children", func(s *story, _ Fence) { s.waitForChildren() }, base.CodeExecutionNotActive},
 		{"timed out", func(s *story, f Fence) {
-			must[int](s.t)(0, s.renew(f, 24*Hour))
-			s.pass(Hour)
-		}, CodeExecutionNotActive},
+			must[int](s.t)(0, s.renew(f, 24*base.Hour))
+			s.pass(base.Hour)
+		}, base.CodeExecutionNotActive},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +127,7 @@ func TestL36_a_late_command_keeps_the_count_of_the_lapse_and_its_own_next(t *tes
 	t.Parallel()
 	s := begin(t, `{}`)
 	f := s.claim()
-	s.pass(30 * Second)
+	s.pass(30 * base.Second)
 	answer := must[LeaveAnswer](t)(s.release(f))
 	s.want(Ready, WaitingForWorker, NextResume)
 	if !answer.Late || s.x.ReclaimCount != 1 || s.x.Attempt.State != AttemptInterrupted {
@@ -135,7 +137,7 @@ func TestL36_a_late_command_keeps_the_count_of_the_lapse_and_its_own_next(t *tes
 	if !again.Repeated || !again.Late {
 		t.Errorf("%+v", again)
 	}
-	wantCode(t, s.renew(f, 0), CodeExecutionNotActive)
+	wantCode(t, s.renew(f, 0), base.CodeExecutionNotActive)
 	s.claim()
 	if s.x.Attempt.Index != 0 || s.x.LeaseEpoch != 2 {
 		t.Errorf("LI8: %+v", s.x.Attempt)
@@ -161,13 +163,13 @@ func TestL36_a_lapse_missing_in_the_history_is_corruption_not_a_panic(t *testing
 	t.Parallel()
 	s := begin(t, `{}`)
 	f := s.claim()
-	s.pass(30 * Second)
+	s.pass(30 * base.Second)
 	delete(s.history, 1)
 	fx := s.effects()
 	_, err := s.x.Complete(fx, Completion{Fence: f})
-	wantCode(t, err, CodeCorruption)
+	wantCode(t, err, base.CodeCorruption)
 	_, err = s.x.Complete(fx, Completion{Fence: f, Recorded: &LeaseRecord{Epoch: 1, LeaseID: f.LeaseID, Attempt: Attempt{ID: f.AttemptID}, End: EndComplete, Answer: []byte("{")}})
-	wantCode(t, err, CodeCorruption)
+	wantCode(t, err, base.CodeCorruption)
 }
 
 func TestL36_commands_that_keep_the_lease_pass_late(t *testing.T) {
@@ -179,17 +181,17 @@ func TestL36_commands_that_keep_the_lease_pass_late(t *testing.T) {
 		if err != nil || late != want {
 			t.Errorf("late %v, %v", late, err)
 		}
-		s.pass(30 * Second)
+		s.pass(30 * base.Second)
 	}
 	s.claim()
 	_, err := s.x.CheckKeep(s.effects(), f)
-	wantCode(t, err, CodeStaleLease)
+	wantCode(t, err, base.CodeStaleLease)
 }
 
 func TestL37_an_operators_override_needs_no_fence_but_a_running_execution(t *testing.T) {
 	t.Parallel()
 	inEveryStatus(t, tablePolicy, func(t *testing.T, s *story, status Status) {
-		want := CodeExecutionNotActive
+		want := base.CodeExecutionNotActive
 		if status == Running {
 			want = ""
 		}
@@ -226,7 +228,7 @@ func TestL117_a_repeat_of_a_lease_ending_command_gets_the_recorded_answer_and_ch
 			t.Error("L119: the stored result changed")
 		}
 		_, err := s.fail(f, "")
-		wantCode(t, err, CodeExecutionNotActive)
+		wantCode(t, err, base.CodeExecutionNotActive)
 	})
 	t.Run("fail, after the retry was claimed", func(t *testing.T) {
 		t.Parallel()

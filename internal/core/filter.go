@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Filter selects executions (L131). Parts combine with AND, values of one part with OR; an absent part selects everything. The values are the words
@@ -41,8 +43,8 @@ type TagFilter struct {
 
 // TimeRange is [From, To); an absent bound is open.
 type TimeRange struct {
-	From Time `json:"from,omitzero"`
-	To   Time `json:"to,omitzero"`
+	From base.Time `json:"from,omitzero"`
+	To   base.Time `json:"to,omitzero"`
 }
 
 // Bounds of a filter, so that a list never exceeds what a statement can carry.
@@ -92,7 +94,7 @@ func statusWords() []string { return statusNames[1:] }
 // withoutNUL reports whether a name contains no NUL. No valid name contains one, and not every store can compare with one.
 func withoutNUL(name string) bool { return !strings.Contains(name, "\x00") }
 
-func isID(text string) bool { _, err := ParseID(text); return err == nil }
+func isID(text string) bool { _, err := base.ParseID(text); return err == nil }
 
 // Validate refuses with invalid_filter any value that no execution can have: unknown words, malformed ids and tag keys, texts that are not UTF-8,
 // lists that are too long.
@@ -102,18 +104,18 @@ func (f *Filter) Validate() error {
 			return err
 		}
 	}
-	if len(f.Tags) > MaxTags {
-		return badFilter("tags", "has more than %d entries", MaxTags)
+	if len(f.Tags) > base.MaxTags {
+		return badFilter("tags", "has more than %d entries", base.MaxTags)
 	}
 	for _, tag := range f.Tags {
-		if !wellFormedTagKey(tag.Key) {
-			return badFilter(FieldUnder("tags", tag.Key), "%q is not a tag key", cutText(strings.ToValidUTF8(tag.Key, "\uFFFD"), 80))
+		if !base.WellFormedTagKey(tag.Key) {
+			return badFilter(base.FieldUnder("tags", tag.Key), "%q is not a tag key", base.CutText(strings.ToValidUTF8(tag.Key, "\uFFFD"), 80))
 		}
-		if tag.Value != nil && checkText(*tag.Value, 0, maxFilterText) != "" {
-			return badFilter(FieldUnder("tags", tag.Key), "the value must be UTF-8 of at most %d bytes", maxFilterText)
+		if tag.Value != nil && base.CheckText(*tag.Value, 0, maxFilterText) != "" {
+			return badFilter(base.FieldUnder("tags", tag.Key), "the value must be UTF-8 of at most %d bytes", maxFilterText)
 		}
 	}
-	if why := checkText(f.Query, 0, maxFilterText); why != "" {
+	if why := base.CheckText(f.Query, 0, maxFilterText); why != "" {
 		return badFilter("q", "%s", why)
 	}
 	return CheckFilterText("q", f.Query)
@@ -133,7 +135,7 @@ func CheckFilterText(field string, texts ...string) error {
 // CheckFilterTags refuses with invalid_filter tags that nothing can have: keys that CheckFilterText refuses, and values that are not UTF-8.
 func CheckFilterTags(tags map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
-		field := FieldUnder("tags", key)
+		field := base.FieldUnder("tags", key)
 		if err := CheckFilterText(field, key); err != nil {
 			return err
 		}
@@ -149,8 +151,8 @@ func (p *filterPart) validate() error {
 		return badFilter(p.name, "has more than %d values", maxFilterValues)
 	}
 	for _, value := range *p.values {
-		if checkText(value, 0, maxFilterText) != "" || p.known != nil && !p.known(value) {
-			bad := badFilter(p.name, "%q is not a %s", cutText(strings.ToValidUTF8(value, "\uFFFD"), 80), p.name)
+		if base.CheckText(value, 0, maxFilterText) != "" || p.known != nil && !p.known(value) {
+			bad := badFilter(p.name, "%q is not a %s", base.CutText(strings.ToValidUTF8(value, "\uFFFD"), 80), p.name)
 			if p.words != nil {
 				bad = bad.WithHint("use one of %s", strings.Join(p.words(), ", "))
 			}
@@ -160,8 +162,8 @@ func (p *filterPart) validate() error {
 	return nil
 }
 
-func badFilter(field, format string, args ...any) *Error {
-	return Errorf(CodeInvalidFilter, format, args...).WithField(field)
+func badFilter(field, format string, args ...any) *base.Error {
+	return base.Errorf(base.CodeInvalidFilter, format, args...).WithField(field)
 }
 
 // Matches reports whether f selects x. The lane state is an argument because it is part of the state vector (L20), although no public state depends
@@ -226,7 +228,7 @@ func (f *Filter) Text() Text {
 // endOfPartition is the end of the partition before the UUID in the text of an id (L1).
 const endOfPartition = "}:"
 
-func (t *Text) begins(id ID) bool {
+func (t *Text) begins(id base.ID) bool {
 	return t.IDPrefix != "" && strings.HasPrefix(id.UUID.String(), t.IDPrefix) && strings.HasPrefix(id.Full(), t.partition)
 }
 
@@ -245,11 +247,11 @@ func among(values []string, value string) bool {
 }
 
 // names reports whether one of the texts, each a full form or a bare UUID, names id (L2). Each form has exactly one spelling.
-func names(texts []string, id ID) bool {
+func names(texts []string, id base.ID) bool {
 	return len(texts) == 0 || !id.IsZero() && (slices.Contains(texts, id.UUID.String()) || slices.Contains(texts, id.Full()))
 }
 
-func (r TimeRange) holds(t Time) bool {
+func (r TimeRange) holds(t base.Time) bool {
 	if r == (TimeRange{}) {
 		return true
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -114,10 +115,10 @@ func TestL132_the_translation_of_a_filter_selects_exactly_what_the_filter_select
 
 func sampleExecution() *Execution {
 	return &Execution{
-		ID:    ID{N: 7, UUID: UUID{0x01, 0x90, 0xf0}},
+		ID:    base.ID{N: 7, UUID: base.UUID{0x01, 0x90, 0xf0}},
 		Class: &Class{Namespace: "acme", Lane: "fast", Kind: "charge-Card"},
-		Tags:  Tags{"tenant": "7", "city": "Zürich"}, Creator: "ada", IdempotencyKey: "order 17", Priority: 5,
-		FlowID: ID{N: 3, UUID: UUID{3}}, ParentID: ID{N: 4, UUID: UUID{4}},
+		Tags:  base.Tags{"tenant": "7", "city": "Zürich"}, Creator: "ada", IdempotencyKey: "order 17", Priority: 5,
+		FlowID: base.ID{N: 3, UUID: base.UUID{3}}, ParentID: base.ID{N: 4, UUID: base.UUID{4}},
 		Status: Failed, Reason: Permanent, Next: NextNone, Failure: &Failure{Message: "Card declined: code=51."},
 		Attempt: &Attempt{InstanceID: "w-1"}, CreatedAt: 100, CompletedAt: 200, LastMutationAt: 300,
 	}
@@ -146,8 +147,8 @@ func TestL131_every_filter_selects_by_its_field(t *testing.T) {
 		{"created to", Filter{Created: TimeRange{To: 101}}, Filter{Created: TimeRange{To: 100}}},
 		{"completed", Filter{Completed: TimeRange{200, 201}}, Filter{Completed: TimeRange{201, 300}}},
 		{"updated", Filter{Updated: TimeRange{300, 301}}, Filter{Updated: TimeRange{200, 300}}},
-		{"flow", Filter{FlowID: []string{x.FlowID.Full()}}, Filter{FlowID: []string{(ID{N: 4, UUID: UUID{3}}).Full()}}},
-		{"flow bare", Filter{FlowID: []string{x.FlowID.UUID.String()}}, Filter{FlowID: []string{UUID{9}.String()}}},
+		{"flow", Filter{FlowID: []string{x.FlowID.Full()}}, Filter{FlowID: []string{(base.ID{N: 4, UUID: base.UUID{3}}).Full()}}},
+		{"flow bare", Filter{FlowID: []string{x.FlowID.UUID.String()}}, Filter{FlowID: []string{base.UUID{9}.String()}}},
 		{"parent", Filter{ParentID: []string{x.ParentID.Full()}}, Filter{ParentID: []string{x.FlowID.Full()}}},
 		{"instance", Filter{InstanceID: []string{"w-1"}}, Filter{InstanceID: []string{"w-2"}}},
 		{"creator", Filter{Creator: []string{"ada"}}, Filter{Creator: []string{"bob"}}},
@@ -180,7 +181,7 @@ func TestL131_absent_facts_match_no_filter_about_them(t *testing.T) {
 	x := &Execution{Class: &Class{}, CreatedAt: 1, LastMutationAt: 1}
 	for _, f := range []Filter{
 		{Completed: TimeRange{To: 1000}},
-		{FlowID: []string{UUID{}.String()}},
+		{FlowID: []string{base.UUID{}.String()}},
 		{InstanceID: []string{"w"}},
 		{IdempotencyKey: []string{"k"}},
 	} {
@@ -219,7 +220,7 @@ func TestL131_filters_that_no_execution_could_meet_are_refused(t *testing.T) {
 		{Filter{Query: "\xff"}, "q"},
 		{Filter{Query: strings.Repeat("a", 1025)}, "q"},
 	} {
-		expect(t, c.f.Validate(), CodeInvalidFilter, c.field)
+		expect(t, c.f.Validate(), base.CodeInvalidFilter, c.field)
 	}
 }
 

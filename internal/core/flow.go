@@ -1,14 +1,16 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // Flow is a graph of executions (section 1 of the flows): the record of the graph as a whole. Its members are executions with a Membership; its
 // edges are records of their upstreams. Any change to these that concerns the graph requires the lock of the flow.
 type Flow struct {
-	ID         ID     `json:"flow_id"`
-	Namespace  string `json:"namespace"`
-	Kind       string `json:"kind"`
-	Creator    string `json:"creator"`
-	CreatorKey string `json:"creator_key,omitempty"` // see Submitter
-	Tags       Tags   `json:"tags,omitempty"`
+	ID         base.ID   `json:"flow_id"`
+	Namespace  string    `json:"namespace"`
+	Kind       string    `json:"kind"`
+	Creator    string    `json:"creator"`
+	CreatorKey string    `json:"creator_key,omitempty"` // see Submitter
+	Tags       base.Tags `json:"tags,omitempty"`
 
 	State    FlowState `json:"state"`
 	Sealed   bool      `json:"sealed"`
@@ -18,10 +20,10 @@ type Flow struct {
 	Quorums  bool      `json:"quorums,omitempty"` // one of its joins is a quorum
 	Output   string    `json:"output,omitempty"`  // name of the member whose result is that of the flow
 
-	Parent    ID  `json:"parent_execution_id,omitzero"` // the flow node that it belongs to, or the execution that spawned its members
-	ParentRun int `json:"parent_run,omitempty"`         // the run of the parent
-	Root      ID  `json:"root_flow_id"`
-	Depth     int `json:"depth"` // 0: a root
+	Parent    base.ID `json:"parent_execution_id,omitzero"` // the flow node that it belongs to, or the execution that spawned its members
+	ParentRun int     `json:"parent_run,omitempty"`         // the run of the parent
+	Root      base.ID `json:"root_flow_id"`
+	Depth     int     `json:"depth"` // 0: a root
 
 	Open     int            `json:"open"`               // members that are not terminal
 	Ends     FlowEnds       `json:"ends"`               // how the others have ended
@@ -29,16 +31,16 @@ type Flow struct {
 	BadNames []string       `json:"names,omitempty"`    // names of the first of those
 	Failures []string       `json:"failures,omitempty"` // of a failed flow: names of members (F5), up to the number that events show
 	Cancel   *FlowCancel    `json:"cancel,omitempty"`   // the latest cancel request
-	Trace    *Trace         `json:"trace,omitempty"`    // of the submit (U215)
+	Trace    *base.Trace    `json:"trace,omitempty"`    // of the submit (U215)
 	Budgets  []ScopedBudget `json:"budgets,omitempty"`  // that apply to its members by scope flow, inner flows first (B6)
 
-	Keep        *Millis `json:"keep,omitempty"`          // the shortest retention in the policies of the members; nil: none states one
-	Fingerprint []byte  `json:"fingerprint,omitempty"`   // of the submit (F11)
-	OnParentEnd string  `json:"on_parent_end,omitempty"` // of a children flow (F44)
+	Keep        *base.Millis `json:"keep,omitempty"`          // the shortest retention in the policies of the members; nil: none states one
+	Fingerprint []byte       `json:"fingerprint,omitempty"`   // of the submit (F11)
+	OnParentEnd string       `json:"on_parent_end,omitempty"` // of a children flow (F44)
 
-	CreatedAt      Time `json:"created_at"`
-	LastMutationAt Time `json:"last_mutation_at"`
-	EndedAt        Time `json:"ended_at,omitzero"`
+	CreatedAt      base.Time `json:"created_at"`
+	LastMutationAt base.Time `json:"last_mutation_at"`
+	EndedAt        base.Time `json:"ended_at,omitzero"`
 }
 
 // FlowEnds counts the members of a flow that have ended, by public state.
@@ -95,7 +97,7 @@ type FlowCancel struct {
 	Reason      string       `json:"reason,omitempty"`
 	By          string       `json:"by"`
 	Source      string       `json:"source"` // flow, parent
-	RequestedAt Time         `json:"requested_at"`
+	RequestedAt base.Time    `json:"requested_at"`
 	Cancelled   int          `json:"cancelled"`       // members that it has ended so far
 	Before      int          `json:"finished_before"` // members that had ended before, or ended by themselves
 }

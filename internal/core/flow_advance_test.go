@@ -3,6 +3,8 @@ package core
 import (
 	"slices"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // waiting is a member that edges lead to.
@@ -40,7 +42,7 @@ func TestF10_F26_a_member_waits_for_its_join_and_then_passes_the_gate(t *testing
 	if due := s.x.DueJoin(true); due != JoinHeld {
 		t.Fatal(due)
 	}
-	s.now = s.now.Add(Second)
+	s.now = s.now.Add(base.Second)
 	s.holdJoin()
 	s.want(Ready, WaitingForWorker, NextInitial)
 	if j := s.x.Member.Join; j.State != JoinHeld || j.DecidedAt != s.now {
@@ -53,12 +55,12 @@ func TestF10_F26_a_member_waits_for_its_join_and_then_passes_the_gate(t *testing
 
 func TestF26_delay_and_hold_of_a_member_stand_when_its_join_is_satisfied(t *testing.T) {
 	t.Parallel()
-	s := waiting(t, JoinSpec{}, 1, func(s *Submission) { hour := Hour; s.DelayMS = &hour })
+	s := waiting(t, JoinSpec{}, 1, func(s *Submission) { hour := base.Hour; s.DelayMS = &hour })
 	s.want(Blocked, WaitingForChildren, NextInitial)
 	s.resolved(EdgeSatisfied)
 	s.holdJoin()
 	s.want(Delayed, WaitingForDelay, NextInitial)
-	s.pass(Hour)
+	s.pass(base.Hour)
 	s.want(Ready, WaitingForWorker, NextInitial)
 
 	held := waiting(t, JoinSpec{}, 1)
@@ -124,7 +126,7 @@ func TestF21_a_member_that_is_given_an_edge_waits_and_keeps_its_delay(t *testing
 		s := begin(t, `{}`, func(s *Submission) {
 			s.Member = &Membership{Name: "m"}
 			if delayed {
-				hour := Hour
+				hour := base.Hour
 				s.DelayMS = &hour
 			}
 		})
@@ -180,7 +182,7 @@ func TestF2_snapshots_of_a_member_keep_their_membership(t *testing.T) {
 		t.Errorf("%+v and %+v", before.Member, s.x.Member)
 	}
 	late := begin(t, `{}`)
-	f := &Flow{ID: IDOf(UUID{5}), Root: IDOf(UUID{4}), Output: "x"}
+	f := &Flow{ID: base.IDOf(base.UUID{5}), Root: base.IDOf(base.UUID{4}), Output: "x"}
 	late.x.JoinFlow(f, "x")
 	if late.x.FlowID != f.ID || late.x.RootFlowID() != f.Root || !late.x.Member.Output || !late.x.Member.Late || late.x.Member.Name != "x" {
 		t.Errorf("%+v", late.x.Member)

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // FlowCancelCommand is the command cancel_flow (section 9 of the flows).
 type FlowCancelCommand struct {
 	Policy CancelPolicy // "": cancel_all
@@ -17,9 +19,9 @@ func (c *FlowCancelCommand) Check() error {
 		c.Source = SourceFlow
 	}
 	if c.Policy.strength() == 0 {
-		return Invalid("policy", "must be cancel_all, cancel_pending or flow_only")
+		return base.Invalid("policy", "must be cancel_all, cancel_pending or flow_only")
 	}
-	return CheckReason("reason", c.Reason)
+	return base.CheckReason("reason", c.Reason)
 }
 
 // RequestCancel records the request (F49, F52). changed is false if the flow has already ended or an equal or stronger cancel was already

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestF49_the_arguments_of_a_cancel_have_defaults_and_bounds(t *testing.T) {
@@ -19,7 +21,7 @@ func TestF49_the_arguments_of_a_cancel_have_defaults_and_bounds(t *testing.T) {
 		t.Errorf("%+v %v", c, err)
 	}
 	c = FlowCancelCommand{Policy: "cancel_some"}
-	if err := wantCode(t, c.Check(), CodeInvalidArgument); err.Field != "policy" {
+	if err := wantCode(t, c.Check(), base.CodeInvalidArgument); err.Field != "policy" {
 		t.Errorf("%v", err)
 	}
 }

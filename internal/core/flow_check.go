@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // MaxFlowInput is the maximum total size of the inputs of one request in bytes, equal to that of a request body (section 12 of the flows). A server
@@ -44,7 +46,7 @@ func (s *FlowSpawn) part() *graphPart {
 }
 
 // node returns the place of a node.
-func (p *graphPart) node(i int) string { return p.at + element(p.list, i) }
+func (p *graphPart) node(i int) string { return p.at + base.Element(p.list, i) }
 
 // sub returns the part for the sub-flow of a node.
 func (p *graphPart) sub(i int) *graphPart { return p.nodes[i].Flow.part(p.node(i) + ".flow.") }
@@ -53,18 +55,18 @@ func (p *graphPart) sub(i int) *graphPart { return p.nodes[i].Flow.part(p.node(i
 // each node has a kind or a sub-flow. Sub-flows are checked too, at any depth (F46). It changes copies, never the caller's data. Errors:
 // invalid_flow, flow_limit_exceeded, nesting_limit_exceeded, payload_too_large, invalid_id, invalid_argument (namespace, creator, tags),
 // invalid_tag_key, invalid_budget; the field is the place, such as nodes[3].name.
-func (s *FlowSubmission) CheckShape(limits Limits) error {
+func (s *FlowSubmission) CheckShape(limits base.Limits) error {
 	if err := s.part("").checkSizes(limits, MaxFlowRequestNodes); err != nil {
 		return err
 	}
-	s.Namespace = cmp.Or(s.Namespace, DefaultNamespace)
+	s.Namespace = cmp.Or(s.Namespace, base.DefaultNamespace)
 	if s.ID != nil && s.ID.UUID.IsZero() {
-		return Errorf(CodeInvalidID, "the zero UUID names no flow").WithField("flow_id")
+		return base.Errorf(base.CodeInvalidID, "the zero UUID names no flow").WithField("flow_id")
 	}
 	checks := [...]error{
-		CheckNamespace(s.Namespace),
-		CheckCreator(s.Creator),
-		invalidFlow("idempotency_key", checkPlain(s.IdempotencyKey, 0, maxIdempotencyKey)),
+		base.CheckNamespace(s.Namespace),
+		base.CheckCreator(s.Creator),
+		invalidFlow("idempotency_key", base.CheckPlain(s.IdempotencyKey, 0, base.MaxIdempotencyKey)),
 	}
 	for _, err := range checks {
 		if err != nil {
@@ -79,10 +81,10 @@ func (s *FlowSubmission) CheckShape(limits Limits) error {
 
 // checkContent checks what a request and the definition of a sub-flow have in common.
 func (s *FlowSubmission) checkContent(at string) error {
-	if err := invalidFlow(at+"kind", checkGraphic(s.Kind, 128)); err != nil {
+	if err := invalidFlow(at+"kind", base.CheckGraphic(s.Kind, 128)); err != nil {
 		return err
 	}
-	if err := CheckTags(s.Tags); err != nil {
+	if err := base.CheckTags(s.Tags); err != nil {
 		return AtPlace(err, strings.TrimSuffix(at, "."))
 	}
 	p := s.part(at)
@@ -94,13 +96,13 @@ func (s *FlowSubmission) checkContent(at string) error {
 }
 
 // CheckShape is FlowSubmission.CheckShape for an extension (F14, F15), with the same errors.
-func (x *FlowExtension) CheckShape(limits Limits) error {
+func (x *FlowExtension) CheckShape(limits base.Limits) error {
 	p := x.part()
 	if err := p.checkSizes(limits, MaxFlowRequestNodes); err != nil {
 		return err
 	}
 	for i, m := range x.Members {
-		if err := invalidFlow(element("members", i)+".name", checkMemberName(m.Name)); err != nil {
+		if err := invalidFlow(base.Element("members", i)+".name", checkMemberName(m.Name)); err != nil {
 			return err
 		}
 	}
@@ -112,7 +114,7 @@ func (x *FlowExtension) CheckShape(limits Limits) error {
 }
 
 // CheckShape is FlowSubmission.CheckShape for a spawn (F38), with the same errors; the nodes are children[0] and so on.
-func (s *FlowSpawn) CheckShape(limits Limits) error {
+func (s *FlowSpawn) CheckShape(limits base.Limits) error {
 	p := s.part()
 	if err := p.checkSizes(limits, MaxSpawned); err != nil {
 		return err
@@ -122,7 +124,7 @@ func (s *FlowSpawn) CheckShape(limits Limits) error {
 		s.OnParentEnd = CancelOnFailure
 	case CancelOnFailure, CancelAlways, Detach:
 	default:
-		return Invalid("on_parent_end", "must be cancel_on_failure, cancel or detach")
+		return base.Invalid("on_parent_end", "must be cancel_on_failure, cancel or detach")
 	}
 	if err := p.checkContent(); err != nil {
 		return err
@@ -136,14 +138,14 @@ func invalidFlow(field, why string) error {
 	if why == "" {
 		return nil
 	}
-	return Errorf(CodeInvalidFlow, "%s", why).WithField(field)
+	return base.Errorf(base.CodeInvalidFlow, "%s", why).WithField(field)
 }
 
 // flowSize is the size of one request, over all its sub-flows.
 type flowSize struct{ nodes, edges, input int }
 
 // checkSizes runs before all other checks of the parts, so that no input is walked further than the limits allow.
-func (p *graphPart) checkSizes(limits Limits, nodes int) error {
+func (p *graphPart) checkSizes(limits base.Limits, nodes int) error {
 	if len(p.nodes) > nodes {
 		return limitExceeded(p.list, "nodes", len(p.nodes), nodes)
 	}
@@ -151,7 +153,7 @@ func (p *graphPart) checkSizes(limits Limits, nodes int) error {
 	if err := size.add(p, 0); err != nil {
 		return err
 	}
-	return checkSize(p.list, size.input, max(MaxFlowInput, limits.MaxPayload))
+	return base.CheckSize(p.list, size.input, max(MaxFlowInput, limits.MaxPayload))
 }
 
 func (z *flowSize) add(p *graphPart, depth int) error {
@@ -198,7 +200,7 @@ func (p *graphPart) checkInbound() error {
 }
 
 func limitExceeded(place, what string, n, limit int) error {
-	return Errorf(CodeFlowLimitExceeded, "%d %s, at most %d are allowed", n, what, limit).
+	return base.Errorf(base.CodeFlowLimitExceeded, "%d %s, at most %d are allowed", n, what, limit).
 		WithField(place).With("count", n).With("limit", limit)
 }
 
@@ -219,7 +221,7 @@ func (f *Flow) CheckGrowth(list string, members, edges int) error {
 }
 
 func nestingExceeded(place string) error {
-	return Errorf(CodeNestingLimitExceeded, "flows are nested at most %d deep", MaxFlowDepth).WithField(place).With("limit", MaxFlowDepth)
+	return base.Errorf(base.CodeNestingLimitExceeded, "flows are nested at most %d deep", MaxFlowDepth).WithField(place).With("limit", MaxFlowDepth)
 }
 
 // CheckNesting refuses nodes whose sub-flows would be nested too deep in a flow of that depth: nesting_limit_exceeded (F45). list is the field name
@@ -229,7 +231,7 @@ func CheckNesting(depth int, list string, nodes []FlowNode) error {
 		if nodes[i].Flow == nil {
 			continue
 		}
-		place := element(list, i)
+		place := base.Element(list, i)
 		if depth >= MaxFlowDepth {
 			return nestingExceeded(place)
 		}
@@ -252,8 +254,8 @@ func (s *FlowSubmission) OwnBudgets() ([]BudgetDefinition, error) {
 		return nil, invalidBudget("budgets", "is not valid JSON")
 	}
 	var all []BudgetDefinition
-	r := policyReader{valueReader{text: s.Budgets, path: []string{"budgets"}}}
-	var wrong *Error
+	r := policyReader{base.ValueReader{Text: s.Budgets, Path: []string{"budgets"}}}
+	var wrong *base.Error
 	if err := r.budgets(&all); errors.As(err, &wrong) {
 		// The messages of the reader are about policies and executions.
 		why := strings.NewReplacer("the execution itself", "the flow itself", "a field of the policy", "a field of a budget").Replace(wrong.Message)

@@ -1,23 +1,25 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // edgeBook adds the edges of a part one by one (F19) and then checks the resulting inputs and joins.
 type edgeBook struct {
 	*graphPart
 	names   map[string]int                          // nodes and members of the request
 	known   func(end string) (name string, ok bool) // finds a member; nil: the ends were checked before
 	by      map[[2]string]PlacedEdge                // by their ends
-	ids     map[UUID]bool
+	ids     map[base.UUID]bool
 	inbound map[string]int
 }
 
 func newEdgeBook(p *graphPart, names map[string]int) *edgeBook {
-	return &edgeBook{graphPart: p, names: names, by: map[[2]string]PlacedEdge{}, ids: map[UUID]bool{}, inbound: map[string]int{}}
+	return &edgeBook{graphPart: p, names: names, by: map[[2]string]PlacedEdge{}, ids: map[base.UUID]bool{}, inbound: map[string]int{}}
 }
 
 // enter refuses an edge by the rules of F19 that depend only on the request, in their order.
 func (b *edgeBook) enter(e PlacedEdge) error {
 	if e.From == e.To {
-		return Errorf(CodeSelfReferencingEdge, "%s would wait for itself", QuoteID(e.From)).WithField(e.Place(""))
+		return base.Errorf(base.CodeSelfReferencingEdge, "%s would wait for itself", base.QuoteID(e.From)).WithField(e.Place(""))
 	}
 	if err := b.checkEnds(e); err != nil {
 		return err
@@ -27,7 +29,7 @@ func (b *edgeBook) enter(e PlacedEdge) error {
 	}
 	if !e.ID.IsZero() {
 		if b.ids[e.ID] {
-			return Errorf(CodeEdgeIDTaken, "another edge has this id").WithField(e.Place("edge_id"))
+			return base.Errorf(base.CodeEdgeIDTaken, "another edge has this id").WithField(e.Place("edge_id"))
 		}
 		b.ids[e.ID] = true
 	}
@@ -42,7 +44,7 @@ func (b *edgeBook) checkEnds(e PlacedEdge) error {
 	}
 	for _, end := range []struct{ field, text string }{{"from", e.From}, {"to", e.To}} {
 		if _, ok := b.known(end.text); !ok {
-			return Errorf(CodeExecutionNotInFlow, "no member is %s", QuoteID(end.text)).WithField(e.Place(end.field))
+			return base.Errorf(base.CodeExecutionNotInFlow, "no member is %s", base.QuoteID(end.text)).WithField(e.Place(end.field))
 		}
 	}
 	return nil
@@ -59,7 +61,7 @@ func (b *edgeBook) checkInputs(edges []PlacedEdge) error {
 		}
 		in := input{e.To, e.Pass}
 		if given[in] {
-			return Errorf(CodeDuplicateName, "another edge gives %s an input called %s", e.To, e.Pass).WithField(e.Place("pass"))
+			return base.Errorf(base.CodeDuplicateName, "another edge gives %s an input called %s", e.To, e.Pass).WithField(e.Place("pass"))
 		}
 		given[in] = true
 	}
@@ -79,13 +81,13 @@ func (b *edgeBook) checkJoins(member func(end string) (string, bool), sealed boo
 			before = ok && name == n.Name
 		}
 		if inbound == 0 && !before {
-			return Errorf(CodeJoinWithoutEdges, "no edge leads to %s", n.Name).WithField(at).WithHint("leave the join out, or add the edges that it waits for")
+			return base.Errorf(base.CodeJoinWithoutEdges, "no edge leads to %s", n.Name).WithField(at).WithHint("leave the join out, or add the edges that it waits for")
 		}
 		if err := n.Join.Check(at); err != nil {
 			return err
 		}
 		if sealed && n.Join.K > inbound {
-			return Errorf(CodeQuorumExceedsEdges, "%d edges are needed and %d lead to %s", n.Join.K, inbound, n.Name).
+			return base.Errorf(base.CodeQuorumExceedsEdges, "%d edges are needed and %d lead to %s", n.Join.K, inbound, n.Name).
 				WithField(at+".k").With("edges", inbound)
 		}
 	}
@@ -96,7 +98,7 @@ func (b *edgeBook) checkJoins(member func(end string) (string, bool), sealed boo
 // request itself. Error: invalid_join.
 func (j JoinSpec) Check(place string) error {
 	refuse := func(field, why string) error {
-		return Errorf(CodeInvalidJoin, "%s", why).WithField(inPlace(place, field))
+		return base.Errorf(base.CodeInvalidJoin, "%s", why).WithField(inPlace(place, field))
 	}
 	switch {
 	case int(j.Policy) >= len(joinPolicyNames):

@@ -3,6 +3,8 @@ package core
 import (
 	"cmp"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // PlacedEdge is an edge to be made, with its place in the request.
@@ -22,9 +24,9 @@ type EdgePlace struct {
 // edges[3].pass, but nodes[2].after[0].
 func (e EdgePlace) Place(field string) string {
 	if e.node >= 0 {
-		return e.part.node(e.node) + "." + element("after", e.item)
+		return e.part.node(e.node) + "." + base.Element("after", e.item)
 	}
-	return inPlace(e.part.at+element("edges", e.item), field)
+	return inPlace(e.part.at+base.Element("edges", e.item), field)
 }
 
 // drawn lists the edges of the part, then those of the nodes' after lists (F9). A repeated edge is listed once, as first given; a pair of nodes
@@ -37,7 +39,7 @@ func (p *graphPart) drawn(canonical func(end string) string) []PlacedEdge {
 	seen := make(map[FlowEdge]bool, len(p.edges))
 	add := func(e PlacedEdge) {
 		key := e.FlowEdge
-		key.ID = UUID{}
+		key.ID = base.UUID{}
 		if !seen[key] {
 			seen[key] = true
 			all = append(all, e)
@@ -134,7 +136,7 @@ func (s *FlowSubmission) checkGraph(at string) error {
 // checkKnown finds names that no node has: in edges, then in the output.
 func (s *FlowSubmission) checkKnown(p *graphPart, names map[string]int, edges []PlacedEdge) error {
 	unknown := func(place, name string) error {
-		return Errorf(CodeUnknownName, "no node is called %q", cutText(name, 80)).WithField(place)
+		return base.Errorf(base.CodeUnknownName, "no node is called %q", base.CutText(name, 80)).WithField(place)
 	}
 	for _, e := range edges {
 		if _, known := names[e.From]; !known {
@@ -193,7 +195,7 @@ func (p *graphPart) checkGrowth(member func(end string) (string, bool)) ([]Place
 // resolver returns a function that finds the name of an end of an edge: a new node by name, an existing member, or a new node by the id that the
 // request gives it.
 func (p *graphPart) resolver(names map[string]int, member func(end string) (string, bool)) func(end string) (string, bool) {
-	ids := map[UUID]string{}
+	ids := map[base.UUID]string{}
 	for _, m := range p.members {
 		ids[m.ID.UUID] = m.Name
 	}
@@ -209,7 +211,7 @@ func (p *graphPart) resolver(names map[string]int, member func(end string) (stri
 		if name, ok := member(end); ok {
 			return name, true
 		}
-		if id, err := ParseID(end); err == nil {
+		if id, err := base.ParseID(end); err == nil {
 			name, ok := ids[id.UUID]
 			return name, ok
 		}
@@ -222,7 +224,7 @@ func (p *graphPart) names() (map[string]int, error) {
 	names := make(map[string]int, len(p.nodes)+len(p.members))
 	enter := func(name, place string) error {
 		if _, taken := names[name]; taken {
-			return Errorf(CodeDuplicateName, "another node is called %q", name).WithField(place + ".name")
+			return base.Errorf(base.CodeDuplicateName, "another node is called %q", name).WithField(place + ".name")
 		}
 		names[name] = len(names)
 		return nil
@@ -233,7 +235,7 @@ func (p *graphPart) names() (map[string]int, error) {
 		}
 	}
 	for i, m := range p.members {
-		if err := enter(m.Name, element("members", i)); err != nil {
+		if err := enter(m.Name, base.Element("members", i)); err != nil {
 			return nil, err
 		}
 	}
@@ -253,17 +255,17 @@ func (p *graphPart) eachSubflow(check func(s *FlowSubmission, at string) error) 
 }
 
 // CycleDetected is the refusal of edges that would close a cycle, given in the form of FindCycle (F19). The details contain all of its names.
-func CycleDetected(cycle []string) *Error {
+func CycleDetected(cycle []string) *base.Error {
 	const shown = 20
 	text := strings.Join(cycle[:min(len(cycle), shown)], " -> ")
 	if len(cycle) > shown {
 		text += " -> ..."
 	}
-	return Errorf(CodeCycleDetected, "the edges would close a cycle: %s", text).With("cycle", cycle)
+	return base.Errorf(base.CodeCycleDetected, "the edges would close a cycle: %s", text).With("cycle", cycle)
 }
 
 // DependencyExists is the refusal of an edge between members that are already joined by a different edge; it carries that edge (F19).
-func DependencyExists(e FlowEdge) *Error {
+func DependencyExists(e FlowEdge) *base.Error {
 	edge := map[string]any{"from": e.From, "to": e.To, "kind": string(e.Kind)}
 	if e.Pass != "" {
 		edge["pass"] = e.Pass
@@ -271,5 +273,5 @@ func DependencyExists(e FlowEdge) *Error {
 	if !e.ID.IsZero() {
 		edge["edge_id"] = e.ID.String()
 	}
-	return Errorf(CodeDependencyAlreadyExists, "an edge of another kind, or that passes something else, leads from %s to %s", e.From, e.To).With("edge", edge)
+	return base.Errorf(base.CodeDependencyAlreadyExists, "an edge of another kind, or that passes something else, leads from %s to %s", e.From, e.To).With("edge", edge)
 }

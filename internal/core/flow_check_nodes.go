@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // KindFlowNode is the kind of the execution of a flow node (F46). No worker claims it: its membership distinguishes it from a handler's kind of the
@@ -13,10 +15,10 @@ const KindFlowNode = "flow"
 
 // checkMemberName: names of members and of inputs, 1..64 of `[A-Za-z0-9][A-Za-z0-9._-]*` (F33).
 func checkMemberName(text string) string {
-	if why := checkLength(text, 1, 64); why != "" {
+	if why := base.CheckLength(text, 1, 64); why != "" {
 		return why
 	}
-	if why := checkNameText(text); why != "" || strings.Contains(text, ":") {
+	if why := base.CheckNameText(text); why != "" || strings.Contains(text, ":") {
 		return "must be letters, digits and . _ - beginning with a letter or digit"
 	}
 	return ""
@@ -34,7 +36,7 @@ func (p *graphPart) checkContent() error {
 		}
 	}
 	for i := range p.edges {
-		if err := p.edges[i].checkShape(p.at + element("edges", i)); err != nil {
+		if err := p.edges[i].checkShape(p.at + base.Element("edges", i)); err != nil {
 			return err
 		}
 	}
@@ -69,7 +71,7 @@ func (p *graphPart) checkNode(i int) error {
 	}
 	for j, name := range n.After {
 		if name == "" {
-			return invalidFlow(at+"."+element("after", j), "is required")
+			return invalidFlow(at+"."+base.Element("after", j), "is required")
 		}
 	}
 	switch {
@@ -116,7 +118,7 @@ func (e *FlowEdge) checkShape(at string) error {
 	case e.To == "":
 		return invalidFlow(at+".to", "is required")
 	case !e.Kind.Known():
-		return Errorf(CodeInvalidFlow, "%q is not a kind of edges", cutText(string(e.Kind), 80)).WithField(at + ".kind").
+		return base.Errorf(base.CodeInvalidFlow, "%q is not a kind of edges", base.CutText(string(e.Kind), 80)).WithField(at + ".kind").
 			WithHint("use success_only, failure_only or any_terminal")
 	case e.Pass == "":
 		return nil
@@ -178,24 +180,24 @@ type NodeCheck func(place string, inside bool, s *Submission) error
 // CheckNodes calls check for the submission of each node, those of sub-flows included, in request order, and adds the place to a refusal (F12). An
 // execution id that occurs in two nodes is id_conflict. The request must have passed CheckShape.
 func (s *FlowSubmission) CheckNodes(check NodeCheck) error {
-	return s.part("").checkNodes(s.Namespace, s.Creator, map[UUID]bool{}, check)
+	return s.part("").checkNodes(s.Namespace, s.Creator, map[base.UUID]bool{}, check)
 }
 
 // CheckNodes is FlowSubmission.CheckNodes for an extension of a flow in that namespace. Nodes that exist already are skipped: they do not change.
 func (x *FlowExtension) CheckNodes(namespace, creator string, there func(name string) bool, check NodeCheck) error {
 	p := x.part()
 	p.there = there
-	return p.checkNodes(namespace, creator, map[UUID]bool{}, check)
+	return p.checkNodes(namespace, creator, map[base.UUID]bool{}, check)
 }
 
 // CheckNodes is FlowExtension.CheckNodes for a spawn of an execution in that namespace.
 func (s *FlowSpawn) CheckNodes(namespace, creator string, there func(name string) bool, check NodeCheck) error {
 	p := s.part()
 	p.there = there
-	return p.checkNodes(namespace, creator, map[UUID]bool{}, check)
+	return p.checkNodes(namespace, creator, map[base.UUID]bool{}, check)
 }
 
-func (p *graphPart) checkNodes(namespace, creator string, ids map[UUID]bool, check NodeCheck) error {
+func (p *graphPart) checkNodes(namespace, creator string, ids map[base.UUID]bool, check NodeCheck) error {
 	for i := range p.nodes {
 		if p.there != nil && p.there(p.nodes[i].Name) {
 			continue
@@ -206,7 +208,7 @@ func (p *graphPart) checkNodes(namespace, creator string, ids map[UUID]bool, che
 		}
 		if s.ID != nil {
 			if ids[s.ID.UUID] {
-				return Errorf(CodeIDConflict, "another node of the request has this id").WithField(p.node(i) + ".execution_id")
+				return base.Errorf(base.CodeIDConflict, "another node of the request has this id").WithField(p.node(i) + ".execution_id")
 			}
 			ids[s.ID.UUID] = true
 		}
@@ -223,12 +225,12 @@ func (p *graphPart) checkNodes(namespace, creator string, ids map[UUID]bool, che
 // AtPlace prefixes the field of a refusal with the place of the part: lane becomes nodes[3].lane, an empty field nodes[3]. Policy fields are
 // relative to the policy, so the policy is inserted between. Other errors, and those without a place, are returned unchanged.
 func AtPlace(err error, place string) error {
-	var refusal *Error
+	var refusal *base.Error
 	if place == "" || !errors.As(err, &refusal) {
 		return err
 	}
 	placed := *refusal
-	if (placed.Code == CodeInvalidPolicy || placed.Code == CodeInvalidCapabilities) && placed.Field != "policy" {
+	if (placed.Code == base.CodeInvalidPolicy || placed.Code == base.CodeInvalidCapabilities) && placed.Field != "policy" {
 		placed.Field = inPlace("policy", placed.Field)
 	}
 	return placed.WithField(inPlace(place, placed.Field))

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // diamond is a -> b, c -> d, where d is drawn by after.
@@ -27,14 +29,14 @@ func inside(s *FlowSubmission) *FlowSubmission {
 }
 
 func checkFlow(s *FlowSubmission) error {
-	if err := s.CheckShape(DefaultLimits()); err != nil {
+	if err := s.CheckShape(base.DefaultLimits()); err != nil {
 		return err
 	}
 	return s.CheckGraph()
 }
 
 type flowFault struct {
-	code   Code
+	code   base.Code
 	field  string
 	change func(*FlowSubmission)
 }
@@ -80,56 +82,56 @@ func TestF9_shape_fills_in_what_was_left_out_and_writes_to_nothing_of_the_caller
 func TestF12_every_fault_of_shape_is_refused_at_its_place(t *testing.T) {
 	t.Parallel()
 	refuse(t, []flowFault{
-		{CodeInvalidFlow, "kind", func(s *FlowSubmission) { s.Kind = "a b" }},
-		{CodeInvalidFlow, "kind", func(s *FlowSubmission) { s.Kind = strings.Repeat("k", 129) }},
-		{CodeInvalidTagKey, `tags["ff.x"]`, func(s *FlowSubmission) { s.Tags = Tags{"ff.x": ""} }},
-		{CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = "" }},
-		{CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = strings.Repeat("n", 65) }},
-		{CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = "a:b" }},
-		{CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = ".b" }},
-		{CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = "ä" }},
-		{CodeInvalidFlow, "nodes[3].after[1]", func(s *FlowSubmission) { s.Nodes[3].After = []string{"b", ""} }},
-		{CodeInvalidFlow, "nodes[0].kind", func(s *FlowSubmission) { s.Nodes[0].Kind = "" }},
-		{CodeInvalidFlow, "nodes[0].flow", func(s *FlowSubmission) { s.Nodes[0].Flow = &FlowSubmission{} }},
-		{CodeInvalidFlow, "nodes[0].input", func(s *FlowSubmission) {
+		{base.CodeInvalidFlow, "kind", func(s *FlowSubmission) { s.Kind = "a b" }},
+		{base.CodeInvalidFlow, "kind", func(s *FlowSubmission) { s.Kind = strings.Repeat("k", 129) }},
+		{base.CodeInvalidTagKey, `tags["ff.x"]`, func(s *FlowSubmission) { s.Tags = base.Tags{"ff.x": ""} }},
+		{base.CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = "" }},
+		{base.CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = strings.Repeat("n", 65) }},
+		{base.CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = "a:b" }},
+		{base.CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = ".b" }},
+		{base.CodeInvalidFlow, "nodes[2].name", func(s *FlowSubmission) { s.Nodes[2].Name = "ä" }},
+		{base.CodeInvalidFlow, "nodes[3].after[1]", func(s *FlowSubmission) { s.Nodes[3].After = []string{"b", ""} }},
+		{base.CodeInvalidFlow, "nodes[0].kind", func(s *FlowSubmission) { s.Nodes[0].Kind = "" }},
+		{base.CodeInvalidFlow, "nodes[0].flow", func(s *FlowSubmission) { s.Nodes[0].Flow = &FlowSubmission{} }},
+		{base.CodeInvalidFlow, "nodes[0].input", func(s *FlowSubmission) {
 			s.Nodes[0] = FlowNode{Name: "a", Flow: &FlowSubmission{}, Input: &Payload{}}
 		}},
-		{CodeInvalidFlow, "nodes[0].flow.nodes[0].name", func(s *FlowSubmission) {
+		{base.CodeInvalidFlow, "nodes[0].flow.nodes[0].name", func(s *FlowSubmission) {
 			s.Nodes[0] = FlowNode{Name: "a", Flow: &FlowSubmission{Nodes: []FlowNode{{Name: "-", Kind: "k"}}}}
 		}},
-		{CodeInvalidFlow, "edges[0].from", func(s *FlowSubmission) { s.Edges[0].From = "" }},
-		{CodeInvalidFlow, "edges[0].to", func(s *FlowSubmission) { s.Edges[0].To = "" }},
-		{CodeInvalidFlow, "edges[1].kind", func(s *FlowSubmission) { s.Edges[1].Kind = "sometimes" }},
-		{CodeInvalidFlow, "edges[1].pass", func(s *FlowSubmission) { s.Edges[1].Pass = "a b" }},
-		{CodeInvalidFlow, "defaults.execution_id", func(s *FlowSubmission) { s.Defaults.ID = &GivenID{} }},
-		{CodeInvalidFlow, "defaults.name", func(s *FlowSubmission) { s.Defaults.Name = "x" }},
-		{CodeInvalidFlow, "defaults.join", func(s *FlowSubmission) { s.Defaults.Join = &JoinSpec{} }},
-		{CodeInvalidFlow, "defaults.may_fail", func(s *FlowSubmission) { s.Defaults.MayFail = true }},
-		{CodeInvalidFlow, "defaults.after", func(s *FlowSubmission) { s.Defaults.After = []string{"a"} }},
-		{CodeInvalidFlow, "defaults.flow", func(s *FlowSubmission) { s.Defaults.Flow = &FlowSubmission{} }},
+		{base.CodeInvalidFlow, "edges[0].from", func(s *FlowSubmission) { s.Edges[0].From = "" }},
+		{base.CodeInvalidFlow, "edges[0].to", func(s *FlowSubmission) { s.Edges[0].To = "" }},
+		{base.CodeInvalidFlow, "edges[1].kind", func(s *FlowSubmission) { s.Edges[1].Kind = "sometimes" }},
+		{base.CodeInvalidFlow, "edges[1].pass", func(s *FlowSubmission) { s.Edges[1].Pass = "a b" }},
+		{base.CodeInvalidFlow, "defaults.execution_id", func(s *FlowSubmission) { s.Defaults.ID = &base.GivenID{} }},
+		{base.CodeInvalidFlow, "defaults.name", func(s *FlowSubmission) { s.Defaults.Name = "x" }},
+		{base.CodeInvalidFlow, "defaults.join", func(s *FlowSubmission) { s.Defaults.Join = &JoinSpec{} }},
+		{base.CodeInvalidFlow, "defaults.may_fail", func(s *FlowSubmission) { s.Defaults.MayFail = true }},
+		{base.CodeInvalidFlow, "defaults.after", func(s *FlowSubmission) { s.Defaults.After = []string{"a"} }},
+		{base.CodeInvalidFlow, "defaults.flow", func(s *FlowSubmission) { s.Defaults.Flow = &FlowSubmission{} }},
 	})
 }
 
 func TestF8_what_only_the_outermost_flow_has_is_checked_there_and_refused_inside(t *testing.T) {
 	t.Parallel()
-	zero := &GivenID{}
+	zero := &base.GivenID{}
 	for _, f := range []flowFault{
-		{CodeInvalidID, "flow_id", func(s *FlowSubmission) { s.ID = zero }},
-		{CodeInvalidArgument, "namespace", func(s *FlowSubmission) { s.Namespace = "-" }},
-		{CodeInvalidArgument, "creator", func(s *FlowSubmission) { s.Creator = "\n" }},
-		{CodeInvalidFlow, "idempotency_key", func(s *FlowSubmission) { s.IdempotencyKey = "\n" }},
-		{CodeInvalidFlow, "idempotency_key", func(s *FlowSubmission) { s.IdempotencyKey = strings.Repeat("k", 257) }},
+		{base.CodeInvalidID, "flow_id", func(s *FlowSubmission) { s.ID = zero }},
+		{base.CodeInvalidArgument, "namespace", func(s *FlowSubmission) { s.Namespace = "-" }},
+		{base.CodeInvalidArgument, "creator", func(s *FlowSubmission) { s.Creator = "\n" }},
+		{base.CodeInvalidFlow, "idempotency_key", func(s *FlowSubmission) { s.IdempotencyKey = "\n" }},
+		{base.CodeInvalidFlow, "idempotency_key", func(s *FlowSubmission) { s.IdempotencyKey = strings.Repeat("k", 257) }},
 	} {
 		s := diamond()
 		f.change(s)
-		expect(t, s.CheckShape(DefaultLimits()), f.code, f.field)
+		expect(t, s.CheckShape(base.DefaultLimits()), f.code, f.field)
 	}
 	for _, f := range []flowFault{
-		{CodeInvalidFlow, "flow_id", func(s *FlowSubmission) { s.ID = &GivenID{UUID: UUID{1}} }},
-		{CodeInvalidFlow, "namespace", func(s *FlowSubmission) { s.Namespace = "default" }},
-		{CodeInvalidFlow, "idempotency_key", func(s *FlowSubmission) { s.IdempotencyKey = "k" }},
-		{CodeInvalidFlow, "seal", func(s *FlowSubmission) { s.Unsealed = true }},
-		{CodeInvalidFlow, "budgets", func(s *FlowSubmission) { s.Budgets = []byte(`[]`) }},
+		{base.CodeInvalidFlow, "flow_id", func(s *FlowSubmission) { s.ID = &base.GivenID{UUID: base.UUID{1}} }},
+		{base.CodeInvalidFlow, "namespace", func(s *FlowSubmission) { s.Namespace = "default" }},
+		{base.CodeInvalidFlow, "idempotency_key", func(s *FlowSubmission) { s.IdempotencyKey = "k" }},
+		{base.CodeInvalidFlow, "seal", func(s *FlowSubmission) { s.Unsealed = true }},
+		{base.CodeInvalidFlow, "budgets", func(s *FlowSubmission) { s.Budgets = []byte(`[]`) }},
 	} {
 		s := diamond()
 		f.change(s)
@@ -152,9 +154,9 @@ func TestF12_nodes_and_edges_of_a_request_are_counted_over_its_sub_flows(t *test
 	s := &FlowSubmission{Kind: "k", Nodes: manyNodes(MaxFlowRequestNodes)}
 	expect(t, checkFlow(s), "", "")
 	s.Nodes = manyNodes(MaxFlowRequestNodes + 1)
-	expect(t, checkFlow(s), CodeFlowLimitExceeded, "nodes")
+	expect(t, checkFlow(s), base.CodeFlowLimitExceeded, "nodes")
 	expect(t, checkFlow(inside(&FlowSubmission{Nodes: manyNodes(MaxFlowRequestNodes - 2)})), "", "")
-	expect(t, checkFlow(inside(&FlowSubmission{Nodes: manyNodes(MaxFlowRequestNodes - 1)})), CodeFlowLimitExceeded, "nodes[1].flow.nodes")
+	expect(t, checkFlow(inside(&FlowSubmission{Nodes: manyNodes(MaxFlowRequestNodes - 1)})), base.CodeFlowLimitExceeded, "nodes[1].flow.nodes")
 
 	s = &FlowSubmission{Kind: "k", Nodes: manyNodes(2000), Edges: make([]FlowEdge, MaxFlowRequestEdges-1)}
 	for i := range s.Edges {
@@ -163,7 +165,7 @@ func TestF12_nodes_and_edges_of_a_request_are_counted_over_its_sub_flows(t *test
 	s.Nodes[0].After = []string{"n99"}
 	expect(t, checkFlow(s), "", "")
 	s.Nodes[0].After = []string{"n98", "n99"}
-	expect(t, checkFlow(s), CodeFlowLimitExceeded, "edges")
+	expect(t, checkFlow(s), base.CodeFlowLimitExceeded, "edges")
 }
 
 func TestF12_inbound_edges_of_a_member_are_limited_and_an_edge_said_twice_counts_once(t *testing.T) {
@@ -173,9 +175,9 @@ func TestF12_inbound_edges_of_a_member_are_limited_and_an_edge_said_twice_counts
 		x.Edges[i] = FlowEdge{From: fmt.Sprint("n", i), To: "sink"}
 	}
 	x.Edges[MaxInboundEdges] = FlowEdge{From: "n0", To: "sink", Kind: SuccessOnly}
-	expect(t, x.CheckShape(DefaultLimits()), "", "")
+	expect(t, x.CheckShape(base.DefaultLimits()), "", "")
 	x.Edges[MaxInboundEdges].From = "one more"
-	expect(t, x.CheckShape(DefaultLimits()), CodeFlowLimitExceeded, "edges[10000].to")
+	expect(t, x.CheckShape(base.DefaultLimits()), base.CodeFlowLimitExceeded, "edges[10000].to")
 }
 
 func TestF12_the_inputs_of_a_request_together_are_limited(t *testing.T) {
@@ -183,8 +185,8 @@ func TestF12_the_inputs_of_a_request_together_are_limited(t *testing.T) {
 	s := &FlowSubmission{Kind: "k", Nodes: manyNodes(8), Defaults: FlowNode{Input: &Payload{Data: make([]byte, MaxFlowInput/8)}}}
 	expect(t, checkFlow(s), "", "")
 	s.Nodes[7].Input = &Payload{Data: make([]byte, MaxFlowInput/8+1)}
-	expect(t, checkFlow(s), CodePayloadTooLarge, "nodes")
-	expect(t, s.CheckShape(Limits{MaxPayload: MaxFlowInput + 1}), "", "")
+	expect(t, checkFlow(s), base.CodePayloadTooLarge, "nodes")
+	expect(t, s.CheckShape(base.Limits{MaxPayload: MaxFlowInput + 1}), "", "")
 	s.Nodes[7] = FlowNode{Name: "n7", Flow: &FlowSubmission{}}
 	expect(t, checkFlow(s), "", "")
 }
@@ -201,15 +203,15 @@ func TestF45_F46_flows_are_nested_at_most_32_deep(t *testing.T) {
 	t.Parallel()
 	expect(t, checkFlow(nestedFlow(MaxFlowDepth)), "", "")
 	place := "nodes[0]" + strings.Repeat(".flow.nodes[0]", MaxFlowDepth)
-	expect(t, checkFlow(nestedFlow(MaxFlowDepth+1)), CodeNestingLimitExceeded, place)
+	expect(t, checkFlow(nestedFlow(MaxFlowDepth+1)), base.CodeNestingLimitExceeded, place)
 
 	endless := &FlowSubmission{Kind: "k"}
 	endless.Nodes = []FlowNode{{Name: "a", Flow: endless}, {Name: "b", Flow: endless}}
-	expect(t, checkFlow(endless), CodeNestingLimitExceeded, "")
+	expect(t, checkFlow(endless), base.CodeNestingLimitExceeded, "")
 
 	deep := nestedFlow(3)
 	expect(t, CheckNesting(MaxFlowDepth-3, "children", deep.Nodes), "", "")
-	expect(t, CheckNesting(MaxFlowDepth-2, "children", deep.Nodes), CodeNestingLimitExceeded, "children[0].flow.nodes[0].flow.nodes[0]")
+	expect(t, CheckNesting(MaxFlowDepth-2, "children", deep.Nodes), base.CodeNestingLimitExceeded, "children[0].flow.nodes[0].flow.nodes[0]")
 }
 
 func TestB3_budgets_of_a_flow_are_written_as_those_of_a_policy(t *testing.T) {
@@ -232,26 +234,26 @@ func TestB3_budgets_of_a_flow_are_written_as_those_of_a_policy(t *testing.T) {
 		`[{"dimensions":{"a":{"hard":2,"soft":3}}}]`: "budgets[0].dimensions.a.soft",
 	} {
 		s.Budgets = []byte(text)
-		expect(t, s.CheckShape(DefaultLimits()), CodeInvalidBudget, want)
+		expect(t, s.CheckShape(base.DefaultLimits()), base.CodeInvalidBudget, want)
 	}
 	s.Budgets = []byte(`[{"scope":{}}]`)
-	if err := s.CheckShape(DefaultLimits()); !strings.Contains(err.Error(), "is the flow itself") {
+	if err := s.CheckShape(base.DefaultLimits()); !strings.Contains(err.Error(), "is the flow itself") {
 		t.Error(err)
 	}
 }
 
 func TestF9_defaults_supply_what_a_node_leaves_out(t *testing.T) {
 	t.Parallel()
-	priority, delay, other := 7, Second, Minute
+	priority, delay, other := 7, base.Second, base.Minute
 	defaults := FlowNode{
 		Lane: "gpu", Kind: "k", Input: &Payload{ContentType: "text/plain", Data: []byte("in")}, Priority: &priority, DelayMS: &delay,
-		DeadlineAt: noon, PolicyJSON: []byte(`{"max_replay_count":3}`), Tags: Tags{"team": "red"},
+		DeadlineAt: noon, PolicyJSON: []byte(`{"max_replay_count":3}`), Tags: base.Tags{"team": "red"},
 	}
-	trace := &Trace{Baggage: "a=b"}
+	trace := &base.Trace{Baggage: "a=b"}
 	zero := 0
 	s := &FlowSubmission{Kind: "f", Namespace: "acme", Creator: "ana", Defaults: defaults, Trace: trace, Nodes: []FlowNode{
 		{Name: "bare"},
-		{Name: "full", Lane: "cpu", Kind: "own", Input: &Payload{}, Priority: &zero, DelayUntil: noon, DeadlineAt: noon + 1, PolicyJSON: []byte(`{}`), Tags: Tags{}, Trace: &Trace{}},
+		{Name: "full", Lane: "cpu", Kind: "own", Input: &Payload{}, Priority: &zero, DelayUntil: noon, DeadlineAt: noon + 1, PolicyJSON: []byte(`{}`), Tags: base.Tags{}, Trace: &base.Trace{}},
 		{Name: "later", DelayMS: &other},
 	}}
 	if err := checkFlow(s); err != nil {
@@ -267,36 +269,36 @@ func TestF9_defaults_supply_what_a_node_leaves_out(t *testing.T) {
 		full.DeadlineAt != noon+1 || string(full.PolicyJSON) != `{}` || len(full.Tags) != 0 || full.Trace == trace {
 		t.Errorf("%+v", full)
 	}
-	if later := s.Submission(2); later.DelayMS != &other || later.Normalize(DefaultLimits()) != nil {
+	if later := s.Submission(2); later.DelayMS != &other || later.Normalize(base.DefaultLimits()) != nil {
 		t.Errorf("%+v", later)
 	}
 }
 
 func TestF46_a_flow_node_has_a_kind_of_its_own_and_no_input(t *testing.T) {
 	t.Parallel()
-	id := GivenID{UUID: UUID{9}}
+	id := base.GivenID{UUID: base.UUID{9}}
 	n := FlowNode{Name: "n", ID: &id, Flow: &FlowSubmission{}}
 	s := n.Submission("acme", "ana", &FlowNode{Kind: "k", Lane: "gpu", Input: &Payload{Data: []byte("in")}})
 	if s.Kind != KindFlowNode || s.Lane != "gpu" || s.Input.Data != nil || s.ID != &id {
 		t.Errorf("%+v", s)
 	}
-	if s = n.Submission("acme", "ana", &FlowNode{}); s.Normalize(DefaultLimits()) != nil || s.Lane != DefaultLane {
+	if s = n.Submission("acme", "ana", &FlowNode{}); s.Normalize(base.DefaultLimits()) != nil || s.Lane != base.DefaultLane {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestF12_each_node_passes_the_rules_of_single_submit_at_its_place_those_inside_too(t *testing.T) {
 	t.Parallel()
-	normalize := func(_ string, _ bool, s *Submission) error { return s.Normalize(DefaultLimits()) }
+	normalize := func(_ string, _ bool, s *Submission) error { return s.Normalize(base.DefaultLimits()) }
 	for _, f := range []flowFault{
-		{CodeInvalidArgument, "nodes[2].lane", func(s *FlowSubmission) { s.Nodes[2].Lane = "a b" }},
-		{CodeInvalidArgument, "nodes[2].kind", func(s *FlowSubmission) { s.Nodes[2].Kind = "a b" }},
-		{CodeInvalidID, "nodes[2].execution_id", func(s *FlowSubmission) { s.Nodes[2].ID = &GivenID{} }},
-		{CodeInvalidPolicy, "nodes[2].policy.max_replay_count", func(s *FlowSubmission) { s.Nodes[2].PolicyJSON = []byte(`{"max_replay_count":-1}`) }},
-		{CodeInvalidPolicy, "nodes[2].policy", func(s *FlowSubmission) { s.Nodes[2].PolicyJSON = []byte(`{`) }},
-		{CodeInvalidTagKey, `nodes[2].tags["ff.x"]`, func(s *FlowSubmission) { s.Nodes[2].Tags = Tags{"ff.x": ""} }},
-		{CodeIDConflict, "nodes[2].execution_id", func(s *FlowSubmission) {
-			s.Nodes[0].ID, s.Nodes[2].ID = &GivenID{UUID: UUID{1}}, &GivenID{UUID: UUID{1}, Full: true}
+		{base.CodeInvalidArgument, "nodes[2].lane", func(s *FlowSubmission) { s.Nodes[2].Lane = "a b" }},
+		{base.CodeInvalidArgument, "nodes[2].kind", func(s *FlowSubmission) { s.Nodes[2].Kind = "a b" }},
+		{base.CodeInvalidID, "nodes[2].execution_id", func(s *FlowSubmission) { s.Nodes[2].ID = &base.GivenID{} }},
+		{base.CodeInvalidPolicy, "nodes[2].policy.max_replay_count", func(s *FlowSubmission) { s.Nodes[2].PolicyJSON = []byte(`{"max_replay_count":-1}`) }},
+		{base.CodeInvalidPolicy, "nodes[2].policy", func(s *FlowSubmission) { s.Nodes[2].PolicyJSON = []byte(`{`) }},
+		{base.CodeInvalidTagKey, `nodes[2].tags["ff.x"]`, func(s *FlowSubmission) { s.Nodes[2].Tags = base.Tags{"ff.x": ""} }},
+		{base.CodeIDConflict, "nodes[2].execution_id", func(s *FlowSubmission) {
+			s.Nodes[0].ID, s.Nodes[2].ID = &base.GivenID{UUID: base.UUID{1}}, &base.GivenID{UUID: base.UUID{1}, Full: true}
 		}},
 	} {
 		s := diamond()
@@ -331,13 +333,13 @@ func TestF12_each_node_passes_the_rules_of_single_submit_at_its_place_those_insi
 func TestF12_a_refusal_is_put_under_its_place_and_the_first_one_stays_as_it_was(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("cause")
-	first := Errorf(CodeLaneNotAccepting, "no: %w", cause).WithHint("wait")
+	first := base.Errorf(base.CodeLaneNotAccepting, "no: %w", cause).WithHint("wait")
 	placed := asError(t, AtPlace(first, "nodes[3]"))
 	if placed.Field != "nodes[3]" || placed.Hint != "wait" || !errors.Is(placed, cause) || first.Field != "" {
 		t.Errorf("%+v, was %+v", placed, first)
 	}
-	var still *Error
-	if CodeOf(AtPlace(cause, "nodes[3]")) != CodeInternal || AtPlace(nil, "nodes[3]") != nil || !errors.As(AtPlace(first, ""), &still) || still != first {
+	var still *base.Error
+	if base.CodeOf(AtPlace(cause, "nodes[3]")) != base.CodeInternal || AtPlace(nil, "nodes[3]") != nil || !errors.As(AtPlace(first, ""), &still) || still != first {
 		t.Error("an error of no code, or of no place, was changed")
 	}
 }
@@ -345,44 +347,44 @@ func TestF12_a_refusal_is_put_under_its_place_and_the_first_one_stays_as_it_was(
 func TestF14_F38_extensions_and_spawns_are_held_to_the_same_shape(t *testing.T) {
 	t.Parallel()
 	x := &FlowExtension{Nodes: manyNodes(2), Members: []FlowMember{{Name: "m"}}, Edges: []FlowEdge{{From: "n0", To: "m"}}}
-	expect(t, x.CheckShape(DefaultLimits()), "", "")
+	expect(t, x.CheckShape(base.DefaultLimits()), "", "")
 	if x.Edges[0].Kind != SuccessOnly {
 		t.Errorf("%+v", x.Edges)
 	}
 	x.Members[0].Name = "a b"
-	expect(t, x.CheckShape(DefaultLimits()), CodeInvalidFlow, "members[0].name")
+	expect(t, x.CheckShape(base.DefaultLimits()), base.CodeInvalidFlow, "members[0].name")
 	x.Members, x.Nodes[1].Kind = make([]FlowMember, MaxFlowRequestNodes-1), ""
-	expect(t, x.CheckShape(DefaultLimits()), CodeFlowLimitExceeded, "nodes")
+	expect(t, x.CheckShape(base.DefaultLimits()), base.CodeFlowLimitExceeded, "nodes")
 	x.Members = nil
-	expect(t, x.CheckShape(DefaultLimits()), CodeInvalidFlow, "nodes[1].kind")
+	expect(t, x.CheckShape(base.DefaultLimits()), base.CodeInvalidFlow, "nodes[1].kind")
 
 	s := &FlowSpawn{Children: manyNodes(MaxSpawned), Edges: []FlowEdge{{From: "n0", To: "n1"}}}
-	expect(t, s.CheckShape(DefaultLimits()), "", "")
+	expect(t, s.CheckShape(base.DefaultLimits()), "", "")
 	if s.OnParentEnd != CancelOnFailure || s.Edges[0].Kind != SuccessOnly {
 		t.Errorf("%q %+v", s.OnParentEnd, s.Edges)
 	}
 	s.OnParentEnd = "mourn"
-	expect(t, s.CheckShape(DefaultLimits()), CodeInvalidArgument, "on_parent_end")
+	expect(t, s.CheckShape(base.DefaultLimits()), base.CodeInvalidArgument, "on_parent_end")
 	s.OnParentEnd, s.Children[1].Name = Detach, ""
-	expect(t, s.CheckShape(DefaultLimits()), CodeInvalidFlow, "children[1].name")
+	expect(t, s.CheckShape(base.DefaultLimits()), base.CodeInvalidFlow, "children[1].name")
 	s.Children = manyNodes(MaxSpawned + 1)
-	expect(t, s.CheckShape(DefaultLimits()), CodeFlowLimitExceeded, "children")
+	expect(t, s.CheckShape(base.DefaultLimits()), base.CodeFlowLimitExceeded, "children")
 }
 
 func TestF38_a_flow_and_the_children_of_one_run_grow_to_their_limits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		code           Code
+		code           base.Code
 		field          string
 		flow           Flow
 		members, edges int
 	}{
 		{"", "", Flow{OnParentEnd: Detach, Nodes: 99_000}, 1000, 0},
-		{CodeFlowLimitExceeded, "children", Flow{OnParentEnd: Detach, Nodes: 99_001}, 1000, 0},
-		{CodeFlowLimitExceeded, "children", Flow{Nodes: 100_000}, 1, 0},
+		{base.CodeFlowLimitExceeded, "children", Flow{OnParentEnd: Detach, Nodes: 99_001}, 1000, 0},
+		{base.CodeFlowLimitExceeded, "children", Flow{Nodes: 100_000}, 1, 0},
 		{"", "", Flow{Nodes: 95_000}, 5000, 0},
 		{"", "", Flow{Edges: 450_000}, 0, 50_000},
-		{CodeFlowLimitExceeded, "edges", Flow{Edges: 450_001}, 0, 50_000},
+		{base.CodeFlowLimitExceeded, "edges", Flow{Edges: 450_001}, 0, 50_000},
 	} {
 		expect(t, c.flow.CheckGrowth("children", c.members, c.edges), c.code, c.field)
 	}

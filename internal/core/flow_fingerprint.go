@@ -6,6 +6,8 @@ import (
 	"hash"
 	"slices"
 	"strconv"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Fingerprint distinguishes submissions of flows under one key or id (F11): SHA-256 over kind, output, seal, budgets, the nodes with their names as
@@ -17,13 +19,13 @@ func (s *FlowSubmission) Fingerprint() []byte {
 	if err != nil {
 		return nil
 	}
-	w := policyWriter{jsonObject: newObject(0)}
+	w := policyWriter{JSONObject: base.NewObject(0)}
 	w.budgets("budgets", budgets)
 	h := sha256.New()
-	addPart(h, []byte(s.Kind))
-	addPart(h, []byte(s.Output))
+	base.AddPart(h, []byte(s.Kind))
+	base.AddPart(h, []byte(s.Output))
 	addFlag(h, s.Unsealed)
-	addPart(h, w.done())
+	base.AddPart(h, w.Done())
 	if !s.addNodes(h) {
 		return nil
 	}
@@ -31,7 +33,7 @@ func (s *FlowSubmission) Fingerprint() []byte {
 	slices.SortFunc(edges, func(a, b FlowEdge) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	for _, e := range edges {
 		for _, text := range []string{e.From, e.To, string(e.Kind), e.Pass} {
-			addPart(h, []byte(text))
+			base.AddPart(h, []byte(text))
 		}
 	}
 	return h.Sum(nil)
@@ -46,13 +48,13 @@ func (s *FlowSubmission) addNodes(h hash.Hash) bool {
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(s.Nodes[a].Name, s.Nodes[b].Name) })
 	for _, i := range order {
 		sub := s.Submission(i)
-		if sub.Normalize(Limits{MaxPayload: MaxPayloadSetting}) != nil {
+		if sub.Normalize(base.Limits{MaxPayload: base.MaxPayloadSetting}) != nil {
 			return false
 		}
-		addPart(h, []byte(s.Nodes[i].Name))
-		addPart(h, NodeFingerprint(&sub, &s.Nodes[i]))
+		base.AddPart(h, []byte(s.Nodes[i].Name))
+		base.AddPart(h, NodeFingerprint(&sub, &s.Nodes[i]))
 	}
-	addPart(h, nil)
+	base.AddPart(h, nil)
 	return true
 }
 
@@ -62,15 +64,15 @@ func (s *FlowSubmission) addNodes(h hash.Hash) bool {
 func NodeFingerprint(s *Submission, n *FlowNode) []byte {
 	join := valueOr(n.Join)
 	h := sha256.New()
-	addPart(h, s.Fingerprint())
-	addPart(h, []byte(join.Policy.String()))
-	addPart(h, strconv.AppendInt(nil, int64(join.K), 10))
-	addPart(h, []byte(join.OnSatisfied.String()))
+	base.AddPart(h, s.Fingerprint())
+	base.AddPart(h, []byte(join.Policy.String()))
+	base.AddPart(h, strconv.AppendInt(nil, int64(join.K), 10))
+	base.AddPart(h, []byte(join.OnSatisfied.String()))
 	addFlag(h, n.MayFail)
 	if n.Flow != nil {
-		addPart(h, n.Flow.Fingerprint())
+		base.AddPart(h, n.Flow.Fingerprint())
 	}
 	return h.Sum(nil)
 }
 
-func addFlag(h hash.Hash, flag bool) { addPart(h, strconv.AppendBool(nil, flag)) }
+func addFlag(h hash.Hash, flag bool) { base.AddPart(h, strconv.AppendBool(nil, flag)) }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // printed is the fingerprint of a diamond with a sub-flow, changed and checked.
@@ -66,10 +68,10 @@ func TestF11_what_makes_another_graph_makes_another_fingerprint(t *testing.T) {
 func TestF11_L83_what_leaves_the_graph_as_it_is_leaves_the_fingerprint(t *testing.T) {
 	t.Parallel()
 	plain := printed(t, func(*FlowSubmission) {})
-	priority, delay := 7, Second
+	priority, delay := 7, base.Second
 	for name, change := range map[string]func(*FlowSubmission){
 		"ids": func(s *FlowSubmission) {
-			s.ID, s.Nodes[0].ID, s.Edges[0].ID = &GivenID{UUID: UUID{1}}, &GivenID{UUID: UUID{2}}, UUID{3}
+			s.ID, s.Nodes[0].ID, s.Edges[0].ID = &base.GivenID{UUID: base.UUID{1}}, &base.GivenID{UUID: base.UUID{2}}, base.UUID{3}
 		},
 		"order":          func(s *FlowSubmission) { slices.Reverse(s.Nodes); slices.Reverse(s.Edges) },
 		"order of after": func(s *FlowSubmission) { s.Nodes[3].After = []string{"c", "b", "c"} },
@@ -88,7 +90,7 @@ func TestF11_L83_what_leaves_the_graph_as_it_is_leaves_the_fingerprint(t *testin
 			s.Nodes[0].Priority, s.Nodes[0].DelayMS, s.Nodes[0].DeadlineAt = &priority, &delay, noon
 		},
 		"tags and trace": func(s *FlowSubmission) {
-			s.Tags, s.Nodes[0].Tags, s.Trace, s.Nodes[0].Trace = Tags{"a": "b"}, Tags{"a": "b"}, &Trace{Baggage: "a=b"}, &Trace{}
+			s.Tags, s.Nodes[0].Tags, s.Trace, s.Nodes[0].Trace = base.Tags{"a": "b"}, base.Tags{"a": "b"}, &base.Trace{Baggage: "a=b"}, &base.Trace{}
 		},
 		"who and under which key": func(s *FlowSubmission) { s.Creator, s.IdempotencyKey, s.Namespace = "ana", "key", "acme" },
 		"the default join":        func(s *FlowSubmission) { s.Nodes[3].Join = &JoinSpec{} },
@@ -117,7 +119,7 @@ func TestF16_F39_a_node_is_told_by_its_work_join_may_fail_and_sub_flow(t *testin
 	t.Parallel()
 	print := func(n FlowNode) string {
 		s := n.Submission("acme", "ana", &FlowNode{Kind: "k"})
-		if err := s.Normalize(DefaultLimits()); err != nil {
+		if err := s.Normalize(base.DefaultLimits()); err != nil {
 			t.Fatal(err)
 		}
 		return string(NodeFingerprint(&s, &n))
@@ -126,7 +128,7 @@ func TestF16_F39_a_node_is_told_by_its_work_join_may_fail_and_sub_flow(t *testin
 	plain := print(FlowNode{Name: "n"})
 	for _, same := range []FlowNode{
 		{Name: "n", Kind: "k", Lane: "default", Join: &JoinSpec{}, PolicyJSON: []byte(`{}`)},
-		{Name: "n", After: []string{"a"}, Tags: Tags{"a": "b"}, Priority: &priority, ID: &GivenID{UUID: UUID{1}}, Trace: &Trace{}},
+		{Name: "n", After: []string{"a"}, Tags: base.Tags{"a": "b"}, Priority: &priority, ID: &base.GivenID{UUID: base.UUID{1}}, Trace: &base.Trace{}},
 	} {
 		if print(same) != plain {
 			t.Errorf("%+v is another node", same)

@@ -1,15 +1,17 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // FlowParent is the parent of a flow that is not a root: a flow node (F46) or the execution that spawns its members (F38).
 type FlowParent struct {
-	Execution ID
+	Execution base.ID
 	Run       int
-	Root      ID // absent: the flow is a root of its own
+	Root      base.ID // absent: the flow is a root of its own
 	Depth     int
 }
 
 // NewFlow makes the record of an accepted submission, without its members (F8, F13).
-func NewFlow(fx *Effects, s *FlowSubmission, id ID, parent FlowParent) *Flow {
+func NewFlow(fx *Effects, s *FlowSubmission, id base.ID, parent FlowParent) *Flow {
 	f := &Flow{
 		ID: id, Namespace: s.Namespace, Kind: s.Kind, Creator: s.Creator, CreatorKey: s.CreatorKey, Tags: s.Tags, State: FlowOpen, Output: s.Output,
 		Parent: parent.Execution, ParentRun: parent.Run, Root: parent.Root, Depth: parent.Depth, Trace: s.Trace,
@@ -95,7 +97,7 @@ func (f *Flow) MemberReopened(x *Execution) {
 func (f *Flow) Finished() bool { return f.State.Terminal() && f.Open == 0 }
 
 // Touch records a change of the flow. No two changes have the same time.
-func (f *Flow) Touch(now Time) { f.LastMutationAt = max(now, f.LastMutationAt+1) }
+func (f *Flow) Touch(now base.Time) { f.LastMutationAt = max(now, f.LastMutationAt+1) }
 
 // Due reports whether the flow ends now: nothing is left to do, and nothing can be added (F4, F51).
 func (f *Flow) Due() bool {
@@ -120,9 +122,9 @@ func (f *Flow) End(fx *Effects, failures []string) {
 func (f *Flow) NotOpen() error {
 	switch {
 	case f.State != FlowOpen:
-		return Errorf(CodeFlowAlreadyTerminal, "the flow is %s", f.State).With("state", string(f.State))
+		return base.Errorf(base.CodeFlowAlreadyTerminal, "the flow is %s", f.State).With("state", string(f.State))
 	case f.Sealed:
-		return Errorf(CodeFlowSealed, "the flow is sealed: no member and no edge can come").WithHint("submit it with seal false to extend it later")
+		return base.Errorf(base.CodeFlowSealed, "the flow is sealed: no member and no edge can come").WithHint("submit it with seal false to extend it later")
 	default:
 		return nil
 	}
@@ -133,7 +135,7 @@ func (f *Flow) Stale(expected *int64) error {
 	if expected == nil || *expected == f.Revision {
 		return nil
 	}
-	return Errorf(CodeStaleGraphRevision, "the graph has revision %d, not %d", f.Revision, *expected).WithField("revision").With("graph_revision", f.Revision)
+	return base.Errorf(base.CodeStaleGraphRevision, "the graph has revision %d, not %d", f.Revision, *expected).WithField("revision").With("graph_revision", f.Revision)
 }
 
 // SetTags changes the tags like those of executions (F61); whole replaces them all. Errors: invalid_tag_key, invalid_argument.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // endedMember is a member that has ended.
@@ -136,12 +138,12 @@ func TestF3_F7_F15_F17_what_a_flow_refuses_and_counts(t *testing.T) {
 	t.Parallel()
 	fx := &Effects{Now: 3}
 	s := &FlowSubmission{Namespace: "n", Kind: "k", Creator: "c"}
-	f := NewFlow(fx, s, IDOf(UUID{1}), FlowParent{})
+	f := NewFlow(fx, s, base.IDOf(base.UUID{1}), FlowParent{})
 	if f.Root != f.ID || f.State != FlowOpen || f.Revision != 0 {
 		t.Fatalf("%+v", f)
 	}
-	inner := NewFlow(fx, s, IDOf(UUID{2}), FlowParent{Execution: IDOf(UUID{3}), Run: 1, Root: f.ID, Depth: 1})
-	if inner.Root != f.ID || inner.Parent != IDOf(UUID{3}) || inner.ParentRun != 1 || inner.Depth != 1 {
+	inner := NewFlow(fx, s, base.IDOf(base.UUID{2}), FlowParent{Execution: base.IDOf(base.UUID{3}), Run: 1, Root: f.ID, Depth: 1})
+	if inner.Root != f.ID || inner.Parent != base.IDOf(base.UUID{3}) || inner.ParentRun != 1 || inner.Depth != 1 {
 		t.Errorf("%+v", inner)
 	}
 	f.Extended(fx, 2, 1)
@@ -151,7 +153,7 @@ func TestF3_F7_F15_F17_what_a_flow_refuses_and_counts(t *testing.T) {
 	for expected, ok := range map[int64]bool{1: true, 0: false, 2: false} {
 		if err := f.Stale(&expected); (err == nil) != ok {
 			t.Errorf("%d: %v", expected, err)
-		} else if !ok && wantCode(t, err, CodeStaleGraphRevision).Details["graph_revision"] != int64(1) {
+		} else if !ok && wantCode(t, err, base.CodeStaleGraphRevision).Details["graph_revision"] != int64(1) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -161,10 +163,10 @@ func TestF3_F7_F15_F17_what_a_flow_refuses_and_counts(t *testing.T) {
 	if !f.Seal(fx) || f.Seal(fx) {
 		t.Error("a flow is sealed once")
 	}
-	wantCode(t, f.NotOpen(), CodeFlowSealed)
+	wantCode(t, f.NotOpen(), base.CodeFlowSealed)
 	for _, state := range []FlowState{FlowCancelling, FlowCompleted, FlowFailed, FlowStopped} {
 		for _, sealed := range []bool{false, true} {
-			wantCode(t, (&Flow{State: state, Sealed: sealed}).NotOpen(), CodeFlowAlreadyTerminal)
+			wantCode(t, (&Flow{State: state, Sealed: sealed}).NotOpen(), base.CodeFlowAlreadyTerminal)
 		}
 	}
 	if diff := cmp.Diff([]string{"flow.extended", "flow.sealed"}, flowKinds(fx)); diff != "" {
@@ -174,7 +176,7 @@ func TestF3_F7_F15_F17_what_a_flow_refuses_and_counts(t *testing.T) {
 	if err := f.SetTags(&Effects{Now: 8}, map[string]*string{"team": &a}, false); err != nil || f.Tags["team"] != "a" || f.LastMutationAt != 8 {
 		t.Errorf("%v %+v", err, f)
 	}
-	wantCode(t, f.SetTags(fx, map[string]*string{"no tag": &a}, false), CodeInvalidTagKey)
+	wantCode(t, f.SetTags(fx, map[string]*string{"no tag": &a}, false), base.CodeInvalidTagKey)
 }
 
 func TestF6_the_phase_is_the_first_that_fits(t *testing.T) {

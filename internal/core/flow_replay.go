@@ -1,6 +1,10 @@
 package core
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // Cascades of a replay (F56).
 const (
@@ -18,7 +22,7 @@ func CheckCascade(text string) error {
 	case "", CascadeNone, CascadeSkipped, CascadeAll:
 		return nil
 	default:
-		return Invalid("cascade", "must be none, skipped or all")
+		return base.Invalid("cascade", "must be none, skipped or all")
 	}
 }
 
@@ -44,7 +48,7 @@ func (m *Membership) Recount(inbound []Edge) Join {
 func (j *Join) Verdict(sealed bool) JoinState { return j.verdict(sealed) }
 
 // rejoin sets the join of a member that is reopened.
-func (x *Execution) rejoin(now Time, r *Rejoin) {
+func (x *Execution) rejoin(now base.Time, r *Rejoin) {
 	if x.Member == nil {
 		return
 	}
@@ -89,7 +93,7 @@ func (j *Join) uncount(state EdgeState) {
 }
 
 // Again recomputes an edge from its upstream, which may or may not be terminal (F54).
-func (e *Edge) Again(upstream *Execution, now Time) {
+func (e *Edge) Again(upstream *Execution, now base.Time) {
 	e.reopen()
 	if upstream != nil && upstream.Status.Terminal() {
 		e.Resolve(upstream.EndedRun(), now)
@@ -117,7 +121,7 @@ func (x *Execution) ReopenNode(fx *Effects, by, reason string) error {
 // CheckReplayable is the refusal of a flow whose members cannot be replayed (L109).
 func (f *Flow) CheckReplayable() error {
 	if f.State == FlowStopped || f.State == FlowCancelling {
-		return Errorf(CodeFlowAlreadyTerminal, "the flow is %s", f.State).With("state", string(f.State))
+		return base.Errorf(base.CodeFlowAlreadyTerminal, "the flow is %s", f.State).With("state", string(f.State))
 	}
 	return nil
 }
@@ -134,7 +138,7 @@ func (f *Flow) Reopen(fx *Effects, member, cascade string) {
 
 // AtMember names the member that a refusal is about.
 func AtMember(err error, name string) error {
-	var refusal *Error
+	var refusal *base.Error
 	if !errors.As(err, &refusal) {
 		return err
 	}

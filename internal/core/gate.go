@@ -1,8 +1,10 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // become is the only place where status and reason are written (L9). It re-arms the timers (L19), so everything that they depend on must be set
 // before.
-func (x *Execution) become(now Time, status Status, reason Reason) {
+func (x *Execution) become(now base.Time, status Status, reason Reason) {
 	if x.Status != status || x.Reason != reason {
 		x.StatusSince = now
 	}
@@ -13,7 +15,7 @@ func (x *Execution) become(now Time, status Status, reason Reason) {
 
 // gate is the only way into ready, delayed and blocked (L14; except admission blocks, S44). It decides by Dependency, DelayUntil and Held. A flow
 // node is never ready: passing the gate begins its sub-flow and makes it wait for that (F26, F46). gate emits nothing; see pass.
-func (x *Execution) gate(now Time) {
+func (x *Execution) gate(now base.Time) {
 	x.clearBlock()
 	switch {
 	case x.Dependency != ReasonNone:

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestL14_the_first_fact_decides_and_no_fact_clears_another(t *testing.T) {
@@ -13,7 +15,7 @@ func TestL14_the_first_fact_decides_and_no_fact_clears_another(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		dependency Reason
-		delay      Time
+		delay      base.Time
 		held       bool
 		status     Status
 		reason     Reason
@@ -99,9 +101,9 @@ func TestL81_past_present_and_future_delays_of_a_submission(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
-		until  Time
+		until  base.Time
 		status Status
-		queued Time
+		queued base.Time
 	}{
 		{"past", storyStart - 5, Ready, storyStart},
 		{"present", storyStart, Ready, storyStart},
@@ -127,8 +129,8 @@ func TestL81_the_deadline_is_the_earlier_of_the_given_one_and_the_policys(t *tes
 	const relative = `{"timeout_policy":{"execution_deadline_ms":1000}}`
 	for _, c := range []struct {
 		policy string
-		given  Time
-		want   Time
+		given  base.Time
+		want   base.Time
 	}{
 		{`{}`, 0, 0},
 		{`{}`, storyStart + 7, storyStart + 7},
@@ -147,7 +149,7 @@ func TestE28_a_submission_is_told_once_with_sizes_and_no_bytes(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{}`, func(sub *Submission) {
 		sub.Priority, sub.DelayUntil, sub.DeadlineAt = 99_999, storyStart+1, storyStart+2
-		sub.Tags = Tags{"tenant": "7"}
+		sub.Tags = base.Tags{"tenant": "7"}
 	})
 	want := map[string]any{
 		"status": "delayed", "reason": "waiting_for_delay", "priority": 9000.0,

@@ -1,24 +1,29 @@
 package core
 
+import (
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
+)
+
 // Bounds of a grant (S27).
 const (
-	DefaultGrantTTL = 5 * Second
-	maxGrantTTL     = Minute
+	DefaultGrantTTL = 5 * base.Second
+	maxGrantTTL     = base.Minute
 )
 
 // CheckGrantTTL requires a grant ttl of 1 ms..60 s, else invalid_argument. The caller fills in the default for an absent one.
-func CheckGrantTTL(ms Millis) error {
+func CheckGrantTTL(ms base.Millis) error {
 	if ms >= 1 && ms <= maxGrantTTL {
 		return nil
 	}
-	return Invalid("grant_ttl_ms", "must be in 1..%d", maxGrantTTL)
+	return base.Invalid("grant_ttl_ms", "must be in 1..%d", maxGrantTTL)
 }
 
 // GrantCommand states for which worker a grant is (S27).
 type GrantCommand struct {
 	WorkerID   string
 	InstanceID string
-	TTL        Millis
+	TTL        base.Millis
 	RequestKey string // of the call that asked for it
 }
 
@@ -28,7 +33,7 @@ func (x *Execution) CheckGrant(t Targeted) error {
 	if err := x.checkIdle(); err != nil {
 		return err
 	}
-	if err := x.checkTakeable(CodeExecutionNotEligible); err != nil {
+	if err := x.checkTakeable(base.CodeExecutionNotEligible); err != nil {
 		return err
 	}
 	return x.checkTarget(t)
@@ -36,11 +41,11 @@ func (x *Execution) CheckGrant(t Targeted) error {
 
 // IssueGrant promises x to a worker and makes the key that the worker claims it with (S27, S28). The caller has checked that x may be taken and has
 // admitted it: slots and reservation are left as admission took them. Errors: signing_key_missing, in which case nothing changes.
-func (x *Execution) IssueGrant(fx *Effects, ring *KeyRing, c GrantCommand) (GrantKey, error) {
+func (x *Execution) IssueGrant(fx *Effects, ring *keyring.Ring, c GrantCommand) (keyring.GrantKey, error) {
 	expires := fx.Now.Add(c.TTL)
-	key, kid, err := ring.MintGrant(GrantFields{ExecutionID: x.ID, WorkerID: c.WorkerID, InstanceID: c.InstanceID, ExpiresAt: expires})
+	key, kid, err := ring.MintGrant(keyring.GrantFields{ExecutionID: x.ID, WorkerID: c.WorkerID, InstanceID: c.InstanceID, ExpiresAt: expires})
 	if err != nil {
-		return GrantKey{}, err
+		return keyring.GrantKey{}, err
 	}
 	x.Grant = &Grant{
 		Hash: key.Hash(), Kid: kid, WorkerID: c.WorkerID, InstanceID: c.InstanceID, IssuedAt: fx.Now, ExpiresAt: expires, RequestKey: c.RequestKey,
@@ -62,32 +67,32 @@ func (x *Execution) GrantedTo(workerID, instanceID string) bool {
 }
 
 // SameGrantKey makes the key of the outstanding grant again (L117). The key is not stored, so the signing key must still verify; else ok is false.
-func (x *Execution) SameGrantKey(now Time, ring *KeyRing) (key GrantKey, ok bool) {
+func (x *Execution) SameGrantKey(now base.Time, ring *keyring.Ring) (key keyring.GrantKey, ok bool) {
 	if x.Grant == nil {
-		return GrantKey{}, false
+		return keyring.GrantKey{}, false
 	}
-	key, ok = ring.MintGrantAgain(now, x.Grant.Kid, GrantFields{
+	key, ok = ring.MintGrantAgain(now, x.Grant.Kid, keyring.GrantFields{
 		ExecutionID: x.ID, WorkerID: x.Grant.WorkerID, InstanceID: x.Grant.InstanceID, ExpiresAt: x.Grant.ExpiresAt,
 	})
 	if !ok {
-		return GrantKey{}, false
+		return keyring.GrantKey{}, false
 	}
 	return key, key.Hashes(x.Grant.Hash)
 }
 
 // VerifyGrant returns nil if the key belongs to the outstanding grant of the execution that it names. x is that execution with its due timers
-// applied; nil if there is none. Errors are those of KeyRing.VerifyGrant.
-func VerifyGrant(r *KeyRing, now Time, key GrantKey, x *Execution) error {
-	return r.VerifyGrant(now, key, func(id ID) *IssuedGrant {
+// applied; nil if there is none. Errors are those of Ring.VerifyGrant.
+func VerifyGrant(r *keyring.Ring, now base.Time, key keyring.GrantKey, x *Execution) error {
+	return r.VerifyGrant(now, key, func(id base.ID) *keyring.IssuedGrant {
 		if x == nil || x.ID != id || x.Grant == nil {
 			return nil
 		}
-		return &IssuedGrant{WorkerID: x.Grant.WorkerID, InstanceID: x.Grant.InstanceID, Hash: x.Grant.Hash}
+		return &keyring.IssuedGrant{WorkerID: x.Grant.WorkerID, InstanceID: x.Grant.InstanceID, Hash: x.Grant.Hash}
 	})
 }
 
 // HoldsLeaseFrom reports whether this worker acquired the current lease with this very key (S31 step 0).
-func (x *Execution) HoldsLeaseFrom(key GrantKey, workerID, instanceID string) bool {
+func (x *Execution) HoldsLeaseFrom(key keyring.GrantKey, workerID, instanceID string) bool {
 	l := x.Lease
 	return l != nil && l.WorkerID == workerID && l.InstanceID == instanceID && key.Hashes(l.GrantHash)
 }
@@ -96,7 +101,7 @@ func (x *Execution) HoldsLeaseFrom(key GrantKey, workerID, instanceID string) bo
 // admission nor the lane is checked again. Errors: grant_signature_mismatch, in which case the grant stays outstanding.
 func (x *Execution) ClaimGrant(fx *Effects, a Acquisition) (Acquired, error) {
 	if !x.GrantedTo(a.WorkerID, a.InstanceID) {
-		return Acquired{}, GrantMismatch()
+		return Acquired{}, keyring.GrantMismatch()
 	}
 	a.GrantHash = x.Grant.Hash
 	return x.Acquire(fx, a), nil

@@ -9,21 +9,23 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 const vectorGrantKey = "pg:{fp:7}:0190f0c2-1111-7aaa-8bbb-0123456789ab:1767225605000:k1:5cd0d39b32d809f75e8b6f7d5a3f899252a6687886d2857b0a8ec448b11ddce1"
 
 // vectorGrantEnd is when the grant of the vector ends.
-const vectorGrantEnd Time = 1767225605000
+const vectorGrantEnd base.Time = 1767225605000
 
 // grantedVector is an execution under the grant of the vector.
-func grantedVector(t tester) (*Execution, GrantKey, *KeyRing) {
+func grantedVector(t tester) (*Execution, keyring.GrantKey, *keyring.Ring) {
 	t.Helper()
 	s := begin(t, `{}`)
 	ring := storyKeys(t)
-	s.x.ID = must[GivenID](t)(ParseID("{fp:7}:0190f0c2-1111-7aaa-8bbb-0123456789ab")).ID()
-	key, err := s.x.IssueGrant(&Effects{Now: vectorGrantEnd - 5000}, ring, GrantCommand{WorkerID: "render", InstanceID: "render-1", TTL: 5 * Second})
+	s.x.ID = must[base.GivenID](t)(base.ParseID("{fp:7}:0190f0c2-1111-7aaa-8bbb-0123456789ab")).ID()
+	key, err := s.x.IssueGrant(&Effects{Now: vectorGrantEnd - 5000}, ring, GrantCommand{WorkerID: "render", InstanceID: "render-1", TTL: 5 * base.Second})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -36,7 +38,7 @@ func TestS28_SC7_the_vector(t *testing.T) {
 	if key.Reveal() != vectorGrantKey {
 		t.Errorf("%s, want %s", key.Reveal(), vectorGrantKey)
 	}
-	wantCode(t, VerifyGrant(ring, vectorGrantEnd-1, GrantKeyOf(vectorGrantKey), x), "")
+	wantCode(t, VerifyGrant(ring, vectorGrantEnd-1, keyring.GrantKeyOf(vectorGrantKey), x), "")
 	if x.ID.Tag() != "{fp:7}" {
 		t.Errorf("the tag is %s", x.ID.Tag())
 	}
@@ -44,49 +46,49 @@ func TestS28_SC7_the_vector(t *testing.T) {
 
 func TestS30_SC7_each_failure_alone_and_in_order_of_precedence(t *testing.T) {
 	t.Parallel()
-	const live = Time(1767225604999)
+	const live = base.Time(1767225604999)
 	otherDigits := strings.Repeat("0", 64)
 	for name, c := range map[string]struct {
 		edit func(text string) string
-		now  Time
-		want Code
+		now  base.Time
+		want base.Code
 	}{
 		"good":                          {func(s string) string { return s }, live, ""},
-		"nothing":                       {func(string) string { return "" }, live, CodeGrantMalformed},
-		"another prefix":                {func(s string) string { return "pG" + s[2:] }, live, CodeGrantMalformed},
-		"no prefix":                     {func(s string) string { return s[3:] }, live, CodeGrantMalformed},
-		"too few parts":                 {func(string) string { return "pg:1:k1:aa" }, live, CodeGrantMalformed},
-		"expiry no number":              {edited("1767225605000", "soon"), live, CodeGrantMalformed},
-		"expiry beyond int64":           {edited("1767225605000", "9223372036854775808"), live, CodeGrantMalformed},
-		"expiry with a sign":            {edited("1767225605000", "+1767225605000"), live, CodeGrantMalformed},
-		"expiry with a zero":            {edited("1767225605000", "01767225605000"), live, CodeGrantMalformed},
-		"no expiry":                     {edited("1767225605000", ""), live, CodeGrantMalformed},
-		"over":                          {func(s string) string { return s }, live + 1, CodeGrantExpired},
-		"over at the beginning of time": {edited("1767225605000", "0"), live, CodeGrantExpired},
-		"over comes before its tag":     {edited("{fp:7}", "fp:7"), live + 1, CodeGrantExpired},
-		"over comes before its kid":     {edited(":k1:", ":k9:"), live + 1, CodeGrantExpired},
-		"no tag":                        {edited("{fp:7}:", ""), live, CodeGrantMalformed},
-		"a tag with a leading zero":     {edited("{fp:7}", "{fp:07}"), live, CodeGrantMalformed},
-		"a tag out of range":            {edited("{fp:7}", "{fp:256}"), live, CodeGrantMalformed},
-		"an upper-case UUID":            {edited("7aaa", "7AAA"), live, CodeGrantMalformed},
-		"a UUID cut short":              {edited("0190f0c2-", ""), live, CodeGrantMalformed},
-		"malformed comes before kid":    {edited("{fp:7}", "fp:7", ":k1:", ":k9:"), live, CodeGrantMalformed},
-		"unknown kid":                   {edited(":k1:", ":k2:"), live, CodeGrantUnknownKid},
-		"no kid":                        {edited(":k1:", "::"), live, CodeGrantUnknownKid},
-		"unknown kid before the grant":  {edited(":k1:", ":k2:", "{fp:7}", "{fp:8}"), live, CodeGrantUnknownKid},
-		"another partition":             {edited("{fp:7}", "{fp:8}"), live, CodeGrantUnknown},
-		"another execution":             {edited("0190f0c2-1111", "0190f0c2-1112"), live, CodeGrantUnknown},
-		"unknown before the signature":  {edited("{fp:7}", "{fp:8}", vectorGrantKey[len(vectorGrantKey)-64:], otherDigits), live, CodeGrantUnknown},
-		"another signature":             {edited(vectorGrantKey[len(vectorGrantKey)-64:], otherDigits), live, CodeGrantSignatureMismatch},
-		"a signature in upper case":     {edited("5cd0d39b", "5CD0D39B"), live, CodeGrantSignatureMismatch},
-		"a signature cut short":         {func(s string) string { return s[:len(s)-1] }, live, CodeGrantSignatureMismatch},
-		"no signature":                  {func(s string) string { return s[:len(s)-64] }, live, CodeGrantSignatureMismatch},
-		"a later expiry":                {edited("1767225605000", "1767225605001"), live, CodeGrantSignatureMismatch},
+		"nothing":                       {func(string) string { return "" }, live, base.CodeGrantMalformed},
+		"another prefix":                {func(s string) string { return "pG" + s[2:] }, live, base.CodeGrantMalformed},
+		"no prefix":                     {func(s string) string { return s[3:] }, live, base.CodeGrantMalformed},
+		"too few parts":                 {func(string) string { return "pg:1:k1:aa" }, live, base.CodeGrantMalformed},
+		"expiry no number":              {edited("1767225605000", "soon"), live, base.CodeGrantMalformed},
+		"expiry beyond int64":           {edited("1767225605000", "9223372036854775808"), live, base.CodeGrantMalformed},
+		"expiry with a sign":            {edited("1767225605000", "+1767225605000"), live, base.CodeGrantMalformed},
+		"expiry with a zero":            {edited("1767225605000", "01767225605000"), live, base.CodeGrantMalformed},
+		"no expiry":                     {edited("1767225605000", ""), live, base.CodeGrantMalformed},
+		"over":                          {func(s string) string { return s }, live + 1, base.CodeGrantExpired},
+		"over at the beginning of time": {edited("1767225605000", "0"), live, base.CodeGrantExpired},
+		"over comes before its tag":     {edited("{fp:7}", "fp:7"), live + 1, base.CodeGrantExpired},
+		"over comes before its kid":     {edited(":k1:", ":k9:"), live + 1, base.CodeGrantExpired},
+		"no tag":                        {edited("{fp:7}:", ""), live, base.CodeGrantMalformed},
+		"a tag with a leading zero":     {edited("{fp:7}", "{fp:07}"), live, base.CodeGrantMalformed},
+		"a tag out of range":            {edited("{fp:7}", "{fp:256}"), live, base.CodeGrantMalformed},
+		"an upper-case UUID":            {edited("7aaa", "7AAA"), live, base.CodeGrantMalformed},
+		"a UUID cut short":              {edited("0190f0c2-", ""), live, base.CodeGrantMalformed},
+		"malformed comes before kid":    {edited("{fp:7}", "fp:7", ":k1:", ":k9:"), live, base.CodeGrantMalformed},
+		"unknown kid":                   {edited(":k1:", ":k2:"), live, base.CodeGrantUnknownKid},
+		"no kid":                        {edited(":k1:", "::"), live, base.CodeGrantUnknownKid},
+		"unknown kid before the grant":  {edited(":k1:", ":k2:", "{fp:7}", "{fp:8}"), live, base.CodeGrantUnknownKid},
+		"another partition":             {edited("{fp:7}", "{fp:8}"), live, base.CodeGrantUnknown},
+		"another execution":             {edited("0190f0c2-1111", "0190f0c2-1112"), live, base.CodeGrantUnknown},
+		"unknown before the signature":  {edited("{fp:7}", "{fp:8}", vectorGrantKey[len(vectorGrantKey)-64:], otherDigits), live, base.CodeGrantUnknown},
+		"another signature":             {edited(vectorGrantKey[len(vectorGrantKey)-64:], otherDigits), live, base.CodeGrantSignatureMismatch},
+		"a signature in upper case":     {edited("5cd0d39b", "5CD0D39B"), live, base.CodeGrantSignatureMismatch},
+		"a signature cut short":         {func(s string) string { return s[:len(s)-1] }, live, base.CodeGrantSignatureMismatch},
+		"no signature":                  {func(s string) string { return s[:len(s)-64] }, live, base.CodeGrantSignatureMismatch},
+		"a later expiry":                {edited("1767225605000", "1767225605001"), live, base.CodeGrantSignatureMismatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			x, key, ring := grantedVector(t)
-			wantCode(t, VerifyGrant(ring, c.now, GrantKeyOf(c.edit(key.Reveal())), x), c.want)
+			wantCode(t, VerifyGrant(ring, c.now, keyring.GrantKeyOf(c.edit(key.Reveal())), x), c.want)
 		})
 	}
 }
@@ -101,43 +103,43 @@ func TestS30_a_well_signed_key_that_is_superseded_is_unknown(t *testing.T) {
 	x, key, ring := grantedVector(t)
 	again := *x.Grant
 	again.ExpiresAt++
-	newer, _, err := ring.MintGrant(GrantFields{ExecutionID: x.ID, WorkerID: "render", InstanceID: "render-1", ExpiresAt: again.ExpiresAt})
+	newer, _, err := ring.MintGrant(keyring.GrantFields{ExecutionID: x.ID, WorkerID: "render", InstanceID: "render-1", ExpiresAt: again.ExpiresAt})
 	if err != nil {
 		t.Fatal(err)
 	}
 	again.Hash = newer.Hash()
 	x.Grant = &again
-	wantCode(t, VerifyGrant(ring, 1, key, x), CodeGrantUnknown)
+	wantCode(t, VerifyGrant(ring, 1, key, x), base.CodeGrantUnknown)
 	x.Grant = nil
-	wantCode(t, VerifyGrant(ring, 1, key, x), CodeGrantUnknown)
-	wantCode(t, VerifyGrant(ring, 1, key, nil), CodeGrantUnknown)
+	wantCode(t, VerifyGrant(ring, 1, key, x), base.CodeGrantUnknown)
+	wantCode(t, VerifyGrant(ring, 1, key, nil), base.CodeGrantUnknown)
 }
 
 func TestS30_SC7_a_retired_kid_verifies_inside_its_grace_only(t *testing.T) {
 	t.Parallel()
-	var set KeySet
-	fx := func(now Time) *Effects { return &Effects{Now: now} }
-	seed := must[SeedCommand](t)(NewSeed("k1", storySecret))
-	if _, err := set.Seed(fx(1), Sealing{}, seed); err != nil {
+	var set keyring.KeySet
+	fx := func(now base.Time) *Effects { return &Effects{Now: now} }
+	seed := must[keyring.SeedCommand](t)(keyring.NewSeed("k1", storySecret))
+	if _, err := set.Seed(fx(1), keyring.Sealing{}, seed); err != nil {
 		t.Fatal(err)
 	}
 	s := begin(t, `{}`)
-	key, err := s.x.IssueGrant(s.effects(), must[*KeyRing](t)(set.Open(MasterKey{})), GrantCommand{WorkerID: "w", InstanceID: "w-1", TTL: Minute})
+	key, err := s.x.IssueGrant(s.effects(), must[*keyring.Ring](t)(set.Open(keyring.MasterKey{})), GrantCommand{WorkerID: "w", InstanceID: "w-1", TTL: base.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	grace := Second
-	rotation := must[RotateCommand](t)(NewRotation("k2", nil, &grace, [32]byte{1}))
-	if _, err := set.Rotate(fx(s.now), Sealing{}, rotation); err != nil {
+	grace := base.Second
+	rotation := must[keyring.RotateCommand](t)(keyring.NewRotation("k2", nil, &grace, [32]byte{1}))
+	if _, err := set.Rotate(fx(s.now), keyring.Sealing{}, rotation); err != nil {
 		t.Fatal(err)
 	}
-	ring := must[*KeyRing](t)(set.Open(MasterKey{}))
-	wantCode(t, VerifyGrant(ring, s.now.Add(Second), key, s.x), "")
-	if same, ok := s.x.SameGrantKey(s.now.Add(Second), ring); !ok || same.Reveal() != key.Reveal() {
+	ring := must[*keyring.Ring](t)(set.Open(keyring.MasterKey{}))
+	wantCode(t, VerifyGrant(ring, s.now.Add(base.Second), key, s.x), "")
+	if same, ok := s.x.SameGrantKey(s.now.Add(base.Second), ring); !ok || same.Reveal() != key.Reveal() {
 		t.Error("the key of a rotated kid is not made again")
 	}
-	wantCode(t, VerifyGrant(ring, s.now.Add(Second+1), key, s.x), CodeGrantUnknownKid)
-	if _, ok := s.x.SameGrantKey(s.now.Add(Second+1), ring); ok {
+	wantCode(t, VerifyGrant(ring, s.now.Add(base.Second+1), key, s.x), base.CodeGrantUnknownKid)
+	if _, ok := s.x.SameGrantKey(s.now.Add(base.Second+1), ring); ok {
 		t.Error("a key is made again that no longer verifies")
 	}
 }
@@ -146,13 +148,13 @@ func TestS29_SI6_without_a_key_nothing_is_granted_and_nothing_verifies(t *testin
 	t.Parallel()
 	s := begin(t, `{}`)
 	before := s.x.Clone()
-	key, err := s.x.IssueGrant(s.effects(), &KeyRing{}, GrantCommand{WorkerID: "w", InstanceID: "w-1", TTL: Second})
-	wantCode(t, err, CodeSigningKeyMissing)
+	key, err := s.x.IssueGrant(s.effects(), &keyring.Ring{}, GrantCommand{WorkerID: "w", InstanceID: "w-1", TTL: base.Second})
+	wantCode(t, err, base.CodeSigningKeyMissing)
 	if !key.IsZero() || s.x.Status != before.Status || s.x.Grant != nil {
 		t.Errorf("%+v", s.x)
 	}
 	x, good, _ := grantedVector(t)
-	wantCode(t, VerifyGrant(&KeyRing{}, 1, good, x), CodeGrantUnknownKid)
+	wantCode(t, VerifyGrant(&keyring.Ring{}, 1, good, x), base.CodeGrantUnknownKid)
 }
 
 func TestSI6_any_changed_byte_makes_a_key_fail(t *testing.T) {
@@ -163,7 +165,7 @@ func TestSI6_any_changed_byte_makes_a_key_fail(t *testing.T) {
 		for _, bit := range []byte{1, 2, 4, 8, 16, 32, 64, 128} {
 			changed := bytes.Clone(text)
 			changed[at] ^= bit
-			if VerifyGrant(ring, 1, GrantKeyOf(string(changed)), x) == nil {
+			if VerifyGrant(ring, 1, keyring.GrantKeyOf(string(changed)), x) == nil {
 				t.Fatalf("%q passes", changed)
 			}
 		}
@@ -177,7 +179,7 @@ func TestSI6_any_changed_byte_makes_a_key_fail(t *testing.T) {
 		grant := *x.Grant
 		change(&grant)
 		y.Grant = &grant
-		if wantCode(t, VerifyGrant(ring, 1, key, y), CodeGrantSignatureMismatch) == nil {
+		if wantCode(t, VerifyGrant(ring, 1, key, y), base.CodeGrantSignatureMismatch) == nil {
 			t.Error(name)
 		}
 	}
@@ -192,7 +194,7 @@ func TestSI6_no_text_but_the_key_verifies(t *testing.T) {
 		at := rapid.IntRange(0, len(text)).Draw(t, "at")
 		to := rapid.IntRange(at, len(text)).Draw(t, "to")
 		other := text[:at] + rapid.String().Draw(t, "in its place") + text[to:]
-		if err := VerifyGrant(ring, 1, GrantKeyOf(other), x); (err == nil) != (other == text) {
+		if err := VerifyGrant(ring, 1, keyring.GrantKeyOf(other), x); (err == nil) != (other == text) {
 			t.Fatalf("%q: %v", other, err)
 		}
 	})
@@ -218,7 +220,7 @@ func FuzzGrantKey(f *testing.F) {
 	f.Add("pg:::::")
 	f.Fuzz(func(t *testing.T, text string) {
 		x, key, ring := grantedVector(t)
-		if err := VerifyGrant(ring, 1, GrantKeyOf(text), x); (err == nil) != (text == key.Reveal()) {
+		if err := VerifyGrant(ring, 1, keyring.GrantKeyOf(text), x); (err == nil) != (text == key.Reveal()) {
 			t.Fatalf("%q: %v", text, err)
 		}
 	})

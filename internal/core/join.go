@@ -1,5 +1,7 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // Join decides when a member may start: after a number of its inbound edges (section 5 of the flows). A Join in a record is replaced with it, never
 // changed in place.
 type Join struct {
@@ -8,7 +10,7 @@ type Join struct {
 	Satisfied  int       // of those
 	Impossible int       // of those
 	State      JoinState // none while no edge leads to the member
-	DecidedAt  Time
+	DecidedAt  base.Time
 	Passes     bool   // one of its edges gives a named input
 	Detail     string // quorum_unreachable where that made it impossible (F24)
 }
@@ -33,11 +35,11 @@ const (
 var joinPolicyNames = [...]string{"all_of", "any_of", "quorum"}
 
 // String is the policy's word.
-func (p JoinPolicy) String() string { return word(joinPolicyNames[:], int(p)) }
+func (p JoinPolicy) String() string { return base.NameOf(joinPolicyNames[:], int(p)) }
 
 // ParseJoinPolicy reads the word of a policy.
 func ParseJoinPolicy(text string) (JoinPolicy, bool) {
-	n, ok := find(joinPolicyNames[:], text)
+	n, ok := base.ValueOf(joinPolicyNames[:], text)
 	return JoinPolicy(n), ok
 }
 
@@ -53,7 +55,7 @@ const (
 var onSatisfiedNames = [...]string{"let_run", "cancel_remaining"}
 
 // String is its word.
-func (o OnSatisfied) String() string { return word(onSatisfiedNames[:], int(o)) }
+func (o OnSatisfied) String() string { return base.NameOf(onSatisfiedNames[:], int(o)) }
 
 // JoinState is the state of a join. Values are stored.
 type JoinState uint8
@@ -70,7 +72,7 @@ const (
 var joinStateNames = [...]string{"", "pending", "satisfied", "impossible", "overridden"}
 
 // String is the state's word; "" where there is no join.
-func (s JoinState) String() string { return word(joinStateNames[:], int(s)) }
+func (s JoinState) String() string { return base.NameOf(joinStateNames[:], int(s)) }
 
 // Decided reports whether the join no longer waits.
 func (s JoinState) Decided() bool { return s > JoinPending }
@@ -139,7 +141,7 @@ func (x *Execution) SetJoin(fx *Effects, f *Flow, spec JoinSpec) (changed bool, 
 		return false, nil
 	}
 	if x.Member.Join.N > 0 {
-		return false, Errorf(CodeJoinAlreadyFixed, "edges lead to %s already: its join is %s", x.Member.Name, x.Member.Join.Policy)
+		return false, base.Errorf(base.CodeJoinAlreadyFixed, "edges lead to %s already: its join is %s", x.Member.Name, x.Member.Join.Policy)
 	}
 	if err := f.NotOpen(); err != nil {
 		return false, err

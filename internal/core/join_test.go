@@ -3,6 +3,8 @@ package core
 import (
 	"fmt"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // edgesOf makes edges of which so many are satisfied, impossible and pending.
@@ -120,10 +122,10 @@ func TestF18_a_join_is_set_while_no_edge_leads_to_its_member(t *testing.T) {
 	}
 	for _, other := range []JoinSpec{{}, {Policy: Quorum, K: 3}, {Policy: Quorum, K: 2, OnSatisfied: CancelRemaining}} {
 		_, err := set(other)
-		wantCode(t, err, CodeJoinAlreadyFixed)
+		wantCode(t, err, base.CodeJoinAlreadyFixed)
 	}
 	late := begin(t, `{}`, func(s *Submission) { s.Member = &Membership{Name: "m"} })
-	for state, code := range map[*Flow]Code{{State: FlowOpen, Sealed: true}: CodeFlowSealed, {State: FlowCompleted}: CodeFlowAlreadyTerminal, {State: FlowCancelling}: CodeFlowAlreadyTerminal} {
+	for state, code := range map[*Flow]base.Code{{State: FlowOpen, Sealed: true}: base.CodeFlowSealed, {State: FlowCompleted}: base.CodeFlowAlreadyTerminal, {State: FlowCancelling}: base.CodeFlowAlreadyTerminal} {
 		_, err := late.x.SetJoin(late.effects(), state, any2)
 		wantCode(t, err, code)
 	}

@@ -1,6 +1,10 @@
 package core
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // LaneState opens or closes a lane (S3). Values are stored.
 type LaneState uint8
@@ -16,11 +20,11 @@ const (
 var laneStateNames = [...]string{"", "active", "paused", "draining", "disabled"}
 
 // String is the word of S3.
-func (s LaneState) String() string { return word(laneStateNames[:], int(s)) }
+func (s LaneState) String() string { return base.NameOf(laneStateNames[:], int(s)) }
 
 // ParseLaneState reads the word of S3.
 func ParseLaneState(text string) (LaneState, bool) {
-	n, ok := find(laneStateNames[:], text)
+	n, ok := base.ValueOf(laneStateNames[:], text)
 	return LaneState(n), ok
 }
 
@@ -31,7 +35,7 @@ func (s LaneState) MarshalText() ([]byte, error) { return []byte(s.String()), ni
 func (s *LaneState) UnmarshalText(text []byte) error {
 	state, ok := ParseLaneState(string(text))
 	if !ok {
-		return Invalid("state", "%q is not a lane state", text).WithHint("use active, paused, draining or disabled")
+		return base.Invalid("state", "%q is not a lane state", text).WithHint("use active, paused, draining or disabled")
 	}
 	*s = state
 	return nil
@@ -49,7 +53,7 @@ type Lane struct {
 	Name     string
 	Settings LaneSettings
 	Revision int64
-	Since    Time // of the present state
+	Since    base.Time // of the present state
 	// Counting is true from the moment a cap is set where there was none until the running executions have been counted (S5).
 	Counting     bool
 	RegisteredBy string // submit, put_lane
@@ -59,7 +63,7 @@ type Lane struct {
 type LaneSettings struct {
 	State           LaneState         `json:"state"`
 	MaxConcurrent   int               `json:"max_concurrent,omitempty"`
-	AgeingMS        Millis            `json:"ageing_ms,omitempty"`
+	AgeingMS        base.Millis       `json:"ageing_ms,omitempty"`
 	Fairness        string            `json:"fairness,omitempty"` // "" or auto, off, namespace, key
 	FairnessWeights map[string]int    `json:"fairness_weights,omitempty"`
 	RetentionMS     RetentionByStatus `json:"retention_ms,omitzero"`
@@ -67,18 +71,18 @@ type LaneSettings struct {
 
 // RetentionByStatus states how long finished executions are kept, by terminal status; -1 means forever, absent means the next rule of L139.
 type RetentionByStatus struct {
-	Succeeded *Millis `json:"succeeded,omitempty"`
-	Failed    *Millis `json:"failed,omitempty"`
-	Cancelled *Millis `json:"cancelled,omitempty"`
-	Expired   *Millis `json:"expired,omitempty"`
-	Skipped   *Millis `json:"skipped,omitempty"`
+	Succeeded *base.Millis `json:"succeeded,omitempty"`
+	Failed    *base.Millis `json:"failed,omitempty"`
+	Cancelled *base.Millis `json:"cancelled,omitempty"`
+	Expired   *base.Millis `json:"expired,omitempty"`
+	Skipped   *base.Millis `json:"skipped,omitempty"`
 }
 
 // ReadSettings reads the stored settings. A lane that was not changed since its registration has the present defaults, even if off, a former
 // default, is stored.
 func (l *Lane) ReadSettings(text []byte) error {
 	if err := json.Unmarshal(text, &l.Settings); err != nil {
-		return Errorf(CodeCorruption, "the stored settings of lane %s cannot be read: %w", l.Name, err)
+		return base.Errorf(base.CodeCorruption, "the stored settings of lane %s cannot be read: %w", l.Name, err)
 	}
 	if l.Revision == 0 && l.Settings.Fairness == FairnessOff {
 		l.Settings.Fairness = FairnessAuto

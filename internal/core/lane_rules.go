@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 )
 
 // Bounds of a lane's settings (S2).
 const (
 	maxLaneCap        = 1_000_000
-	maxAgeing         = Millis(1_000_000_000_000)
+	maxAgeing         = base.Millis(1_000_000_000_000)
 	maxFairnessKeys   = 10_000
 	maxFairnessWeight = 1000
 )
@@ -29,23 +32,23 @@ func (s *LaneSettings) Normalize() error {
 	}
 	switch {
 	case s.State > LaneDisabled:
-		return Invalid("state", "unknown state").WithHint("use active, paused, draining or disabled")
+		return base.Invalid("state", "unknown state").WithHint("use active, paused, draining or disabled")
 	case s.MaxConcurrent < 0 || s.MaxConcurrent > maxLaneCap:
-		return Invalid("max_concurrent", "must be in 0..%d", maxLaneCap)
+		return base.Invalid("max_concurrent", "must be in 0..%d", maxLaneCap)
 	case s.AgeingMS < 0 || s.AgeingMS > maxAgeing:
-		return Invalid("ageing_ms", "must be in 0..%d", maxAgeing)
+		return base.Invalid("ageing_ms", "must be in 0..%d", maxAgeing)
 	case !slices.Contains([]string{FairnessAuto, FairnessOff, FairnessNamespace, FairnessByKey}, s.Fairness):
-		return Invalid("fairness", "%q is not auto, off, namespace or key", cutText(s.Fairness, 80))
+		return base.Invalid("fairness", "%q is not auto, off, namespace or key", base.CutText(s.Fairness, 80))
 	case len(s.FairnessWeights) > maxFairnessKeys:
-		return Invalid("fairness_weights", "%d entries, at most %d", len(s.FairnessWeights), maxFairnessKeys)
+		return base.Invalid("fairness_weights", "%d entries, at most %d", len(s.FairnessWeights), maxFairnessKeys)
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.FairnessWeights)) {
 		weight := s.FairnessWeights[key]
-		if why := checkKeyText(key); why != "" {
-			return Invalid("fairness_weights", "key %q %s", cutText(key, 80), why)
+		if why := base.CheckKeyText(key); why != "" {
+			return base.Invalid("fairness_weights", "key %q %s", base.CutText(key, 80), why)
 		}
 		if weight < 1 || weight > maxFairnessWeight {
-			return Invalid("fairness_weights", "weight of %q must be in 1..%d", key, maxFairnessWeight)
+			return base.Invalid("fairness_weights", "weight of %q must be in 1..%d", key, maxFairnessWeight)
 		}
 	}
 	return s.RetentionMS.check("retention_ms")
@@ -53,8 +56,8 @@ func (s *LaneSettings) Normalize() error {
 
 func (r RetentionByStatus) check(field string) error {
 	for _, status := range []Status{Succeeded, Failed, Cancelled, Expired, Skipped} {
-		if keep := r.of(status); keep != nil && (*keep < -1 || *keep > 10*Year) {
-			return Invalid(field+"."+status.String(), "must be in -1..%d", 10*Year)
+		if keep := r.of(status); keep != nil && (*keep < -1 || *keep > 10*base.Year) {
+			return base.Invalid(field+"."+status.String(), "must be in -1..%d", 10*base.Year)
 		}
 	}
 	return nil
@@ -74,13 +77,13 @@ func (l *Lane) Change(fx *Effects, s LaneSettings, reason string) (changed bool)
 	if l.Settings.State != s.State {
 		l.Since = fx.Now
 	}
-	var o dataBuilder
-	o.str(fieldLane, l.Name)
-	o.raw(fieldOld, EncodeLaneSettings(l.Settings))
-	o.raw(fieldNew, EncodeLaneSettings(s))
-	o.strIf(fieldReason, reason)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldLane, l.Name)
+	o.Raw(eventdata.FieldOld, EncodeLaneSettings(l.Settings))
+	o.Raw(eventdata.FieldNew, EncodeLaneSettings(s))
+	o.StrIf(eventdata.FieldReason, reason)
 	fx.Events = append(fx.Events, Event{
-		Kind: "lane.changed", At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.done(),
+		Kind: "lane.changed", At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.Done(),
 		Class: &Class{Lane: l.Name},
 	})
 	l.Settings = s
@@ -96,7 +99,7 @@ func (s LaneSettings) WithoutWeights(of func(key string) bool) LaneSettings {
 }
 
 // LaneChangeWithoutWeights returns the data of lane.changed without the weights of some keys. Unreadable data is omitted.
-func LaneChangeWithoutWeights(d EventData, of func(key string) bool) EventData {
+func LaneChangeWithoutWeights(d eventdata.Data, of func(key string) bool) eventdata.Data {
 	var told struct {
 		Lane   string        `json:"lane"`
 		Old    *LaneSettings `json:"old,omitempty"`
@@ -104,7 +107,7 @@ func LaneChangeWithoutWeights(d EventData, of func(key string) bool) EventData {
 		Reason string        `json:"reason,omitempty"`
 	}
 	if err := json.Unmarshal(d.JSON(), &told); err != nil {
-		return EventData{}
+		return eventdata.Data{}
 	}
 	for _, s := range []*LaneSettings{told.Old, told.New} {
 		if s != nil {
@@ -112,13 +115,13 @@ func LaneChangeWithoutWeights(d EventData, of func(key string) bool) EventData {
 		}
 	}
 	text, _ := json.Marshal(told)
-	return EventDataOfJSON(text)
+	return eventdata.OfJSON(text)
 }
 
 // WithDefaultRetention fills in absent values from the defaults of L139.
 func WithDefaultRetention(r RetentionByStatus) RetentionByStatus {
 	d := DefaultRetention()
-	for _, field := range []struct{ given, standard **Millis }{
+	for _, field := range []struct{ given, standard **base.Millis }{
 		{&r.Succeeded, &d.Succeeded}, {&r.Failed, &d.Failed}, {&r.Cancelled, &d.Cancelled}, {&r.Expired, &d.Expired}, {&r.Skipped, &d.Skipped},
 	} {
 		if *field.given == nil {
@@ -145,9 +148,9 @@ func (x *Execution) EmitDeleted(fx *Effects, reason string) {
 }
 
 // CheckDeadline requires a deadline in the future, at most ten years ahead, else invalid_argument. An absent one passes.
-func CheckDeadline(at, now Time) error {
-	if at.reached(now) {
-		return Invalid("deadline_at", "has passed already")
+func CheckDeadline(at, now base.Time) error {
+	if at.Reached(now) {
+		return base.Invalid("deadline_at", "has passed already")
 	}
-	return CheckAhead("deadline_at", at, now)
+	return base.CheckAhead("deadline_at", at, now)
 }

@@ -1,6 +1,10 @@
 package core
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 func TestL40_every_entry_that_left_the_history_is_in_one_lot(t *testing.T) {
 	t.Parallel()
@@ -25,9 +29,9 @@ func TestL40_every_entry_that_left_the_history_is_in_one_lot(t *testing.T) {
 
 func TestL40_a_fence_whose_epoch_has_left_the_history_is_stale(t *testing.T) {
 	t.Parallel()
-	x := &Execution{LeaseEpoch: 1001, LastLease: &LastLease{ID: UUID{2}, Epoch: 1001, AttemptID: UUID{3}}}
+	x := &Execution{LeaseEpoch: 1001, LastLease: &LastLease{ID: base.UUID{2}, Epoch: 1001, AttemptID: base.UUID{3}}}
 	for epoch, want := range map[int64]bool{1: false, 2: true, 1001: true} {
-		if x.NeedsRecord(Fence{LeaseID: UUID{1}, Epoch: epoch, AttemptID: UUID{3}}) != want {
+		if x.NeedsRecord(Fence{LeaseID: base.UUID{1}, Epoch: epoch, AttemptID: base.UUID{3}}) != want {
 			t.Errorf("the entry of epoch %d is looked for: %v", epoch, !want)
 		}
 	}

@@ -3,6 +3,8 @@ package core
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // exit states how running is left: what ends the lease, and the resulting state of the attempt.
@@ -18,10 +20,10 @@ type exit struct {
 // heldLease is the lease that an exit event ends (E27).
 type heldLease struct {
 	epoch      int64
-	leaseID    UUID
+	leaseID    base.UUID
 	workerID   string
 	instanceID string
-	heldMS     Millis
+	heldMS     base.Millis
 	late       bool // lease.expired has already reported the end
 }
 
@@ -40,7 +42,7 @@ func (x *Execution) leave(fx *Effects, e exit) heldLease {
 	} else {
 		x.Attempt.RunningMS += held.heldMS
 	}
-	var lost []UUID
+	var lost []base.UUID
 	if e.lapse == nil {
 		lost = x.settleLease(fx, e, held.heldMS)
 	}
@@ -71,7 +73,7 @@ func (x *Execution) leaseRecord(fx *Effects, e exit) LeaseRecord {
 
 // stopClock stores the rest of the attempt's time. A release restores it in full, a final state needs none (L101). Nothing runs after a lapse, so a
 // late command leaves the stored value unchanged.
-func (x *Execution) stopClock(now Time, e exit) {
+func (x *Execution) stopClock(now base.Time, e exit) {
 	switch {
 	case e.state.Final() || e.interruption == InterruptedReleased:
 		x.AttemptRemaining = 0
@@ -82,7 +84,7 @@ func (x *Execution) stopClock(now Time, e exit) {
 }
 
 // markAttempt sets the state of the attempt. An interruption by a lapse that a late command replaces leaves no trace.
-func (x *Execution) markAttempt(now Time, e exit) {
+func (x *Execution) markAttempt(now base.Time, e exit) {
 	a := x.Attempt
 	a.State, a.Failure = e.state, e.failure
 	switch {

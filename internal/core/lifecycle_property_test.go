@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -185,9 +186,9 @@ func (c *chaos) worker(run func(Fence) (repeated, late bool, err error)) error {
 	case 0:
 		f = rapid.SampledFrom(c.fences).Draw(c.draw, "old")
 	case 1:
-		f.AttemptID = UUID{0xee}
+		f.AttemptID = base.UUID{0xee}
 	case 2:
-		f.LeaseID = UUID{0xee}
+		f.LeaseID = base.UUID{0xee}
 	case 3:
 		f.Epoch += 1000
 	}

@@ -1,12 +1,18 @@
 package core
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
+)
 
 // Bounds and defaults of links (W68).
 const (
-	MinLinkExpiry     = Minute
-	MaxLinkExpiry     = 90 * Day
-	DefaultLinkExpiry = 7 * Day
+	MinLinkExpiry     = base.Minute
+	MaxLinkExpiry     = 90 * base.Day
+	DefaultLinkExpiry = 7 * base.Day
 	MaxDecisions      = 8
 	MaxApprover       = 256
 
@@ -25,7 +31,7 @@ func DefaultDecisions() []Decision {
 }
 
 // defaultDecisions returns the default decisions of a link at the waitpoint: approve and reject, or those of a budget if it waits there (B29).
-func (d *Dossier) defaultDecisions(waitpoint UUID) []Decision {
+func (d *Dossier) defaultDecisions(waitpoint base.UUID) []Decision {
 	bound := first(d.Suspensions, func(s *Suspension) bool { return s.binds(waitpoint) })
 	if bound != nil && !bound.Budget.IsZero() {
 		return BudgetDecisions()
@@ -36,53 +42,53 @@ func (d *Dossier) defaultDecisions(waitpoint UUID) []Decision {
 // CreateLinkCommand is the command create_link (W68). Fence is that of the lease holder, nil for an operator.
 type CreateLinkCommand struct {
 	Fence           *Fence
-	WaitpointID     UUID
+	WaitpointID     base.UUID
 	Approver        string
-	Decisions       []Decision // empty: DefaultDecisions, at a budget's waitpoint BudgetDecisions
-	ExpiresInMS     *Millis    // nil: DefaultLinkExpiry
+	Decisions       []Decision   // empty: DefaultDecisions, at a budget's waitpoint BudgetDecisions
+	ExpiresInMS     *base.Millis // nil: DefaultLinkExpiry
 	Title           string
 	Message         string
 	CommentRequired bool
-	LinkID          UUID // minted
-	Keys            *KeyRing
+	LinkID          base.UUID // minted
+	Keys            *keyring.Ring
 }
 
 // Check checks the arguments: invalid_argument, reserved_name.
 func (c *CreateLinkCommand) Check() error {
-	if err := refuseText("approver", checkPerson(c.Approver, MaxApprover)); err != nil {
+	if err := base.RefuseText("approver", base.CheckPerson(c.Approver, MaxApprover)); err != nil {
 		return err
 	}
 	if len(c.Decisions) > MaxDecisions {
-		return Invalid("decisions", "%d decisions, at most %d are allowed", len(c.Decisions), MaxDecisions)
+		return base.Invalid("decisions", "%d decisions, at most %d are allowed", len(c.Decisions), MaxDecisions)
 	}
 	seen := map[string]bool{}
 	for i, decision := range c.Decisions {
-		at := element("decisions", i)
+		at := base.Element("decisions", i)
 		if err := decision.check(at); err != nil {
 			return err
 		}
 		if seen[decision.ID] {
-			return Invalid(at+".id", "is the id of another")
+			return base.Invalid(at+".id", "is the id of another")
 		}
 		seen[decision.ID] = true
 	}
 	if ms := c.ExpiresInMS; ms != nil && (*ms < MinLinkExpiry || *ms > MaxLinkExpiry) {
-		return Invalid("expires_in_ms", "must be in %d..%d", MinLinkExpiry, MaxLinkExpiry)
+		return base.Invalid("expires_in_ms", "must be in %d..%d", MinLinkExpiry, MaxLinkExpiry)
 	}
-	if err := refuseText("title", checkPlain(c.Title, 0, maxLinkTitle)); err != nil {
+	if err := base.RefuseText("title", base.CheckPlain(c.Title, 0, maxLinkTitle)); err != nil {
 		return err
 	}
-	return refuseText("message", checkText(c.Message, 0, maxLinkText))
+	return base.RefuseText("message", base.CheckText(c.Message, 0, maxLinkText))
 }
 
 func (d *Decision) check(at string) error {
-	if err := refuseText(at+".id", checkPlain(d.ID, 1, maxDecisionID)); err != nil {
+	if err := base.RefuseText(at+".id", base.CheckPlain(d.ID, 1, maxDecisionID)); err != nil {
 		return err
 	}
-	if err := refuseText(at+".label", checkPlain(d.Label, 1, maxLinkLabel)); err != nil {
+	if err := base.RefuseText(at+".label", base.CheckPlain(d.Label, 1, maxLinkLabel)); err != nil {
 		return err
 	}
-	if err := refuseText(at+".signal_name", checkPlain(d.SignalName, 1, MaxSignalName)); err != nil {
+	if err := base.RefuseText(at+".signal_name", base.CheckPlain(d.SignalName, 1, condition.MaxSignalName)); err != nil {
 		return err
 	}
 	return checkReserved(at+".signal_name", d.SignalName)
@@ -125,10 +131,10 @@ func (x *Execution) CreateLink(fx *Effects, d *Dossier, c CreateLinkCommand) (Li
 
 // DecideCommand is what the approver chose (W71). The caller of Decide has verified the token of the link.
 type DecideCommand struct {
-	LinkID   UUID
+	LinkID   base.UUID
 	Decision string
 	Comment  string
-	MintedID UUID // of the signal
+	MintedID base.UUID // of the signal
 }
 
 // DecideAnswer is the recorded decision. Already reports that it was made before; then Signal is empty.
@@ -156,7 +162,7 @@ func (x *Execution) Decide(fx *Effects, d *Dossier, c DecideCommand) (DecideAnsw
 		return DecideAnswer{}, err
 	}
 	s := Signal{
-		WaitpointID: link.WaitpointID, Name: decision.SignalName, Category: categoryOfApproval, SourceType: SourceApprover,
+		WaitpointID: link.WaitpointID, Name: decision.SignalName, Category: categoryOfApproval, SourceType: condition.SourceApprover,
 		SourceIdentity: link.Approver, SourceVerified: true, Principal: link.Approver, IdempotencyKey: "link:" + link.ID.String(),
 	}
 	s.carry(decisionPayload(&c))
@@ -171,15 +177,15 @@ func (x *Execution) Decide(fx *Effects, d *Dossier, c DecideCommand) (DecideAnsw
 }
 
 // CheckDecidable returns why an undecided link cannot be decided (W73): link_revoked, link_expired, or how its waitpoint closed.
-func (d *Dossier) CheckDecidable(now Time, id UUID) error {
+func (d *Dossier) CheckDecidable(now base.Time, id base.UUID) error {
 	link := d.Link(id)
 	switch end := d.linkEnd(id); {
 	case link == nil:
 		return linkNotFound()
 	case end != nil && end.Revoked:
-		return Errorf(CodeLinkRevoked, "the link was withdrawn").With("revoked_at", end.At.String())
-	case link.ExpiresAt.reached(now):
-		return Errorf(CodeLinkExpired, "the link has expired").With("expires_at", link.ExpiresAt.String())
+		return base.Errorf(base.CodeLinkRevoked, "the link was withdrawn").With("revoked_at", end.At.String())
+	case link.ExpiresAt.Reached(now):
+		return base.Errorf(base.CodeLinkExpired, "the link has expired").With("expires_at", link.ExpiresAt.String())
 	}
 	if end := d.waitpointEnd(link.WaitpointID); end != nil {
 		return closedError(end)
@@ -187,35 +193,35 @@ func (d *Dossier) CheckDecidable(now Time, id UUID) error {
 	return nil
 }
 
-func linkNotFound() *Error { return Errorf(CodeLinkNotFound, "there is no such link") }
+func linkNotFound() *base.Error { return base.Errorf(base.CodeLinkNotFound, "there is no such link") }
 
 // choose finds the decision: invalid_decision for one that the link does not have, or for a comment that is missing or too long.
 func (l *Link) choose(c *DecideCommand) (*Decision, error) {
 	decision := first(l.Decisions, func(d *Decision) bool { return d.ID == c.Decision })
 	switch {
 	case decision == nil:
-		return nil, Errorf(CodeInvalidDecision, "the link has no such decision").WithField("decision")
+		return nil, base.Errorf(base.CodeInvalidDecision, "the link has no such decision").WithField("decision")
 	case l.CommentRequired && strings.TrimSpace(c.Comment) == "":
-		return nil, Errorf(CodeInvalidDecision, "a comment is required").WithField("comment")
+		return nil, base.Errorf(base.CodeInvalidDecision, "a comment is required").WithField("comment")
 	}
-	if why := checkText(c.Comment, 0, MaxComment); why != "" {
-		return nil, Errorf(CodeInvalidDecision, "%s", why).WithField("comment")
+	if why := base.CheckText(c.Comment, 0, MaxComment); why != "" {
+		return nil, base.Errorf(base.CodeInvalidDecision, "%s", why).WithField("comment")
 	}
 	return decision, nil
 }
 
 func decisionPayload(c *DecideCommand) Payload {
-	o := newObject(256)
-	o.str("decision", c.Decision)
-	o.strIf("comment", c.Comment)
-	o.uuid("link_id", c.LinkID)
-	return Payload{ContentType: contentTypeJSON, Data: o.done()}
+	o := base.NewObject(256)
+	o.Str("decision", c.Decision)
+	o.StrIf("comment", c.Comment)
+	o.UUID("link_id", c.LinkID)
+	return Payload{ContentType: contentTypeJSON, Data: o.Done()}
 }
 
 // RevokeLinkCommand is the command revoke_link (W74). Fence is that of the lease holder, nil for an operator.
 type RevokeLinkCommand struct {
 	Fence  *Fence
-	LinkID UUID
+	LinkID base.UUID
 	By     string
 }
 
@@ -232,7 +238,7 @@ func (x *Execution) RevokeLink(fx *Effects, d *Dossier, c RevokeLinkCommand) (al
 	case end != nil && end.Revoked:
 		return true, nil
 	case end != nil:
-		return false, Errorf(CodeLinkAlreadyDecided, "the link was decided").With("decision", end.Decision).With("decided_at", end.At.String())
+		return false, base.Errorf(base.CodeLinkAlreadyDecided, "the link was decided").With("decision", end.Decision).With("decided_at", end.At.String())
 	}
 	x.noteWait(fx, &LinkEnd{LinkID: link.ID, Revoked: true, At: fx.Now, By: c.By})
 	x.emitLink(fx, "approval_link.revoked", link, 0, "")

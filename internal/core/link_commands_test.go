@@ -6,10 +6,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // linked is an execution that waits for a person, with a link for her.
-func linked(t tester, edits ...func(*CreateLinkCommand)) (*story, UUID, Link) {
+func linked(t tester, edits ...func(*CreateLinkCommand)) (*story, base.UUID, Link) {
 	t.Helper()
 	s, byKey := suspendedAt(t, `{}`, `{"type":"single","waitpoint_key":"a","name":"approved"}`, "a")
 	c := CreateLinkCommand{WaitpointID: byKey["a"], Approver: "ann@example.com"}
@@ -48,7 +52,7 @@ func TestW68_the_checks_of_a_link_come_in_their_order(t *testing.T) {
 	must[bool](t)(s.closeWaitpoint(&f, ids[1]))
 	stale := f
 	stale.Epoch = 7
-	short, long := Minute-1, 90*Day+1
+	short, long := base.Minute-1, 90*base.Day+1
 	text := func(n int) string { return strings.Repeat("x", n) }
 	decision := func(edit func(*Decision)) func(*CreateLinkCommand) {
 		return func(c *CreateLinkCommand) {
@@ -58,25 +62,25 @@ func TestW68_the_checks_of_a_link_come_in_their_order(t *testing.T) {
 		}
 	}
 	type fault struct {
-		code Code
+		code base.Code
 		make func(*CreateLinkCommand)
 	}
 	order := []fault{
-		{CodeInvalidArgument, func(c *CreateLinkCommand) { c.Approver = "" }},
-		{CodeInvalidArgument, func(c *CreateLinkCommand) { c.Approver = text(257) }},
-		{CodeInvalidArgument, func(c *CreateLinkCommand) { c.Decisions = make([]Decision, 9) }},
-		{CodeInvalidArgument, decision(func(d *Decision) { d.ID = "" })},
-		{CodeInvalidArgument, decision(func(d *Decision) { d.ID = "no" })},
-		{CodeInvalidArgument, decision(func(d *Decision) { d.Label = "" })},
-		{CodeInvalidArgument, decision(func(d *Decision) { d.SignalName = text(129) })},
-		{CodeReservedName, decision(func(d *Decision) { d.SignalName = "__yes" })},
-		{CodeInvalidArgument, func(c *CreateLinkCommand) { c.ExpiresInMS = &short }},
-		{CodeInvalidArgument, func(c *CreateLinkCommand) { c.ExpiresInMS = &long }},
-		{CodeInvalidArgument, func(c *CreateLinkCommand) { c.Title = text(257) }},
-		{CodeInvalidArgument, func(c *CreateLinkCommand) { c.Message = text(4097) }},
-		{CodeStaleLease, func(c *CreateLinkCommand) { c.Fence = &stale }},
-		{CodeWaitpointNotFound, func(c *CreateLinkCommand) { c.WaitpointID = UUID{1} }},
-		{CodeWaitpointClosed, func(c *CreateLinkCommand) { c.WaitpointID = ids[1] }},
+		{base.CodeInvalidArgument, func(c *CreateLinkCommand) { c.Approver = "" }},
+		{base.CodeInvalidArgument, func(c *CreateLinkCommand) { c.Approver = text(257) }},
+		{base.CodeInvalidArgument, func(c *CreateLinkCommand) { c.Decisions = make([]Decision, 9) }},
+		{base.CodeInvalidArgument, decision(func(d *Decision) { d.ID = "" })},
+		{base.CodeInvalidArgument, decision(func(d *Decision) { d.ID = "no" })},
+		{base.CodeInvalidArgument, decision(func(d *Decision) { d.Label = "" })},
+		{base.CodeInvalidArgument, decision(func(d *Decision) { d.SignalName = text(129) })},
+		{base.CodeReservedName, decision(func(d *Decision) { d.SignalName = "__yes" })},
+		{base.CodeInvalidArgument, func(c *CreateLinkCommand) { c.ExpiresInMS = &short }},
+		{base.CodeInvalidArgument, func(c *CreateLinkCommand) { c.ExpiresInMS = &long }},
+		{base.CodeInvalidArgument, func(c *CreateLinkCommand) { c.Title = text(257) }},
+		{base.CodeInvalidArgument, func(c *CreateLinkCommand) { c.Message = text(4097) }},
+		{base.CodeStaleLease, func(c *CreateLinkCommand) { c.Fence = &stale }},
+		{base.CodeWaitpointNotFound, func(c *CreateLinkCommand) { c.WaitpointID = base.UUID{1} }},
+		{base.CodeWaitpointClosed, func(c *CreateLinkCommand) { c.WaitpointID = ids[1] }},
 	}
 	for i, first := range order {
 		for _, later := range order[i:] {
@@ -89,11 +93,11 @@ func TestW68_the_checks_of_a_link_come_in_their_order(t *testing.T) {
 	}
 	sound := CreateLinkCommand{Fence: &f, WaitpointID: ids[0], Approver: "ann"}
 	err := s.do(func(fx *Effects) error {
-		sound.Keys, sound.LinkID = &KeyRing{}, s.mint()
+		sound.Keys, sound.LinkID = &keyring.Ring{}, s.mint()
 		_, err := s.x.CreateLink(fx, &s.d, sound)
 		return err
 	})
-	wantCode(t, err, CodeSigningKeyMissing)
+	wantCode(t, err, base.CodeSigningKeyMissing)
 	decision(func(*Decision) {})(&sound)
 	must[Link](t)(s.createLink(sound)) // on a pending one, by the lease holder
 }
@@ -101,10 +105,10 @@ func TestW68_the_checks_of_a_link_come_in_their_order(t *testing.T) {
 func TestW71_a_decision_is_a_verified_signal_and_is_recorded(t *testing.T) {
 	t.Parallel()
 	s, waitpoint, link := linked(t)
-	s.pass(Minute)
+	s.pass(base.Minute)
 	told := len(s.events)
 	a := must[DecideAnswer](t)(s.decide(link.ID, "approve", "looks good"))
-	if a.Already || a.Signal.Effect != EffectSatisfied || a.End.Decision != "approve" || a.End.Comment != "looks good" || a.End.At != s.now {
+	if a.Already || a.Signal.Effect != condition.EffectSatisfied || a.End.Decision != "approve" || a.End.Comment != "looks good" || a.End.At != s.now {
 		t.Fatalf("%+v", a)
 	}
 	s.want(Ready, WaitingForWorker, NextResume)
@@ -133,7 +137,7 @@ func TestW72_WI20_a_link_is_decided_once(t *testing.T) {
 	t.Parallel()
 	s, _, link := linked(t)
 	first := must[DecideAnswer](t)(s.decide(link.ID, "reject", ""))
-	s.pass(30 * Day) // nor does its expiry matter any more
+	s.pass(30 * base.Day) // nor does its expiry matter any more
 	for _, decision := range []string{"reject", "approve", "no such decision"} {
 		told := len(s.events)
 		again := must[DecideAnswer](t)(s.decide(link.ID, decision, ""))
@@ -142,30 +146,30 @@ func TestW72_WI20_a_link_is_decided_once(t *testing.T) {
 		}
 	}
 	_, err := s.revokeLink(nil, link.ID)
-	wantCode(t, err, CodeLinkAlreadyDecided)
+	wantCode(t, err, base.CodeLinkAlreadyDecided)
 }
 
 func TestW71_W73_what_cannot_be_decided_stays_undecided(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		make     func(s *story, waitpoint UUID, link Link)
+		make     func(s *story, waitpoint base.UUID, link Link)
 		decision string
 		comment  string
-		code     Code
+		code     base.Code
 		state    string
 	}{
-		"unknown decision":                  {nil, "perhaps", "x", CodeInvalidDecision, LinkOpen},
-		"no comment":                        {nil, "approve", "", CodeInvalidDecision, LinkOpen},
-		"a comment of white space":          {nil, "approve", " \t\n\u00a0", CodeInvalidDecision, LinkOpen},
-		"long comment":                      {nil, "approve", strings.Repeat("x", 4097), CodeInvalidDecision, LinkOpen},
-		"expired":                           {func(s *story, _ UUID, link Link) { s.now = link.ExpiresAt }, "approve", "x", CodeLinkExpired, LinkExpired},
-		"expired, and the decision unknown": {func(s *story, _ UUID, link Link) { s.now = link.ExpiresAt }, "perhaps", "x", CodeLinkExpired, LinkExpired},
-		"revoked":                           {func(s *story, _ UUID, link Link) { must[bool](t)(s.revokeLink(nil, link.ID)) }, "approve", "x", CodeLinkRevoked, LinkRevoked},
-		"revoked and expired": {func(s *story, _ UUID, link Link) {
+		"unknown decision":                  {nil, "perhaps", "x", base.CodeInvalidDecision, LinkOpen},
+		"no comment":                        {nil, "approve", "", base.CodeInvalidDecision, LinkOpen},
+		"a comment of white space":          {nil, "approve", " \t\n\u00a0", base.CodeInvalidDecision, LinkOpen},
+		"long comment":                      {nil, "approve", strings.Repeat("x", 4097), base.CodeInvalidDecision, LinkOpen},
+		"expired":                           {func(s *story, _ base.UUID, link Link) { s.now = link.ExpiresAt }, "approve", "x", base.CodeLinkExpired, LinkExpired},
+		"expired, and the decision unknown": {func(s *story, _ base.UUID, link Link) { s.now = link.ExpiresAt }, "perhaps", "x", base.CodeLinkExpired, LinkExpired},
+		"revoked":                           {func(s *story, _ base.UUID, link Link) { must[bool](t)(s.revokeLink(nil, link.ID)) }, "approve", "x", base.CodeLinkRevoked, LinkRevoked},
+		"revoked and expired": {func(s *story, _ base.UUID, link Link) {
 			must[bool](t)(s.revokeLink(nil, link.ID))
 			s.now = link.ExpiresAt
-		}, "approve", "x", CodeLinkRevoked, LinkRevoked},
-		"closed by somebody else": {func(s *story, w UUID, _ Link) { must[SignalAnswer](t)(s.signal(w, "approved")) }, "approve", "x", CodeWaitpointClosed, LinkClosed},
+		}, "approve", "x", base.CodeLinkRevoked, LinkRevoked},
+		"closed by somebody else": {func(s *story, w base.UUID, _ Link) { must[SignalAnswer](t)(s.signal(w, "approved")) }, "approve", "x", base.CodeWaitpointClosed, LinkClosed},
 	} {
 		s, waitpoint, link := linked(t, func(c *CreateLinkCommand) { c.CommentRequired = true })
 		if row.make != nil {
@@ -173,7 +177,7 @@ func TestW71_W73_what_cannot_be_decided_stays_undecided(t *testing.T) {
 		}
 		stored := len(s.d.Signals)
 		_, err := s.decide(link.ID, row.decision, row.comment)
-		if CodeOf(err) != row.code || len(s.d.Signals) != stored {
+		if base.CodeOf(err) != row.code || len(s.d.Signals) != stored {
 			t.Errorf("%s: %v, want %s", name, err, row.code)
 		}
 		if view := s.d.LinkViews(s.now, waitpoint)[0]; view.State != row.state {
@@ -186,13 +190,13 @@ func TestW71_W73_what_cannot_be_decided_stays_undecided(t *testing.T) {
 	link := must[Link](t)(s.createLink(CreateLinkCommand{WaitpointID: waitpoint, Approver: "ann"}))
 	must[SignalAnswer](t)(s.signal(waitpoint, "filler"))
 	_, err := s.decide(link.ID, "approve", "")
-	wantCode(t, err, CodeSignalLimitExceeded)
+	wantCode(t, err, base.CodeSignalLimitExceeded)
 	if len(s.d.LinkEnds) != 0 {
 		t.Fatal("W71: decided, though the signal was refused")
 	}
-	_, err = s.decide(UUID{1}, "approve", "")
-	wantCode(t, err, CodeLinkNotFound)
-	wantCode(t, s.d.CheckDecidable(s.now, UUID{1}), CodeLinkNotFound)
+	_, err = s.decide(base.UUID{1}, "approve", "")
+	wantCode(t, err, base.CodeLinkNotFound)
+	wantCode(t, s.d.CheckDecidable(s.now, base.UUID{1}), base.CodeLinkNotFound)
 }
 
 func TestW74_a_link_is_withdrawn_by_the_holder_or_an_operator_and_listed(t *testing.T) {
@@ -218,9 +222,9 @@ func TestW74_a_link_is_withdrawn_by_the_holder_or_an_operator_and_listed(t *test
 	stale := f
 	stale.Epoch = 5
 	_, err := s.revokeLink(&stale, links[2].ID)
-	wantCode(t, err, CodeStaleLease)
-	_, err = s.revokeLink(nil, UUID{1})
-	wantCode(t, err, CodeLinkNotFound)
+	wantCode(t, err, base.CodeStaleLease)
+	_, err = s.revokeLink(nil, base.UUID{1})
+	wantCode(t, err, base.CodeLinkNotFound)
 	must[DecideAnswer](t)(s.decide(links[2].ID, "reject", "no"))
 	var shown []string
 	for _, v := range s.d.LinkViews(s.now, waitpoint) {
@@ -229,7 +233,7 @@ func TestW74_a_link_is_withdrawn_by_the_holder_or_an_operator_and_listed(t *test
 	if diff := cmp.Diff([]string{"ann revoked", "bob revoked", "eve decided"}, shown); diff != "" {
 		t.Fatal(diff)
 	}
-	if views := s.d.LinkViews(s.now, UUID{1}); len(views) != 0 {
+	if views := s.d.LinkViews(s.now, base.UUID{1}); len(views) != 0 {
 		t.Fatalf("%+v", views)
 	}
 }

@@ -1,14 +1,16 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // Membership is the part of an execution record about its place in a flow (F2). The flow itself is FlowID.
 type Membership struct {
 	Name    string
-	Root    ID   // the outermost flow that it is part of
-	MayFail bool // its failure does not count as a failure of the flow (F5)
-	Output  bool // its result is that of the flow
-	Subflow bool // a flow node: it has no worker but a sub-flow (F46)
-	Late    bool // it existed before it became a member
-	Out     int  // edges that lead from it
+	Root    base.ID // the outermost flow that it is part of
+	MayFail bool    // its failure does not count as a failure of the flow (F5)
+	Output  bool    // its result is that of the flow
+	Subflow bool    // a flow node: it has no worker but a sub-flow (F46)
+	Late    bool    // it existed before it became a member
+	Out     int     // edges that lead from it
 	Join    Join
 	Inputs  bool // its named inputs are frozen (F35)
 }
@@ -39,9 +41,9 @@ func (x *Execution) JoinFlow(f *Flow, name string) {
 }
 
 // RootFlowID returns the outermost flow that x is part of; absent outside a flow.
-func (x *Execution) RootFlowID() ID {
+func (x *Execution) RootFlowID() base.ID {
 	if x.Member == nil {
-		return ID{}
+		return base.ID{}
 	}
 	return x.Member.Root
 }

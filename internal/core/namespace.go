@@ -3,14 +3,16 @@ package core
 import (
 	"slices"
 	"strconv"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Namespace is a namespace with stored settings (U101). Other namespaces exist by being used, with default settings.
 type Namespace struct {
 	Name string `json:"namespace"`
 	NamespaceSettings
-	Revision  int64 `json:"revision"`
-	CreatedAt Time  `json:"created_at"`
+	Revision  int64     `json:"revision"`
+	CreatedAt base.Time `json:"created_at"`
 }
 
 // NamespaceSettings are all settings of a namespace; zero is the default.
@@ -38,10 +40,10 @@ func (s *NamespaceSettings) equal(o *NamespaceSettings) bool {
 // Check refuses settings that are out of bounds: invalid_argument.
 func (s *NamespaceSettings) Check() error {
 	switch {
-	case s.MaxPayloadBytes < 0 || s.MaxPayloadBytes > MaxPayloadSetting:
-		return Invalid("max_payload_bytes", "must be in 0..%d", MaxPayloadSetting)
+	case s.MaxPayloadBytes < 0 || s.MaxPayloadBytes > base.MaxPayloadSetting:
+		return base.Invalid("max_payload_bytes", "must be in 0..%d", base.MaxPayloadSetting)
 	default:
-		if err := refuseText("description", checkText(s.Description, 0, 1024)); err != nil {
+		if err := base.RefuseText("description", base.CheckText(s.Description, 0, 1024)); err != nil {
 			return err
 		}
 		for _, limit := range []struct {
@@ -54,12 +56,12 @@ func (s *NamespaceSettings) Check() error {
 			{"max_classes", s.MaxClasses},
 			{"max_ready", s.MaxReady},
 		} {
-			if err := checkRange(limit.field, limit.n); err != nil {
+			if err := base.CheckRange(limit.field, limit.n); err != nil {
 				return err
 			}
 		}
-		if s.MaxPriority < 0 || s.MaxPriority > MaxPriority {
-			return Invalid("max_priority", "must be in 0..%d", MaxPriority)
+		if s.MaxPriority < 0 || s.MaxPriority > base.MaxPriority {
+			return base.Invalid("max_priority", "must be in 0..%d", base.MaxPriority)
 		}
 		return checkQuotaUses("default_quotas", s.DefaultQuotas)
 	}
@@ -68,27 +70,27 @@ func (s *NamespaceSettings) Check() error {
 // checkQuotaUses requires at most as many as a policy may have, each once and well formed: invalid_argument.
 func checkQuotaUses(field string, uses []QuotaUse) error {
 	if len(uses) > maxPolicyQuotas {
-		return Invalid(field, "%d quotas, at most %d", len(uses), maxPolicyQuotas)
+		return base.Invalid(field, "%d quotas, at most %d", len(uses), maxPolicyQuotas)
 	}
 	for i, use := range uses {
 		at := field + "[" + strconv.Itoa(i) + "]."
-		if err := refuseText(at+"quota", checkNameText(use.Quota)); err != nil {
+		if err := base.RefuseText(at+"quota", base.CheckNameText(use.Quota)); err != nil {
 			return err
 		}
 		if use.Key != "" {
-			if err := refuseText(at+"key", checkKeyText(use.Key)); err != nil {
+			if err := base.RefuseText(at+"key", base.CheckKeyText(use.Key)); err != nil {
 				return err
 			}
 		}
 		if slices.ContainsFunc(uses[:i], func(o QuotaUse) bool { return o.Quota == use.Quota }) {
-			return Invalid(at+"quota", "%q is there twice", use.Quota)
+			return base.Invalid(at+"quota", "%q is there twice", use.Quota)
 		}
 	}
 	return nil
 }
 
 // PutNamespace sets all settings of a namespace; existing is nil if it has none yet. Equal settings change nothing.
-func PutNamespace(now Time, existing *Namespace, name string, s NamespaceSettings) (n Namespace, changed bool) {
+func PutNamespace(now base.Time, existing *Namespace, name string, s NamespaceSettings) (n Namespace, changed bool) {
 	if existing == nil {
 		return Namespace{Name: name, NamespaceSettings: s, Revision: 1, CreatedAt: now}, true
 	}
@@ -133,8 +135,8 @@ func (s NamespaceSettings) CheckNew(use NamespaceUse, newLane bool) error {
 	}
 }
 
-func namespaceFull(setting, what string, limit, current int) *Error {
-	return Errorf(CodeNamespaceLimitExceeded, "the namespace has %d %s, and may have %d", current, what, limit).
+func namespaceFull(setting, what string, limit, current int) *base.Error {
+	return base.Errorf(base.CodeNamespaceLimitExceeded, "the namespace has %d %s, and may have %d", current, what, limit).
 		With("setting", setting).With("limit", limit).With("in_use", current).
 		WithHint("use what is there already, or raise %s of the namespace", setting)
 }
@@ -152,7 +154,7 @@ func (s NamespaceSettings) CheckReady(ready, more int) error {
 	if s.MaxReady == 0 || more == 0 || ready+more <= s.MaxReady {
 		return nil
 	}
-	err := Errorf(CodeRateLimited, "%d executions of the namespace wait for a worker, and %d may", ready, s.MaxReady).
+	err := base.Errorf(base.CodeRateLimited, "%d executions of the namespace wait for a worker, and %d may", ready, s.MaxReady).
 		With("setting", "max_ready").With("limit", s.MaxReady).With("in_use", ready).WithRetryAfter(1000)
 	if more > s.MaxReady {
 		return err.WithHint("%d executions would wait at once: bring them in parts, or raise max_ready of the namespace", more)
@@ -165,5 +167,5 @@ func (s NamespaceSettings) CheckInput(size int) error {
 	if s.MaxPayloadBytes == 0 {
 		return nil
 	}
-	return checkSize("input", size, s.MaxPayloadBytes)
+	return base.CheckSize("input", size, s.MaxPayloadBytes)
 }

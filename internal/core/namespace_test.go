@@ -3,6 +3,8 @@ package core
 import (
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestU101_a_namespace_states_all_its_settings(t *testing.T) {
@@ -22,11 +24,11 @@ func TestU101_a_namespace_states_all_its_settings(t *testing.T) {
 		"description":             {Description: strings.Repeat("x", 1025)},
 		"max_submit_per_second":   {MaxSubmitPerSecond: -1},
 		"max_requests_per_second": {MaxRequestsPerSecond: -1},
-		"max_payload_bytes":       {MaxPayloadBytes: MaxPayloadSetting + 1},
+		"max_payload_bytes":       {MaxPayloadBytes: base.MaxPayloadSetting + 1},
 	} {
-		expect(t, s.Check(), CodeInvalidArgument, field)
+		expect(t, s.Check(), base.CodeInvalidArgument, field)
 	}
 	expect(t, NamespaceSettings{}.CheckInput(1<<40), "", "")
 	expect(t, NamespaceSettings{MaxPayloadBytes: 3}.CheckInput(3), "", "")
-	expect(t, NamespaceSettings{MaxPayloadBytes: 3}.CheckInput(4), CodePayloadTooLarge, "input")
+	expect(t, NamespaceSettings{MaxPayloadBytes: 3}.CheckInput(4), base.CodePayloadTooLarge, "input")
 }

@@ -4,20 +4,22 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Needs is what admission requires for every execution of a class (S13): executions of one class need the same of the same keys, so that one
 // refusal holds for all of them (S19). Budgets that apply to an execution by its tags, its flow or itself are not included.
 type Needs struct {
 	Quotas   []QuotaUse       // in the order of the policy (S44)
-	Budgets  []UUID           // that the policy names, resolved, in its order (B8)
+	Budgets  []base.UUID      // that the policy names, resolved, in its order (B8)
 	Estimate map[string]int64 // amounts to reserve by dimension (B9)
 }
 
 // storedNeeds is the text form of Needs. Names are stored: never change them.
 type storedNeeds struct {
 	Quotas   []QuotaUse       `json:"q,omitempty"`
-	Budgets  []UUID           `json:"b,omitempty"`
+	Budgets  []base.UUID      `json:"b,omitempty"`
 	Estimate map[string]int64 `json:"e,omitempty"`
 }
 
@@ -38,7 +40,7 @@ func ParseNeeds(text string) (*Needs, error) {
 	}
 	var n storedNeeds
 	if err := json.Unmarshal([]byte(text), &n); err != nil {
-		return nil, Errorf(CodeCorruption, "the needs of a class cannot be read: %w", err)
+		return nil, base.Errorf(base.CodeCorruption, "the needs of a class cannot be read: %w", err)
 	}
 	return (*Needs)(&n), nil
 }
@@ -57,7 +59,7 @@ func (u QuotaUse) keyText() string {
 }
 
 // BudgetKey returns the key under which an execution is blocked on a budget (S44).
-func BudgetKey(id UUID) string { return budgetKeyPrefix + id.String() }
+func BudgetKey(id base.UUID) string { return budgetKeyPrefix + id.String() }
 
 const budgetKeyPrefix = "budget:"
 
@@ -65,16 +67,16 @@ const budgetKeyPrefix = "budget:"
 func OfBudget(key string) bool { return strings.HasPrefix(key, budgetKeyPrefix) }
 
 // budgetOfKey returns the budget of a key.
-func budgetOfKey(key string) (UUID, bool) {
+func budgetOfKey(key string) (base.UUID, bool) {
 	id, ok := strings.CutPrefix(key, budgetKeyPrefix)
 	if !ok {
-		return UUID{}, false
+		return base.UUID{}, false
 	}
-	return ParseUUID(id)
+	return base.ParseUUID(id)
 }
 
 // NamedBudgets returns the budgets that the policy names.
-func (n *Needs) NamedBudgets() []UUID {
+func (n *Needs) NamedBudgets() []base.UUID {
 	if n == nil {
 		return nil
 	}
@@ -91,5 +93,5 @@ func (n *Needs) Uses(key string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(n.Budgets, func(id UUID) bool { return key == BudgetKey(id) })
+	return slices.ContainsFunc(n.Budgets, func(id base.UUID) bool { return key == BudgetKey(id) })
 }

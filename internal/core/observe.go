@@ -3,6 +3,8 @@ package core
 import (
 	"cmp"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Observation is a suspension as observe and list_suspensions show it (W82, W85), and as a claim returns it for resumed work (W80). Reading it
@@ -10,10 +12,10 @@ import (
 type Observation struct {
 	Suspension                     // ReasonCode and TimeoutAt are the present ones, or those at its end: an escalation changes them
 	Cause          SuspensionCause // "" while it is open
-	ClosedAt       Time
-	CloserSignalID UUID
+	ClosedAt       base.Time
+	CloserSignalID base.UUID
 	By             string
-	EscalatedAt    Time
+	EscalatedAt    base.Time
 	Signals        []Signal // in order of acceptance, without payload bytes
 }
 
@@ -38,7 +40,7 @@ func (x *Execution) observeLast(d *Dossier, counts func(*Suspension) bool) (*Obs
 }
 
 // ObserveOne returns the suspension of that id; nil if there is none. Errors: corruption.
-func (x *Execution) ObserveOne(d *Dossier, id UUID) (*Observation, error) {
+func (x *Execution) ObserveOne(d *Dossier, id base.UUID) (*Observation, error) {
 	s := d.suspensionByID(id)
 	if s == nil {
 		return nil, nil

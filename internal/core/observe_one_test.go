@@ -1,6 +1,10 @@
 package core
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 func TestW82_one_suspension_is_shown_whatever_the_others_are(t *testing.T) {
 	t.Parallel()
@@ -13,7 +17,7 @@ func TestW82_one_suspension_is_shown_whatever_the_others_are(t *testing.T) {
 	if shown.ID != first.SuspensionID || shown.Cause != CauseSignal || len(shown.Signals) != 1 {
 		t.Errorf("%+v", shown)
 	}
-	if none := must[*Observation](t)(s.x.ObserveOne(&s.d, UUID{9})); none != nil {
+	if none := must[*Observation](t)(s.x.ObserveOne(&s.d, base.UUID{9})); none != nil {
 		t.Errorf("one that there is not: %+v", none)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // CancelCommand is the command cancel (L108). Fence is that of the lease holder (L100), nil for all other callers.
@@ -77,7 +79,7 @@ func (x *Execution) SetPriority(fx *Effects, priority int) (changed bool, err er
 		return false, x.NotActive()
 	}
 	old := x.Priority
-	x.Priority = clampPriority(priority)
+	x.Priority = base.ClampPriority(priority)
 	if x.Priority == old {
 		return false, nil
 	}
@@ -138,7 +140,7 @@ type RevokeCommand struct {
 type RevokeAnswer struct {
 	Outcome string // revoked, already_satisfied
 	Cause   string // of already_satisfied: already_revoked, already_expired
-	LeaseID UUID
+	LeaseID base.UUID
 	Epoch   int64
 }
 
@@ -171,7 +173,7 @@ func (x *Execution) alreadyRevoked() (RevokeAnswer, error) {
 	case last != nil && last.End == EndExpired && x.Next == NextReclaim:
 		cause = "already_expired"
 	default:
-		return RevokeAnswer{}, x.refuse(CodeNoActiveLease)
+		return RevokeAnswer{}, x.refuse(base.CodeNoActiveLease)
 	}
 	return RevokeAnswer{Outcome: "already_satisfied", Cause: cause, LeaseID: last.ID, Epoch: last.Epoch}, nil
 }
@@ -190,8 +192,8 @@ func (x *Execution) SetTags(fx *Effects, changes map[string]*string) (changed bo
 }
 
 // changedTags returns the tags after the changes, and the keys that differ. old is not changed.
-func changedTags(old Tags, changes map[string]*string) (tags Tags, keys []string, err error) {
-	tags = make(Tags, len(old)+len(changes))
+func changedTags(old base.Tags, changes map[string]*string) (tags base.Tags, keys []string, err error) {
+	tags = make(base.Tags, len(old)+len(changes))
 	maps.Copy(tags, old)
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		value := changes[key]
@@ -208,8 +210,8 @@ func changedTags(old Tags, changes map[string]*string) (tags Tags, keys []string
 			keys = append(keys, key)
 		}
 	}
-	if len(keys) > 0 && len(tags) > MaxTags {
-		return nil, nil, Invalid("tags", "%d tags, at most %d are allowed", len(tags), MaxTags)
+	if len(keys) > 0 && len(tags) > base.MaxTags {
+		return nil, nil, base.Invalid("tags", "%d tags, at most %d are allowed", len(tags), base.MaxTags)
 	}
 	return tags, keys, nil
 }
@@ -217,9 +219,9 @@ func changedTags(old Tags, changes map[string]*string) (tags Tags, keys []string
 // CheckTagChanges refuses changes that are invalid for every execution: invalid_tag_key, invalid_argument.
 func CheckTagChanges(field string, changes map[string]*string) error {
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
-		var refusal *Error
+		var refusal *base.Error
 		if errors.As(checkTagChange(key, changes[key]), &refusal) {
-			return refusal.WithField(FieldUnder(field, key))
+			return refusal.WithField(base.FieldUnder(field, key))
 		}
 	}
 	return nil
@@ -227,21 +229,21 @@ func CheckTagChanges(field string, changes map[string]*string) error {
 
 func checkTagChange(key string, value *string) error {
 	if value == nil {
-		return CheckTagKey(key)
+		return base.CheckTagKey(key)
 	}
-	return CheckTag(key, *value)
+	return base.CheckTag(key, *value)
 }
 
 // Expect is what an operator expects of x (L77). Absent fields are not compared.
 type Expect struct {
 	Status     *Status
 	LeaseEpoch *int64
-	LeaseID    *UUID // of the lease that is held
+	LeaseID    *base.UUID // of the lease that is held
 }
 
 // CheckExpect refuses a command if x differs from what its sender expects: precondition_failed with the actual values.
 func (x *Execution) CheckExpect(e Expect) error {
-	var lease UUID
+	var lease base.UUID
 	if x.Lease != nil {
 		lease = x.Lease.ID
 	}
@@ -256,7 +258,7 @@ func (x *Execution) CheckExpect(e Expect) error {
 	default:
 		return nil
 	}
-	err := Errorf(CodePreconditionFailed, "%s is not as expected", field).WithField("expect."+field).
+	err := base.Errorf(base.CodePreconditionFailed, "%s is not as expected", field).WithField("expect."+field).
 		With("status", x.Status.String()).With(partEpoch, x.LeaseEpoch)
 	if x.Lease != nil {
 		err.With(partLeaseID, lease.String())

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // LC16.
@@ -17,7 +19,7 @@ func TestL108_cancel_ends_every_status_once_and_overwrites_no_outcome(t *testing
 		open := s.x.Attempt != nil && !s.x.Attempt.State.Final()
 		already, err := s.cancel(nil)
 		if status.Terminal() && status != Cancelled {
-			wantNotActive(t, wantCode(t, err, CodeExecutionNotActive), s.x)
+			wantNotActive(t, wantCode(t, err, base.CodeExecutionNotActive), s.x)
 			return
 		}
 		if err != nil || already != (status == Cancelled) {
@@ -72,7 +74,7 @@ func TestL112_priority_changes_in_every_status_that_is_not_terminal(t *testing.T
 		}
 		if status.Terminal() {
 			_, err := set(5)
-			wantNotActive(t, wantCode(t, err, CodeExecutionNotActive), s.x)
+			wantNotActive(t, wantCode(t, err, base.CodeExecutionNotActive), s.x)
 			return
 		}
 		before := s.x.Clone()
@@ -112,9 +114,9 @@ func TestL115_hold_and_release_in_every_status(t *testing.T) {
 	inEveryStatus(t, tablePolicy, func(t *testing.T, s *story, from Status) {
 		if from.Terminal() {
 			_, err := s.hold()
-			wantCode(t, err, CodeExecutionNotActive)
+			wantCode(t, err, base.CodeExecutionNotActive)
 			_, err = s.releaseHold()
-			wantCode(t, err, CodeExecutionNotActive)
+			wantCode(t, err, base.CodeExecutionNotActive)
 			return
 		}
 		before, n := s.x.Clone(), len(s.events)
@@ -188,13 +190,13 @@ func TestL113_revoke_takes_the_lease_and_counts_no_reclaim(t *testing.T) {
 	if s.x.Attempt.Type != AttemptReclaim || s.x.Attempt.Lineage.Cause != "lease_revoked" {
 		t.Errorf("%+v", s.x.Attempt)
 	}
-	s.pass(30 * Second)
+	s.pass(30 * base.Second)
 	if answer := must[RevokeAnswer](t)(s.revoke(false)); answer.Cause != "already_expired" {
 		t.Errorf("%+v", answer)
 	}
 	must[LeaveAnswer](t)(s.release(s.claim()))
 	_, err := s.revoke(false)
-	wantCode(t, err, CodeNoActiveLease)
+	wantCode(t, err, base.CodeNoActiveLease)
 }
 
 func TestL113_revoke_with_hold_holds_first(t *testing.T) {
@@ -237,7 +239,7 @@ func TestL116_tags_are_replaced_and_deleted_all_or_nothing_in_every_status(t *te
 			t.Error("the old tags were changed in place")
 		}
 		told := len(s.events)
-		for key, code := range map[string]Code{"ff.x": CodeInvalidTagKey, "Bad": CodeInvalidTagKey} {
+		for key, code := range map[string]base.Code{"ff.x": base.CodeInvalidTagKey, "Bad": base.CodeInvalidTagKey} {
 			_, err := set(map[string]*string{"zone": &b, key: &b})
 			wantCode(t, err, code)
 			_, err = set(map[string]*string{key: nil})
@@ -245,18 +247,18 @@ func TestL116_tags_are_replaced_and_deleted_all_or_nothing_in_every_status(t *te
 		}
 		long := strings.Repeat("x", 257)
 		_, err := set(map[string]*string{"zone": &long})
-		wantCode(t, err, CodeInvalidArgument)
+		wantCode(t, err, base.CodeInvalidArgument)
 		many := map[string]*string{}
 		for i := range 63 {
 			many[fmt.Sprintf("k%d", i)] = &a
 		}
 		_, err = set(many)
-		wantCode(t, err, CodeInvalidArgument)
+		wantCode(t, err, base.CodeInvalidArgument)
 		if must[bool](t)(set(map[string]*string{"zone": &a, "absent": nil})) || len(s.events) != told {
 			t.Error("a change of nothing was told")
 		}
 		must[bool](t)(set(map[string]*string{"zone": nil}))
-		if diff := cmp.Diff(Tags{"app.tier": "2"}, s.x.Tags); diff != "" {
+		if diff := cmp.Diff(base.Tags{"app.tier": "2"}, s.x.Tags); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -268,16 +270,16 @@ func TestL77_expect_refuses_what_the_operator_did_not_expect(t *testing.T) {
 	ready, running := Ready, Running
 	zero, one := int64(0), int64(1)
 	wantCode(t, s.x.CheckExpect(Expect{}), "")
-	wantCode(t, s.x.CheckExpect(Expect{Status: &ready, LeaseEpoch: &zero, LeaseID: &UUID{}}), "")
-	if err := wantCode(t, s.x.CheckExpect(Expect{Status: &running}), CodePreconditionFailed); err.Field != "expect.status" || err.Details["status"] != "ready" {
+	wantCode(t, s.x.CheckExpect(Expect{Status: &ready, LeaseEpoch: &zero, LeaseID: &base.UUID{}}), "")
+	if err := wantCode(t, s.x.CheckExpect(Expect{Status: &running}), base.CodePreconditionFailed); err.Field != "expect.status" || err.Details["status"] != "ready" {
 		t.Errorf("%+v", err)
 	}
 	f := s.claim()
 	wantCode(t, s.x.CheckExpect(Expect{Status: &running, LeaseEpoch: &one, LeaseID: &f.LeaseID}), "")
-	if err := wantCode(t, s.x.CheckExpect(Expect{LeaseEpoch: &zero}), CodePreconditionFailed); err.Field != "expect.lease_epoch" {
+	if err := wantCode(t, s.x.CheckExpect(Expect{LeaseEpoch: &zero}), base.CodePreconditionFailed); err.Field != "expect.lease_epoch" {
 		t.Errorf("%+v", err)
 	}
-	if err := wantCode(t, s.x.CheckExpect(Expect{LeaseID: &UUID{7}}), CodePreconditionFailed); err.Details["lease_id"] != f.LeaseID.String() {
+	if err := wantCode(t, s.x.CheckExpect(Expect{LeaseID: &base.UUID{7}}), base.CodePreconditionFailed); err.Details["lease_id"] != f.LeaseID.String() {
 		t.Errorf("%+v", err)
 	}
 }

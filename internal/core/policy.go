@@ -4,15 +4,17 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Policy is the frozen policy of an execution (L11, L12). ParsePolicy reads it from a caller's JSON, DecodePolicy from the output of Encode; both
 // ensure that every value is within its bounds and every default filled in. A Policy is shared and never changed.
 type Policy struct {
 	Retry               *RetryPolicy // nil: no retry
-	AttemptTimeoutMS    Millis       // 0: none
-	ExecutionDeadlineMS Millis       // 0: none
-	LeaseGraceMS        Millis
+	AttemptTimeoutMS    base.Millis  // 0: none
+	ExecutionDeadlineMS base.Millis  // 0: none
+	LeaseGraceMS        base.Millis
 	MaxReclaims         int
 	MaxReplays          int
 	Capabilities        []string // required of the worker, sorted and unique (S10)
@@ -21,7 +23,7 @@ type Policy struct {
 	SlotsWhileWaiting   string // SlotsRelease or SlotsHold
 	BudgetIDs           []string
 	Budgets             []BudgetDefinition // made with the execution, with that scope (B3)
-	DedupWindowMS       Millis
+	DedupWindowMS       base.Millis
 	Retention           RetentionByStatus // absent by status: the lane's setting applies (L139)
 	Estimate            map[string]int64  // amounts to reserve by budget dimension (B9)
 	Suspension          SuspensionPolicy
@@ -32,14 +34,14 @@ type Policy struct {
 // RetryPolicy states whether and when a failed attempt is followed by another (L92..L94).
 type RetryPolicy struct {
 	MaxRetries   int
-	Strategy     string  // BackoffExponential or BackoffFixed
-	InitialMS    Millis  // exponential only
-	MaxMS        Millis  // exponential only
-	Multiplier   float64 // exponential only
-	DelayMS      Millis  // fixed only
+	Strategy     string      // BackoffExponential or BackoffFixed
+	InitialMS    base.Millis // exponential only
+	MaxMS        base.Millis // exponential only
+	Multiplier   float64     // exponential only
+	DelayMS      base.Millis // fixed only
 	Jitter       float64
-	Categories   []string // empty: all
-	MaxElapsedMS Millis   // 0: no bound
+	Categories   []string    // empty: all
+	MaxElapsedMS base.Millis // 0: no bound
 }
 
 // The backoff strategies of L11.
@@ -62,7 +64,7 @@ type QuotaUse struct {
 
 // SuspensionPolicy is used if a suspend gives no value of its own (W87).
 type SuspensionPolicy struct {
-	DefaultTimeoutMS Millis // 0: none
+	DefaultTimeoutMS base.Millis // 0: none
 	TimeoutBehavior  string
 }
 
@@ -76,7 +78,7 @@ type StreamPolicy struct {
 
 // BestEffortPolicy states how many best-effort frames are kept (E8).
 type BestEffortPolicy struct {
-	TTLMS   Millis
+	TTLMS   base.Millis
 	Floor   int
 	Ceiling int
 	Alpha   float64
@@ -94,7 +96,7 @@ func newPolicy() *Policy {
 		MaxReclaims:       10,
 		MaxReplays:        10,
 		SlotsWhileWaiting: SlotsRelease,
-		DedupWindowMS:     24 * Hour,
+		DedupWindowMS:     24 * base.Hour,
 		Suspension:        SuspensionPolicy{TimeoutBehavior: "fail"},
 		MaxSignals:        1000,
 		Stream: StreamPolicy{
@@ -102,14 +104,14 @@ func newPolicy() *Policy {
 			MaxBytes:  64 << 20,
 			OnFull:    "drop_oldest",
 			BestEffort: BestEffortPolicy{
-				TTLMS: 30 * Second, Floor: 64, Ceiling: 16_384, Alpha: 0.2,
+				TTLMS: 30 * base.Second, Floor: 64, Ceiling: 16_384, Alpha: 0.2,
 			},
 		},
 	}
 }
 
 func newRetryPolicy() *RetryPolicy {
-	return &RetryPolicy{MaxRetries: 3, Strategy: BackoffExponential, InitialMS: 1000, MaxMS: Minute, Multiplier: 2}
+	return &RetryPolicy{MaxRetries: 3, Strategy: BackoffExponential, InitialMS: 1000, MaxMS: base.Minute, Multiplier: 2}
 }
 
 // Canonical returns the canonical JSON text of p: sorted keys, defaults filled in, no white space. Equal policies have equal texts (L83).
@@ -130,12 +132,12 @@ func (p *Policy) Encode() []byte {
 // write appends every member in order of its key. A test of L83 checks the order.
 func (p *Policy) write(full bool) []byte {
 	d := defaultPolicy
-	w := policyWriter{jsonObject: newObject(256), full: full}
+	w := policyWriter{JSONObject: base.NewObject(256), full: full}
 	w.list("budget_ids", p.BudgetIDs)
 	w.budgets("budgets", p.Budgets)
 	w.integer("dedup_window_ms", p.DedupWindowMS, d.DedupWindowMS)
 	w.amounts("estimate", p.Estimate)
-	w.strIf("fairness_key", p.FairnessKey)
+	w.StrIf("fairness_key", p.FairnessKey)
 	w.integer("lease_grace_ms", p.LeaseGraceMS, d.LeaseGraceMS)
 	w.integer("max_reclaim_count", int64(p.MaxReclaims), int64(d.MaxReclaims))
 	w.integer("max_replay_count", int64(p.MaxReplays), int64(d.MaxReplays))
@@ -154,65 +156,65 @@ func (p *Policy) write(full bool) []byte {
 		w.optional("attempt_timeout_ms", p.AttemptTimeoutMS)
 		w.optional("execution_deadline_ms", p.ExecutionDeadlineMS)
 	})
-	return w.done()
+	return w.Done()
 }
 
 // policyWriter appends the members of a policy. Unless full is set, members that equal their default are omitted, and so are objects that would be
 // empty.
 type policyWriter struct {
-	*jsonObject
+	*base.JSONObject
 	full bool
 }
 
 func (w *policyWriter) integer(name string, value, byDefault int64) {
 	if w.full || value != byDefault {
-		w.num(name, value)
+		w.Num(name, value)
 	}
 }
 
 func (w *policyWriter) number(name string, value, byDefault float64) {
 	if w.full || value != byDefault {
-		w.name(name)
-		w.text = strconv.AppendFloat(w.text, value, 'g', -1, 64)
+		w.Name(name)
+		w.Text = strconv.AppendFloat(w.Text, value, 'g', -1, 64)
 	}
 }
 
 func (w *policyWriter) word(name, value, byDefault string) {
 	if w.full || value != byDefault {
-		w.str(name, value)
+		w.Str(name, value)
 	}
 }
 
 // optional writes a value whose default is absent.
 func (w *policyWriter) optional(name string, value int64) {
 	if value != 0 {
-		w.num(name, value)
+		w.Num(name, value)
 	}
 }
 
 func (w *policyWriter) list(name string, values []string) {
 	if w.full || len(values) > 0 {
-		w.strs(name, values)
+		w.Strs(name, values)
 	}
 }
 
 // object writes an object with the output of members, and removes it again if it is empty.
 func (w *policyWriter) object(name string, members func()) {
-	before := len(w.text)
-	w.open(name)
-	begin := len(w.text)
+	before := len(w.Text)
+	w.Open(name)
+	begin := len(w.Text)
 	members()
-	if len(w.text) == begin && !w.full {
-		w.text = w.text[:before]
+	if len(w.Text) == begin && !w.full {
+		w.Text = w.Text[:before]
 		return
 	}
-	w.shut()
+	w.Shut()
 }
 
 func (w *policyWriter) amounts(name string, amounts map[string]int64) {
 	w.object(name, func() {
 		for _, dimension := range slices.Sorted(maps.Keys(amounts)) {
-			w.num(dimension, amounts[dimension])
+			w.Num(dimension, amounts[dimension])
 		}
 	})
 }
@@ -221,25 +223,25 @@ func (w *policyWriter) quotas(name string, uses []QuotaUse) {
 	if !w.full && len(uses) == 0 {
 		return
 	}
-	w.name(name)
-	w.text = append(w.text, '[')
+	w.Name(name)
+	w.Text = append(w.Text, '[')
 	for i, use := range uses {
 		if i > 0 {
-			w.text = append(w.text, ',')
+			w.Text = append(w.Text, ',')
 		}
-		w.text = append(w.text, '{')
-		w.strIf("key", use.Key)
-		w.str("quota", use.Quota)
-		w.shut()
+		w.Text = append(w.Text, '{')
+		w.StrIf("key", use.Key)
+		w.Str("quota", use.Quota)
+		w.Shut()
 	}
-	w.text = append(w.text, ']')
+	w.Text = append(w.Text, ']')
 }
 
 func (w *policyWriter) retention(name string, r RetentionByStatus) {
 	w.object(name, func() {
 		for _, part := range r.parts() {
 			if *part.value != nil {
-				w.num(part.status, **part.value)
+				w.Num(part.status, **part.value)
 			}
 		}
 	})
@@ -251,10 +253,10 @@ func (w *policyWriter) retry(name string, r *RetryPolicy) {
 		return
 	}
 	d := newRetryPolicy()
-	w.open(name)
+	w.Open(name)
 	w.object("backoff", func() {
 		if r.Strategy == BackoffFixed {
-			w.num("delay_ms", r.DelayMS)
+			w.Num("delay_ms", r.DelayMS)
 		} else {
 			w.integer("initial_ms", r.InitialMS, d.InitialMS)
 		}
@@ -268,7 +270,7 @@ func (w *policyWriter) retry(name string, r *RetryPolicy) {
 	w.optional("max_elapsed_ms", r.MaxElapsedMS)
 	w.integer("max_retries", int64(r.MaxRetries), int64(d.MaxRetries))
 	w.list("retryable_categories", r.Categories)
-	w.shut()
+	w.Shut()
 }
 
 func (w *policyWriter) stream(name string, s, d *StreamPolicy) {
@@ -288,7 +290,7 @@ func (w *policyWriter) stream(name string, s, d *StreamPolicy) {
 // retentionPart is one member of a RetentionByStatus under its word.
 type retentionPart struct {
 	status string
-	value  **Millis
+	value  **base.Millis
 }
 
 // parts lists the members in order of their words.

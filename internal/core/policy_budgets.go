@@ -4,6 +4,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // maxPolicyBudgets is the maximum number of budgets that a policy may define (B3).
@@ -12,7 +14,7 @@ const maxPolicyBudgets = 4
 // budgets reads the definitions of budgets that are made with the execution and have it as their scope (B3). A budget without a name is named after
 // the execution.
 func (r *policyReader) budgets(into *[]BudgetDefinition) error {
-	return r.array(maxPolicyBudgets, func() error {
+	return r.Array(maxPolicyBudgets, func() error {
 		var d BudgetDefinition
 		if err := r.budget(&d); err != nil {
 			return err
@@ -26,35 +28,35 @@ func (r *policyReader) budgets(into *[]BudgetDefinition) error {
 }
 
 func (r *policyReader) budget(d *BudgetDefinition) error {
-	return r.object(func(key string) error {
+	return r.Object(func(key string) error {
 		switch key {
 		case "budget_id":
 			return r.uuid(&d.ID)
 		case "name":
-			return r.checked(&d.Name, checkKeyText)
+			return r.Checked(&d.Name, base.CheckKeyText)
 		case "parent":
-			return r.checked(&d.Parent, checkKeyText)
+			return r.Checked(&d.Parent, base.CheckKeyText)
 		case "dimensions":
 			return r.dimensions(&d.Dimensions)
 		case "reset":
 			return r.reset(&d.Reset)
 		case "on_hard":
-			return r.word(&d.OnHard, OnHardBlockNew, OnHardFail, OnHardSuspendForApproval, OnHardCancelRunning)
+			return r.Word(&d.OnHard, OnHardBlockNew, OnHardFail, OnHardSuspendForApproval, OnHardCancelRunning)
 		case "on_lease_loss":
-			return r.word(&d.OnLeaseLoss, OnLossRelease, OnLossForfeit)
+			return r.Word(&d.OnLeaseLoss, OnLossRelease, OnLossForfeit)
 		case "approval":
 			return r.approval(&d.Approval)
 		case "scope":
-			return r.refuse("is the execution itself, and cannot be given")
+			return r.Refuse("is the execution itself, and cannot be given")
 		default:
 			return r.unknown()
 		}
 	})
 }
 
-func (r *policyReader) uuid(into *UUID) error {
-	return r.checked(new(string), func(text string) (why string) {
-		id, ok := ParseUUID(text)
+func (r *policyReader) uuid(into *base.UUID) error {
+	return r.Checked(new(string), func(text string) (why string) {
+		id, ok := base.ParseUUID(text)
 		if *into = id; !ok {
 			return "must be a UUID"
 		}
@@ -65,9 +67,9 @@ func (r *policyReader) uuid(into *UUID) error {
 func (r *policyReader) dimensions(into *map[string]BudgetLimits) error {
 	limits := map[string]BudgetLimits{}
 	*into = limits
-	return r.object(func(dimension string) error {
+	return r.Object(func(dimension string) error {
 		var l BudgetLimits
-		err := r.object(func(key string) error {
+		err := r.Object(func(key string) error {
 			switch key {
 			case "hard":
 				return r.limit(&l.Hard)
@@ -86,31 +88,31 @@ func (r *policyReader) dimensions(into *map[string]BudgetLimits) error {
 
 func (r *policyReader) limit(into **int64) error {
 	*into = new(int64)
-	return r.integer(*into, 0, maxAmount)
+	return r.Integer(*into, 0, maxAmount)
 }
 
 func (r *policyReader) reset(into *BudgetReset) error {
-	return r.object(func(key string) error {
+	return r.Object(func(key string) error {
 		switch key {
 		case "type":
-			return r.word(&into.Type, ResetNone, ResetInterval, ResetCalendar)
+			return r.Word(&into.Type, ResetNone, ResetInterval, ResetCalendar)
 		case "every_ms":
-			return r.integer(&into.EveryMS, 0, maxResetEvery)
+			return r.Integer(&into.EveryMS, 0, maxResetEvery)
 		case "anchor_at":
 			return r.moment(&into.AnchorAt)
 		case "unit":
-			return r.word(&into.Unit, UnitHour, UnitDay, UnitWeek, UnitMonth)
+			return r.Word(&into.Unit, UnitHour, UnitDay, UnitWeek, UnitMonth)
 		case "timezone":
-			return r.checked(&into.Timezone, checkKeyText)
+			return r.Checked(&into.Timezone, base.CheckKeyText)
 		default:
 			return r.unknown()
 		}
 	})
 }
 
-func (r *policyReader) moment(into *Time) error {
-	return r.checked(new(string), func(text string) (why string) {
-		if into.UnmarshalJSON(appendQuoted(nil, text)) != nil {
+func (r *policyReader) moment(into *base.Time) error {
+	return r.Checked(new(string), func(text string) (why string) {
+		if into.UnmarshalJSON(base.AppendQuoted(nil, text)) != nil {
 			return "must be a moment in RFC 3339"
 		}
 		return ""
@@ -118,12 +120,12 @@ func (r *policyReader) moment(into *Time) error {
 }
 
 func (r *policyReader) approval(into *BudgetApproval) error {
-	return r.object(func(key string) error {
+	return r.Object(func(key string) error {
 		switch key {
 		case "timeout_ms":
-			return r.integer(&into.TimeoutMS, 1, maxSuspendTimeout)
+			return r.Integer(&into.TimeoutMS, 1, maxSuspendTimeout)
 		case "timeout_behavior":
-			return r.word(&into.TimeoutBehavior, timeoutBehaviors...)
+			return r.Word(&into.TimeoutBehavior, timeoutBehaviors...)
 		case "default_raise":
 			return r.estimate(&into.DefaultRaise)
 		default:
@@ -138,10 +140,10 @@ func (r *policyReader) normalBudget(d *BudgetDefinition) error {
 	if checked.Name == "" {
 		checked.Name = "unnamed"
 	}
-	var wrong *Error
+	var wrong *base.Error
 	if err := checked.Normalize(); errors.As(err, &wrong) {
-		r.path = append(r.path, wrong.Field)
-		return r.refuse("%s", wrong.Message)
+		r.Path = append(r.Path, wrong.Field)
+		return r.Refuse("%s", wrong.Message)
 	}
 	checked.Name, checked.Scope = d.Name, BudgetScope{}
 	*d = checked
@@ -154,60 +156,60 @@ func (w *policyWriter) budgets(name string, all []BudgetDefinition) {
 	if len(all) == 0 {
 		return
 	}
-	w.name(name)
-	w.text = append(w.text, '[')
+	w.Name(name)
+	w.Text = append(w.Text, '[')
 	for i := range all {
 		if i > 0 {
-			w.text = append(w.text, ',')
+			w.Text = append(w.Text, ',')
 		}
-		w.text = append(w.text, '{')
+		w.Text = append(w.Text, '{')
 		w.budget(&all[i])
-		w.shut()
+		w.Shut()
 	}
-	w.text = append(w.text, ']')
+	w.Text = append(w.Text, ']')
 }
 
 func (w *policyWriter) budget(d *BudgetDefinition) {
-	w.open("approval")
+	w.Open("approval")
 	if len(d.Approval.DefaultRaise) > 0 {
-		w.raw("default_raise", amountsText(d.Approval.DefaultRaise))
+		w.Raw("default_raise", amountsText(d.Approval.DefaultRaise))
 	}
-	w.str("timeout_behavior", d.Approval.TimeoutBehavior)
-	w.num("timeout_ms", d.Approval.TimeoutMS)
-	w.shut()
+	w.Str("timeout_behavior", d.Approval.TimeoutBehavior)
+	w.Num("timeout_ms", d.Approval.TimeoutMS)
+	w.Shut()
 	if !d.ID.IsZero() {
-		w.uuid("budget_id", d.ID)
+		w.UUID("budget_id", d.ID)
 	}
-	w.open("dimensions")
+	w.Open("dimensions")
 	for _, dimension := range slices.Sorted(maps.Keys(d.Dimensions)) {
 		w.limits(dimension, d.Dimensions[dimension])
 	}
-	w.shut()
-	w.strIf("name", d.Name)
-	w.str("on_hard", d.OnHard)
-	w.str("on_lease_loss", d.OnLeaseLoss)
-	w.strIf("parent", d.Parent)
+	w.Shut()
+	w.StrIf("name", d.Name)
+	w.Str("on_hard", d.OnHard)
+	w.Str("on_lease_loss", d.OnLeaseLoss)
+	w.StrIf("parent", d.Parent)
 	if d.Reset.Type == "" {
 		return
 	}
-	w.open("reset")
-	w.moment("anchor_at", d.Reset.AnchorAt)
+	w.Open("reset")
+	w.Moment("anchor_at", d.Reset.AnchorAt)
 	w.optional("every_ms", d.Reset.EveryMS)
-	w.strIf("timezone", d.Reset.Timezone)
-	w.str("type", d.Reset.Type)
-	w.strIf("unit", d.Reset.Unit)
-	w.shut()
+	w.StrIf("timezone", d.Reset.Timezone)
+	w.Str("type", d.Reset.Type)
+	w.StrIf("unit", d.Reset.Unit)
+	w.Shut()
 }
 
 func (w *policyWriter) limits(dimension string, l BudgetLimits) {
-	w.open(dimension)
+	w.Open(dimension)
 	for _, part := range []struct {
 		name  string
 		value *int64
 	}{{"default_reserve", l.DefaultReserve}, {"hard", l.Hard}, {"soft", l.Soft}} {
 		if part.value != nil {
-			w.num(part.name, *part.value)
+			w.Num(part.name, *part.value)
 		}
 	}
-	w.shut()
+	w.Shut()
 }

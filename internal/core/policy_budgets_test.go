@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestB3_a_policy_with_budgets_is_kept_as_it_was_given(t *testing.T) {
@@ -48,7 +50,7 @@ func TestB3_a_faulty_budget_in_a_policy_is_named(t *testing.T) {
 		`{"budgets":[{"dimensions":{"a":{}}},{"dimensions":{"a":{}}},{"dimensions":{"a":{}}},{"dimensions":{"a":{}}},{"x":1}]}`: "budgets",
 	} {
 		_, err := ParsePolicy([]byte(text))
-		refusal := wantCode(t, err, CodeInvalidPolicy)
+		refusal := wantCode(t, err, base.CodeInvalidPolicy)
 		if refusal.Field != field {
 			t.Errorf("%s: %s, want %s", text, refusal.Field, field)
 		}

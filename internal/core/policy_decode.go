@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // MaxPolicySize is the longest policy text, in bytes (L6).
@@ -21,7 +23,7 @@ func ParsePolicy(text []byte) (*Policy, error) {
 		return defaultPolicy, nil
 	}
 	if len(text) > MaxPolicySize {
-		return nil, Invalid("policy", "the policy has %d bytes, at most %d are allowed", len(text), MaxPolicySize)
+		return nil, base.Invalid("policy", "the policy has %d bytes, at most %d are allowed", len(text), MaxPolicySize)
 	}
 	return readPolicy(text)
 }
@@ -33,17 +35,17 @@ func DecodePolicy(text []byte) (*Policy, error) {
 	}
 	p, err := readPolicy(text)
 	if err != nil {
-		return nil, Errorf(CodeCorruption, "a stored policy cannot be read: %w", err).WithField("policy")
+		return nil, base.Errorf(base.CodeCorruption, "a stored policy cannot be read: %w", err).WithField("policy")
 	}
 	return p, nil
 }
 
 func readPolicy(text []byte) (*Policy, error) {
 	if !utf8.Valid(text) || !json.Valid(text) {
-		return nil, Errorf(CodeInvalidPolicy, "the policy is not valid JSON").WithField("policy")
+		return nil, base.Errorf(base.CodeInvalidPolicy, "the policy is not valid JSON").WithField("policy")
 	}
 	p := newPolicy()
-	r := policyReader{valueReader{text: text}}
+	r := policyReader{base.ValueReader{Text: text}}
 	if err := r.policy(p); err != nil {
 		return nil, err
 	}
@@ -57,37 +59,37 @@ func readPolicy(text []byte) (*Policy, error) {
 }
 
 // policyReader reads a policy.
-type policyReader struct{ valueReader }
+type policyReader struct{ base.ValueReader }
 
-func (r *policyReader) unknown() error { return r.refuse("is not a field of the policy") }
+func (r *policyReader) unknown() error { return r.Refuse("is not a field of the policy") }
 
 func (r *policyReader) policy(p *Policy) error {
-	return r.object(func(key string) error {
+	return r.Object(func(key string) error {
 		switch key {
 		case "retry_policy":
 			return r.retry(&p.Retry)
 		case "timeout_policy":
 			return r.timeouts(p)
 		case "lease_grace_ms":
-			return r.integer(&p.LeaseGraceMS, 0, 10*Minute)
+			return r.Integer(&p.LeaseGraceMS, 0, 10*base.Minute)
 		case "max_reclaim_count":
-			return r.count(&p.MaxReclaims, 0, 10_000)
+			return r.Count(&p.MaxReclaims, 0, 10_000)
 		case "max_replay_count":
-			return r.count(&p.MaxReplays, 0, 1000)
+			return r.Count(&p.MaxReplays, 0, 1000)
 		case "routing_requirements":
 			return r.routing(p)
 		case "fairness_key":
-			return r.checked(&p.FairnessKey, checkKeyText)
+			return r.Checked(&p.FairnessKey, base.CheckKeyText)
 		case "quotas":
 			return r.quotas(&p.Quotas)
 		case "slots_while_waiting":
-			return r.word(&p.SlotsWhileWaiting, SlotsRelease, SlotsHold)
+			return r.Word(&p.SlotsWhileWaiting, SlotsRelease, SlotsHold)
 		case "budget_ids":
-			return r.texts(&p.BudgetIDs, 16, checkKeyText)
+			return r.Texts(&p.BudgetIDs, 16, base.CheckKeyText)
 		case "budgets":
 			return r.budgets(&p.Budgets)
 		case "dedup_window_ms":
-			return r.integer(&p.DedupWindowMS, Second, 90*Day)
+			return r.Integer(&p.DedupWindowMS, base.Second, 90*base.Day)
 		case "retention_ms":
 			return r.retention(&p.Retention)
 		case "estimate":
@@ -95,7 +97,7 @@ func (r *policyReader) policy(p *Policy) error {
 		case "suspension_policy":
 			return r.suspension(&p.Suspension)
 		case "max_signals_per_execution":
-			return r.count(&p.MaxSignals, 1, 100_000)
+			return r.Count(&p.MaxSignals, 1, 100_000)
 		case "stream_policy":
 			return r.stream(&p.Stream)
 		default:
@@ -105,12 +107,12 @@ func (r *policyReader) policy(p *Policy) error {
 }
 
 func (r *policyReader) timeouts(p *Policy) error {
-	return r.object(func(key string) error {
+	return r.Object(func(key string) error {
 		switch key {
 		case "attempt_timeout_ms":
-			return r.integer(&p.AttemptTimeoutMS, 1, Year)
+			return r.Integer(&p.AttemptTimeoutMS, 1, base.Year)
 		case "execution_deadline_ms":
-			return r.integer(&p.ExecutionDeadlineMS, 1, 10*Year)
+			return r.Integer(&p.ExecutionDeadlineMS, 1, 10*base.Year)
 		default:
 			return r.unknown()
 		}
@@ -119,27 +121,27 @@ func (r *policyReader) timeouts(p *Policy) error {
 
 // routing only collects the tokens: their grammar is checked after everything else.
 func (r *policyReader) routing(p *Policy) error {
-	return r.object(func(key string) error {
+	return r.Object(func(key string) error {
 		if key != "required_capabilities" {
 			return r.unknown()
 		}
-		return r.texts(&p.Capabilities, math.MaxInt, func(string) string { return "" })
+		return r.Texts(&p.Capabilities, math.MaxInt, func(string) string { return "" })
 	})
 }
 
 func (r *policyReader) retry(into **RetryPolicy) error {
 	retry := newRetryPolicy()
 	*into = retry
-	return r.object(func(key string) error {
+	return r.Object(func(key string) error {
 		switch key {
 		case "max_retries":
-			return r.count(&retry.MaxRetries, 0, 10_000)
+			return r.Count(&retry.MaxRetries, 0, 10_000)
 		case "backoff":
 			return r.backoff(retry)
 		case "retryable_categories":
-			return r.texts(&retry.Categories, 64, checkCategoryText)
+			return r.Texts(&retry.Categories, 64, base.CheckCategoryText)
 		case "max_elapsed_ms":
-			return r.integer(&retry.MaxElapsedMS, 1, 10*Year)
+			return r.Integer(&retry.MaxElapsedMS, 1, 10*base.Year)
 		default:
 			return r.unknown()
 		}
@@ -149,21 +151,21 @@ func (r *policyReader) retry(into **RetryPolicy) error {
 // backoff reads the members in any order and then checks them against the strategy.
 func (r *policyReader) backoff(retry *RetryPolicy) error {
 	var given []string
-	err := r.object(func(key string) error {
+	err := r.Object(func(key string) error {
 		given = append(given, key)
 		switch key {
 		case "strategy":
-			return r.word(&retry.Strategy, BackoffExponential, BackoffFixed)
+			return r.Word(&retry.Strategy, BackoffExponential, BackoffFixed)
 		case "initial_ms":
-			return r.integer(&retry.InitialMS, 0, 7*Day)
+			return r.Integer(&retry.InitialMS, 0, 7*base.Day)
 		case "max_ms":
-			return r.integer(&retry.MaxMS, 0, 30*Day)
+			return r.Integer(&retry.MaxMS, 0, 30*base.Day)
 		case "multiplier":
-			return r.number(&retry.Multiplier, 1, 100)
+			return r.Number(&retry.Multiplier, 1, 100)
 		case "delay_ms":
-			return r.integer(&retry.DelayMS, 0, 30*Day)
+			return r.Integer(&retry.DelayMS, 0, 30*base.Day)
 		case "jitter":
-			return r.number(&retry.Jitter, 0, 1)
+			return r.Number(&retry.Jitter, 0, 1)
 		default:
 			return r.unknown()
 		}
@@ -179,11 +181,11 @@ func (r *policyReader) backoff(retry *RetryPolicy) error {
 
 func (r *policyReader) fixedBackoff(retry *RetryPolicy, given []string) error {
 	if !slices.Contains(given, "delay_ms") {
-		return r.refuseMember("delay_ms", "is required with strategy fixed")
+		return r.RefuseMember("delay_ms", "is required with strategy fixed")
 	}
 	for _, name := range []string{"initial_ms", "max_ms", "multiplier"} {
 		if slices.Contains(given, name) {
-			return r.refuseMember(name, "has no meaning with strategy fixed")
+			return r.RefuseMember(name, "has no meaning with strategy fixed")
 		}
 	}
 	retry.InitialMS, retry.MaxMS, retry.Multiplier = 0, 0, 0
@@ -194,24 +196,24 @@ func (r *policyReader) fixedBackoff(retry *RetryPolicy, given []string) error {
 func (r *policyReader) exponentialBackoff(retry *RetryPolicy, given []string) error {
 	switch {
 	case slices.Contains(given, "delay_ms"):
-		return r.refuseMember("delay_ms", "has no meaning with strategy exponential")
+		return r.RefuseMember("delay_ms", "has no meaning with strategy exponential")
 	case !slices.Contains(given, "max_ms"):
 		retry.MaxMS = max(retry.MaxMS, retry.InitialMS)
 	case retry.MaxMS < retry.InitialMS:
-		return r.refuseMember("max_ms", "must not be below initial_ms")
+		return r.RefuseMember("max_ms", "must not be below initial_ms")
 	}
 	return nil
 }
 
 func (r *policyReader) quotas(into *[]QuotaUse) error {
-	return r.array(maxPolicyQuotas, func() error {
+	return r.Array(maxPolicyQuotas, func() error {
 		var use QuotaUse
-		err := r.object(func(key string) error {
+		err := r.Object(func(key string) error {
 			switch key {
 			case "quota":
-				return r.checked(&use.Quota, checkNameText)
+				return r.Checked(&use.Quota, base.CheckNameText)
 			case "key":
-				return r.checked(&use.Key, checkKeyText)
+				return r.Checked(&use.Key, base.CheckKeyText)
 			default:
 				return r.unknown()
 			}
@@ -220,7 +222,7 @@ func (r *policyReader) quotas(into *[]QuotaUse) error {
 			return err
 		}
 		if use.Quota == "" {
-			return r.refuseMember("quota", "is required")
+			return r.RefuseMember("quota", "is required")
 		}
 		*into = append(*into, use)
 		return nil
@@ -229,9 +231,9 @@ func (r *policyReader) quotas(into *[]QuotaUse) error {
 
 func (r *policyReader) retention(into *RetentionByStatus) error {
 	parts := into.parts()
-	if r.peek() != '{' {
-		var all Millis
-		if err := r.integer(&all, -1, 10*Year); err != nil {
+	if r.Peek() != '{' {
+		var all base.Millis
+		if err := r.Integer(&all, -1, 10*base.Year); err != nil {
 			return err
 		}
 		for _, part := range parts {
@@ -239,11 +241,11 @@ func (r *policyReader) retention(into *RetentionByStatus) error {
 		}
 		return nil
 	}
-	return r.object(func(key string) error {
+	return r.Object(func(key string) error {
 		for _, part := range parts {
 			if part.status == key {
-				*part.value = new(Millis)
-				return r.integer(*part.value, -1, 10*Year)
+				*part.value = new(base.Millis)
+				return r.Integer(*part.value, -1, 10*base.Year)
 			}
 		}
 		return r.unknown()
@@ -252,15 +254,15 @@ func (r *policyReader) retention(into *RetentionByStatus) error {
 
 func (r *policyReader) estimate(into *map[string]int64) error {
 	amounts := map[string]int64{}
-	err := r.object(func(dimension string) error {
-		if why := checkDimensionText(dimension); why != "" {
-			return r.refuse("the dimension %s", why)
+	err := r.Object(func(dimension string) error {
+		if why := base.CheckDimensionText(dimension); why != "" {
+			return r.Refuse("the dimension %s", why)
 		}
 		if len(amounts) == 32 {
-			return r.refuse("is one dimension too many: at most 32 are allowed")
+			return r.Refuse("is one dimension too many: at most 32 are allowed")
 		}
 		var amount int64
-		if err := r.integer(&amount, 0, maxAmount); err != nil {
+		if err := r.Integer(&amount, 0, maxAmount); err != nil {
 			return err
 		}
 		amounts[dimension] = amount
@@ -273,12 +275,12 @@ func (r *policyReader) estimate(into *map[string]int64) error {
 }
 
 func (r *policyReader) suspension(into *SuspensionPolicy) error {
-	return r.object(func(key string) error {
+	return r.Object(func(key string) error {
 		switch key {
 		case "default_timeout_ms":
-			return r.integer(&into.DefaultTimeoutMS, 1, Year)
+			return r.Integer(&into.DefaultTimeoutMS, 1, base.Year)
 		case "timeout_behavior":
-			return r.word(&into.TimeoutBehavior, "fail", "cancel", "expire", "auto_resume_with_timeout_signal", "escalate")
+			return r.Word(&into.TimeoutBehavior, "fail", "cancel", "expire", "auto_resume_with_timeout_signal", "escalate")
 		default:
 			return r.unknown()
 		}
@@ -286,14 +288,14 @@ func (r *policyReader) suspension(into *SuspensionPolicy) error {
 }
 
 func (r *policyReader) stream(into *StreamPolicy) error {
-	return r.object(func(key string) error {
+	return r.Object(func(key string) error {
 		switch key {
 		case "max_frames":
-			return r.count(&into.MaxFrames, 1, 1_000_000)
+			return r.Count(&into.MaxFrames, 1, 1_000_000)
 		case "max_bytes":
-			return r.integer(&into.MaxBytes, 65_536, 1<<30)
+			return r.Integer(&into.MaxBytes, 65_536, 1<<30)
 		case "on_full":
-			return r.word(&into.OnFull, "drop_oldest", "refuse")
+			return r.Word(&into.OnFull, "drop_oldest", "refuse")
 		case "best_effort":
 			return r.bestEffort(&into.BestEffort)
 		default:
@@ -303,14 +305,14 @@ func (r *policyReader) stream(into *StreamPolicy) error {
 }
 
 func (r *policyReader) bestEffort(into *BestEffortPolicy) error {
-	err := r.object(func(key string) error {
+	err := r.Object(func(key string) error {
 		switch key {
 		case "ttl_ms":
-			return r.integer(&into.TTLMS, Second, 10*Minute)
+			return r.Integer(&into.TTLMS, base.Second, 10*base.Minute)
 		case "floor":
-			return r.count(&into.Floor, 1, 16_384)
+			return r.Count(&into.Floor, 1, 16_384)
 		case "ceiling":
-			return r.count(&into.Ceiling, 1, 65_536)
+			return r.Count(&into.Ceiling, 1, 65_536)
 		case "alpha":
 			return r.alpha(&into.Alpha)
 		default:
@@ -318,15 +320,15 @@ func (r *policyReader) bestEffort(into *BestEffortPolicy) error {
 		}
 	})
 	if err == nil && into.Ceiling < into.Floor {
-		return r.refuseMember("ceiling", "must not be below floor")
+		return r.RefuseMember("ceiling", "must not be below floor")
 	}
 	return err
 }
 
 // alpha is the only open bound: with 0 no rate would ever be learned.
 func (r *policyReader) alpha(into *float64) error {
-	if err := r.number(into, 0, 1); err != nil || *into > 0 {
+	if err := r.Number(into, 0, 1); err != nil || *into > 0 {
 		return err
 	}
-	return r.refuse("must be above 0 and at most 1")
+	return r.Refuse("must be above 0 and at most 1")
 }

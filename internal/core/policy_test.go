@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func mustParsePolicy(t *testing.T, text string) *Policy {
@@ -80,7 +82,7 @@ func TestL11_every_number_holds_at_the_bound_below_and_above(t *testing.T) {
 				fmt.Sprint(c.low - 1), fmt.Sprint(c.high + 1), "99999999999999999999", "1.5", "1e3", "1.0", `"1"`, "true", "null", "[]",
 			} {
 				_, err := ParsePolicy([]byte(within(c.path, value)))
-				expect(t, err, CodeInvalidPolicy, c.path)
+				expect(t, err, base.CodeInvalidPolicy, c.path)
 			}
 		})
 	}
@@ -103,7 +105,7 @@ func TestL11_every_fraction_holds_at_its_bounds(t *testing.T) {
 		}
 		for _, value := range c.refused {
 			_, err := ParsePolicy([]byte(within(c.path, value)))
-			expect(t, err, CodeInvalidPolicy, c.path)
+			expect(t, err, base.CodeInvalidPolicy, c.path)
 		}
 	}
 }
@@ -121,7 +123,7 @@ func TestL11_every_word_is_one_of_its_list(t *testing.T) {
 		}
 		for _, value := range []string{`""`, `"Release"`, `"other"`, "1", "null", "{}"} {
 			_, err := ParsePolicy([]byte(within(path, value)))
-			expect(t, err, CodeInvalidPolicy, path)
+			expect(t, err, base.CodeInvalidPolicy, path)
 		}
 	}
 }
@@ -181,7 +183,7 @@ func TestL11_texts_and_lists_hold_at_their_bounds(t *testing.T) {
 	}
 	for _, c := range cases {
 		_, err := ParsePolicy([]byte(within(c.path, c.value)))
-		code := CodeInvalidPolicy
+		code := base.CodeInvalidPolicy
 		if c.field == "" {
 			code = ""
 		}
@@ -212,13 +214,13 @@ func TestL11_backoff_fields_belong_to_their_strategy(t *testing.T) {
 			expect(t, err, "", "")
 			continue
 		}
-		expect(t, err, CodeInvalidPolicy, "retry_policy.backoff."+c.field)
+		expect(t, err, base.CodeInvalidPolicy, "retry_policy.backoff."+c.field)
 	}
 	if got := mustParsePolicy(t, `{"retry_policy":{"backoff":{"initial_ms":90000}}}`).Retry.MaxMS; got != 90_000 {
 		t.Errorf("an initial delay above the default maximum gives a maximum of %d", got)
 	}
 	_, err := ParsePolicy([]byte(`{"stream_policy":{"best_effort":{"floor":100,"ceiling":99}}}`))
-	expect(t, err, CodeInvalidPolicy, "stream_policy.best_effort.ceiling")
+	expect(t, err, base.CodeInvalidPolicy, "stream_policy.best_effort.ceiling")
 }
 
 func TestL11_unknown_and_duplicate_fields_are_refused_at_any_depth_with_their_path(t *testing.T) {
@@ -254,19 +256,19 @@ func TestL11_unknown_and_duplicate_fields_are_refused_at_any_depth_with_their_pa
 		strings.Repeat(`{"retry_policy":`, 3000) + "{}" + strings.Repeat("}", 3000): "retry_policy.retry_policy",
 	} {
 		_, err := ParsePolicy([]byte(text))
-		expect(t, err, CodeInvalidPolicy, field)
+		expect(t, err, base.CodeInvalidPolicy, field)
 	}
 }
 
 func TestL11_a_fault_of_capabilities_has_its_own_code_and_comes_after_the_others(t *testing.T) {
 	t.Parallel()
 	_, err := ParsePolicy([]byte(`{"routing_requirements":{"required_capabilities":["a b"]}}`))
-	expect(t, err, CodeInvalidCapabilities, "routing_requirements.required_capabilities")
+	expect(t, err, base.CodeInvalidCapabilities, "routing_requirements.required_capabilities")
 	if d := asError(t, err).Details; d["side"] != "required" || d["why"] != "whitespace_or_control" {
 		t.Errorf("details %v", d)
 	}
 	_, err = ParsePolicy([]byte(`{"routing_requirements":{"required_capabilities":["a b"]},"zzz":1}`))
-	expect(t, err, CodeInvalidPolicy, "zzz")
+	expect(t, err, base.CodeInvalidPolicy, "zzz")
 }
 
 func TestL6_a_policy_has_at_most_64_kib(t *testing.T) {
@@ -277,7 +279,7 @@ func TestL6_a_policy_has_at_most_64_kib(t *testing.T) {
 		expect(t, err, "", "")
 	}
 	_, err := ParsePolicy(padded(MaxPolicySize + 1))
-	expect(t, err, CodeInvalidArgument, "policy")
+	expect(t, err, base.CodeInvalidArgument, "policy")
 }
 
 // fullPolicy gives every field a value that is not its default.
@@ -298,7 +300,7 @@ const fullPolicy = ` {
 
 func TestL11_LC3_every_field_arrives(t *testing.T) {
 	t.Parallel()
-	ms := func(n Millis) *Millis { return &n }
+	ms := func(n base.Millis) *base.Millis { return &n }
 	want := &Policy{
 		Retry: &RetryPolicy{
 			MaxRetries: 7, Strategy: "exponential", InitialMS: 5, MaxMS: 50, Multiplier: 1.5, Jitter: 0.25,
@@ -431,7 +433,7 @@ func TestW10_a_stored_policy_that_cannot_be_read_is_corruption(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"x", "{", `{"zzz":1}`, `{"routing_requirements":{"required_capabilities":[""]}}`} {
 		_, err := DecodePolicy([]byte(text))
-		expect(t, err, CodeCorruption, "policy")
+		expect(t, err, base.CodeCorruption, "policy")
 	}
 }
 
@@ -443,7 +445,7 @@ func FuzzParsePolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := ParsePolicy(text)
 		if err != nil {
-			if CodeOf(err).Info().Class != "invalid" {
+			if base.CodeOf(err).Info().Class != "invalid" {
 				t.Fatalf("%q: %v", text, err)
 			}
 			return
@@ -473,7 +475,7 @@ func BenchmarkDecodePolicy(b *testing.B) {
 
 func BenchmarkFingerprint(b *testing.B) {
 	s := Submission{Kind: "k", Input: Payload{Data: make([]byte, 256)}}
-	if err := s.Normalize(DefaultLimits()); err != nil {
+	if err := s.Normalize(base.DefaultLimits()); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()

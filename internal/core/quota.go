@@ -1,21 +1,26 @@
 package core
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
+)
 
 // Bounds and default of a quota's settings (S36).
 const (
 	maxQuotaLimit      = 1_000_000
-	minQuotaWindow     = Second
-	maxQuotaWindow     = Day
-	defaultQuotaWindow = Minute
+	minQuotaWindow     = base.Second
+	maxQuotaWindow     = base.Day
+	defaultQuotaWindow = base.Minute
 )
 
 // QuotaSettings are the settings of put_quota (S36). 0 turns a limit off.
 type QuotaSettings struct {
-	RateLimit        int    `json:"rate_limit"`
-	WindowMS         Millis `json:"window_ms"` // 0: a minute, filled in by Normalize
-	ConcurrencyLimit int    `json:"concurrency_limit"`
-	PerKey           bool   `json:"per_key"`
+	RateLimit        int         `json:"rate_limit"`
+	WindowMS         base.Millis `json:"window_ms"` // 0: a minute, filled in by Normalize
+	ConcurrencyLimit int         `json:"concurrency_limit"`
+	PerKey           bool        `json:"per_key"`
 }
 
 // Quota is a named limit on how often executions start and how many run at a time (S36).
@@ -23,12 +28,12 @@ type Quota struct {
 	ID        string        `json:"quota_id"`
 	Settings  QuotaSettings `json:"settings"`
 	Revision  int64         `json:"revision"`
-	CreatedAt Time          `json:"created_at"`
-	UpdatedAt Time          `json:"updated_at"`
+	CreatedAt base.Time     `json:"created_at"`
+	UpdatedAt base.Time     `json:"updated_at"`
 }
 
 // CheckQuotaID requires 1..128 of `[A-Za-z0-9][A-Za-z0-9_.:-]*`, else invalid_argument.
-func CheckQuotaID(text string) error { return refuseText("quota_id", checkNameText(text)) }
+func CheckQuotaID(text string) error { return base.RefuseText("quota_id", base.CheckNameText(text)) }
 
 // Normalize fills in the default of S36 and checks every setting: invalid_argument with the setting's name.
 func (s *QuotaSettings) Normalize() error {
@@ -42,18 +47,18 @@ func (s *QuotaSettings) Normalize() error {
 func (s QuotaSettings) Check() error {
 	switch {
 	case s.RateLimit < 0 || s.RateLimit > maxQuotaLimit:
-		return Invalid("rate_limit", "must be in 0..%d", maxQuotaLimit)
+		return base.Invalid("rate_limit", "must be in 0..%d", maxQuotaLimit)
 	case s.WindowMS < minQuotaWindow || s.WindowMS > maxQuotaWindow:
-		return Invalid("window_ms", "must be in %d..%d", minQuotaWindow, maxQuotaWindow)
+		return base.Invalid("window_ms", "must be in %d..%d", minQuotaWindow, maxQuotaWindow)
 	case s.ConcurrencyLimit < 0 || s.ConcurrencyLimit > maxQuotaLimit:
-		return Invalid("concurrency_limit", "must be in 0..%d", maxQuotaLimit)
+		return base.Invalid("concurrency_limit", "must be in 0..%d", maxQuotaLimit)
 	default:
 		return nil
 	}
 }
 
 // NewQuota returns a quota that does not exist yet: its first Change creates it.
-func NewQuota(id string, now Time) *Quota {
+func NewQuota(id string, now base.Time) *Quota {
 	return &Quota{ID: id, CreatedAt: now}
 }
 
@@ -74,16 +79,16 @@ func (q *Quota) Delete(fx *Effects) { q.tell(fx, nil) }
 
 // tell emits quota.changed. A new quota has no old settings, a deleted one no new ones.
 func (q *Quota) tell(fx *Effects, s *QuotaSettings) {
-	var o dataBuilder
-	o.str(fieldQuota, q.ID)
+	var o eventdata.Builder
+	o.Str(eventdata.FieldQuota, q.ID)
 	if q.Revision > 0 {
-		o.raw(fieldOld, encodeQuotaSettings(q.Settings))
+		o.Raw(eventdata.FieldOld, encodeQuotaSettings(q.Settings))
 	}
 	if s != nil {
-		o.raw(fieldNew, encodeQuotaSettings(*s))
+		o.Raw(eventdata.FieldNew, encodeQuotaSettings(*s))
 	}
 	fx.Events = append(fx.Events, Event{
-		Kind: "quota.changed", At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.done(),
+		Kind: "quota.changed", At: fx.Now, AttemptIndex: -1, Actor: fx.Actor, RequestID: fx.RequestID, Data: o.Done(),
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestS36_a_quota_without_settings_limits_nothing_a_minute_long(t *testing.T) {
@@ -49,7 +51,7 @@ func TestS36_settings_are_held_to_their_bounds(t *testing.T) {
 				}
 				return
 			}
-			expect(t, err, CodeInvalidArgument, c.field)
+			expect(t, err, base.CodeInvalidArgument, c.field)
 		})
 	}
 }
@@ -62,7 +64,7 @@ func TestS36_a_quota_id_is_a_name(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"", "-a", "a/b", "a b", "é", strings.Repeat("q", 129)} {
-		expect(t, CheckQuotaID(id), CodeInvalidArgument, "quota_id")
+		expect(t, CheckQuotaID(id), base.CodeInvalidArgument, "quota_id")
 	}
 }
 
@@ -70,8 +72,8 @@ func TestS36_a_change_is_told_once_with_the_old_and_the_new_settings(t *testing.
 	t.Parallel()
 	fx := &Effects{Now: storyStart, Actor: Actor{Type: "operator", ID: "ann"}, RequestID: "r"}
 	q := NewQuota("gpu", fx.Now)
-	first := QuotaSettings{RateLimit: 5, WindowMS: Minute}
-	second := QuotaSettings{RateLimit: 5, WindowMS: Minute, ConcurrencyLimit: 2, PerKey: true}
+	first := QuotaSettings{RateLimit: 5, WindowMS: base.Minute}
+	second := QuotaSettings{RateLimit: 5, WindowMS: base.Minute, ConcurrencyLimit: 2, PerKey: true}
 	if !q.Change(fx, first) || q.Change(fx, first) {
 		t.Fatal("only what differs is a change")
 	}

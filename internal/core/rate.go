@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // maxRateEntries bounds the number of distinct moments in a window.
 const maxRateEntries = 4096
@@ -15,12 +19,12 @@ type RateWindow struct {
 
 // rateEntry is the number of admissions at one moment.
 type rateEntry struct {
-	at Time
+	at base.Time
 	n  int
 }
 
 // Count returns how many admissions count at now: each counts until the end of the window that begins with it, exclusive.
-func (w *RateWindow) Count(now Time, window Millis) int {
+func (w *RateWindow) Count(now base.Time, window base.Millis) int {
 	count := 0
 	for i := len(w.entries) - 1; i >= 0 && w.entries[i].counts(now, window); i-- {
 		count += w.entries[i].n
@@ -28,10 +32,10 @@ func (w *RateWindow) Count(now Time, window Millis) int {
 	return count
 }
 
-func (e rateEntry) counts(now Time, window Millis) bool { return e.at.Add(window) > now }
+func (e rateEntry) counts(now base.Time, window base.Millis) bool { return e.at.Add(window) > now }
 
 // NextFree returns the first moment from now on at which fewer than limit admissions count; a limit of 0 is off.
-func (w *RateWindow) NextFree(now Time, window Millis, limit int) Time {
+func (w *RateWindow) NextFree(now base.Time, window base.Millis, limit int) base.Time {
 	counting := w.Count(now, window)
 	if limit == 0 || counting < limit {
 		return now
@@ -48,7 +52,7 @@ func (w *RateWindow) NextFree(now Time, window Millis, limit int) Time {
 }
 
 // Take records an admission at now. The caller has checked that there is room for it.
-func (w *RateWindow) Take(now Time) {
+func (w *RateWindow) Take(now base.Time) {
 	w.changed = true
 	i, found := w.find(now)
 	if found {
@@ -63,7 +67,7 @@ func (w *RateWindow) Take(now Time) {
 
 // GiveBack removes one admission at that moment and reports whether there was one. An admission that was trimmed or merged under a later moment is
 // not found and continues to count.
-func (w *RateWindow) GiveBack(at Time) bool {
+func (w *RateWindow) GiveBack(at base.Time) bool {
 	i, found := w.find(at)
 	if !found {
 		return false
@@ -75,12 +79,12 @@ func (w *RateWindow) GiveBack(at Time) bool {
 	return true
 }
 
-func (w *RateWindow) find(at Time) (index int, found bool) {
-	return slices.BinarySearchFunc(w.entries, at, func(e rateEntry, at Time) int { return int(min(max(e.at-at, -1), 1)) })
+func (w *RateWindow) find(at base.Time) (index int, found bool) {
+	return slices.BinarySearchFunc(w.entries, at, func(e rateEntry, at base.Time) int { return int(min(max(e.at-at, -1), 1)) })
 }
 
 // Trim removes admissions that no longer count.
-func (w *RateWindow) Trim(now Time, window Millis) {
+func (w *RateWindow) Trim(now base.Time, window base.Millis) {
 	for len(w.entries) > 0 && !w.entries[0].counts(now, window) {
 		w.entries, w.changed = w.entries[1:], true
 	}
@@ -93,7 +97,7 @@ func (w *RateWindow) Changed() bool { return w.changed }
 func (w *RateWindow) Empty() bool { return len(w.entries) == 0 }
 
 // LastsUntil returns the moment from which nothing counts any more; absent if the window is empty.
-func (w *RateWindow) LastsUntil(window Millis) Time {
+func (w *RateWindow) LastsUntil(window base.Millis) base.Time {
 	if w.Empty() {
 		return 0
 	}
@@ -104,7 +108,7 @@ func (w *RateWindow) LastsUntil(window Millis) Time {
 // so that merging again moves nothing further: an admission counts longer by less than one interval, a thousandth of the time covered.
 func (w *RateWindow) merge() {
 	span := w.entries[len(w.entries)-1].at.Sub(w.entries[0].at)
-	stretch := Time(1)
+	stretch := base.Time(1)
 	for int64(stretch)*(maxRateEntries/2) < span {
 		stretch *= 2
 	}

@@ -1,6 +1,10 @@
 package core
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // rateFormat is the first byte of the stored form of a window.
 const rateFormat = 1
@@ -9,7 +13,7 @@ const rateFormat = 1
 // one if several were admitted, followed in that case by how many.
 func (w *RateWindow) Encode() []byte {
 	data := append(make([]byte, 0, 1+4*len(w.entries)), rateFormat)
-	var before Time
+	var before base.Time
 	for _, e := range w.entries {
 		distance := uint64(e.at-before) << 1
 		before = e.at
@@ -29,7 +33,7 @@ func DecodeRateWindow(data []byte) (*RateWindow, error) {
 		return nil, corruptRate("it is of no known format")
 	}
 	w := &RateWindow{}
-	var at Time
+	var at base.Time
 	for data = data[1:]; len(data) > 0; {
 		var e rateEntry
 		var why string
@@ -45,13 +49,13 @@ func DecodeRateWindow(data []byte) (*RateWindow, error) {
 }
 
 // decodeRateEntry reads the entry that follows one at the moment before, and returns the remaining bytes.
-func decodeRateEntry(data []byte, before Time) (e rateEntry, rest []byte, why string) {
+func decodeRateEntry(data []byte, before base.Time) (e rateEntry, rest []byte, why string) {
 	distance, size := binary.Uvarint(data)
 	if size <= 0 {
 		return e, nil, "a moment is cut off"
 	}
 	rest = data[size:]
-	e = rateEntry{at: before + Time(distance>>1), n: 1}
+	e = rateEntry{at: before + base.Time(distance>>1), n: 1}
 	if e.at <= before {
 		return e, nil, "its moments do not ascend"
 	}
@@ -67,5 +71,5 @@ func decodeRateEntry(data []byte, before Time) (e rateEntry, rest []byte, why st
 }
 
 func corruptRate(why string) error {
-	return Errorf(CodeCorruption, "the admissions of a rate cannot be read: %s", why)
+	return base.Errorf(base.CodeCorruption, "the admissions of a rate cannot be read: %s", why)
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // windowOf is a window with an admission at each moment.
-func windowOf(moments ...Time) *RateWindow {
+func windowOf(moments ...base.Time) *RateWindow {
 	w := &RateWindow{}
 	for _, at := range moments {
 		w.Take(at)
@@ -22,7 +23,7 @@ func windowOf(moments ...Time) *RateWindow {
 }
 
 // countedByHand is S40 said once more: an admission at t counts until t + window, that moment excluded.
-func countedByHand(admitted []Time, now Time, window Millis) (n int) {
+func countedByHand(admitted []base.Time, now base.Time, window base.Millis) (n int) {
 	for _, at := range admitted {
 		if now < at.Add(window) {
 			n++
@@ -35,7 +36,7 @@ func TestS40_an_admission_counts_until_its_window_ends_that_moment_excluded(t *t
 	t.Parallel()
 	w := windowOf(1000, 1000, 1500)
 	for _, c := range []struct {
-		now  Time
+		now  base.Time
 		want int
 	}{{1000, 3}, {1999, 3}, {2000, 1}, {2499, 1}, {2500, 0}} {
 		if got := w.Count(c.now, 1000); got != c.want {
@@ -49,9 +50,9 @@ func TestS40_next_free_is_the_first_moment_at_which_fewer_count(t *testing.T) {
 	w := windowOf(1000, 1000, 1500)
 	for _, c := range []struct {
 		name  string
-		now   Time
+		now   base.Time
 		limit int
-		want  Time
+		want  base.Time
 	}{
 		{"off", 1500, 0, 1500},
 		{"room for one more", 1500, 4, 1500},
@@ -105,10 +106,10 @@ func TestSI8_no_window_holds_more_admissions_than_the_limit(t *testing.T) {
 		window := rapid.Int64Range(1, 50).Draw(t, "window")
 		limit := rapid.IntRange(1, 5).Draw(t, "limit")
 		clock, w := storyStart, &RateWindow{}
-		var kept []Time
+		var kept []base.Time
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
-			clock += Time(rapid.IntRange(0, 12).Draw(t, "step"))
-			now := clock + Time(rapid.IntRange(0, 3).Draw(t, "ahead")) // that of an execution may be ahead of the store's (L5)
+			clock += base.Time(rapid.IntRange(0, 12).Draw(t, "step"))
+			now := clock + base.Time(rapid.IntRange(0, 3).Draw(t, "ahead")) // that of an execution may be ahead of the store's (L5)
 			if got, want := w.Count(now, window), countedByHand(kept, now, window); got != want {
 				t.Fatalf("%d count, by hand %d", got, want)
 			}
@@ -142,13 +143,13 @@ func TestSI8_no_window_holds_more_admissions_than_the_limit(t *testing.T) {
 func TestSI8_merged_admissions_count_a_little_longer_and_never_shorter(t *testing.T) {
 	t.Parallel()
 	testseed.Check(t, func(t *rapid.T) {
-		const window = 100 * Second
+		const window = 100 * base.Second
 		w, now := &RateWindow{}, storyStart
 		steps := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		longest := rapid.Int64Range(1, 40).Draw(t, "longest step")
-		var admitted []Time
+		var admitted []base.Time
 		for range 3 * maxRateEntries {
-			now += Time(steps.Int64N(longest + 1))
+			now += base.Time(steps.Int64N(longest + 1))
 			w.Take(now)
 			w.Trim(now, window)
 			admitted = append(admitted, now)
@@ -170,9 +171,9 @@ func TestSI8_merging_keeps_the_number_of_admissions(t *testing.T) {
 	t.Parallel()
 	w := &RateWindow{}
 	for i := range 10 * maxRateEntries {
-		w.Take(storyStart + Time(i))
+		w.Take(storyStart + base.Time(i))
 	}
-	if got := w.Count(storyStart, Day); got != 10*maxRateEntries || len(w.entries) > maxRateEntries {
+	if got := w.Count(storyStart, base.Day); got != 10*maxRateEntries || len(w.entries) > maxRateEntries {
 		t.Errorf("%d count in %d entries", got, len(w.entries))
 	}
 }
@@ -182,7 +183,7 @@ func TestS40_a_window_is_stored_in_few_bytes_and_read_back_the_same(t *testing.T
 	testseed.Check(t, func(t *rapid.T) {
 		w, now := &RateWindow{}, storyStart
 		for range rapid.IntRange(0, 200).Draw(t, "admissions") {
-			now += Time(rapid.IntRange(0, 60).Draw(t, "step"))
+			now += base.Time(rapid.IntRange(0, 60).Draw(t, "step"))
 			w.Take(now)
 		}
 		data := w.Encode()
@@ -212,7 +213,7 @@ func TestS40_a_window_that_cannot_be_read_is_corruption(t *testing.T) {
 		"an endless count": append(slices.Clone(good), 5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f),
 		"too long":         append([]byte{1}, bytes.Repeat([]byte{2}, maxRateEntries+1)...),
 	} {
-		if _, err := DecodeRateWindow(data); CodeOf(err) != CodeCorruption {
+		if _, err := DecodeRateWindow(data); base.CodeOf(err) != base.CodeCorruption {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -225,7 +226,7 @@ func FuzzDecodeRateWindow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		w, err := DecodeRateWindow(data)
 		if err != nil {
-			if CodeOf(err) != CodeCorruption {
+			if base.CodeOf(err) != base.CodeCorruption {
 				t.Fatal(err)
 			}
 			return

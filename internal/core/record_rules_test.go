@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // byRequest are the operations of the table that somebody asks for.
@@ -52,11 +54,11 @@ func TestL9_every_change_sets_last_mutation_and_only_one_of_status_or_reason_set
 func TestL10_no_request_changes_identity_input_policy_lane_kind_or_namespace(t *testing.T) {
 	t.Parallel()
 	type fixed struct {
-		ID, Flow, Parent     ID
+		ID, Flow, Parent     base.ID
 		Class                Class
 		Creator, Key, Policy string
 		Input                Payload
-		CreatedAt            Time
+		CreatedAt            base.Time
 	}
 	of := func(x *Execution) fixed {
 		return fixed{x.ID, x.FlowID, x.ParentID, *x.Class, x.Creator, x.IdempotencyKey, string(x.Policy.Canonical()), x.Input, x.CreatedAt}
@@ -77,7 +79,7 @@ var departures = map[string]struct {
 	"complete":          {EndComplete, func(s *story) { must[CompleteAnswer](s.t)(s.complete(s.fence(), nil)) }, false},
 	"fail":              {EndFail, func(s *story) { must[FailAnswer](s.t)(s.fail(s.fence(), "")) }, false},
 	"fail for good":     {EndFail, func(s *story) { must[FailAnswer](s.t)(s.fail(s.fence(), classPermanent)) }, false},
-	"delay":             {EndDelay, func(s *story) { must[LeaveAnswer](s.t)(s.delay(s.fence(), s.now.Add(Minute))) }, true},
+	"delay":             {EndDelay, func(s *story) { must[LeaveAnswer](s.t)(s.delay(s.fence(), s.now.Add(base.Minute))) }, true},
 	"release":           {EndRelease, func(s *story) { must[LeaveAnswer](s.t)(s.release(s.fence())) }, false},
 	"suspend":           {EndSuspend, func(s *story) { s.suspend() }, true},
 	"wait for children": {EndWaitForChildren, func(s *story) { s.waitForChildren() }, true},
@@ -139,7 +141,7 @@ func TestL16_an_end_leaves_nothing_open_whatever_the_status(t *testing.T) {
 				if status.Terminal() {
 					return // TestL17
 				}
-				s.x.DeadlineAt = s.now.Add(Hour)
+				s.x.DeadlineAt = s.now.Add(base.Hour)
 				s.x.arm()
 				if status != Ready && status != Granted { // which a hold would change
 					must[bool](t)(s.hold())
@@ -186,7 +188,7 @@ func TestL17_no_late_command_and_no_timer_changes_an_outcome(t *testing.T) {
 				if operation == "replay" || operation == "set_tags" {
 					continue
 				}
-				s.pass(Day)
+				s.pass(base.Day)
 				_ = s.run(operation, f)
 			}
 			if diff := cmp.Diff(before, s.x); diff != "" {
@@ -201,10 +203,10 @@ func TestL17_no_late_command_and_no_timer_changes_an_outcome(t *testing.T) {
 
 func TestL19_wake_at_is_the_earliest_of_the_timers_that_a_status_arms(t *testing.T) {
 	t.Parallel()
-	const grace, timeout = 2 * Second, 20 * Second
+	const grace, timeout = 2 * base.Second, 20 * base.Second
 	policy := `{"lease_grace_ms":2000,"timeout_policy":{"attempt_timeout_ms":20000}}`
-	own := map[Status]Time{
-		Delayed: storyStart.Add(5 * Minute), Granted: storyStart.Add(5 * Second), Running: storyStart.Add(timeout),
+	own := map[Status]base.Time{
+		Delayed: storyStart.Add(5 * base.Minute), Granted: storyStart.Add(5 * base.Second), Running: storyStart.Add(timeout),
 	}
 	inEveryStatus(t, policy, func(t *testing.T, s *story, status Status) {
 		if s.x.WakeAt != own[status] {
@@ -213,14 +215,14 @@ func TestL19_wake_at_is_the_earliest_of_the_timers_that_a_status_arms(t *testing
 		if status.Terminal() {
 			return
 		}
-		s.x.DeadlineAt = storyStart.Add(Second)
+		s.x.DeadlineAt = storyStart.Add(base.Second)
 		if s.x.arm(); s.x.WakeAt != s.x.DeadlineAt {
 			t.Errorf("with a deadline: wake_at %s", s.x.WakeAt)
 		}
 	})
 	s := begin(t, policy)
-	f := s.claimFor(10 * Second)
-	if s.x.WakeAt != s.now.Add(10*Second+grace) {
+	f := s.claimFor(10 * base.Second)
+	if s.x.WakeAt != s.now.Add(10*base.Second+grace) {
 		t.Errorf("the lapse comes first, but wake_at is %s", s.x.WakeAt)
 	}
 	must[int](t)(0, s.renew(f, 500))
@@ -237,14 +239,14 @@ func TestL35_L78_what_the_fence_refuses_changes_nothing_and_says_where_the_execu
 			inEveryStatus(t, tablePolicy, func(t *testing.T, s *story, _ Status) {
 				s.now = s.now.Add(7)
 				before, told := s.x.Clone(), len(s.events)
-				err := s.run(operation, Fence{LeaseID: UUID{9}, Epoch: 1, AttemptID: UUID{9}})
+				err := s.run(operation, Fence{LeaseID: base.UUID{9}, Epoch: 1, AttemptID: base.UUID{9}})
 				if err == nil {
 					t.Fatal("passed")
 				}
 				if diff := cmp.Diff(before, s.x); diff != "" || len(s.events) != told {
 					t.Errorf("told %v, changed %s", s.kinds(told), diff)
 				}
-				if refusal := wantCode(t, err, CodeOf(err)); refusal.Code == CodeExecutionNotActive {
+				if refusal := wantCode(t, err, base.CodeOf(err)); refusal.Code == base.CodeExecutionNotActive {
 					wantNotActive(t, refusal, s.x)
 				}
 			})
@@ -254,30 +256,30 @@ func TestL35_L78_what_the_fence_refuses_changes_nothing_and_says_where_the_execu
 
 func TestS7_what_begins_anew_queues_from_then_on_and_what_was_begun_keeps_its_place(t *testing.T) {
 	t.Parallel()
-	delayed := begin(t, `{}`, func(s *Submission) { s.DelayUntil = storyStart.Add(Minute) })
-	if delayed.x.QueuedAt != storyStart.Add(Minute) {
+	delayed := begin(t, `{}`, func(s *Submission) { s.DelayUntil = storyStart.Add(base.Minute) })
+	if delayed.x.QueuedAt != storyStart.Add(base.Minute) {
 		t.Errorf("a delayed submission is queued at %s", delayed.x.QueuedAt)
 	}
 	for name, c := range map[string]struct {
 		run  func(s *story)
-		want Time // 0: kept
+		want base.Time // 0: kept
 	}{
-		"retry":        {func(s *story) { must[FailAnswer](s.t)(s.fail(s.claim(), "")) }, storyStart.Add(7 + Second)},
-		"worker delay": {func(s *story) { must[LeaveAnswer](s.t)(s.delay(s.claim(), s.now.Add(Minute))) }, storyStart.Add(7 + Minute)},
+		"retry":        {func(s *story) { must[FailAnswer](s.t)(s.fail(s.claim(), "")) }, storyStart.Add(7 + base.Second)},
+		"worker delay": {func(s *story) { must[LeaveAnswer](s.t)(s.delay(s.claim(), s.now.Add(base.Minute))) }, storyStart.Add(7 + base.Minute)},
 		"replay": {func(s *story) {
 			must[CompleteAnswer](s.t)(s.complete(s.claim(), nil))
-			s.now = s.now.Add(Hour)
+			s.now = s.now.Add(base.Hour)
 			must[int](s.t)(0, s.replay(ReplayCommand{}))
-		}, storyStart.Add(7 + Hour)},
+		}, storyStart.Add(7 + base.Hour)},
 		"release":         {func(s *story) { must[LeaveAnswer](s.t)(s.release(s.claim())) }, 0},
-		"lapse":           {func(s *story) { s.claim(); s.pass(30 * Second) }, 0},
+		"lapse":           {func(s *story) { s.claim(); s.pass(30 * base.Second) }, 0},
 		"worker dead":     {func(s *story) { s.claim(); _ = s.do(func(fx *Effects) error { s.x.LapseNow(fx); return nil }) }, 0},
 		"revoke":          {func(s *story) { s.claim(); must[RevokeAnswer](s.t)(s.revoke(false)) }, 0},
 		"resume":          {func(s *story) { s.claim(); s.suspend(); s.resume() }, 0},
 		"children":        {func(s *story) { s.claim(); s.waitForChildren(); s.satisfy() }, 0},
 		"hold":            {func(s *story) { must[bool](s.t)(s.hold()); must[bool](s.t)(s.releaseHold()) }, 0},
 		"admission block": {func(s *story) { s.blockByQuota(); must[bool](s.t)(s.hold()); must[bool](s.t)(s.releaseHold()) }, 0},
-		"grant expiry":    {func(s *story) { s.grant(Second); s.pass(Second) }, 0},
+		"grant expiry":    {func(s *story) { s.grant(base.Second); s.pass(base.Second) }, 0},
 		"priority":        {func(s *story) { must[int](s.t)(0, s.run("set_priority", Fence{})) }, 0},
 	} {
 		s := begin(t, `{"retry_policy":{}}`)
@@ -309,7 +311,7 @@ func TestL113_revoke_with_hold_of_what_is_held_leaves_the_first_hold(t *testing.
 func TestS54_an_instance_whose_lapse_nobody_noted_goes_too(t *testing.T) {
 	t.Parallel()
 	w := registeredWorker(t, noon)
-	if w.Removable(noon.Add(Day)-1) || !w.Removable(noon.Add(Day)) {
+	if w.Removable(noon.Add(base.Day)-1) || !w.Removable(noon.Add(base.Day)) {
 		t.Error("a lapsed instance goes a day after it was seen, whether its lapse was noted or not")
 	}
 }

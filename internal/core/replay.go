@@ -1,13 +1,17 @@
 package core
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // ReplayCommand is the command replay (L109).
 type ReplayCommand struct {
 	By         string
 	Reason     string
-	DeadlineAt Time  // absent: by the policy, else the old one if it is in the future
-	Lane       *Lane // of the execution
+	DeadlineAt base.Time // absent: by the policy, else the old one if it is in the future
+	Lane       *Lane     // of the execution
 
 	Rejoin   *Rejoin  // of a member of a flow whose join is recomputed
 	Cascade  string   // "": none
@@ -36,20 +40,20 @@ func (x *Execution) Replay(fx *Effects, c ReplayCommand) error {
 }
 
 // CheckReplay is the refusal of a replay, in the order of L109; the graph is not checked.
-func (x *Execution) CheckReplay(now Time, c ReplayCommand) error {
-	if c.DeadlineAt.reached(now) {
-		return Invalid("deadline_at", "has passed already")
+func (x *Execution) CheckReplay(now base.Time, c ReplayCommand) error {
+	if c.DeadlineAt.Reached(now) {
+		return base.Invalid("deadline_at", "has passed already")
 	}
-	if err := CheckAhead("deadline_at", c.DeadlineAt, now); err != nil {
+	if err := base.CheckAhead("deadline_at", c.DeadlineAt, now); err != nil {
 		return err
 	}
 	switch {
 	case !x.Status.Terminal():
-		return x.refuse(CodeExecutionNotTerminal)
+		return x.refuse(base.CodeExecutionNotTerminal)
 	case x.ReplayCount >= x.Policy.MaxReplays:
 		return x.replaysExhausted()
 	case !c.Lane.Settings.State.Accepting():
-		return Errorf(CodeLaneNotAccepting, "lane %q is %s", x.Class.Lane, c.Lane.Settings.State).
+		return base.Errorf(base.CodeLaneNotAccepting, "lane %q is %s", x.Class.Lane, c.Lane.Settings.State).
 			With("lane", x.Class.Lane).With("state", c.Lane.Settings.State.String())
 	default:
 		return nil
@@ -57,13 +61,13 @@ func (x *Execution) CheckReplay(now Time, c ReplayCommand) error {
 }
 
 // deadlineAfterReplay returns the deadline given by the call, else the policy's counted from now, else the old one if it is in the future (L110).
-func (x *Execution) deadlineAfterReplay(now, given Time) Time {
+func (x *Execution) deadlineAfterReplay(now, given base.Time) base.Time {
 	switch {
 	case given != 0:
 		return given
 	case x.Policy.ExecutionDeadlineMS > 0:
 		return now.Add(x.Policy.ExecutionDeadlineMS)
-	case x.DeadlineAt.reached(now):
+	case x.DeadlineAt.Reached(now):
 		return 0
 	default:
 		return x.DeadlineAt
@@ -73,7 +77,7 @@ func (x *Execution) deadlineAfterReplay(now, given Time) Time {
 // forgetRun resets what belongs to the run that has ended (L110). Fields that the end has already cleared are not listed.
 func (x *Execution) forgetRun() {
 	x.Earlier = x.FlowsBelow()
-	x.Result, x.ResultEpoch, x.ResultOf, x.Children = nil, 0, ID{}, nil
+	x.Result, x.ResultEpoch, x.ResultOf, x.Children = nil, 0, base.ID{}, nil
 	x.Failure, x.Cancellation, x.Progress = nil, nil, nil
 	x.RetryCount, x.ReclaimCount = 0, 0
 	x.LastLease = nil
@@ -81,7 +85,7 @@ func (x *Execution) forgetRun() {
 }
 
 func (x *Execution) replaysExhausted() error {
-	err := Errorf(CodeMaxReplaysExhausted, "the execution was replayed %d times", x.ReplayCount).
+	err := base.Errorf(base.CodeMaxReplaysExhausted, "the execution was replayed %d times", x.ReplayCount).
 		With("replay_count", x.ReplayCount).With("max_replay_count", x.Policy.MaxReplays)
 	if x.Member != nil {
 		err.With("name", x.Member.Name)

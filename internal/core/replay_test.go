@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // LC17: the reset list field by field, from each terminal status.
@@ -56,9 +58,9 @@ func TestL110_each_case_of_the_deadline(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		policy string
-		old    Time
-		given  Time
-		want   Time
+		old    base.Time
+		given  base.Time
+		want   base.Time
 	}{
 		{"the call's", relative, 0, now + 7, now + 7},
 		{"the policy's, counted anew", relative, 0, 0, now + 60_000},
@@ -78,18 +80,18 @@ func TestL110_each_case_of_the_deadline(t *testing.T) {
 		})
 	}
 	s := broughtTo(t, `{}`, Cancelled)
-	wantCode(t, s.replay(ReplayCommand{DeadlineAt: s.now}), CodeInvalidArgument)
-	wantCode(t, s.replay(ReplayCommand{DeadlineAt: s.now.Add(MaxAhead + 1)}), CodeInvalidArgument)
+	wantCode(t, s.replay(ReplayCommand{DeadlineAt: s.now}), base.CodeInvalidArgument)
+	wantCode(t, s.replay(ReplayCommand{DeadlineAt: s.now.Add(base.MaxAhead + 1)}), base.CodeInvalidArgument)
 }
 
 func TestL109_the_cap_comes_before_the_lane_and_exactly_the_cap_of_replays_succeeds(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{"max_replay_count":2}`)
-	wantCode(t, s.replay(ReplayCommand{}), CodeExecutionNotTerminal)
+	wantCode(t, s.replay(ReplayCommand{}), base.CodeExecutionNotTerminal)
 	must[bool](t)(s.cancel(nil))
 	for _, state := range []LaneState{LaneDraining, LaneDisabled} {
 		s.lane.Settings.State = state
-		wantCode(t, s.replay(ReplayCommand{}), CodeLaneNotAccepting)
+		wantCode(t, s.replay(ReplayCommand{}), base.CodeLaneNotAccepting)
 	}
 	s.lane.Settings.State = LanePaused
 	for range 2 {
@@ -97,5 +99,5 @@ func TestL109_the_cap_comes_before_the_lane_and_exactly_the_cap_of_replays_succe
 		must[bool](t)(s.cancel(nil))
 	}
 	s.lane.Settings.State = LaneDisabled
-	wantCode(t, s.replay(ReplayCommand{}), CodeMaxReplaysExhausted)
+	wantCode(t, s.replay(ReplayCommand{}), base.CodeMaxReplaysExhausted)
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestW78_an_operator_resumes_whatever_the_condition(t *testing.T) {
@@ -12,10 +14,10 @@ func TestW78_an_operator_resumes_whatever_the_condition(t *testing.T) {
 		singleA, operatorOnly, timeoutOnly, bothOf(singleA, singleA), together(singleA, operatorOnly),
 		countOf(1, "distinct_sources", `"waitpoints":["a"]`),
 	} {
-		for _, delay := range []Millis{0, Minute} {
+		for _, delay := range []base.Millis{0, base.Minute} {
 			s := begin(t, `{}`)
-			a := must[SuspendAnswer](t)(s.suspendFor(s.claim(), condition, bound(fresh("a")...), timedOut(Hour, ""),
-				func(c *SuspendCommand) { c.ResumeDelayMS = 7 * Second }))
+			a := must[SuspendAnswer](t)(s.suspendFor(s.claim(), condition, bound(fresh("a")...), timedOut(base.Hour, ""),
+				func(c *SuspendCommand) { c.ResumeDelayMS = 7 * base.Second }))
 			already := must[bool](t)(s.resumeWith(ResumeCommand{By: "ann", DelayMS: delay}))
 			if already {
 				t.Fatal("already resumed")
@@ -39,9 +41,11 @@ func TestW78_the_expected_suspension_decides_first(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{}`)
 	first := must[SuspendAnswer](t)(s.suspendFor(s.claim(), operatorOnly))
-	expect := func(id UUID) (bool, error) { return s.resumeWith(ResumeCommand{By: "ann", ExpectedSuspensionID: id}) }
-	_, err := expect(UUID{1})
-	if refused := wantCode(t, err, CodeSuspensionMismatch); refused.Details["suspension_id"] != first.SuspensionID.String() {
+	expect := func(id base.UUID) (bool, error) {
+		return s.resumeWith(ResumeCommand{By: "ann", ExpectedSuspensionID: id})
+	}
+	_, err := expect(base.UUID{1})
+	if refused := wantCode(t, err, base.CodeSuspensionMismatch); refused.Details["suspension_id"] != first.SuspensionID.String() {
 		t.Fatalf("%+v", refused)
 	}
 	if already := must[bool](t)(expect(first.SuspensionID)); already {
@@ -55,14 +59,14 @@ func TestW78_the_expected_suspension_decides_first(t *testing.T) {
 		}
 	}
 	wantAlready() // ready
-	_, err = expect(UUID{1})
-	wantCode(t, err, CodeExecutionNotSuspended)
-	second := must[SuspendAnswer](t)(s.suspendFor(s.claim(), operatorOnly, timedOut(Minute, BehaviorFail)))
+	_, err = expect(base.UUID{1})
+	wantCode(t, err, base.CodeExecutionNotSuspended)
+	second := must[SuspendAnswer](t)(s.suspendFor(s.claim(), operatorOnly, timedOut(base.Minute, BehaviorFail)))
 	wantAlready() // another is open
-	s.pass(Minute)
+	s.pass(base.Minute)
 	wantAlready() // ended
 	_, err = expect(second.SuspensionID)
-	wantNotActive(t, wantCode(t, err, CodeExecutionNotActive), s.x)
+	wantNotActive(t, wantCode(t, err, base.CodeExecutionNotActive), s.x)
 }
 
 func TestW78_arguments(t *testing.T) {
@@ -72,7 +76,7 @@ func TestW78_arguments(t *testing.T) {
 	s.suspend()
 	for _, c := range []ResumeCommand{{DelayMS: -1}, {DelayMS: maxResumeDelay + 1}, {Reason: "\xff"}} {
 		_, err := s.resumeWith(c)
-		wantCode(t, err, CodeInvalidArgument)
+		wantCode(t, err, base.CodeInvalidArgument)
 	}
 }
 
@@ -90,10 +94,10 @@ func TestW79_a_cancel_closes_everything_that_waits(t *testing.T) {
 		t.Fatal(diff)
 	}
 	s.wantCause(a.SuspensionID, CauseCancelled)
-	for _, id := range []UUID{other, a.Waitpoints[0].ID} {
+	for _, id := range []base.UUID{other, a.Waitpoints[0].ID} {
 		s.wantClosed(id, ClosedEnded)
 		_, err := s.signal(id, "go")
-		if refused := wantCode(t, err, CodeWaitpointClosed); refused.Details["close_reason"] != "ended" {
+		if refused := wantCode(t, err, base.CodeWaitpointClosed); refused.Details["close_reason"] != "ended" {
 			t.Fatalf("%+v", refused)
 		}
 	}
@@ -109,7 +113,7 @@ func TestW35_pending_waitpoints_survive_retry_and_reclaim_and_end_with_the_run(t
 	id := s.pendingAt("a")[0]
 	must[FailAnswer](t)(s.fail(s.fence(), ""))
 	s.claim()
-	s.pass(30 * Second)
+	s.pass(30 * base.Second)
 	s.claim()
 	s.wantClosed(id, "")
 	must[CompleteAnswer](t)(s.complete(s.fence(), nil))
@@ -125,7 +129,7 @@ func TestW35_pending_waitpoints_survive_retry_and_reclaim_and_end_with_the_run(t
 		t.Fatalf("W82: %+v, %v", shown, err)
 	}
 	_, err = s.suspendFor(s.claim(), `{"type":"single"}`, bound(pending(id)...))
-	wantCode(t, err, CodeWaitpointNotFound)
+	wantCode(t, err, base.CodeWaitpointNotFound)
 }
 
 func TestW80_WI17_resumed_work_is_claimed_with_the_same_attempt_and_what_arrived(t *testing.T) {
@@ -133,22 +137,22 @@ func TestW80_WI17_resumed_work_is_claimed_with_the_same_attempt_and_what_arrived
 	s := begin(t, `{"timeout_policy":{"attempt_timeout_ms":60000}}`)
 	f := s.claim()
 	attempt, started := *s.x.Attempt, s.x.StartedAt
-	s.pass(20 * Second)
+	s.pass(20 * base.Second)
 	a := must[SuspendAnswer](t)(s.suspendFor(f, singleNamed, bound(fresh("a")...),
 		func(c *SuspendCommand) { c.Continuation = &Payload{Data: []byte("page 7")} }))
-	s.pass(Hour)
+	s.pass(base.Hour)
 	must[SignalAnswer](t)(s.signal(a.Waitpoints[0].ID, "no"))
 	closer := must[SignalAnswer](t)(s.signal(a.Waitpoints[0].ID, "go"))
 	got := Acquired{}
 	_ = s.do(func(fx *Effects) error {
-		got = s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-2", TTL: Minute})
+		got = s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-2", TTL: base.Minute})
 		return nil
 	})
 	if got.How != howResumed || s.x.Attempt.ID != attempt.ID || s.x.Attempt.Index != attempt.Index || s.x.LeaseEpoch != 2 ||
 		s.x.Attempt.State != AttemptStarted || s.x.StartedAt != started || s.x.Attempt.StartedAt != attempt.StartedAt {
 		t.Fatalf("%+v %+v", got, s.x.Attempt)
 	}
-	if s.x.AttemptDeadline != s.now.Add(40*Second) {
+	if s.x.AttemptDeadline != s.now.Add(40*base.Second) {
 		t.Fatalf("the attempt ends at %s", s.x.AttemptDeadline)
 	}
 	resumed, err := s.x.ResumedWait(&s.d, got)
@@ -166,7 +170,7 @@ func TestW80_WI17_resumed_work_is_claimed_with_the_same_attempt_and_what_arrived
 	}
 	must[LeaveAnswer](t)(s.release(s.fence()))
 	_ = s.do(func(fx *Effects) error {
-		got = s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-2", TTL: Minute})
+		got = s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-2", TTL: base.Minute})
 		return nil
 	})
 	if resumed, err := s.x.ResumedWait(&s.d, got); resumed != nil || err != nil {
@@ -180,14 +184,14 @@ func TestW81_what_is_suspended_or_delayed_is_claimed_by_no_path(t *testing.T) {
 	s.claim()
 	s.suspend()
 	target := Targeted{Lane: s.lane}
-	wantCode(t, s.x.CheckClaimResumed(target), CodeNotAResumedExecution)
-	wantCode(t, s.x.CheckOperatorClaim(target), CodeExecutionNotEligible)
+	wantCode(t, s.x.CheckClaimResumed(target), base.CodeNotAResumedExecution)
+	wantCode(t, s.x.CheckOperatorClaim(target), base.CodeExecutionNotEligible)
 	if s.x.Queued() {
 		t.Fatal("it queues")
 	}
-	must[bool](t)(s.resumeWith(ResumeCommand{By: "ann", DelayMS: Minute}))
-	wantCode(t, s.x.CheckClaimResumed(target), CodeNotAResumedExecution)
-	s.pass(Minute)
+	must[bool](t)(s.resumeWith(ResumeCommand{By: "ann", DelayMS: base.Minute}))
+	wantCode(t, s.x.CheckClaimResumed(target), base.CodeNotAResumedExecution)
+	s.pass(base.Minute)
 	if err := s.x.CheckClaimResumed(target); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +203,7 @@ func TestW82_observe_shows_the_open_suspension_and_then_the_last_one(t *testing.
 	if shown, err := s.x.Observe(&s.d); shown != nil || err != nil {
 		t.Fatalf("never suspended: %+v, %v", shown, err)
 	}
-	first := must[SuspendAnswer](t)(s.suspendFor(s.claim(), singleNamed, bound(fresh("a")...), timedOut(Hour, "")))
+	first := must[SuspendAnswer](t)(s.suspendFor(s.claim(), singleNamed, bound(fresh("a")...), timedOut(base.Hour, "")))
 	must[SignalAnswer](t)(s.signal(first.Waitpoints[0].ID, "no"))
 	shown := s.observed()
 	if shown.ID != first.SuspensionID || shown.Cause != "" || shown.TimeoutAt != first.TimeoutAt || len(shown.Signals) != 1 || shown.Signals[0].Matched {

@@ -1,15 +1,19 @@
 package core
 
-import "math"
+import (
+	"math"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // DefaultRetention returns how long finished executions are kept if neither policy nor lane states it (L139).
 func DefaultRetention() RetentionByStatus {
-	days := func(n Millis) *Millis { ms := n * Day; return &ms }
+	days := func(n base.Millis) *base.Millis { ms := n * base.Day; return &ms }
 	return RetentionByStatus{Succeeded: days(3), Skipped: days(3), Cancelled: days(7), Failed: days(14), Expired: days(14)}
 }
 
 // of returns the retention of a terminal status, nil if it is not set.
-func (r RetentionByStatus) of(s Status) *Millis {
+func (r RetentionByStatus) of(s Status) *base.Millis {
 	switch s {
 	case Succeeded:
 		return r.Succeeded
@@ -42,7 +46,7 @@ func (r RetentionByStatus) Same(other RetentionByStatus) bool {
 }
 
 // keeps returns how long a finished execution is kept.
-func (r RetentionByStatus) keeps(s Status, defaults RetentionByStatus) Millis {
+func (r RetentionByStatus) keeps(s Status, defaults RetentionByStatus) base.Millis {
 	for _, rule := range [...]RetentionByStatus{r, defaults} {
 		if keep := rule.of(s); keep != nil && *keep >= 0 {
 			return *keep
@@ -55,7 +59,7 @@ func (r RetentionByStatus) keeps(s Status, defaults RetentionByStatus) Millis {
 
 // RemoveAt returns the moment from which retention may remove x: by the first setting that is present of its policy, its lane and the defaults
 // (L139). ok is false while x is not terminal and if it is kept forever.
-func (x *Execution) RemoveAt(lane *LaneSettings, defaults RetentionByStatus) (at Time, ok bool) {
+func (x *Execution) RemoveAt(lane *LaneSettings, defaults RetentionByStatus) (at base.Time, ok bool) {
 	for _, rule := range [...]RetentionByStatus{x.Policy.Retention, lane.RetentionMS, defaults} {
 		switch keep := rule.of(x.Status); {
 		case keep == nil:
@@ -69,14 +73,14 @@ func (x *Execution) RemoveAt(lane *LaneSettings, defaults RetentionByStatus) (at
 }
 
 // CheckRemovable returns nil if x itself may be removed by retention or delete (L140). Errors: execution_not_terminal, retained naming the cause.
-func (x *Execution) CheckRemovable(now Time) error {
+func (x *Execution) CheckRemovable(now base.Time) error {
 	switch {
 	case !x.Status.Terminal():
-		return x.refuse(CodeExecutionNotTerminal)
+		return x.refuse(base.CodeExecutionNotTerminal)
 	case x.CheckRetained(now) != nil:
 		return x.CheckRetained(now)
 	case x.Member != nil:
-		return Errorf(CodeRetained, "the execution is a member of a flow: members go together").With("cause", "flow").
+		return base.Errorf(base.CodeRetained, "the execution is a member of a flow: members go together").With("cause", "flow").
 			With("flow_id", x.FlowID.String()).With("root_flow_id", x.RootFlowID().String()).WithHint("delete the outermost flow when it has ended")
 	default:
 		return nil
@@ -84,11 +88,11 @@ func (x *Execution) CheckRemovable(now Time) error {
 }
 
 // CheckRetained is the refusal to remove an execution with an active retain. Errors: retained.
-func (x *Execution) CheckRetained(now Time) error {
+func (x *Execution) CheckRetained(now base.Time) error {
 	if x.Retain == nil || x.Retain.Until != 0 && x.Retain.Until <= now {
 		return nil
 	}
-	return Errorf(CodeRetained, "the execution is retained").
+	return base.Errorf(base.CodeRetained, "the execution is retained").
 		With("cause", "retain").With("by", x.Retain.By).With("until", x.Retain.Until).With("execution_id", x.ID.String())
 }
 
@@ -97,13 +101,13 @@ func (f *Flow) CheckRemovable() error {
 	if f.Finished() {
 		return nil
 	}
-	return Errorf(CodeFlowNotTerminal, "the flow is %s, and %d of its members have not ended", f.State, f.Open).
+	return base.Errorf(base.CodeFlowNotTerminal, "the flow is %s, and %d of its members have not ended", f.State, f.Open).
 		With("state", string(f.State)).With("open", f.Open).WithHint("cancel it, or wait for its end")
 }
 
 // FlowLeavesAt returns the moment from which retention may remove a member with its whole flow. Its retention is counted from the end of the flow
 // (L140), or from its own end if it outlived a flow that was cancelled alone. ok is false if it is kept forever.
-func (x *Execution) FlowLeavesAt(f *Flow, lane *LaneSettings, defaults RetentionByStatus) (at Time, ok bool) {
+func (x *Execution) FlowLeavesAt(f *Flow, lane *LaneSettings, defaults RetentionByStatus) (at base.Time, ok bool) {
 	if at, ok = x.RemoveAt(lane, defaults); !ok {
 		return 0, false
 	}
@@ -116,7 +120,7 @@ func (x *Execution) FlowLeavesAt(f *Flow, lane *LaneSettings, defaults Retention
 
 // LeavesAt returns the moment from which retention may remove a finished flow without members: by the default for its outcome. ok is false if it is
 // kept forever.
-func (f *Flow) LeavesAt(defaults RetentionByStatus) (at Time, ok bool) {
+func (f *Flow) LeavesAt(defaults RetentionByStatus) (at base.Time, ok bool) {
 	status := Failed
 	switch f.State {
 	case FlowCompleted:
@@ -146,7 +150,7 @@ func (x *Execution) SetRetain(fx *Effects, r *Retain) error {
 }
 
 // Shortest returns the shortest retention in r; ok is false if it has none.
-func (r RetentionByStatus) Shortest() (keep Millis, ok bool) {
+func (r RetentionByStatus) Shortest() (keep base.Millis, ok bool) {
 	for _, status := range Statuses() {
 		if own := r.of(status); own != nil && *own >= 0 && (!ok || *own < keep) {
 			keep, ok = *own, true

@@ -1,16 +1,20 @@
 package core
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 func TestL139_policy_before_lane_before_default_each_by_status(t *testing.T) {
 	t.Parallel()
-	ms := func(n Millis) *Millis { return &n }
-	days := map[Status]Millis{Succeeded: 3, Skipped: 3, Cancelled: 7, Failed: 14, Expired: 14}
+	ms := func(n base.Millis) *base.Millis { return &n }
+	days := map[Status]base.Millis{Succeeded: 3, Skipped: 3, Cancelled: 7, Failed: 14, Expired: 14}
 	for status, n := range days {
 		s := broughtTo(t, tablePolicy, status)
 		lane := &LaneSettings{}
-		at := func() (Time, bool) { return s.x.RemoveAt(lane, DefaultRetention()) }
-		if got, ok := at(); !ok || got != s.x.CompletedAt.Add(n*Day) {
+		at := func() (base.Time, bool) { return s.x.RemoveAt(lane, DefaultRetention()) }
+		if got, ok := at(); !ok || got != s.x.CompletedAt.Add(n*base.Day) {
 			t.Errorf("%s: default %s %v", status, got, ok)
 		}
 		lane.RetentionMS = RetentionByStatus{ms(5), ms(5), ms(5), ms(5), ms(5)}
@@ -32,7 +36,7 @@ func TestL139_policy_before_lane_before_default_each_by_status(t *testing.T) {
 func TestL139_L140_the_time_of_a_member_counts_from_the_end_of_its_flow_or_its_own_whichever_is_later(t *testing.T) {
 	t.Parallel()
 	x := broughtTo(t, tablePolicy, Succeeded).x
-	for after, want := range map[Millis]Time{Hour: x.CompletedAt.Add(Hour + 3*Day), -Hour: x.CompletedAt.Add(3 * Day)} {
+	for after, want := range map[base.Millis]base.Time{base.Hour: x.CompletedAt.Add(base.Hour + 3*base.Day), -base.Hour: x.CompletedAt.Add(3 * base.Day)} {
 		f := &Flow{EndedAt: x.CompletedAt.Add(after)}
 		if got, ok := x.FlowLeavesAt(f, &LaneSettings{}, DefaultRetention()); !ok || got != want {
 			t.Errorf("a flow that ended %d ms after it: %s, want %s", after, got, want)
@@ -49,10 +53,10 @@ func TestL140_what_is_not_terminal_or_retained_stays(t *testing.T) {
 		retain(&Retain{By: "ann", Reason: "court"})
 		s.last("execution.retained")
 		if !status.Terminal() {
-			wantCode(t, s.x.CheckRemovable(s.now), CodeExecutionNotTerminal)
+			wantCode(t, s.x.CheckRemovable(s.now), base.CodeExecutionNotTerminal)
 			return
 		}
-		if err := wantCode(t, s.x.CheckRemovable(s.now.Add(100*Year)), CodeRetained); err.Details["cause"] != "retain" {
+		if err := wantCode(t, s.x.CheckRemovable(s.now.Add(100*base.Year)), base.CodeRetained); err.Details["cause"] != "retain" {
 			t.Errorf("%+v", err)
 		}
 		told := len(s.events)
@@ -61,7 +65,7 @@ func TestL140_what_is_not_terminal_or_retained_stays(t *testing.T) {
 			t.Error("the same retain was told twice")
 		}
 		retain(&Retain{By: "ann", Until: s.now + 10})
-		wantCode(t, s.x.CheckRemovable(s.now+9), CodeRetained)
+		wantCode(t, s.x.CheckRemovable(s.now+9), base.CodeRetained)
 		wantCode(t, s.x.CheckRemovable(s.now+10), "")
 		retain(nil)
 		s.last("execution.retain_ended")
@@ -76,18 +80,18 @@ func TestL140_what_is_not_terminal_or_retained_stays(t *testing.T) {
 
 func TestL139_shorter_is_what_lets_some_status_go_earlier(t *testing.T) {
 	t.Parallel()
-	ms := func(n Millis) *Millis { return &n }
+	ms := func(n base.Millis) *base.Millis { return &n }
 	for _, c := range []struct {
 		old, next RetentionByStatus
 		want      bool
 	}{
 		{RetentionByStatus{}, RetentionByStatus{}, false},
-		{RetentionByStatus{}, RetentionByStatus{Succeeded: ms(3 * Day)}, false},
-		{RetentionByStatus{}, RetentionByStatus{Succeeded: ms(3*Day - 1)}, true},
+		{RetentionByStatus{}, RetentionByStatus{Succeeded: ms(3 * base.Day)}, false},
+		{RetentionByStatus{}, RetentionByStatus{Succeeded: ms(3*base.Day - 1)}, true},
 		{RetentionByStatus{}, RetentionByStatus{Failed: ms(-1)}, false},
 		{RetentionByStatus{Failed: ms(-1)}, RetentionByStatus{}, true},
 		{RetentionByStatus{Failed: ms(-1)}, RetentionByStatus{Failed: ms(-1)}, false},
-		{RetentionByStatus{Failed: ms(-1)}, RetentionByStatus{Failed: ms(10 * Year)}, true},
+		{RetentionByStatus{Failed: ms(-1)}, RetentionByStatus{Failed: ms(10 * base.Year)}, true},
 		{RetentionByStatus{Skipped: ms(0)}, RetentionByStatus{}, false},
 		{RetentionByStatus{Skipped: ms(0)}, RetentionByStatus{Skipped: ms(-1), Expired: ms(0)}, true},
 	} {

@@ -3,12 +3,14 @@ package core
 import (
 	"math"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // failing states how an attempt fails.
 type failing struct {
 	failure    *Failure
-	retryAfter *Millis
+	retryAfter *base.Millis
 	lease      LeaseEnd     // EndFail, or EndAttemptTimeout
 	lapse      *LeaseRecord // of a late command (L36)
 }
@@ -38,7 +40,7 @@ func (x *Execution) failAttempt(fx *Effects, f failing) FailAnswer {
 }
 
 // decideRetry is L92: it returns the time of the retry, or the reason why there is none.
-func (x *Execution) decideRetry(fx *Effects, f failing) (retryAt Time, reason Reason) {
+func (x *Execution) decideRetry(fx *Effects, f failing) (retryAt base.Time, reason Reason) {
 	class, retry := f.failure.Class, x.Policy.Retry
 	switch {
 	case class == classPermanent || class == classCancelled:
@@ -67,17 +69,17 @@ func (r *RetryPolicy) covers(class, category string) bool {
 }
 
 // backoff returns the delay before retry number n, counted from 0 (L94). u in [0,1) selects the jitter.
-func (r *RetryPolicy) backoff(n int, u float64) Millis {
+func (r *RetryPolicy) backoff(n int, u float64) base.Millis {
 	d := r.DelayMS
 	if r.Strategy != BackoffFixed {
 		d = r.exponential(n)
 	}
-	return d - Millis(math.Floor(u*r.Jitter*float64(d)))
+	return d - base.Millis(math.Floor(u*r.Jitter*float64(d)))
 }
 
 // exponential is min(max, initial x multiplier^n), rounded down. The comparison precedes the conversion to an integer, so that an overflow to
 // infinity gives the maximum.
-func (r *RetryPolicy) exponential(n int) Millis {
+func (r *RetryPolicy) exponential(n int) base.Millis {
 	if r.InitialMS == 0 {
 		return 0
 	}
@@ -85,5 +87,5 @@ func (r *RetryPolicy) exponential(n int) Millis {
 	if d >= float64(r.MaxMS) {
 		return r.MaxMS
 	}
-	return Millis(d)
+	return base.Millis(d)
 }

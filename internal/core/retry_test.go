@@ -7,21 +7,22 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // LC8.
 func TestL92_the_first_matching_rule_decides_about_a_retry(t *testing.T) {
 	t.Parallel()
-	ms := func(n Millis) *Millis { return &n }
+	ms := func(n base.Millis) *base.Millis { return &n }
 	for _, c := range []struct {
 		name            string
 		policy          string
 		class, category string
-		retryAfter      *Millis
+		retryAfter      *base.Millis
 		retries         int
 		reason          Reason
-		after           Millis
+		after           base.Millis
 	}{
 		{name: "permanent", policy: `{"retry_policy":{}}`, class: "permanent", reason: Permanent},
 		{name: "cancelled", policy: `{}`, class: "cancelled", reason: Permanent},
@@ -77,19 +78,19 @@ func TestL94_exponential_backoff_follows_the_formula_and_saturates(t *testing.T)
 	r := &RetryPolicy{Strategy: BackoffExponential, InitialMS: 100, MaxMS: 60_000, Multiplier: 1.5}
 	for n := range 10_000 {
 		want := min(60_000, math.Floor(100*math.Pow(1.5, float64(n))))
-		if got := r.backoff(n, 0.999); got != Millis(want) {
+		if got := r.backoff(n, 0.999); got != base.Millis(want) {
 			t.Fatalf("n=%d: %d, want %v", n, got, want)
 		}
 	}
 	for _, r := range []RetryPolicy{
-		{Strategy: BackoffExponential, InitialMS: 7 * Day, MaxMS: 30 * Day, Multiplier: 100},
-		{Strategy: BackoffExponential, InitialMS: 1, MaxMS: 30 * Day, Multiplier: 100},
+		{Strategy: BackoffExponential, InitialMS: 7 * base.Day, MaxMS: 30 * base.Day, Multiplier: 100},
+		{Strategy: BackoffExponential, InitialMS: 1, MaxMS: 30 * base.Day, Multiplier: 100},
 	} {
-		if got := r.backoff(10_000, 0); got != 30*Day {
+		if got := r.backoff(10_000, 0); got != 30*base.Day {
 			t.Errorf("%+v: %d", r, got)
 		}
 	}
-	none := RetryPolicy{Strategy: BackoffExponential, InitialMS: 0, MaxMS: 30 * Day, Multiplier: 100}
+	none := RetryPolicy{Strategy: BackoffExponential, InitialMS: 0, MaxMS: 30 * base.Day, Multiplier: 100}
 	if got := none.backoff(10_000, 0); got != 0 {
 		t.Errorf("initial 0: %d", got)
 	}
@@ -98,10 +99,10 @@ func TestL94_exponential_backoff_follows_the_formula_and_saturates(t *testing.T)
 func TestL94_jitter_shortens_the_delay_within_its_band(t *testing.T) {
 	t.Parallel()
 	testseed.Check(t, func(t *rapid.T) {
-		r := RetryPolicy{Strategy: BackoffFixed, DelayMS: rapid.Int64Range(0, 30*Day).Draw(t, "d"), Jitter: rapid.Float64Range(0, 1).Draw(t, "j")}
+		r := RetryPolicy{Strategy: BackoffFixed, DelayMS: rapid.Int64Range(0, 30*base.Day).Draw(t, "d"), Jitter: rapid.Float64Range(0, 1).Draw(t, "j")}
 		u := rapid.Float64Range(0, 1).Draw(t, "u")
 		got, d := r.backoff(3, u), r.DelayMS
-		if got > d || got < d-Millis(math.Floor(r.Jitter*float64(d))) {
+		if got > d || got < d-base.Millis(math.Floor(r.Jitter*float64(d))) {
 			t.Fatalf("%d is outside the band of %d with %v", got, d, r.Jitter)
 		}
 		if r.Jitter == 0 && got != d {
@@ -114,19 +115,19 @@ func TestL91_class_category_and_retry_after_are_checked_and_filled_in(t *testing
 	t.Parallel()
 	s := begin(t, `{}`)
 	f := s.claim()
-	over, negative := 30*Day+1, int64(-1)
+	over, negative := 30*base.Day+1, int64(-1)
 	for field, c := range map[string]FailCommand{
 		"class":          {Class: "weird"},
 		"category":       {Category: "Not OK"},
 		"retry_after_ms": {RetryAfter: &over},
 	} {
 		c.Fence = f
-		if _, err := s.failWith(c); wantCode(t, err, CodeInvalidArgument).Field != field {
+		if _, err := s.failWith(c); wantCode(t, err, base.CodeInvalidArgument).Field != field {
 			t.Errorf("%v, want field %s", err, field)
 		}
 	}
 	_, err := s.failWith(FailCommand{Fence: f, RetryAfter: &negative})
-	wantCode(t, err, CodeInvalidArgument)
+	wantCode(t, err, base.CodeInvalidArgument)
 	long := make([]byte, 100_000)
 	must[FailAnswer](t)(s.failWith(FailCommand{Fence: f, Message: "bad \xff" + string(long), Detail: long}))
 	failure := s.x.Failure
@@ -143,7 +144,7 @@ func TestL93_retries_do_not_count_reclaims_and_return_to_zero_on_replay(t *testi
 	s := begin(t, `{"retry_policy":{"max_retries":2,"backoff":{"strategy":"fixed","delay_ms":0}}}`)
 	for i := range 2 {
 		s.claim()
-		s.pass(30 * Second)
+		s.pass(30 * base.Second)
 		f := s.claim()
 		must[FailAnswer](t)(s.fail(f, ""))
 		if s.x.RetryCount != i+1 || s.x.ReclaimCount != i+1 {

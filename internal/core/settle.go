@@ -1,13 +1,15 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // Settle applies the due timers in order of their due times until none is due (L18). It precedes every command, and it is all that the sweep does.
 // It reports whether the record changed, even if only its WakeAt did. It first raises fx.Now so that the times of x never run backwards (L5).
 //
 // Each timer acts as of its due time, so that no answer and no record depends on how late it was noticed (LI13): a backoff counts from the timeout,
 // not from the sweep. Events carry the time of the transaction that writes them.
 func (x *Execution) Settle(fx *Effects) (changed bool) {
-	fx.Now = later(fx.Now, x.Latest())
-	if !x.WakeAt.reached(fx.Now) {
+	fx.Now = base.Later(fx.Now, x.Latest())
+	if !x.WakeAt.Reached(fx.Now) {
 		return false
 	}
 	now, actor, request, told := fx.Now, fx.Actor, fx.RequestID, len(fx.Events)
@@ -23,26 +25,26 @@ func (x *Execution) Settle(fx *Effects) (changed bool) {
 }
 
 // wakeOnce fires the earliest timer if it is due at now; ties are decided by the order of the table.
-func (x *Execution) wakeOnce(fx *Effects, now Time) bool {
+func (x *Execution) wakeOnce(fx *Effects, now base.Time) bool {
 	var first timer
-	var due Time
+	var due base.Time
 	for _, t := range timers() {
 		if at := t.due(x); at != 0 && (due == 0 || at < due) {
 			first, due = t, at
 		}
 	}
-	if !due.reached(now) {
+	if !due.Reached(now) {
 		return false
 	}
-	fx.Now = later(due, x.Latest())
+	fx.Now = base.Later(due, x.Latest())
 	first.fire(x, fx)
 	return true
 }
 
 // Latest returns the newest moment in the record: no command on it acts earlier (L5). A renewal is not a mutation (L9), but its time is included.
-func (x *Execution) Latest() Time {
+func (x *Execution) Latest() base.Time {
 	if x.Lease != nil {
-		return later(x.LastMutationAt, x.Lease.RenewedAt)
+		return base.Later(x.LastMutationAt, x.Lease.RenewedAt)
 	}
 	return x.LastMutationAt
 }

@@ -5,6 +5,9 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // Bounds and defaults of signals (section 6).
@@ -20,7 +23,7 @@ const (
 
 // SignalCommand is a signal delivered with a token, which the caller of Deliver has verified (W33).
 type SignalCommand struct {
-	WaitpointID    UUID
+	WaitpointID    base.UUID
 	Name           string
 	Category       *string // nil: external
 	SourceType     string  // "": external
@@ -28,10 +31,10 @@ type SignalCommand struct {
 	Payload        Payload
 	CorrelationID  string
 	IdempotencyKey string
-	SignalID       UUID // the caller's, which also works as an idempotency key; absent: MintedID
-	SentAt         Time
+	SignalID       base.UUID // the caller's, which also works as an idempotency key; absent: MintedID
+	SentAt         base.Time
 
-	MintedID         UUID
+	MintedID         base.UUID
 	TokenKid         string
 	TokenFingerprint string
 }
@@ -40,7 +43,7 @@ func invalidSignal(field, why string) error {
 	if why == "" {
 		return nil
 	}
-	return Errorf(CodeInvalidSignal, "%s", why).WithField(field)
+	return base.Errorf(base.CodeInvalidSignal, "%s", why).WithField(field)
 }
 
 // Check checks the arguments: invalid_signal, reserved_name, reserved_source_type, payload_too_large.
@@ -49,26 +52,26 @@ func (c *SignalCommand) Check() error {
 		return err
 	}
 	if c.Category != nil {
-		if err := invalidSignal("category", checkPlain(*c.Category, 0, maxCategory)); err != nil {
+		if err := invalidSignal("category", base.CheckPlain(*c.Category, 0, maxCategory)); err != nil {
 			return err
 		}
 	}
-	if err := invalidSignal("source_type", checkPlain(c.SourceType, 0, MaxSourceType)); err != nil {
+	if err := invalidSignal("source_type", base.CheckPlain(c.SourceType, 0, condition.MaxSourceType)); err != nil {
 		return err
 	}
-	if slices.Contains([]string{SourceOperator, SourceApprover, SourceEngine}, c.SourceType) {
-		return Errorf(CodeReservedSourceType, "the source type %s is set by the engine only", c.SourceType).WithField("source_type")
+	if slices.Contains([]string{condition.SourceOperator, condition.SourceApprover, condition.SourceEngine}, c.SourceType) {
+		return base.Errorf(base.CodeReservedSourceType, "the source type %s is set by the engine only", c.SourceType).WithField("source_type")
 	}
-	if err := invalidSignal("source_identity", checkPlain(c.SourceIdentity, 0, maxSourceIdentity)); err != nil {
+	if err := invalidSignal("source_identity", base.CheckPlain(c.SourceIdentity, 0, maxSourceIdentity)); err != nil {
 		return err
 	}
 	if err := checkSignalPayload(&c.Payload); err != nil {
 		return err
 	}
-	if err := invalidSignal("correlation_id", checkPlain(c.CorrelationID, 0, maxCorrelationID)); err != nil {
+	if err := invalidSignal("correlation_id", base.CheckPlain(c.CorrelationID, 0, maxCorrelationID)); err != nil {
 		return err
 	}
-	if err := invalidSignal("idempotency_key", checkPlain(c.IdempotencyKey, 0, maxIdempotencyKey)); err != nil {
+	if err := invalidSignal("idempotency_key", base.CheckPlain(c.IdempotencyKey, 0, base.MaxIdempotencyKey)); err != nil {
 		return err
 	}
 	if c.SentAt < 0 || c.SentAt > latestShown {
@@ -78,23 +81,23 @@ func (c *SignalCommand) Check() error {
 }
 
 // latestShown is the last moment that RFC 3339 can represent.
-const latestShown Time = 253_402_300_799_999
+const latestShown base.Time = 253_402_300_799_999
 
 func checkSignalName(name string) error {
-	if err := invalidSignal("name", checkPlain(name, 1, MaxSignalName)); err != nil {
+	if err := invalidSignal("name", base.CheckPlain(name, 1, condition.MaxSignalName)); err != nil {
 		return err
 	}
 	return checkReserved("name", name)
 }
 
 func checkSignalPayload(p *Payload) error {
-	if err := checkSize("payload", len(p.Data), MaxSignalPayload); err != nil {
+	if err := base.CheckSize("payload", len(p.Data), MaxSignalPayload); err != nil {
 		return err
 	}
 	if p.ContentType == "" {
 		return nil
 	}
-	return invalidSignal("payload_content_type", checkBytes(p.ContentType, 128, 0x20, "must be printable ASCII"))
+	return invalidSignal("payload_content_type", base.CheckBytes(p.ContentType, 128, 0x20, "must be printable ASCII"))
 }
 
 // carry sets the payload of the signal.
@@ -105,9 +108,9 @@ func (s *Signal) carry(p Payload) {
 
 // SignalAnswer is the answer to the delivery of a signal (W58, W60).
 type SignalAnswer struct {
-	Duplicate   bool // it was delivered before; else accepted
-	SignalID    UUID // of the first delivery
-	Effect      SignalEffect
+	Duplicate   bool      // it was delivered before; else accepted
+	SignalID    base.UUID // of the first delivery
+	Effect      condition.SignalEffect
 	SameRequest bool // of a duplicate: name, payload and category equal those of the first delivery
 }
 
@@ -134,7 +137,7 @@ func (x *Execution) Deliver(fx *Effects, d *Dossier, c SignalCommand) (SignalAns
 
 // accept is the only way for a signal into the store: dedup, expiry, lifecycle, cap, record, evaluate, apply (W57). minted is the id of a signal
 // without one.
-func (x *Execution) accept(fx *Effects, d *Dossier, s Signal, minted UUID) (SignalAnswer, error) {
+func (x *Execution) accept(fx *Effects, d *Dossier, s Signal, minted base.UUID) (SignalAnswer, error) {
 	waitpoint := d.Waitpoint(s.WaitpointID)
 	if waitpoint == nil {
 		return SignalAnswer{}, waitpointNotFound()
@@ -164,7 +167,7 @@ func (x *Execution) accept(fx *Effects, d *Dossier, s Signal, minted UUID) (Sign
 	x.noteWait(fx, &s)
 	x.emitSignal(fx, &s)
 	switch {
-	case s.Effect != EffectSatisfied:
+	case s.Effect != condition.EffectSatisfied:
 	case asked != nil:
 		x.decideBudget(fx, asked, &s, raise)
 	default:
@@ -196,7 +199,7 @@ func (x *Execution) checkAccepting(d *Dossier, w *Waitpoint) error {
 		return x.lacks("end of a waitpoint")
 	}
 	if stored := x.Waits.Signals - x.Waits.TimeoutSignals; stored >= x.Policy.MaxSignals {
-		return Errorf(CodeSignalLimitExceeded, "the execution has %d signals already", stored).With("limit", x.Policy.MaxSignals)
+		return base.Errorf(base.CodeSignalLimitExceeded, "the execution has %d signals already", stored).With("limit", x.Policy.MaxSignals)
 	}
 	return nil
 }
@@ -204,9 +207,9 @@ func (x *Execution) checkAccepting(d *Dossier, w *Waitpoint) error {
 // closedError is the refusal by a closed waitpoint: waitpoint_expired or waitpoint_closed.
 func closedError(end *WaitpointEnd) error {
 	if end.Reason == ClosedExpired {
-		return Errorf(CodeWaitpointExpired, "the waitpoint has expired").With("closed_at", end.At.String())
+		return base.Errorf(base.CodeWaitpointExpired, "the waitpoint has expired").With("closed_at", end.At.String())
 	}
-	return Errorf(CodeWaitpointClosed, "the waitpoint is closed: %s", strings.ReplaceAll(string(end.Reason), "_", " ")).
+	return base.Errorf(base.CodeWaitpointClosed, "the waitpoint is closed: %s", strings.ReplaceAll(string(end.Reason), "_", " ")).
 		With("close_reason", string(end.Reason)).With("closed_at", end.At.String())
 }
 
@@ -214,7 +217,7 @@ func closedError(end *WaitpointEnd) error {
 // for the suspension that the waitpoint is bound to (W63), together with all stored signals (W40).
 func (x *Execution) judge(d *Dossier, s *Signal) error {
 	if !x.openWaitpoint(s.WaitpointID).Active {
-		s.Effect = EffectBuffered
+		s.Effect = condition.EffectBuffered
 		return nil
 	}
 	open := x.openSuspension()
@@ -225,7 +228,7 @@ func (x *Execution) judge(d *Dossier, s *Signal) error {
 	if suspension == nil || !suspension.binds(s.WaitpointID) {
 		return x.lacks("suspension")
 	}
-	condition, err := DecodeCondition(suspension.Condition)
+	condition, err := condition.Decode(suspension.Condition)
 	if err != nil {
 		return err
 	}

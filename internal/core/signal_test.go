@@ -5,14 +5,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // suspendedAt is an execution that waits for the condition at fresh waitpoints, with their ids by key.
-func suspendedAt(t tester, policy, condition string, keys ...string) (*story, map[string]UUID) {
+func suspendedAt(t tester, policy, condition string, keys ...string) (*story, map[string]base.UUID) {
 	t.Helper()
 	s := begin(t, policy)
 	a := must[SuspendAnswer](t)(s.suspendFor(s.claim(), condition, bound(fresh(keys...)...)))
-	byKey := map[string]UUID{}
+	byKey := map[string]base.UUID{}
 	for _, w := range a.Waitpoints {
 		byKey[w.Key] = w.ID
 	}
@@ -34,13 +37,13 @@ func TestW61_each_effect(t *testing.T) {
 		name    string
 		before  []string
 		signal  string
-		effect  SignalEffect
+		effect  condition.SignalEffect
 		matched bool
 	}{
-		{"satisfied", []string{"a approved ci x"}, "a approved ci y", EffectSatisfied, true},
-		{"appended", nil, "a approved ci x", EffectAppended, true},
-		{"repeated", []string{"a approved ci x"}, "a approved ci x", EffectRepeated, true},
-		{"not matched", nil, "a rejected ci x", EffectNotMatched, false},
+		{"satisfied", []string{"a approved ci x"}, "a approved ci y", condition.EffectSatisfied, true},
+		{"appended", nil, "a approved ci x", condition.EffectAppended, true},
+		{"repeated", []string{"a approved ci x"}, "a approved ci x", condition.EffectRepeated, true},
+		{"not matched", nil, "a rejected ci x", condition.EffectNotMatched, false},
 	} {
 		s, byKey := suspendedAt(t, `{}`, two, "a")
 		s.deliver(byKey, row.before)
@@ -49,17 +52,17 @@ func TestW61_each_effect(t *testing.T) {
 		if a.Effect != row.effect || stored.Effect != row.effect || stored.Matched != row.matched || a.Duplicate {
 			t.Errorf("%s: %+v, stored %+v", row.name, a, stored)
 		}
-		if resumed := s.x.Status != Suspended; resumed != (row.effect == EffectSatisfied) {
+		if resumed := s.x.Status != Suspended; resumed != (row.effect == condition.EffectSatisfied) {
 			t.Errorf("%s: %s", row.name, s.x.Status)
 		}
 	}
 	s, byKey := suspendedAt(t, `{}`, operatorOnly, "a")
-	if a := must[SignalAnswer](t)(s.signal(byKey["a"], "go")); a.Effect != EffectNotMentioned {
+	if a := must[SignalAnswer](t)(s.signal(byKey["a"], "go")); a.Effect != condition.EffectNotMentioned {
 		t.Errorf("not in the condition: %+v", a)
 	}
 	s = begin(t, `{}`)
 	s.claim()
-	if a := must[SignalAnswer](t)(s.signal(s.pendingAt("a")[0], "go")); a.Effect != EffectBuffered {
+	if a := must[SignalAnswer](t)(s.signal(s.pendingAt("a")[0], "go")); a.Effect != condition.EffectBuffered {
 		t.Errorf("buffered: %+v", a)
 	}
 }
@@ -73,7 +76,7 @@ func TestW60_everything_about_a_signal_is_stored_and_told_without_its_payload(t 
 	}))
 	want := Signal{
 		Ordinal: 1, ID: a.SignalID, WaitpointID: byKey["a"], WaitpointKey: "a", Name: "go", SourceType: "ci", SourceIdentity: "build-7",
-		CorrelationID: "c-1", IdempotencyKey: "k", SentAt: 5, AcceptedAt: s.now, Effect: EffectNotMentioned, TokenKid: "k1",
+		CorrelationID: "c-1", IdempotencyKey: "k", SentAt: 5, AcceptedAt: s.now, Effect: condition.EffectNotMentioned, TokenKid: "k1",
 		TokenFingerprint: "0123456789abcdef", Payload: Payload{ContentType: "text/plain", Data: []byte("hello"), Size: 5},
 	}
 	got := s.d.Signals[0]
@@ -91,20 +94,20 @@ func TestW60_everything_about_a_signal_is_stored_and_told_without_its_payload(t 
 	}
 	must[SignalAnswer](t)(s.signal(byKey["a"], "go"))
 	if plain := s.d.Signals[1]; plain.Category != "external" || plain.SourceType != "external" || plain.SourceVerified || plain.Ordinal != 2 ||
-		plain.Payload.ContentType != DefaultContentType {
+		plain.Payload.ContentType != base.DefaultContentType {
 		t.Fatalf("defaults: %+v", plain)
 	}
 }
 
 func TestW62_a_satisfying_signal_ends_the_suspension_and_queues_the_attempt(t *testing.T) {
 	t.Parallel()
-	for _, delay := range []Millis{0, 5000} {
+	for _, delay := range []base.Millis{0, 5000} {
 		s := begin(t, `{}`)
 		f := s.claim()
 		queued := s.x.QueuedAt
-		a := must[SuspendAnswer](t)(s.suspendFor(f, bothOf(singleA, singleB), bound(fresh("a", "b")...), timedOut(Hour, BehaviorFail),
+		a := must[SuspendAnswer](t)(s.suspendFor(f, bothOf(singleA, singleB), bound(fresh("a", "b")...), timedOut(base.Hour, BehaviorFail),
 			func(c *SuspendCommand) { c.ResumeDelayMS = delay }))
-		s.now = s.now.Add(Minute)
+		s.now = s.now.Add(base.Minute)
 		must[SignalAnswer](t)(s.signal(a.Waitpoints[0].ID, "go"))
 		told := len(s.events)
 		closer := must[SignalAnswer](t)(s.signal(a.Waitpoints[1].ID, "go"))
@@ -136,7 +139,7 @@ func TestW62_a_satisfying_signal_ends_the_suspension_and_queues_the_attempt(t *t
 		if s.x.QueuedAt != queued {
 			t.Fatalf("W80: queued at %s, was %s", s.x.QueuedAt, queued)
 		}
-		s.pass(Day)
+		s.pass(base.Day)
 		s.want(Ready, WaitingForWorker, NextResume)
 	}
 }
@@ -158,7 +161,7 @@ func TestW63_WI13_a_signal_counts_only_for_the_suspension_of_its_waitpoint(t *te
 	must[SignalAnswer](t)(s.signal(byKey["a"], "go"))
 	second := must[SuspendAnswer](t)(s.suspendFor(s.claim(), singleA, bound(fresh("a")...)))
 	_, err := s.signal(byKey["a"], "go")
-	refused := wantCode(t, err, CodeWaitpointClosed)
+	refused := wantCode(t, err, base.CodeWaitpointClosed)
 	if refused.Details["close_reason"] != "resumed" {
 		t.Fatalf("%+v", refused)
 	}
@@ -173,19 +176,19 @@ func TestW63_WI13_a_signal_counts_only_for_the_suspension_of_its_waitpoint(t *te
 func TestW58_WI11_a_known_key_or_id_answers_the_first_delivery(t *testing.T) {
 	t.Parallel()
 	const one = `{"max_signals_per_execution":1}`
-	id := UUID{9}
+	id := base.UUID{9}
 	byID := func(c *SignalCommand) { c.SignalID = id }
 	for name, same := range map[string]func(*SignalCommand){"key": keyOf("k"), "id": byID} {
 		s := begin(t, one)
 		f := s.claim()
-		hour := Hour
+		hour := base.Hour
 		waitpoint := must[CreateWaitpointAnswer](t)(s.createWaitpoint(f, "a", func(c *CreateWaitpointCommand) { c.ExpiresInMS = &hour })).Waitpoint.ID
 		first := must[SignalAnswer](t)(s.signal(waitpoint, "go", same, carrying("x")))
 		again := func(want bool, edits ...func(*SignalCommand)) {
 			t.Helper()
 			told := len(s.events)
 			a := must[SignalAnswer](t)(s.signal(waitpoint, "go", append([]func(*SignalCommand){same, carrying("x")}, edits...)...))
-			if !a.Duplicate || a.SignalID != first.SignalID || a.Effect != EffectBuffered || a.SameRequest != want || len(s.events) != told {
+			if !a.Duplicate || a.SignalID != first.SignalID || a.Effect != condition.EffectBuffered || a.SameRequest != want || len(s.events) != told {
 				t.Fatalf("%s: %+v", name, a)
 			}
 		}
@@ -196,11 +199,11 @@ func TestW58_WI11_a_known_key_or_id_answers_the_first_delivery(t *testing.T) {
 		again(false, carrying("y"))
 		again(false, func(c *SignalCommand) { c.Category = &category })
 		_, err := s.signal(waitpoint, "another")
-		wantCode(t, err, CodeSignalLimitExceeded)
+		wantCode(t, err, base.CodeSignalLimitExceeded)
 		again(true) // at the cap
-		s.pass(Hour)
+		s.pass(base.Hour)
 		_, err = s.signal(waitpoint, "another")
-		wantCode(t, err, CodeWaitpointExpired)
+		wantCode(t, err, base.CodeWaitpointExpired)
 		again(true) // after expiry
 		must[CompleteAnswer](t)(s.complete(f, nil))
 		again(true) // after the end
@@ -227,7 +230,7 @@ func TestW12_W59_WI12_signals_are_refused_at_the_cap_and_ignored_ones_count(t *t
 	must[SignalAnswer](t)(s.signal(byKey["a"], "no"))
 	must[SignalAnswer](t)(s.signal(byKey["a"], "no"))
 	_, err := s.signal(byKey["a"], "go")
-	if refused := wantCode(t, err, CodeSignalLimitExceeded); refused.Details["limit"] != 2 {
+	if refused := wantCode(t, err, base.CodeSignalLimitExceeded); refused.Details["limit"] != 2 {
 		t.Fatalf("%+v", refused)
 	}
 	s.want(Suspended, WaitingForSignal, NextResume)
@@ -235,18 +238,18 @@ func TestW12_W59_WI12_signals_are_refused_at_the_cap_and_ignored_ones_count(t *t
 
 // signalFault is a refusal or answer of W57, in the order of its steps.
 type signalFault struct {
-	code Code
-	make func(s *story, waitpoint UUID, c *SignalCommand)
+	code base.Code
+	make func(s *story, waitpoint base.UUID, c *SignalCommand)
 }
 
 func TestW57_the_steps_come_in_their_order(t *testing.T) {
 	t.Parallel()
-	name := signalFault{CodeInvalidSignal, func(_ *story, _ UUID, c *SignalCommand) { c.Name = "" }}
-	reserved := signalFault{CodeReservedName, func(_ *story, _ UUID, c *SignalCommand) { c.Name = "__timeout__" }}
-	size := signalFault{CodePayloadTooLarge, func(_ *story, _ UUID, c *SignalCommand) { c.Payload.Data = make([]byte, MaxSignalPayload+1) }}
-	expired := signalFault{CodeWaitpointExpired, func(s *story, _ UUID, _ *SignalCommand) { s.now = s.now.Add(Day) }}
-	closed := signalFault{CodeWaitpointClosed, func(s *story, w UUID, _ *SignalCommand) { _, _ = s.closeWaitpoint(nil, w) }}
-	full := signalFault{CodeSignalLimitExceeded, func(s *story, w UUID, _ *SignalCommand) {
+	name := signalFault{base.CodeInvalidSignal, func(_ *story, _ base.UUID, c *SignalCommand) { c.Name = "" }}
+	reserved := signalFault{base.CodeReservedName, func(_ *story, _ base.UUID, c *SignalCommand) { c.Name = "__timeout__" }}
+	size := signalFault{base.CodePayloadTooLarge, func(_ *story, _ base.UUID, c *SignalCommand) { c.Payload.Data = make([]byte, MaxSignalPayload+1) }}
+	expired := signalFault{base.CodeWaitpointExpired, func(s *story, _ base.UUID, _ *SignalCommand) { s.now = s.now.Add(base.Day) }}
+	closed := signalFault{base.CodeWaitpointClosed, func(s *story, w base.UUID, _ *SignalCommand) { _, _ = s.closeWaitpoint(nil, w) }}
+	full := signalFault{base.CodeSignalLimitExceeded, func(s *story, w base.UUID, _ *SignalCommand) {
 		for len(s.d.Signals) < 2 {
 			if _, err := s.signal(w, "filler"); err != nil {
 				return
@@ -256,7 +259,7 @@ func TestW57_the_steps_come_in_their_order(t *testing.T) {
 	for _, order := range [][]signalFault{{name, expired, full}, {reserved, closed, full}, {size, closed, full}} {
 		for i := range order {
 			s := begin(t, `{"max_signals_per_execution":2}`)
-			f := s.claimFor(MaxLeaseTTL)
+			f := s.claimFor(base.MaxLeaseTTL)
 			waitpoint := must[CreateWaitpointAnswer](t)(s.createWaitpoint(f, "a")).Waitpoint.ID
 			must[SignalAnswer](t)(s.signal(waitpoint, "first", keyOf("k")))
 			c := SignalCommand{WaitpointID: waitpoint, Name: "go"}
@@ -275,8 +278,8 @@ func TestW57_the_steps_come_in_their_order(t *testing.T) {
 	}
 	s := begin(t, `{}`)
 	s.claim()
-	_, err := s.signal(UUID{1}, "go")
-	wantCode(t, err, CodeWaitpointNotFound)
+	_, err := s.signal(base.UUID{1}, "go")
+	wantCode(t, err, base.CodeWaitpointNotFound)
 }
 
 func TestW57_arguments_of_a_signal_have_bounds(t *testing.T) {
@@ -285,30 +288,30 @@ func TestW57_arguments_of_a_signal_have_bounds(t *testing.T) {
 	long, longest := text(65), text(64)
 	for name, row := range map[string]struct {
 		edit  func(*SignalCommand)
-		code  Code
+		code  base.Code
 		field string
 	}{
-		"name":                  {func(c *SignalCommand) { c.Name = text(129) }, CodeInvalidSignal, "name"},
-		"name with control":     {func(c *SignalCommand) { c.Name = "a\tb" }, CodeInvalidSignal, "name"},
+		"name":                  {func(c *SignalCommand) { c.Name = text(129) }, base.CodeInvalidSignal, "name"},
+		"name with control":     {func(c *SignalCommand) { c.Name = "a\tb" }, base.CodeInvalidSignal, "name"},
 		"name at the bound":     {func(c *SignalCommand) { c.Name = text(128) }, "", ""},
-		"category":              {func(c *SignalCommand) { c.Category = &long }, CodeInvalidSignal, "category"},
+		"category":              {func(c *SignalCommand) { c.Category = &long }, base.CodeInvalidSignal, "category"},
 		"category at the bound": {func(c *SignalCommand) { c.Category = &longest }, "", ""},
-		"source type":           {func(c *SignalCommand) { c.SourceType = text(65) }, CodeInvalidSignal, "source_type"},
-		"operator":              {func(c *SignalCommand) { c.SourceType = "operator" }, CodeReservedSourceType, "source_type"},
-		"approver":              {func(c *SignalCommand) { c.SourceType = "approver" }, CodeReservedSourceType, "source_type"},
-		"engine":                {func(c *SignalCommand) { c.SourceType = "engine" }, CodeReservedSourceType, "source_type"},
-		"identity":              {func(c *SignalCommand) { c.SourceIdentity = text(257) }, CodeInvalidSignal, "source_identity"},
-		"payload":               {func(c *SignalCommand) { c.Payload.Data = make([]byte, 262_145) }, CodePayloadTooLarge, "payload"},
+		"source type":           {func(c *SignalCommand) { c.SourceType = text(65) }, base.CodeInvalidSignal, "source_type"},
+		"operator":              {func(c *SignalCommand) { c.SourceType = "operator" }, base.CodeReservedSourceType, "source_type"},
+		"approver":              {func(c *SignalCommand) { c.SourceType = "approver" }, base.CodeReservedSourceType, "source_type"},
+		"engine":                {func(c *SignalCommand) { c.SourceType = "engine" }, base.CodeReservedSourceType, "source_type"},
+		"identity":              {func(c *SignalCommand) { c.SourceIdentity = text(257) }, base.CodeInvalidSignal, "source_identity"},
+		"payload":               {func(c *SignalCommand) { c.Payload.Data = make([]byte, 262_145) }, base.CodePayloadTooLarge, "payload"},
 		"payload at the bound":  {func(c *SignalCommand) { c.Payload.Data = make([]byte, 262_144) }, "", ""},
-		"content type":          {func(c *SignalCommand) { c.Payload.ContentType = "é" }, CodeInvalidSignal, "payload_content_type"},
-		"correlation":           {func(c *SignalCommand) { c.CorrelationID = text(129) }, CodeInvalidSignal, "correlation_id"},
-		"idempotency":           {func(c *SignalCommand) { c.IdempotencyKey = text(257) }, CodeInvalidSignal, "idempotency_key"},
-		"sent at":               {func(c *SignalCommand) { c.SentAt = latestShown + 1 }, CodeInvalidSignal, "sent_at"},
+		"content type":          {func(c *SignalCommand) { c.Payload.ContentType = "é" }, base.CodeInvalidSignal, "payload_content_type"},
+		"correlation":           {func(c *SignalCommand) { c.CorrelationID = text(129) }, base.CodeInvalidSignal, "correlation_id"},
+		"idempotency":           {func(c *SignalCommand) { c.IdempotencyKey = text(257) }, base.CodeInvalidSignal, "idempotency_key"},
+		"sent at":               {func(c *SignalCommand) { c.SentAt = latestShown + 1 }, base.CodeInvalidSignal, "sent_at"},
 	} {
 		c := SignalCommand{Name: "go"}
 		row.edit(&c)
 		err := c.Check()
-		if CodeOf(err) != row.code {
+		if base.CodeOf(err) != row.code {
 			t.Errorf("%s: %v, want %s", name, err, row.code)
 			continue
 		}

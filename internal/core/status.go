@@ -1,5 +1,7 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // Status is the one stored status of an execution (L13). Values are stored: never renumber them.
 type Status uint8
 
@@ -30,11 +32,11 @@ func Statuses() []Status {
 }
 
 // String is the word of L13.
-func (s Status) String() string { return word(statusNames[:], int(s)) }
+func (s Status) String() string { return base.NameOf(statusNames[:], int(s)) }
 
 // ParseStatus reads the word of L13.
 func ParseStatus(text string) (Status, bool) {
-	n, ok := find(statusNames[:], text)
+	n, ok := base.ValueOf(statusNames[:], text)
 	return Status(n), ok
 }
 
@@ -93,11 +95,11 @@ var reasonNames = [...]string{
 }
 
 // String is the word of L13; "none" for the absent reason.
-func (r Reason) String() string { return word(reasonNames[:], int(r)) }
+func (r Reason) String() string { return base.NameOf(reasonNames[:], int(r)) }
 
 // ParseReason reads the word of L13.
 func ParseReason(text string) (Reason, bool) {
-	n, ok := find(reasonNames[:], text)
+	n, ok := base.ValueOf(reasonNames[:], text)
 	return Reason(n), ok
 }
 
@@ -138,10 +140,13 @@ const (
 var nextNames = [...]string{"none", "initial", "retry", "reclaim", "replay", "resume"}
 
 // String is the word of L13.
-func (n Next) String() string { return word(nextNames[:], int(n)) }
+func (n Next) String() string { return base.NameOf(nextNames[:], int(n)) }
 
 // ParseNext reads the word of L13.
-func ParseNext(text string) (Next, bool) { v, ok := find(nextNames[:], text); return Next(v), ok }
+func ParseNext(text string) (Next, bool) {
+	v, ok := base.ValueOf(nextNames[:], text)
+	return Next(v), ok
+}
 
 // AttemptType states how an attempt was started (L25). Values are stored.
 type AttemptType uint8
@@ -157,7 +162,7 @@ const (
 var attemptTypeNames = [...]string{"", "initial", "retry", "reclaim", "replay"}
 
 // String is the word of L25.
-func (t AttemptType) String() string { return word(attemptTypeNames[:], int(t)) }
+func (t AttemptType) String() string { return base.NameOf(attemptTypeNames[:], int(t)) }
 
 // AttemptState is the state of an attempt (L26). Values are stored.
 type AttemptState uint8
@@ -175,7 +180,7 @@ const (
 var attemptStateNames = [...]string{"", "started", "interrupted", "ended_success", "ended_failure", "ended_cancelled", "interrupted_reclaimed"}
 
 // String is the word of L26.
-func (s AttemptState) String() string { return word(attemptStateNames[:], int(s)) }
+func (s AttemptState) String() string { return base.NameOf(attemptStateNames[:], int(s)) }
 
 // Final reports whether s never changes.
 func (s AttemptState) Final() bool { return s >= EndedSuccess }
@@ -197,7 +202,7 @@ const (
 var interruptionNames = [...]string{"", "suspended", "delayed", "waiting_children", "released", "lease_expired", "lease_revoked"}
 
 // String is the word of L26.
-func (i Interruption) String() string { return word(interruptionNames[:], int(i)) }
+func (i Interruption) String() string { return base.NameOf(interruptionNames[:], int(i)) }
 
 // LeaseEnd is how a lease ended: the ending operation, or what ended it otherwise (L40). Values are stored.
 type LeaseEnd uint8
@@ -226,4 +231,4 @@ var leaseEndNames = [...]string{
 }
 
 // String is the word of L40.
-func (e LeaseEnd) String() string { return word(leaseEndNames[:], int(e)) }
+func (e LeaseEnd) String() string { return base.NameOf(leaseEndNames[:], int(e)) }

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // Bounds of steps (L6).
 const (
 	MaxSteps    = 10_000  // records of an execution over all runs
@@ -8,23 +10,23 @@ const (
 
 // StepRecord is the record of a completed step (L148). The first write wins; it is never changed.
 type StepRecord struct {
-	ExecutionID  ID     `json:"execution_id"`
-	RunIndex     int    `json:"run_index"`
-	Name         string `json:"name"`
-	Ordinal      int    `json:"ordinal"` // number of the record within the execution, in order of writing, from 0 (L150)
-	AttemptIndex int    `json:"attempt_index"`
-	LeaseEpoch   int64  `json:"lease_epoch"`
-	CreatedAt    Time   `json:"created_at"`
-	ContentType  string `json:"content_type"`
-	Result       []byte `json:"-"` // stored beside the record, byte for byte
+	ExecutionID  base.ID   `json:"execution_id"`
+	RunIndex     int       `json:"run_index"`
+	Name         string    `json:"name"`
+	Ordinal      int       `json:"ordinal"` // number of the record within the execution, in order of writing, from 0 (L150)
+	AttemptIndex int       `json:"attempt_index"`
+	LeaseEpoch   int64     `json:"lease_epoch"`
+	CreatedAt    base.Time `json:"created_at"`
+	ContentType  string    `json:"content_type"`
+	Result       []byte    `json:"-"` // stored beside the record, byte for byte
 }
 
 // CheckStepArguments requires a name with the form of a kind, else invalid_argument; a result of at most 1 MiB, else payload_too_large (L149).
 func CheckStepArguments(name string, result []byte) error {
-	if why := checkGraphic(name, 128); why != "" {
-		return refuseText("name", why)
+	if why := base.CheckGraphic(name, 128); why != "" {
+		return base.RefuseText("name", why)
 	}
-	return checkSize("result", len(result), maxStepSize)
+	return base.CheckSize("result", len(result), maxStepSize)
 }
 
 // CheckStepCount refuses a new record with step_limit_exceeded if the execution already has MaxSteps.
@@ -32,5 +34,5 @@ func CheckStepCount(records int) error {
 	if records < MaxSteps {
 		return nil
 	}
-	return Errorf(CodeStepLimitExceeded, "the execution has %d step records already", records).With("limit", MaxSteps)
+	return base.Errorf(base.CodeStepLimitExceeded, "the execution has %d step records already", records).With("limit", MaxSteps)
 }

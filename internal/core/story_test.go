@@ -9,26 +9,29 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // storyStart is when every story begins.
-const storyStart Time = 1_700_000_000_000
+const storyStart base.Time = 1_700_000_000_000
 
 // story is the life of one execution, told command by command. It keeps what a store would keep, and holds the execution to
 // the invariants after every command.
 type story struct {
 	t       tester
 	x       *Execution
-	now     Time
+	now     base.Time
 	jitter  float64
 	lane    *Lane
 	events  []Event
 	history map[int64]LeaseRecord
 	d       Dossier
-	keys    *KeyRing
+	keys    *keyring.Ring
 	books   *Books // of the transaction under way; nil: no budgets
 
-	grantKey GrantKey // of the last grant
+	grantKey keyring.GrantKey // of the last grant
 	minted   uint64
 	acquired map[int64]int // lease.acquired by epoch
 	closed   map[int64]int // exit events by epoch, late ones excepted
@@ -57,19 +60,19 @@ func begin(t tester, policy string, edits ...func(*Submission)) *story {
 	for _, edit := range edits {
 		edit(submission)
 	}
-	if err := submission.Normalize(DefaultLimits()); err != nil {
+	if err := submission.Normalize(base.DefaultLimits()); err != nil {
 		t.Fatalf("submission: %v", err)
 	}
 	class := submission.Class()
 	fx := s.effects()
-	s.x = NewExecution(fx, submission, IDOf(s.mint()), &class)
+	s.x = NewExecution(fx, submission, base.IDOf(s.mint()), &class)
 	s.keep(fx)
 	return s
 }
 
-func (s *story) mint() UUID {
+func (s *story) mint() base.UUID {
 	s.minted++
-	var u UUID
+	var u base.UUID
 	u[0] = 1
 	binary.BigEndian.PutUint64(u[8:], s.minted)
 	return u
@@ -114,7 +117,7 @@ func (s *story) settle() {
 }
 
 // pass moves the clock on and sweeps.
-func (s *story) pass(ms Millis) {
+func (s *story) pass(ms base.Millis) {
 	s.t.Helper()
 	s.now = s.now.Add(ms)
 	s.settle()
@@ -193,9 +196,9 @@ func dataOf(t tester, event Event) map[string]any {
 
 // The commands.
 
-func (s *story) claim() Fence { return s.claimFor(30 * Second) }
+func (s *story) claim() Fence { return s.claimFor(30 * base.Second) }
 
-func (s *story) claimFor(ttl Millis) Fence {
+func (s *story) claimFor(ttl base.Millis) Fence {
 	s.t.Helper()
 	_ = s.do(func(fx *Effects) error {
 		if !s.x.Queued() && s.x.Status != Granted {
@@ -211,7 +214,7 @@ func (s *story) fence() Fence {
 	return Fence{LeaseID: s.x.Lease.ID, Epoch: s.x.LeaseEpoch, AttemptID: s.x.Attempt.ID}
 }
 
-func (s *story) renew(f Fence, ttl Millis) error {
+func (s *story) renew(f Fence, ttl base.Millis) error {
 	return s.do(func(fx *Effects) error { return s.x.Renew(fx, f, ttl) })
 }
 
@@ -236,7 +239,7 @@ func (s *story) failWith(c FailCommand) (a FailAnswer, err error) {
 	return a, err
 }
 
-func (s *story) delay(f Fence, until Time) (a LeaveAnswer, err error) {
+func (s *story) delay(f Fence, until base.Time) (a LeaveAnswer, err error) {
 	err = s.do(func(fx *Effects) error {
 		a, err = s.x.Delay(fx, DelayCommand{Fence: f, Until: until, Recorded: s.recorded(f.Epoch)})
 		return err
@@ -295,7 +298,7 @@ func (s *story) revoke(hold bool) (a RevokeAnswer, err error) {
 
 // The statuses that other pages bring about, made by hand through the routines they will call.
 
-func (s *story) grant(ms Millis, slots ...string) {
+func (s *story) grant(ms base.Millis, slots ...string) {
 	s.t.Helper()
 	err := s.do(func(fx *Effects) (err error) {
 		s.x.Holds = append(slots, s.x.Holds...)
@@ -340,7 +343,7 @@ func (s *story) satisfy() {
 }
 
 // delayFor gives a waiting execution a delay, as a resume with a delay does.
-func (s *story) delayFor(ms Millis) {
+func (s *story) delayFor(ms base.Millis) {
 	s.t.Helper()
 	_ = s.do(func(fx *Effects) error {
 		s.x.DelayUntil, s.x.DelayReason = fx.Now.Add(ms), WaitingForResumeDelay
@@ -384,18 +387,18 @@ func broughtTo(t tester, policy string, status Status) *story {
 	case Ready:
 	case Delayed:
 		s.claim()
-		must[LeaveAnswer](t)(s.delay(s.fence(), s.now.Add(5*Minute)))
+		must[LeaveAnswer](t)(s.delay(s.fence(), s.now.Add(5*base.Minute)))
 	case Blocked:
 		s.depend()
 	case Granted:
-		s.grant(5 * Second)
+		s.grant(5 * base.Second)
 	case Running:
 		s.claim()
 	case Suspended:
 		s.claim()
 		s.suspend()
 	case Succeeded:
-		must[CompleteAnswer](t)(s.complete(s.claim(), &Payload{Data: []byte("out"), Size: 3, ContentType: DefaultContentType}))
+		must[CompleteAnswer](t)(s.complete(s.claim(), &Payload{Data: []byte("out"), Size: 3, ContentType: base.DefaultContentType}))
 	case Failed:
 		must[FailAnswer](t)(s.fail(s.claim(), classPermanent))
 	case Cancelled:

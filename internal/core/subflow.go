@@ -1,6 +1,10 @@
 package core
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // AwaitsSubflow reports whether x is a flow node whose sub-flow has not been made yet.
 func (x *Execution) AwaitsSubflow() bool {
@@ -13,7 +17,7 @@ func (x *Execution) InSubflow() bool {
 }
 
 // BeginSubflow records the sub-flow of a flow node (F46).
-func (x *Execution) BeginSubflow(now Time, flow ID) {
+func (x *Execution) BeginSubflow(now base.Time, flow base.ID) {
 	x.Children = &Children{FlowID: flow}
 	x.LastMutationAt = max(now, x.Latest())
 }
@@ -51,7 +55,7 @@ func (x *Execution) FailSubflow(fx *Effects, why string) bool {
 	}
 	x.end(fx, ending{
 		status: Failed, reason: SubflowFailed, attempt: EndedFailure,
-		failure: &Failure{Class: classPermanent, Category: SubflowFailed.String(), Message: cutText(why, maxMessage), At: fx.Now},
+		failure: &Failure{Class: classPermanent, Category: SubflowFailed.String(), Message: base.CutText(why, base.MaxMessage), At: fx.Now},
 	})
 	return true
 }

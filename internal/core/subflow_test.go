@@ -3,6 +3,8 @@ package core
 import (
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // subflowNode is a flow node.
@@ -28,8 +30,8 @@ func TestF46_a_flow_node_waits_for_its_join_then_for_its_subflow(t *testing.T) {
 	if !s.x.AwaitsSubflow() {
 		t.Error("its sub-flow is to be made")
 	}
-	_ = s.do(func(*Effects) error { s.x.BeginSubflow(s.now, IDOf(UUID{7})); return nil })
-	if s.x.AwaitsSubflow() || s.x.Children.FlowID != IDOf(UUID{7}) {
+	_ = s.do(func(*Effects) error { s.x.BeginSubflow(s.now, base.IDOf(base.UUID{7})); return nil })
+	if s.x.AwaitsSubflow() || s.x.Children.FlowID != base.IDOf(base.UUID{7}) {
 		t.Errorf("%+v", s.x.Children)
 	}
 	subflowNode(t, 0).want(Blocked, WaitingForSubflow, NextInitial)
@@ -52,15 +54,15 @@ func TestF26_F46_a_flow_node_begins_when_its_delay_is_over_and_no_hold_stands(t 
 	if !s.x.AwaitsSubflow() || s.x.DelayUntil != 0 {
 		t.Errorf("%+v", s.x)
 	}
-	_ = s.do(func(*Effects) error { s.x.BeginSubflow(s.now, IDOf(UUID{7})); return nil })
+	_ = s.do(func(*Effects) error { s.x.BeginSubflow(s.now, base.IDOf(base.UUID{7})); return nil })
 	must[bool](t)(s.hold())
 	s.want(Blocked, WaitingForSubflow, NextInitial) // what has begun goes on (L115)
 }
 
 func TestF47_a_node_ends_as_its_subflow_has_ended(t *testing.T) {
 	t.Parallel()
-	inner := IDOf(UUID{7})
-	result := &ResultRef{Of: IDOf(UUID{8}), Epoch: 2, ContentType: "text/plain", Size: 5}
+	inner := base.IDOf(base.UUID{7})
+	result := &ResultRef{Of: base.IDOf(base.UUID{8}), Epoch: 2, ContentType: "text/plain", Size: 5}
 	begun := func() *story {
 		s := subflowNode(t, 0)
 		_ = s.do(func(*Effects) error { s.x.BeginSubflow(s.now, inner); return nil })
@@ -71,7 +73,7 @@ func TestF47_a_node_ends_as_its_subflow_has_ended(t *testing.T) {
 		return ended
 	}
 	s := begun()
-	for _, other := range []*Flow{{ID: inner, State: FlowOpen}, {ID: inner, State: FlowCancelling}, {ID: IDOf(UUID{9}), State: FlowCompleted}} {
+	for _, other := range []*Flow{{ID: inner, State: FlowOpen}, {ID: inner, State: FlowCancelling}, {ID: base.IDOf(base.UUID{9}), State: FlowCompleted}} {
 		if end(s, other, nil) {
 			t.Fatalf("ended by %+v", other)
 		}

@@ -2,36 +2,38 @@ package core
 
 import (
 	"crypto/sha256"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Submission is a request for a new execution (L79). It is checked by Normalize and CheckTimes.
 type Submission struct {
-	ID             *GivenID // nil: the engine mints one
-	Namespace      string   // "": default
-	Lane           string   // "": default
+	ID             *base.GivenID // nil: the engine mints one
+	Namespace      string        // "": default
+	Lane           string        // "": default
 	Kind           string
 	Input          Payload
 	Priority       int
 	Creator        string // "": the engine fills in the principal and its key
 	CreatorKey     string `json:",omitempty"` // see Submitter; not part of the fingerprint
 	IdempotencyKey string // "": none
-	Tags           Tags
+	Tags           base.Tags
 	Policy         *Policy // of ParsePolicy; nil: PolicyJSON is used
 	PolicyJSON     []byte  // the caller's text, parsed by Normalize; empty: the default policy
-	DelayUntil     Time
-	DelayMS        *Millis // instead of DelayUntil
-	DeadlineAt     Time
-	FlowID         ID
-	ParentID       ID
+	DelayUntil     base.Time
+	DelayMS        *base.Millis // instead of DelayUntil
+	DeadlineAt     base.Time
+	FlowID         base.ID
+	ParentID       base.ID
 	Member         *Membership    `json:"-"`          // its place in the flow; nil outside of one
 	Budgets        []ScopedBudget `json:"-"`          // that apply to it by its flow or its parent (B6)
-	Trace          *Trace         `json:",omitempty"` // not part of the fingerprint
+	Trace          *base.Trace    `json:",omitempty"` // not part of the fingerprint
 }
 
 // Normalize fills in defaults, clamps the priority and checks everything that needs neither a clock nor the store, in the order of L80: arguments
 // (invalid_argument, invalid_id, payload_too_large), policy (invalid_policy), capabilities (invalid_capabilities), tags (invalid_tag_key,
 // invalid_argument).
-func (s *Submission) Normalize(limits Limits) error {
+func (s *Submission) Normalize(limits base.Limits) error {
 	s.fillDefaults()
 	if err := s.checkArguments(limits); err != nil {
 		return err
@@ -43,37 +45,37 @@ func (s *Submission) Normalize(limits Limits) error {
 		}
 		s.Policy = policy
 	}
-	return CheckTags(s.Tags)
+	return base.CheckTags(s.Tags)
 }
 
 func (s *Submission) fillDefaults() {
 	if s.Namespace == "" {
-		s.Namespace = DefaultNamespace
+		s.Namespace = base.DefaultNamespace
 	}
 	if s.Lane == "" {
-		s.Lane = DefaultLane
+		s.Lane = base.DefaultLane
 	}
 	if s.Input.ContentType == "" {
-		s.Input.ContentType = DefaultContentType
+		s.Input.ContentType = base.DefaultContentType
 	}
 	s.Input.Size = len(s.Input.Data)
-	s.Priority = clampPriority(s.Priority)
+	s.Priority = base.ClampPriority(s.Priority)
 }
 
 // checkArguments follows the order of the fields in L79.
-func (s *Submission) checkArguments(limits Limits) error {
+func (s *Submission) checkArguments(limits base.Limits) error {
 	// The zero UUID means an absent id in every record, so no execution can have it.
 	if s.ID != nil && s.ID.UUID.IsZero() {
-		return Errorf(CodeInvalidID, "the zero UUID names no execution").WithField("execution_id")
+		return base.Errorf(base.CodeInvalidID, "the zero UUID names no execution").WithField("execution_id")
 	}
 	checks := [...]error{
-		CheckNamespace(s.Namespace),
-		CheckLane(s.Lane),
-		CheckKind(s.Kind),
+		base.CheckNamespace(s.Namespace),
+		base.CheckLane(s.Lane),
+		base.CheckKind(s.Kind),
 		limits.CheckPayload("input", s.Input.Size),
-		CheckContentType("content_type", s.Input.ContentType),
-		CheckCreator(s.Creator),
-		CheckIdempotencyKey(s.IdempotencyKey),
+		base.CheckContentType("content_type", s.Input.ContentType),
+		base.CheckCreator(s.Creator),
+		base.CheckIdempotencyKey(s.IdempotencyKey),
 		s.checkDelay(),
 	}
 	for _, err := range checks {
@@ -89,27 +91,27 @@ func (s *Submission) checkDelay() error {
 	case s.DelayMS == nil:
 		return nil
 	case s.DelayUntil != 0:
-		return Invalid("delay_ms", "give delay_until or delay_ms, not both")
-	case *s.DelayMS < 0 || *s.DelayMS > MaxAhead:
-		return Invalid("delay_ms", "must be in 0..%d", MaxAhead)
+		return base.Invalid("delay_ms", "give delay_until or delay_ms, not both")
+	case *s.DelayMS < 0 || *s.DelayMS > base.MaxAhead:
+		return base.Invalid("delay_ms", "must be in 0..%d", base.MaxAhead)
 	default:
 		return nil
 	}
 }
 
 // CheckTimes checks what depends on the present time: moments more than ten years ahead and a deadline in the past are invalid_argument (L6, L81).
-func (s *Submission) CheckTimes(now Time) error {
-	if err := CheckAhead("delay_until", s.DelayUntil, now); err != nil {
+func (s *Submission) CheckTimes(now base.Time) error {
+	if err := base.CheckAhead("delay_until", s.DelayUntil, now); err != nil {
 		return err
 	}
-	if s.DeadlineAt.reached(now) {
-		return Invalid("deadline_at", "has passed already")
+	if s.DeadlineAt.Reached(now) {
+		return base.Invalid("deadline_at", "has passed already")
 	}
-	return CheckAhead("deadline_at", s.DeadlineAt, now)
+	return base.CheckAhead("deadline_at", s.DeadlineAt, now)
 }
 
 // StartAt returns the moment before which the execution must not start, given or relative to now; absent if it may start at once.
-func (s *Submission) StartAt(now Time) Time {
+func (s *Submission) StartAt(now base.Time) base.Time {
 	start := s.DelayUntil
 	if s.DelayMS != nil {
 		start = now.Add(*s.DelayMS)
@@ -124,11 +126,11 @@ func (s *Submission) StartAt(now Time) Time {
 // be normalized.
 func (s *Submission) Fingerprint() []byte {
 	h := sha256.New()
-	addPart(h, []byte(s.Lane))
-	addPart(h, []byte(s.Kind))
-	addPart(h, s.Input.Data)
-	addPart(h, []byte(s.Input.ContentType))
-	addPart(h, s.Policy.Canonical())
+	base.AddPart(h, []byte(s.Lane))
+	base.AddPart(h, []byte(s.Kind))
+	base.AddPart(h, s.Input.Data)
+	base.AddPart(h, []byte(s.Input.ContentType))
+	base.AddPart(h, s.Policy.Canonical())
 	return h.Sum(nil)
 }
 

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-const noon = Time(1_767_225_600_000)
+const noon = base.Time(1_767_225_600_000)
 
 func normalized(t *testing.T, change func(*Submission)) *Submission {
 	t.Helper()
@@ -14,7 +16,7 @@ func normalized(t *testing.T, change func(*Submission)) *Submission {
 	if change != nil {
 		change(s)
 	}
-	if err := s.Normalize(DefaultLimits()); err != nil {
+	if err := s.Normalize(base.DefaultLimits()); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -34,38 +36,38 @@ func TestL80_faults_are_told_in_order_arguments_policy_capabilities_tags(t *test
 	s := Submission{
 		Kind:       "a b",
 		PolicyJSON: []byte(`{"routing_requirements":{"required_capabilities":["a,b"]},"lease_grace_ms":-1}`),
-		Tags:       Tags{"ff.x": ""},
+		Tags:       base.Tags{"ff.x": ""},
 	}
-	expect(t, s.Normalize(DefaultLimits()), CodeInvalidArgument, "kind")
+	expect(t, s.Normalize(base.DefaultLimits()), base.CodeInvalidArgument, "kind")
 	s.Kind = "k"
-	expect(t, s.Normalize(DefaultLimits()), CodeInvalidPolicy, "lease_grace_ms")
+	expect(t, s.Normalize(base.DefaultLimits()), base.CodeInvalidPolicy, "lease_grace_ms")
 	s.PolicyJSON = []byte(`{"routing_requirements":{"required_capabilities":["a,b"]}}`)
-	expect(t, s.Normalize(DefaultLimits()), CodeInvalidCapabilities, "routing_requirements.required_capabilities")
+	expect(t, s.Normalize(base.DefaultLimits()), base.CodeInvalidCapabilities, "routing_requirements.required_capabilities")
 	s.PolicyJSON = nil
-	expect(t, s.Normalize(DefaultLimits()), CodeInvalidTagKey, `tags["ff.x"]`)
+	expect(t, s.Normalize(base.DefaultLimits()), base.CodeInvalidTagKey, `tags["ff.x"]`)
 }
 
 func TestL6_every_argument_of_a_submission_is_checked(t *testing.T) {
 	t.Parallel()
-	week, never, early := 7*Day, MaxAhead+1, Millis(-1)
+	week, never, early := 7*base.Day, base.MaxAhead+1, base.Millis(-1)
 	cases := []struct {
 		field  string
-		code   Code
+		code   base.Code
 		change func(*Submission)
 	}{
-		{"execution_id", CodeInvalidID, func(s *Submission) { s.ID = &GivenID{} }},
-		{"namespace", CodeInvalidArgument, func(s *Submission) { s.Namespace = "-" }},
-		{"lane", CodeInvalidArgument, func(s *Submission) { s.Lane = "a b" }},
-		{"kind", CodeInvalidArgument, func(s *Submission) { s.Kind = "" }},
-		{"input", CodePayloadTooLarge, func(s *Submission) { s.Input.Data = make([]byte, 4<<20+1) }},
-		{"content_type", CodeInvalidArgument, func(s *Submission) { s.Input.ContentType = "\n" }},
-		{"creator", CodeInvalidArgument, func(s *Submission) { s.Creator = "\n" }},
-		{"idempotency_key", CodeInvalidArgument, func(s *Submission) { s.IdempotencyKey = "\n" }},
-		{"delay_ms", CodeInvalidArgument, func(s *Submission) { s.DelayMS, s.DelayUntil = &week, noon }},
-		{"delay_ms", CodeInvalidArgument, func(s *Submission) { s.DelayMS = &never }},
-		{"delay_ms", CodeInvalidArgument, func(s *Submission) { s.DelayMS = &early }},
-		{"tags", CodeInvalidArgument, func(s *Submission) {
-			s.Tags = Tags{}
+		{"execution_id", base.CodeInvalidID, func(s *Submission) { s.ID = &base.GivenID{} }},
+		{"namespace", base.CodeInvalidArgument, func(s *Submission) { s.Namespace = "-" }},
+		{"lane", base.CodeInvalidArgument, func(s *Submission) { s.Lane = "a b" }},
+		{"kind", base.CodeInvalidArgument, func(s *Submission) { s.Kind = "" }},
+		{"input", base.CodePayloadTooLarge, func(s *Submission) { s.Input.Data = make([]byte, 4<<20+1) }},
+		{"content_type", base.CodeInvalidArgument, func(s *Submission) { s.Input.ContentType = "\n" }},
+		{"creator", base.CodeInvalidArgument, func(s *Submission) { s.Creator = "\n" }},
+		{"idempotency_key", base.CodeInvalidArgument, func(s *Submission) { s.IdempotencyKey = "\n" }},
+		{"delay_ms", base.CodeInvalidArgument, func(s *Submission) { s.DelayMS, s.DelayUntil = &week, noon }},
+		{"delay_ms", base.CodeInvalidArgument, func(s *Submission) { s.DelayMS = &never }},
+		{"delay_ms", base.CodeInvalidArgument, func(s *Submission) { s.DelayMS = &early }},
+		{"tags", base.CodeInvalidArgument, func(s *Submission) {
+			s.Tags = base.Tags{}
 			for i := range 65 {
 				s.Tags[strings.Repeat("a", i+1)] = ""
 			}
@@ -74,7 +76,7 @@ func TestL6_every_argument_of_a_submission_is_checked(t *testing.T) {
 	for _, c := range cases {
 		s := Submission{Kind: "k"}
 		c.change(&s)
-		expect(t, s.Normalize(DefaultLimits()), c.code, c.field)
+		expect(t, s.Normalize(base.DefaultLimits()), c.code, c.field)
 	}
 }
 
@@ -82,23 +84,23 @@ func TestL81_times_are_held_against_the_present(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name     string
-		delay    Time
-		deadline Time
+		delay    base.Time
+		deadline base.Time
 		field    string // "" when accepted
 	}{
 		{"none", 0, 0, ""},
 		{"a delay in the past", noon - 1, 0, ""},
-		{"a delay of ten years", noon.Add(MaxAhead), 0, ""},
-		{"a delay of more", noon.Add(MaxAhead + 1), 0, "delay_until"},
+		{"a delay of ten years", noon.Add(base.MaxAhead), 0, ""},
+		{"a delay of more", noon.Add(base.MaxAhead + 1), 0, "delay_until"},
 		{"a deadline in a millisecond", 0, noon + 1, ""},
 		{"a deadline now", 0, noon, "deadline_at"},
 		{"a deadline in the past", 0, noon - 1, "deadline_at"},
-		{"a deadline in ten years", 0, noon.Add(MaxAhead), ""},
-		{"a deadline after that", 0, noon.Add(MaxAhead + 1), "deadline_at"},
+		{"a deadline in ten years", 0, noon.Add(base.MaxAhead), ""},
+		{"a deadline after that", 0, noon.Add(base.MaxAhead + 1), "deadline_at"},
 	}
 	for _, c := range cases {
 		s := Submission{DelayUntil: c.delay, DeadlineAt: c.deadline}
-		code := CodeInvalidArgument
+		code := base.CodeInvalidArgument
 		if c.field == "" {
 			code = ""
 		}
@@ -108,10 +110,10 @@ func TestL81_times_are_held_against_the_present(t *testing.T) {
 
 func TestL81_a_delay_in_the_past_or_at_now_is_no_delay(t *testing.T) {
 	t.Parallel()
-	zero, second := Millis(0), Second
+	zero, second := base.Millis(0), base.Second
 	for _, c := range []struct {
 		s    Submission
-		want Time
+		want base.Time
 	}{
 		{Submission{}, 0},
 		{Submission{DelayUntil: noon - 1}, 0},
@@ -128,7 +130,7 @@ func TestL81_a_delay_in_the_past_or_at_now_is_no_delay(t *testing.T) {
 
 func TestL83_the_fingerprint_covers_lane_kind_input_content_type_and_policy_and_nothing_else(t *testing.T) {
 	t.Parallel()
-	second := Second
+	second := base.Second
 	plain := normalized(t, nil).Fingerprint()
 	if len(plain) != 32 {
 		t.Fatalf("%d bytes", len(plain))
@@ -150,10 +152,10 @@ func TestL83_the_fingerprint_covers_lane_kind_input_content_type_and_policy_and_
 		"priority":           func(s *Submission) { s.Priority = 5 },
 		"delay":              func(s *Submission) { s.DelayMS = &second },
 		"deadline":           func(s *Submission) { s.DeadlineAt = noon },
-		"tags":               func(s *Submission) { s.Tags = Tags{"a": "b"} },
+		"tags":               func(s *Submission) { s.Tags = base.Tags{"a": "b"} },
 		"creator":            func(s *Submission) { s.Creator = "me" },
 		"key":                func(s *Submission) { s.IdempotencyKey = "k" },
-		"id":                 func(s *Submission) { s.ID = &GivenID{UUID: UUID{1}} },
+		"id":                 func(s *Submission) { s.ID = &base.GivenID{UUID: base.UUID{1}} },
 		"default spelt out":  func(s *Submission) { s.PolicyJSON = []byte(`{"max_reclaim_count":10,"lease_grace_ms":0}`) },
 		"default lane given": func(s *Submission) { s.Lane = "default" },
 	} {
@@ -183,11 +185,11 @@ func TestS13_the_class_holds_what_decides_who_may_take_the_work(t *testing.T) {
 func TestU215_another_trace_context_is_no_other_submission(t *testing.T) {
 	t.Parallel()
 	plain := Submission{Kind: "charge"}
-	if err := plain.Normalize(DefaultLimits()); err != nil {
+	if err := plain.Normalize(base.DefaultLimits()); err != nil {
 		t.Fatal(err)
 	}
 	traced := plain
-	traced.Trace = ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "k=v", "a=b")
+	traced.Trace = base.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "k=v", "a=b")
 	if string(plain.Fingerprint()) != string(traced.Fingerprint()) {
 		t.Error("the trace context is part of the fingerprint")
 	}

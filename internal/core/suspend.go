@@ -1,41 +1,47 @@
 package core
 
+import (
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
+)
+
 // SuspendCommand is the command suspend (section 5).
 type SuspendCommand struct {
 	Fence          Fence
 	Waitpoints     []Binding // the first is the primary one
-	Condition      *Condition
-	ReasonCode     string  // "": ReasonCodeSignal
-	TimeoutAt      Time    // absent: TimeoutMS, else the policy's, else none
-	TimeoutMS      *Millis // nil: none
-	Behavior       string  // at the timeout; "": the policy's
-	ResumeDelayMS  Millis
+	Condition      *condition.Condition
+	ReasonCode     string       // "": ReasonCodeSignal
+	TimeoutAt      base.Time    // absent: TimeoutMS, else the policy's, else none
+	TimeoutMS      *base.Millis // nil: none
+	Behavior       string       // at the timeout; "": the policy's
+	ResumeDelayMS  base.Millis
 	Continuation   *Payload         // nil: none
 	Usage          map[string]int64 // spent already (B16)
 	IdempotencyKey string
-	SuspensionID   UUID // the caller's; absent: one that Mint makes
+	SuspensionID   base.UUID // the caller's; absent: one that Mint makes
 
 	SpentHandle bool // the handle that was given belongs to a suspension (W44)
 	Recorded    *LeaseRecord
-	Keys        *KeyRing
-	Mint        func() UUID     // makes ids for what the caller gave none
-	Taken       func(UUID) bool // reports whether a waitpoint with that id exists in any execution; nil: none does
+	Keys        *keyring.Ring
+	Mint        func() base.UUID     // makes ids for what the caller gave none
+	Taken       func(base.UUID) bool // reports whether a waitpoint with that id exists in any execution; nil: none does
 }
 
 // Binding states where a suspension waits: at a waitpoint that it makes, or at a pending one that it adopts with its key, its token and its
 // buffered signals.
 type Binding struct {
 	UsePending bool
-	ID         UUID    // of the pending one; for a fresh one the caller's, absent: one made by Mint
-	Key        *string // of a fresh one; nil: by W45
+	ID         base.UUID // of the pending one; for a fresh one the caller's, absent: one made by Mint
+	Key        *string   // of a fresh one; nil: by W45
 }
 
 // SuspendAnswer is the answer to suspend (W49..W51). Tokens are made from the rows.
 type SuspendAnswer struct {
 	Satisfied    bool // the wait is passed: lease and attempt continue; else suspended
-	SuspensionID UUID
+	SuspensionID base.UUID
 	Waitpoints   []Waitpoint // in the order of the bindings; if the wait was passed, fresh ones were not made
-	TimeoutAt    Time
+	TimeoutAt    base.Time
 	Cause        SuspensionCause // of a wait that is passed
 	Signals      []Signal        // of a wait that is passed, without payload bytes
 	Late         bool
@@ -78,9 +84,9 @@ func (x *Execution) suspend(fx *Effects, p *suspendPlan, lapse *LeaseRecord) Sus
 	held := x.leave(fx, exit{end: EndSuspend, state: AttemptInterrupted, interruption: InterruptedSuspended, lapse: lapse})
 	rows := x.park(fx, p, held)
 	s := p.record
-	o := newObject(answerRoom)
-	o.num("suspension", int64(s.Seq))
-	fx.recordAnswer(o.done())
+	o := base.NewObject(answerRoom)
+	o.Num("suspension", int64(s.Seq))
+	fx.recordAnswer(o.Done())
 	return SuspendAnswer{SuspensionID: s.ID, Waitpoints: rows, TimeoutAt: s.TimeoutAt, Late: s.Late}
 }
 

@@ -5,13 +5,16 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // Bounds of a suspend (section 5).
 const (
 	MaxBindings        = 64
 	MaxContinuation    = 64 << 10
-	maxSuspendTimeout  = Year
+	maxSuspendTimeout  = base.Year
 	waitpointsField    = "waitpoints"
 	waitpointKeyMember = ".fresh.waitpoint_key"
 )
@@ -38,7 +41,7 @@ var reasonCodes = map[string]Reason{
 // CheckReasonCode refuses an unknown reason code: invalid_argument.
 func CheckReasonCode(code string) error {
 	if _, known := reasonCodes[code]; !known {
-		return Invalid("reason_code", "%q is no reason of a suspension", code).
+		return base.Invalid("reason_code", "%q is no reason of a suspension", code).
 			WithHint("use one of %s", strings.Join(slices.Sorted(maps.Keys(reasonCodes)), ", "))
 	}
 	return nil
@@ -57,7 +60,7 @@ func (c *SuspendCommand) reasonCode() string {
 // (payload_too_large), invalid amounts (invalid_usage, reserved_dimension).
 func (c *SuspendCommand) Check() error {
 	if c.SpentHandle {
-		return Errorf(CodeAlreadySuspended, "the handle is that of a suspension, which serves only to observe").
+		return base.Errorf(base.CodeAlreadySuspended, "the handle is that of a suspension, which serves only to observe").
 			WithHint("claim the execution when it has resumed, and use the handle of that claim")
 	}
 	for _, check := range [...]func(*SuspendCommand) error{
@@ -74,15 +77,15 @@ func (c *SuspendCommand) Check() error {
 func (c *SuspendCommand) checkBindings() error {
 	switch {
 	case len(c.Waitpoints) == 0 && (c.Condition == nil || !c.Condition.BindsNothing()):
-		return invalidSuspend("waitpoints_empty", waitpointsField, "must not be empty: the condition waits for signals")
+		return condition.InvalidSuspend("waitpoints_empty", waitpointsField, "must not be empty: the condition waits for signals")
 	case len(c.Waitpoints) > MaxBindings:
-		return invalidSuspend("too_many_waitpoints", waitpointsField, "%d waitpoints, at most %d are allowed", len(c.Waitpoints), MaxBindings).
+		return condition.InvalidSuspend("too_many_waitpoints", waitpointsField, "%d waitpoints, at most %d are allowed", len(c.Waitpoints), MaxBindings).
 			With("limit", MaxBindings)
 	}
-	ids, keys := map[UUID]bool{}, map[string]bool{}
+	ids, keys := map[base.UUID]bool{}, map[string]bool{}
 	for i, b := range c.Waitpoints {
 		if ids[b.ID] && !b.ID.IsZero() || b.Key != nil && keys[*b.Key] {
-			return invalidSuspend("duplicate_binding", element(waitpointsField, i), "has the id or the key of another")
+			return condition.InvalidSuspend("duplicate_binding", base.Element(waitpointsField, i), "has the id or the key of another")
 		}
 		ids[b.ID] = true
 		if b.Key != nil {
@@ -95,7 +98,7 @@ func (c *SuspendCommand) checkBindings() error {
 // checkKeyLengths checks for empty keys before long ones, each in the bindings and then in the condition.
 func (c *SuspendCommand) checkKeyLengths() error {
 	if at := c.keyAt(func(key string) bool { return key == "" }); at != "" {
-		return invalidSuspend("waitpoint_key_empty", at, "must not be empty: leave it out to have one made")
+		return condition.InvalidSuspend("waitpoint_key_empty", at, "must not be empty: leave it out to have one made")
 	}
 	var inCondition error
 	if c.Condition != nil {
@@ -104,15 +107,15 @@ func (c *SuspendCommand) checkKeyLengths() error {
 	if reasonOf(inCondition) == "waitpoint_key_empty" {
 		return inCondition
 	}
-	if at := c.keyAt(func(key string) bool { return len(key) > MaxWaitpointKey }); at != "" {
-		return invalidSuspend("waitpoint_key_too_long", at, "is too long: at most %d bytes are allowed", MaxWaitpointKey)
+	if at := c.keyAt(func(key string) bool { return len(key) > condition.MaxWaitpointKey }); at != "" {
+		return condition.InvalidSuspend("waitpoint_key_too_long", at, "is too long: at most %d bytes are allowed", condition.MaxWaitpointKey)
 	}
 	return inCondition
 }
 
 // reasonOf returns the reason of an invalid_suspend.
 func reasonOf(err error) string {
-	var refused *Error
+	var refused *base.Error
 	if !errors.As(err, &refused) {
 		return ""
 	}
@@ -124,7 +127,7 @@ func reasonOf(err error) string {
 func (c *SuspendCommand) keyAt(is func(string) bool) string {
 	for i, b := range c.Waitpoints {
 		if b.Key != nil && is(*b.Key) {
-			return element(waitpointsField, i) + waitpointKeyMember
+			return base.Element(waitpointsField, i) + waitpointKeyMember
 		}
 	}
 	return ""
@@ -132,7 +135,7 @@ func (c *SuspendCommand) keyAt(is func(string) bool) string {
 
 func (c *SuspendCommand) checkCondition() error {
 	if c.Condition == nil {
-		return invalidSuspend(conditionMalformed, conditionField, "is required")
+		return condition.InvalidSuspend(condition.Malformed, condition.FieldName, "is required")
 	}
 	return c.Condition.Check()
 }
@@ -140,45 +143,45 @@ func (c *SuspendCommand) checkCondition() error {
 func (c *SuspendCommand) checkTimeout() error {
 	switch {
 	case c.TimeoutAt != 0 && c.TimeoutMS != nil:
-		return invalidSuspend("timeout_ambiguous", "timeout_at", "give timeout_at or timeout_ms, not both")
+		return condition.InvalidSuspend("timeout_ambiguous", "timeout_at", "give timeout_at or timeout_ms, not both")
 	case c.TimeoutAt < 0:
-		return invalidSuspend("bad_number", "timeout_at", "lies before 1970")
+		return condition.InvalidSuspend("bad_number", "timeout_at", "lies before 1970")
 	case c.TimeoutMS != nil && (*c.TimeoutMS < 0 || *c.TimeoutMS > maxSuspendTimeout):
-		return invalidSuspend("bad_number", "timeout_ms", "must be in 0..%d", maxSuspendTimeout)
+		return condition.InvalidSuspend("bad_number", "timeout_ms", "must be in 0..%d", maxSuspendTimeout)
 	case c.ResumeDelayMS < 0 || c.ResumeDelayMS > maxResumeDelay:
-		return invalidSuspend("bad_number", "resume_delay_ms", "must be in 0..%d", maxResumeDelay)
+		return condition.InvalidSuspend("bad_number", "resume_delay_ms", "must be in 0..%d", maxResumeDelay)
 	}
 	if _, known := reasonCodes[c.reasonCode()]; !known {
-		return invalidSuspend("unknown_reason_code", "reason_code", "%q is not a reason code", cutText(c.ReasonCode, 80))
+		return condition.InvalidSuspend("unknown_reason_code", "reason_code", "%q is not a reason code", base.CutText(c.ReasonCode, 80))
 	}
 	return nil
 }
 
 func (c *SuspendCommand) checkRest() error {
 	if c.Behavior != "" && !slices.Contains(timeoutBehaviors, c.Behavior) {
-		return invalidSuspend("unknown_timeout_behavior", "timeout_behavior", "%q is not a behavior", cutText(c.Behavior, 80)).
+		return condition.InvalidSuspend("unknown_timeout_behavior", "timeout_behavior", "%q is not a behavior", base.CutText(c.Behavior, 80)).
 			WithHint("use %s", strings.Join(timeoutBehaviors, ", "))
 	}
 	for i, b := range c.Waitpoints {
-		at := element(waitpointsField, i)
+		at := base.Element(waitpointsField, i)
 		if b.UsePending && b.ID.IsZero() {
-			return invalidSuspend("binding_malformed", at, "names no pending waitpoint")
+			return condition.InvalidSuspend("binding_malformed", at, "names no pending waitpoint")
 		}
 		if b.Key == nil {
 			continue
 		}
 		if b.UsePending {
-			return invalidSuspend("binding_malformed", at, "a pending waitpoint has its key already")
+			return condition.InvalidSuspend("binding_malformed", at, "a pending waitpoint has its key already")
 		}
-		if why := checkPlain(*b.Key, 1, MaxWaitpointKey); why != "" {
-			return invalidSuspend("waitpoint_key_malformed", at+waitpointKeyMember, "%s", why)
+		if why := base.CheckPlain(*b.Key, 1, condition.MaxWaitpointKey); why != "" {
+			return condition.InvalidSuspend("waitpoint_key_malformed", at+waitpointKeyMember, "%s", why)
 		}
 		if err := checkReserved(at+waitpointKeyMember, *b.Key); err != nil {
 			return err
 		}
 	}
-	if why := checkPlain(c.IdempotencyKey, 0, maxIdempotencyKey); why != "" {
-		return invalidSuspend("bad_idempotency_key", "idempotency_key", "%s", why)
+	if why := base.CheckPlain(c.IdempotencyKey, 0, base.MaxIdempotencyKey); why != "" {
+		return condition.InvalidSuspend("bad_idempotency_key", "idempotency_key", "%s", why)
 	}
 	if err := c.checkContinuation(); err != nil {
 		return err
@@ -190,19 +193,19 @@ func (c *SuspendCommand) checkContinuation() error {
 	if c.Continuation == nil {
 		return nil
 	}
-	if err := checkSize("continuation", len(c.Continuation.Data), MaxContinuation); err != nil {
+	if err := base.CheckSize("continuation", len(c.Continuation.Data), MaxContinuation); err != nil {
 		return err
 	}
 	if c.Continuation.ContentType == "" {
 		return nil
 	}
-	return CheckContentType("continuation_content_type", c.Continuation.ContentType)
+	return base.CheckContentType("continuation_content_type", c.Continuation.ContentType)
 }
 
 // checkReserved refuses a name that belongs to the engine (W11).
 func checkReserved(field, name string) error {
-	if strings.HasPrefix(name, reservedPrefix) {
-		return Errorf(CodeReservedName, "names that begin with %s belong to the engine", reservedPrefix).WithField(field)
+	if strings.HasPrefix(name, condition.ReservedPrefix) {
+		return base.Errorf(base.CodeReservedName, "names that begin with %s belong to the engine", condition.ReservedPrefix).WithField(field)
 	}
 	return nil
 }

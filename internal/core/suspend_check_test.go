@@ -3,12 +3,15 @@ package core
 import (
 	"strings"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // alsoIf adds a member to the condition of a command, which is an any_of.
 func alsoIf(text string) func(*SuspendCommand) {
 	return func(c *SuspendCommand) {
-		member, err := DecodeCondition([]byte(text))
+		member, err := condition.Decode([]byte(text))
 		if err != nil {
 			panic(err)
 		}
@@ -24,9 +27,9 @@ type suspendFault struct {
 
 // suspendFaults are the rows of W46 in their order.
 func suspendFaults() []suspendFault {
-	long, empty := strings.Repeat("k", MaxWaitpointKey+1), ""
+	long, empty := strings.Repeat("k", condition.MaxWaitpointKey+1), ""
 	deep := singleA
-	for range MaxConditionDepth {
+	for range condition.MaxConditionDepth {
 		deep = bothOf(deep)
 	}
 	return []suspendFault{
@@ -41,7 +44,7 @@ func suspendFaults() []suspendFault {
 		{"waitpoint_key_too_long", func(c *SuspendCommand) { c.Waitpoints = append(c.Waitpoints, Binding{Key: &long}) }},
 		{"condition_too_deep", alsoIf(deep)},
 		{"condition_too_large", func(c *SuspendCommand) {
-			for range MaxConditionNodes {
+			for range condition.MaxConditionNodes {
 				alsoIf(singleA)(c)
 			}
 		}},
@@ -55,7 +58,7 @@ func suspendFaults() []suspendFault {
 		{"timeout_ambiguous", func(c *SuspendCommand) {
 			c.TimeoutAt = 1
 			if c.TimeoutMS == nil {
-				sound := Minute
+				sound := base.Minute
 				c.TimeoutMS = &sound
 			}
 		}},
@@ -79,14 +82,14 @@ func TestW46_the_first_fault_of_the_table_is_reported_whatever_else_is_wrong(t *
 	for i, fault := range faults {
 		c := soundSuspend(t)
 		fault.make(&c)
-		if reason := reasonOf(wantCode(t, c.Check(), CodeInvalidSuspend)); reason != fault.reason {
+		if reason := reasonOf(wantCode(t, c.Check(), base.CodeInvalidSuspend)); reason != fault.reason {
 			t.Errorf("%s is reported as %s", fault.reason, reason)
 		}
 		for _, later := range faults[i+1:] {
 			c := soundSuspend(t)
 			later.make(&c)
 			fault.make(&c)
-			if reason := reasonOf(wantCode(t, c.Check(), CodeInvalidSuspend)); reason != fault.reason {
+			if reason := reasonOf(wantCode(t, c.Check(), base.CodeInvalidSuspend)); reason != fault.reason {
 				t.Errorf("%s with %s is reported as %s", fault.reason, later.reason, reason)
 			}
 		}
@@ -95,58 +98,58 @@ func TestW46_the_first_fault_of_the_table_is_reported_whatever_else_is_wrong(t *
 
 func TestW46_the_table_holds_at_its_edges(t *testing.T) {
 	t.Parallel()
-	year, tooLong, zero, negative := maxSuspendTimeout, maxSuspendTimeout+1, Millis(0), Millis(-1)
-	id := UUID{7}
+	year, tooLong, zero, negative := maxSuspendTimeout, maxSuspendTimeout+1, base.Millis(0), base.Millis(-1)
+	id := base.UUID{7}
 	for name, row := range map[string]struct {
 		edit   func(*SuspendCommand)
-		code   Code
+		code   base.Code
 		reason string
 	}{
 		"a timeout of nothing":     {func(c *SuspendCommand) { c.TimeoutMS = &zero }, "", ""},
 		"a timeout of a year":      {func(c *SuspendCommand) { c.TimeoutMS = &year }, "", ""},
-		"a negative timeout":       {func(c *SuspendCommand) { c.TimeoutMS = &negative }, CodeInvalidSuspend, "bad_number"},
-		"a longer one":             {func(c *SuspendCommand) { c.TimeoutMS = &tooLong }, CodeInvalidSuspend, "bad_number"},
+		"a negative timeout":       {func(c *SuspendCommand) { c.TimeoutMS = &negative }, base.CodeInvalidSuspend, "bad_number"},
+		"a longer one":             {func(c *SuspendCommand) { c.TimeoutMS = &tooLong }, base.CodeInvalidSuspend, "bad_number"},
 		"the longest resume delay": {func(c *SuspendCommand) { c.ResumeDelayMS = 2_592_000_000 }, "", ""},
-		"a longer one of these":    {func(c *SuspendCommand) { c.ResumeDelayMS = 2_592_000_001 }, CodeInvalidSuspend, "bad_number"},
-		"a negative resume delay":  {func(c *SuspendCommand) { c.ResumeDelayMS = -1 }, CodeInvalidSuspend, "bad_number"},
-		"a moment before 1970":     {func(c *SuspendCommand) { c.TimeoutAt = -1 }, CodeInvalidSuspend, "bad_number"},
+		"a longer one of these":    {func(c *SuspendCommand) { c.ResumeDelayMS = 2_592_000_001 }, base.CodeInvalidSuspend, "bad_number"},
+		"a negative resume delay":  {func(c *SuspendCommand) { c.ResumeDelayMS = -1 }, base.CodeInvalidSuspend, "bad_number"},
+		"a moment before 1970":     {func(c *SuspendCommand) { c.TimeoutAt = -1 }, base.CodeInvalidSuspend, "bad_number"},
 		"one id twice": {func(c *SuspendCommand) {
 			c.Waitpoints = []Binding{{ID: id}, {UsePending: true, ID: id}}
-		}, CodeInvalidSuspend, "duplicate_binding"},
+		}, base.CodeInvalidSuspend, "duplicate_binding"},
 		"ids that the engine makes": {func(c *SuspendCommand) { c.Waitpoints = []Binding{{}, {}} }, "", ""},
-		"no condition":              {func(c *SuspendCommand) { c.Condition = nil }, CodeInvalidSuspend, conditionMalformed},
+		"no condition":              {func(c *SuspendCommand) { c.Condition = nil }, base.CodeInvalidSuspend, condition.Malformed},
 		"no binding, operator only": {func(c *SuspendCommand) {
-			c.Waitpoints, c.Condition = nil, &Condition{Kind: ConditionOperatorOnly}
+			c.Waitpoints, c.Condition = nil, &condition.Condition{Kind: condition.OperatorOnly}
 		}, "", ""},
 		"no binding, timeout only": {func(c *SuspendCommand) {
-			c.Waitpoints, c.Condition = nil, &Condition{Kind: ConditionTimeoutOnly}
+			c.Waitpoints, c.Condition = nil, &condition.Condition{Kind: condition.TimeoutOnly}
 		}, "", ""},
 		"no binding, operator only inside": {func(c *SuspendCommand) {
 			c.Waitpoints, c.Condition = nil, parsed(t, together(operatorOnly, timeoutOnly))
-		}, CodeInvalidSuspend, "waitpoints_empty"},
+		}, base.CodeInvalidSuspend, "waitpoints_empty"},
 		"an empty key in the condition before a long one in a binding": {func(c *SuspendCommand) {
 			c.Waitpoints = append(c.Waitpoints, fresh(strings.Repeat("k", 129))...)
 			alsoIf(`{"type":"single","waitpoint_key":""}`)(c)
-		}, CodeInvalidSuspend, "waitpoint_key_empty"},
+		}, base.CodeInvalidSuspend, "waitpoint_key_empty"},
 		"a long key in the condition": {func(c *SuspendCommand) {
 			alsoIf(`{"type":"single","waitpoint_key":"` + strings.Repeat("k", 129) + `"}`)(c)
-		}, CodeInvalidSuspend, "waitpoint_key_too_long"},
+		}, base.CodeInvalidSuspend, "waitpoint_key_too_long"},
 		"a key of 128 bytes":         {func(c *SuspendCommand) { c.Waitpoints = fresh(strings.Repeat("k", 128)) }, "", ""},
-		"a key with a control":       {func(c *SuspendCommand) { c.Waitpoints = fresh("a\x00b") }, CodeInvalidSuspend, "waitpoint_key_malformed"},
-		"a key of the engine":        {func(c *SuspendCommand) { c.Waitpoints = fresh("__a") }, CodeReservedName, ""},
-		"a pending one without id":   {func(c *SuspendCommand) { c.Waitpoints = []Binding{{UsePending: true}} }, CodeInvalidSuspend, "binding_malformed"},
-		"a pending one with a key":   {func(c *SuspendCommand) { c.Waitpoints[0].UsePending, c.Waitpoints[0].ID = true, id }, CodeInvalidSuspend, "binding_malformed"},
-		"an idempotency key, broken": {func(c *SuspendCommand) { c.IdempotencyKey = "a\nb" }, CodeInvalidSuspend, "bad_idempotency_key"},
+		"a key with a control":       {func(c *SuspendCommand) { c.Waitpoints = fresh("a\x00b") }, base.CodeInvalidSuspend, "waitpoint_key_malformed"},
+		"a key of the engine":        {func(c *SuspendCommand) { c.Waitpoints = fresh("__a") }, base.CodeReservedName, ""},
+		"a pending one without id":   {func(c *SuspendCommand) { c.Waitpoints = []Binding{{UsePending: true}} }, base.CodeInvalidSuspend, "binding_malformed"},
+		"a pending one with a key":   {func(c *SuspendCommand) { c.Waitpoints[0].UsePending, c.Waitpoints[0].ID = true, id }, base.CodeInvalidSuspend, "binding_malformed"},
+		"an idempotency key, broken": {func(c *SuspendCommand) { c.IdempotencyKey = "a\nb" }, base.CodeInvalidSuspend, "bad_idempotency_key"},
 		"a continuation of 64 KiB":   {func(c *SuspendCommand) { c.Continuation = &Payload{Data: make([]byte, 64<<10)} }, "", ""},
-		"a larger continuation":      {func(c *SuspendCommand) { c.Continuation = &Payload{Data: make([]byte, 64<<10+1)} }, CodePayloadTooLarge, ""},
+		"a larger continuation":      {func(c *SuspendCommand) { c.Continuation = &Payload{Data: make([]byte, 64<<10+1)} }, base.CodePayloadTooLarge, ""},
 		"a content type that is none": {func(c *SuspendCommand) {
 			c.Continuation = &Payload{ContentType: "é"}
-		}, CodeInvalidArgument, ""},
+		}, base.CodeInvalidArgument, ""},
 	} {
 		c := soundSuspend(t)
 		row.edit(&c)
 		err := c.Check()
-		if CodeOf(err) != row.code || reasonOf(err) != row.reason {
+		if base.CodeOf(err) != row.code || reasonOf(err) != row.reason {
 			t.Errorf("%s: %v, want %s %s", name, err, row.code, row.reason)
 		}
 	}

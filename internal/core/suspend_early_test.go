@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // earlyCase is a condition over the adopted keys a and b and the fresh key c, and signals that do not and do meet it.
@@ -36,7 +39,7 @@ func earlyCases() []earlyCase {
 }
 
 // deliver sends signals written as evidenceOf reads them to waitpoints by key.
-func (s *story) deliver(byKey map[string]UUID, signals []string) []SignalAnswer {
+func (s *story) deliver(byKey map[string]base.UUID, signals []string) []SignalAnswer {
 	s.t.Helper()
 	var answers []SignalAnswer
 	for _, one := range evidenceOf(signals...) {
@@ -46,15 +49,15 @@ func (s *story) deliver(byKey map[string]UUID, signals []string) []SignalAnswer 
 }
 
 // suspendEarly makes waitpoints, sends signals to them, and then suspends; freshFirst puts the fresh ones before the adopted.
-func suspendEarly(t tester, c earlyCase, signals []string, freshFirst bool) (*story, map[string]UUID, SuspendAnswer) {
+func suspendEarly(t tester, c earlyCase, signals []string, freshFirst bool) (*story, map[string]base.UUID, SuspendAnswer) {
 	s := begin(t, `{}`)
 	f := s.claim()
-	byKey := map[string]UUID{}
+	byKey := map[string]base.UUID{}
 	for i, id := range s.pendingAt(c.keys...) {
 		byKey[c.keys[i]] = id
 	}
 	for _, a := range s.deliver(byKey, signals) {
-		if a.Effect != EffectBuffered {
+		if a.Effect != condition.EffectBuffered {
 			t.Fatalf("W61: a signal for a pending waitpoint has the effect %s", a.Effect)
 		}
 	}
@@ -159,7 +162,7 @@ func TestW50_only_the_adopted_waitpoints_become_active(t *testing.T) {
 	f := s.claim()
 	ids := s.pendingAt("other", "a", "third")
 	a := must[SuspendAnswer](t)(s.suspendFor(f, singleA, bound(pending(ids[1])...)))
-	if got := must[SignalAnswer](t)(s.signal(ids[0], "go")); got.Effect != EffectBuffered {
+	if got := must[SignalAnswer](t)(s.signal(ids[0], "go")); got.Effect != condition.EffectBuffered {
 		t.Fatalf("W63: %+v", got)
 	}
 	must[SignalAnswer](t)(s.signal(a.Waitpoints[0].ID, "go"))

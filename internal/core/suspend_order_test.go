@@ -3,33 +3,36 @@ package core
 import (
 	"fmt"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // suspendScene is an execution with everything that a suspend can stumble over.
 type suspendScene struct {
 	*story
 	f                   Fence
-	plain, again        UUID // pending ones with one key
-	expired, closed     UUID
-	used                UUID // id of a suspension
-	ofOther, ofOtherRun UUID
-	elsewhere           UUID // id of a waitpoint of another execution
+	plain, again        base.UUID // pending ones with one key
+	expired, closed     base.UUID
+	used                base.UUID // id of a suspension
+	ofOther, ofOtherRun base.UUID
+	elsewhere           base.UUID // id of a waitpoint of another execution
 	conflicting         string
 }
 
 // newSuspendScene leaves the execution running, with 200 waitpoints open.
 func newSuspendScene(t tester) *suspendScene {
-	c := &suspendScene{story: begin(t, `{"max_replay_count":3}`), elsewhere: UUID{0xab}, ofOther: UUID{0xcd}, used: UUID{0xef}, conflicting: "once"}
+	c := &suspendScene{story: begin(t, `{"max_replay_count":3}`), elsewhere: base.UUID{0xab}, ofOther: base.UUID{0xcd}, used: base.UUID{0xef}, conflicting: "once"}
 	c.claim()
 	c.ofOtherRun = c.pendingAt("old")[0]
 	must[CompleteAnswer](t)(c.complete(c.fence(), nil))
 	if err := c.replay(ReplayCommand{By: "ann"}); err != nil {
 		t.Fatalf("replay: %v", err)
 	}
-	c.f = c.claimFor(MaxLeaseTTL)
-	soon := Second
+	c.f = c.claimFor(base.MaxLeaseTTL)
+	soon := base.Second
 	c.expired = must[CreateWaitpointAnswer](t)(c.createWaitpoint(c.f, "gone", func(w *CreateWaitpointCommand) { w.ExpiresInMS = &soon })).Waitpoint.ID
-	c.pass(Second)
+	c.pass(base.Second)
 	c.closed = c.pendingAt("shut")[0]
 	must[bool](t)(c.closeWaitpoint(nil, c.closed))
 	early := c.pendingAt("early")[0]
@@ -50,7 +53,7 @@ func newSuspendScene(t tester) *suspendScene {
 // stateFault is a refusal of W47.
 type stateFault struct {
 	name   string
-	code   Code
+	code   base.Code
 	reason string
 	make   func(*SuspendCommand)
 }
@@ -70,35 +73,35 @@ func (c *suspendScene) stateFaults() []stateFault {
 	two.Epoch++
 	keyTaken := "taken"
 	return []stateFault{
-		{"idempotency", CodeIdempotencyConflict, "", func(s *SuspendCommand) { s.IdempotencyKey = c.conflicting }},
-		{"fence", CodeStaleLease, "", func(s *SuspendCommand) { s.Fence = two }},
-		{"past", CodeInvalidSuspend, "timeout_at_in_past", func(s *SuspendCommand) { s.TimeoutAt = c.now.Add(-maxTimeoutPast - 1) }},
-		{"timeout only", CodeInvalidSuspend, "timeout_only_without_deadline", alsoIf(timeoutOnly)},
-		{"key", CodeSigningKeyMissing, "", func(s *SuspendCommand) { s.Keys = &KeyRing{} }},
-		{"unknown", CodeWaitpointNotFound, "", binding(Binding{UsePending: true, ID: c.ofOther}, "x")},
-		{"of another run", CodeWaitpointNotFound, "", binding(Binding{UsePending: true, ID: c.ofOtherRun}, "old")},
-		{"expired", CodeWaitpointExpired, "", binding(Binding{UsePending: true, ID: c.expired}, "gone")},
-		{"closed", CodeWaitpointNotPending, "", binding(Binding{UsePending: true, ID: c.closed}, "shut")},
-		{"taken", CodeWaitpointAlreadyExists, "", binding(Binding{ID: c.elsewhere, Key: &keyTaken}, keyTaken)},
-		{"taken here", CodeWaitpointAlreadyExists, "", binding(Binding{ID: c.x.openWaitpoints()[100].ID}, "y")},
-		{"missing", CodeInvalidSuspend, "referenced_waitpoint_key_missing_binding", alsoIf(singleB)},
-		{"extra", CodeInvalidSuspend, "extra_binding_not_referenced_by_condition", bound(fresh("extra")...)},
-		{"one key", CodeInvalidSuspend, "duplicate_binding", func(s *SuspendCommand) {
+		{"idempotency", base.CodeIdempotencyConflict, "", func(s *SuspendCommand) { s.IdempotencyKey = c.conflicting }},
+		{"fence", base.CodeStaleLease, "", func(s *SuspendCommand) { s.Fence = two }},
+		{"past", base.CodeInvalidSuspend, "timeout_at_in_past", func(s *SuspendCommand) { s.TimeoutAt = c.now.Add(-maxTimeoutPast - 1) }},
+		{"timeout only", base.CodeInvalidSuspend, "timeout_only_without_deadline", alsoIf(timeoutOnly)},
+		{"key", base.CodeSigningKeyMissing, "", func(s *SuspendCommand) { s.Keys = &keyring.Ring{} }},
+		{"unknown", base.CodeWaitpointNotFound, "", binding(Binding{UsePending: true, ID: c.ofOther}, "x")},
+		{"of another run", base.CodeWaitpointNotFound, "", binding(Binding{UsePending: true, ID: c.ofOtherRun}, "old")},
+		{"expired", base.CodeWaitpointExpired, "", binding(Binding{UsePending: true, ID: c.expired}, "gone")},
+		{"closed", base.CodeWaitpointNotPending, "", binding(Binding{UsePending: true, ID: c.closed}, "shut")},
+		{"taken", base.CodeWaitpointAlreadyExists, "", binding(Binding{ID: c.elsewhere, Key: &keyTaken}, keyTaken)},
+		{"taken here", base.CodeWaitpointAlreadyExists, "", binding(Binding{ID: c.x.openWaitpoints()[100].ID}, "y")},
+		{"missing", base.CodeInvalidSuspend, "referenced_waitpoint_key_missing_binding", alsoIf(singleB)},
+		{"extra", base.CodeInvalidSuspend, "extra_binding_not_referenced_by_condition", bound(fresh("extra")...)},
+		{"one key", base.CodeInvalidSuspend, "duplicate_binding", func(s *SuspendCommand) {
 			binding(Binding{UsePending: true, ID: c.plain}, "plain")(s)
 			binding(Binding{UsePending: true, ID: c.again}, "plain")(s)
 		}},
-		{"limit", CodeWaitpointLimitExceeded, "", func(s *SuspendCommand) {
+		{"limit", base.CodeWaitpointLimitExceeded, "", func(s *SuspendCommand) {
 			for i := len(s.Waitpoints); i < MaxBindings-3; i++ {
 				binding(fresh(fmt.Sprint("many", i))[0], fmt.Sprint("many", i))(s)
 			}
 		}},
-		{"used", CodeSuspensionAlreadyExists, "", func(s *SuspendCommand) { s.SuspensionID = c.used }},
+		{"used", base.CodeSuspensionAlreadyExists, "", func(s *SuspendCommand) { s.SuspensionID = c.used }},
 	}
 }
 
 func (c *suspendScene) try(faults ...stateFault) error {
 	s := SuspendCommand{Fence: c.f, Condition: parsed(c.t, together(singleA, singleA)), Waitpoints: fresh("a")}
-	s.Taken = func(id UUID) bool { return id == c.elsewhere }
+	s.Taken = func(id base.UUID) bool { return id == c.elsewhere }
 	for _, fault := range faults {
 		fault.make(&s)
 	}
@@ -111,14 +114,14 @@ func TestW47_the_first_fault_is_reported_whatever_else_is_wrong(t *testing.T) {
 	c := newSuspendScene(t)
 	faults := c.stateFaults()
 	for i, fault := range faults {
-		if err := c.try(fault); CodeOf(err) != fault.code || reasonOf(err) != fault.reason {
+		if err := c.try(fault); base.CodeOf(err) != fault.code || reasonOf(err) != fault.reason {
 			t.Errorf("%s: %v, want %s %s", fault.name, err, fault.code, fault.reason)
 		}
 		for _, later := range faults[i+1:] {
 			if fault.name == "idempotency" && later.name == "fence" {
 				continue // who has not the lease learns nothing of the key (W56)
 			}
-			if err := c.try(later, fault); CodeOf(err) != fault.code || reasonOf(err) != fault.reason {
+			if err := c.try(later, fault); base.CodeOf(err) != fault.code || reasonOf(err) != fault.reason {
 				t.Errorf("%s with %s: %v, want %s %s", fault.name, later.name, err, fault.code, fault.reason)
 			}
 		}
@@ -134,7 +137,7 @@ func TestW46_W47_arguments_come_before_state(t *testing.T) {
 	for _, argument := range suspendFaults() {
 		for _, fault := range c.stateFaults() {
 			err := c.try(fault, stateFault{make: argument.make})
-			if reason := reasonOf(wantCode(t, err, CodeInvalidSuspend)); reason != argument.reason {
+			if reason := reasonOf(wantCode(t, err, base.CodeInvalidSuspend)); reason != argument.reason {
 				t.Errorf("%s with %s is reported as %s", argument.reason, fault.name, reason)
 			}
 		}
@@ -146,7 +149,7 @@ func TestW44_the_handle_of_a_suspension_is_no_ticket_before_anything_else(t *tes
 	s := begin(t, `{}`)
 	f := s.claim()
 	_, err := s.suspendWith(SuspendCommand{Fence: f, SpentHandle: true})
-	wantCode(t, err, CodeAlreadySuspended)
+	wantCode(t, err, base.CodeAlreadySuspended)
 }
 
 func TestW47_a_younger_past_moment_is_accepted_and_fires_at_once(t *testing.T) {
@@ -165,8 +168,8 @@ func TestW47_a_younger_past_moment_is_accepted_and_fires_at_once(t *testing.T) {
 	}
 
 	s = begin(t, `{}`)
-	_, err := s.suspendFor(s.claim(), timeoutOnly, func(c *SuspendCommand) { c.TimeoutAt = s.now.Add(MaxAhead + 1) })
-	if reason := reasonOf(wantCode(t, err, CodeInvalidSuspend)); reason != "bad_number" {
+	_, err := s.suspendFor(s.claim(), timeoutOnly, func(c *SuspendCommand) { c.TimeoutAt = s.now.Add(base.MaxAhead + 1) })
+	if reason := reasonOf(wantCode(t, err, base.CodeInvalidSuspend)); reason != "bad_number" {
 		t.Fatal(reason)
 	}
 }

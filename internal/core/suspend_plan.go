@@ -1,11 +1,16 @@
 package core
 
+import (
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+)
+
 // suspendPlan is a checked suspend.
 type suspendPlan struct {
 	record    *Suspension // without its number
 	bound     []boundRow
-	condition *Condition // every Single with its key
-	buffered  []Signal   // of the adopted waitpoints, in order of acceptance
+	condition *condition.Condition // every Single with its key
+	buffered  []Signal             // of the adopted waitpoints, in order of acceptance
 }
 
 // boundRow is the row of a binding: of a waitpoint that will be made, or of an adopted one.
@@ -34,10 +39,10 @@ func (p *suspendPlan) judged() []Signal {
 }
 
 // maxTimeoutPast is how far a timeout_at may lie in the past: the caller's clock may be slow, and the timeout then fires at once (W47).
-const maxTimeoutPast = 10 * Minute
+const maxTimeoutPast = 10 * base.Minute
 
 // planSuspend checks what depends on state, in the order of W47 after the fence.
-func (x *Execution) planSuspend(now Time, d *Dossier, c *SuspendCommand) (*suspendPlan, error) {
+func (x *Execution) planSuspend(now base.Time, d *Dossier, c *SuspendCommand) (*suspendPlan, error) {
 	timeout, err := c.timeout(now, &x.Policy.Suspension)
 	if err != nil {
 		return nil, err
@@ -66,7 +71,7 @@ func (x *Execution) planSuspend(now Time, d *Dossier, c *SuspendCommand) (*suspe
 		return nil, err
 	}
 	if !c.SuspensionID.IsZero() && d.suspensionByID(c.SuspensionID) != nil {
-		return nil, Errorf(CodeSuspensionAlreadyExists, "a suspension has this id").WithField("suspension_id").
+		return nil, base.Errorf(base.CodeSuspensionAlreadyExists, "a suspension has this id").WithField("suspension_id").
 			WithHint("leave the id out, or bring one that was never used")
 	}
 	for i := range p.bound {
@@ -82,13 +87,13 @@ func (x *Execution) planSuspend(now Time, d *Dossier, c *SuspendCommand) (*suspe
 }
 
 // timeout returns when the suspension times out, absent if never.
-func (c *SuspendCommand) timeout(now Time, policy *SuspensionPolicy) (Time, error) {
+func (c *SuspendCommand) timeout(now base.Time, policy *SuspensionPolicy) (base.Time, error) {
 	at := c.TimeoutAt
 	switch {
 	case at != 0 && at < now.Add(-maxTimeoutPast):
-		return 0, invalidSuspend("timeout_at_in_past", "timeout_at", "has passed more than ten minutes ago")
-	case at > now.Add(MaxAhead):
-		return 0, invalidSuspend("bad_number", "timeout_at", "must be at most ten years ahead")
+		return 0, condition.InvalidSuspend("timeout_at_in_past", "timeout_at", "has passed more than ten minutes ago")
+	case at > now.Add(base.MaxAhead):
+		return 0, condition.InvalidSuspend("bad_number", "timeout_at", "must be at most ten years ahead")
 	case at != 0:
 	case c.TimeoutMS != nil:
 		at = now.Add(*c.TimeoutMS)
@@ -96,7 +101,7 @@ func (c *SuspendCommand) timeout(now Time, policy *SuspensionPolicy) (Time, erro
 		at = now.Add(policy.DefaultTimeoutMS)
 	}
 	if at == 0 && c.Condition.HasTimeoutOnly() {
-		return 0, invalidSuspend("timeout_only_without_deadline", "timeout_at", "is required: the condition is met by a timeout only").
+		return 0, condition.InvalidSuspend("timeout_only_without_deadline", "timeout_at", "is required: the condition is met by a timeout only").
 			WithHint("give timeout_ms or timeout_at, or a default timeout in the suspension policy")
 	}
 	return at, nil
@@ -114,12 +119,12 @@ func (c *SuspendCommand) checkKey() error {
 }
 
 // bind finds the waitpoint of a binding or makes its row.
-func (x *Execution) bind(now Time, d *Dossier, c *SuspendCommand, i int) (boundRow, error) {
+func (x *Execution) bind(now base.Time, d *Dossier, c *SuspendCommand, i int) (boundRow, error) {
 	b := &c.Waitpoints[i]
 	if b.UsePending {
 		w, err := x.adopt(d, b.ID)
 		if err != nil {
-			return boundRow{}, err.WithField(element("waitpoints", i))
+			return boundRow{}, err.WithField(base.Element("waitpoints", i))
 		}
 		return boundRow{Waitpoint: *w}, nil
 	}
@@ -142,7 +147,7 @@ func (x *Execution) bind(now Time, d *Dossier, c *SuspendCommand, i int) (boundR
 }
 
 // adopt finds a pending waitpoint of this run.
-func (x *Execution) adopt(d *Dossier, id UUID) (*Waitpoint, *Error) {
+func (x *Execution) adopt(d *Dossier, id base.UUID) (*Waitpoint, *base.Error) {
 	w := d.Waitpoint(id)
 	if w == nil || w.RunIndex != x.RunIndex() {
 		return nil, waitpointNotFound()
@@ -150,46 +155,46 @@ func (x *Execution) adopt(d *Dossier, id UUID) (*Waitpoint, *Error) {
 	end := d.waitpointEnd(id)
 	switch open := x.openWaitpoint(id); {
 	case end != nil && end.Reason == ClosedExpired:
-		return nil, Errorf(CodeWaitpointExpired, "the waitpoint has expired").With("expires_at", w.ExpiresAt.String())
+		return nil, base.Errorf(base.CodeWaitpointExpired, "the waitpoint has expired").With("expires_at", w.ExpiresAt.String())
 	case end != nil:
-		return nil, Errorf(CodeWaitpointNotPending, "the waitpoint is closed").With("close_reason", string(end.Reason))
+		return nil, base.Errorf(base.CodeWaitpointNotPending, "the waitpoint is closed").With("close_reason", string(end.Reason))
 	case open == nil || open.Active:
-		return nil, Errorf(CodeWaitpointNotPending, "the waitpoint belongs to a suspension already")
+		return nil, base.Errorf(base.CodeWaitpointNotPending, "the waitpoint belongs to a suspension already")
 	}
 	return w, nil
 }
 
 // resolve gives every Single its key and checks bindings and condition against each other.
-func (p *suspendPlan) resolve(given *Condition) error {
+func (p *suspendPlan) resolve(given *condition.Condition) error {
 	p.condition = given
 	if len(p.bound) > 0 {
 		p.condition = given.WithPrimary(p.bound[0].Key)
 	}
-	named := setOf(p.condition.Keys())
+	named := base.SetOf(p.condition.Keys())
 	bound := map[string]bool{}
 	for i := range p.bound {
 		bound[p.bound[i].Key] = true
 	}
 	for _, key := range p.condition.Keys() {
 		if !bound[key] {
-			return invalidSuspend("referenced_waitpoint_key_missing_binding", conditionField, "names the key %q, which no binding has", key)
+			return condition.InvalidSuspend("referenced_waitpoint_key_missing_binding", condition.FieldName, "names the key %q, which no binding has", key)
 		}
 	}
 	if !given.BindsNothing() {
 		for i := range p.bound {
 			if key := p.bound[i].Key; !named[key] {
-				return invalidSuspend("extra_binding_not_referenced_by_condition", element("waitpoints", i), "has the key %q, which the condition does not name", key)
+				return condition.InvalidSuspend("extra_binding_not_referenced_by_condition", base.Element("waitpoints", i), "has the key %q, which the condition does not name", key)
 			}
 		}
 	}
 	if len(bound) < len(p.bound) {
-		return invalidSuspend("duplicate_binding", "waitpoints", "two of them have one key")
+		return condition.InvalidSuspend("duplicate_binding", "waitpoints", "two of them have one key")
 	}
 	return nil
 }
 
 // newSuspension returns the record of the suspend, without its number.
-func (x *Execution) newSuspension(now Time, c *SuspendCommand, p *suspendPlan, timeout Time) *Suspension {
+func (x *Execution) newSuspension(now base.Time, c *SuspendCommand, p *suspendPlan, timeout base.Time) *Suspension {
 	s := &Suspension{
 		ID: c.SuspensionID, RunIndex: x.RunIndex(), AttemptIndex: x.Attempt.Index, Condition: p.condition.Canonical(),
 		Fingerprint: c.Fingerprint(), IdempotencyKey: c.IdempotencyKey, Fence: c.Fence, ReasonCode: c.reasonCode(),

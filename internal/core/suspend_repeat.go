@@ -3,6 +3,8 @@ package core
 import (
 	"crypto/sha256"
 	"encoding/hex"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // suspendedBefore returns the answer to a wait of this run with the same idempotency key (W56). It is called before the fence check; nil means that
@@ -25,7 +27,7 @@ func (x *Execution) suspendedBefore(d *Dossier, c *SuspendCommand) (*SuspendAnsw
 		return nil, nil
 	}
 	if string(known.Fingerprint) != string(c.Fingerprint()) {
-		return nil, Errorf(CodeIdempotencyConflict, "the idempotency key was used for another suspension").
+		return nil, base.Errorf(base.CodeIdempotencyConflict, "the idempotency key was used for another suspension").
 			WithField("idempotency_key").With("suspension_id", known.ID.String())
 	}
 	if maker && !known.Early {
@@ -57,7 +59,7 @@ func (x *Execution) repeatSuspend(d *Dossier, record *LeaseRecord) (SuspendAnswe
 }
 
 // SuspendAnswered returns the answer that a suspend was given, for a repeat of the request (W4). Errors: corruption.
-func (d *Dossier) SuspendAnswered(suspension UUID, satisfied bool) (SuspendAnswer, error) {
+func (d *Dossier) SuspendAnswered(suspension base.UUID, satisfied bool) (SuspendAnswer, error) {
 	s := d.suspensionByID(suspension)
 	if s == nil || satisfied && d.suspensionEnd(s.Seq) == nil {
 		return SuspendAnswer{}, sound("suspension", false)
@@ -97,28 +99,28 @@ func (d *Dossier) rowsOf(s *Suspension) []Waitpoint {
 // Fingerprint returns the fingerprint of the arguments, without fence and idempotency key (W4). Commands with equal fingerprints are equal
 // requests.
 func (c *SuspendCommand) Fingerprint() []byte {
-	o := newObject(512)
+	o := base.NewObject(512)
 	if p := c.Continuation; p != nil {
 		digest := sha256.Sum256(p.Data)
-		o.str("continuation", hex.EncodeToString(digest[:]))
-		o.str("continuation_content_type", p.contentType())
+		o.Str("continuation", hex.EncodeToString(digest[:]))
+		o.Str("continuation_content_type", p.contentType())
 	}
-	o.str("reason_code", c.reasonCode())
-	o.num("resume_delay_ms", c.ResumeDelayMS)
-	o.raw("resume_condition", c.Condition.Canonical())
+	o.Str("reason_code", c.reasonCode())
+	o.Num("resume_delay_ms", c.ResumeDelayMS)
+	o.Raw("resume_condition", c.Condition.Canonical())
 	if !c.SuspensionID.IsZero() {
-		o.uuid("suspension_id", c.SuspensionID)
+		o.UUID("suspension_id", c.SuspensionID)
 	}
-	o.moment("timeout_at", c.TimeoutAt)
-	o.strIf("timeout_behavior", c.Behavior)
+	o.Moment("timeout_at", c.TimeoutAt)
+	o.StrIf("timeout_behavior", c.Behavior)
 	if c.TimeoutMS != nil {
-		o.num("timeout_ms", *c.TimeoutMS)
+		o.Num("timeout_ms", *c.TimeoutMS)
 	}
 	if len(c.Usage) > 0 {
-		o.raw("usage", amountsText(c.Usage))
+		o.Raw("usage", amountsText(c.Usage))
 	}
-	o.raw(waitpointsField, bindingsText(c.Waitpoints))
-	digest := sha256.Sum256(o.done())
+	o.Raw(waitpointsField, bindingsText(c.Waitpoints))
+	digest := sha256.Sum256(o.Done())
 	return digest[:]
 }
 
@@ -128,15 +130,15 @@ func bindingsText(bindings []Binding) []byte {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		o := newObject(128)
-		o.flag("use_pending", b.UsePending)
+		o := base.NewObject(128)
+		o.Flag("use_pending", b.UsePending)
 		if !b.ID.IsZero() {
-			o.uuid("waitpoint_id", b.ID)
+			o.UUID("waitpoint_id", b.ID)
 		}
 		if b.Key != nil {
-			o.str("waitpoint_key", *b.Key)
+			o.Str("waitpoint_key", *b.Key)
 		}
-		text = append(text, o.done()...)
+		text = append(text, o.Done()...)
 	}
 	return append(text, ']')
 }
@@ -144,7 +146,7 @@ func bindingsText(bindings []Binding) []byte {
 // contentType returns the declared content type, or the default.
 func (p *Payload) contentType() string {
 	if p.ContentType == "" {
-		return DefaultContentType
+		return base.DefaultContentType
 	}
 	return p.ContentType
 }

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // once suspends at key "a" under the idempotency key "wait".
 func (s *story) once(f Fence, edits ...func(*SuspendCommand)) (SuspendAnswer, error) {
 	s.t.Helper()
-	return s.suspendFor(f, singleA, append([]func(*SuspendCommand){bound(fresh("a")...), keyed("wait"), timedOut(Hour, BehaviorAutoResume)}, edits...)...)
+	return s.suspendFor(f, singleA, append([]func(*SuspendCommand){bound(fresh("a")...), keyed("wait"), timedOut(base.Hour, BehaviorAutoResume)}, edits...)...)
 }
 
 // otherwise makes the arguments differ.
@@ -27,7 +29,7 @@ func TestW56_the_fence_that_made_the_suspension_gets_the_recorded_outcome(t *tes
 			t.Fatalf("%s: %s", state, diff)
 		}
 		_, err := s.once(f, otherwise)
-		wantCode(t, err, CodeIdempotencyConflict)
+		wantCode(t, err, base.CodeIdempotencyConflict)
 		switch state {
 		case "open":
 			must[SignalAnswer](t)(s.signal(first.Waitpoints[0].ID, "go"))
@@ -42,7 +44,7 @@ func TestW56_whoever_holds_the_lease_later_passes_a_wait_that_was_passed(t *test
 	for cause, end := range map[SuspensionCause]func(s *story, a SuspendAnswer){
 		CauseSignal:   func(s *story, a SuspendAnswer) { must[SignalAnswer](t)(s.signal(a.Waitpoints[0].ID, "go")) },
 		CauseOperator: func(s *story, _ SuspendAnswer) { s.resume() },
-		CauseTimeout:  func(s *story, _ SuspendAnswer) { s.pass(Hour) },
+		CauseTimeout:  func(s *story, _ SuspendAnswer) { s.pass(base.Hour) },
 	} {
 		s := begin(t, `{"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":0}}}`)
 		first := must[SuspendAnswer](t)(s.once(s.claim()))
@@ -56,16 +58,16 @@ func TestW56_whoever_holds_the_lease_later_passes_a_wait_that_was_passed(t *test
 		}
 		for _, by := range []func(){
 			func() { s.claim() }, // the resumed work
-			func() { must[FailAnswer](t)(s.fail(s.fence(), "")); s.claim() },                                  // a retry
-			func() { s.pass(30 * Second); s.claim() },                                                         // a reclaim
-			func() { must[LeaveAnswer](t)(s.release(s.fence())); s.claim() },                                  // a release
-			func() { s.now = s.now.Add(29 * Second) },                                                         // the same lease
-			func() { f := s.fence(); s.pass(30 * Second); s.wantPassed(f, first, cause, signals); s.claim() }, // a lapse
+			func() { must[FailAnswer](t)(s.fail(s.fence(), "")); s.claim() },                                       // a retry
+			func() { s.pass(30 * base.Second); s.claim() },                                                         // a reclaim
+			func() { must[LeaveAnswer](t)(s.release(s.fence())); s.claim() },                                       // a release
+			func() { s.now = s.now.Add(29 * base.Second) },                                                         // the same lease
+			func() { f := s.fence(); s.pass(30 * base.Second); s.wantPassed(f, first, cause, signals); s.claim() }, // a lapse
 		} {
 			by()
 			s.wantPassed(s.fence(), first, cause, signals)
 			_, err := s.once(s.fence(), otherwise)
-			wantCode(t, err, CodeIdempotencyConflict)
+			wantCode(t, err, base.CodeIdempotencyConflict)
 		}
 	}
 }
@@ -91,7 +93,7 @@ func TestW56_anybody_else_goes_on_to_the_fence_check_and_sees_no_waitpoint(t *te
 	other := Fence{LeaseID: s.mint(), Epoch: 1, AttemptID: f.AttemptID}
 	for _, edit := range []func(*SuspendCommand){func(*SuspendCommand) {}, otherwise} {
 		a, err := s.once(other, edit)
-		wantCode(t, err, CodeExecutionNotActive)
+		wantCode(t, err, base.CodeExecutionNotActive)
 		if len(a.Waitpoints) > 0 {
 			t.Fatalf("shown to a stranger: %+v", a)
 		}
@@ -100,13 +102,13 @@ func TestW56_anybody_else_goes_on_to_the_fence_check_and_sees_no_waitpoint(t *te
 	s.claim()
 	for _, edit := range []func(*SuspendCommand){func(*SuspendCommand) {}, otherwise} {
 		_, err := s.once(other, edit)
-		wantCode(t, err, CodeStaleLease)
+		wantCode(t, err, base.CodeStaleLease)
 	}
 	_, err := s.once(Fence{})
-	wantCode(t, err, CodeFenceRequired)
+	wantCode(t, err, base.CodeFenceRequired)
 	must[bool](t)(s.cancel(nil))
 	_, err = s.once(s.lastFence())
-	wantCode(t, err, CodeExecutionNotActive)
+	wantCode(t, err, base.CodeExecutionNotActive)
 }
 
 // lastFence is that of the lease that ended last.
@@ -153,7 +155,7 @@ func TestW56_a_handler_that_runs_three_times_over_three_waits_passes_each_once(t
 		must[SignalAnswer](t)(s.signal(s.x.Waits.Suspension.PrimaryID, "go"))
 	}
 	f := s.claim()
-	s.pass(30 * Second) // the worker crashes after all that
+	s.pass(30 * base.Second) // the worker crashes after all that
 	if at := handler(s.claim()); at != 3 {
 		t.Fatalf("parked at wait %d after the crash", at)
 	}
@@ -164,12 +166,12 @@ func TestW56_a_handler_that_runs_three_times_over_three_waits_passes_each_once(t
 
 func TestW56_arguments_that_mean_the_same_have_one_fingerprint_and_others_another(t *testing.T) {
 	t.Parallel()
-	key, minute := "a", Minute
+	key, minute := "a", base.Minute
 	original := func() SuspendCommand {
 		return SuspendCommand{Condition: parsed(t, singleA), Waitpoints: fresh("a")}
 	}
 	same := original()
-	same.ReasonCode, same.Fence, same.IdempotencyKey, same.Mint = ReasonCodeSignal, Fence{Epoch: 9}, "k", func() UUID { return UUID{1} }
+	same.ReasonCode, same.Fence, same.IdempotencyKey, same.Mint = ReasonCodeSignal, Fence{Epoch: 9}, "k", func() base.UUID { return base.UUID{1} }
 	plain := original()
 	if !cmp.Equal(plain.Fingerprint(), same.Fingerprint()) {
 		t.Error("the default, the fence or the key counts")
@@ -177,8 +179,8 @@ func TestW56_arguments_that_mean_the_same_have_one_fingerprint_and_others_anothe
 	seen := map[string]string{string(plain.Fingerprint()): "nothing"}
 	for name, edit := range map[string]func(*SuspendCommand){
 		"waitpoints":        func(c *SuspendCommand) { c.Waitpoints = fresh("b") },
-		"waitpoint id":      func(c *SuspendCommand) { c.Waitpoints = []Binding{{ID: UUID{1}, Key: &key}} },
-		"use pending":       func(c *SuspendCommand) { c.Waitpoints = pending(UUID{1}) },
+		"waitpoint id":      func(c *SuspendCommand) { c.Waitpoints = []Binding{{ID: base.UUID{1}, Key: &key}} },
+		"use pending":       func(c *SuspendCommand) { c.Waitpoints = pending(base.UUID{1}) },
 		"condition":         func(c *SuspendCommand) { c.Condition = parsed(t, singleNamed) },
 		"reason code":       func(c *SuspendCommand) { c.ReasonCode = "manual_pause" },
 		"timeout at":        func(c *SuspendCommand) { c.TimeoutAt = 5 },
@@ -188,7 +190,7 @@ func TestW56_arguments_that_mean_the_same_have_one_fingerprint_and_others_anothe
 		"no bytes":          func(c *SuspendCommand) { c.Continuation = &Payload{} },
 		"continuation":      func(c *SuspendCommand) { c.Continuation = &Payload{Data: []byte("x")} },
 		"continuation type": func(c *SuspendCommand) { c.Continuation = &Payload{Data: []byte("x"), ContentType: "text/plain"} },
-		"suspension id":     func(c *SuspendCommand) { c.SuspensionID = UUID{2} },
+		"suspension id":     func(c *SuspendCommand) { c.SuspensionID = base.UUID{2} },
 	} {
 		c := original()
 		edit(&c)
@@ -209,7 +211,7 @@ func TestW4_the_answer_of_a_suspend_follows_from_the_dossier(t *testing.T) {
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Fatal(diff)
 	}
-	if _, err := s.d.SuspendAnswered(first.SuspensionID, true); CodeOf(err) != CodeCorruption {
+	if _, err := s.d.SuspendAnswered(first.SuspensionID, true); base.CodeOf(err) != base.CodeCorruption {
 		t.Fatalf("a wait that is not over was passed: %v", err)
 	}
 	must[SignalAnswer](t)(s.signal(first.Waitpoints[0].ID, "go"))
@@ -217,7 +219,7 @@ func TestW4_the_answer_of_a_suspend_follows_from_the_dossier(t *testing.T) {
 	if !passed.Satisfied || passed.Cause != CauseSignal || len(passed.Signals) != 1 {
 		t.Fatalf("%+v", passed)
 	}
-	if _, err := s.d.SuspendAnswered(UUID{9}, false); CodeOf(err) != CodeCorruption {
+	if _, err := s.d.SuspendAnswered(base.UUID{9}, false); base.CodeOf(err) != base.CodeCorruption {
 		t.Fatalf("an unknown suspension: %v", err)
 	}
 }

@@ -4,24 +4,27 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 func TestW50_W51_a_suspend_hands_the_lease_back_and_keeps_the_attempt(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{"timeout_policy":{"attempt_timeout_ms":10000,"execution_deadline_ms":3600000}}`)
 	f := s.claim()
-	s.now = s.now.Add(4 * Second)
+	s.now = s.now.Add(4 * base.Second)
 	adopted := s.pendingAt("first")[0]
 	told := len(s.events)
 	minted := s.d.Waitpoint(adopted).MintedAt
-	s.now = s.now.Add(Second)
+	s.now = s.now.Add(base.Second)
 	a := must[SuspendAnswer](t)(s.suspendFor(f, bothOf(`{"type":"single","name":"go"}`, `{"type":"single","waitpoint_key":"second"}`),
-		bound(pending(adopted)...), bound(fresh("second")...), timedOut(Minute, BehaviorEscalate),
+		bound(pending(adopted)...), bound(fresh("second")...), timedOut(base.Minute, BehaviorEscalate),
 		func(c *SuspendCommand) {
 			c.ReasonCode, c.Continuation = "waiting_for_callback", &Payload{Data: []byte("here")}
 		}))
 	s.want(Suspended, WaitingForCallback, NextResume)
-	if a.Satisfied || a.TimeoutAt != s.now.Add(Minute) || len(a.Waitpoints) != 2 || a.Waitpoints[0].ID != adopted || a.Waitpoints[1].Key != "second" {
+	if a.Satisfied || a.TimeoutAt != s.now.Add(base.Minute) || len(a.Waitpoints) != 2 || a.Waitpoints[0].ID != adopted || a.Waitpoints[1].Key != "second" {
 		t.Fatalf("W51: %+v", a)
 	}
 	for i, names := range [][]string{{"go"}, nil} {
@@ -33,7 +36,7 @@ func TestW50_W51_a_suspend_hands_the_lease_back_and_keeps_the_attempt(t *testing
 	if a.Waitpoints[0].MintedAt != minted || a.Waitpoints[1].MintedAt != s.now || a.Waitpoints[1].TokenKid != "k1" || len(a.Waitpoints[1].TokenFingerprint) != 16 {
 		t.Fatalf("W28, W50: %+v", a.Waitpoints)
 	}
-	if s.x.LeaseEpoch != 1 || s.x.Attempt.State != AttemptInterrupted || s.x.Attempt.Interruption != InterruptedSuspended || s.x.AttemptRemaining != 5*Second {
+	if s.x.LeaseEpoch != 1 || s.x.Attempt.State != AttemptInterrupted || s.x.Attempt.Interruption != InterruptedSuspended || s.x.AttemptRemaining != 5*base.Second {
 		t.Fatalf("W50: %+v", s.x.Attempt)
 	}
 	if s.x.WakeAt != a.TimeoutAt {
@@ -54,11 +57,11 @@ func TestW50_W51_a_suspend_hands_the_lease_back_and_keeps_the_attempt(t *testing
 func TestW50_the_deadline_of_the_execution_wakes_before_a_later_timeout(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{"timeout_policy":{"execution_deadline_ms":60000}}`)
-	must[SuspendAnswer](t)(s.suspendFor(s.claim(), operatorOnly, timedOut(2*Minute, "")))
+	must[SuspendAnswer](t)(s.suspendFor(s.claim(), operatorOnly, timedOut(2*base.Minute, "")))
 	if s.x.WakeAt != s.x.DeadlineAt {
 		t.Fatalf("wakes at %s, the deadline is %s", s.x.WakeAt, s.x.DeadlineAt)
 	}
-	s.pass(Minute)
+	s.pass(base.Minute)
 	s.want(Expired, ExecutionDeadline, NextNone)
 	s.wantCause(s.d.Suspensions[0].ID, CauseEnded)
 }
@@ -94,7 +97,7 @@ func TestW45_a_fresh_binding_without_key_gets_one(t *testing.T) {
 	if w := a.Waitpoints[0]; w.Key != "wpk:"+w.ID.String() {
 		t.Fatalf("%+v", w)
 	}
-	if got := must[SignalAnswer](t)(s.signal(a.Waitpoints[0].ID, "any")); got.Effect != EffectSatisfied {
+	if got := must[SignalAnswer](t)(s.signal(a.Waitpoints[0].ID, "any")); got.Effect != condition.EffectSatisfied {
 		t.Fatalf("the primary binding is not meant by a single without key: %+v", got)
 	}
 }
@@ -103,11 +106,11 @@ func TestL34_a_repeat_of_the_suspend_that_ended_the_lease_gets_its_answer_even_a
 	t.Parallel()
 	s := begin(t, `{}`)
 	f := s.claim()
-	first := must[SuspendAnswer](t)(s.suspendFor(f, singleA, bound(fresh("a")...), timedOut(Hour, "")))
+	first := must[SuspendAnswer](t)(s.suspendFor(f, singleA, bound(fresh("a")...), timedOut(base.Hour, "")))
 	wantRepeat := func() {
 		t.Helper()
 		told := len(s.events)
-		again := must[SuspendAnswer](t)(s.suspendFor(f, singleA, bound(fresh("a")...), timedOut(Hour, "")))
+		again := must[SuspendAnswer](t)(s.suspendFor(f, singleA, bound(fresh("a")...), timedOut(base.Hour, "")))
 		want := first
 		want.Repeated = true
 		if diff := cmp.Diff(want, again); diff != "" || len(s.events) != told {
@@ -123,14 +126,14 @@ func TestL34_a_repeat_of_the_suspend_that_ended_the_lease_gets_its_answer_even_a
 	stale := f
 	stale.AttemptID = s.mint()
 	_, err := s.suspendFor(stale, singleA, bound(fresh("a")...))
-	wantCode(t, err, CodeStaleLease)
+	wantCode(t, err, base.CodeStaleLease)
 }
 
 func TestL36_a_suspend_after_the_lapse_counts_until_somebody_takes_over(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{}`)
 	f := s.claim()
-	s.pass(30 * Second)
+	s.pass(30 * base.Second)
 	s.want(Ready, WaitingForWorker, NextReclaim)
 	must[CreateWaitpointAnswer](t)(s.createWaitpoint(f, "late")) // keeps the lease, and leaves x queued
 	s.want(Ready, WaitingForWorker, NextReclaim)
@@ -142,7 +145,7 @@ func TestL36_a_suspend_after_the_lapse_counts_until_somebody_takes_over(t *testi
 
 	s = begin(t, `{}`)
 	f = s.claim()
-	s.pass(30 * Second)
+	s.pass(30 * base.Second)
 	s.blockByQuota()
 	must[SuspendAnswer](t)(s.suspendFor(f, operatorOnly))
 	s.want(Suspended, WaitingForSignal, NextResume)
@@ -151,10 +154,10 @@ func TestL36_a_suspend_after_the_lapse_counts_until_somebody_takes_over(t *testi
 
 	s = begin(t, `{}`)
 	f = s.claim()
-	s.pass(30 * Second)
+	s.pass(30 * base.Second)
 	s.claim()
 	_, err := s.suspendFor(f, operatorOnly)
-	wantCode(t, err, CodeStaleLease)
+	wantCode(t, err, base.CodeStaleLease)
 }
 
 func TestL15_slots_go_with_a_suspend_unless_the_policy_holds_them(t *testing.T) {

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // Targeted holds the arguments of a claim of one named execution (S34, S35).
 type Targeted struct {
 	Lane         *Lane    // of the execution
@@ -19,9 +21,9 @@ func (x *Execution) HoldsLeaseOf(instanceID, requestKey string) bool {
 // grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch.
 func (x *Execution) CheckClaimResumed(t Targeted) error {
 	if x.Next != NextResume {
-		return x.refuse(CodeNotAResumedExecution)
+		return x.refuse(base.CodeNotAResumedExecution)
 	}
-	if err := x.checkTakeable(CodeNotAResumedExecution); err != nil {
+	if err := x.checkTakeable(base.CodeNotAResumedExecution); err != nil {
 		return err
 	}
 	return x.checkTarget(t)
@@ -34,9 +36,9 @@ func (x *Execution) CheckReclaim(t Targeted) error {
 		return err
 	}
 	if x.Next != NextReclaim {
-		return x.refuse(CodeExecutionNotReclaimable)
+		return x.refuse(base.CodeExecutionNotReclaimable)
 	}
-	if err := x.checkTakeable(CodeExecutionNotEligible); err != nil {
+	if err := x.checkTakeable(base.CodeExecutionNotEligible); err != nil {
 		return err
 	}
 	return x.checkTarget(t)
@@ -49,7 +51,7 @@ func (x *Execution) CheckOperatorClaim(t Targeted) error {
 	if err := x.checkIdle(); err != nil {
 		return err
 	}
-	if err := x.checkTakeable(CodeExecutionNotEligible); err != nil {
+	if err := x.checkTakeable(base.CodeExecutionNotEligible); err != nil {
 		return err
 	}
 	return x.checkLane(t)
@@ -61,19 +63,19 @@ func (x *Execution) checkIdle() error {
 	case x.Status.Terminal():
 		return x.NotActive()
 	case x.Status == Running:
-		return x.refuse(CodeLeaseConflict)
+		return x.refuse(base.CodeLeaseConflict)
 	default:
 		return nil
 	}
 }
 
 // checkTakeable refuses an execution that is granted or not queued; one that is blocked by admission is tested for admission again (L74 a).
-func (x *Execution) checkTakeable(otherwise Code) error {
+func (x *Execution) checkTakeable(otherwise base.Code) error {
 	switch {
 	case x.Queued():
 		return nil
 	case x.Status == Granted:
-		return x.refuse(CodeGrantOutstanding)
+		return x.refuse(base.CodeGrantOutstanding)
 	default:
 		return x.refuse(otherwise)
 	}
@@ -84,24 +86,24 @@ func (x *Execution) checkTarget(t Targeted) error {
 		return err
 	}
 	if missing := MissingCapabilities(x.Class.Capabilities, t.Capabilities); len(missing) > 0 {
-		return Errorf(CodeCapabilityMismatch, "the worker lacks capabilities that the execution requires").With("missing", missing)
+		return base.Errorf(base.CodeCapabilityMismatch, "the worker lacks capabilities that the execution requires").With("missing", missing)
 	}
 	return nil
 }
 
 func (x *Execution) checkLane(t Targeted) error {
 	if t.GivenLane != "" && t.GivenLane != x.Class.Lane {
-		return Errorf(CodeLaneMismatch, "the execution is in lane %q", x.Class.Lane).WithField("lane").With("lane", x.Class.Lane)
+		return base.Errorf(base.CodeLaneMismatch, "the execution is in lane %q", x.Class.Lane).WithField("lane").With("lane", x.Class.Lane)
 	}
 	if !t.Force && !t.Lane.Settings.State.Claimable() {
-		return Errorf(CodeLaneNotClaimable, "lane %q is %s", x.Class.Lane, t.Lane.Settings.State).
+		return base.Errorf(base.CodeLaneNotClaimable, "lane %q is %s", x.Class.Lane, t.Lane.Settings.State).
 			With("lane", x.Class.Lane).With("state", t.Lane.Settings.State.String())
 	}
 	return nil
 }
 
 // refuse returns a refusal that names the status of x.
-func (x *Execution) refuse(code Code) *Error {
-	return Errorf(code, "the execution is %s", x.Status).
+func (x *Execution) refuse(code base.Code) *base.Error {
+	return base.Errorf(code, "the execution is %s", x.Status).
 		With("status", x.Status.String()).With("reason", x.Reason.String()).With("next", x.Next.String())
 }

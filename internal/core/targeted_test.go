@@ -4,19 +4,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestL74_targeted_claims_want_their_next(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{}`)
 	target := Targeted{Lane: s.lane}
-	wantCode(t, s.x.CheckClaimResumed(target), CodeNotAResumedExecution)
-	wantCode(t, s.x.CheckReclaim(target), CodeExecutionNotReclaimable)
+	wantCode(t, s.x.CheckClaimResumed(target), base.CodeNotAResumedExecution)
+	wantCode(t, s.x.CheckReclaim(target), base.CodeExecutionNotReclaimable)
 	wantCode(t, s.x.CheckOperatorClaim(target), "")
 	s.grant(1000)
-	wantCode(t, s.x.CheckClaimResumed(target), CodeNotAResumedExecution)
-	wantCode(t, s.x.CheckReclaim(target), CodeExecutionNotReclaimable)
-	wantCode(t, s.x.CheckOperatorClaim(target), CodeGrantOutstanding)
+	wantCode(t, s.x.CheckClaimResumed(target), base.CodeNotAResumedExecution)
+	wantCode(t, s.x.CheckReclaim(target), base.CodeExecutionNotReclaimable)
+	wantCode(t, s.x.CheckOperatorClaim(target), base.CodeGrantOutstanding)
 }
 
 func TestL74_an_admission_block_is_left_to_admission(t *testing.T) {
@@ -38,16 +40,16 @@ func TestL75_lane_then_its_state_then_capabilities(t *testing.T) {
 	must[RevokeAnswer](t)(func() (RevokeAnswer, error) { s.claim(); return s.revoke(false) }())
 	s.lane.Settings.State = LanePaused
 	target := Targeted{Lane: s.lane, GivenLane: "other", Capabilities: []string{"gpu"}}
-	if err := wantCode(t, s.x.CheckReclaim(target), CodeLaneMismatch); err.Field != "lane" {
+	if err := wantCode(t, s.x.CheckReclaim(target), base.CodeLaneMismatch); err.Field != "lane" {
 		t.Errorf("%+v", err)
 	}
 	target.GivenLane = "default"
-	wantCode(t, s.x.CheckReclaim(target), CodeLaneNotClaimable)
-	wantCode(t, s.x.CheckOperatorClaim(target), CodeLaneNotClaimable)
+	wantCode(t, s.x.CheckReclaim(target), base.CodeLaneNotClaimable)
+	wantCode(t, s.x.CheckOperatorClaim(target), base.CodeLaneNotClaimable)
 	target.Force = true
 	wantCode(t, s.x.CheckOperatorClaim(target), "")
 	target.Force, s.lane.Settings.State = false, LaneDraining
-	err := wantCode(t, s.x.CheckReclaim(target), CodeCapabilityMismatch)
+	err := wantCode(t, s.x.CheckReclaim(target), base.CodeCapabilityMismatch)
 	if diff := cmp.Diff([]string{"eu"}, err.Details["missing"]); diff != "" {
 		t.Error(diff)
 	}
@@ -60,7 +62,7 @@ func TestS35_force_never_skips_the_gate(t *testing.T) {
 	t.Parallel()
 	for _, status := range []Status{Delayed, Blocked, Suspended} {
 		s := broughtTo(t, `{}`, status)
-		wantCode(t, s.x.CheckOperatorClaim(Targeted{Lane: s.lane, Force: true}), CodeExecutionNotEligible)
+		wantCode(t, s.x.CheckOperatorClaim(Targeted{Lane: s.lane, Force: true}), base.CodeExecutionNotEligible)
 	}
 }
 
@@ -68,7 +70,7 @@ func TestL117_a_repeated_claim_is_known_by_instance_and_request_key(t *testing.T
 	t.Parallel()
 	s := begin(t, `{}`)
 	_ = s.do(func(fx *Effects) error {
-		s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-1", TTL: Minute, RequestKey: "k", Forced: true})
+		s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-1", TTL: base.Minute, RequestKey: "k", Forced: true})
 		return nil
 	})
 	if s.last("lease.acquired")["forced"] != true {
@@ -87,12 +89,12 @@ func TestS20_a_takeover_ends_the_old_attempt_before_the_new_lease_is_told(t *tes
 	t.Parallel()
 	s := begin(t, `{}`)
 	s.claim()
-	s.pass(30 * Second)
+	s.pass(30 * base.Second)
 	told := len(s.events)
 	s.now += 5
 	var got Acquired
 	_ = s.do(func(fx *Effects) error {
-		got = s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "v", InstanceID: "v-1", TTL: Minute})
+		got = s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "v", InstanceID: "v-1", TTL: base.Minute})
 		return nil
 	})
 	if diff := cmp.Diff([]string{"attempt.ended", "lease.acquired"}, s.kinds(told)); diff != "" || got.How != "reclaimed" {

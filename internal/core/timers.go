@@ -1,12 +1,14 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // timer is a kind of timer of an execution: when it is due, absent while it is not armed, and its action. from returns the moment from which it was
 // measured; nil if its due time was, or may have been, named by a caller.
 type timer struct {
 	name string
-	due  func(x *Execution) Time
+	due  func(x *Execution) base.Time
 	fire func(x *Execution, fx *Effects)
-	from func(x *Execution) Time
+	from func(x *Execution) base.Time
 }
 
 // timers lists every kind in the order in which those due at the same moment act (L18). Pending waitpoints come last: they affect only senders of
@@ -30,18 +32,18 @@ func timers() [10]timer {
 func (x *Execution) arm() {
 	x.WakeAt = 0
 	for _, t := range timers() {
-		x.WakeAt = earliest(x.WakeAt, t.due(x))
+		x.WakeAt = base.Earliest(x.WakeAt, t.due(x))
 	}
 }
 
-func (x *Execution) deadlineDue() Time {
+func (x *Execution) deadlineDue() base.Time {
 	if x.Status.Terminal() {
 		return 0
 	}
 	return x.DeadlineAt
 }
 
-func (x *Execution) attemptTimeoutDue() Time {
+func (x *Execution) attemptTimeoutDue() base.Time {
 	if x.Status != Running {
 		return 0
 	}
@@ -49,21 +51,21 @@ func (x *Execution) attemptTimeoutDue() Time {
 }
 
 // lapseDue returns the moment from which the lease is neither live nor in grace (L32).
-func (x *Execution) lapseDue() Time {
+func (x *Execution) lapseDue() base.Time {
 	if x.Status != Running {
 		return 0
 	}
 	return x.Lease.ExpiresAt.Add(x.Policy.LeaseGraceMS)
 }
 
-func (x *Execution) grantDue() Time {
+func (x *Execution) grantDue() base.Time {
 	if x.Status != Granted {
 		return 0
 	}
 	return x.Grant.ExpiresAt
 }
 
-func (x *Execution) delayDue() Time {
+func (x *Execution) delayDue() base.Time {
 	if x.Status != Delayed {
 		return 0
 	}

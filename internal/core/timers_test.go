@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestL18_timers_due_at_one_moment_act_in_the_order_of_the_table(t *testing.T) {
@@ -35,18 +37,18 @@ func TestL18_timers_due_at_one_moment_act_in_the_order_of_the_table(t *testing.T
 		},
 		{
 			"deadline before grant expiry", `{"timeout_policy":{"execution_deadline_ms":30000}}`,
-			func(s *story) { s.grant(30 * Second) }, Expired, ExecutionDeadline,
+			func(s *story) { s.grant(30 * base.Second) }, Expired, ExecutionDeadline,
 		},
 		{
 			"deadline before delay", `{"timeout_policy":{"execution_deadline_ms":30000}}`,
-			func(s *story) { s.delayFor(30 * Second) }, Expired, ExecutionDeadline,
+			func(s *story) { s.delayFor(30 * base.Second) }, Expired, ExecutionDeadline,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := begin(t, c.policy)
 			c.make(s)
-			s.pass(30 * Second)
+			s.pass(30 * base.Second)
 			if s.x.Status != c.status || s.x.Reason != c.reason {
 				t.Errorf("got %s %s", s.x.Status, s.x.Reason)
 			}
@@ -60,7 +62,7 @@ func TestL18_several_timers_act_in_order_of_their_due_times(t *testing.T) {
 	s := begin(t, `{"timeout_policy":{"attempt_timeout_ms":10000,"execution_deadline_ms":60000},"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":1000}}}`)
 	s.claim()
 	told := len(s.events)
-	s.pass(2 * Minute)
+	s.pass(2 * base.Minute)
 	s.want(Expired, ExecutionDeadline, NextNone)
 	if diff := cmp.Diff([]string{"attempt.ended", "execution.ready", "execution.completed"}, s.kinds(told)); diff != "" {
 		t.Error(diff)
@@ -78,9 +80,9 @@ func TestL18_several_timers_act_in_order_of_their_due_times(t *testing.T) {
 // LI13: what the timers decide does not depend on when somebody looks.
 func TestL18_a_late_sweep_and_an_eager_one_leave_the_same_record(t *testing.T) {
 	t.Parallel()
-	tell := func(step Millis) *Execution {
+	tell := func(step base.Millis) *Execution {
 		s := begin(t, `{"timeout_policy":{"attempt_timeout_ms":10000},"lease_grace_ms":500,"retry_policy":{"backoff":{"initial_ms":700}}}`)
-		s.claimFor(8 * Second)
+		s.claimFor(8 * base.Second)
 		end := s.now + 20_000
 		for s.now < end {
 			s.pass(step)
@@ -88,7 +90,7 @@ func TestL18_a_late_sweep_and_an_eager_one_leave_the_same_record(t *testing.T) {
 		return s.x
 	}
 	eager := tell(2)
-	for _, step := range []Millis{4, 100, 1000, 20_000} {
+	for _, step := range []base.Millis{4, 100, 1000, 20_000} {
 		if diff := cmp.Diff(eager, tell(step)); diff != "" {
 			t.Errorf("sweep every %d ms: %s", step, diff)
 		}
@@ -99,8 +101,8 @@ func TestL18_L78_what_settling_changed_stays_when_the_command_is_refused(t *test
 	t.Parallel()
 	s := begin(t, `{}`)
 	f := s.claim()
-	s.now = s.now.Add(30 * Second)
-	wantCode(t, s.renew(f, 0), CodeLeaseExpired)
+	s.now = s.now.Add(30 * base.Second)
+	wantCode(t, s.renew(f, 0), base.CodeLeaseExpired)
 	s.want(Ready, WaitingForWorker, NextReclaim)
 	s.last("lease.expired")
 }
@@ -111,7 +113,7 @@ func TestL5_the_clock_of_an_execution_never_runs_backwards(t *testing.T) {
 	s.now += 1000
 	f := s.claim()
 	s.now += 1000
-	must[Millis](t)(0, s.renew(f, 0))
+	must[base.Millis](t)(0, s.renew(f, 0))
 	s.now = storyStart
 	must[CompleteAnswer](t)(s.complete(f, nil))
 	if s.x.CompletedAt != storyStart+2000 || s.x.LastMutationAt != storyStart+2000 {
@@ -123,9 +125,9 @@ func TestL32_live_in_grace_and_lapsed_at_the_exact_millisecond(t *testing.T) {
 	t.Parallel()
 	const grace = `{"lease_grace_ms":1000}`
 	for _, c := range []struct {
-		after Millis
-		code  Code
-	}{{29_999, ""}, {30_000, ""}, {30_999, ""}, {31_000, CodeLeaseExpired}} {
+		after base.Millis
+		code  base.Code
+	}{{29_999, ""}, {30_000, ""}, {30_999, ""}, {31_000, base.CodeLeaseExpired}} {
 		s := begin(t, grace)
 		f := s.claim()
 		s.now = s.now.Add(c.after)
@@ -142,20 +144,20 @@ func TestL38_renewal_touches_the_lease_times_only_and_leaves_wake_at_alone_unles
 	f := s.claim()
 	before, told := s.x.Clone(), len(s.events)
 	s.now += 10_000
-	must[Millis](t)(0, s.renew(f, 0))
+	must[base.Millis](t)(0, s.renew(f, 0))
 	want := before.Clone()
 	want.Lease.RenewedAt, want.Lease.ExpiresAt = s.now, s.now+30_000
 	if diff := cmp.Diff(want, s.x); diff != "" {
 		t.Fatalf("L9: %s", diff)
 	}
-	must[Millis](t)(0, s.renew(f, 500))
+	must[base.Millis](t)(0, s.renew(f, 500))
 	if s.x.WakeAt != s.now+500 || s.x.Lease.TTL != 500 {
 		t.Errorf("wake_at %s, ttl %d", s.x.WakeAt, s.x.Lease.TTL)
 	}
 	if len(s.events) != told {
 		t.Errorf("L146: renewal told %v", s.kinds(told))
 	}
-	wantCode(t, s.renew(f, 499), CodeInvalidArgument)
+	wantCode(t, s.renew(f, 499), base.CodeInvalidArgument)
 }
 
 func TestS65_a_sweep_that_finds_the_lease_alive_re_arms_and_emits_nothing(t *testing.T) {
@@ -163,7 +165,7 @@ func TestS65_a_sweep_that_finds_the_lease_alive_re_arms_and_emits_nothing(t *tes
 	s := begin(t, `{}`)
 	f := s.claim()
 	s.now += 20_000
-	must[Millis](t)(0, s.renew(f, 0))
+	must[base.Millis](t)(0, s.renew(f, 0))
 	before, told := s.x.Clone(), len(s.events)
 	s.pass(10_000)
 	before.WakeAt = storyStart + 50_000
@@ -201,23 +203,23 @@ func TestL101_the_attempt_clock_stands_still_while_the_attempt_waits_and_a_relea
 	for _, c := range []struct {
 		name  string
 		leave func(s *story, f Fence)
-		left  Millis
+		left  base.Millis
 	}{
-		{"suspend", func(s *story, _ Fence) { s.suspend(); s.pass(Hour); s.resume() }, 6000},
+		{"suspend", func(s *story, _ Fence) { s.suspend(); s.pass(base.Hour); s.resume() }, 6000},
 		{"delay", func(s *story, f Fence) {
-			must[LeaveAnswer](s.t)(s.delay(f, s.now.Add(Hour)))
-			s.pass(Hour)
+			must[LeaveAnswer](s.t)(s.delay(f, s.now.Add(base.Hour)))
+			s.pass(base.Hour)
 		}, 6000},
-		{"wait_for_children", func(s *story, _ Fence) { s.waitForChildren(); s.pass(Hour); s.satisfy() }, 6000},
+		{"wait_for_children", func(s *story, _ Fence) { s.waitForChildren(); s.pass(base.Hour); s.satisfy() }, 6000},
 		{"release", func(s *story, f Fence) { must[LeaveAnswer](s.t)(s.release(f)) }, 10_000},
 		{"revoke: a new attempt", func(s *story, _ Fence) { must[RevokeAnswer](s.t)(s.revoke(false)) }, 10_000},
 		{"late delay", func(s *story, f Fence) {
-			must[Millis](s.t)(0, s.renew(f, 500))
+			must[base.Millis](s.t)(0, s.renew(f, 500))
 			s.pass(500)
 			must[LeaveAnswer](s.t)(s.delay(f, s.now))
 		}, 5500},
 		{"late release", func(s *story, f Fence) {
-			must[Millis](s.t)(0, s.renew(f, 500))
+			must[base.Millis](s.t)(0, s.renew(f, 500))
 			s.pass(500)
 			must[LeaveAnswer](s.t)(s.release(f))
 		}, 10_000},
@@ -252,7 +254,7 @@ func TestL102_the_deadline_ends_an_execution_in_every_status(t *testing.T) {
 			}
 			s.now = storyStart + 4000
 			_, err := s.complete(f, nil)
-			wantNotActive(t, wantCode(t, err, CodeExecutionNotActive), s.x)
+			wantNotActive(t, wantCode(t, err, base.CodeExecutionNotActive), s.x)
 			s.want(Expired, ExecutionDeadline, NextNone)
 			if a := s.x.Attempt; a != nil && a.State != EndedFailure {
 				t.Errorf("attempt %s", a.State)
@@ -280,7 +282,7 @@ func TestL103_exactly_the_cap_of_takeovers_happens_and_the_next_lapse_ends_the_e
 		s.x.Policy = func() *Policy { p := *s.x.Policy; p.MaxReclaims = limit; return &p }()
 		for i := range limit {
 			s.claim()
-			s.pass(30 * Second)
+			s.pass(30 * base.Second)
 			s.want(Ready, WaitingForWorker, NextReclaim)
 			if data := s.last("lease.expired"); data["reclaim_count"] != float64(i+1) || data["lease_epoch"] != float64(i+1) {
 				t.Errorf("%v", data)
@@ -290,7 +292,7 @@ func TestL103_exactly_the_cap_of_takeovers_happens_and_the_next_lapse_ends_the_e
 		if limit > 0 && (s.x.Attempt.Type != AttemptReclaim || s.x.Attempt.Lineage.Cause != "lease_expired") {
 			t.Errorf("%+v", s.x.Attempt)
 		}
-		s.pass(30 * Second)
+		s.pass(30 * base.Second)
 		s.want(Failed, ReclaimsExhausted, NextNone)
 		if f := s.x.Attempt.Failure; f.Class != "infra_crash" || f.Category != "lease_lost" || s.x.Attempt.State != EndedFailure {
 			t.Errorf("cap %d: %+v", limit, s.x.Attempt)
@@ -320,13 +322,13 @@ func TestS52_leases_of_a_dead_worker_lapse_at_once_without_grace(t *testing.T) {
 		t.Errorf("cause %q", cause)
 	}
 	_, err := s.complete(f, nil)
-	wantCode(t, err, CodeStaleLease)
+	wantCode(t, err, base.CodeStaleLease)
 }
 
 func TestL105_a_grant_ends_unused_and_returns_its_admission(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{}`)
-	s.grant(5 * Second)
+	s.grant(5 * base.Second)
 	s.x.Holds = []string{"lane:default", "slots:api"}
 	s.pass(4999)
 	s.want(Granted, WaitingForWorker, NextInitial)
@@ -345,7 +347,7 @@ func TestS41_slots_are_kept_while_waiting_only_if_the_policy_says_so(t *testing.
 		leave      func(s *story, f Fence)
 		want       []string
 	}{
-		{"delay, hold", "hold", func(s *story, f Fence) { must[LeaveAnswer](s.t)(s.delay(f, s.now.Add(Hour))) }, held[1:]},
+		{"delay, hold", "hold", func(s *story, f Fence) { must[LeaveAnswer](s.t)(s.delay(f, s.now.Add(base.Hour))) }, held[1:]},
 		{"suspend, hold", "hold", func(s *story, _ Fence) { s.suspend() }, held[1:]},
 		{"children, hold", "hold", func(s *story, _ Fence) { s.waitForChildren() }, held[1:]},
 		{"children, hold, granted and expired", "hold", func(s *story, _ Fence) {
@@ -354,9 +356,9 @@ func TestS41_slots_are_kept_while_waiting_only_if_the_policy_says_so(t *testing.
 			s.grant(1000)
 			s.pass(1000)
 		}, held[1:]},
-		{"delay, release", "release", func(s *story, f Fence) { must[LeaveAnswer](s.t)(s.delay(f, s.now.Add(Hour))) }, nil},
+		{"delay, release", "release", func(s *story, f Fence) { must[LeaveAnswer](s.t)(s.delay(f, s.now.Add(base.Hour))) }, nil},
 		{"release, hold", "hold", func(s *story, f Fence) { must[LeaveAnswer](s.t)(s.release(f)) }, nil},
-		{"lapse, hold", "hold", func(s *story, _ Fence) { s.pass(Hour) }, nil},
+		{"lapse, hold", "hold", func(s *story, _ Fence) { s.pass(base.Hour) }, nil},
 		{"revoke, hold", "hold", func(s *story, _ Fence) { must[RevokeAnswer](s.t)(s.revoke(false)) }, nil},
 		{"complete, hold", "hold", func(s *story, f Fence) { must[CompleteAnswer](s.t)(s.complete(f, nil)) }, nil},
 	} {

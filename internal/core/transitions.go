@@ -1,6 +1,10 @@
 package core
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // CellKind is the kind of a cell in the table of transitions.
 type CellKind uint8
@@ -19,10 +23,10 @@ const (
 // Cell is what an operation does to an execution in one status.
 type Cell struct {
 	Kind   CellKind
-	Status Status // with CellBecomes
-	Next   Next   // with CellGates: what the next acquisition does; NextNone: as before
-	Code   Code   // with CellRefuses
-	Note   string // additional text
+	Status Status    // with CellBecomes
+	Next   Next      // with CellGates: what the next acquisition does; NextNone: as before
+	Code   base.Code // with CellRefuses
+	Note   string    // additional text
 }
 
 // Transition is one row of the table of L41: an operation and what it does in each status.
@@ -67,22 +71,22 @@ var (
 
 func becomes(s Status) Cell       { return Cell{Kind: CellBecomes, Status: s} }
 func gatesTo(n Next) Cell         { return Cell{Kind: CellGates, Next: n} }
-func refuses(code Code) Cell      { return Cell{Kind: CellRefuses, Code: code} }
+func refuses(code base.Code) Cell { return Cell{Kind: CellRefuses, Code: code} }
 func varies(note string) Cell     { return Cell{Kind: CellVaries, Note: note} }
 func (c Cell) note(n string) Cell { c.Note = n; return c }
 
 // Transitions returns the table of L41.
 func Transitions() []Transition {
 	var (
-		notEligible = refuses(CodeExecutionNotEligible)
-		notActive   = refuses(CodeExecutionNotActive)
-		notResumed  = refuses(CodeNotAResumedExecution)
-		conflict    = refuses(CodeLeaseConflict)
-		notTerminal = refuses(CodeExecutionNotTerminal)
-		outstanding = refuses(CodeGrantOutstanding)
-		unknown     = refuses(CodeGrantUnknown)
-		notSusp     = refuses(CodeExecutionNotSuspended)
-		noLease     = refuses(CodeNoActiveLease).note("d")
+		notEligible = refuses(base.CodeExecutionNotEligible)
+		notActive   = refuses(base.CodeExecutionNotActive)
+		notResumed  = refuses(base.CodeNotAResumedExecution)
+		conflict    = refuses(base.CodeLeaseConflict)
+		notTerminal = refuses(base.CodeExecutionNotTerminal)
+		outstanding = refuses(base.CodeGrantOutstanding)
+		unknown     = refuses(base.CodeGrantUnknown)
+		notSusp     = refuses(base.CodeExecutionNotSuspended)
+		noLease     = refuses(base.CodeNoActiveLease).note("d")
 		cancelled   = becomes(Cancelled)
 		expired     = becomes(Expired)
 	)
@@ -95,7 +99,7 @@ func Transitions() []Transition {
 		{"L44", "grant (one id)", becomes(Granted), notEligible, notEligible.note("a"), outstanding, conflict, notEligible, notActive},
 		{"L45", "claim_from_grant", unknown, unknown, unknown, becomes(Running), unknown.note("b"), unknown, unknown},
 		{"L46", "claim_resumed", becomes(Running).note("c"), notResumed, notResumed.note("a"), outstanding, notResumed.note("b"), notResumed, notResumed},
-		{"L47", "reclaim", becomes(Running).note("c"), notEligible, notEligible.note("a"), outstanding, conflict.note("b"), refuses(CodeExecutionNotReclaimable), notActive},
+		{"L47", "reclaim", becomes(Running).note("c"), notEligible, notEligible.note("a"), outstanding, conflict.note("b"), refuses(base.CodeExecutionNotReclaimable), notActive},
 		{"L48", "operator_claim", becomes(Running), notEligible, notEligible.note("a"), outstanding, conflict.note("b"), notEligible, notActive},
 		worker("L49", "renew", stays),
 		worker("L49", "progress", stays),

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 var updateDocs = flag.Bool("update", false, "rewrite the generated pages of docs")
@@ -56,7 +58,7 @@ func (s *story) run(operation string, f Fence) error {
 	case "fail":
 		_, err = s.fail(f, "")
 	case "delay":
-		_, err = s.delay(f, s.now.Add(Minute))
+		_, err = s.delay(f, s.now.Add(base.Minute))
 	case "wait_for_children":
 		_, err = s.waitFor(f)
 	case "suspend":
@@ -95,7 +97,7 @@ func (s *story) take(check func(Targeted) error) error {
 		if err := check(Targeted{Lane: s.lane}); err != nil {
 			return err
 		}
-		s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-9", TTL: Minute})
+		s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-9", TTL: base.Minute})
 		return nil
 	})
 }
@@ -180,7 +182,7 @@ func forRow(t *testing.T, operation string, status Status) *story {
 	if next == NextResume {
 		must[LeaveAnswer](t)(s.release(s.fence()))
 	} else {
-		s.pass(30 * Second)
+		s.pass(30 * base.Second)
 	}
 	s.queueAs(status)
 	return s
@@ -190,11 +192,11 @@ func forRow(t *testing.T, operation string, status Status) *story {
 func (s *story) queueAs(status Status) {
 	switch status {
 	case Delayed:
-		s.delayFor(Minute)
+		s.delayFor(base.Minute)
 	case Blocked:
 		s.depend()
 	case Granted:
-		s.grant(5 * Second)
+		s.grant(5 * base.Second)
 	}
 }
 
@@ -202,7 +204,7 @@ func wantCell(t *testing.T, cell Cell, before, after *Execution, err error) {
 	t.Helper()
 	if cell.Kind == CellRefuses {
 		refusal := wantCode(t, err, cell.Code)
-		if cell.Code == CodeExecutionNotActive {
+		if cell.Code == base.CodeExecutionNotActive {
 			wantNotActive(t, refusal, after)
 		}
 		return
@@ -228,7 +230,7 @@ func wantCell(t *testing.T, cell Cell, before, after *Execution, err error) {
 	}
 }
 
-func wantNotActive(t *testing.T, err *Error, x *Execution) {
+func wantNotActive(t *testing.T, err *base.Error, x *Execution) {
 	t.Helper()
 	want := map[string]any{
 		"status": x.Status.String(), "reason": x.Reason.String(), "terminal_outcome": terminalOutcome(x.Status), "lease_epoch": x.LeaseEpoch,
@@ -247,12 +249,12 @@ func checkFenceCell(t *testing.T, row Transition, status Status) {
 	if !status.Queues() && status != Granted {
 		s := broughtTo(t, tablePolicy, status)
 		f := Fence{LeaseID: s.mint(), Epoch: 1, AttemptID: s.mint()}
-		wantNotActive(t, wantCode(t, s.run(row.Operation, f), CodeExecutionNotActive), s.x)
+		wantNotActive(t, wantCode(t, s.run(row.Operation, f), base.CodeExecutionNotActive), s.x)
 		return
 	}
 	fresh := begin(t, tablePolicy)
 	fresh.queueAs(status)
-	wantCode(t, fresh.run(row.Operation, Fence{fresh.mint(), 1, fresh.mint()}), CodeStaleLease)
+	wantCode(t, fresh.run(row.Operation, Fence{fresh.mint(), 1, fresh.mint()}), base.CodeStaleLease)
 
 	back := begin(t, tablePolicy)
 	f := back.claim()
@@ -262,22 +264,22 @@ func checkFenceCell(t *testing.T, row Transition, status Status) {
 		must[LeaveAnswer](t)(back.release(f))
 	}
 	back.queueAs(status)
-	wantNotActive(t, wantCode(t, back.run(row.Operation, f), CodeExecutionNotActive), back.x)
+	wantNotActive(t, wantCode(t, back.run(row.Operation, f), base.CodeExecutionNotActive), back.x)
 
 	revoked := begin(t, tablePolicy)
 	f = revoked.claim()
 	must[RevokeAnswer](t)(revoked.revoke(false))
 	revoked.queueAs(status)
-	wantCode(t, revoked.run(row.Operation, f), CodeLeaseRevoked)
+	wantCode(t, revoked.run(row.Operation, f), base.CodeLeaseRevoked)
 
 	late := begin(t, tablePolicy)
 	f = late.claim()
-	late.pass(30 * Second)
+	late.pass(30 * base.Second)
 	late.queueAs(status)
 	before := late.x.Clone()
 	cell := row.Running
 	if cell.Kind == CellStays {
-		cell = refuses(CodeLeaseExpired)
+		cell = refuses(base.CodeLeaseExpired)
 	}
 	err := late.run(row.Operation, f)
 	wantCell(t, cell, before, late.x, err)
@@ -294,7 +296,7 @@ func checkTimerCell(t *testing.T, cell Cell, name string, status Status) {
 		return
 	}
 	if name == "deadline" && !status.Terminal() {
-		s.x.DeadlineAt = s.now.Add(Second)
+		s.x.DeadlineAt = s.now.Add(base.Second)
 		s.x.arm()
 	}
 	all := timers()
@@ -307,7 +309,7 @@ func checkTimerCell(t *testing.T, cell Cell, name string, status Status) {
 		return
 	}
 	if name == "attempt timeout" {
-		must[Millis](t)(0, s.renew(s.fence(), 24*Hour))
+		must[base.Millis](t)(0, s.renew(s.fence(), 24*base.Hour))
 	}
 	before := s.x.Clone()
 	s.now = due - 1
@@ -330,9 +332,9 @@ func checkSuspensionTimeoutCell(t *testing.T) {
 		BehaviorAutoResume: gatesTo(NextResume), BehaviorEscalate: becomes(Suspended),
 	} {
 		s := begin(t, tablePolicy)
-		must[SuspendAnswer](t)(s.suspendFor(s.claim(), timeoutOnly, timedOut(Minute, behavior)))
+		must[SuspendAnswer](t)(s.suspendFor(s.claim(), timeoutOnly, timedOut(base.Minute, behavior)))
 		before := s.x.Clone()
-		s.pass(Minute - 1)
+		s.pass(base.Minute - 1)
 		if s.x.Status != Suspended {
 			t.Fatalf("%s acted early", behavior)
 		}
@@ -344,9 +346,9 @@ func checkSuspensionTimeoutCell(t *testing.T) {
 // checkChildrenTimeoutCell: a wait for children is over when it is due, and not before (F41).
 func checkChildrenTimeoutCell(t *testing.T, cell Cell) {
 	s := begin(t, tablePolicy)
-	must[ChildrenWaitAnswer](t)(s.waitFor(s.claim(), func(c *ChildrenWaitCommand) { c.TimeoutMS = Minute }))
+	must[ChildrenWaitAnswer](t)(s.waitFor(s.claim(), func(c *ChildrenWaitCommand) { c.TimeoutMS = base.Minute }))
 	before := s.x.Clone()
-	s.pass(Minute - 1)
+	s.pass(base.Minute - 1)
 	if s.x.Status != Blocked {
 		t.Fatal("it acted early")
 	}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // maxUsageDimensions bounds a report.
@@ -26,33 +28,33 @@ const (
 
 // UsageOutcome is the answer to a usage report or a charge. Budget, Dimension and the amounts are those of the first breach; absent without one.
 type UsageOutcome struct {
-	Outcome   string `json:"outcome"`
-	Repeated  bool   `json:"-"` // it was already booked under the same key: AlreadyApplied
-	Applied   bool   `json:"applied"`
-	Action    string `json:"action"`
-	Budget    UUID   `json:"budget,omitzero"`
-	Dimension string `json:"dimension,omitempty"`
-	Used      int64  `json:"used,omitempty"`
-	Reserved  int64  `json:"reserved,omitempty"`
-	Hard      int64  `json:"hard,omitempty"`
-	Attempted int64  `json:"attempted,omitempty"`
-	Overrun   int64  `json:"overrun,omitempty"`
-	Soft      int64  `json:"soft,omitempty"`
+	Outcome   string    `json:"outcome"`
+	Repeated  bool      `json:"-"` // it was already booked under the same key: AlreadyApplied
+	Applied   bool      `json:"applied"`
+	Action    string    `json:"action"`
+	Budget    base.UUID `json:"budget,omitzero"`
+	Dimension string    `json:"dimension,omitempty"`
+	Used      int64     `json:"used,omitempty"`
+	Reserved  int64     `json:"reserved,omitempty"`
+	Hard      int64     `json:"hard,omitempty"`
+	Attempted int64     `json:"attempted,omitempty"`
+	Overrun   int64     `json:"overrun,omitempty"`
+	Soft      int64     `json:"soft,omitempty"`
 	// Remaining is what the reporter may still report of each dimension with a hard limit.
-	Remaining map[UUID]map[string]int64 `json:"remaining,omitempty"`
-	All       []UsageBreach             `json:"all,omitempty"` // every breach of this kind, in the order of B8 and then by name
+	Remaining map[base.UUID]map[string]int64 `json:"remaining,omitempty"`
+	All       []UsageBreach                  `json:"all,omitempty"` // every breach of this kind, in the order of B8 and then by name
 }
 
 // UsageBreach is a limit that was reached.
 type UsageBreach struct {
-	Budget    UUID   `json:"budget"`
-	Dimension string `json:"dimension"`
-	Used      int64  `json:"used"`
-	Reserved  int64  `json:"reserved,omitempty"`
-	Hard      int64  `json:"hard,omitempty"`
-	Attempted int64  `json:"attempted,omitempty"`
-	Overrun   int64  `json:"overrun,omitempty"`
-	Soft      int64  `json:"soft,omitempty"`
+	Budget    base.UUID `json:"budget"`
+	Dimension string    `json:"dimension"`
+	Used      int64     `json:"used"`
+	Reserved  int64     `json:"reserved,omitempty"`
+	Hard      int64     `json:"hard,omitempty"`
+	Attempted int64     `json:"attempted,omitempty"`
+	Overrun   int64     `json:"overrun,omitempty"`
+	Soft      int64     `json:"soft,omitempty"`
 }
 
 // breached sets the outcome for the breaches; without any, o is not changed.
@@ -66,8 +68,8 @@ func (o *UsageOutcome) breached(kind string, breaches []UsageBreach) {
 	o.Hard, o.Attempted, o.Overrun, o.Soft = f.Hard, f.Attempted, f.Overrun, f.Soft
 }
 
-func invalidUsage(field, format string, args ...any) *Error {
-	return Errorf(CodeInvalidUsage, format, args...).WithField(field)
+func invalidUsage(field, format string, args ...any) *base.Error {
+	return base.Errorf(base.CodeInvalidUsage, format, args...).WithField(field)
 }
 
 // CheckUsage checks used amounts: invalid_usage, reserved_dimension. An empty map is accepted here: it is an error for a report, but not for a
@@ -80,12 +82,12 @@ func CheckUsage(usage map[string]int64) error {
 		return invalidUsage("usage", "%d dimensions, at most %d are allowed", len(usage), maxUsageDimensions)
 	}
 	for _, name := range slices.Sorted(maps.Keys(usage)) {
-		at := FieldUnder("usage", name)
-		if why := checkDimensionText(name); why != "" {
+		at := base.FieldUnder("usage", name)
+		if why := base.CheckDimensionText(name); why != "" {
 			return invalidUsage(at, "%s", why)
 		}
 		if name == WallMS {
-			return Errorf(CodeReservedDimension, "time is measured by the engine").WithField(at).WithHint("leave %s out", WallMS)
+			return base.Errorf(base.CodeReservedDimension, "time is measured by the engine").WithField(at).WithHint("leave %s out", WallMS)
 		}
 		if amount := usage[name]; amount < 0 || amount > maxAmount {
 			return invalidUsage(at, "must be in 0..%d", int64(maxAmount))
@@ -101,14 +103,14 @@ func checkReported(usage map[string]int64, dedupKey string) error {
 	if err := CheckUsage(usage); err != nil {
 		return err
 	}
-	if why := checkPlain(dedupKey, 0, maxIdempotencyKey); why != "" {
+	if why := base.CheckPlain(dedupKey, 0, base.MaxIdempotencyKey); why != "" {
 		return invalidUsage("dedup_key", "%s", why)
 	}
 	return nil
 }
 
-func outOfRange(dimension string) *Error {
-	return Errorf(CodeAmountOutOfRange, "the sum would leave the range of numbers").WithField("usage." + dimension)
+func outOfRange(dimension string) *base.Error {
+	return base.Errorf(base.CodeAmountOutOfRange, "the sum would leave the range of numbers").WithField("usage." + dimension)
 }
 
 // Meters returns the totals of all attempts by dimension (B18); nil if nothing was used.
@@ -124,7 +126,7 @@ func (a *Attempt) Meters() map[string]int64 { return withWall(a.Usage, a.Running
 
 // withWall adds the time of the last attempt, which is stored separately so that work without reports needs no map. The time of earlier attempts is
 // in the meters of the execution.
-func withWall(meters map[string]int64, running Millis) map[string]int64 {
+func withWall(meters map[string]int64, running base.Millis) map[string]int64 {
 	if running == 0 {
 		return meters
 	}

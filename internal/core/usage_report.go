@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // UsageCommand is the command report_usage (B19).
@@ -29,7 +31,7 @@ func (x *Execution) ReportUsage(fx *Effects, c UsageCommand) (UsageOutcome, *Usa
 	if err != nil {
 		return UsageOutcome{}, nil, err
 	}
-	fingerprint := usageFingerprint(c.Usage, c.AlreadySpent, ID{})
+	fingerprint := usageFingerprint(c.Usage, c.AlreadySpent, base.ID{})
 	if known, err := c.Known.repeated(fx.Now, fingerprint); known != nil || err != nil {
 		return valueOr(known), nil, err
 	}
@@ -73,7 +75,7 @@ func (l *bill) settle(fx *Effects, spent, act bool) (UsageOutcome, error) {
 }
 
 // Remaining returns what the holder of the lease may still report of each dimension with a hard limit, by budget.
-func (b *Books) Remaining(x *Execution) map[UUID]map[string]int64 {
+func (b *Books) Remaining(x *Execution) map[base.UUID]map[string]int64 {
 	if x.Reservation == nil {
 		return nil
 	}
@@ -85,14 +87,14 @@ func (b *Books) Remaining(x *Execution) map[UUID]map[string]int64 {
 }
 
 // ChargeDedupTime is how long the dedup key of a charge is kept (B26).
-const ChargeDedupTime = 7 * Day
+const ChargeDedupTime = 7 * base.Day
 
 // UsageReceipt is what is stored of usage that was booked under a dedup key (B26).
 type UsageReceipt struct {
 	Fingerprint []byte       `json:"fingerprint"`
 	Outcome     UsageOutcome `json:"outcome"`
-	At          Time         `json:"at"`
-	ExpiresAt   Time         `json:"expires_at,omitzero"` // absent: with the execution
+	At          base.Time    `json:"at"`
+	ExpiresAt   base.Time    `json:"expires_at,omitzero"` // absent: with the execution
 }
 
 // Encode encodes the receipt for the store.
@@ -112,16 +114,16 @@ func DecodeUsageReceipt(text []byte) (*UsageReceipt, error) {
 }
 
 // Expired reports whether the receipt is no longer valid, even if its row still exists.
-func (r *UsageReceipt) Expired(now Time) bool { return r.ExpiresAt.reached(now) }
+func (r *UsageReceipt) Expired(now base.Time) bool { return r.ExpiresAt.Reached(now) }
 
 // repeated returns the answer to usage that was booked before: equal arguments get the same outcome, others an idempotency_conflict; nil if nothing
 // was booked under the key.
-func (r *UsageReceipt) repeated(now Time, fingerprint []byte) (*UsageOutcome, error) {
+func (r *UsageReceipt) repeated(now base.Time, fingerprint []byte) (*UsageOutcome, error) {
 	if r == nil || r.Expired(now) {
 		return nil, nil
 	}
 	if string(r.Fingerprint) != string(fingerprint) {
-		return nil, Errorf(CodeIdempotencyConflict, "the dedup key was used for another usage").WithField("dedup_key")
+		return nil, base.Errorf(base.CodeIdempotencyConflict, "the dedup key was used for another usage").WithField("dedup_key")
 	}
 	outcome := r.Outcome
 	outcome.Repeated = true
@@ -129,7 +131,7 @@ func (r *UsageReceipt) repeated(now Time, fingerprint []byte) (*UsageOutcome, er
 }
 
 // receiptOf returns what to store of an outcome. A refused report is not stored: it is evaluated again when it is repeated (B26).
-func receiptOf(now Time, lasts Millis, key string, fingerprint []byte, outcome UsageOutcome) *UsageReceipt {
+func receiptOf(now base.Time, lasts base.Millis, key string, fingerprint []byte, outcome UsageOutcome) *UsageReceipt {
 	if key == "" || !outcome.Applied {
 		return nil
 	}
@@ -141,13 +143,13 @@ func receiptOf(now Time, lasts Millis, key string, fingerprint []byte, outcome U
 }
 
 // usageFingerprint returns the fingerprint of the arguments, without fence and key (W4).
-func usageFingerprint(usage map[string]int64, spent bool, execution ID) []byte {
-	o := newObject(256)
-	o.flag("already_spent", spent)
+func usageFingerprint(usage map[string]int64, spent bool, execution base.ID) []byte {
+	o := base.NewObject(256)
+	o.Flag("already_spent", spent)
 	if !execution.IsZero() {
-		o.str("execution_id", execution.Full())
+		o.Str("execution_id", execution.Full())
 	}
-	o.raw("usage", amountsText(usage))
-	digest := sha256.Sum256(o.done())
+	o.Raw("usage", amountsText(usage))
+	digest := sha256.Sum256(o.Done())
 	return digest[:]
 }

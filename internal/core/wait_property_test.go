@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -94,7 +96,7 @@ func (c *waitChaos) everything() ([]string, map[string]func() error) {
 
 // moveOn lets time pass: seldom so little that nothing happens.
 func (c *waitChaos) moveOn() error {
-	c.now = c.now.Add(rapid.SampledFrom([]Millis{400, 900, 1600, 1, -50}).Draw(c.draw, "ms"))
+	c.now = c.now.Add(rapid.SampledFrom([]base.Millis{400, 900, 1600, 1, -50}).Draw(c.draw, "ms"))
 	if rapid.Bool().Draw(c.draw, "sweep") {
 		c.settle()
 	}
@@ -117,10 +119,10 @@ func (c *waitChaos) create() error {
 }
 
 // someWaitpoint is any that ever was, more often one of the last.
-func (c *waitChaos) someWaitpoint() (UUID, bool) {
+func (c *waitChaos) someWaitpoint() (base.UUID, bool) {
 	all := c.d.Waitpoints
 	if len(all) == 0 {
-		return UUID{}, false
+		return base.UUID{}, false
 	}
 	if open := c.x.openWaitpoints(); len(open) > 0 && rapid.IntRange(0, 3).Draw(c.draw, "open") > 0 {
 		return rapid.SampledFrom(open).Draw(c.draw, "waitpoint").ID, true
@@ -156,26 +158,26 @@ func (c *waitChaos) drawSuspend() SuspendCommand {
 		ms := rapid.Int64Range(0, 1500).Draw(c.draw, "ms")
 		cmd.TimeoutMS, cmd.Behavior = &ms, rapid.SampledFrom(timeoutBehaviors).Draw(c.draw, "behavior")
 	}
-	cmd.ResumeDelayMS = rapid.SampledFrom([]Millis{0, 0, 300}).Draw(c.draw, "delay")
+	cmd.ResumeDelayMS = rapid.SampledFrom([]base.Millis{0, 0, 300}).Draw(c.draw, "delay")
 	return cmd
 }
 
 // drawConditionOver names every key.
-func (c *waitChaos) drawConditionOver(keys map[string]bool) *Condition {
+func (c *waitChaos) drawConditionOver(keys map[string]bool) *condition.Condition {
 	var sorted []string
 	for _, key := range []string{"a", "b", "c"} {
 		if keys[key] {
 			sorted = append(sorted, key)
 		}
 	}
-	count := Condition{
-		Kind: ConditionCount, Waitpoints: sorted, N: rapid.IntRange(1, 2).Draw(c.draw, "n"),
-		CountKind: rapid.SampledFrom([]CountKind{CountDistinctSignals, CountDistinctSources}).Draw(c.draw, "count"),
+	count := condition.Condition{
+		Kind: condition.Count, Waitpoints: sorted, N: rapid.IntRange(1, 2).Draw(c.draw, "n"),
+		CountKind: rapid.SampledFrom([]condition.CountKind{condition.CountDistinctSignals, condition.CountDistinctSources}).Draw(c.draw, "count"),
 	}
-	all := Condition{Kind: rapid.SampledFrom([]ConditionKind{ConditionAllOf, ConditionAnyOf}).Draw(c.draw, "kind")}
+	all := condition.Condition{Kind: rapid.SampledFrom([]condition.Kind{condition.AllOf, condition.AnyOf}).Draw(c.draw, "kind")}
 	for _, key := range sorted {
-		matcher := rapid.SampledFrom([]Matcher{{}, ByName("approved")}).Draw(c.draw, "matcher")
-		all.Members = append(all.Members, Condition{Kind: ConditionSingle, Waitpoints: []string{key}, Matcher: matcher})
+		matcher := rapid.SampledFrom([]condition.Matcher{{}, condition.ByName("approved")}).Draw(c.draw, "matcher")
+		all.Members = append(all.Members, condition.Condition{Kind: condition.Single, Waitpoints: []string{key}, Matcher: matcher})
 	}
 	switch rapid.IntRange(0, 3).Draw(c.draw, "form") {
 	case 0:
@@ -183,9 +185,9 @@ func (c *waitChaos) drawConditionOver(keys map[string]bool) *Condition {
 	case 1:
 		return &all
 	case 2:
-		return &Condition{Kind: ConditionAllOf, Members: []Condition{all, count}}
+		return &condition.Condition{Kind: condition.AllOf, Members: []condition.Condition{all, count}}
 	default:
-		return &Condition{Kind: ConditionOperatorOnly}
+		return &condition.Condition{Kind: condition.OperatorOnly}
 	}
 }
 
@@ -210,7 +212,7 @@ func (c *waitChaos) suspendRandomly() error {
 // wantEarlySeen holds a suspend to WI10: what was buffered is seen, as an oracle sees it.
 func (c *waitChaos) wantEarlySeen(before *Dossier, a SuspendAnswer) {
 	s := c.d.suspensionByID(a.SuspensionID)
-	resume, err := DecodeCondition(s.Condition)
+	resume, err := condition.Decode(s.Condition)
 	if err != nil {
 		c.t.Fatalf("%v", err)
 	}
@@ -254,10 +256,10 @@ func (c *waitChaos) suspendAgain() error {
 	}
 	asked.command.ResumeDelayMS += 7
 	_, err = c.suspendWith(asked.command)
-	wantCode(c.t, err, CodeIdempotencyConflict)
+	wantCode(c.t, err, base.CodeIdempotencyConflict)
 	stranger := asked.command
 	stranger.ResumeDelayMS -= 7
-	stranger.Fence = Fence{UUID{0xee}, 99, UUID{0xee}}
+	stranger.Fence = Fence{base.UUID{0xee}, 99, base.UUID{0xee}}
 	if a, err := c.suspendWith(stranger); err == nil || len(a.Waitpoints) > 0 {
 		c.t.Fatalf("WI15: a stranger is shown %+v", a)
 	}
@@ -290,7 +292,7 @@ func (c *waitChaos) approveRandomly() error {
 }
 
 // takesIn holds the delivery of a signal to WI11, WI13 and the effects of W61, as an oracle tells them.
-func (c *waitChaos) takesIn(id UUID, send func() (SignalAnswer, error)) error {
+func (c *waitChaos) takesIn(id base.UUID, send func() (SignalAnswer, error)) error {
 	before, stored := c.x.Clone(), len(c.d.Signals)
 	open := before.openWaitpoint(id)
 	a, err := send()
@@ -305,17 +307,17 @@ func (c *waitChaos) takesIn(id UUID, send func() (SignalAnswer, error)) error {
 	case open == nil:
 		c.t.Fatalf("W59: a closed waitpoint took a signal")
 	case !open.Active:
-		if a.Effect != EffectBuffered || before.Status != c.x.Status || !reflect.DeepEqual(before.Waits.Suspension, c.x.Waits.Suspension) {
+		if a.Effect != condition.EffectBuffered || before.Status != c.x.Status || !reflect.DeepEqual(before.Waits.Suspension, c.x.Waits.Suspension) {
 			c.t.Fatalf("WI13: a buffered signal did %s: %s", a.Effect, cmp.Diff(before, c.x))
 		}
 	default:
 		s := c.d.suspension(before.Waits.Suspension.Seq)
-		resume, _ := DecodeCondition(s.Condition)
+		resume, _ := condition.Decode(s.Condition)
 		all := evidenceIn(c.d.signalsOf(s))
 		if effect := oracleEffect(resume, all[:len(all)-1], all[len(all)-1]); effect != a.Effect {
 			c.t.Fatalf("W61: %s, the oracle says %s", a.Effect, effect)
 		}
-		if resumed := c.x.Status != Suspended; resumed != (a.Effect == EffectSatisfied) {
+		if resumed := c.x.Status != Suspended; resumed != (a.Effect == condition.EffectSatisfied) {
 			c.t.Fatalf("W62: %s after %s", c.x.Status, a.Effect)
 		}
 	}
@@ -383,7 +385,7 @@ func (c *waitChaos) resumeRandomly() error {
 	return c.rarely(func() error {
 		c.settle()
 		suspended := c.x.Status == Suspended
-		_, err := c.resumeWith(ResumeCommand{By: "ann", DelayMS: rapid.SampledFrom([]Millis{0, 400}).Draw(c.draw, "delay")})
+		_, err := c.resumeWith(ResumeCommand{By: "ann", DelayMS: rapid.SampledFrom([]base.Millis{0, 400}).Draw(c.draw, "delay")})
 		if suspended != (err == nil) {
 			return fmt.Errorf("resumed %v: %w", suspended, err)
 		}

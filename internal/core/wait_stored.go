@@ -3,6 +3,9 @@ package core
 import (
 	"encoding/json"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // storedPayload describes bytes that are stored beside a record.
@@ -32,7 +35,7 @@ func encodeWait(record any) []byte {
 // decodeWait reads the output of encodeWait. Fields added by a later version are ignored.
 func decodeWait(what string, text []byte, into any) error {
 	if err := json.Unmarshal(text, into); err != nil {
-		return Errorf(CodeCorruption, "the stored %s cannot be read: %w", what, err).With("record", what)
+		return base.Errorf(base.CodeCorruption, "the stored %s cannot be read: %w", what, err).With("record", what)
 	}
 	return nil
 }
@@ -42,7 +45,7 @@ func sound(what string, ok bool) error {
 	if ok {
 		return nil
 	}
-	return Errorf(CodeCorruption, "the stored %s cannot be one", what).With("record", what)
+	return base.Errorf(base.CodeCorruption, "the stored %s cannot be one", what).With("record", what)
 }
 
 // Encode encodes the waitpoint for the store.
@@ -93,7 +96,7 @@ func DecodeSuspension(text []byte) (Suspension, error) {
 	if err := sound("suspension", ok); err != nil {
 		return Suspension{}, err
 	}
-	_, err := DecodeCondition(s.Condition)
+	_, err := condition.Decode(s.Condition)
 	return s, err
 }
 

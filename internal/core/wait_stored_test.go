@@ -4,34 +4,37 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // sampleRecords has one record of each kind with every field that is stored.
 func sampleRecords() []WaitRecord {
-	id, execution := UUID{1}, IDOf(UUID{2})
+	id, execution := base.UUID{1}, base.IDOf(base.UUID{2})
 	return []WaitRecord{
 		&Waitpoint{
-			ID: id, ExecutionID: execution, Namespace: "acme", Key: "a", RunIndex: 1, SuspensionID: UUID{3}, RequiredNames: []string{"go"},
+			ID: id, ExecutionID: execution, Namespace: "acme", Key: "a", RunIndex: 1, SuspensionID: base.UUID{3}, RequiredNames: []string{"go"},
 			MintedAt: 5, TokenKid: "k1", TokenFingerprint: "0123456789abcdef", CreatedAt: 4, ActivatedAt: 6, ExpiresAt: 7,
 			IdempotencyKey: "k", Fingerprint: []byte{1},
 		},
 		&WaitpointEnd{WaitpointID: id, Reason: ClosedTimedOut, At: 5},
 		&Suspension{
 			Seq: 3, ID: id, RunIndex: 1, AttemptIndex: 2, Waitpoints: []BoundWaitpoint{{id, "a"}}, Condition: []byte(singleA), Fingerprint: []byte{2},
-			IdempotencyKey: "k", Fence: Fence{UUID{4}, 5, UUID{6}}, ReasonCode: "manual_pause", TimeoutAt: 9, Behavior: BehaviorFail,
+			IdempotencyKey: "k", Fence: Fence{base.UUID{4}, 5, base.UUID{6}}, ReasonCode: "manual_pause", TimeoutAt: 9, Behavior: BehaviorFail,
 			ResumeDelay: 4, Continuation: &Payload{ContentType: "text/plain", Size: 3}, At: 8, Early: true, Late: true,
 		},
-		&SuspensionEnd{Seq: 3, Cause: CauseSignal, Resumed: true, At: 5, CloserSignalID: UUID{7}, By: "ann", EscalatedAt: 4},
+		&SuspensionEnd{Seq: 3, Cause: CauseSignal, Resumed: true, At: 5, CloserSignalID: base.UUID{7}, By: "ann", EscalatedAt: 4},
 		&Signal{
-			Ordinal: 1, ID: id, WaitpointID: UUID{8}, WaitpointKey: "a", SuspensionID: UUID{9}, Name: "go", Category: "c", SourceType: "t",
+			Ordinal: 1, ID: id, WaitpointID: base.UUID{8}, WaitpointKey: "a", SuspensionID: base.UUID{9}, Name: "go", Category: "c", SourceType: "t",
 			SourceIdentity: "i", SourceVerified: true, CorrelationID: "r", IdempotencyKey: "k", SentAt: 3, AcceptedAt: 4, Matched: true,
-			Effect: EffectAppended, TokenKid: "k1", TokenFingerprint: "f", Principal: "ann", Payload: Payload{ContentType: "text/plain", Size: 9}, Digest: []byte{1},
+			Effect: condition.EffectAppended, TokenKid: "k1", TokenFingerprint: "f", Principal: "ann", Payload: Payload{ContentType: "text/plain", Size: 9}, Digest: []byte{1},
 		},
 		&Link{
-			ID: id, WaitpointID: UUID{8}, ExecutionID: execution, Namespace: "acme", Approver: "ann", Decisions: DefaultDecisions(),
+			ID: id, WaitpointID: base.UUID{8}, ExecutionID: execution, Namespace: "acme", Approver: "ann", Decisions: DefaultDecisions(),
 			ExpiresAt: 9, Title: "t", Message: "m", CommentRequired: true, CreatedAt: 4,
 		},
-		&LinkEnd{LinkID: id, Decision: "approve", Comment: "c", SignalID: UUID{7}, At: 5},
+		&LinkEnd{LinkID: id, Decision: "approve", Comment: "c", SignalID: base.UUID{7}, At: 5},
 		&LinkEnd{LinkID: id, Revoked: true, At: 5, By: "ann"},
 	}
 }
@@ -73,7 +76,7 @@ func TestW10_what_cannot_be_a_record_is_corruption(t *testing.T) {
 			texts = append(texts, text)
 		}
 		for _, text := range texts {
-			if _, err := decodeText(record, text); CodeOf(err) != CodeCorruption {
+			if _, err := decodeText(record, text); base.CodeOf(err) != base.CodeCorruption {
 				t.Errorf("%T: %s is taken: %v", record, text, err)
 			}
 		}
@@ -101,7 +104,7 @@ func fuzzRecord(f *testing.F, kinds ...WaitRecord) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		once, err := decodeText(kinds[0], text)
 		if err != nil {
-			if CodeOf(err) != CodeCorruption {
+			if base.CodeOf(err) != base.CodeCorruption {
 				t.Fatalf("%v is no corruption", err)
 			}
 			return
@@ -131,13 +134,13 @@ func TestW54_every_cause_and_every_reason_of_the_rules_can_be_read(t *testing.T)
 		}
 	}
 	for _, reason := range []CloseReason{"closed", "expired", "resumed", "timed_out", "denied", "ended"} {
-		end := WaitpointEnd{WaitpointID: UUID{1}, Reason: reason}
+		end := WaitpointEnd{WaitpointID: base.UUID{1}, Reason: reason}
 		if read, err := DecodeWaitpointEnd(end.Encode()); err != nil || read.Reason != reason {
 			t.Errorf("%s: %+v, %v", reason, read, err)
 		}
 	}
 	_, err := DecodeSuspensionEnd((&SuspensionEnd{Seq: 1, Cause: "whim"}).Encode())
-	wantCode(t, err, CodeCorruption)
-	_, err = DecodeWaitpointEnd((&WaitpointEnd{WaitpointID: UUID{1}, Reason: "whim"}).Encode())
-	wantCode(t, err, CodeCorruption)
+	wantCode(t, err, base.CodeCorruption)
+	_, err = DecodeWaitpointEnd((&WaitpointEnd{WaitpointID: base.UUID{1}, Reason: "whim"}).Encode())
+	wantCode(t, err, base.CodeCorruption)
 }

@@ -7,23 +7,27 @@ import (
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // storySecret is the secret of the one key that signs in stories.
 const storySecret = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
 // storyKeys is a ring with one active key.
-func storyKeys(t tester) *KeyRing {
+func storyKeys(t tester) *keyring.Ring {
 	t.Helper()
-	seed, err := NewSeed("k1", storySecret)
+	seed, err := keyring.NewSeed("k1", storySecret)
 	if err != nil {
 		t.Fatalf("seed: %v", err)
 	}
-	var set KeySet
-	if _, err = set.Seed(&Effects{Now: 1}, Sealing{}, seed); err != nil {
+	var set keyring.KeySet
+	if _, err = set.Seed(&Effects{Now: 1}, keyring.Sealing{}, seed); err != nil {
 		t.Fatalf("seed: %v", err)
 	}
-	ring, err := set.Open(MasterKey{})
+	ring, err := set.Open(keyring.MasterKey{})
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -40,7 +44,7 @@ func fresh(keys ...string) []Binding {
 }
 
 // pending binds waitpoints that are there.
-func pending(ids ...UUID) []Binding {
+func pending(ids ...base.UUID) []Binding {
 	var bindings []Binding
 	for _, id := range ids {
 		bindings = append(bindings, Binding{UsePending: true, ID: id})
@@ -77,7 +81,7 @@ func bound(bindings ...Binding) func(*SuspendCommand) {
 }
 
 // timedOut gives a timeout and what happens then.
-func timedOut(ms Millis, behavior string) func(*SuspendCommand) {
+func timedOut(ms base.Millis, behavior string) func(*SuspendCommand) {
 	return func(c *SuspendCommand) { c.TimeoutMS, c.Behavior = &ms, behavior }
 }
 
@@ -119,16 +123,16 @@ func (s *story) createWaitpoint(f Fence, key string, edits ...func(*CreateWaitpo
 }
 
 // pendingAt makes pending waitpoints under the present lease.
-func (s *story) pendingAt(keys ...string) []UUID {
+func (s *story) pendingAt(keys ...string) []base.UUID {
 	s.t.Helper()
-	var ids []UUID
+	var ids []base.UUID
 	for _, key := range keys {
 		ids = append(ids, must[CreateWaitpointAnswer](s.t)(s.createWaitpoint(s.fence(), key)).Waitpoint.ID)
 	}
 	return ids
 }
 
-func (s *story) closeWaitpoint(f *Fence, id UUID) (already bool, err error) {
+func (s *story) closeWaitpoint(f *Fence, id base.UUID) (already bool, err error) {
 	s.t.Helper()
 	err = s.do(func(fx *Effects) error {
 		already, err = s.x.CloseWaitpoint(fx, &s.d, CloseWaitpointCommand{Fence: f, WaitpointID: id})
@@ -137,7 +141,7 @@ func (s *story) closeWaitpoint(f *Fence, id UUID) (already bool, err error) {
 	return already, err
 }
 
-func (s *story) signal(waitpoint UUID, name string, edits ...func(*SignalCommand)) (a SignalAnswer, err error) {
+func (s *story) signal(waitpoint base.UUID, name string, edits ...func(*SignalCommand)) (a SignalAnswer, err error) {
 	s.t.Helper()
 	c := SignalCommand{WaitpointID: waitpoint, Name: name, MintedID: s.mint(), TokenKid: "k1", TokenFingerprint: "0123456789abcdef"}
 	for _, edit := range edits {
@@ -175,7 +179,7 @@ func (s *story) createLink(c CreateLinkCommand) (l Link, err error) {
 	return l, err
 }
 
-func (s *story) decide(link UUID, decision, comment string) (a DecideAnswer, err error) {
+func (s *story) decide(link base.UUID, decision, comment string) (a DecideAnswer, err error) {
 	s.t.Helper()
 	err = s.do(func(fx *Effects) error {
 		a, err = s.x.Decide(fx, &s.d, DecideCommand{LinkID: link, Decision: decision, Comment: comment, MintedID: s.mint()})
@@ -184,7 +188,7 @@ func (s *story) decide(link UUID, decision, comment string) (a DecideAnswer, err
 	return a, err
 }
 
-func (s *story) revokeLink(f *Fence, link UUID) (already bool, err error) {
+func (s *story) revokeLink(f *Fence, link base.UUID) (already bool, err error) {
 	s.t.Helper()
 	err = s.do(func(fx *Effects) error {
 		already, err = s.x.RevokeLink(fx, &s.d, RevokeLinkCommand{Fence: f, LinkID: link, By: "ann"})
@@ -193,7 +197,7 @@ func (s *story) revokeLink(f *Fence, link UUID) (already bool, err error) {
 	return already, err
 }
 
-func (s *story) reissue(waitpoint UUID) (w Waitpoint, err error) {
+func (s *story) reissue(waitpoint base.UUID) (w Waitpoint, err error) {
 	s.t.Helper()
 	err = s.do(func(fx *Effects) error {
 		w, err = s.x.ReissueToken(fx, &s.d, waitpoint, s.keys)
@@ -222,7 +226,7 @@ func namesOf(signals []Signal) []string {
 }
 
 // wantClosed asks how a waitpoint closed; "" for one that is open.
-func (s *story) wantClosed(id UUID, reason CloseReason) {
+func (s *story) wantClosed(id base.UUID, reason CloseReason) {
 	s.t.Helper()
 	var is CloseReason
 	if end := s.d.waitpointEnd(id); end != nil {
@@ -234,7 +238,7 @@ func (s *story) wantClosed(id UUID, reason CloseReason) {
 }
 
 // wantCause asks how a suspension ended; "" for one that is open.
-func (s *story) wantCause(suspension UUID, cause SuspensionCause) {
+func (s *story) wantCause(suspension base.UUID, cause SuspensionCause) {
 	s.t.Helper()
 	var is SuspensionCause
 	if end := s.d.suspensionEnd(s.d.suspensionByID(suspension).Seq); end != nil {
@@ -306,7 +310,7 @@ func (s *story) checkWaits(x *Execution) {
 	s.checkOpenWaitpoints(x)
 	s.checkSuspensions(x)
 	s.checkSignals(x)
-	decided := map[UUID]int{}
+	decided := map[base.UUID]int{}
 	for _, end := range s.d.LinkEnds {
 		if decided[end.LinkID]++; decided[end.LinkID] > 1 {
 			s.t.Fatalf("WI20: %+v is the second end of its link", end)
@@ -337,7 +341,7 @@ func (s *story) checkOpenWaitpoints(x *Execution) {
 	if x.Status.Terminal() && len(open) > 0 || len(open) > MaxOpenWaitpoints {
 		s.t.Fatalf("WI7: %s with waitpoints %+v", x.Status, open)
 	}
-	ended := map[UUID]int{}
+	ended := map[base.UUID]int{}
 	for _, end := range s.d.WaitpointEnds {
 		ended[end.WaitpointID]++
 	}
@@ -383,7 +387,7 @@ func (s *story) checkSuspensions(x *Execution) {
 	for _, end := range s.d.SuspensionEnds {
 		timeout := s.d.suspension(end.Seq).TimeoutAt
 		byTimer := end.Cause == CauseTimeout
-		beaten := end.Resumed && !byTimer && end.Cause != CauseEarlySignals && end.EscalatedAt == 0 && timeout.reached(end.At)
+		beaten := end.Resumed && !byTimer && end.Cause != CauseEarlySignals && end.EscalatedAt == 0 && timeout.Reached(end.At)
 		if byTimer && (timeout == 0 || timeout > end.At) || beaten {
 			s.t.Fatalf("WI14, W77: %+v, the timeout was at %s", end, timeout)
 		}
@@ -396,11 +400,11 @@ func (s *story) checkSuspensions(x *Execution) {
 func (s *story) checkSignals(x *Execution) {
 	s.t.Helper()
 	type key struct {
-		waitpoint UUID
+		waitpoint base.UUID
 		text      string
 		verified  bool
 	}
-	keys, ids, timeouts := map[key]bool{}, map[UUID]bool{}, 0
+	keys, ids, timeouts := map[key]bool{}, map[base.UUID]bool{}, 0
 	for i := range s.d.Signals {
 		one := &s.d.Signals[i]
 		if one.Ordinal != i+1 {
@@ -411,7 +415,7 @@ func (s *story) checkSignals(x *Execution) {
 			s.t.Fatalf("WI11: stored twice: %+v", one)
 		}
 		ids[one.ID], keys[known] = true, true
-		if one.SourceType == SourceEngine {
+		if one.SourceType == condition.SourceEngine {
 			timeouts++
 		}
 	}

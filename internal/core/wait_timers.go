@@ -1,6 +1,11 @@
 package core
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+)
 
 // The behaviors when a suspension times out (W75).
 const (
@@ -14,7 +19,7 @@ const (
 var timeoutBehaviors = []string{BehaviorFail, BehaviorCancel, BehaviorExpire, BehaviorAutoResume, BehaviorEscalate}
 
 // suspensionDue returns the timeout of the open suspension: a closed one has no timer (WI14).
-func (x *Execution) suspensionDue() Time {
+func (x *Execution) suspensionDue() base.Time {
 	if open := x.openSuspension(); open != nil {
 		return open.TimeoutAt
 	}
@@ -58,38 +63,38 @@ func (x *Execution) escalate(fx *Effects, open *OpenSuspension) {
 }
 
 // timeoutSignalName is the name of the signal that reports a timeout to a resumed handler.
-const timeoutSignalName = reservedPrefix + "timeout" + reservedPrefix
+const timeoutSignalName = condition.ReservedPrefix + "timeout" + condition.ReservedPrefix
 
 // signalTimeout stores the signal that reports the timeout, regardless of the cap (W76). It belongs to the primary waitpoint, or to the suspension
 // if there is none. No node has matched it, although it ended the wait.
 func (x *Execution) signalTimeout(fx *Effects, open *OpenSuspension) {
-	payload := newObject(128)
-	payload.uuid("suspension_id", open.ID)
-	payload.moment("timeout_at", open.TimeoutAt)
+	payload := base.NewObject(128)
+	payload.UUID("suspension_id", open.ID)
+	payload.Moment("timeout_at", open.TimeoutAt)
 	w := x.ownWaits()
 	w.Signals++
 	w.TimeoutSignals++
 	s := &Signal{
 		Ordinal: w.Signals, ID: timeoutSignalID(open), WaitpointID: open.PrimaryID, WaitpointKey: open.PrimaryKey, SuspensionID: open.ID,
-		Name: timeoutSignalName, Category: "system", SourceType: SourceEngine, SourceIdentity: categorySuspensionTimeout,
-		SourceVerified: true, AcceptedAt: fx.Now, Effect: EffectSatisfied,
+		Name: timeoutSignalName, Category: "system", SourceType: condition.SourceEngine, SourceIdentity: categorySuspensionTimeout,
+		SourceVerified: true, AcceptedAt: fx.Now, Effect: condition.EffectSatisfied,
 	}
-	s.carry(Payload{ContentType: contentTypeJSON, Data: payload.done()})
+	s.carry(Payload{ContentType: contentTypeJSON, Data: payload.Done()})
 	x.noteWait(fx, s)
 	x.emitSignal(fx, s)
 }
 
 // timeoutSignalID derives the id from the suspension, which times out at most once. A timer that is noticed late, or by two processes of which one
 // loses, therefore makes the same signal (LI13).
-func timeoutSignalID(open *OpenSuspension) UUID {
+func timeoutSignalID(open *OpenSuspension) base.UUID {
 	digest := sha256.Sum256(append([]byte(timeoutSignalName), open.ID[:]...))
-	return MintUUID(open.TimeoutAt, [10]byte(digest[:10]))
+	return base.MintUUID(open.TimeoutAt, [10]byte(digest[:10]))
 }
 
 // waitpointDue returns when the first pending waitpoint expires. Active ones have no expiry of their own.
-func (x *Execution) waitpointDue() (due Time) {
+func (x *Execution) waitpointDue() (due base.Time) {
 	for _, w := range x.openWaitpoints() {
-		due = earliest(due, w.ExpiresAt)
+		due = base.Earliest(due, w.ExpiresAt)
 	}
 	return due
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 func TestW75_W76_each_behavior_at_the_timeout(t *testing.T) {
@@ -29,9 +32,9 @@ func TestW75_W76_each_behavior_at_the_timeout(t *testing.T) {
 		s := begin(t, `{"retry_policy":{}}`)
 		f := s.claim()
 		other := s.pendingAt("other")[0]
-		a := must[SuspendAnswer](t)(s.suspendFor(f, singleA, bound(fresh("a")...), timedOut(Minute, row.behavior),
-			func(c *SuspendCommand) { c.ResumeDelayMS = Hour }))
-		s.pass(Minute - 1)
+		a := must[SuspendAnswer](t)(s.suspendFor(f, singleA, bound(fresh("a")...), timedOut(base.Minute, row.behavior),
+			func(c *SuspendCommand) { c.ResumeDelayMS = base.Hour }))
+		s.pass(base.Minute - 1)
 		s.want(Suspended, WaitingForSignal, NextResume)
 		s.pass(1)
 		s.want(row.status, row.reason, row.next)
@@ -46,7 +49,7 @@ func TestW75_W76_each_behavior_at_the_timeout(t *testing.T) {
 				t.Errorf("%s: ended at %s", row.behavior, s.x.CompletedAt)
 			}
 			_, err := s.signal(a.Waitpoints[0].ID, "go")
-			wantCode(t, err, CodeWaitpointClosed)
+			wantCode(t, err, base.CodeWaitpointClosed)
 		} else {
 			s.wantClosed(other, "")
 		}
@@ -77,9 +80,9 @@ func TestW75_W76_an_automatic_resume_leaves_a_signal_whatever_the_cap_says(t *te
 		f := s.claim()
 		elsewhere := s.pendingAt("other")[0]
 		must[SignalAnswer](t)(s.signal(elsewhere, "filler"))
-		a := must[SuspendAnswer](t)(s.suspendFor(f, condition, bound(fresh(keys...)...), timedOut(Minute, BehaviorAutoResume)))
+		a := must[SuspendAnswer](t)(s.suspendFor(f, condition, bound(fresh(keys...)...), timedOut(base.Minute, BehaviorAutoResume)))
 		told := len(s.events)
-		s.pass(Minute + 5)
+		s.pass(base.Minute + 5)
 		s.want(Ready, WaitingForWorker, NextResume)
 		if kinds := s.kinds(told); kinds[0] != "signal.accepted" || kinds[len(kinds)-1] != "execution.resumed" || s.last("execution.resumed")["cause"] != "timeout" {
 			t.Fatalf("%v", kinds)
@@ -110,8 +113,8 @@ func TestW76_timeouts_use_up_nothing_of_the_cap(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{"max_signals_per_execution":1}`)
 	for range 3 {
-		must[SuspendAnswer](t)(s.suspendFor(s.claim(), timeoutOnly, timedOut(Minute, BehaviorAutoResume)))
-		s.pass(Minute)
+		must[SuspendAnswer](t)(s.suspendFor(s.claim(), timeoutOnly, timedOut(base.Minute, BehaviorAutoResume)))
+		s.pass(base.Minute)
 	}
 	s.claim()
 	must[SignalAnswer](t)(s.signal(s.pendingAt("a")[0], "go"))
@@ -127,8 +130,8 @@ func TestW75_what_was_escalated_waits_without_timeout_and_still_resumes(t *testi
 		"operator": func(s *story, _ SuspendAnswer) { s.resume() },
 	} {
 		s := begin(t, `{}`)
-		a := must[SuspendAnswer](t)(s.suspendFor(s.claim(), singleA, bound(fresh("a")...), timedOut(Minute, BehaviorEscalate)))
-		s.pass(Minute)
+		a := must[SuspendAnswer](t)(s.suspendFor(s.claim(), singleA, bound(fresh("a")...), timedOut(base.Minute, BehaviorEscalate)))
+		s.pass(base.Minute)
 		data := s.last("execution.escalated")
 		if data["suspension_id"] != a.SuspensionID.String() || data["timeout_at"] != a.TimeoutAt.String() || s.x.WakeAt != 0 {
 			t.Fatalf("%v, wakes at %s", data, s.x.WakeAt)
@@ -144,7 +147,7 @@ func TestW75_what_was_escalated_waits_without_timeout_and_still_resumes(t *testi
 		if err != nil || views[0].State != WaitpointActive || views[0].ExpiresAt != 0 {
 			t.Fatalf("%+v, %v", views, err)
 		}
-		s.pass(Day)
+		s.pass(base.Day)
 		s.want(Suspended, PausedByOperator, NextResume)
 		end(s, a)
 		s.want(Ready, WaitingForWorker, NextResume)
@@ -155,22 +158,22 @@ func TestW75_what_was_escalated_waits_without_timeout_and_still_resumes(t *testi
 func TestW77_a_signal_at_the_timeout_loses_and_one_before_wins(t *testing.T) {
 	t.Parallel()
 	for _, behavior := range timeoutBehaviors {
-		for _, offset := range []Millis{-1, 0, 1} {
+		for _, offset := range []base.Millis{-1, 0, 1} {
 			s := begin(t, `{}`)
-			a := must[SuspendAnswer](t)(s.suspendFor(s.claim(), singleA, bound(fresh("a")...), timedOut(Minute, behavior)))
+			a := must[SuspendAnswer](t)(s.suspendFor(s.claim(), singleA, bound(fresh("a")...), timedOut(base.Minute, behavior)))
 			s.now = a.TimeoutAt.Add(offset) // no sweep has run
 			answer, err := s.signal(a.Waitpoints[0].ID, "go")
 			switch {
 			case offset < 0, behavior == BehaviorEscalate:
-				if err != nil || answer.Effect != EffectSatisfied {
+				if err != nil || answer.Effect != condition.EffectSatisfied {
 					t.Fatalf("%s %d: %+v, %v", behavior, offset, answer, err)
 				}
 				s.wantCause(a.SuspensionID, CauseSignal)
 			default:
-				wantCode(t, err, CodeWaitpointClosed)
+				wantCode(t, err, base.CodeWaitpointClosed)
 				s.wantCause(a.SuspensionID, CauseTimeout)
 			}
-			s.pass(Hour)
+			s.pass(base.Hour)
 			if offset < 0 {
 				s.want(Ready, WaitingForWorker, NextResume)
 			}
@@ -181,12 +184,12 @@ func TestW77_a_signal_at_the_timeout_loses_and_one_before_wins(t *testing.T) {
 func TestWI14_the_timer_of_a_suspension_that_ended_does_nothing(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{}`)
-	first := must[SuspendAnswer](t)(s.suspendFor(s.claim(), operatorOnly, timedOut(Minute, BehaviorFail)))
+	first := must[SuspendAnswer](t)(s.suspendFor(s.claim(), operatorOnly, timedOut(base.Minute, BehaviorFail)))
 	s.resume()
-	second := must[SuspendAnswer](t)(s.suspendFor(s.claim(), operatorOnly, timedOut(Hour, BehaviorCancel)))
-	s.pass(Minute)
+	second := must[SuspendAnswer](t)(s.suspendFor(s.claim(), operatorOnly, timedOut(base.Hour, BehaviorCancel)))
+	s.pass(base.Minute)
 	s.want(Suspended, WaitingForSignal, NextResume)
-	s.pass(Hour - Minute)
+	s.pass(base.Hour - base.Minute)
 	s.want(Cancelled, SuspensionTimeout, NextNone)
 	s.wantCause(first.SuspensionID, CauseOperator)
 	s.wantCause(second.SuspensionID, CauseTimeout)
@@ -195,24 +198,24 @@ func TestWI14_the_timer_of_a_suspension_that_ended_does_nothing(t *testing.T) {
 func TestL18_the_deadline_comes_before_a_timeout_of_the_same_moment(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{"timeout_policy":{"execution_deadline_ms":60000}}`)
-	a := must[SuspendAnswer](t)(s.suspendFor(s.claim(), operatorOnly, timedOut(Minute, BehaviorFail)))
-	s.pass(Minute)
+	a := must[SuspendAnswer](t)(s.suspendFor(s.claim(), operatorOnly, timedOut(base.Minute, BehaviorFail)))
+	s.pass(base.Minute)
 	s.want(Expired, ExecutionDeadline, NextNone)
 	s.wantCause(a.SuspensionID, CauseEnded)
 }
 
 func TestLI13_a_timeout_that_is_noticed_late_leaves_the_same_records(t *testing.T) {
 	t.Parallel()
-	tell := func(looks []Millis) (*Execution, Dossier) {
+	tell := func(looks []base.Millis) (*Execution, Dossier) {
 		s := begin(t, `{}`)
-		must[SuspendAnswer](t)(s.suspendFor(s.claim(), timeoutOnly, timedOut(Minute, BehaviorAutoResume)))
+		must[SuspendAnswer](t)(s.suspendFor(s.claim(), timeoutOnly, timedOut(base.Minute, BehaviorAutoResume)))
 		for _, ms := range looks {
 			s.pass(ms)
 		}
 		return s.x, s.d
 	}
-	early, earlyDossier := tell([]Millis{Minute, Minute})
-	late, lateDossier := tell([]Millis{2 * Minute})
+	early, earlyDossier := tell([]base.Millis{base.Minute, base.Minute})
+	late, lateDossier := tell([]base.Millis{2 * base.Minute})
 	if diff := cmp.Diff(early, late); diff != "" {
 		t.Error(diff)
 	}
@@ -224,33 +227,33 @@ func TestLI13_a_timeout_that_is_noticed_late_leaves_the_same_records(t *testing.
 func TestW36_W2_pending_waitpoints_expire_at_their_moment_without_a_sweep(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{}`)
-	f := s.claimFor(MaxLeaseTTL)
-	expiry := []Millis{3 * Second, Second, Second, 2 * Second}
-	var ids []UUID
+	f := s.claimFor(base.MaxLeaseTTL)
+	expiry := []base.Millis{3 * base.Second, base.Second, base.Second, 2 * base.Second}
+	var ids []base.UUID
 	for _, ms := range expiry {
 		ids = append(ids, must[CreateWaitpointAnswer](t)(s.createWaitpoint(f, "a", func(c *CreateWaitpointCommand) { c.ExpiresInMS = &ms })).Waitpoint.ID)
 	}
-	if s.x.WakeAt != s.now.Add(Second) {
+	if s.x.WakeAt != s.now.Add(base.Second) {
 		t.Fatalf("wakes at %s", s.x.WakeAt)
 	}
 	start := s.now
-	s.now = start.Add(Second - 1)
+	s.now = start.Add(base.Second - 1)
 	must[SignalAnswer](t)(s.signal(ids[1], "go"))
-	s.now = start.Add(Second)
+	s.now = start.Add(base.Second)
 	_, err := s.signal(ids[1], "go")
-	wantCode(t, err, CodeWaitpointExpired)
+	wantCode(t, err, base.CodeWaitpointExpired)
 	for i, reason := range []CloseReason{"", ClosedExpired, ClosedExpired, ""} {
 		s.wantClosed(ids[i], reason)
 	}
 	_, err = s.suspendFor(f, `{"type":"single"}`, bound(pending(ids[2])...))
-	wantCode(t, err, CodeWaitpointExpired)
-	s.now = start.Add(Hour) // one look for all that is due
+	wantCode(t, err, base.CodeWaitpointExpired)
+	s.now = start.Add(base.Hour) // one look for all that is due
 	s.settle()
-	var closed []Time
+	var closed []base.Time
 	for _, end := range s.d.WaitpointEnds {
 		closed = append(closed, end.At)
 	}
-	if want := []Time{start.Add(Second), start.Add(Second), start.Add(2 * Second), start.Add(3 * Second)}; !slices.Equal(closed, want) {
+	if want := []base.Time{start.Add(base.Second), start.Add(base.Second), start.Add(2 * base.Second), start.Add(3 * base.Second)}; !slices.Equal(closed, want) {
 		t.Fatalf("closed at %v", closed)
 	}
 	s.want(Running, ReasonNone, NextNone)
@@ -262,7 +265,7 @@ func TestW36_an_adopted_waitpoint_no_longer_expires_by_itself(t *testing.T) {
 	f := s.claim()
 	id := s.pendingAt("a")[0]
 	must[SuspendAnswer](t)(s.suspendFor(f, singleA, bound(pending(id)...)))
-	s.pass(Year)
+	s.pass(base.Year)
 	s.wantClosed(id, "")
 	must[SignalAnswer](t)(s.signal(id, "go"))
 	s.want(Ready, WaitingForWorker, NextResume)

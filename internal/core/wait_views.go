@@ -3,6 +3,9 @@ package core
 import (
 	"bytes"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // The states of a waitpoint (section 3).
@@ -17,10 +20,10 @@ type WaitpointView struct {
 	Waitpoint
 	State          string
 	CloseReason    CloseReason
-	ClosedAt       Time
+	ClosedAt       base.Time
 	SignalCount    int
 	MatchedSignals int
-	LastSignalAt   Time
+	LastSignalAt   base.Time
 	LinkCount      int
 }
 
@@ -68,9 +71,9 @@ func (x *Execution) WaitpointView(d *Dossier, w *Waitpoint) (WaitpointView, erro
 
 // count counts the waitpoint's own signals. Buffered ones are matched by the condition of the suspension that adopted them.
 func (v *WaitpointView) count(d *Dossier) error {
-	var adopted *Evaluation
+	var adopted *condition.Evaluation
 	if s := d.suspensionByID(v.SuspensionID); s != nil {
-		condition, err := DecodeCondition(s.Condition)
+		condition, err := condition.Decode(s.Condition)
 		if err != nil {
 			return err
 		}
@@ -82,7 +85,7 @@ func (v *WaitpointView) count(d *Dossier) error {
 			continue
 		}
 		v.SignalCount++
-		v.LastSignalAt = later(v.LastSignalAt, s.AcceptedAt)
+		v.LastSignalAt = base.Later(v.LastSignalAt, s.AcceptedAt)
 		if s.matchedBy(adopted) {
 			v.MatchedSignals++
 		}
@@ -91,8 +94,8 @@ func (v *WaitpointView) count(d *Dossier) error {
 }
 
 // matchedBy reports whether the signal counts. For a buffered one the condition that adopted it decides (W43); nil: none has.
-func (s *Signal) matchedBy(adopted *Evaluation) bool {
-	if s.Effect == EffectBuffered && adopted != nil {
+func (s *Signal) matchedBy(adopted *condition.Evaluation) bool {
+	if s.Effect == condition.EffectBuffered && adopted != nil {
 		return adopted.Matches(s.evidence())
 	}
 	return s.Matched
@@ -100,17 +103,17 @@ func (s *Signal) matchedBy(adopted *Evaluation) bool {
 
 // NodeProgress is the progress of one node of a condition (W43, W84).
 type NodeProgress struct {
-	Node     *Condition
+	Node     *condition.Condition
 	Progress int
 	Needed   int
 }
 
 // SuspendedView is an entry of list_suspended (W84).
 type SuspendedView struct {
-	ExecutionID  ID
-	SuspensionID UUID
-	SuspendedAt  Time
-	TimeoutAt    Time
+	ExecutionID  base.ID
+	SuspensionID base.UUID
+	SuspendedAt  base.Time
+	TimeoutAt    base.Time
 	ReasonCode   string
 	Waitpoints   []WaitpointView // active ones, in the order of the bindings
 	Progress     []NodeProgress
@@ -126,7 +129,7 @@ func (x *Execution) SuspendedView(d *Dossier) (*SuspendedView, error) {
 	if s == nil {
 		return nil, x.lacks("suspension")
 	}
-	resume, err := DecodeCondition(s.Condition)
+	resume, err := condition.Decode(s.Condition)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +146,7 @@ func (x *Execution) SuspendedView(d *Dossier) (*SuspendedView, error) {
 	progress := resume.Evaluate(evidenceIn(d.signalsOf(s))).Progress()
 	for i, node := range resume.Leaves() {
 		needed := 1
-		if node.Kind == ConditionCount {
+		if node.Kind == condition.Count {
 			needed = node.N
 		}
 		view.Progress = append(view.Progress, NodeProgress{Node: node, Progress: progress[i], Needed: needed})
@@ -153,7 +156,7 @@ func (x *Execution) SuspendedView(d *Dossier) (*SuspendedView, error) {
 
 // SignalViews lists the stored signals in order of acceptance, without payload bytes (W85): all of them, or those of one suspension.
 // Errors: corruption.
-func (d *Dossier) SignalViews(suspension UUID) ([]Signal, error) {
+func (d *Dossier) SignalViews(suspension base.UUID) ([]Signal, error) {
 	var shown []Signal
 	for i := range d.Suspensions {
 		if s := &d.Suspensions[i]; suspension.IsZero() || s.ID == suspension {
@@ -188,7 +191,7 @@ type LinkView struct {
 }
 
 // LinkViews lists the links of a waitpoint in order of creation (W74).
-func (d *Dossier) LinkViews(now Time, waitpoint UUID) []LinkView {
+func (d *Dossier) LinkViews(now base.Time, waitpoint base.UUID) []LinkView {
 	var views []LinkView
 	for i := range d.Links {
 		if d.Links[i].WaitpointID == waitpoint {
@@ -200,14 +203,14 @@ func (d *Dossier) LinkViews(now Time, waitpoint UUID) []LinkView {
 }
 
 // LinkView returns the view of one link.
-func (d *Dossier) LinkView(now Time, l *Link) LinkView {
+func (d *Dossier) LinkView(now base.Time, l *Link) LinkView {
 	view := LinkView{Link: *l, State: LinkOpen, End: d.linkEnd(l.ID)}
 	switch end := view.End; {
 	case end != nil && end.Revoked:
 		view.State = LinkRevoked
 	case end != nil:
 		view.State = LinkDecided
-	case l.ExpiresAt.reached(now):
+	case l.ExpiresAt.Reached(now):
 		view.State = LinkExpired
 	case d.waitpointEnd(l.WaitpointID) != nil:
 		view.State = LinkClosed

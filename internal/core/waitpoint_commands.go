@@ -1,30 +1,36 @@
 package core
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
+)
 
 // Bounds and default of expires_in_ms of a waitpoint (W36).
 const (
-	MaxWaitpointExpiry     = Year
-	DefaultWaitpointExpiry = Day
+	MaxWaitpointExpiry     = base.Year
+	DefaultWaitpointExpiry = base.Day
 )
 
 // CreateWaitpointCommand is the command create_waitpoint (W36).
 type CreateWaitpointCommand struct {
 	Fence          Fence
 	Key            string
-	ExpiresInMS    *Millis // nil: DefaultWaitpointExpiry
-	WaitpointID    UUID    // the caller's; absent: MintedID
+	ExpiresInMS    *base.Millis // nil: DefaultWaitpointExpiry
+	WaitpointID    base.UUID    // the caller's; absent: MintedID
 	IdempotencyKey string
-	MintedID       UUID
+	MintedID       base.UUID
 	Taken          bool // a waitpoint of that id exists, in any execution
-	Keys           *KeyRing
+	Keys           *keyring.Ring
 }
 
 func invalidWaitpoint(field, why string) error {
 	if why == "" {
 		return nil
 	}
-	return Errorf(CodeInvalidWaitpoint, "%s", why).WithField(field)
+	return base.Errorf(base.CodeInvalidWaitpoint, "%s", why).WithField(field)
 }
 
 // Check checks the arguments: invalid_waitpoint, reserved_name.
@@ -35,11 +41,11 @@ func (c *CreateWaitpointCommand) Check() error {
 	if ms := c.ExpiresInMS; ms != nil && (*ms < 1 || *ms > MaxWaitpointExpiry) {
 		return invalidWaitpoint("expires_in_ms", "must be in 1..31536000000")
 	}
-	return invalidWaitpoint("idempotency_key", checkPlain(c.IdempotencyKey, 0, maxIdempotencyKey))
+	return invalidWaitpoint("idempotency_key", base.CheckPlain(c.IdempotencyKey, 0, base.MaxIdempotencyKey))
 }
 
 func checkWaitpointKey(key string) error {
-	if err := invalidWaitpoint("waitpoint_key", checkPlain(key, 1, MaxWaitpointKey)); err != nil {
+	if err := invalidWaitpoint("waitpoint_key", base.CheckPlain(key, 1, condition.MaxWaitpointKey)); err != nil {
 		return err
 	}
 	return checkReserved("waitpoint_key", key)
@@ -93,7 +99,7 @@ func (x *Execution) createdBefore(d *Dossier, c *CreateWaitpointCommand) (*Waitp
 		return w.RunIndex == x.RunIndex() && w.IdempotencyKey == c.IdempotencyKey
 	})
 	if known != nil && string(known.Fingerprint) != string(c.Fingerprint()) {
-		return nil, Errorf(CodeIdempotencyConflict, "the idempotency key was used for another waitpoint").
+		return nil, base.Errorf(base.CodeIdempotencyConflict, "the idempotency key was used for another waitpoint").
 			WithField("idempotency_key").With("waitpoint_id", known.ID.String())
 	}
 	return known, nil
@@ -101,20 +107,20 @@ func (x *Execution) createdBefore(d *Dossier, c *CreateWaitpointCommand) (*Waitp
 
 // Fingerprint returns the fingerprint of the arguments, without fence and idempotency key (W4).
 func (c *CreateWaitpointCommand) Fingerprint() []byte {
-	o := newObject(256)
+	o := base.NewObject(256)
 	if c.ExpiresInMS != nil {
-		o.num("expires_in_ms", *c.ExpiresInMS)
+		o.Num("expires_in_ms", *c.ExpiresInMS)
 	}
 	if !c.WaitpointID.IsZero() {
-		o.uuid("waitpoint_id", c.WaitpointID)
+		o.UUID("waitpoint_id", c.WaitpointID)
 	}
-	o.str("waitpoint_key", c.Key)
-	digest := sha256.Sum256(o.done())
+	o.Str("waitpoint_key", c.Key)
+	digest := sha256.Sum256(o.Done())
 	return digest[:]
 }
 
 // newWaitpoint makes the remaining checks and then the row.
-func (x *Execution) newWaitpoint(now Time, d *Dossier, c *CreateWaitpointCommand) (Waitpoint, error) {
+func (x *Execution) newWaitpoint(now base.Time, d *Dossier, c *CreateWaitpointCommand) (Waitpoint, error) {
 	id := c.WaitpointID
 	if id.IsZero() {
 		id = c.MintedID
@@ -139,36 +145,36 @@ func (x *Execution) newWaitpoint(now Time, d *Dossier, c *CreateWaitpointCommand
 	return w, w.handOut(c.Keys)
 }
 
-func waitpointExists(id UUID) error {
-	return Errorf(CodeWaitpointAlreadyExists, "a waitpoint has this id").WithField("waitpoint_id").With("waitpoint_id", id.String()).
+func waitpointExists(id base.UUID) error {
+	return base.Errorf(base.CodeWaitpointAlreadyExists, "a waitpoint has this id").WithField("waitpoint_id").With("waitpoint_id", id.String()).
 		WithHint("leave the id out, or bring one that was never used")
 }
 
 // checkWaitpointLimit refuses more additional open waitpoints than the limit allows (W36).
 func (x *Execution) checkWaitpointLimit(more int) error {
 	if open := len(x.openWaitpoints()); open+more > MaxOpenWaitpoints {
-		return Errorf(CodeWaitpointLimitExceeded, "%d waitpoints are open, at most %d may be", open, MaxOpenWaitpoints).
+		return base.Errorf(base.CodeWaitpointLimitExceeded, "%d waitpoints are open, at most %d may be", open, MaxOpenWaitpoints).
 			With("limit", MaxOpenWaitpoints)
 	}
 	return nil
 }
 
 // waitpointNotFound is the same error for a waitpoint that does not exist and one of another execution.
-func waitpointNotFound() *Error {
-	return Errorf(CodeWaitpointNotFound, "there is no such waitpoint").WithField("waitpoint_id")
+func waitpointNotFound() *base.Error {
+	return base.Errorf(base.CodeWaitpointNotFound, "there is no such waitpoint").WithField("waitpoint_id")
 }
 
 // CloseWaitpointCommand is the command close_waitpoint (W38). Fence is that of the lease holder, nil for an operator.
 type CloseWaitpointCommand struct {
 	Fence       *Fence
-	WaitpointID UUID
+	WaitpointID base.UUID
 	Reason      string
 }
 
 // CloseWaitpoint closes a pending waitpoint. already reports that it was closed before. Errors: invalid_argument, with a fence those of the fence,
 // waitpoint_not_found, waitpoint_active.
 func (x *Execution) CloseWaitpoint(fx *Effects, d *Dossier, c CloseWaitpointCommand) (already bool, err error) {
-	if err := CheckReason("reason", c.Reason); err != nil {
+	if err := base.CheckReason("reason", c.Reason); err != nil {
 		return false, err
 	}
 	if err := x.checkHolder(fx, c.Fence); err != nil {
@@ -181,7 +187,7 @@ func (x *Execution) CloseWaitpoint(fx *Effects, d *Dossier, c CloseWaitpointComm
 	case open == nil:
 		return true, nil
 	case open.Active:
-		return false, Errorf(CodeWaitpointActive, "a suspension waits at the waitpoint").
+		return false, base.Errorf(base.CodeWaitpointActive, "a suspension waits at the waitpoint").
 			WithHint("resume or cancel the execution instead; reissue the token to stop one that leaked")
 	}
 	x.closeWaitpoints(fx, func(w OpenWaitpoint) CloseReason {
@@ -206,7 +212,7 @@ func (x *Execution) checkHolder(fx *Effects, f *Fence) error {
 
 // ReadToken finds the waitpoint whose token is to be shown to an operator (W31). Errors: waitpoint_not_found, also for a closed one;
 // signing_key_missing.
-func (x *Execution) ReadToken(fx *Effects, d *Dossier, waitpoint UUID, keys *KeyRing) (Waitpoint, error) {
+func (x *Execution) ReadToken(fx *Effects, d *Dossier, waitpoint base.UUID, keys *keyring.Ring) (Waitpoint, error) {
 	w, err := x.tokenOf(d, waitpoint)
 	if err != nil {
 		return Waitpoint{}, err
@@ -221,7 +227,7 @@ func (x *Execution) ReadToken(fx *Effects, d *Dossier, waitpoint UUID, keys *Key
 
 // ReissueToken invalidates every token and link of the waitpoint that was issued before (W32); the new token is made from the row. Errors: those of
 // ReadToken.
-func (x *Execution) ReissueToken(fx *Effects, d *Dossier, waitpoint UUID, keys *KeyRing) (Waitpoint, error) {
+func (x *Execution) ReissueToken(fx *Effects, d *Dossier, waitpoint base.UUID, keys *keyring.Ring) (Waitpoint, error) {
 	w, err := x.tokenOf(d, waitpoint)
 	if err != nil {
 		return Waitpoint{}, err
@@ -230,14 +236,14 @@ func (x *Execution) ReissueToken(fx *Effects, d *Dossier, waitpoint UUID, keys *
 	if err != nil {
 		return Waitpoint{}, err
 	}
-	w.MintedAt = later(fx.Now, w.MintedAt+1)
+	w.MintedAt = base.Later(fx.Now, w.MintedAt+1)
 	x.noteWait(fx, &w)
 	x.emitToken(fx, "waitpoint.token_reissued", w.ID, kid)
 	return w, nil
 }
 
 // tokenOf returns an open waitpoint of x.
-func (x *Execution) tokenOf(d *Dossier, id UUID) (Waitpoint, error) {
+func (x *Execution) tokenOf(d *Dossier, id base.UUID) (Waitpoint, error) {
 	w := d.Waitpoint(id)
 	if w == nil || x.openWaitpoint(id) == nil {
 		return Waitpoint{}, waitpointNotFound()

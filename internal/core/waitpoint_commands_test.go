@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 func TestW36_a_waitpoint_is_made_pending_with_a_token(t *testing.T) {
@@ -43,21 +46,21 @@ func TestW36_the_first_fault_of_a_create_is_reported(t *testing.T) {
 	for len(s.x.openWaitpoints()) < MaxOpenWaitpoints {
 		s.pendingAt("filler")
 	}
-	zero, long := Millis(0), Year+1
+	zero, long := base.Millis(0), base.Year+1
 	stale := f
-	stale.LeaseID = UUID{1}
+	stale.LeaseID = base.UUID{1}
 	type fault struct {
-		code Code
+		code base.Code
 		make func(*CreateWaitpointCommand)
 	}
 	order := []fault{
-		{CodeInvalidWaitpoint, func(c *CreateWaitpointCommand) { c.Key = strings.Repeat("k", 129) }},
-		{CodeReservedName, func(c *CreateWaitpointCommand) { c.Key = "__k" }},
-		{CodeInvalidWaitpoint, func(c *CreateWaitpointCommand) { c.ExpiresInMS = &long }},
-		{CodeStaleLease, func(c *CreateWaitpointCommand) { c.Fence = stale }},
-		{CodeIdempotencyConflict, func(c *CreateWaitpointCommand) { c.IdempotencyKey = "used" }},
-		{CodeWaitpointAlreadyExists, func(c *CreateWaitpointCommand) { c.Taken = true }},
-		{CodeWaitpointLimitExceeded, func(*CreateWaitpointCommand) {}},
+		{base.CodeInvalidWaitpoint, func(c *CreateWaitpointCommand) { c.Key = strings.Repeat("k", 129) }},
+		{base.CodeReservedName, func(c *CreateWaitpointCommand) { c.Key = "__k" }},
+		{base.CodeInvalidWaitpoint, func(c *CreateWaitpointCommand) { c.ExpiresInMS = &long }},
+		{base.CodeStaleLease, func(c *CreateWaitpointCommand) { c.Fence = stale }},
+		{base.CodeIdempotencyConflict, func(c *CreateWaitpointCommand) { c.IdempotencyKey = "used" }},
+		{base.CodeWaitpointAlreadyExists, func(c *CreateWaitpointCommand) { c.Taken = true }},
+		{base.CodeWaitpointLimitExceeded, func(*CreateWaitpointCommand) {}},
 	}
 	for i, first := range order {
 		for _, later := range order[i:] {
@@ -70,11 +73,11 @@ func TestW36_the_first_fault_of_a_create_is_reported(t *testing.T) {
 		func(c *CreateWaitpointCommand) { c.ExpiresInMS = &zero }, func(c *CreateWaitpointCommand) { c.IdempotencyKey = "a\n" },
 	} {
 		_, err := s.createWaitpoint(f, "b", edit)
-		wantCode(t, err, CodeInvalidWaitpoint)
+		wantCode(t, err, base.CodeInvalidWaitpoint)
 	}
 	must[bool](t)(s.closeWaitpoint(&f, s.x.openWaitpoints()[5].ID))
-	_, err := s.createWaitpoint(f, "b", func(c *CreateWaitpointCommand) { c.Keys = &KeyRing{} })
-	wantCode(t, err, CodeSigningKeyMissing)
+	_, err := s.createWaitpoint(f, "b", func(c *CreateWaitpointCommand) { c.Keys = &keyring.Ring{} })
+	wantCode(t, err, base.CodeSigningKeyMissing)
 	must[CreateWaitpointAnswer](t)(s.createWaitpoint(f, "b"))
 }
 
@@ -96,7 +99,7 @@ func TestW37_an_idempotency_key_makes_one_waitpoint_a_run(t *testing.T) {
 	s.claim()
 	wantSame() // from a later attempt
 	_, err := s.createWaitpoint(s.fence(), "b", once)
-	wantCode(t, err, CodeIdempotencyConflict)
+	wantCode(t, err, base.CodeIdempotencyConflict)
 	for range 2 { // without a key each call makes one
 		if a := must[CreateWaitpointAnswer](t)(s.createWaitpoint(s.fence(), "a")); a.Repeated {
 			t.Fatalf("%+v", a)
@@ -129,16 +132,16 @@ func TestW38_who_may_close_a_waitpoint_and_when(t *testing.T) {
 		}
 	}
 	_, err := s.suspendFor(f, `{"type":"single"}`, bound(pending(ids[0])...))
-	wantCode(t, err, CodeWaitpointNotPending)
-	_, err = s.closeWaitpoint(nil, UUID{1})
-	wantCode(t, err, CodeWaitpointNotFound)
+	wantCode(t, err, base.CodeWaitpointNotPending)
+	_, err = s.closeWaitpoint(nil, base.UUID{1})
+	wantCode(t, err, base.CodeWaitpointNotFound)
 	stale := f
 	stale.Epoch = 9
 	_, err = s.closeWaitpoint(&stale, ids[2])
-	wantCode(t, err, CodeStaleLease)
+	wantCode(t, err, base.CodeStaleLease)
 	must[SuspendAnswer](t)(s.suspendFor(f, `{"type":"single"}`, bound(pending(ids[2])...)))
 	_, err = s.closeWaitpoint(nil, ids[2])
-	wantCode(t, err, CodeWaitpointActive)
+	wantCode(t, err, base.CodeWaitpointActive)
 }
 
 func TestW31_W32_a_token_is_read_and_reissued_while_the_waitpoint_is_open(t *testing.T) {
@@ -146,7 +149,7 @@ func TestW31_W32_a_token_is_read_and_reissued_while_the_waitpoint_is_open(t *tes
 	s := begin(t, `{}`)
 	f := s.claim()
 	id := s.pendingAt("a")[0]
-	read := func(keys *KeyRing) (w Waitpoint, err error) {
+	read := func(keys *keyring.Ring) (w Waitpoint, err error) {
 		err = s.do(func(fx *Effects) error { w, err = s.x.ReadToken(fx, &s.d, id, keys); return err })
 		return w, err
 	}
@@ -164,25 +167,25 @@ func TestW31_W32_a_token_is_read_and_reissued_while_the_waitpoint_is_open(t *tes
 	if data := s.last("waitpoint.token_reissued"); data["waitpoint_id"] != id.String() || data["token_kid"] != "k1" {
 		t.Fatalf("%v", data)
 	}
-	if fault, _ := s.keys.Verify(s.now, old, s.d.Waitpoint(id).TokenFields()); fault != TokenMismatch {
+	if fault, _ := s.keys.Verify(s.now, old, s.d.Waitpoint(id).TokenFields()); fault != keyring.TokenMismatch {
 		t.Fatalf("the old token: %s", fault)
 	}
-	if fault, _ := s.keys.Verify(s.now, oldLink, s.d.Link(link.ID).TokenFields(s.d.Waitpoint(id).MintedAt)); fault != TokenMismatch {
+	if fault, _ := s.keys.Verify(s.now, oldLink, s.d.Link(link.ID).TokenFields(s.d.Waitpoint(id).MintedAt)); fault != keyring.TokenMismatch {
 		t.Fatalf("the old link: %s", fault)
 	}
-	s.pass(Second)
+	s.pass(base.Second)
 	if again := must[Waitpoint](t)(s.reissue(id)); again.MintedAt != s.now {
 		t.Fatalf("%+v", again)
 	}
-	_, err := read(&KeyRing{})
-	wantCode(t, err, CodeSigningKeyMissing)
+	_, err := read(&keyring.Ring{})
+	wantCode(t, err, base.CodeSigningKeyMissing)
 	must[bool](t)(s.closeWaitpoint(&f, id))
 	_, err = read(s.keys)
-	wantCode(t, err, CodeWaitpointNotFound)
+	wantCode(t, err, base.CodeWaitpointNotFound)
 	_, err = s.reissue(id)
-	wantCode(t, err, CodeWaitpointNotFound)
-	_, err = s.reissue(UUID{1})
-	wantCode(t, err, CodeWaitpointNotFound)
+	wantCode(t, err, base.CodeWaitpointNotFound)
+	_, err = s.reissue(base.UUID{1})
+	wantCode(t, err, base.CodeWaitpointNotFound)
 }
 
 func TestW83_waitpoints_are_listed_by_id_with_their_states(t *testing.T) {
@@ -190,7 +193,7 @@ func TestW83_waitpoints_are_listed_by_id_with_their_states(t *testing.T) {
 	s := begin(t, `{}`)
 	f := s.claim()
 	ids := s.pendingAt("a", "b", "c")
-	low := must[CreateWaitpointAnswer](t)(s.createWaitpoint(f, "low", func(c *CreateWaitpointCommand) { c.WaitpointID = UUID{0, 1} })).Waitpoint.ID
+	low := must[CreateWaitpointAnswer](t)(s.createWaitpoint(f, "low", func(c *CreateWaitpointCommand) { c.WaitpointID = base.UUID{0, 1} })).Waitpoint.ID
 	must[bool](t)(s.closeWaitpoint(&f, ids[1]))
 	must[SuspendAnswer](t)(s.suspendFor(f, singleNamed, bound(pending(ids[0])...)))
 	must[SignalAnswer](t)(s.signal(low, "x"))
@@ -226,9 +229,9 @@ func TestW84_W85_a_suspended_execution_shows_its_progress_and_all_signals(t *tes
 	f := s.claim()
 	other := s.pendingAt("other")[0]
 	must[SignalAnswer](t)(s.signal(other, "early"))
-	s.now = s.now.Add(Second)
+	s.now = s.now.Add(base.Second)
 	a := must[SuspendAnswer](t)(s.suspendFor(f, bothOf(singleNamed, countOf(3, "distinct_signals", `"waitpoints":["a","b"]`)),
-		bound(fresh("a", "b")...), timedOut(Hour, ""), func(c *SuspendCommand) { c.ReasonCode = "waiting_for_approval" }))
+		bound(fresh("a", "b")...), timedOut(base.Hour, ""), func(c *SuspendCommand) { c.ReasonCode = "waiting_for_approval" }))
 	must[SignalAnswer](t)(s.signal(a.Waitpoints[0].ID, "no"))
 	must[SignalAnswer](t)(s.signal(a.Waitpoints[1].ID, "go"))
 	view, err := s.x.SuspendedView(&s.d)
@@ -239,7 +242,7 @@ func TestW84_W85_a_suspended_execution_shows_its_progress_and_all_signals(t *tes
 	if p := view.Progress; p[0].Progress != 0 || p[0].Needed != 1 || p[1].Progress != 2 || p[1].Needed != 3 {
 		t.Fatalf("%+v", p)
 	}
-	all, err := s.d.SignalViews(UUID{})
+	all, err := s.d.SignalViews(base.UUID{})
 	if err != nil || !cmp.Equal(namesOf(all), []string{"early", "no", "go"}) {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -251,11 +254,11 @@ func TestW84_W85_a_suspended_execution_shows_its_progress_and_all_signals(t *tes
 
 func TestL19_a_waitpoint_that_closed_wakes_nobody(t *testing.T) {
 	t.Parallel()
-	soon := func(c *CreateWaitpointCommand) { ms := Second; c.ExpiresInMS = &ms }
+	soon := func(c *CreateWaitpointCommand) { ms := base.Second; c.ExpiresInMS = &ms }
 	s := begin(t, `{}`)
 	id := must[CreateWaitpointAnswer](t)(s.createWaitpoint(s.claim(), "a", soon)).Waitpoint.ID
 	must[LeaveAnswer](t)(s.release(s.fence()))
-	if s.x.WakeAt != s.now.Add(Second) {
+	if s.x.WakeAt != s.now.Add(base.Second) {
 		t.Fatalf("wakes at %s", s.x.WakeAt)
 	}
 	must[bool](t)(s.closeWaitpoint(nil, id))

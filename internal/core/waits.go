@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // Waits is the part of an execution record about its waitpoints and its suspension: enough for its timers and for its end, so that neither needs
 // other records. Everything else that commands need is in the Dossier. A Waits value is replaced, never changed in place; nil if there never was a
@@ -15,24 +19,24 @@ type Waits struct {
 
 // OpenWaitpoint is a waitpoint that accepts signals.
 type OpenWaitpoint struct {
-	ID        UUID
+	ID        base.UUID
 	Key       string
-	Active    bool // bound to the open suspension; else pending
-	ExpiresAt Time // of a pending one; an active one ends with its suspension
+	Active    bool      // bound to the open suspension; else pending
+	ExpiresAt base.Time // of a pending one; an active one ends with its suspension
 }
 
 // OpenSuspension is the suspension that has not ended (W53).
 type OpenSuspension struct {
 	Seq         int // number of the suspension within the execution, from 1
-	ID          UUID
-	At          Time
-	TimeoutAt   Time   // absent: none
-	Behavior    string // at the timeout (W75)
-	ResumeDelay Millis
+	ID          base.UUID
+	At          base.Time
+	TimeoutAt   base.Time // absent: none
+	Behavior    string    // at the timeout (W75)
+	ResumeDelay base.Millis
 	ReasonCode  string
-	PrimaryID   UUID // absent without waitpoints
+	PrimaryID   base.UUID // absent without waitpoints
 	PrimaryKey  string
-	EscalatedAt Time // absent unless a timeout handed it to operators (W75)
+	EscalatedAt base.Time // absent unless a timeout handed it to operators (W75)
 }
 
 // MaxOpenWaitpoints is the maximum number of open waitpoints of an execution (W36).
@@ -58,7 +62,7 @@ func (x *Execution) openWaitpoints() []OpenWaitpoint {
 }
 
 // openWaitpoint returns nil if the waitpoint is closed or never existed.
-func (x *Execution) openWaitpoint(id UUID) *OpenWaitpoint {
+func (x *Execution) openWaitpoint(id base.UUID) *OpenWaitpoint {
 	open := x.openWaitpoints()
 	for i := range open {
 		if open[i].ID == id {
@@ -100,7 +104,7 @@ type closing struct {
 	cause   SuspensionCause
 	resumed bool        // the wait is passed: the work continues
 	active  CloseReason // of its waitpoints
-	closer  UUID        // the signal that satisfied the condition
+	closer  base.UUID   // the signal that satisfied the condition
 	by      string      // the operator
 }
 

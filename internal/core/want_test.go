@@ -1,6 +1,10 @@
 package core
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // tester is what helpers need of a testing.T or a rapid.T.
 type tester interface {
@@ -9,12 +13,12 @@ type tester interface {
 }
 
 // wantCode fails unless err has the code.
-func wantCode(t tester, err error, code Code) *Error {
+func wantCode(t tester, err error, code base.Code) *base.Error {
 	t.Helper()
-	if CodeOf(err) != code {
+	if base.CodeOf(err) != code {
 		t.Fatalf("got %v, want %s", err, code)
 	}
-	var e *Error
+	var e *base.Error
 	errors.As(err, &e)
 	return e
 }

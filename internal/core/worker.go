@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 )
 
 // Worker is a registered worker instance (S49). It is used by lists, drain and explain; no lease depends on it (S55).
@@ -15,14 +18,14 @@ type Worker struct {
 	Kinds         []string          `json:"kinds,omitempty"` // empty: all
 	Capabilities  []string          `json:"capabilities,omitempty"`
 	MaxConcurrent int               `json:"max_concurrent"` // 0: not stated
-	LivenessTTLMS Millis            `json:"liveness_ttl_ms"`
+	LivenessTTLMS base.Millis       `json:"liveness_ttl_ms"`
 	Version       string            `json:"version,omitempty"`
 	Labels        map[string]string `json:"labels,omitempty"`
-	RegisteredAt  Time              `json:"registered_at"`
+	RegisteredAt  base.Time         `json:"registered_at"`
 	RegisteredBy  string            `json:"registered_by,omitempty"` // name of the principal, for display: several may share one
 	Owner         string            `json:"owner,omitempty"`         // credential that owns it; "" in records of older versions: RegisteredBy is used
-	OwnedAt       Time              `json:"owned_at,omitempty"`      // when the owner got it; 0: at RegisteredAt
-	LastSeen      Time              `json:"last_seen"`               // written at most once per third of the ttl (S50)
+	OwnedAt       base.Time         `json:"owned_at,omitempty"`      // when the owner got it; 0: at RegisteredAt
+	LastSeen      base.Time         `json:"last_seen"`               // written at most once per third of the ttl (S50)
 	Dead          *Death            `json:"dead,omitempty"`
 	Draining      bool              `json:"draining"`
 	DrainedBy     string            `json:"drained_by,omitempty"` // credential of the owner that drains it; "": an operator does
@@ -31,9 +34,9 @@ type Worker struct {
 
 // Death states since when and why an instance is not live.
 type Death struct {
-	At     Time   `json:"at"`
-	Cause  string `json:"cause"`            // DeathLapsed or DeathMarked
-	Reason string `json:"reason,omitempty"` // as given by the caller who marked it
+	At     base.Time `json:"at"`
+	Cause  string    `json:"cause"`            // DeathLapsed or DeathMarked
+	Reason string    `json:"reason,omitempty"` // as given by the caller who marked it
 }
 
 // The causes of a death (E29).
@@ -50,38 +53,38 @@ type Registration struct {
 	Lanes         []string // empty: the lane default
 	Kinds         []string // empty: all
 	Capabilities  []string
-	MaxConcurrent int    // 0: not stated
-	LivenessTTLMS Millis // 0: 30 000
+	MaxConcurrent int         // 0: not stated
+	LivenessTTLMS base.Millis // 0: 30 000
 	Version       string
 	Labels        map[string]string
 }
 
 // Bounds of a registration.
 const (
-	DefaultLivenessTTL = 30 * Second
-	minLivenessTTL     = Second
-	maxLivenessTTL     = Hour
+	DefaultLivenessTTL = 30 * base.Second
+	minLivenessTTL     = base.Second
+	maxLivenessTTL     = base.Hour
 	maxWorkerLanes     = 64 // as many as one claim may name (S15)
 	maxWorkerSlots     = 1_000_000
-	workerKeptFor      = Day // after it was last seen (S54)
+	workerKeptFor      = base.Day // after it was last seen (S54)
 )
 
 // Normalize fills in defaults, sorts the lists and checks every argument: invalid_argument, invalid_capabilities.
 func (r *Registration) Normalize() error {
 	if len(r.Lanes) == 0 {
-		r.Lanes = []string{DefaultLane}
+		r.Lanes = []string{base.DefaultLane}
 	}
 	if r.LivenessTTLMS == 0 {
 		r.LivenessTTLMS = DefaultLivenessTTL
 	}
 	capabilities, capabilitiesErr := ParseCapabilities(SideWorker, r.Capabilities)
 	checks := [...]error{
-		CheckWorkerID("worker_id", r.WorkerID),
-		CheckWorkerID("worker_instance_id", r.InstanceID),
-		checkNames("lanes", &r.Lanes, maxWorkerLanes, func(text string) string { return checkGraphic(text, 64) }),
+		base.CheckWorkerID("worker_id", r.WorkerID),
+		base.CheckWorkerID("worker_instance_id", r.InstanceID),
+		base.CheckNames("lanes", &r.Lanes, maxWorkerLanes, func(text string) string { return base.CheckGraphic(text, 64) }),
 		CheckWorkerNames(&r.Namespaces, &r.Kinds),
 		r.checkNumbers(),
-		refuseText("version", checkPlain(r.Version, 0, 128)),
+		base.RefuseText("version", base.CheckPlain(r.Version, 0, 128)),
 		checkLabels(r.Labels),
 		capabilitiesErr,
 	}
@@ -96,18 +99,18 @@ func (r *Registration) Normalize() error {
 
 // CheckWorkerNames checks and sorts the namespaces and kinds that an instance or a claim takes work from. An empty list means all.
 func CheckWorkerNames(namespaces, kinds *[]string) error {
-	if err := checkNames("namespaces", namespaces, maxNames, checkNameText); err != nil {
+	if err := base.CheckNames("namespaces", namespaces, base.MaxNames, base.CheckNameText); err != nil {
 		return err
 	}
-	return checkNames("kinds", kinds, maxNames, func(text string) string { return checkGraphic(text, 128) })
+	return base.CheckNames("kinds", kinds, base.MaxNames, func(text string) string { return base.CheckGraphic(text, 128) })
 }
 
 func (r *Registration) checkNumbers() error {
 	switch {
 	case r.MaxConcurrent < 0 || r.MaxConcurrent > maxWorkerSlots:
-		return Invalid("max_concurrent", "must be in 0..%d", maxWorkerSlots)
+		return base.Invalid("max_concurrent", "must be in 0..%d", maxWorkerSlots)
 	case r.LivenessTTLMS < minLivenessTTL || r.LivenessTTLMS > maxLivenessTTL:
-		return Invalid("liveness_ttl_ms", "must be in %d..%d", minLivenessTTL, maxLivenessTTL)
+		return base.Invalid("liveness_ttl_ms", "must be in %d..%d", minLivenessTTL, maxLivenessTTL)
 	default:
 		return nil
 	}
@@ -115,15 +118,15 @@ func (r *Registration) checkNumbers() error {
 
 // checkLabels: at most 64 of key 1..64 and value 0..256.
 func checkLabels(labels map[string]string) error {
-	if len(labels) > MaxTags {
-		return Invalid("labels", "has more than %d entries", MaxTags)
+	if len(labels) > base.MaxTags {
+		return base.Invalid("labels", "has more than %d entries", base.MaxTags)
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		if why := checkPlain(key, 1, 64); why != "" {
-			return Invalid("labels", "a key %s", why)
+		if why := base.CheckPlain(key, 1, 64); why != "" {
+			return base.Invalid("labels", "a key %s", why)
 		}
-		if why := checkText(labels[key], 0, 256); why != "" {
-			return Invalid(FieldUnder("labels", key), "%s", why)
+		if why := base.CheckText(labels[key], 0, 256); why != "" {
+			return base.Invalid(base.FieldUnder("labels", key), "%s", why)
 		}
 	}
 	return nil
@@ -159,7 +162,7 @@ func RegisterWorker(fx *Effects, existing *Worker, r Registration, by Registrant
 	if existing.Live(fx.Now) && !existing.Leaving && w.sameSettings(existing) {
 		return w, WorkerRefreshed, w.Seen(fx.Now) || owned, nil
 	}
-	w.LastSeen = later(w.LastSeen, fx.Now)
+	w.LastSeen = base.Later(w.LastSeen, fx.Now)
 	w.emit(fx, "worker.registered", w.registeredData())
 	return w, WorkerRefreshed, true, nil
 }
@@ -179,23 +182,23 @@ func (w *Worker) sameSettings(o *Worker) bool {
 }
 
 // ExpiresAt returns the moment at which the instance stops being live unless it is seen before (S50).
-func (w *Worker) ExpiresAt() Time { return w.LastSeen.Add(w.LivenessTTLMS) }
+func (w *Worker) ExpiresAt() base.Time { return w.LastSeen.Add(w.LivenessTTLMS) }
 
 // Live reports whether the instance counts as alive (S50, SI13).
-func (w *Worker) Live(now Time) bool { return w.Dead == nil && now < w.ExpiresAt() }
+func (w *Worker) Live(now base.Time) bool { return w.Dead == nil && now < w.ExpiresAt() }
 
 // taken is the refusal for an instance id that is live under another worker.
 func (w *Worker) taken() error {
-	return Errorf(CodeInstanceIDTaken, "the instance is live under another worker").
+	return base.Errorf(base.CodeInstanceIDTaken, "the instance is live under another worker").
 		WithField("worker_instance_id").With("worker_id", w.WorkerID)
 }
 
 // CheckTarget returns nil if work may be promised to the instance on behalf of a worker: not after it was marked dead (S52), nor while it is live
 // under another worker (SI13).
-func (w *Worker) CheckTarget(now Time, workerID string) error {
+func (w *Worker) CheckTarget(now base.Time, workerID string) error {
 	switch {
 	case w.Marked():
-		return Errorf(CodeWorkerNotRegistered, "instance %q was marked dead: register it again", w.InstanceID)
+		return base.Errorf(base.CodeWorkerNotRegistered, "instance %q was marked dead: register it again", w.InstanceID)
 	case w.WorkerID != workerID && w.Live(now):
 		return w.taken()
 	default:
@@ -204,7 +207,7 @@ func (w *Worker) CheckTarget(now Time, workerID string) error {
 }
 
 // CheckClaim is CheckTarget for a claim by the instance itself: the caller must own it or be able to take it over.
-func (w *Worker) CheckClaim(now Time, workerID string, by Registrant) error {
+func (w *Worker) CheckClaim(now base.Time, workerID string, by Registrant) error {
 	if err := w.CheckTarget(now, workerID); err != nil {
 		return err
 	}
@@ -221,7 +224,7 @@ func (w *Worker) Claimed(fx *Effects, by Registrant) (changed bool) {
 	if w.Live(fx.Now) || w.Marked() {
 		return w.Seen(fx.Now) || owned
 	}
-	w.Dead, w.LastSeen = nil, later(w.LastSeen, fx.Now)
+	w.Dead, w.LastSeen = nil, base.Later(w.LastSeen, fx.Now)
 	w.Draining, w.Leaving = w.Draining && !w.Leaving, false
 	w.emit(fx, "worker.registered", w.registeredData())
 	return true
@@ -229,7 +232,7 @@ func (w *Worker) Claimed(fx *Effects, by Registrant) (changed bool) {
 
 // Seen records a sign of life of a live instance. It reports whether the record changed, which happens at most once per third of the ttl (S50). An
 // instance that lapsed or is dead must register again (S51), or claim.
-func (w *Worker) Seen(now Time) (changed bool) {
+func (w *Worker) Seen(now base.Time) (changed bool) {
 	if !w.Live(now) || now.Sub(w.LastSeen) < w.LivenessTTLMS/3 {
 		return false
 	}
@@ -269,7 +272,7 @@ func (w *Worker) CheckUndrain(by string) error {
 	if by == "" || !w.Draining || w.Leaving || w.DrainedBy != "" {
 		return nil
 	}
-	return Errorf(CodeRoleRequired, "an operator drains instance %q, and only an operator ends that", w.InstanceID).
+	return base.Errorf(base.CodeRoleRequired, "an operator drains instance %q, and only an operator ends that", w.InstanceID).
 		WithHint("ask somebody with role operate")
 }
 
@@ -299,13 +302,13 @@ func (w *Worker) drain(fx *Effects, on bool) (changed bool) {
 	}
 	w.Draining = on
 	data := w.data()
-	data.flag(fieldOn, on)
-	w.emit(fx, "worker.draining", data.done())
+	data.Flag(eventdata.FieldOn, on)
+	w.emit(fx, "worker.draining", data.Done())
 	return true
 }
 
 // NextLook returns when the sweep next has to process the record: at its lapse, then at its removal (S54).
-func (w *Worker) NextLook() Time {
+func (w *Worker) NextLook() base.Time {
 	if w.Dead == nil {
 		return w.ExpiresAt()
 	}
@@ -313,8 +316,8 @@ func (w *Worker) NextLook() Time {
 }
 
 // Removable reports whether the record of a dead or lapsed instance is old enough to be removed (S54).
-func (w *Worker) Removable(now Time) bool {
-	return !w.Live(now) && w.LastSeen.Add(workerKeptFor).reached(now)
+func (w *Worker) Removable(now base.Time) bool {
+	return !w.Live(now) && w.LastSeen.Add(workerKeptFor).Reached(now)
 }
 
 // Serves reports whether the instance takes work of the class: lane, namespace, kind, capabilities (S11, S59).
@@ -323,29 +326,29 @@ func (w *Worker) Serves(class *Class) bool {
 		Matches(class.Capabilities, w.Capabilities)
 }
 
-func (w *Worker) data() (data dataBuilder) {
-	data.str(fieldWorkerID, w.WorkerID)
-	data.str(fieldInstanceID, w.InstanceID)
+func (w *Worker) data() (data eventdata.Builder) {
+	data.Str(eventdata.FieldWorkerID, w.WorkerID)
+	data.Str(eventdata.FieldInstanceID, w.InstanceID)
 	return data
 }
 
-func (w *Worker) registeredData() EventData {
+func (w *Worker) registeredData() eventdata.Data {
 	data := w.data()
-	data.strs(fieldLanes, w.Lanes)
-	data.strs(fieldCapabilities, w.Capabilities)
-	return data.done()
+	data.Strs(eventdata.FieldLanes, w.Lanes)
+	data.Strs(eventdata.FieldCapabilities, w.Capabilities)
+	return data.Done()
 }
 
-func (w *Worker) deadData() EventData {
+func (w *Worker) deadData() eventdata.Data {
 	data := w.data()
-	data.str(fieldReason, w.Dead.Cause)
-	data.strIf(fieldDetail, w.Dead.Reason)
-	data.moment(fieldLastSeen, w.LastSeen)
-	return data.done()
+	data.Str(eventdata.FieldReason, w.Dead.Cause)
+	data.StrIf(eventdata.FieldDetail, w.Dead.Reason)
+	data.Moment(eventdata.FieldLastSeen, w.LastSeen)
+	return data.Done()
 }
 
 // emit appends an event of the instance. It belongs to a namespace only if the instance serves exactly one.
-func (w *Worker) emit(fx *Effects, kind string, data EventData) {
+func (w *Worker) emit(fx *Effects, kind string, data eventdata.Data) {
 	namespace := ""
 	if len(w.Namespaces) == 1 {
 		namespace = w.Namespaces[0]

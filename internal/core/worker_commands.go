@@ -1,10 +1,12 @@
 package core
 
+import "github.com/flowfabric/flowfabric/internal/core/base"
+
 // Renew extends the lease from now on (L38); ttl 0 means the lease's own. It works live and in grace and changes only the times of the lease (L9).
 // Errors: invalid_argument, those of the fence, lease_expired.
-func (x *Execution) Renew(fx *Effects, f Fence, ttl Millis) error {
+func (x *Execution) Renew(fx *Effects, f Fence, ttl base.Millis) error {
 	if ttl != 0 {
-		if err := CheckTTL(ttl); err != nil {
+		if err := base.CheckTTL(ttl); err != nil {
 			return err
 		}
 	}
@@ -24,7 +26,7 @@ func (x *Execution) Renew(fx *Effects, f Fence, ttl Millis) error {
 
 // ReportProgress replaces the given fields of the progress (L99). Errors: invalid_argument, those of the fence, lease_expired.
 func (x *Execution) ReportProgress(fx *Effects, f Fence, percent *int, message *string) error {
-	if err := CheckProgress(percent, message); err != nil {
+	if err := base.CheckProgress(percent, message); err != nil {
 		return err
 	}
 	if err := x.checkLive(f); err != nil {
@@ -90,7 +92,7 @@ type FailCommand struct {
 	Message    string
 	Detail     []byte           // nil: none
 	DetailType string           // its content type; "": application/octet-stream
-	RetryAfter *Millis          // instead of the backoff (L94)
+	RetryAfter *base.Millis     // instead of the backoff (L94)
 	Usage      map[string]int64 // spent already, booked before the lease ends (B16)
 	Recorded   *LeaseRecord
 }
@@ -112,36 +114,36 @@ func (c *FailCommand) Normalize() error {
 		c.Class = classTransient
 	case classTransient, classTimeout, classInfraCrash, classPermanent, classCancelled:
 	default:
-		return Invalid("class", "%q is not a class of failure", cutText(c.Class, 80)).
+		return base.Invalid("class", "%q is not a class of failure", base.CutText(c.Class, 80)).
 			WithHint("use transient, timeout, infra_crash, permanent or cancelled")
 	}
 	if c.Category == "" {
 		c.Category = c.Class
 	}
-	if err := CheckCategory("category", c.Category); err != nil {
+	if err := base.CheckCategory("category", c.Category); err != nil {
 		return err
 	}
-	if c.RetryAfter != nil && (*c.RetryAfter < 0 || *c.RetryAfter > 30*Day) {
-		return Invalid("retry_after_ms", "must be in 0..%d", 30*Day)
+	if c.RetryAfter != nil && (*c.RetryAfter < 0 || *c.RetryAfter > 30*base.Day) {
+		return base.Invalid("retry_after_ms", "must be in 0..%d", 30*base.Day)
 	}
 	if err := c.normalizeDetail(); err != nil {
 		return err
 	}
-	c.Message = cutMessage(c.Message)
+	c.Message = base.CutMessage(c.Message)
 	return CheckUsage(c.Usage)
 }
 
 // normalizeDetail truncates the detail. Its content type is kept only if there is a detail and the type is not the default.
 func (c *FailCommand) normalizeDetail() error {
 	if c.DetailType != "" {
-		if err := CheckContentType("detail_content_type", c.DetailType); err != nil {
+		if err := base.CheckContentType("detail_content_type", c.DetailType); err != nil {
 			return err
 		}
 	}
-	if c.Detail == nil || c.DetailType == DefaultContentType {
+	if c.Detail == nil || c.DetailType == base.DefaultContentType {
 		c.DetailType = ""
 	}
-	c.Detail = cutDetail(c.Detail)
+	c.Detail = base.CutDetail(c.Detail)
 	return nil
 }
 
@@ -169,7 +171,7 @@ func (x *Execution) Fail(fx *Effects, c FailCommand) (FailAnswer, error) {
 // DelayCommand is the command delay (L95).
 type DelayCommand struct {
 	Fence    Fence
-	Until    Time
+	Until    base.Time
 	Usage    map[string]int64 // spent already, booked before the lease ends (B16)
 	Recorded *LeaseRecord
 	TooLarge error // why the result is not stored; a repeat is answered as before
@@ -179,9 +181,9 @@ type DelayCommand struct {
 // the fence.
 func (x *Execution) Delay(fx *Effects, c DelayCommand) (LeaveAnswer, error) {
 	if c.Until == 0 {
-		return LeaveAnswer{}, Invalid("until", "is required")
+		return LeaveAnswer{}, base.Invalid("until", "is required")
 	}
-	if err := CheckAhead("until", c.Until, fx.Now); err != nil {
+	if err := base.CheckAhead("until", c.Until, fx.Now); err != nil {
 		return LeaveAnswer{}, err
 	}
 	if err := CheckUsage(c.Usage); err != nil {
@@ -197,7 +199,7 @@ func (x *Execution) Delay(fx *Effects, c DelayCommand) (LeaveAnswer, error) {
 	x.spend(fx, c.Usage, in.lapse != nil)
 	held := x.leave(fx, exit{end: EndDelay, state: AttemptInterrupted, interruption: InterruptedDelayed, lapse: in.lapse})
 	x.DelayUntil, x.DelayReason = c.Until, WaitingForDelay
-	x.QueuedAt = later(fx.Now, c.Until)
+	x.QueuedAt = base.Later(fx.Now, c.Until)
 	return x.handBack(fx, held, "delay", ""), nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // LC1.
@@ -96,10 +98,10 @@ func TestL95_a_delay_keeps_the_attempt_and_queues_behind_its_due_time(t *testing
 		t.Errorf("%+v", answer)
 	}
 	third := s.claim()
-	_, err := s.delay(third, s.now.Add(MaxAhead+1))
-	wantCode(t, err, CodeInvalidArgument)
+	_, err := s.delay(third, s.now.Add(base.MaxAhead+1))
+	wantCode(t, err, base.CodeInvalidArgument)
 	_, err = s.delay(third, 0)
-	wantCode(t, err, CodeInvalidArgument)
+	wantCode(t, err, base.CodeInvalidArgument)
 }
 
 // LC13.
@@ -120,7 +122,7 @@ func TestL98_a_release_burns_nothing_and_the_next_worker_is_told(t *testing.T) {
 	}
 	var got Acquired
 	_ = s.do(func(fx *Effects) error {
-		got = s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-2", TTL: Minute})
+		got = s.x.Acquire(fx, Acquisition{LeaseID: s.mint(), AttemptID: s.mint(), WorkerID: "w", InstanceID: "w-2", TTL: base.Minute})
 		return nil
 	})
 	if got != (Acquired{How: "resumed", ResumedFrom: InterruptedReleased}) || s.x.Attempt.ID != f.AttemptID || s.x.Attempt.InstanceID != "w-2" {
@@ -143,7 +145,7 @@ func TestL99_progress_replaces_what_is_given_and_keeps_the_rest(t *testing.T) {
 	if p := s.x.Progress; *p.Percent != 40 || *p.Message != text || p.UpdatedAt != s.now || s.x.LastMutationAt != s.now {
 		t.Errorf("%+v", p)
 	}
-	wantCode(t, report(&over, nil), CodeInvalidArgument)
+	wantCode(t, report(&over, nil), base.CodeInvalidArgument)
 	if len(s.events) != told {
 		t.Errorf("L146: told %v", s.kinds(told))
 	}
@@ -153,11 +155,11 @@ func TestL100_the_holder_cancels_with_its_fence(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `{}`)
 	f := s.claim()
-	stale := Fence{UUID{9}, 1, f.AttemptID}
+	stale := Fence{base.UUID{9}, 1, f.AttemptID}
 	_, err := s.cancel(&stale)
-	wantCode(t, err, CodeStaleLease)
+	wantCode(t, err, base.CodeStaleLease)
 	_, err = s.cancel(&Fence{Epoch: 1})
-	wantCode(t, err, CodePartialFence)
+	wantCode(t, err, base.CodePartialFence)
 	told := len(s.events)
 	must[bool](t)(s.cancel(&f))
 	s.want(Cancelled, CancelledByRequest, NextNone)

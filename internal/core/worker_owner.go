@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // Registrant is the principal that registers an instance or claims in its name. An instance belongs to the API key that registered it, by the id of
 // the key: names of keys are not unique, and a rotated key keeps its id. A principal without a key is identified by name.
@@ -37,7 +41,7 @@ func (w *Worker) OwnedBy(r Registrant) bool {
 
 // openTo reports whether the registrant may use the instance id: it owns it, or the instance is not live and the registrant may act in all
 // namespaces that it served. Without the second condition a key of one namespace could take an id away from a worker that serves all of them.
-func (w *Worker) openTo(r Registrant, now Time) bool {
+func (w *Worker) openTo(r Registrant, now base.Time) bool {
 	return w.OwnedBy(r) || !w.Live(now) && r.covers(w.Namespaces)
 }
 
@@ -50,7 +54,7 @@ func (w *Worker) own(fx *Effects, before *Worker, r Registrant) (changed bool) {
 		return false
 	case w.Owner == "" && w.RegisteredBy == r.Name: // a record of an older version with the same owner
 	case before.Dead != nil:
-		w.OwnedAt = later(fx.Now, before.Dead.At+1)
+		w.OwnedAt = base.Later(fx.Now, before.Dead.At+1)
 	default:
 		w.OwnedAt = fx.Now
 	}
@@ -62,7 +66,7 @@ func (w *Worker) own(fx *Effects, before *Worker, r Registrant) (changed bool) {
 }
 
 // OwnedSince returns when the present owner got the instance. Earlier events under its id do not belong to the owner.
-func (w *Worker) OwnedSince() Time {
+func (w *Worker) OwnedSince() base.Time {
 	if w.OwnedAt == 0 {
 		return w.RegisteredAt
 	}
@@ -70,7 +74,7 @@ func (w *Worker) OwnedSince() Time {
 }
 
 // Acquired reports whether a lease or a grant of the instance that began at that time belongs to the present owner.
-func (w *Worker) Acquired(at Time) bool { return at >= w.OwnedSince() }
+func (w *Worker) Acquired(at base.Time) bool { return at >= w.OwnedSince() }
 
 // InFeed reports whether the owner of the instance may read the event: it concerns an execution and happened after the owner got the instance
 // (U106).
@@ -80,5 +84,5 @@ func (w *Worker) InFeed(ev *Event) bool {
 
 // InstanceTaken is the refusal of an id that belongs to another key. It reveals nothing about the instance, which may belong to other namespaces.
 func InstanceTaken() error {
-	return Errorf(CodeInstanceIDTaken, "the instance id is in use").WithField("worker_instance_id")
+	return base.Errorf(base.CodeInstanceIDTaken, "the instance id is in use").WithField("worker_instance_id")
 }

@@ -8,13 +8,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // someone is who registers in these tests.
 var someone = Registrant{Name: "w"}
 
-func at(now Time) *Effects { return &Effects{Now: now, Actor: Actor{"worker", "w"}} }
+func at(now base.Time) *Effects { return &Effects{Now: now, Actor: Actor{"worker", "w"}} }
 
 func sampleRegistration(t *testing.T) Registration {
 	t.Helper()
@@ -25,7 +27,7 @@ func sampleRegistration(t *testing.T) Registration {
 	return r
 }
 
-func registeredWorker(t *testing.T, now Time) *Worker {
+func registeredWorker(t *testing.T, now base.Time) *Worker {
 	t.Helper()
 	w, outcome, changed, err := RegisterWorker(at(now), nil, sampleRegistration(t), someone)
 	if err != nil || outcome != WorkerRegistered || !changed {
@@ -62,22 +64,22 @@ func TestS49_registrations_are_checked_and_get_their_defaults(t *testing.T) {
 	}
 	cases := []struct {
 		field  string
-		code   Code
+		code   base.Code
 		change func(*Registration)
 	}{
-		{"worker_id", CodeInvalidArgument, func(r *Registration) { r.WorkerID = "" }},
-		{"worker_instance_id", CodeInvalidArgument, func(r *Registration) { r.InstanceID = "a b" }},
-		{"namespaces[1]", CodeInvalidArgument, func(r *Registration) { r.Namespaces = []string{"a", "-"} }},
-		{"lanes[0]", CodeInvalidArgument, func(r *Registration) { r.Lanes = []string{""} }},
-		{"lanes", CodeInvalidArgument, func(r *Registration) { r.Lanes = make([]string, 65) }},
-		{"kinds[0]", CodeInvalidArgument, func(r *Registration) { r.Kinds = []string{"a b"} }},
-		{"max_concurrent", CodeInvalidArgument, func(r *Registration) { r.MaxConcurrent = -1 }},
-		{"liveness_ttl_ms", CodeInvalidArgument, func(r *Registration) { r.LivenessTTLMS = 999 }},
-		{"liveness_ttl_ms", CodeInvalidArgument, func(r *Registration) { r.LivenessTTLMS = 3_600_001 }},
-		{"version", CodeInvalidArgument, func(r *Registration) { r.Version = strings.Repeat("v", 129) }},
-		{"labels", CodeInvalidArgument, func(r *Registration) { r.Labels = labels(65) }},
-		{"labels.a", CodeInvalidArgument, func(r *Registration) { r.Labels = map[string]string{"a": "\xff"} }},
-		{"capabilities", CodeInvalidCapabilities, func(r *Registration) { r.Capabilities = []string{"a,b"} }},
+		{"worker_id", base.CodeInvalidArgument, func(r *Registration) { r.WorkerID = "" }},
+		{"worker_instance_id", base.CodeInvalidArgument, func(r *Registration) { r.InstanceID = "a b" }},
+		{"namespaces[1]", base.CodeInvalidArgument, func(r *Registration) { r.Namespaces = []string{"a", "-"} }},
+		{"lanes[0]", base.CodeInvalidArgument, func(r *Registration) { r.Lanes = []string{""} }},
+		{"lanes", base.CodeInvalidArgument, func(r *Registration) { r.Lanes = make([]string, 65) }},
+		{"kinds[0]", base.CodeInvalidArgument, func(r *Registration) { r.Kinds = []string{"a b"} }},
+		{"max_concurrent", base.CodeInvalidArgument, func(r *Registration) { r.MaxConcurrent = -1 }},
+		{"liveness_ttl_ms", base.CodeInvalidArgument, func(r *Registration) { r.LivenessTTLMS = 999 }},
+		{"liveness_ttl_ms", base.CodeInvalidArgument, func(r *Registration) { r.LivenessTTLMS = 3_600_001 }},
+		{"version", base.CodeInvalidArgument, func(r *Registration) { r.Version = strings.Repeat("v", 129) }},
+		{"labels", base.CodeInvalidArgument, func(r *Registration) { r.Labels = labels(65) }},
+		{"labels.a", base.CodeInvalidArgument, func(r *Registration) { r.Labels = map[string]string{"a": "\xff"} }},
+		{"capabilities", base.CodeInvalidCapabilities, func(r *Registration) { r.Capabilities = []string{"a,b"} }},
 		{"", "", func(r *Registration) { r.LivenessTTLMS = 1000 }},
 		{"", "", func(r *Registration) { r.LivenessTTLMS = 3_600_000 }},
 		{"", "", func(r *Registration) { r.Labels = labels(64) }},
@@ -99,7 +101,7 @@ func TestS49_a_new_instance_is_registered_and_told(t *testing.T) {
 	}
 	want := []Event{{
 		Kind: "worker.registered", At: noon, AttemptIndex: -1, InstanceID: "render-1", Actor: fx.Actor,
-		Data: EventDataOfJSON([]byte(`{"worker_id":"render","worker_instance_id":"render-1","lanes":["a","b"],"capabilities":["gpu"]}`)),
+		Data: eventdata.OfJSON([]byte(`{"worker_id":"render","worker_instance_id":"render-1","lanes":["a","b"],"capabilities":["gpu"]}`)),
 	}}
 	if diff := cmp.Diff(want, fx.Events, cmp.Comparer(sameText)); diff != "" {
 		t.Error(diff)
@@ -136,7 +138,7 @@ func TestS49_an_instance_live_under_another_worker_is_taken(t *testing.T) {
 	r.WorkerID = "thief"
 	fx := at(noon + 2999)
 	_, _, _, err := RegisterWorker(fx, w, r, someone)
-	expect(t, err, CodeInstanceIDTaken, "worker_instance_id")
+	expect(t, err, base.CodeInstanceIDTaken, "worker_instance_id")
 	if kinds(fx) != "" {
 		t.Errorf("a refusal emits %q", kinds(fx))
 	}
@@ -150,7 +152,7 @@ func TestS50_last_seen_is_written_at_most_once_in_a_third_of_the_ttl(t *testing.
 	t.Parallel()
 	w := registeredWorker(t, noon)
 	for _, step := range []struct {
-		now     Time
+		now     base.Time
 		changed bool
 	}{{noon, false}, {noon - 5, false}, {noon + 999, false}, {noon + 1000, true}, {noon + 1999, false}, {noon + 4999, false}, {noon + 3999, true}} {
 		if got := w.Seen(step.now); got != step.changed {
@@ -199,10 +201,10 @@ func TestSI13_an_instance_claims_for_its_worker_while_it_is_live(t *testing.T) {
 	t.Parallel()
 	w := registeredWorker(t, noon)
 	expect(t, w.CheckClaim(noon, "render", someone), "", "")
-	expect(t, w.CheckClaim(noon+2999, "thief", someone), CodeInstanceIDTaken, "worker_instance_id")
+	expect(t, w.CheckClaim(noon+2999, "thief", someone), base.CodeInstanceIDTaken, "worker_instance_id")
 	expect(t, w.CheckClaim(noon+3000, "thief", someone), "", "")
 	w.MarkDead(at(noon+10), "")
-	expect(t, w.CheckClaim(noon+20, "render", someone), CodeWorkerNotRegistered, "")
+	expect(t, w.CheckClaim(noon+20, "render", someone), base.CodeWorkerNotRegistered, "")
 }
 
 func TestS52_marking_dead_is_told_once(t *testing.T) {
@@ -298,7 +300,7 @@ func TestS53_U103_an_owners_drain_ends_when_the_instance_changes_hands_and_an_op
 			for _, by := range c.drains {
 				w.SetDrain(at(noon), true, by)
 			}
-			lapse := at(noon.Add(Hour))
+			lapse := at(noon.Add(base.Hour))
 			if !w.Lapse(lapse) {
 				t.Fatal("it does not lapse")
 			}
@@ -323,12 +325,12 @@ func TestS54_the_record_is_looked_at_when_it_lapses_and_goes_a_day_after_it_was_
 		t.Errorf("first look %v", w.NextLook())
 	}
 	w.Lapse(at(noon + 3000))
-	if w.NextLook() != noon.Add(Day) || w.Removable(noon.Add(Day)-1) || !w.Removable(noon.Add(Day)) {
+	if w.NextLook() != noon.Add(base.Day) || w.Removable(noon.Add(base.Day)-1) || !w.Removable(noon.Add(base.Day)) {
 		t.Errorf("second look %v", w.NextLook())
 	}
 	long := registeredWorker(t, noon)
-	long.LivenessTTLMS = 2 * Day
-	if long.Removable(noon.Add(Day)) {
+	long.LivenessTTLMS = 2 * base.Day
+	if long.Removable(noon.Add(base.Day)) {
 		t.Error("a live instance is removable")
 	}
 }

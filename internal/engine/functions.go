@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -22,7 +23,7 @@ func OrderNamed(name string) (order store.Order, ok bool) { return txn.OrderName
 func DefaultBounds() Bounds { return inspect.DefaultBounds() }
 
 // SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137).
-func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
+func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
 	return txn.SubmitAsGuest(ctx, g, c, limits, tx, s)
 }
 

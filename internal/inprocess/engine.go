@@ -10,7 +10,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/service"
@@ -61,9 +61,9 @@ func (e *Engine) connection() transport.Connection {
 }
 
 // traceOf is the trace context that is stored with what is submitted in ctx (U215); nil: none.
-func (e *Engine) traceOf(ctx context.Context) *core.Trace {
+func (e *Engine) traceOf(ctx context.Context) *base.Trace {
 	at := transport.TraceAt(ctx, e.cfg.Tracer)
-	return core.ParseTrace(at.Traceparent, at.Tracestate, at.Baggage)
+	return base.ParseTrace(at.Traceparent, at.Tracestate, at.Baggage)
 }
 
 // Close stops the engine, then the store. Later calls answer as the first did.

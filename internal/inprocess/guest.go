@@ -11,6 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/service"
@@ -31,7 +33,7 @@ func SubmitTx(ctx context.Context, c *flowfabric.Client, tx any, s flowfabric.Su
 	}
 	at, ok := c.Connection().Transport.(server)
 	if !ok {
-		return nil, refuse(core.CodeNotImplemented, "the client takes no part in other transactions")
+		return nil, refuse(base.CodeNotImplemented, "the client takes no part in other transactions")
 	}
 	known := at.Keep(func() any { return new(guests) }).(*guests)
 	return (&visit{client: c, at: at, known: known, into: into, clock: c.Connection().Clock}).submit(ctx, tx, s)
@@ -53,7 +55,7 @@ type visit struct {
 }
 
 // refuse makes an error of that code; %w keeps the cause.
-func refuse(code core.Code, format string, args ...any) *api.Error {
+func refuse(code base.Code, format string, args ...any) *api.Error {
 	return api.Errorf(string(code), format, args...)
 }
 
@@ -66,7 +68,7 @@ type guests struct {
 
 type guest struct {
 	store     store.Guest
-	limits    core.Limits
+	limits    base.Limits
 	caller    engine.Caller
 	namespace string
 }
@@ -94,7 +96,7 @@ func (v *visit) submit(ctx context.Context, tx any, s flowfabric.Submission) (*f
 	answer, filed, err := engine.SubmitAsGuest(ctx, g.store, g.caller, g.limits, tx, sub)
 	switch {
 	case err != nil:
-		if core.CodeOf(err) == core.CodeWrongDatabase {
+		if base.CodeOf(err) == base.CodeWrongDatabase {
 			v.known.forget() // the server may have moved
 		}
 		return nil, api.AsError(service.SubmissionAsGiven(err, &s))
@@ -123,7 +125,7 @@ func (v *visit) filed(ctx context.Context, g *guest, answer engine.TxAnswer, sub
 	}
 	known := core.Submission{Namespace: x.Namespace, Kind: x.Kind, Lane: x.Lane, Input: service.CorePayload(input), PolicyJSON: x.Policy}
 	if sub.ID.Full && int(sub.ID.N) != x.Partition || x.Namespace != sub.Namespace || !engine.SameWork(known, sub) {
-		return nil, refuse(core.CodeIDConflict, "the id belongs to other work").At("execution_id", "leave it out: the client mints one")
+		return nil, refuse(base.CodeIDConflict, "the id belongs to other work").At("execution_id", "leave it out: the client mints one")
 	}
 	return x, nil
 }
@@ -143,7 +145,7 @@ func (v *visit) guest(ctx context.Context) (*guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{limits: core.DefaultLimits()}
+	g := &guest{limits: base.DefaultLimits()}
 	if g.namespace, err = v.homeOf(who); err != nil {
 		return nil, err
 	}
@@ -166,14 +168,14 @@ func (g *guests) forget() {
 
 // guestOf is the way into a store of that kind. wrong_database when the transaction is for another kind.
 func (v *visit) guestOf(s flowfabric.StoreInfo) (store.Guest, error) {
-	installation, named := core.ParseUUID(s.InstallationID)
-	log, _ := core.ParseUUID(s.LogID)
+	installation, named := base.ParseUUID(s.InstallationID)
+	log, _ := base.ParseUUID(s.LogID)
 	enter, may := v.into[s.Kind]
 	switch {
 	case !named:
-		return nil, refuse(core.CodeNotImplemented, "the server's store takes no part in other transactions")
+		return nil, refuse(base.CodeNotImplemented, "the server's store takes no part in other transactions")
 	case !may:
-		return nil, refuse(core.CodeWrongDatabase, "the store of the server is of the kind %q, and the transaction is not", s.Kind).
+		return nil, refuse(base.CodeWrongDatabase, "the store of the server is of the kind %q, and the transaction is not", s.Kind).
 			At("", "use the package of that store")
 	}
 	return enter(store.Info{Kind: s.Kind, Installation: installation, LogID: log})
@@ -181,17 +183,17 @@ func (v *visit) guestOf(s flowfabric.StoreInfo) (store.Guest, error) {
 
 // homeOf is the namespace that new work goes to; role_required, namespace_forbidden, namespace_required.
 func (v *visit) homeOf(who flowfabric.Identity) (string, error) {
-	everywhere := slices.Contains(who.Namespaces, core.Everywhere)
+	everywhere := slices.Contains(who.Namespaces, keyring.Everywhere)
 	switch home := v.at.Namespace(); {
 	case !slices.Contains(who.Roles, "submit") && !slices.Contains(who.Roles, "admin"):
-		return "", refuse(core.CodeRoleRequired, "the key may not submit").At("", "use a key with the role submit")
+		return "", refuse(base.CodeRoleRequired, "the key may not submit").At("", "use a key with the role submit")
 	case home != "" && (everywhere || slices.Contains(who.Namespaces, home)):
 		return home, nil
 	case home != "":
-		return "", refuse(core.CodeNamespaceForbidden, "the key has no namespace %q", home)
+		return "", refuse(base.CodeNamespaceForbidden, "the key has no namespace %q", home)
 	case len(who.Namespaces) == 1 && !everywhere:
 		return who.Namespaces[0], nil
 	default:
-		return "", refuse(core.CodeNamespaceRequired, "the key is for several namespaces").At("namespace", "set ConnectConfig.Namespace")
+		return "", refuse(base.CodeNamespaceRequired, "the key is for several namespaces").At("namespace", "set ConnectConfig.Namespace")
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 	"github.com/flowfabric/flowfabric/internal/service"
@@ -40,7 +41,7 @@ type StoreOptions struct {
 // Open opens the store and runs an engine on it, as a client.
 func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabric.Client, error) {
 	cfg = withDefaults(cfg)
-	if err := core.CheckNamespace(cfg.Namespace); err != nil {
+	if err := base.CheckNamespace(cfg.Namespace); err != nil {
 		return nil, api.AsError(err)
 	}
 	base, err := publicBase(cfg.PublicURL)
@@ -68,7 +69,7 @@ func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabr
 }
 
 func withDefaults(cfg flowfabric.EngineConfig) flowfabric.EngineConfig {
-	cfg.Namespace = cmp.Or(cfg.Namespace, core.DefaultNamespace)
+	cfg.Namespace = cmp.Or(cfg.Namespace, base.DefaultNamespace)
 	cfg.Principal = cmp.Or(cfg.Principal, "local")
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	return cfg
@@ -86,7 +87,7 @@ func engineConfig(cfg flowfabric.EngineConfig, hooks engine.Hooks) (engine.Confi
 	}
 	return engine.Config{
 		Clock: hooks.Clock, Logger: cfg.Logger, NoTimers: cfg.NoEngine, Probe: hooks.Probe, Tracer: tracerOf(cfg.Tracer),
-		Limits: core.Limits{MaxPayload: cfg.MaxPayload}, QueueLimit: cfg.QueueLimit, BatchLimit: cfg.BatchLimit, MaxWaitingClaims: cfg.MaxClaims,
+		Limits: base.Limits{MaxPayload: cfg.MaxPayload}, QueueLimit: cfg.QueueLimit, BatchLimit: cfg.BatchLimit, MaxWaitingClaims: cfg.MaxClaims,
 		PollInterval: cfg.PollInterval, LeaseTTL: jsonx.Milliseconds(cfg.LeaseTTL), Retention: service.CoreRetention(cfg.Retention), EventRetention: cfg.EventRetention,
 		AuditRetention: cfg.AuditRetention, MasterKey: master, SigningKey: seed,
 	}, nil
@@ -94,34 +95,34 @@ func engineConfig(cfg flowfabric.EngineConfig, hooks engine.Hooks) (engine.Confi
 
 // openError shows a database that cannot be reached as such.
 func openError(err error) error {
-	var refusal *core.Error
+	var refusal *base.Error
 	if !errors.As(err, &refusal) && store.FaultOf(err) == store.Unavailable {
-		return api.Errorf(string(core.CodeStoreUnavailable), "the store does not answer: %w", err)
+		return api.Errorf(string(base.CodeStoreUnavailable), "the store does not answer: %w", err)
 	}
 	return api.AsError(err)
 }
 
 // masterKey is the one that Open was given; none when it was given none.
-func masterKey(cfg flowfabric.EngineConfig) (core.MasterKey, error) {
+func masterKey(cfg flowfabric.EngineConfig) (keyring.MasterKey, error) {
 	if cfg.MasterKey == "" {
-		return core.MasterKey{}, nil
+		return keyring.MasterKey{}, nil
 	}
-	return core.ParseMasterKey(cfg.MasterKey)
+	return keyring.ParseMasterKey(cfg.MasterKey)
 }
 
 // signingKey is the one that Open was given to seed; nil when it was given none.
-func signingKey(cfg flowfabric.EngineConfig) (*core.SeedCommand, error) {
+func signingKey(cfg flowfabric.EngineConfig) (*keyring.SeedCommand, error) {
 	if cfg.SigningKid == "" && cfg.SigningSecret == "" {
 		return nil, nil
 	}
-	seed, err := core.NewSeed(cfg.SigningKid, cfg.SigningSecret)
+	seed, err := keyring.NewSeed(cfg.SigningKid, cfg.SigningSecret)
 	return &seed, err
 }
 
 // keyGrace is how long a secret that was replaced works on unless the call says otherwise.
 func keyGrace(cfg flowfabric.EngineConfig) time.Duration {
 	if cfg.KeyGrace == 0 {
-		return time.Duration(core.DefaultOverlap) * time.Millisecond
+		return time.Duration(keyring.DefaultOverlap) * time.Millisecond
 	}
 	return cfg.KeyGrace
 }

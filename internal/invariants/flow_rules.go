@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // member is the record of a member, or what the flow keeps of one that was deleted; nil: there is none.
@@ -50,7 +51,7 @@ func satisfies(kind core.EdgeKind, outcome core.Status) bool {
 
 // edges is FI1 and the part of FI3 that looks at each edge: it tells what became of its upstream.
 func (g *Graph) edges(s *Snapshot) (found []string) {
-	listed := map[core.UUID][]core.UUID{}
+	listed := map[base.UUID][]base.UUID{}
 	for i := range g.Edges {
 		e := &g.Edges[i]
 		listed[e.To.ID.UUID] = append(listed[e.To.ID.UUID], e.From.ID.UUID)
@@ -74,8 +75,8 @@ func (g *Graph) edges(s *Snapshot) (found []string) {
 	return found
 }
 
-func sorted(ids []core.UUID) []core.UUID {
-	return slices.SortedFunc(slices.Values(ids), func(a, b core.UUID) int { return bytes.Compare(a[:], b[:]) })
+func sorted(ids []base.UUID) []base.UUID {
+	return slices.SortedFunc(slices.Values(ids), func(a, b base.UUID) int { return bytes.Compare(a[:], b[:]) })
 }
 
 // told is what an edge says that does not agree with its upstream. What has resolved it may be an earlier run (F55).
@@ -285,7 +286,7 @@ func (g *Graph) cancelled(s *Snapshot) (found []string) {
 // waits is FI12: whoever waits for children has one that can still decide it.
 func (g *Graph) waits(s *Snapshot) (found []string) {
 	type wait struct {
-		of     core.UUID
+		of     base.UUID
 		number int
 	}
 	edges := map[wait][]*core.Edge{}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -23,11 +24,11 @@ const (
 // Graph is a flow with everything that belongs to it but the records of its members.
 type Graph struct {
 	Flow      *core.Flow
-	Members   map[string]core.ID            // by name
+	Members   map[string]base.ID            // by name
 	Erased    map[string]*core.ErasedMember // those of them that were deleted
 	Edges     []core.Edge                   // of the graph
 	Waits     []core.Edge                   // from members to a parent that waits for them, or did
-	Upstreams map[core.UUID][]core.UUID     // as they are listed, by downstream
+	Upstreams map[base.UUID][]base.UUID     // as they are listed, by downstream
 }
 
 // wantGraphs asks for all flows, their members and their edges. The list of members is looked up before; one that grows meanwhile is left
@@ -64,10 +65,10 @@ func wantGraphs(ctx context.Context, s store.Store) (want store.Want, err error)
 }
 
 // membersIn reads the docs of members: the id of each, or what is left of one that was deleted.
-func membersIn(docs []store.Doc) (members map[string]core.ID, erased map[string]*core.ErasedMember, err error) {
-	members, erased = map[string]core.ID{}, map[string]*core.ErasedMember{}
+func membersIn(docs []store.Doc) (members map[string]base.ID, erased map[string]*core.ErasedMember, err error) {
+	members, erased = map[string]base.ID{}, map[string]*core.ErasedMember{}
 	for _, doc := range docs {
-		var id core.ID
+		var id base.ID
 		if bytes.HasPrefix(doc.Body, []byte("{")) {
 			m := &core.ErasedMember{}
 			err = json.Unmarshal(doc.Body, m)
@@ -85,7 +86,7 @@ func membersIn(docs []store.Doc) (members map[string]core.ID, erased map[string]
 
 // graphsIn reads the flows whose members were all asked for.
 func graphsIn(want store.Want, loaded *store.Loaded) (all []Graph, err error) {
-	asked := map[core.UUID]bool{}
+	asked := map[base.UUID]bool{}
 	for _, id := range want.Executions {
 		asked[id] = true
 	}
@@ -94,7 +95,7 @@ func graphsIn(want store.Want, loaded *store.Loaded) (all []Graph, err error) {
 		scanned[want.Scans[i+1].Owner] = docs
 	}
 	for _, doc := range loaded.Scanned[0] {
-		g := Graph{Flow: &core.Flow{}, Upstreams: map[core.UUID][]core.UUID{}}
+		g := Graph{Flow: &core.Flow{}, Upstreams: map[base.UUID][]base.UUID{}}
 		if err := store.DecodeFlow(doc.Data, g.Flow); err != nil {
 			return nil, fmt.Errorf("the flow %s: %w", doc.Key, err)
 		}
@@ -102,7 +103,7 @@ func graphsIn(want store.Want, loaded *store.Loaded) (all []Graph, err error) {
 		if g.Members, g.Erased, err = membersIn(docs); err != nil {
 			return nil, err
 		}
-		strange := func(id core.ID) bool { return !asked[id.UUID] }
+		strange := func(id base.ID) bool { return !asked[id.UUID] }
 		if !listed || slices.ContainsFunc(slices.Collect(maps.Values(g.Members)), strange) {
 			continue
 		}
@@ -129,9 +130,9 @@ func (g *Graph) read(loaded *store.Loaded) error {
 				g.Edges = append(g.Edges, edge)
 			}
 		}
-		const size = len(core.UUID{})
+		const size = len(base.UUID{})
 		for rest := loaded.Docs[store.DocRef{Kind: upstreamDocs, Owner: owner}].Data; len(rest) >= size; rest = rest[size:] {
-			g.Upstreams[id.UUID] = append(g.Upstreams[id.UUID], core.UUID(rest[:size]))
+			g.Upstreams[id.UUID] = append(g.Upstreams[id.UUID], base.UUID(rest[:size]))
 		}
 	}
 	return nil
@@ -139,7 +140,7 @@ func (g *Graph) read(loaded *store.Loaded) error {
 
 // graphs is FI1, FI2, FI3, FI7..FI10, FI12 and FI14 for all flows of the snapshot.
 func (s *Snapshot) graphs() (found []string) {
-	places := map[core.UUID]string{} // of members, by flow and name
+	places := map[base.UUID]string{} // of members, by flow and name
 	for i := range s.Graphs {
 		g := &s.Graphs[i]
 		for name, id := range g.Members {
@@ -159,7 +160,7 @@ func (s *Snapshot) graphs() (found []string) {
 	return found
 }
 
-func (s *Snapshot) has(flow core.ID) bool {
+func (s *Snapshot) has(flow base.ID) bool {
 	return slices.ContainsFunc(s.Graphs, func(g Graph) bool { return g.Flow.ID == flow })
 }
 

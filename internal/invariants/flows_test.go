@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/invariants"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
@@ -25,18 +26,18 @@ func newCouple(t *testing.T) *couple {
 	t.Helper()
 	a, _ := made(t)
 	b, _ := made(t)
-	b.ID = core.ID{N: a.ID.N, UUID: core.UUID{0: 2, 15: 2}}
-	f := &core.Flow{ID: core.ID{N: a.ID.N, UUID: core.UUID{0: 5}}, State: core.FlowOpen, Sealed: true, Revision: 1, Nodes: 2, Edges: 1, Open: 2}
+	b.ID = base.ID{N: a.ID.N, UUID: base.UUID{0: 2, 15: 2}}
+	f := &core.Flow{ID: base.ID{N: a.ID.N, UUID: base.UUID{0: 5}}, State: core.FlowOpen, Sealed: true, Revision: 1, Nodes: 2, Edges: 1, Open: 2}
 	f.Root = f.ID
 	a.FlowID, a.Member = f.ID, &core.Membership{Name: "a", Root: f.ID, Out: 1}
 	b.FlowID, b.Member = f.ID, &core.Membership{Name: "b", Root: f.ID, Join: core.Join{N: 1, State: core.JoinPending}}
 	b.Status, b.Reason, b.Dependency = core.Blocked, core.WaitingForChildren, core.WaitingForChildren
 	edge := core.Edge{From: core.NodeRef{Name: "a", ID: a.ID}, To: core.NodeRef{Name: "b", ID: b.ID}, Kind: core.SuccessOnly, State: core.EdgePending}
 	c := &couple{f: f, a: a, b: b, snap: &invariants.Snapshot{
-		Records: map[core.UUID]invariants.Record{a.ID.UUID: {X: a}, b.ID.UUID: {X: b}},
+		Records: map[base.UUID]invariants.Record{a.ID.UUID: {X: a}, b.ID.UUID: {X: b}},
 		Queue:   []store.QueueRow{{Class: 1, Order: a.OrderKey, ID: a.ID.UUID}},
 		Graphs: []invariants.Graph{{
-			Flow: f, Members: map[string]core.ID{"a": a.ID, "b": b.ID}, Edges: []core.Edge{edge}, Upstreams: map[core.UUID][]core.UUID{b.ID.UUID: {a.ID.UUID}},
+			Flow: f, Members: map[string]base.ID{"a": a.ID, "b": b.ID}, Edges: []core.Edge{edge}, Upstreams: map[base.UUID][]base.UUID{b.ID.UUID: {a.ID.UUID}},
 		}},
 	}}
 	c.graph = &c.snap.Graphs[0]
@@ -171,8 +172,8 @@ func TestFI2_a_flow_of_a_store_whose_member_is_missing_is_found(t *testing.T) {
 	tx, _, err := s.Begin(t.Context(), store.Want{})
 	if err == nil {
 		const flows store.DocKind = 29
-		id := core.UUID{0: 5}
-		data := store.EncodeFlow(&core.Flow{ID: core.IDOf(id), State: core.FlowOpen, Nodes: 1, Revision: 1, Open: 1})
+		id := base.UUID{0: 5}
+		data := store.EncodeFlow(&core.Flow{ID: base.IDOf(id), State: core.FlowOpen, Nodes: 1, Revision: 1, Open: 1})
 		err = tx.Commit(t.Context(), &store.Changes{NewDocs: []store.Doc{{DocRef: store.DocRef{Kind: flows, Key: id.String()}, Data: data}}})
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // lease is LI1 and LI2.
@@ -24,7 +25,7 @@ func lease(r Record) string {
 	if int64(len(r.History)) != ended {
 		return fmt.Sprintf("LI2: epoch %d, but %d leases have ended", x.LeaseEpoch, len(r.History))
 	}
-	seen := map[core.UUID]bool{}
+	seen := map[base.UUID]bool{}
 	for i, entry := range r.History {
 		switch {
 		case entry.Epoch != int64(i+1):

@@ -7,24 +7,26 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/invariants"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
 )
 
-const now = core.Time(1_000_000)
+const now = base.Time(1_000_000)
 
 // made is a ready execution and the events of its submit.
 func made(t *testing.T) (*core.Execution, []core.Event) {
 	t.Helper()
 	s := core.Submission{Namespace: "n", Lane: "l", Kind: "k"}
-	if err := s.Normalize(core.DefaultLimits()); err != nil {
+	if err := s.Normalize(base.DefaultLimits()); err != nil {
 		t.Fatal(err)
 	}
 	class := s.Class()
 	class.ID = 1
 	fx := &core.Effects{Now: now}
-	x := core.NewExecution(fx, &s, core.IDOf(core.UUID{0: 2, 15: 1}), &class)
+	x := core.NewExecution(fx, &s, base.IDOf(base.UUID{0: 2, 15: 1}), &class)
 	return x, fx.Events
 }
 
@@ -33,7 +35,7 @@ func taken(t *testing.T) (*core.Execution, []core.Event) {
 	t.Helper()
 	x, told := made(t)
 	fx := &core.Effects{Now: now + 1}
-	x.Acquire(fx, core.Acquisition{LeaseID: core.UUID{1}, AttemptID: core.UUID{2}, WorkerID: "w", InstanceID: "i", TTL: 1000})
+	x.Acquire(fx, core.Acquisition{LeaseID: base.UUID{1}, AttemptID: base.UUID{2}, WorkerID: "w", InstanceID: "i", TTL: 1000})
 	x.TimerAt = x.WakeAt
 	return x, append(told, fx.Events...)
 }
@@ -46,7 +48,7 @@ func TestI17_I18_what_a_record_does_not_satisfy_is_found(t *testing.T) {
 	}{
 		"a running record is whole": {func(*core.Execution) {}, ""},
 		"a lease is gone":           {func(x *core.Execution) { x.Lease = nil }, "LI1"},
-		"a lease of another":        {func(x *core.Execution) { x.Lease.AttemptID = core.UUID{9} }, "LI1"},
+		"a lease of another":        {func(x *core.Execution) { x.Lease.AttemptID = base.UUID{9} }, "LI1"},
 		"an epoch too many":         {func(x *core.Execution) { x.LeaseEpoch++ }, "LI2"},
 		"what comes next":           {func(x *core.Execution) { x.Next = core.NextRetry }, "LI4"},
 		"held and ready":            {func(x *core.Execution) { x.Status, x.Held = core.Ready, &core.Hold{} }, "LI"},
@@ -109,7 +111,7 @@ func TestI17_I18_what_the_indexes_do_not_agree_with_is_found(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			snap := invariants.Snapshot{Records: map[core.UUID]invariants.Record{c.x.ID.UUID: {X: c.x}}, Queue: c.queue, Counters: c.counters}
+			snap := invariants.Snapshot{Records: map[base.UUID]invariants.Record{c.x.ID.UUID: {X: c.x}}, Queue: c.queue, Counters: c.counters}
 			found := snap.Broken()
 			if len(found) != len(c.want) {
 				t.Fatalf("found %q, want %q", found, c.want)
@@ -134,8 +136,8 @@ func TestL145_L146_events_that_tell_another_story_are_found(t *testing.T) {
 		"an earlier life":    {told: append(told[:2:2], told...)},
 		"a lease not told":   {told: told[:1], want: "L146"},
 		"a lease told twice": {told: append(told[:2:2], told[1]), want: "I10"},
-		"an end not there":   {told: append(told[:2:2], core.Event{Kind: "execution.completed", Data: core.EventDataOfJSON([]byte(`{}`))}), want: "L145"},
-		"another lease ends": {told: append(told[:2:2], core.Event{Kind: "lease.released", Data: core.EventDataOfJSON([]byte(`{"lease_epoch":2}`))}), want: "L146"},
+		"an end not there":   {told: append(told[:2:2], core.Event{Kind: "execution.completed", Data: eventdata.OfJSON([]byte(`{}`))}), want: "L145"},
+		"another lease ends": {told: append(told[:2:2], core.Event{Kind: "lease.released", Data: eventdata.OfJSON([]byte(`{"lease_epoch":2}`))}), want: "L146"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -189,7 +191,7 @@ func TestI17_an_execution_that_is_in_no_queue_of_a_store_is_found(t *testing.T) 
 	if err != nil || len(snap.Records) != 1 || len(snap.Broken()) != 0 {
 		t.Errorf("submitted after all were listed: %v, %+v", err, snap)
 	}
-	write(&store.Changes{Enqueue: []store.QueueRow{{Class: x.Class.ID, Order: x.OrderKey, ID: core.UUID{1}}}})
+	write(&store.Changes{Enqueue: []store.QueueRow{{Class: x.Class.ID, Order: x.OrderKey, ID: base.UUID{1}}}})
 	if found := audit(); len(found) != 1 || !strings.HasPrefix(found[0], "I18: ") || !strings.HasSuffix(found[0], "there is no such execution") {
 		t.Errorf("with a row of nobody: %q", found)
 	}

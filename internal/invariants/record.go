@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Record is an execution with the leases that it had.
@@ -126,8 +127,8 @@ func waits(x *core.Execution) string {
 
 // reachable is LI10, LI11 and I17. Who waits for signals or for others of his flow alone needs no timer.
 func reachable(x *core.Execution) string {
-	var first core.Time
-	arm := func(at core.Time, armed bool) {
+	var first base.Time
+	arm := func(at base.Time, armed bool) {
 		if armed && at != 0 && (first == 0 || at < first) {
 			first = at
 		}

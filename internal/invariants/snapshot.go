@@ -8,12 +8,13 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Snapshot is what a store holds at one moment: all its executions, all its queues, the places taken in its lanes, and its flows.
 type Snapshot struct {
-	Records  map[core.UUID]Record
+	Records  map[base.UUID]Record
 	Queue    []store.QueueRow
 	Counters map[string]int64
 	Graphs   []Graph
@@ -47,8 +48,8 @@ func Audit(ctx context.Context, s store.Store) ([]string, error) {
 }
 
 // readLog reads the events of executions after a position, and tells where the log ends.
-func readLog(ctx context.Context, s store.Store, after int64) (map[core.UUID][]core.Event, int64, error) {
-	told := map[core.UUID][]core.Event{}
+func readLog(ctx context.Context, s store.Store, after int64) (map[base.UUID][]core.Event, int64, error) {
+	told := map[base.UUID][]core.Event{}
 	for {
 		commits, err := s.Log(ctx, after, 1000)
 		if err != nil {
@@ -73,7 +74,7 @@ func readLog(ctx context.Context, s store.Store, after int64) (map[core.UUID][]c
 
 // Take reads a snapshot. ids are all executions that exist; those that do not are left out. One that was submitted since they were
 // listed is found by its row in the queue.
-func Take(ctx context.Context, s store.Store, ids []core.UUID) (*Snapshot, error) {
+func Take(ctx context.Context, s store.Store, ids []base.UUID) (*Snapshot, error) {
 	dict, err := s.Dictionary(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the dictionary: %w", err)
@@ -98,7 +99,7 @@ func Take(ctx context.Context, s store.Store, ids []core.UUID) (*Snapshot, error
 	if more := union(ids, idsOf(loaded.Picked)); len(more) > len(ids) {
 		return Take(ctx, s, more)
 	}
-	snap := &Snapshot{Records: map[core.UUID]Record{}, Queue: loaded.Picked, Counters: loaded.Counters}
+	snap := &Snapshot{Records: map[base.UUID]Record{}, Queue: loaded.Picked, Counters: loaded.Counters}
 	for _, id := range ids {
 		if x := loaded.Executions[id]; x != nil {
 			snap.Records[id] = Record{X: x}
@@ -114,7 +115,7 @@ func Take(ctx context.Context, s store.Store, ids []core.UUID) (*Snapshot, error
 	return snap, err
 }
 
-func idsOf(rows []store.QueueRow) (ids []core.UUID) {
+func idsOf(rows []store.QueueRow) (ids []base.UUID) {
 	for _, row := range rows {
 		ids = append(ids, row.ID)
 	}
@@ -122,8 +123,8 @@ func idsOf(rows []store.QueueRow) (ids []core.UUID) {
 }
 
 // union lists what is in one of two lists, once.
-func union(a, b []core.UUID) []core.UUID {
-	known := map[core.UUID]bool{}
+func union(a, b []base.UUID) []base.UUID {
+	known := map[base.UUID]bool{}
 	for _, id := range slices.Concat(a, b) {
 		known[id] = true
 	}
@@ -176,7 +177,7 @@ func (s *Snapshot) Broken() []string {
 }
 
 // stateOf tells what the record of an execution says.
-func (s *Snapshot) stateOf(id core.UUID) string {
+func (s *Snapshot) stateOf(id base.UUID) string {
 	r, exists := s.Records[id]
 	if !exists {
 		return "there is no such execution"

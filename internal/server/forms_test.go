@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -34,15 +35,15 @@ func TestU116_the_document_takes_the_texts_that_the_rules_take(t *testing.T) {
 		form  form
 		check func(text string) error
 	}{
-		"lane":         {laneForm, core.CheckLane},
-		"kind":         {kindForm, core.CheckKind},
-		"name":         {nameForm, core.CheckNamespace},
+		"lane":         {laneForm, base.CheckLane},
+		"kind":         {kindForm, base.CheckKind},
+		"name":         {nameForm, base.CheckNamespace},
 		"quota":        {nameForm, core.CheckQuotaID},
-		"worker":       {workerForm, func(text string) error { return core.CheckWorkerID("worker_id", text) }},
-		"content type": {contentForm, func(text string) error { return core.CheckContentType("content_type", text) }},
-		"plain text":   {form{plainForm.pattern, 256}, core.CheckIdempotencyKey},
-		"id":           {idForm, func(text string) error { _, err := core.ParseID(text); return err }},
-		"category":     {bodyForms["FailRequestBody.category"], func(text string) error { return core.CheckCategory("category", text) }},
+		"worker":       {workerForm, func(text string) error { return base.CheckWorkerID("worker_id", text) }},
+		"content type": {contentForm, func(text string) error { return base.CheckContentType("content_type", text) }},
+		"plain text":   {form{plainForm.pattern, 256}, base.CheckIdempotencyKey},
+		"id":           {idForm, func(text string) error { _, err := base.ParseID(text); return err }},
+		"category":     {bodyForms["FailRequestBody.category"], func(text string) error { return base.CheckCategory("category", text) }},
 		"status":       {statusForm, func(text string) error { return (&core.Filter{Status: []string{text}}).Validate() }},
 		"public":       {publicForm, func(text string) error { return (&core.Filter{PublicState: []string{text}}).Validate() }},
 		"next":         {nextForm, func(text string) error { return (&core.Filter{Next: []string{text}}).Validate() }},
@@ -52,16 +53,16 @@ func TestU116_the_document_takes_the_texts_that_the_rules_take(t *testing.T) {
 			if strings.HasPrefix(text, "ff.") {
 				return nil // reserved; the document does not tell
 			}
-			return core.CheckTagKey(text)
+			return base.CheckTagKey(text)
 		}},
 		"fence": {fenceForm, func(text string) error {
 			fence, err := wire.ParseLeaseRef(text)
 			if err == nil && fence.Epoch == 0 {
-				return core.Invalid("lease", "the epoch is missing") // as partial_fence, when the parts are read
+				return base.Invalid("lease", "the epoch is missing") // as partial_fence, when the parts are read
 			}
 			for _, part := range []string{fence.LeaseID, fence.AttemptID} {
-				if _, ok := core.ParseUUID(part); !ok && err == nil {
-					return core.Invalid("lease", "no UUID")
+				if _, ok := base.ParseUUID(part); !ok && err == nil {
+					return base.Invalid("lease", "no UUID")
 				}
 			}
 			return err

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"testing"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestU13_no_tenant_can_take_the_id_of_another_tenant_s_request_before_it(t *testing.T) {
@@ -13,7 +13,7 @@ func TestU13_no_tenant_can_take_the_id_of_another_tenant_s_request_before_it(t *
 		thief, shop := w.key(t, "b", "submit"), w.key(t, "a", "submit")
 		id := func(parts string) string {
 			sum := sha256.Sum256([]byte(parts))
-			return core.MintUUID(0, [10]byte(sum[:10])).String()
+			return base.MintUUID(0, [10]byte(sum[:10])).String()
 		}
 		send := func(key, path, body string, header map[string]string) reply {
 			t.Helper()

@@ -6,6 +6,8 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -22,7 +24,7 @@ func (s *Service) listAudit(ctx context.Context, c Caller, r *wire.AuditRequest)
 		return s.engine.AuditPage(ctx, c.admin(), engine.AuditRequest{
 			Filter: core.AuditFilter{
 				Namespace: c.Chosen, Principal: r.Principal, Action: r.Action, Entity: r.Entity, EntityID: r.EntityID,
-				From: core.TimeOf(r.From.Time), To: core.TimeOf(r.To.Time),
+				From: base.TimeOf(r.From.Time), To: base.TimeOf(r.To.Time),
 			},
 			Limit: limit, Cursor: cursor,
 		})
@@ -34,7 +36,7 @@ func (s *Service) verifyAudit(ctx context.Context, c Caller, r *wire.VerifyAudit
 	namespace := c.Chosen
 	switch {
 	case r.Shared:
-		namespace = core.Everywhere
+		namespace = keyring.Everywhere
 	case namespace == "":
 		home, err := c.home()
 		if err != nil {
@@ -55,14 +57,14 @@ func (s *Service) verifyAudit(ctx context.Context, c Caller, r *wire.VerifyAudit
 // recordRefusal writes into the audit log that a valid credential was refused (U131).
 func (s *Service) recordRefusal(ctx context.Context, c Caller, r *wire.RecordRefusalRequest) (wire.None, error) {
 	return wire.None{}, s.engine.Refused(ctx, c.operator(), engine.Refusal{
-		Namespace: r.Namespace, Action: r.Action, Entity: r.Entity, EntityID: r.EntityID, Code: core.Code(r.Code),
+		Namespace: r.Namespace, Action: r.Action, Entity: r.Entity, EntityID: r.EntityID, Code: base.Code(r.Code),
 	})
 }
 
 func auditRowOf(r core.AuditRow) api.AuditRow {
 	return api.AuditRow{
-		ID: r.ID.String(), At: r.At.Std(), Namespace: r.Namespace, Principal: r.Principal, Action: r.Action, Entity: r.Entity, EntityID: core.BareID(r.EntityID),
-		Reason: r.Reason, RequestID: r.RequestID, Address: r.Address, Before: r.Before, After: core.BareFilter(r.After), Outcome: r.Outcome,
+		ID: r.ID.String(), At: r.At.Std(), Namespace: r.Namespace, Principal: r.Principal, Action: r.Action, Entity: r.Entity, EntityID: base.BareID(r.EntityID),
+		Reason: r.Reason, RequestID: r.RequestID, Address: r.Address, Before: r.Before, After: base.BareFilter(r.After), Outcome: r.Outcome,
 		PrevHash: hex.EncodeToString(r.PrevHash), Hash: hex.EncodeToString(r.Hash),
 	}
 }

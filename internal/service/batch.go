@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -74,12 +75,12 @@ func (b *batch) byExecution() (firsts, next []int) {
 
 // execution is an execution that items name, however they spell its id.
 type execution struct {
-	id   core.UUID
+	id   base.UUID
 	text api.ID // of what is no id; "": it is one
 }
 
 func executionOf(id api.ID) execution {
-	given, err := core.ParseID(string(id))
+	given, err := base.ParseID(string(id))
 	if err != nil {
 		return execution{text: id}
 	}
@@ -99,8 +100,8 @@ func (b *batch) completeMany(ctx context.Context, ends []int) (again []int) {
 		all, sent = append(all, ending), append(sent, i)
 	}
 	for n, item := range b.engine.CompleteMany(ctx, b.caller.worker(), all) {
-		switch core.CodeOf(item.Err) {
-		case core.CodeTimeout, core.CodeExecutionNotFound:
+		switch base.CodeOf(item.Err) {
+		case base.CodeTimeout, base.CodeExecutionNotFound:
 			again = append(again, sent[n])
 		default:
 			b.answers[sent[n]] = answered(completed(item.CompleteAnswer), item.Err)
@@ -169,5 +170,5 @@ func (b *batch) keyOf(i int) string {
 func (s *Service) mintKey() string {
 	var random [10]byte
 	rand.Read(random[:]) // never fails (crypto/rand)
-	return new(core.Minter).Mint(s.clock.Now(), random).String()
+	return new(base.Minter).Mint(s.clock.Now(), random).String()
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -16,7 +17,7 @@ func fencedBy(i *api.WorkItem) wire.FencedByID {
 // command does one item of a batch as the call of its own does.
 func (s *Service) command(ctx context.Context, c Caller, item *api.WorkItem) (api.WorkAnswer, error) {
 	if item.Override && item.Op != api.OpComplete && item.Op != api.OpFail {
-		return api.WorkAnswer{}, core.Errorf(core.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).WithField("override").WithHint("complete and fail can")
+		return api.WorkAnswer{}, base.Errorf(base.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).WithField("override").WithHint("complete and fail can")
 	}
 	switch item.Op {
 	case api.OpRenew:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -45,7 +46,7 @@ func budgetReset(r api.BudgetReset) (core.BudgetReset, error) {
 	if err := r.Check(); err != nil {
 		return core.BudgetReset{}, err
 	}
-	return core.BudgetReset{Type: r.Kind(), EveryMS: millis(r.Every), AnchorAt: core.TimeOf(r.AnchorAt), Unit: r.Unit, Timezone: r.Timezone}, nil
+	return core.BudgetReset{Type: r.Kind(), EveryMS: millis(r.Every), AnchorAt: base.TimeOf(r.AnchorAt), Unit: r.Unit, Timezone: r.Timezone}, nil
 }
 
 func budgetApproval(a api.BudgetApproval) core.BudgetApproval {
@@ -70,7 +71,7 @@ func budgetUpdate(u *api.BudgetUpdate) (core.BudgetUpdate, error) {
 	}
 	update.Dimensions = map[string]core.DimensionUpdate{}
 	for _, name := range slices.Sorted(maps.Keys(u.Dimensions)) { // of several faults the same is reported each time
-		d, err := dimensionUpdate(u.Dimensions[name], core.FieldUnder("dimensions", name))
+		d, err := dimensionUpdate(u.Dimensions[name], base.FieldUnder("dimensions", name))
 		if err != nil {
 			return update, err
 		}
@@ -78,7 +79,7 @@ func budgetUpdate(u *api.BudgetUpdate) (core.BudgetUpdate, error) {
 	}
 	for _, name := range u.RemoveDimensions {
 		if _, both := u.Dimensions[name]; both {
-			return update, core.Errorf(core.CodeInvalidBudget, "%q is changed and removed", name).WithField("remove_dimensions").WithHint("do one of them")
+			return update, base.Errorf(base.CodeInvalidBudget, "%q is changed and removed", name).WithField("remove_dimensions").WithHint("do one of them")
 		}
 		update.Dimensions[name] = core.DimensionUpdate{Remove: true}
 	}
@@ -96,13 +97,13 @@ func dimensionUpdate(c api.LimitChange, at string) (core.DimensionUpdate, error)
 	}{{c.Hard, &d.Hard}, {c.Soft, &d.Soft}, {c.DefaultReserve, &d.DefaultReserve}} {
 		removed := slices.Contains(c.Remove, limitNames[i])
 		if removed && part.given != nil {
-			return d, core.Errorf(core.CodeInvalidBudget, "%s is set and taken away", limitNames[i]).WithField(at + ".remove").WithHint("do one of them")
+			return d, base.Errorf(base.CodeInvalidBudget, "%s is set and taken away", limitNames[i]).WithField(at + ".remove").WithHint("do one of them")
 		}
 		*part.into = core.LimitChange{Set: removed || part.given != nil, Value: part.given}
 	}
 	for _, name := range c.Remove {
 		if !slices.Contains(limitNames, name) {
-			return d, core.Errorf(core.CodeInvalidBudget, "%q is not a limit", name).WithField(at + ".remove").WithHint("use hard, soft or default_reserve")
+			return d, base.Errorf(base.CodeInvalidBudget, "%q is not a limit", name).WithField(at + ".remove").WithHint("use hard, soft or default_reserve")
 		}
 	}
 	return d, nil
@@ -191,7 +192,7 @@ func UsageReceipt(o core.UsageOutcome) api.UsageReceipt {
 }
 
 // Remaining shows what is left of budgets by their id; nil when no budget has a limit.
-func Remaining(left map[core.UUID]map[string]int64) map[string]map[string]int64 {
+func Remaining(left map[base.UUID]map[string]int64) map[string]map[string]int64 {
 	if len(left) == 0 {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -29,7 +30,7 @@ func (s *Service) budgets() {
 // budget names a budget. A name is looked for in the namespace of the call; an id needs none.
 func (c *Caller) budget(named wire.ByBudget) (engine.BudgetRef, error) {
 	home, err := c.home()
-	if _, isID := core.ParseUUID(named.ID); isID && core.CodeOf(err) == core.CodeNamespaceRequired {
+	if _, isID := base.ParseUUID(named.ID); isID && base.CodeOf(err) == base.CodeNamespaceRequired {
 		err = nil
 	}
 	return engine.BudgetRef{Namespace: home, Budget: named.ID}, err
@@ -182,7 +183,7 @@ func (s *Service) releaseBudget(ctx context.Context, c Caller, r *wire.ReleaseBu
 	if err != nil {
 		return api.ReleasedSpend{}, err
 	}
-	execution, err := core.ParseID(string(r.Body.ExecutionID))
+	execution, err := base.ParseID(string(r.Body.ExecutionID))
 	if err != nil {
 		return api.ReleasedSpend{}, err
 	}
@@ -192,7 +193,7 @@ func (s *Service) releaseBudget(ctx context.Context, c Caller, r *wire.ReleaseBu
 
 // getUsage shows what an execution has used (U42).
 func (s *Service) getUsage(ctx context.Context, c Caller, r *wire.GetUsageRequest) (api.ExecutionUsage, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.ExecutionUsage{}, err
 	}
@@ -205,7 +206,7 @@ func (s *Service) getUsage(ctx context.Context, c Caller, r *wire.GetUsageReques
 
 // listExecutionBudgets shows the budgets that decide about an execution (U42).
 func (s *Service) listExecutionBudgets(ctx context.Context, c Caller, r *wire.ByID) (api.ApplicableBudgets, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.ApplicableBudgets{}, err
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -35,9 +35,9 @@ func (s *Service) startBulk(ctx context.Context, c Caller, r *wire.StartBulkRequ
 		request.Filter = filterOf(b.Filter.Fields())
 	}
 	for i, id := range b.IDs {
-		given, err := core.ParseID(id)
+		given, err := base.ParseID(id)
 		if err != nil {
-			var refusal *core.Error
+			var refusal *base.Error
 			if errors.As(err, &refusal) {
 				err = refusal.WithField(fmt.Sprintf("ids[%d]", i))
 			}
@@ -51,20 +51,20 @@ func (s *Service) startBulk(ctx context.Context, c Caller, r *wire.StartBulkRequ
 // bulkArgsOf reads what an action needs; missing_field, and unknown_field for arguments of other actions.
 func bulkArgsOf(action string, a *wire.BulkArgs) (engine.BulkArgs, error) {
 	if name := a.Foreign(action); name != "" {
-		return engine.BulkArgs{}, core.Errorf(core.CodeUnknownField, "this action has no such argument").WithField("args." + name)
+		return engine.BulkArgs{}, base.Errorf(base.CodeUnknownField, "this action has no such argument").WithField("args." + name)
 	}
-	args := engine.BulkArgs{Tags: a.Tags, Until: core.TimeOf(a.Until.Time), DelayMS: a.DelayMS, ReplayRequest: replayOf(a.ReplayFields)}
+	args := engine.BulkArgs{Tags: a.Tags, Until: base.TimeOf(a.Until.Time), DelayMS: a.DelayMS, ReplayRequest: replayOf(a.ReplayFields)}
 	switch {
 	case a.Priority != nil:
 		args.Priority = *a.Priority
 	case action == api.BulkPriority:
-		return args, core.Errorf(core.CodeMissingField, "this action needs a priority").WithField("args.priority")
+		return args, base.Errorf(base.CodeMissingField, "this action needs a priority").WithField("args.priority")
 	}
 	switch {
 	case action != api.BulkSignal:
 		return args, nil
 	case a.Name == "":
-		return args, core.Errorf(core.CodeMissingField, "this action needs the name of a signal").WithField("args.name")
+		return args, base.Errorf(base.CodeMissingField, "this action needs the name of a signal").WithField("args.name")
 	}
 	args.Signal = &engine.BulkSignal{Name: a.Name, Suffix: a.Suffix, Lane: a.Lane, Comment: a.Comment}
 	args.Signal.Payload = payloadGiven(a.Payload)
@@ -87,7 +87,7 @@ func (s *Service) getBulk(ctx context.Context, c Caller, r *wire.GetBulkRequest)
 	wait, _, err := r.Wait()
 	switch {
 	case err != nil:
-		return api.BulkJob{}, core.Invalid("wait_ms", "a wait is not negative")
+		return api.BulkJob{}, base.Invalid("wait_ms", "a wait is not negative")
 	case wait == 0:
 		return jobShown(s.engine.BulkStatus(ctx, c.operator(), id))
 	}
@@ -119,10 +119,10 @@ func (s *Service) stopBulk(ctx context.Context, c Caller, r *wire.StopBulkReques
 }
 
 // jobID parses the id of a job; invalid_id.
-func jobID(r wire.BulkByID) (core.UUID, error) {
-	id, ok := core.ParseUUID(r.ID)
+func jobID(r wire.BulkByID) (base.UUID, error) {
+	id, ok := base.ParseUUID(r.ID)
 	if !ok {
-		return id, core.Errorf(core.CodeInvalidID, "%s is not a job id", core.QuoteID(r.ID)).WithField("job_id").WithHint("give it as the job shows it")
+		return id, base.Errorf(base.CodeInvalidID, "%s is not a job id", base.QuoteID(r.ID)).WithField("job_id").WithHint("give it as the job shows it")
 	}
 	return id, nil
 }

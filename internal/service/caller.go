@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/principal"
 )
@@ -84,13 +84,13 @@ func (c *Caller) admin() engine.Caller {
 func (c *Caller) home() (string, error) {
 	switch {
 	case c.Namespace != "" && c.Namespaces != nil && !slices.Contains(c.Namespaces, c.Namespace):
-		return "", core.Errorf(core.CodeNamespaceForbidden, "the caller has no namespace %q", c.Namespace)
+		return "", base.Errorf(base.CodeNamespaceForbidden, "the caller has no namespace %q", c.Namespace)
 	case c.Namespace != "":
 		return c.Namespace, nil
 	case len(c.Namespaces) == 1:
 		return c.Namespaces[0], nil
 	default:
-		return "", core.Errorf(core.CodeNamespaceRequired, "the caller has several namespaces").
+		return "", base.Errorf(base.CodeNamespaceRequired, "the caller has several namespaces").
 			WithField("header.FlowFabric-Namespace").WithHint("name one of them")
 	}
 }
@@ -103,7 +103,7 @@ func (c *Caller) once() string { return cmp.Or(c.OnceKey(), c.Key) }
 
 // ofRequestKey names the request's key in the refusal of a name that it stood in for, because the request gives none (U11).
 func ofRequestKey(err error, field, given string) error {
-	var refusal *core.Error
+	var refusal *base.Error
 	if given != "" || !errors.As(err, &refusal) || refusal.Field != field {
 		return err
 	}

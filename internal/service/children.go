@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -85,7 +86,7 @@ func (s *Service) waitForChildren(ctx context.Context, c Caller, r *wire.WaitChi
 	return waitedOf(&a), nil
 }
 
-func childrenWait(id core.GivenID, fence core.Fence, w *wire.ChildrenWait) (engine.ChildrenWaitRequest, error) {
+func childrenWait(id base.GivenID, fence core.Fence, w *wire.ChildrenWait) (engine.ChildrenWaitRequest, error) {
 	request := engine.ChildrenWaitRequest{ID: id, Fence: fence, Names: w.Names, Kind: core.EdgeKind(w.Kind), Usage: w.Usage}
 	switch {
 	case w.TimeoutMS == nil:

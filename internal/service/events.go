@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -43,7 +43,7 @@ func eventsRequest(r *wire.EventsRequest) (engine.EventsRequest, error) {
 	request := engine.EventsRequest{
 		After: cmp.Or(r.Position(), api.FromEnd),
 		Filter: engine.EventFilter{
-			Kinds: r.Kind, Lane: r.Lane, Outcome: r.Outcome, InstanceID: r.WorkerInstanceID, ActorType: r.Actor, Since: core.TimeOf(r.Since.Time),
+			Kinds: r.Kind, Lane: r.Lane, Outcome: r.Outcome, InstanceID: r.WorkerInstanceID, ActorType: r.Actor, Since: base.TimeOf(r.Since.Time),
 		},
 	}
 	if r.PositionFields.Limit != nil {
@@ -58,19 +58,19 @@ func eventsRequest(r *wire.EventsRequest) (engine.EventsRequest, error) {
 	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
 		value := r.Tags[key]
 		if value == nil {
-			return engine.EventsRequest{}, core.Errorf(core.CodeInvalidFilter, "the tag has no value").
+			return engine.EventsRequest{}, base.Errorf(base.CodeInvalidFilter, "the tag has no value").
 				WithField(wire.TagArgument(key)).WithHint("write tag.%s=value", key)
 		}
 		request.Filter.Tags[key] = *value
 	}
 	for _, part := range []struct {
 		id   string
-		into **core.GivenID
+		into **base.GivenID
 	}{{r.ExecutionID, &request.Filter.ExecutionID}, {r.FlowID, &request.Filter.FlowID}} {
 		if part.id == "" {
 			continue
 		}
-		given, err := core.ParseID(part.id)
+		given, err := base.ParseID(part.id)
 		if err != nil {
 			return engine.EventsRequest{}, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -36,7 +37,7 @@ func (s *Service) executions() {
 func (s *Service) listExecutions(ctx context.Context, c Caller, r *wire.ListExecutionsRequest) (api.Page[*api.Execution], error) {
 	order, ok := engine.OrderNamed(r.Order)
 	if !ok {
-		err := core.Invalid("order", "%q is not an order", r.Order).WithHint("use created_desc, created_asc, completed_desc or id_asc")
+		err := base.Invalid("order", "%q is not an order", r.Order).WithHint("use created_desc, created_asc, completed_desc or id_asc")
 		return api.Page[*api.Execution]{}, err
 	}
 	var asOf time.Time
@@ -65,7 +66,7 @@ func filterOf(f wire.FilterFields) core.Filter {
 }
 
 func rangeOf(from, to wire.Time) core.TimeRange {
-	return core.TimeRange{From: core.TimeOf(from.Time), To: core.TimeOf(to.Time)}
+	return core.TimeRange{From: base.TimeOf(from.Time), To: base.TimeOf(to.Time)}
 }
 
 // countExecutions counts what matches (U35).
@@ -85,7 +86,7 @@ func (s *Service) countExecutions(ctx context.Context, c Caller, r *wire.CountRe
 
 // getInput delivers the input bit for bit (U39).
 func (s *Service) getInput(ctx context.Context, c Caller, r *wire.ByID) (wire.Raw, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return wire.Raw{}, err
 	}
@@ -95,7 +96,7 @@ func (s *Service) getInput(ctx context.Context, c Caller, r *wire.ByID) (wire.Ra
 
 // getResult delivers the result bit for bit; nothing when there is none. It does not wait (U40).
 func (s *Service) getResult(ctx context.Context, c Caller, r *wire.GetResultRequest) (wire.Raw, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return wire.Raw{}, err
 	}
@@ -108,7 +109,7 @@ func (s *Service) getResult(ctx context.Context, c Caller, r *wire.GetResultRequ
 
 // readInput delivers what a member of a flow got from another (F34).
 func (s *Service) readInput(ctx context.Context, c Caller, r *wire.ReadInputRequest) (wire.Raw, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return wire.Raw{}, err
 	}
@@ -122,7 +123,7 @@ func (s *Service) readInput(ctx context.Context, c Caller, r *wire.ReadInputRequ
 
 // listAttempts lists the attempts by index, all of them: who asks for a part of them cuts it out (U41).
 func (s *Service) listAttempts(ctx context.Context, c Caller, r *wire.ListAttemptsRequest) (api.Page[api.Attempt], error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.Page[api.Attempt]{}, err
 	}
@@ -135,14 +136,14 @@ const latest = "latest"
 
 // getAttempt shows one attempt (U41).
 func (s *Service) getAttempt(ctx context.Context, c Caller, r *wire.GetAttemptRequest) (api.Attempt, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.Attempt{}, err
 	}
 	index := -1
 	if r.N != latest {
 		if index, err = strconv.Atoi(r.N); err != nil || index < 0 {
-			return api.Attempt{}, core.Invalid("n", "this is not the index of an attempt").WithHint("use 0, 1, ... or latest")
+			return api.Attempt{}, base.Invalid("n", "this is not the index of an attempt").WithHint("use 0, 1, ... or latest")
 		}
 	}
 	attempt, err := s.engine.Attempt(ctx, c.client(), id, index)
@@ -154,7 +155,7 @@ func (s *Service) getAttempt(ctx context.Context, c Caller, r *wire.GetAttemptRe
 
 // listLeases lists the lease history by epoch (U41).
 func (s *Service) listLeases(ctx context.Context, c Caller, r *wire.PageByID) (api.Page[api.LeaseRecord], error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.Page[api.LeaseRecord]{}, err
 	}
@@ -165,7 +166,7 @@ func (s *Service) listLeases(ctx context.Context, c Caller, r *wire.PageByID) (a
 
 // listSteps lists what a run remembers, all of it: who asks for a part cuts it out (U42).
 func (s *Service) listSteps(ctx context.Context, c Caller, r *wire.ListStepsRequest) (api.Page[api.StepRecord], error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.Page[api.StepRecord]{}, err
 	}
@@ -178,7 +179,7 @@ const longestExplain = time.Minute
 
 // explain says why an execution is not running, or waits until that changes (U44).
 func (s *Service) explain(ctx context.Context, c Caller, r *wire.ExplainRequest) (api.Explanation, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.Explanation{}, err
 	}
@@ -195,7 +196,7 @@ func (s *Service) explain(ctx context.Context, c Caller, r *wire.ExplainRequest)
 
 // patchTags changes tags by merge patch (U53).
 func (s *Service) patchTags(ctx context.Context, c Caller, r *wire.PatchTagsRequest) (wire.Tags, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return wire.Tags{}, err
 	}
@@ -226,14 +227,14 @@ func ExpectOf(e *wire.Expect) (expect core.Expect, err error) {
 	if e.Status != "" {
 		status, ok := core.ParseStatus(e.Status)
 		if !ok {
-			return expect, core.Invalid("expect.status", "%q is not a status", e.Status).WithHint("use one of %s", statusList())
+			return expect, base.Invalid("expect.status", "%q is not a status", e.Status).WithHint("use one of %s", statusList())
 		}
 		expect.Status = &status
 	}
 	if e.LeaseID != "" {
-		lease, ok := core.ParseUUID(e.LeaseID)
+		lease, ok := base.ParseUUID(e.LeaseID)
 		if !ok {
-			return expect, core.Invalid("expect.lease_id", "%q is not a lease id", e.LeaseID).WithHint("give it as the lease shows it")
+			return expect, base.Invalid("expect.lease_id", "%q is not a lease id", e.LeaseID).WithHint("give it as the lease shows it")
 		}
 		expect.LeaseID = &lease
 	}

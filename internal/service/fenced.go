@@ -3,6 +3,7 @@ package service
 import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -13,11 +14,11 @@ func fenceOf(l wire.LeaseRef) (core.Fence, error) {
 	for _, part := range []struct {
 		name string
 		text string
-		into *core.UUID
+		into *base.UUID
 	}{{"lease_id", l.LeaseID, &fence.LeaseID}, {"attempt_id", l.AttemptID, &fence.AttemptID}} {
-		parsed, ok := core.ParseUUID(part.text)
+		parsed, ok := base.ParseUUID(part.text)
 		if !ok && part.text != "" {
-			return core.Fence{}, core.Errorf(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(part.text)).
+			return core.Fence{}, base.Errorf(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(part.text)).
 				WithField("lease." + part.name).WithHint("hand the lease back as the claim gave it")
 		}
 		*part.into = parsed
@@ -26,12 +27,12 @@ func fenceOf(l wire.LeaseRef) (core.Fence, error) {
 }
 
 // fenced is what a command under a lease begins with: its execution and its fence (U27).
-func fenced(r wire.FencedByID, body wire.LeaseField) (core.GivenID, core.Fence, error) {
+func fenced(r wire.FencedByID, body wire.LeaseField) (base.GivenID, core.Fence, error) {
 	lease, err := wire.PickLease(body.Lease, r.LeaseHeader)
 	if err != nil {
-		return core.GivenID{}, core.Fence{}, api.FaultsError(err)
+		return base.GivenID{}, core.Fence{}, api.FaultsError(err)
 	}
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return id, core.Fence{}, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -14,13 +15,13 @@ import (
 // listFlows lists flows, newest first (U91). A caller that sees only its own work is shown what it made itself.
 func (s *Service) listFlows(ctx context.Context, c Caller, r *wire.ListFlowsRequest) (api.Page[*api.FlowView], error) {
 	query := engine.FlowQuery{
-		Kind: r.Kind, State: r.State, CreatedFrom: core.TimeOf(r.CreatedFrom.Time), CreatedTo: core.TimeOf(r.CreatedTo.Time), Creator: r.Creator,
+		Kind: r.Kind, State: r.State, CreatedFrom: base.TimeOf(r.CreatedFrom.Time), CreatedTo: base.TimeOf(r.CreatedTo.Time), Creator: r.Creator,
 		Own: c.OwnWork, Tags: make(map[string]string, len(r.Tags)),
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Tags)) {
 		value := r.Tags[key]
 		if value == nil {
-			return api.Page[*api.FlowView]{}, core.Invalid(wire.TagArgument(key), "the tag has no value").WithHint("write tag.%s=value", key)
+			return api.Page[*api.FlowView]{}, base.Invalid(wire.TagArgument(key), "the tag has no value").WithHint("write tag.%s=value", key)
 		}
 		query.Tags[key] = *value
 	}
@@ -41,7 +42,7 @@ func usual(limit *int) int {
 
 // getFlow shows a flow, if it is to wait when it has ended or the wait is over (U91).
 func (s *Service) getFlow(ctx context.Context, c Caller, r *wire.GetFlowRequest) (api.FlowView, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.FlowView{}, err
 	}
@@ -49,7 +50,7 @@ func (s *Service) getFlow(ctx context.Context, c Caller, r *wire.GetFlowRequest)
 	var view engine.FlowView
 	switch {
 	case err != nil:
-		return api.FlowView{}, core.Invalid("wait_ms", "a wait is not negative")
+		return api.FlowView{}, base.Invalid("wait_ms", "a wait is not negative")
 	case wait == 0:
 		view, err = s.engine.Flow(ctx, c.client(), id)
 	default:
@@ -66,12 +67,12 @@ func (s *Service) getFlow(ctx context.Context, c Caller, r *wire.GetFlowRequest)
 
 // getGraph shows the members and the edges between them (U91).
 func (s *Service) getGraph(ctx context.Context, c Caller, r *wire.GetGraphRequest) (api.FlowGraph, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.FlowGraph{}, err
 	}
 	if r.Limit != nil && *r.Limit < 1 {
-		return api.FlowGraph{}, core.Invalid("limit", "a part has at least one member")
+		return api.FlowGraph{}, base.Invalid("limit", "a part has at least one member")
 	}
 	g, err := s.engine.Graph(ctx, c.client(), id, r.Cursor, usual(r.Limit))
 	if err != nil {
@@ -82,14 +83,14 @@ func (s *Service) getGraph(ctx context.Context, c Caller, r *wire.GetGraphReques
 
 // listMembers lists the members by name (U91).
 func (s *Service) listMembers(ctx context.Context, c Caller, r *wire.ListMembersRequest) (api.Page[api.FlowMember], error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.Page[api.FlowMember]{}, err
 	}
 	return s.members(ctx, c, id, r.State, r.PageFields)
 }
 
-func (s *Service) members(ctx context.Context, c Caller, flow core.GivenID, state string, f wire.PageFields) (api.Page[api.FlowMember], error) {
+func (s *Service) members(ctx context.Context, c Caller, flow base.GivenID, state string, f wire.PageFields) (api.Page[api.FlowMember], error) {
 	return page(f, memberOf, func(cursor string, limit *int) ([]engine.MemberView, string, error) {
 		found, err := s.engine.FlowMembers(ctx, c.client(), flow, state, cursor, usual(limit))
 		return found.Members, found.Next, err
@@ -98,7 +99,7 @@ func (s *Service) members(ctx context.Context, c Caller, flow core.GivenID, stat
 
 // listChildren lists what the present run of an execution spawned, by name (U42).
 func (s *Service) listChildren(ctx context.Context, c Caller, r *wire.PageByID) (api.Page[api.FlowMember], error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.Page[api.FlowMember]{}, err
 	}
@@ -116,7 +117,7 @@ func (s *Service) listChildren(ctx context.Context, c Caller, r *wire.PageByID) 
 
 // listEdges lists the edges, or those of a member (U91).
 func (s *Service) listEdges(ctx context.Context, c Caller, r *wire.ListEdgesRequest) (api.Page[api.EdgeView], error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.Page[api.EdgeView]{}, err
 	}
@@ -129,13 +130,13 @@ func (s *Service) listEdges(ctx context.Context, c Caller, r *wire.ListEdgesRequ
 
 // getEdge shows one edge (U91).
 func (s *Service) getEdge(ctx context.Context, c Caller, r *wire.GetEdgeRequest) (api.EdgeView, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.EdgeView{}, err
 	}
-	edge, ok := core.ParseUUID(r.Edge)
+	edge, ok := base.ParseUUID(r.Edge)
 	if !ok {
-		err := core.Errorf(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(r.Edge)).WithField("edge").WithHint("name the edge by its id")
+		err := base.Errorf(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(r.Edge)).WithField("edge").WithHint("name the edge by its id")
 		return api.EdgeView{}, err
 	}
 	found, err := s.engine.FlowEdge(ctx, c.client(), id, edge)
@@ -147,7 +148,7 @@ func (s *Service) getEdge(ctx context.Context, c Caller, r *wire.GetEdgeRequest)
 
 // getJoin shows what a member waits for (U92).
 func (s *Service) getJoin(ctx context.Context, c Caller, r *wire.ByMember) (api.JoinView, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.JoinView{}, err
 	}
@@ -160,7 +161,7 @@ func (s *Service) getJoin(ctx context.Context, c Caller, r *wire.ByMember) (api.
 
 // getFlowUsage shows what the members have used (U91).
 func (s *Service) getFlowUsage(ctx context.Context, c Caller, r *wire.ByFlow) (wire.FlowUsage, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return wire.FlowUsage{}, err
 	}

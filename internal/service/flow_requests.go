@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -19,7 +20,7 @@ func coreFlow(w *wire.FlowSubmission, namespace string) (core.FlowSubmission, er
 	if err != nil {
 		return s, err
 	}
-	id, err := core.ParseID(w.FlowID)
+	id, err := base.ParseID(w.FlowID)
 	if err != nil {
 		return s, err
 	}
@@ -56,7 +57,7 @@ func checkBare(w *wire.FlowSubmission) error {
 		{"budgets", len(w.Budgets) > 0},
 	} {
 		if part.given {
-			return core.Errorf(core.CodeInvalidFlow, "it has no %s of its own", part.name).WithField(part.name).WithHint("leave it out")
+			return base.Errorf(base.CodeInvalidFlow, "it has no %s of its own", part.name).WithField(part.name).WithHint("leave it out")
 		}
 	}
 	return nil
@@ -142,7 +143,7 @@ func coreWork(f *wire.NodeFields) (core.FlowNode, error) {
 	}
 	node := core.FlowNode{
 		Kind: f.Kind, Lane: f.Lane, PolicyJSON: policy, Tags: maps.Clone(f.Tags), Priority: copied(f.Priority), DelayMS: copied(f.DelayMS),
-		DelayUntil: core.TimeOf(f.DelayUntil), DeadlineAt: core.TimeOf(f.DeadlineAt),
+		DelayUntil: base.TimeOf(f.DelayUntil), DeadlineAt: base.TimeOf(f.DeadlineAt),
 	}
 	if !f.Input.IsNothing() {
 		input := CorePayload(f.Input)
@@ -171,7 +172,7 @@ func coreJoin(w *wire.JoinSpec) (core.JoinSpec, error) {
 	}
 	policy, ok := core.ParseJoinPolicy(w.Policy)
 	if !ok {
-		return spec, core.Errorf(core.CodeInvalidJoin, "%q is not a policy of a join", w.Policy).WithField("policy").WithHint("use all_of, any_of or quorum")
+		return spec, base.Errorf(base.CodeInvalidJoin, "%q is not a policy of a join", w.Policy).WithField("policy").WithHint("use all_of, any_of or quorum")
 	}
 	spec.Policy = policy
 	return spec, nil
@@ -179,7 +180,7 @@ func coreJoin(w *wire.JoinSpec) (core.JoinSpec, error) {
 
 // coreExtension is what is added to a graph for the rules to check.
 func coreExtension(r *wire.ExtendFlowRequest) (core.FlowExtension, error) {
-	flow, err := core.ParseID(r.ID)
+	flow, err := base.ParseID(r.ID)
 	if err != nil {
 		return core.FlowExtension{}, err
 	}
@@ -191,7 +192,7 @@ func coreExtension(r *wire.ExtendFlowRequest) (core.FlowExtension, error) {
 		Flow: flow, Expected: (*int64)(r.IfMatch), Defaults: part.Defaults, Nodes: part.Nodes, Edges: part.Edges, Seal: r.Body.Seal,
 	}
 	for i, m := range r.Body.Members {
-		member, err := core.ParseID(m.ExecutionID)
+		member, err := base.ParseID(m.ExecutionID)
 		if err != nil {
 			return more, api.Within(fmt.Sprintf("members[%d].execution_id", i), err)
 		}

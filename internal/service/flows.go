@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -96,7 +97,7 @@ func (s *Service) flowGiven(ctx context.Context, c Caller, flow *wire.FlowSubmis
 // flowID is the id of a flow that brings none. That of a request with a key is derived from it, so that the same request again finds what
 // it made (U13).
 func (s *Service) flowID(ctx context.Context, c Caller, home string) (id string, derived bool, err error) {
-	if minted, ok := core.ParseUUID(c.Key); ok && c.RequestKey == "" {
+	if minted, ok := base.ParseUUID(c.Key); ok && c.RequestKey == "" {
 		return minted.String(), false, nil
 	}
 	d := engine.Derivation{Namespace: home, RequestKey: cmp.Or(c.RequestKey, c.Key), Flow: true}
@@ -120,14 +121,14 @@ func (c *Caller) submitter(derived bool) engine.Caller {
 // sameRequest turns the conflict of an id that was derived from the request's key, or of what is recorded under it, into that of the key
 // (U13). Of a batch it keeps which item was refused.
 func sameRequest(err error, derived bool) error {
-	var refusal *core.Error
+	var refusal *base.Error
 	if !derived || !errors.As(err, &refusal) {
 		return err
 	}
-	if refusal.Code != core.CodeFlowAlreadyExists && refusal.Code != core.CodeIDConflict && refusal.Field != requestKey {
+	if refusal.Code != base.CodeFlowAlreadyExists && refusal.Code != base.CodeIDConflict && refusal.Field != requestKey {
 		return err
 	}
-	conflict := core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
+	conflict := base.Errorf(base.CodeIdempotencyConflict, "the key was used for another request").
 		WithField("header.Idempotency-Key").WithHint("use a new key for new work")
 	if index, ok := refusal.Details[detailIndex]; ok {
 		conflict = conflict.With(detailIndex, index)
@@ -141,7 +142,7 @@ const requestKey = "request_key"
 // checkFlow does everything that a submit does but write (U89): it refuses what the submit would refuse, as it would.
 func (s *Service) checkFlow(ctx context.Context, c Caller, r *wire.SubmitFlowRequest) (wire.FlowChecked, error) {
 	if r.Empty {
-		return wire.FlowChecked{}, core.Invalid("dry_run", "there is nothing to check in an empty flow")
+		return wire.FlowChecked{}, base.Invalid("dry_run", "there is nothing to check in an empty flow")
 	}
 	home, err := c.home()
 	if err != nil {
@@ -191,13 +192,13 @@ func (s *Service) sealFlow(ctx context.Context, c Caller, r *wire.SealFlowReques
 
 // cancelFlow ends a flow and, by policy, its members (U93).
 func (s *Service) cancelFlow(ctx context.Context, c Caller, r *wire.CancelFlowRequest) (api.FlowCancelProgress, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.FlowCancelProgress{}, err
 	}
 	wait, _, err := r.Wait()
 	if err != nil {
-		return api.FlowCancelProgress{}, core.Invalid("wait_ms", "a wait is not negative")
+		return api.FlowCancelProgress{}, base.Invalid("wait_ms", "a wait is not negative")
 	}
 	request := engine.CancelFlowRequest{Flow: id, Policy: core.CancelPolicy(r.Body.Policy), Reason: r.Body.Reason, Wait: wait}
 	answer, err := s.engine.CancelFlow(ctx, c.changing(c.operator()), request)
@@ -206,7 +207,7 @@ func (s *Service) cancelFlow(ctx context.Context, c Caller, r *wire.CancelFlowRe
 
 // deleteFlow removes a finished flow (U55).
 func (s *Service) deleteFlow(ctx context.Context, c Caller, r *wire.DeleteFlowRequest) (wire.None, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return wire.None{}, err
 	}
@@ -216,7 +217,7 @@ func (s *Service) deleteFlow(ctx context.Context, c Caller, r *wire.DeleteFlowRe
 
 // setJoin says how many of its edges a member needs (U92).
 func (s *Service) setJoin(ctx context.Context, c Caller, r *wire.SetJoinRequest) (api.JoinView, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.JoinView{}, err
 	}
@@ -248,7 +249,7 @@ func (s *Service) putFlowTags(ctx context.Context, c Caller, r *wire.PutFlowTags
 }
 
 func (s *Service) tagFlow(ctx context.Context, c Caller, flow wire.ByFlow, changes map[string]*string, whole bool) (wire.Tags, error) {
-	id, err := core.ParseID(flow.ID)
+	id, err := base.ParseID(flow.ID)
 	if err != nil {
 		return wire.Tags{}, err
 	}

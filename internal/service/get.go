@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -12,7 +13,7 @@ import (
 // getExecution shows an execution: in summary as its record alone has it, else with payloads that are small enough. If it is to wait, it
 // shows the execution when that has ended or the wait is over (U37).
 func (s *Service) getExecution(ctx context.Context, c Caller, r *wire.GetExecutionRequest) (api.Execution, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.Execution{}, err
 	}
@@ -27,11 +28,11 @@ func (s *Service) getExecution(ctx context.Context, c Caller, r *wire.GetExecuti
 }
 
 // viewOf reads an execution, or waits for its end.
-func (s *Service) viewOf(ctx context.Context, c Caller, id core.GivenID, f wire.WaitFields) (view engine.View, err error) {
+func (s *Service) viewOf(ctx context.Context, c Caller, id base.GivenID, f wire.WaitFields) (view engine.View, err error) {
 	wait, _, err := f.Wait()
 	switch {
 	case err != nil:
-		return view, core.Invalid("wait_ms", "a wait is not negative")
+		return view, base.Invalid("wait_ms", "a wait is not negative")
 	case wait == 0:
 		view, err = s.engine.Describe(ctx, c.client(), id)
 	default:
@@ -59,7 +60,7 @@ func (c *Caller) checkSubmitter(of core.Submitter) error {
 	if !c.OwnWork || of.Is(core.Submitter{Name: c.Name, KeyID: c.KeyID}) {
 		return nil
 	}
-	return core.Errorf(core.CodeRoleRequired, "another principal submitted it")
+	return base.Errorf(base.CodeRoleRequired, "another principal submitted it")
 }
 
 // InlinePayload is the size up to which payloads are loaded with an execution (U10).
@@ -85,7 +86,7 @@ func (s *Service) withPayloads(ctx context.Context, c Caller, view engine.View) 
 	}
 	if x.HasResult && x.Result.Data == nil && x.Result.Size() <= InlinePayload {
 		result, err := s.engine.Result(ctx, c.client(), id)
-		if err != nil && core.CodeOf(err).Info().Class != classState { // a replay may have come between
+		if err != nil && base.CodeOf(err).Info().Class != classState { // a replay may have come between
 			return api.Execution{}, err
 		}
 		if result != nil {

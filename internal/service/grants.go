@@ -4,7 +4,8 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -31,7 +32,7 @@ func (s *Service) grant(ctx context.Context, c Caller, r *wire.GrantRequest) (wi
 }
 
 func (s *Service) grantOne(ctx context.Context, c Caller, b *api.GrantRequest) (wire.Grants, error) {
-	given, err := core.ParseID(string(b.ExecutionID))
+	given, err := base.ParseID(string(b.ExecutionID))
 	if err != nil {
 		return wire.Grants{}, err
 	}
@@ -43,7 +44,7 @@ func (s *Service) grantOne(ctx context.Context, c Caller, b *api.GrantRequest) (
 	case 1:
 		request.Lane = b.Lanes[0]
 	default:
-		return wire.Grants{}, core.Invalid("lanes", "an execution is in one lane").WithHint("name none, or the one that it must be in")
+		return wire.Grants{}, base.Invalid("lanes", "an execution is in one lane").WithHint("name none, or the one that it must be in")
 	}
 	grant, err := s.engine.GrantOne(ctx, c.worker(), given, request)
 	if err != nil {
@@ -60,14 +61,14 @@ func grantOf(g engine.Grant) api.RevealedGrant {
 // claimGrant takes work that was promised (U65).
 func (s *Service) claimGrant(ctx context.Context, c Caller, r *wire.ClaimGrantRequest) (api.Claimed, error) {
 	b := &r.Body
-	return wholeTask(s.engine.ClaimGrant(ctx, c.worker(), core.GrantKeyOf(b.GrantKey), engine.GrantClaim{
+	return wholeTask(s.engine.ClaimGrant(ctx, c.worker(), keyring.GrantKeyOf(b.GrantKey), engine.GrantClaim{
 		WorkerID: b.WorkerID, InstanceID: b.InstanceID, TTL: millis(b.LeaseTTL),
 	}))
 }
 
 // verifyGrant reports whether a key is good (U65).
 func (s *Service) verifyGrant(ctx context.Context, c Caller, r *wire.GrantKeyRequest) (wire.GrantVerified, error) {
-	err := s.engine.VerifyGrant(ctx, c.worker(), core.GrantKeyOf(r.Body.GrantKey))
+	err := s.engine.VerifyGrant(ctx, c.worker(), keyring.GrantKeyOf(r.Body.GrantKey))
 	return wire.GrantVerified{Valid: err == nil}, err
 }
 
@@ -75,5 +76,5 @@ func (s *Service) verifyGrant(ctx context.Context, c Caller, r *wire.GrantKeyReq
 func (s *Service) returnGrant(ctx context.Context, c Caller, r *wire.GrantKeyRequest) (wire.None, error) {
 	who := c.worker()
 	who.RequestKey = c.claimKey()
-	return wire.None{}, s.engine.ReturnGrant(ctx, who, core.GrantKeyOf(r.Body.GrantKey))
+	return wire.None{}, s.engine.ReturnGrant(ctx, who, keyring.GrantKeyOf(r.Body.GrantKey))
 }

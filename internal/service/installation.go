@@ -11,6 +11,8 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -34,7 +36,7 @@ var allRoles = []string{"read", "submit", "work", "operate", "admin"}
 func (s *Service) whoami(ctx context.Context, c Caller, _ *wire.None) (api.Principal, error) {
 	who := api.Principal{Principal: c.Name, KeyID: c.KeyID, Namespaces: c.Namespaces, Roles: allRoles, Open: c.KeyID == "" && !c.Owner}
 	if c.Namespaces == nil {
-		who.Namespaces = []string{core.Everywhere}
+		who.Namespaces = []string{keyring.Everywhere}
 	}
 	if c.KeyID == "" {
 		return who, nil
@@ -67,8 +69,8 @@ func (s *Service) info(ctx context.Context, _ Caller, _ *wire.None) (api.Info, e
 			"streams": false, "waitpoints": true, "webhooks": false,
 		},
 		Limits: map[string]int64{
-			"max_payload_bytes": int64(s.engine.Limits().MaxPayload), "max_bulk_items": core.MaxBulkItems, "max_bulk_bytes": core.MaxBulkBytes,
-			"max_work_items": wire.MaxWorkItems, "max_page": core.MaxPage, "max_tags": core.MaxTags, "max_priority": core.MaxPriority,
+			"max_payload_bytes": int64(s.engine.Limits().MaxPayload), "max_bulk_items": base.MaxBulkItems, "max_bulk_bytes": base.MaxBulkBytes,
+			"max_work_items": wire.MaxWorkItems, "max_page": core.MaxPage, "max_tags": base.MaxTags, "max_priority": base.MaxPriority,
 		},
 	}
 	maps.Copy(info.Features, s.cfg.Features)
@@ -140,7 +142,7 @@ func (s *Service) acknowledgeRollbacks(ctx context.Context, c Caller, r *wire.Ac
 func (s *Service) backup(ctx context.Context, into *wire.Sink) error {
 	dir, err := os.MkdirTemp("", "flowfabric-backup-")
 	if err != nil {
-		return core.Errorf(core.CodeInternal, "no room for the copy: %w", err)
+		return base.Errorf(base.CodeInternal, "no room for the copy: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "copy.db")
@@ -149,11 +151,11 @@ func (s *Service) backup(ctx context.Context, into *wire.Sink) error {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return core.Errorf(core.CodeInternal, "the copy cannot be read: %w", err)
+		return base.Errorf(base.CodeInternal, "the copy cannot be read: %w", err)
 	}
 	defer func() { _ = file.Close() }()
 	if _, err := io.Copy(into.To, file); err != nil {
-		return core.Errorf(core.CodeInternal, "the copy cannot be handed on: %w", err)
+		return base.Errorf(base.CodeInternal, "the copy cannot be handed on: %w", err)
 	}
 	return nil
 }

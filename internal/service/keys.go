@@ -4,7 +4,8 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -21,7 +22,7 @@ func (s *Service) apiKeys() {
 
 // listAPIKeys lists the keys by id (U104).
 func (s *Service) listAPIKeys(ctx context.Context, c Caller, r *wire.ListAPIKeysRequest) (api.Page[*api.APIKey], error) {
-	return page(r.PageFields, apiKeyOf, func(cursor string, limit *int) ([]core.APIKey, string, error) {
+	return page(r.PageFields, apiKeyOf, func(cursor string, limit *int) ([]keyring.APIKey, string, error) {
 		return s.engine.APIKeys(ctx, c.admin(), cursor, limit)
 	})
 }
@@ -33,21 +34,21 @@ func (s *Service) getAPIKey(ctx context.Context, c Caller, r *wire.ByKey) (api.A
 
 // createAPIKey makes a key and shows its secret (U104).
 func (s *Service) createAPIKey(ctx context.Context, c Caller, r *wire.CreateAPIKeyRequest) (api.NewAPIKey, error) {
-	return s.makeAPIKey(ctx, c, core.MintAPISecret(c.random), &r.Body.APIKeySettings, r.Body.AdminFields)
+	return s.makeAPIKey(ctx, c, keyring.MintAPISecret(c.random), &r.Body.APIKeySettings, r.Body.AdminFields)
 }
 
 // installAPIKey makes a key of a secret that exists.
 func (s *Service) installAPIKey(ctx context.Context, c Caller, r *wire.InstallAPIKeyRequest) (api.NewAPIKey, error) {
-	secret, err := core.ParseAPISecret(r.Secret)
+	secret, err := keyring.ParseAPISecret(r.Secret)
 	if err != nil {
 		return api.NewAPIKey{}, err
 	}
 	return s.makeAPIKey(ctx, c, secret, &r.APIKeySettings, r.AdminFields)
 }
 
-func (s *Service) makeAPIKey(ctx context.Context, c Caller, secret core.APISecret, of *api.APIKeySettings, f wire.AdminFields) (api.NewAPIKey, error) {
-	settings := core.APIKeySettings{
-		Name: of.Name, Roles: of.Roles, Namespaces: of.Namespaces, Lanes: of.Lanes, ExpiresAt: core.TimeOf(of.ExpiresAt),
+func (s *Service) makeAPIKey(ctx context.Context, c Caller, secret keyring.APISecret, of *api.APIKeySettings, f wire.AdminFields) (api.NewAPIKey, error) {
+	settings := keyring.APIKeySettings{
+		Name: of.Name, Roles: of.Roles, Namespaces: of.Namespaces, Lanes: of.Lanes, ExpiresAt: base.TimeOf(of.ExpiresAt),
 		MaxRequestsPerSecond: of.MaxRequestsPerSecond, MaxInFlight: of.MaxInFlight,
 	}
 	k, err := s.engine.CreateAPIKey(ctx, c.admin(), secret, settings, c.action(f, nil))
@@ -57,11 +58,11 @@ func (s *Service) makeAPIKey(ctx context.Context, c Caller, secret core.APISecre
 // patchAPIKey changes what is given (U104).
 func (s *Service) patchAPIKey(ctx context.Context, c Caller, r *wire.PatchAPIKeyRequest) (api.APIKey, error) {
 	b := &r.Body
-	patch := core.APIKeyPatch{
+	patch := keyring.APIKeyPatch{
 		Name: b.Name, Roles: b.Roles, Namespaces: b.Namespaces, Lanes: b.Lanes, MaxRequestsPerSecond: b.MaxRequestsPerSecond, MaxInFlight: b.MaxInFlight,
 	}
 	if b.ExpiresAt != nil {
-		at := core.TimeOf(*b.ExpiresAt)
+		at := base.TimeOf(*b.ExpiresAt)
 		patch.ExpiresAt = &at
 	}
 	return apiKeyShown(s.engine.ChangeAPIKey(ctx, c.admin(), r.ID, patch, b.Force, c.action(b.AdminFields, r.IfMatch)))
@@ -75,13 +76,13 @@ func (s *Service) revokeAPIKey(ctx context.Context, c Caller, r *wire.RevokeAPIK
 
 // rotateAPIKey gives a key a new secret and shows it (U104).
 func (s *Service) rotateAPIKey(ctx context.Context, c Caller, r *wire.RotateAPIKeyRequest) (api.NewAPIKey, error) {
-	secret := core.MintSecretOf(r.ID, [32]byte(c.random[:]))
+	secret := keyring.MintSecretOf(r.ID, [32]byte(c.random[:]))
 	answer, err := s.engine.RotateAPIKey(ctx, c.admin(), secret, s.grace(r.Body.OverlapMS), c.action(r.Body.AdminFields, r.IfMatch))
 	return newAPIKey(answer.Key, secret, answer.Present, err)
 }
 
 // grace is how long a secret that was replaced works on.
-func (s *Service) grace(given *int64) core.Millis {
+func (s *Service) grace(given *int64) base.Millis {
 	if given == nil {
 		return millis(s.cfg.KeyGrace)
 	}
@@ -94,7 +95,7 @@ func (s *Service) authenticate(ctx context.Context, _ Caller, r *wire.Authentica
 }
 
 // newAPIKey shows the secret of a key if it is this one and not that of an earlier call.
-func newAPIKey(k core.APIKey, secret core.APISecret, own bool, err error) (api.NewAPIKey, error) {
+func newAPIKey(k keyring.APIKey, secret keyring.APISecret, own bool, err error) (api.NewAPIKey, error) {
 	if err != nil {
 		return api.NewAPIKey{}, err
 	}
@@ -105,14 +106,14 @@ func newAPIKey(k core.APIKey, secret core.APISecret, own bool, err error) (api.N
 	return made, nil
 }
 
-func apiKeyShown(k core.APIKey, err error) (api.APIKey, error) {
+func apiKeyShown(k keyring.APIKey, err error) (api.APIKey, error) {
 	if err != nil {
 		return api.APIKey{}, err
 	}
 	return *apiKeyOf(k), nil
 }
 
-func apiKeyOf(k core.APIKey) *api.APIKey {
+func apiKeyOf(k keyring.APIKey) *api.APIKey {
 	return &api.APIKey{
 		ID: k.ID, Revision: k.Revision, CreatedAt: k.CreatedAt.Std(), CreatedBy: k.CreatedBy, RotatedAt: k.RotatedAt.Std(),
 		LastUsedAt: k.LastUsedAt.Std(), RevokedAt: k.RevokedAt.Std(),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -27,8 +28,8 @@ func (s *Service) lanes() {
 // nudge looks for work now (U118).
 func (s *Service) nudge(ctx context.Context, c Caller, r *wire.NudgeRequest) (wire.None, error) {
 	for i, lane := range r.Body.Lanes {
-		var refusal *core.Error
-		if errors.As(core.CheckLane(lane), &refusal) {
+		var refusal *base.Error
+		if errors.As(base.CheckLane(lane), &refusal) {
 			return wire.None{}, refusal.WithField(fmt.Sprintf("lanes[%d]", i))
 		}
 	}

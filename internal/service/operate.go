@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -23,8 +23,8 @@ func (s *Service) operate() {
 }
 
 // command reads what an operator's command on an execution names and carries; invalid_id, invalid_argument.
-func (c *Caller) command(id string, f wire.ActionFields) (core.GivenID, engine.Operator, error) {
-	given, err := core.ParseID(id)
+func (c *Caller) command(id string, f wire.ActionFields) (base.GivenID, engine.Operator, error) {
+	given, err := base.ParseID(id)
 	if err != nil {
 		return given, engine.Operator{}, err
 	}
@@ -33,7 +33,7 @@ func (c *Caller) command(id string, f wire.ActionFields) (core.GivenID, engine.O
 }
 
 // act does an operator's command on an execution and shows the execution after it.
-func act(c *Caller, id string, f wire.ActionFields, do func(core.GivenID, engine.Operator) (engine.View, error)) (api.Execution, error) {
+func act(c *Caller, id string, f wire.ActionFields, do func(base.GivenID, engine.Operator) (engine.View, error)) (api.Execution, error) {
 	given, op, err := c.command(id, f)
 	if err != nil {
 		return api.Execution{}, err
@@ -47,10 +47,10 @@ func act(c *Caller, id string, f wire.ActionFields, do func(core.GivenID, engine
 
 // onExecution is a command that carries nothing but the action (U48, U54).
 func (s *Service) onExecution(
-	do func(context.Context, engine.Caller, core.GivenID, engine.Operator) (engine.View, error),
+	do func(context.Context, engine.Caller, base.GivenID, engine.Operator) (engine.View, error),
 ) func(context.Context, Caller, *wire.ActionRequest) (api.Execution, error) {
 	return func(ctx context.Context, c Caller, r *wire.ActionRequest) (api.Execution, error) {
-		return act(&c, r.ID, r.Body, func(id core.GivenID, op engine.Operator) (engine.View, error) { return do(ctx, c.operator(), id, op) })
+		return act(&c, r.ID, r.Body, func(id base.GivenID, op engine.Operator) (engine.View, error) { return do(ctx, c.operator(), id, op) })
 	}
 }
 
@@ -67,7 +67,7 @@ func (s *Service) cancel(ctx context.Context, c Caller, r *wire.CancelRequest) (
 	case err != nil:
 		return api.Execution{}, api.FaultsError(err)
 	case !lease.IsZero() && r.Body.Expect != nil:
-		return api.Execution{}, core.Errorf(core.CodeInvalidArgument, "the lease says already what is expected").
+		return api.Execution{}, base.Errorf(base.CodeInvalidArgument, "the lease says already what is expected").
 			WithField("expect").WithHint("give a lease or what is expected")
 	case !lease.IsZero():
 		view, err := s.cancelLeased(ctx, c, r.FencedByID, wire.LeaseField{Lease: r.Body.Lease}, r.Body.Reason)
@@ -76,7 +76,7 @@ func (s *Service) cancel(ctx context.Context, c Caller, r *wire.CancelRequest) (
 		}
 		return *ExecutionOf(view), nil
 	}
-	return act(&c, r.ID, r.Body.ActionFields, func(id core.GivenID, op engine.Operator) (engine.View, error) {
+	return act(&c, r.ID, r.Body.ActionFields, func(id base.GivenID, op engine.Operator) (engine.View, error) {
 		return s.engine.Cancel(ctx, c.operator(), id, nil, byOperator, op)
 	})
 }
@@ -92,20 +92,20 @@ func (s *Service) cancelLeased(ctx context.Context, c Caller, r wire.FencedByID,
 
 // replay opens a finished execution again (U46).
 func (s *Service) replay(ctx context.Context, c Caller, r *wire.ReplayRequest) (api.Execution, error) {
-	return act(&c, r.ID, r.Body.ActionFields, func(id core.GivenID, op engine.Operator) (engine.View, error) {
+	return act(&c, r.ID, r.Body.ActionFields, func(id base.GivenID, op engine.Operator) (engine.View, error) {
 		return s.engine.Replay(ctx, c.operator(), id, replayOf(r.Body.ReplayFields), op)
 	})
 }
 
 func replayOf(f wire.ReplayFields) engine.ReplayRequest {
 	return engine.ReplayRequest{
-		DeadlineAt: core.TimeOf(f.DeadlineAt.Time), KeepSteps: f.KeepSteps, Cascade: f.Cascade, IgnoreDependencies: f.IgnoreDependencies,
+		DeadlineAt: base.TimeOf(f.DeadlineAt.Time), KeepSteps: f.KeepSteps, Cascade: f.Cascade, IgnoreDependencies: f.IgnoreDependencies,
 	}
 }
 
 // setPriority changes the order of what waits (U47).
 func (s *Service) setPriority(ctx context.Context, c Caller, r *wire.SetPriorityRequest) (api.Execution, error) {
-	return act(&c, r.ID, r.Body.ActionFields, func(id core.GivenID, op engine.Operator) (engine.View, error) {
+	return act(&c, r.ID, r.Body.ActionFields, func(id base.GivenID, op engine.Operator) (engine.View, error) {
 		return s.engine.SetPriority(ctx, c.operator(), id, r.Body.Priority, op)
 	})
 }
@@ -144,10 +144,10 @@ func revocationOf(a engine.Revoked) api.RevealedRevocation {
 func (s *Service) retain(ctx context.Context, c Caller, r *wire.RetainRequest) (api.Execution, error) {
 	b := &r.Body
 	if b.Reason == "" {
-		return api.Execution{}, core.Invalid("reason", "a reason is required").WithHint("say why the execution must be kept")
+		return api.Execution{}, base.Invalid("reason", "a reason is required").WithHint("say why the execution must be kept")
 	}
-	return act(&c, r.ID, wire.ActionFields{Reason: b.Reason, Expect: b.Expect}, func(id core.GivenID, op engine.Operator) (engine.View, error) {
-		return s.engine.Retain(ctx, c.operator(), id, core.TimeOf(b.Until.Time), op)
+	return act(&c, r.ID, wire.ActionFields{Reason: b.Reason, Expect: b.Expect}, func(id base.GivenID, op engine.Operator) (engine.View, error) {
+		return s.engine.Retain(ctx, c.operator(), id, base.TimeOf(b.Until.Time), op)
 	})
 }
 

@@ -2,7 +2,7 @@ package service
 
 import (
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -16,7 +16,7 @@ func page[From, To any](f wire.PageFields, show func(From) To, give func(cursor 
 		one := 1
 		limit = &one
 	case limit != nil && *limit < 0:
-		return api.Page[To]{}, core.Invalid("limit", "a limit is not negative")
+		return api.Page[To]{}, base.Invalid("limit", "a limit is not negative")
 	}
 	all, next, err := give(f.Cursor, limit)
 	if err != nil || empty {

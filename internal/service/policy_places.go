@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -15,7 +15,7 @@ import (
 
 // AsGiven names the place in the graph of a field that the rules refuse.
 func AsGiven(err error, w wire.SubFlow) error {
-	var refusal *core.Error
+	var refusal *base.Error
 	if !errors.As(err, &refusal) {
 		return err
 	}
@@ -23,7 +23,7 @@ func AsGiven(err error, w wire.SubFlow) error {
 }
 
 // placedAt gives a refusal another field.
-func placedAt(err error, refusal *core.Error, field string) error {
+func placedAt(err error, refusal *base.Error, field string) error {
 	if field == refusal.Field {
 		return err
 	}
@@ -31,7 +31,7 @@ func placedAt(err error, refusal *core.Error, field string) error {
 	return named.WithField(field)
 }
 
-func placeInGraph(w *wire.SubFlow, code core.Code, field string) string {
+func placeInGraph(w *wire.SubFlow, code base.Code, field string) string {
 	for _, list := range []string{"nodes", "children"} {
 		var i int
 		if n, err := fmt.Sscanf(field, list+"[%d].", &i); n != 1 || err != nil || i < 0 || i >= len(w.Nodes) {
@@ -55,7 +55,7 @@ func placeInGraph(w *wire.SubFlow, code core.Code, field string) string {
 
 // SubmissionAsGiven names the place in a submission of a field that the rules refuse.
 func SubmissionAsGiven(err error, s *api.Submission) error {
-	var refusal *core.Error
+	var refusal *base.Error
 	if !errors.As(err, &refusal) {
 		return err
 	}
@@ -63,7 +63,7 @@ func SubmissionAsGiven(err error, s *api.Submission) error {
 }
 
 // place is where the request gave a field that the rules refuse.
-func (g givenPolicy) place(code core.Code, field string) string {
+func (g givenPolicy) place(code base.Code, field string) string {
 	path, ofPolicy := policyPath(code, field)
 	if !ofPolicy {
 		return field
@@ -78,12 +78,12 @@ func (g givenPolicy) place(code core.Code, field string) string {
 
 // policyPath returns the path in the policy of a field that the rules refuse, unless the field is none of the policy. Budgets that an execution
 // makes are refused with codes of their own.
-func policyPath(code core.Code, field string) (path string, ofPolicy bool) {
+func policyPath(code base.Code, field string) (path string, ofPolicy bool) {
 	path, ofPolicy = strings.CutPrefix(field, "policy.")
 	switch {
 	case ofPolicy:
 		return path, true
-	case code == core.CodeInvalidPolicy, code == core.CodeInvalidCapabilities:
+	case code == base.CodeInvalidPolicy, code == base.CodeInvalidCapabilities:
 		return field, field != "" && field != "policy"
 	}
 	return field, strings.HasPrefix(field, "budgets[")

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -115,7 +115,7 @@ func (g givenPolicy) addTo(text []byte) (_ []byte, err error) {
 			continue
 		}
 		if inside != nil && form.given(inside) {
-			return nil, core.Invalid(form.field, "%s is given twice: beside the policy and in it", form.name).WithHint("give one of them")
+			return nil, base.Invalid(form.field, "%s is given twice: beside the policy and in it", form.name).WithHint("give one of them")
 		}
 		if text, err = withValue(text, form.member, short); err != nil {
 			return nil, err

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -36,7 +36,7 @@ func TestU32_the_rules_see_the_policy_of_a_request_as_it_was_written(t *testing.
 				t.Fatal(err)
 			}
 			for _, s := range []*api.Submission{&request, &read} {
-				sub, err := coreSubmission(s, core.GivenID{}, "default")
+				sub, err := coreSubmission(s, base.GivenID{}, "default")
 				if err != nil || string(sub.PolicyJSON) != c.want {
 					t.Errorf("the rules see %s, %v, want %s", sub.PolicyJSON, err, c.want)
 				}
@@ -63,9 +63,9 @@ func TestU32_a_field_beside_the_policy_and_in_it_is_refused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range []*api.Submission{&request, &read} {
-			_, err := coreSubmission(s, core.GivenID{}, "default")
+			_, err := coreSubmission(s, base.GivenID{}, "default")
 			var refusal *api.Error
-			if !errors.As(api.AsError(err), &refusal) || refusal.Code != string(core.CodeInvalidArgument) || refusal.Field != field {
+			if !errors.As(api.AsError(err), &refusal) || refusal.Code != string(base.CodeInvalidArgument) || refusal.Field != field {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
@@ -80,7 +80,7 @@ func TestU32_a_policy_that_was_changed_after_reading_is_the_changed_one(t *testi
 	}
 	s.Policy.Retry.Categories[0] = "b"
 	const want = `{"retry_policy":{"retryable_categories":["b"]},"max_replay_count":4}`
-	if sub, err := coreSubmission(&s, core.GivenID{}, "default"); err != nil || string(sub.PolicyJSON) != want {
+	if sub, err := coreSubmission(&s, base.GivenID{}, "default"); err != nil || string(sub.PolicyJSON) != want {
 		t.Errorf("the rules see %s, %v", sub.PolicyJSON, err)
 	}
 }
@@ -93,9 +93,9 @@ func TestU32_a_budget_that_contradicts_itself_is_refused_where_it_was_given(t *t
 		if err := wire.DecodeJSON([]byte(text), &s); err != nil {
 			t.Fatal(err)
 		}
-		_, err := coreSubmission(&s, core.GivenID{}, "default")
+		_, err := coreSubmission(&s, base.GivenID{}, "default")
 		var refusal *api.Error
-		if !errors.As(err, &refusal) || refusal.Code != string(core.CodeInvalidBudget) || refusal.Field != field {
+		if !errors.As(err, &refusal) || refusal.Code != string(base.CodeInvalidBudget) || refusal.Field != field {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

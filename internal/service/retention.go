@@ -5,15 +5,16 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // CoreRetention returns a retention as the engine reads it: a span of 0 is absent, a negative one is for ever.
 func CoreRetention(r api.Retention) core.RetentionByStatus {
-	part := func(d time.Duration) *core.Millis {
+	part := func(d time.Duration) *base.Millis {
 		if d == 0 {
 			return nil
 		}
-		ms := core.Millis(-1)
+		ms := base.Millis(-1)
 		if d > 0 {
 			ms = millis(d)
 		}
@@ -26,7 +27,7 @@ func CoreRetention(r api.Retention) core.RetentionByStatus {
 
 // RetentionOf returns what CoreRetention was made of.
 func RetentionOf(r core.RetentionByStatus) api.Retention {
-	part := func(ms *core.Millis) time.Duration {
+	part := func(ms *base.Millis) time.Duration {
 		switch {
 		case ms == nil:
 			return 0

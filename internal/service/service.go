@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -38,10 +38,10 @@ type Config struct {
 	// PublicURL is what the addresses for people and services outside begin with, without a slash at its end; "": they are paths.
 	PublicURL string
 	// Trace is the trace that work belongs to which is submitted in a context; nil: work belongs to none.
-	Trace func(ctx context.Context) *core.Trace
+	Trace func(ctx context.Context) *base.Trace
 }
 
-func (c *Config) trace(ctx context.Context) *core.Trace {
+func (c *Config) trace(ctx context.Context) *base.Trace {
 	if c.Trace == nil {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (c *Config) closed() error {
 	if c.Closed == nil || !c.Closed() {
 		return nil
 	}
-	return core.Errorf(core.CodeShuttingDown, "the client is closed")
+	return base.Errorf(base.CodeShuttingDown, "the client is closed")
 }
 
 // handler does one operation: it reads a request of the operation's type and fills in an answer of its type.
@@ -101,7 +101,7 @@ func on[Req, Ans any](s *Service, call wire.Call[Req, Ans], do func(ctx context.
 func (s *Service) Do(ctx context.Context, c Caller, op *wire.Operation, request, answer any) error {
 	do, ok := s.handlers[op]
 	if !ok {
-		return core.Errorf(core.CodeInternal, "no handler does %s", op.ID)
+		return base.Errorf(base.CodeInternal, "no handler does %s", op.ID)
 	}
 	if op.Secret {
 		rand.Read(c.random[:]) // never fails (crypto/rand)
@@ -119,7 +119,7 @@ func (s *Service) Do(ctx context.Context, c Caller, op *wire.Operation, request,
 
 // again reports whether a command is to be done once more, because its outcome is unknown, and pauses before it.
 func (s *Service) again(ctx context.Context, c *Caller, err error) bool {
-	if err == nil || core.CodeOf(err) != core.CodeTimeout || c.repeats == backoff.Repeats || !backoff.Pause(ctx, s.clock, backoff.Delay(c.repeats)) {
+	if err == nil || base.CodeOf(err) != base.CodeTimeout || c.repeats == backoff.Repeats || !backoff.Pause(ctx, s.clock, backoff.Delay(c.repeats)) {
 		return false
 	}
 	c.repeats++

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -24,17 +24,17 @@ func TestU132_an_operation_is_repeated_until_its_outcome_is_known(t *testing.T) 
 		if tries++; tries == 2 {
 			cancel()
 		}
-		return core.Errorf(core.CodeTimeout, "lost")
+		return base.Errorf(base.CodeTimeout, "lost")
 	}}}
-	if err := s.Do(ctx, Caller{}, op, nil, nil); core.CodeOf(err) != core.CodeTimeout || tries != 2 {
+	if err := s.Do(ctx, Caller{}, op, nil, nil); base.CodeOf(err) != base.CodeTimeout || tries != 2 {
 		t.Errorf("after the context ended: %v after %d tries", err, tries)
 	}
 	refused := 0
 	s.handlers[op] = func(context.Context, Caller, any, any) error {
 		refused++
-		return core.Invalid("x", "no")
+		return base.Invalid("x", "no")
 	}
-	if err := s.Do(t.Context(), Caller{}, op, nil, nil); core.CodeOf(err) != core.CodeInvalidArgument || refused != 1 {
+	if err := s.Do(t.Context(), Caller{}, op, nil, nil); base.CodeOf(err) != base.CodeInvalidArgument || refused != 1 {
 		t.Errorf("a refusal = %v after %d tries", err, refused)
 	}
 }

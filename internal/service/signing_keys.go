@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -59,14 +59,14 @@ func (s *Service) revokeSigningKey(ctx context.Context, c Caller, r *wire.Revoke
 
 // rewrapSigningKeys seals all stored secrets under another master key (W24).
 func (s *Service) rewrapSigningKeys(ctx context.Context, c Caller, r *wire.RewrapRequest) (int, error) {
-	to, err := core.ParseMasterKey(r.MasterKey)
+	to, err := keyring.ParseMasterKey(r.MasterKey)
 	if err != nil {
 		return 0, err
 	}
 	return s.engine.RewrapSigningKeys(ctx, c.admin(), to, c.action(r.AdminFields, nil))
 }
 
-func signingKeyOf(k core.KeyView) api.SigningKey {
+func signingKeyOf(k keyring.KeyView) api.SigningKey {
 	return api.SigningKey{
 		Kid: k.Kid, State: k.State.String(), CreatedAt: k.CreatedAt.Std(), VerifyUntil: k.VerifyUntil.Std(), RevokedAt: k.RevokedAt.Std(),
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -83,14 +84,14 @@ func submitResultOf(a engine.SubmitAnswer) api.SubmitResult {
 
 // CoreSubmission is a submission for the rules to check. Its id must be set.
 func CoreSubmission(given *api.Submission, namespace string) (core.Submission, error) {
-	id, err := core.ParseID(string(given.ID))
+	id, err := base.ParseID(string(given.ID))
 	if err != nil {
 		return core.Submission{}, err
 	}
 	return coreSubmission(given, id, namespace)
 }
 
-func coreSubmission(given *api.Submission, id core.GivenID, namespace string) (core.Submission, error) {
+func coreSubmission(given *api.Submission, id base.GivenID, namespace string) (core.Submission, error) {
 	policy, err := policyOfSubmission(&given.SubmitOptions).text()
 	if err != nil {
 		return core.Submission{}, err
@@ -98,7 +99,7 @@ func coreSubmission(given *api.Submission, id core.GivenID, namespace string) (c
 	sub := core.Submission{
 		ID: &id, Namespace: namespace, Lane: given.Lane, Kind: given.Kind, Input: CorePayload(given.Input), Priority: given.Priority,
 		IdempotencyKey: given.IdempotencyKey, Tags: maps.Clone(given.Tags), PolicyJSON: policy,
-		DelayUntil: core.TimeOf(given.StartAt), DeadlineAt: core.TimeOf(given.Deadline),
+		DelayUntil: base.TimeOf(given.StartAt), DeadlineAt: base.TimeOf(given.Deadline),
 	}
 	if given.Delay != 0 {
 		delay := millis(given.Delay)
@@ -130,7 +131,7 @@ func (s *Service) SubmitTx(ctx context.Context, c Caller, tx any, given *api.Sub
 func TxExecution(answer engine.TxAnswer, sub *core.Submission) *api.Execution {
 	if answer.View.Execution == nil { // of an old key nothing is left but the id
 		return &api.Execution{
-			ID: idOf(answer.ID), Partition: int(answer.ID.N), Namespace: sub.Namespace, Kind: sub.Kind, Lane: cmp.Or(sub.Lane, core.DefaultLane),
+			ID: idOf(answer.ID), Partition: int(answer.ID.N), Namespace: sub.Namespace, Kind: sub.Kind, Lane: cmp.Or(sub.Lane, base.DefaultLane),
 			IdempotencyKey: sub.IdempotencyKey,
 		}
 	}

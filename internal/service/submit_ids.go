@@ -6,21 +6,21 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // workID is the id of a submission. One that brings none has the same id in all tries, so that a repeat finds what the first one made (L86).
 type workID struct {
-	core.GivenID
+	base.GivenID
 	minted  bool // the submission brings none
 	derived bool // it was made of the request's key
 }
 
 // idOfOne is the id of the submission of a request. Without a key of the request it is that of the call.
 func (s *Service) idOfOne(ctx context.Context, c *Caller, home string, given *api.Submission) (workID, error) {
-	return s.idOfWork(ctx, c, home, given, 0, func() core.UUID {
-		if id, ok := core.ParseUUID(c.Key); ok {
+	return s.idOfWork(ctx, c, home, given, 0, func() base.UUID {
+		if id, ok := base.ParseUUID(c.Key); ok {
 			return id
 		}
 		return mintIDs(s.clock, 1)[0]
@@ -29,27 +29,27 @@ func (s *Service) idOfOne(ctx context.Context, c *Caller, home string, given *ap
 
 // idOfWork is the id of a submission. That of a request with a key is derived from it, so that the same request again finds what it made
 // (U13); index tells the submissions of one request apart.
-func (s *Service) idOfWork(ctx context.Context, c *Caller, home string, given *api.Submission, index int, minted func() core.UUID) (workID, error) {
+func (s *Service) idOfWork(ctx context.Context, c *Caller, home string, given *api.Submission, index int, minted func() base.UUID) (workID, error) {
 	if given.ID != "" {
-		id, err := core.ParseID(string(given.ID))
+		id, err := base.ParseID(string(given.ID))
 		return workID{GivenID: id}, err
 	}
 	d := engine.Derivation{Namespace: home, RequestKey: c.RequestKey, Index: index}
 	switch {
 	case c.RequestKey == "" && c.LineKey == "":
-		return workID{GivenID: core.IDOf(minted()).Given(), minted: true}, nil
+		return workID{GivenID: base.IDOf(minted()).Given(), minted: true}, nil
 	case c.RequestKey == "":
 		d.RequestKey, d.Index, d.Line = c.LineKey, c.Lines[index], true
 	}
 	id, err := s.engine.DerivedID(ctx, c.client(), d)
-	return workID{GivenID: core.IDOf(id).Given(), minted: true, derived: !d.Line}, err
+	return workID{GivenID: base.IDOf(id).Given(), minted: true, derived: !d.Line}, err
 }
 
 // mintedIDs are the ids of the submissions of a batch that bring none, by their index.
-type mintedIDs struct{ all []core.UUID }
+type mintedIDs struct{ all []base.UUID }
 
 // at returns the id of one of n submissions.
-func (m *mintedIDs) at(index, n int, c clock.Clock) core.UUID {
+func (m *mintedIDs) at(index, n int, c clock.Clock) base.UUID {
 	if m.all == nil {
 		m.all = mintIDs(c, n)
 	}
@@ -57,13 +57,13 @@ func (m *mintedIDs) at(index, n int, c clock.Clock) core.UUID {
 }
 
 // mintIDs makes ids.
-func mintIDs(c clock.Clock, n int) []core.UUID {
-	ids := make([]core.UUID, n)
+func mintIDs(c clock.Clock, n int) []base.UUID {
+	ids := make([]base.UUID, n)
 	random := make([][10]byte, n)
 	for i := range random {
 		rand.Read(random[i][:]) // never fails (crypto/rand)
 	}
-	var minter core.Minter
+	var minter base.Minter
 	for i := range ids {
 		ids[i] = minter.Mint(c.Now(), random[i])
 	}

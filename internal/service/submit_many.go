@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -50,7 +51,7 @@ func (s *Service) batchOf(ctx context.Context, c *Caller, home string, r *wire.S
 	}
 	trace := s.cfg.trace(ctx)
 	for i := range given {
-		id, err := s.idOfWork(ctx, c, home, &given[i], i, func() core.UUID { return c.minted.at(i, len(given), s.clock) })
+		id, err := s.idOfWork(ctx, c, home, &given[i], i, func() base.UUID { return c.minted.at(i, len(given), s.clock) })
 		if err != nil && given[i].ID == "" {
 			return b, err // nothing is wrong with the submission
 		}
@@ -80,7 +81,7 @@ func (s *Service) submitOnce(ctx context.Context, who engine.Caller, subs []core
 		return nil, err
 	}
 	for _, item := range items {
-		if core.CodeOf(item.Err) == core.CodeTimeout {
+		if base.CodeOf(item.Err) == base.CodeTimeout {
 			return nil, item.Err
 		}
 	}
@@ -114,7 +115,7 @@ const detailIndex = "index"
 
 // refusal names the place in its submission of a field whose refusal is that of the whole batch.
 func (b *submitBatch) refusal(err error) error {
-	var refused *core.Error
+	var refused *base.Error
 	if !errors.As(err, &refused) {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -58,11 +59,11 @@ func (s *Service) suspendNow(ctx context.Context, c Caller, r *wire.SuspendReque
 
 func suspendCommandOf(f *wire.SuspendFields) (core.SuspendCommand, error) {
 	cmd := core.SuspendCommand{
-		ReasonCode: f.ReasonCode, TimeoutAt: core.TimeOf(f.TimeoutAt.Time), TimeoutMS: f.TimeoutMS, Behavior: f.TimeoutBehavior,
+		ReasonCode: f.ReasonCode, TimeoutAt: base.TimeOf(f.TimeoutAt.Time), TimeoutMS: f.TimeoutMS, Behavior: f.TimeoutBehavior,
 		ResumeDelayMS: f.ResumeDelayMS, Continuation: payloadGiven(f.Continuation),
 	}
 	if f.TimeoutMS != nil && *f.TimeoutMS == 0 {
-		soonest := core.Millis(1)
+		soonest := base.Millis(1)
 		cmd.TimeoutMS = &soonest
 	}
 	var err error

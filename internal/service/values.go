@@ -4,11 +4,11 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // millis rounds up, so that a short wait never becomes none.
-func millis(d time.Duration) core.Millis {
+func millis(d time.Duration) base.Millis {
 	ms := d.Milliseconds()
 	if d > time.Duration(ms)*time.Millisecond {
 		ms++
@@ -16,10 +16,10 @@ func millis(d time.Duration) core.Millis {
 	return ms
 }
 
-func duration(ms core.Millis) time.Duration { return time.Duration(ms) * time.Millisecond }
+func duration(ms base.Millis) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 // idOf shows a stored id; "" when it is absent.
-func idOf(id core.ID) api.ID {
+func idOf(id base.ID) api.ID {
 	if id.IsZero() {
 		return ""
 	}
@@ -27,11 +27,11 @@ func idOf(id core.ID) api.ID {
 }
 
 // givenID parses the id of an execution that may be left out; invalid_id.
-func givenID(id api.ID) (*core.GivenID, error) {
+func givenID(id api.ID) (*base.GivenID, error) {
 	if id == "" {
 		return nil, nil
 	}
-	given, err := core.ParseID(string(id))
+	given, err := base.ParseID(string(id))
 	if err != nil {
 		return nil, err
 	}
@@ -39,18 +39,18 @@ func givenID(id api.ID) (*core.GivenID, error) {
 }
 
 // givenUUID parses another id that may be left out; invalid_id with the field.
-func givenUUID(field, text string) (core.UUID, error) {
+func givenUUID(field, text string) (base.UUID, error) {
 	if text == "" {
-		return core.UUID{}, nil
+		return base.UUID{}, nil
 	}
 	return uuidOf(field, text)
 }
 
 // uuidOf parses another id; invalid_id with the field.
-func uuidOf(field, text string) (core.UUID, error) {
-	id, ok := core.ParseUUID(text)
+func uuidOf(field, text string) (base.UUID, error) {
+	id, ok := base.ParseUUID(text)
 	if !ok {
-		return id, core.Errorf(core.CodeInvalidID, "%s is not a UUID", core.QuoteID(text)).WithField(field).WithHint("give it as it was shown")
+		return id, base.Errorf(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(text)).WithField(field).WithHint("give it as it was shown")
 	}
 	return id, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -32,7 +33,7 @@ func (s *Service) resume(ctx context.Context, c Caller, r *wire.ResumeRequest) (
 		return api.Execution{}, err
 	}
 	cmd := core.ResumeCommand{DelayMS: b.DelayMS, Reason: b.Reason, ExpectedSuspensionID: expected}
-	return act(&c, r.ID, b.ActionFields, func(id core.GivenID, op engine.Operator) (engine.View, error) {
+	return act(&c, r.ID, b.ActionFields, func(id base.GivenID, op engine.Operator) (engine.View, error) {
 		view, _, err := s.engine.Resume(ctx, c.operator(), id, cmd, op)
 		return view, err
 	})
@@ -42,7 +43,7 @@ func (s *Service) resume(ctx context.Context, c Caller, r *wire.ResumeRequest) (
 func (s *Service) approve(ctx context.Context, c Caller, r *wire.ApproveRequest) (api.SignalReceipt, error) {
 	b := &r.Body
 	if b.Name == "" {
-		return api.SignalReceipt{}, core.Errorf(core.CodeInvalidSignal, "the signal has no name").WithField("name").
+		return api.SignalReceipt{}, base.Errorf(base.CodeInvalidSignal, "the signal has no name").WithField("name").
 			WithHint("say approved, rejected or another word")
 	}
 	waitpoint, err := givenUUID("waitpoint_id", b.WaitpointID)
@@ -65,7 +66,7 @@ func (s *Service) approve(ctx context.Context, c Caller, r *wire.ApproveRequest)
 
 // readToken shows the token of a waitpoint (U80).
 func (s *Service) readToken(ctx context.Context, c Caller, r *wire.WaitpointTokenRequest) (api.IssuedWaitpoint, error) {
-	given, err := core.ParseID(r.ID)
+	given, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.IssuedWaitpoint{}, err
 	}
@@ -147,7 +148,7 @@ func (s *Service) createLink(ctx context.Context, c Caller, r *wire.CreateLinkRe
 	return s.shownLink(s.engine.CreateLink(ctx, caller, cmd, op))
 }
 
-func linkCommandOf(waitpoint core.UUID, f *wire.LinkFields) core.CreateLinkCommand {
+func linkCommandOf(waitpoint base.UUID, f *wire.LinkFields) core.CreateLinkCommand {
 	return core.CreateLinkCommand{
 		WaitpointID: waitpoint, Approver: f.Approver, ExpiresInMS: f.ExpiresInMS, Title: f.Title, Message: f.Message, CommentRequired: f.CommentRequired,
 		Decisions: some(f.Decisions, func(choice api.LinkChoice) core.Decision { return core.Decision(choice) }),

@@ -7,6 +7,8 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -18,7 +20,7 @@ const (
 )
 
 // address is where the holder of a token signals or decides; "" without a token.
-func (s *Service) address(path, id string, t core.Token) string {
+func (s *Service) address(path, id string, t keyring.Token) string {
 	text := t.Reveal()
 	if text == "" {
 		return ""
@@ -28,8 +30,8 @@ func (s *Service) address(path, id string, t core.Token) string {
 
 // uuidOrNobody is the id of what a token opens. A text that is no id becomes one that nothing has: it is then answered as what does not exist
 // is, in the same words and after the same work (W33, W69).
-func uuidOrNobody(text string) core.UUID {
-	id, ok := core.ParseUUID(text)
+func uuidOrNobody(text string) base.UUID {
+	id, ok := base.ParseUUID(text)
 	if !ok {
 		for i := range id {
 			id[i] = 0xff
@@ -45,29 +47,29 @@ func (s *Service) sendSignal(ctx context.Context, c Caller, r *wire.SendSignalRe
 
 // sendExecutionSignal delivers a signal to a waitpoint that must be one of the execution (U81).
 func (s *Service) sendExecutionSignal(ctx context.Context, c Caller, r *wire.SendExecutionSignalRequest) (api.SignalReceipt, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
-		id = core.GivenID{UUID: uuidOrNobody("")}
+		id = base.GivenID{UUID: uuidOrNobody("")}
 	}
 	return s.signal(ctx, &c, &id, r.Body.WaitpointID, cmp.Or(r.Token, r.Body.Token), &r.Body.Signal)
 }
 
 // signal delivers a signal. One that brings nothing by which a second try is recognised gets an id from the key of the command.
-func (s *Service) signal(ctx context.Context, c *Caller, id *core.GivenID, waitpoint, token string, f *api.Signal) (api.SignalReceipt, error) {
+func (s *Service) signal(ctx context.Context, c *Caller, id *base.GivenID, waitpoint, token string, f *api.Signal) (api.SignalReceipt, error) {
 	signalID, err := givenUUID("signal_id", f.SignalID)
 	if err != nil {
 		return api.SignalReceipt{}, err
 	}
 	cmd := core.SignalCommand{
 		WaitpointID: uuidOrNobody(waitpoint), SignalID: signalID, Name: f.Name, Category: f.Category, SourceType: f.SourceType,
-		SourceIdentity: f.SourceIdentity, CorrelationID: f.CorrelationID, IdempotencyKey: f.IdempotencyKey, SentAt: core.TimeOf(f.SentAt),
+		SourceIdentity: f.SourceIdentity, CorrelationID: f.CorrelationID, IdempotencyKey: f.IdempotencyKey, SentAt: base.TimeOf(f.SentAt),
 		Payload: CorePayload(f.Payload),
 	}
 	minted := cmd.SignalID.IsZero() && cmd.IdempotencyKey == "" && c.RequestKey == ""
 	if minted {
-		cmd.SignalID, _ = core.ParseUUID(c.Key) // the keys that transports mint are ids
+		cmd.SignalID, _ = base.ParseUUID(c.Key) // the keys that transports mint are ids
 	}
-	answer, err := s.engine.Signal(ctx, c.client(), id, core.TokenOf(token), cmd)
+	answer, err := s.engine.Signal(ctx, c.client(), id, keyring.TokenOf(token), cmd)
 	if err != nil {
 		return api.SignalReceipt{}, err
 	}
@@ -79,7 +81,7 @@ func (s *Service) signal(ctx context.Context, c *Caller, id *core.GivenID, waitp
 
 // openLink shows the holder of a link what it asks (W70).
 func (s *Service) openLink(ctx context.Context, c Caller, r *wire.OpenLinkRequest) (api.LinkPage, error) {
-	p, err := s.engine.OpenLink(ctx, c.client(), uuidOrNobody(r.Link), core.TokenOf(r.Token))
+	p, err := s.engine.OpenLink(ctx, c.client(), uuidOrNobody(r.Link), keyring.TokenOf(r.Token))
 	if err != nil {
 		return api.LinkPage{}, err
 	}
@@ -99,7 +101,7 @@ const (
 func (s *Service) decideLink(ctx context.Context, c Caller, r *wire.DecideLinkRequest) (api.LinkOutcome, error) {
 	d := r.Body.LinkDecision
 	cmd := core.DecideCommand{LinkID: uuidOrNobody(r.Link), Decision: d.Decision, Comment: d.Comment}
-	answer, err := s.engine.Decide(ctx, c.client(), core.TokenOf(r.Token), cmd)
+	answer, err := s.engine.Decide(ctx, c.client(), keyring.TokenOf(r.Token), cmd)
 	if err != nil {
 		return api.LinkOutcome{}, err
 	}

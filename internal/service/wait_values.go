@@ -5,12 +5,15 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // uuidText is the text of an id; "" when it is absent.
-func uuidText(id core.UUID) string {
+func uuidText(id base.UUID) string {
 	if id.IsZero() {
 		return ""
 	}
@@ -19,24 +22,24 @@ func uuidText(id core.UUID) string {
 
 // The words for conditions and for what they count.
 var (
-	conditionKinds = map[string]core.ConditionKind{
-		"": core.ConditionSingle, "single": core.ConditionSingle, "all_of": core.ConditionAllOf, "any_of": core.ConditionAnyOf,
-		"count": core.ConditionCount, "operator_only": core.ConditionOperatorOnly, "timeout_only": core.ConditionTimeoutOnly,
+	conditionKinds = map[string]condition.Kind{
+		"": condition.Single, "single": condition.Single, "all_of": condition.AllOf, "any_of": condition.AnyOf,
+		"count": condition.Count, "operator_only": condition.OperatorOnly, "timeout_only": condition.TimeoutOnly,
 	}
-	countKinds = map[string]core.CountKind{
-		"distinct_sources": core.CountDistinctSources, "distinct_signals": core.CountDistinctSignals, "distinct_waitpoints": core.CountDistinctWaitpoints,
+	countKinds = map[string]condition.CountKind{
+		"distinct_sources": condition.CountDistinctSources, "distinct_signals": condition.CountDistinctSignals, "distinct_waitpoints": condition.CountDistinctWaitpoints,
 	}
 )
 
 // CoreCondition is the condition as the rules read it. What they do not know they refuse.
-func CoreCondition(c api.Condition) *core.Condition {
-	node := core.Condition{N: c.N, SourceTypes: c.SourceTypes, Waitpoints: c.Keys, Kind: conditionKinds[c.Type], CountKind: countKinds[c.CountKind]}
+func CoreCondition(c api.Condition) *condition.Condition {
+	node := condition.Condition{N: c.N, SourceTypes: c.SourceTypes, Waitpoints: c.Keys, Kind: conditionKinds[c.Type], CountKind: countKinds[c.CountKind]}
 	key, name := c.Given()
 	if key != nil {
 		node.Waitpoints = append([]string{*key}, c.Keys...)
 	}
 	if name != nil {
-		node.Matcher = core.ByName(*name)
+		node.Matcher = condition.ByName(*name)
 	}
 	for _, member := range c.Members {
 		node.Members = append(node.Members, *CoreCondition(member))
@@ -47,12 +50,12 @@ func CoreCondition(c api.Condition) *core.Condition {
 // conditionUnknown is the type of a stored condition that a newer program wrote.
 const conditionUnknown = "unknown"
 
-func conditionOf(c *core.Condition) api.Condition {
+func conditionOf(c *condition.Condition) api.Condition {
 	shown := api.Condition{Type: c.Kind.String(), Name: c.Matcher.Name, N: c.N, SourceTypes: c.SourceTypes, CountKind: c.CountKind.String()}
 	switch c.Kind {
-	case core.ConditionUnknown:
+	case condition.Unknown:
 		shown.Type = conditionUnknown
-	case core.ConditionSingle:
+	case condition.Single:
 		if len(c.Waitpoints) > 0 {
 			shown.Key = c.Waitpoints[0]
 		}
@@ -83,7 +86,7 @@ func waitpointViewOf(v core.WaitpointView) api.Waitpoint {
 }
 
 // issuedWaitpointOf shows a waitpoint with its token and its address.
-func (s *Service) issuedWaitpointOf(w *core.Waitpoint, now engine.Standing, t core.Token) api.Waitpoint {
+func (s *Service) issuedWaitpointOf(w *core.Waitpoint, now engine.Standing, t keyring.Token) api.Waitpoint {
 	shown := waitpointOf(w)
 	shown.State, shown.CloseReason, shown.ClosedAt = now.State, string(now.CloseReason), now.ClosedAt.Std()
 	shown.SignalCount, shown.MatchedSignals, shown.LastSignalAt, shown.Links = now.SignalCount, now.MatchedSignals, now.LastSignalAt.Std(), now.LinkCount
@@ -122,7 +125,7 @@ func suspensionOf(o *core.Observation) (api.SuspensionRecord, error) {
 	if o.Continuation != nil {
 		shown.Continuation = PayloadOf(*o.Continuation)
 	}
-	condition, err := core.DecodeCondition(o.Condition)
+	condition, err := condition.Decode(o.Condition)
 	if err != nil {
 		return shown, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -24,7 +25,7 @@ func (s *Service) waits() {
 // listSignals lists the signals of an execution with their payloads: who shows fewer of them leaves them out (U42).
 func (s *Service) listSignals(ctx context.Context, c Caller, r *wire.ListSignalsRequest) (api.Page[api.SignalRecord], error) {
 	return page(r.PageFields, SignalOf, func(cursor string, limit *int) ([]core.Signal, string, error) {
-		id, err := core.ParseID(r.ID)
+		id, err := base.ParseID(r.ID)
 		if err != nil {
 			return nil, "", err
 		}
@@ -43,7 +44,7 @@ func (s *Service) listSignals(ctx context.Context, c Caller, r *wire.ListSignals
 func (s *Service) listSuspensions(ctx context.Context, c Caller, r *wire.PageByID) (api.Page[api.SuspensionRecord], error) {
 	same := func(one api.SuspensionRecord) api.SuspensionRecord { return one }
 	return page(r.PageFields, same, func(cursor string, limit *int) ([]api.SuspensionRecord, string, error) {
-		id, err := core.ParseID(r.ID)
+		id, err := base.ParseID(r.ID)
 		if err != nil {
 			return nil, "", err
 		}
@@ -63,7 +64,7 @@ func (s *Service) listSuspensions(ctx context.Context, c Caller, r *wire.PageByI
 
 // getSuspension shows the wait that is open or ended last; the zero one when there was none (U42).
 func (s *Service) getSuspension(ctx context.Context, c Caller, r *wire.GetSuspensionRequest) (api.SuspensionRecord, error) {
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	if err != nil {
 		return api.SuspensionRecord{}, err
 	}

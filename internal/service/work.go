@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -55,7 +56,7 @@ func (s *Service) heartbeat(ctx context.Context, c Caller, r *wire.HeartbeatRequ
 }
 
 func leaseRef(h *wire.HeldLease) (engine.LeaseRef, error) {
-	id, err := core.ParseID(h.ExecutionID)
+	id, err := base.ParseID(h.ExecutionID)
 	if err != nil {
 		return engine.LeaseRef{}, err
 	}
@@ -65,7 +66,7 @@ func leaseRef(h *wire.HeldLease) (engine.LeaseRef, error) {
 
 // ofLease names the lease of a heartbeat that is at fault.
 func ofLease(index int, err error) error {
-	var refusal *core.Error
+	var refusal *base.Error
 	if !errors.As(err, &refusal) {
 		return err
 	}
@@ -99,10 +100,10 @@ func (s *Service) claim(ctx context.Context, c Caller, r *wire.ClaimRequest) (ap
 
 // targeted takes one particular execution (U63).
 func (s *Service) targeted(
-	take func(context.Context, engine.Caller, core.GivenID, engine.TargetedRequest) (engine.Task, error),
+	take func(context.Context, engine.Caller, base.GivenID, engine.TargetedRequest) (engine.Task, error),
 ) func(context.Context, Caller, *wire.TargetedClaimRequest) (api.Claimed, error) {
 	return func(ctx context.Context, c Caller, r *wire.TargetedClaimRequest) (api.Claimed, error) {
-		given, err := core.ParseID(r.ID)
+		given, err := base.ParseID(r.ID)
 		if err != nil {
 			return api.Claimed{}, err
 		}

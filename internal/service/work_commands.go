@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -80,16 +81,16 @@ func (s *Service) completeOverride(ctx context.Context, c Caller, r *wire.Comple
 }
 
 // override is what an operator's command without a lease begins with (L37). It has no fence to be recognised by, so it has a request key.
-func (c *Caller) override(r wire.FencedByID, body wire.LeaseField, f wire.OverrideFields) (core.GivenID, engine.Operator, error) {
+func (c *Caller) override(r wire.FencedByID, body wire.LeaseField, f wire.OverrideFields) (base.GivenID, engine.Operator, error) {
 	if _, err := wire.PickLease(body.Lease, r.LeaseHeader); err != nil {
-		return core.GivenID{}, engine.Operator{}, api.FaultsError(err)
+		return base.GivenID{}, engine.Operator{}, api.FaultsError(err)
 	}
-	id, err := core.ParseID(r.ID)
+	id, err := base.ParseID(r.ID)
 	switch {
 	case err != nil:
 		return id, engine.Operator{}, err
 	case !c.Operator:
-		return id, engine.Operator{}, core.Errorf(core.CodeRoleRequired, "only an operator ends the work of others").
+		return id, engine.Operator{}, base.Errorf(base.CodeRoleRequired, "only an operator ends the work of others").
 			WithField("override").WithHint("use a key with the role operate, or send the lease of the execution")
 	}
 	return id, engine.Operator{Reason: f.Reason, RequestKey: cmp.Or(c.RequestKey, c.Key)}, nil
@@ -148,9 +149,9 @@ func (s *Service) delay(ctx context.Context, c Caller, r *wire.DelayRequest) (wi
 	case err != nil:
 		return wire.Left{}, err
 	case b.DelayMS == nil && b.Until.IsZero():
-		return wire.Left{}, core.Errorf(core.CodeMissingField, "say for how long").WithField("until").WithHint("give delay_ms or until")
+		return wire.Left{}, base.Errorf(base.CodeMissingField, "say for how long").WithField("until").WithHint("give delay_ms or until")
 	}
-	a, err := s.engine.DelayWith(ctx, c.worker(), id, core.DelayCommand{Fence: fence, Until: core.TimeOf(b.Until.Time), Usage: b.Usage}, b.DelayMS)
+	a, err := s.engine.DelayWith(ctx, c.worker(), id, core.DelayCommand{Fence: fence, Until: base.TimeOf(b.Until.Time), Usage: b.Usage}, b.DelayMS)
 	return leftOf(a), err
 }
 

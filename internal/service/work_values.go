@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -56,7 +57,7 @@ func resumeOf(o *core.Observation) *api.Resume {
 	return resume
 }
 
-func traceOf(t *core.Trace) api.TraceContext {
+func traceOf(t *base.Trace) api.TraceContext {
 	if t == nil {
 		return api.TraceContext{}
 	}

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Everything that is stored carries a checksum of its bytes, so that disk damage is detected on reading and damaged data is never served. Data that
@@ -134,5 +134,5 @@ func (d *Doc) Whole() error {
 	if !d.Damaged {
 		return nil
 	}
-	return core.Errorf(core.CodeCorruption, "the stored record %d %q of %q is not what was written", d.Kind, d.Key, d.Owner)
+	return base.Errorf(base.CodeCorruption, "the stored record %d %q of %q is not what was written", d.Kind, d.Key, d.Owner)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // flips calls try with every copy of data in which one bit is another.
@@ -34,7 +35,7 @@ func TestW10_no_bit_of_a_record_or_payload_changes_unseen(t *testing.T) {
 		flips(*part(&row), func(at int, damaged []byte) {
 			broken := row
 			*part(&broken) = damaged
-			if back, err := broken.Execution(x.Class, nil); core.CodeOf(err) != core.CodeCorruption {
+			if back, err := broken.Execution(x.Class, nil); base.CodeOf(err) != base.CodeCorruption {
 				t.Fatalf("byte %d of the %s is another: read as %s, %v", at, name, show(back), err)
 			}
 		})
@@ -48,13 +49,13 @@ func TestW10_no_bit_of_a_record_or_payload_changes_unseen(t *testing.T) {
 		flips(*part(&lease), func(at int, damaged []byte) {
 			broken := lease
 			*part(&broken) = damaged
-			if back, err := broken.CheckedResult(x.ID); core.CodeOf(err) != core.CodeCorruption {
+			if back, err := broken.CheckedResult(x.ID); base.CodeOf(err) != base.CodeCorruption {
 				t.Fatalf("byte %d of the %s is another: read as %q, %v", at, name, back, err)
 			}
 		})
 	}
 	flips(EncodeCommit(completions(3)), func(at int, damaged []byte) {
-		if events, err := DecodeCommit(damaged); core.CodeOf(err) != core.CodeCorruption {
+		if events, err := DecodeCommit(damaged); base.CodeOf(err) != base.CodeCorruption {
 			t.Fatalf("byte %d of a commit is another: read as %+v, %v", at, events, err)
 		}
 	})
@@ -83,7 +84,7 @@ func TestW10_no_bit_of_a_small_record_changes_unseen(t *testing.T) {
 		flips(stored.Data, func(at int, damaged []byte) {
 			broken := stored
 			broken.Data = damaged
-			if back := broken.Unsealed(); !back.Damaged || back.Data != nil || core.CodeOf(back.Whole()) != core.CodeCorruption {
+			if back := broken.Unsealed(); !back.Damaged || back.Data != nil || base.CodeOf(back.Whole()) != base.CodeCorruption {
 				t.Fatalf("%s: byte %d of the data is another: read as %+v", name, at, back)
 			}
 		})

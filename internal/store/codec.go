@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // coder visits the fields of a record in one order and either writes or reads them, so that each format has one description and the two directions
@@ -15,17 +15,17 @@ type coder struct {
 	bad     bool
 	out     []byte    // written so far
 	in      string    // remaining input; the texts of the record share it
-	base    core.Time // moments are coded as their distance from it
+	base    base.Time // moments are coded as their distance from it
 	shared  *shared   // texts that many records share; nil outside of commits
 }
 
 // writer returns a coder that writes this version of a format.
-func writer(version byte, room int, base core.Time) coder {
+func writer(version byte, room int, base base.Time) coder {
 	return coder{out: append(make([]byte, 0, room), version), base: base}
 }
 
 // reader returns a coder that reads this version of a format. data is a copy of the stored bytes.
-func reader(version byte, data string, base core.Time) coder {
+func reader(version byte, data string, base base.Time) coder {
 	c := coder{reading: true, in: data, base: base}
 	var found byte
 	c.byte(&found)
@@ -98,7 +98,7 @@ func (c *coder) int(v *int) {
 
 // time codes a moment as its distance from base. The absent moment and base itself are frequent and take one byte: they have the codes 0 and 1. The
 // moment just before base, which would have had code 1, has the code of the absent moment.
-func (c *coder) time(v *core.Time) {
+func (c *coder) time(v *base.Time) {
 	absent := zigzag(-int64(c.base))
 	code := zigzag(int64(*v - c.base))
 	if !c.reading {
@@ -125,7 +125,7 @@ func (c *coder) time(v *core.Time) {
 	case c.base != 0 && code == absent:
 		*v = c.base - 1
 	default:
-		*v = c.base + core.Time(unzigzag(code))
+		*v = c.base + base.Time(unzigzag(code))
 	}
 }
 
@@ -188,7 +188,7 @@ func (c *coder) flag(v *bool) {
 	c.check(code <= 1)
 }
 
-func (c *coder) uuid(v *core.UUID) {
+func (c *coder) uuid(v *base.UUID) {
 	switch {
 	case !c.reading:
 		c.out = append(c.out, v[:]...)
@@ -200,7 +200,7 @@ func (c *coder) uuid(v *core.UUID) {
 	}
 }
 
-func (c *coder) id(v *core.ID) {
+func (c *coder) id(v *base.ID) {
 	c.byte(&v.N)
 	c.uuid(&v.UUID)
 }
@@ -260,11 +260,11 @@ func list[T any](c *coder, v *[]T, one func(*T)) {
 const presized = 64
 
 // tags codes at least one tag, sorted by key, so that equal records have equal bytes.
-func (c *coder) tags(v *core.Tags) {
+func (c *coder) tags(v *base.Tags) {
 	n := c.length(len(*v))
 	c.check(n > 0)
 	if c.reading {
-		tags := make(core.Tags, min(n, presized))
+		tags := make(base.Tags, min(n, presized))
 		for range n {
 			var k, value string
 			c.sharedText(&k, placeTag)
@@ -311,11 +311,11 @@ func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
 // damaged is the error for bytes that are not those that were written.
-func damaged(what string, of core.UUID) error {
-	return core.Errorf(core.CodeCorruption, "the stored %s of %s is damaged: its checksum is another", what, of)
+func damaged(what string, of base.UUID) error {
+	return base.Errorf(base.CodeCorruption, "the stored %s of %s is damaged: its checksum is another", what, of)
 }
 
 // corrupt is the error for bytes that no encoder can have written.
-func corrupt(what string, of core.UUID) error {
-	return core.Errorf(core.CodeCorruption, "the stored %s of %s cannot be read", what, of)
+func corrupt(what string, of base.UUID) error {
+	return base.Errorf(base.CodeCorruption, "the stored %s of %s cannot be read", what, of)
 }

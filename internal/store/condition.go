@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Examiner reports the state of the database itself, for its administrators. It takes no locks and is cheap.
 type Examiner interface {
-	Examine(ctx context.Context, now core.Time) (*Condition, error)
+	Examine(ctx context.Context, now base.Time) (*Condition, error)
 }
 
 // Condition holds facts about a database. A store does not interpret them.
@@ -20,7 +20,7 @@ type Condition struct {
 	Free    int64    // free bytes there
 	Overdue int      // timers that are due and have not been handled, counted up to OverdueBound
 	// OldestDue is the due time of the oldest of them.
-	OldestDue core.Time
+	OldestDue base.Time
 
 	Standbys     *Standbys    // nil: there can be none, or a service manages them
 	Connections  *Connections // nil: there are no connections
@@ -104,17 +104,17 @@ func (s Schema) Newer() error {
 	if s.Level <= s.Known {
 		return nil
 	}
-	return core.Invalid("store", "the store has schema %d, this program knows schema %d", s.Level, s.Known).With(CheckDetail, "schema").
+	return base.Invalid("store", "the store has schema %d, this program knows schema %d", s.Level, s.Known).With(CheckDetail, "schema").
 		WithHint("use a flowfabric that knows schema %d or a later one: flowfabric version tells what it knows", s.Level)
 }
 
 // Older is the refusal of a schema that must be migrated first (U184).
 func (s Schema) Older() error {
 	if s.Level == 0 {
-		return core.Invalid("store", "this is not a FlowFabric store: it has no tables of FlowFabric").With(CheckDetail, "schema").
+		return base.Invalid("store", "this is not a FlowFabric store: it has no tables of FlowFabric").With(CheckDetail, "schema").
 			WithHint("see that the address is right; flowfabric migrate up makes a store there, beside what it holds")
 	}
-	return core.Invalid("store", "the store has schema %d, this program needs schema %d", s.Level, s.Known).With(CheckDetail, "schema").
+	return base.Invalid("store", "the store has schema %d, this program needs schema %d", s.Level, s.Known).With(CheckDetail, "schema").
 		WithHint("run flowfabric migrate up, or open the store with migrate set to auto")
 }
 
@@ -126,9 +126,9 @@ func (s Schema) Target(to int) (int, error) {
 	case to == 0:
 		return s.Known, nil
 	case to < 0 || to > s.Known:
-		return 0, core.Invalid("to", "there is no schema %d, the last one is %d", to, s.Known)
+		return 0, base.Invalid("to", "there is no schema %d, the last one is %d", to, s.Known)
 	case to < s.Level:
-		return 0, core.Invalid("to", "the store has schema %d: a schema only goes forward", s.Level).
+		return 0, base.Invalid("to", "the store has schema %d: a schema only goes forward", s.Level).
 			WithHint("to go back restore a copy that was made before")
 	default:
 		return to, nil

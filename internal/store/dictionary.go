@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Dictionary holds all lanes, classes and rules at one moment. It is immutable and shared.
@@ -31,7 +32,7 @@ type Registered struct {
 // found the class, so that no such transaction can still be under way.
 type RetiredClass struct {
 	ID    int32
-	Since core.Time
+	Since base.Time
 }
 
 // RaisesDictionary reports whether the changes raise the dictionary's version, which they do by one regardless of how much they change.

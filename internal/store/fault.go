@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // FaultKind states what a failure of the database means for the transaction.
@@ -42,7 +42,7 @@ func (f *Fault) Unwrap() error { return f.Err }
 
 // NoRoom is the fault of a database whose disk is full. The condition is temporary: once there is room, everything continues as before.
 func NoRoom(err error) error {
-	return &Fault{Kind: Unavailable, Err: core.Errorf(core.CodeStoreFull, "the disk of the store is full: %w", err).
+	return &Fault{Kind: Unavailable, Err: base.Errorf(base.CodeStoreFull, "the disk of the store is full: %w", err).
 		WithRetryAfter(1000).WithHint("make room on the disk of the store")}
 }
 

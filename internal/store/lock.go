@@ -3,12 +3,12 @@ package store
 import (
 	"errors"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Lock names one row that transactions lock and wait for. Apart from Shared, exactly one of its fields is set.
 type Lock struct {
-	Execution  core.UUID
+	Execution  base.UUID
 	Doc        DocRef
 	Key        Key
 	Counter    string
@@ -31,7 +31,7 @@ func Held(err error) []Lock {
 func WantOf(locks []Lock) (want Want) {
 	for _, lock := range locks {
 		switch {
-		case lock.Execution != core.UUID{}:
+		case lock.Execution != base.UUID{}:
 			want.Executions = append(want.Executions, lock.Execution)
 		case lock.Key != Key{}:
 			want.Keys = append(want.Keys, lock.Key)

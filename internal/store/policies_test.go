@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestL11_a_policy_that_was_read_before_is_the_same(t *testing.T) {
@@ -31,7 +31,7 @@ func TestL11_a_policy_that_cannot_be_read_never_can(t *testing.T) {
 	t.Parallel()
 	var p Policies
 	for range 2 {
-		if _, err := p.decode([]byte(`{"nobody":1}`)); core.CodeOf(err) != core.CodeCorruption {
+		if _, err := p.decode([]byte(`{"nobody":1}`)); base.CodeOf(err) != base.CodeCorruption {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,9 @@
 package store
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // Versions of the stored formats. A format that changes gets a new number, and the old version stays readable.
 const (
@@ -14,28 +17,28 @@ const (
 
 // columns holds the plain fields of an execution while it is converted to or from a row.
 type columns struct {
-	ID      core.UUID
+	ID      base.UUID
 	N       uint8
 	Class   int32
-	Created core.Time
+	Created base.Time
 
 	Status       core.Status
 	Reason       core.Reason
 	Next         core.Next
 	Priority     int
 	Order        int64
-	QueuedAt     core.Time
-	StatusSince  core.Time
-	MutatedAt    core.Time
-	CompletedAt  core.Time
-	WakeAt       core.Time
-	TimerAt      core.Time
+	QueuedAt     base.Time
+	StatusSince  base.Time
+	MutatedAt    base.Time
+	CompletedAt  base.Time
+	WakeAt       base.Time
+	TimerAt      base.Time
 	LeaseEpoch   int64
-	LeaseID      core.UUID // of the lease, or of the last one
-	AttemptID    core.UUID
-	LeaseExpires core.Time
-	LeaseRenewed core.Time
-	LeaseTTL     core.Millis
+	LeaseID      base.UUID // of the lease, or of the last one
+	AttemptID    base.UUID
+	LeaseExpires base.Time
+	LeaseRenewed base.Time
+	LeaseTTL     base.Millis
 }
 
 // inputOf returns nil iff the input is not loaded.
@@ -69,7 +72,7 @@ func columnsOf(x *core.Execution) columns {
 // execution is the inverse of columnsOf.
 func (r *columns) execution(class *core.Class) *core.Execution {
 	return &core.Execution{
-		ID: core.ID{N: r.N, UUID: r.ID}, Class: class, CreatedAt: r.Created,
+		ID: base.ID{N: r.N, UUID: r.ID}, Class: class, CreatedAt: r.Created,
 		Status: r.Status, Reason: r.Reason, Next: r.Next, Priority: r.Priority, OrderKey: r.Order,
 		QueuedAt: r.QueuedAt, StatusSince: r.StatusSince, LastMutationAt: r.MutatedAt, CompletedAt: r.CompletedAt,
 		WakeAt: r.WakeAt, TimerAt: r.TimerAt, LeaseEpoch: r.LeaseEpoch,
@@ -119,7 +122,7 @@ func (c *coder) readFixed(x *core.Execution, policies *Policies, input []byte) (
 		return damaged("input", x.ID.UUID)
 	}
 	if x.Policy, err = policies.decode(policy); err != nil {
-		return core.Errorf(core.CodeCorruption, "the stored policy of %s cannot be read: %w", x.ID.UUID, err)
+		return base.Errorf(base.CodeCorruption, "the stored policy of %s cannot be read: %w", x.ID.UUID, err)
 	}
 	return nil
 }
@@ -128,8 +131,8 @@ func (c *coder) readFixed(x *core.Execution, policies *Policies, input []byte) (
 func (c *coder) fixed(x *core.Execution, policy *[]byte, inputSum *uint32) (summed bool) {
 	parts := bits(fixedCreator, x.Creator != "") |
 		bits(fixedKey, x.IdempotencyKey != "") |
-		bits(fixedFlow, x.FlowID != core.ID{} && (x.Member == nil || !x.Member.Late)) |
-		bits(fixedParent, x.ParentID != core.ID{}) |
+		bits(fixedFlow, x.FlowID != base.ID{} && (x.Member == nil || !x.Member.Late)) |
+		bits(fixedParent, x.ParentID != base.ID{}) |
 		bits(fixedPolicy, *policy != nil) |
 		bits(fixedTrace, x.Trace != nil) |
 		bits(fixedCreatorKey, x.CreatorKey != "") |

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // admittedExecution is one that runs under budgets and rates.
@@ -14,10 +15,10 @@ func admittedExecution() *core.Execution {
 	x := runningExecution()
 	x.Holds = []string{"slots:api"}
 	x.Reservation = &core.Reservation{
-		Holds: []core.BudgetHold{{Budget: core.UUID{1}, Remaining: map[string]int64{core.CostMicros: 5000, "calls": 1}}, {Budget: core.UUID{2}}},
+		Holds: []core.BudgetHold{{Budget: base.UUID{1}, Remaining: map[string]int64{core.CostMicros: 5000, "calls": 1}}, {Budget: base.UUID{2}}},
 		Rates: []core.RateAdmission{{Key: "rate:api/eu", At: x.CreatedAt + 5}},
 	}
-	x.Budgets = []core.ScopedBudget{{ID: core.UUID{1}, Scope: core.ScopeExecution, Ancestors: []core.UUID{{3}, {4}}}, {ID: core.UUID{2}, Scope: core.ScopeFlow}, {ID: core.UUID{5}, Scope: core.ScopeFlow, Depth: 3}}
+	x.Budgets = []core.ScopedBudget{{ID: base.UUID{1}, Scope: core.ScopeExecution, Ancestors: []base.UUID{{3}, {4}}}, {ID: base.UUID{2}, Scope: core.ScopeFlow}, {ID: base.UUID{5}, Scope: core.ScopeFlow, Depth: 3}}
 	x.Usage = map[string]int64{core.InputTokens: 12, core.OutputTokens: 7, core.WallMS: 1500}
 	x.Attempt.Usage = map[string]int64{core.InputTokens: 12}
 	x.RetryAt, x.WallHoldAt = x.CreatedAt+60_000, x.CreatedAt+9000
@@ -35,7 +36,7 @@ func TestB10_what_admission_took_travels_with_the_record_and_costs_nothing_when_
 	for cut := 1; cut < len(with.State); cut++ {
 		broken := with
 		broken.State = with.State[:len(with.State)-cut]
-		if _, err := broken.Execution(x.Class, nil); core.CodeOf(err) != core.CodeCorruption {
+		if _, err := broken.Execution(x.Class, nil); base.CodeOf(err) != base.CodeCorruption {
 			t.Fatalf("%d bytes fewer: %v", cut, err)
 		}
 	}

@@ -1,10 +1,13 @@
 package store
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // EncodeCommit encodes the events of one commit as the body of a log row. A text or class that several of them share is written once.
 func EncodeCommit(events []core.Event) []byte {
-	var start core.Time
+	var start base.Time
 	if len(events) > 0 {
 		start = events[0].At
 	}
@@ -29,16 +32,16 @@ const (
 func DecodeCommit(data []byte) (events []core.Event, err error) {
 	defer func() {
 		if what := recover(); what != nil { // unforeseen bytes are unreadable like any others
-			events, err = nil, core.Errorf(core.CodeCorruption, "a stored commit of the event log cannot be read: %v", what)
+			events, err = nil, base.Errorf(base.CodeCorruption, "a stored commit of the event log cannot be read: %v", what)
 		}
 	}()
 	body, ok := unseal(data)
 	if !ok {
-		return nil, core.Errorf(core.CodeCorruption, "a stored commit of the event log is not what was written")
+		return nil, base.Errorf(base.CodeCorruption, "a stored commit of the event log is not what was written")
 	}
 	c := reader(commitVersion, string(body), 0)
 	c.shared = newShared()
-	var start core.Time
+	var start base.Time
 	n := c.begin(&start, 0)
 	c.check(n <= len(c.in)/leastEvent)
 	if !c.bad {
@@ -49,7 +52,7 @@ func DecodeCommit(data []byte) (events []core.Event, err error) {
 		c.event(&events[i])
 	}
 	if !c.finished() {
-		return nil, core.Errorf(core.CodeCorruption, "a stored commit of the event log cannot be read")
+		return nil, base.Errorf(base.CodeCorruption, "a stored commit of the event log cannot be read")
 	}
 	return events, nil
 }
@@ -57,7 +60,7 @@ func DecodeCommit(data []byte) (events []core.Event, err error) {
 // leastEvent is the minimum size of an event: its parts, kind, namespace, moment and shape.
 const leastEvent = 5
 
-func (c *coder) begin(start *core.Time, n int) int {
+func (c *coder) begin(start *base.Time, n int) int {
 	c.time(start)
 	c.base = *start
 	return c.length(n)
@@ -77,13 +80,13 @@ const (
 )
 
 func (c *coder) event(e *core.Event) {
-	parts := bits(eventExecution, e.ExecutionID != core.ID{}) |
+	parts := bits(eventExecution, e.ExecutionID != base.ID{}) |
 		bits(eventClass, e.Class != nil) |
 		bits(eventInstance, e.InstanceID != "") |
 		bits(eventTags, len(e.Tags) != 0) |
 		bits(eventRequest, e.RequestID != "") |
-		bits(eventFlow, e.FlowID != core.ID{}) |
-		bits(eventRootFlow, e.RootFlowID != core.ID{}) |
+		bits(eventFlow, e.FlowID != base.ID{}) |
+		bits(eventRootFlow, e.RootFlowID != base.ID{}) |
 		bits(eventActor, e.Actor != core.Actor{}) |
 		bits(eventAttempt, e.AttemptIndex != -1)
 	c.uint(&parts)

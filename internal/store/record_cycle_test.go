@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // cycle is what the three commits of n executions that are submitted, claimed and completed hold.
@@ -17,22 +18,22 @@ type cycle struct {
 func runCycle(tb testing.TB, n int) cycle {
 	var c cycle
 	s := core.Submission{Kind: "charge", Creator: "client-7", Input: core.Payload{Data: []byte(`{"amount":12}`), Size: 13}}
-	if err := s.Normalize(core.DefaultLimits()); err != nil {
+	if err := s.Normalize(base.DefaultLimits()); err != nil {
 		tb.Fatal(err)
 	}
 	class := s.Class()
-	effects := func(after core.Millis, actor string) *core.Effects {
-		return &core.Effects{Now: core.Time(1_790_000_000_000).Add(after), Actor: core.Actor{Type: actor, ID: "worker-1"}}
+	effects := func(after base.Millis, actor string) *core.Effects {
+		return &core.Effects{Now: base.Time(1_790_000_000_000).Add(after), Actor: core.Actor{Type: actor, ID: "worker-1"}}
 	}
 	for i := range n {
-		id := core.UUID{1, byte(i), byte(i >> 8), 0x70, 9}
+		id := base.UUID{1, byte(i), byte(i >> 8), 0x70, 9}
 		fx := effects(0, "client")
-		x := core.NewExecution(fx, &s, core.IDOf(id), &class)
+		x := core.NewExecution(fx, &s, base.IDOf(id), &class)
 		c.submitted = append(c.submitted, fx.Events...)
 
 		fx = effects(5, "worker")
 		x.Acquire(fx, core.Acquisition{
-			LeaseID: core.UUID{2, id[1], id[2]}, AttemptID: core.UUID{3, id[1], id[2]},
+			LeaseID: base.UUID{2, id[1], id[2]}, AttemptID: base.UUID{3, id[1], id[2]},
 			WorkerID: "worker-1", InstanceID: "worker-1@host-17-4242", TTL: 30_000, RequestKey: "r-1234567890",
 		})
 		c.acquired = append(c.acquired, fx.Events...)

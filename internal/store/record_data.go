@@ -1,10 +1,10 @@
 package store
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import "github.com/flowfabric/flowfabric/internal/core/eventdata"
 
 // data codes the data of an event: its shape, which the commit shares, the raw values, then the texts. It is converted to JSON on demand, never
 // here.
-func (c *coder) data(d *core.EventData) {
+func (c *coder) data(d *eventdata.Data) {
 	if c.reading {
 		c.readData(d)
 		return
@@ -17,7 +17,7 @@ func (c *coder) data(d *core.EventData) {
 	}
 }
 
-func (c *coder) readData(d *core.EventData) {
+func (c *coder) readData(d *eventdata.Data) {
 	shape := c.readShape()
 	if shape == nil {
 		return
@@ -33,7 +33,7 @@ func (c *coder) readData(d *core.EventData) {
 	for i := range texts {
 		c.readShared(&texts[i])
 	}
-	*d = core.EventDataOf(shape.Text(), values, texts)
+	*d = eventdata.Of(shape.Text(), values, texts)
 }
 
 func (c *coder) writeShape(shape string) {
@@ -46,13 +46,13 @@ func (c *coder) writeShape(shape string) {
 }
 
 // readShape returns nil if the bytes are broken.
-func (c *coder) readShape() *core.EventShape {
+func (c *coder) readShape() *eventdata.Shape {
 	var number uint64
 	c.uint(&number)
 	if number == 0 && !c.bad {
 		var text string
 		c.text(&text)
-		shape, ok := core.ParseEventShape(text)
+		shape, ok := eventdata.ParseShape(text)
 		c.check(ok)
 		c.shared.parsed = append(c.shared.parsed, shape)
 		number = uint64(len(c.shared.parsed))

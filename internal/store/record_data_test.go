@@ -6,6 +6,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -17,7 +19,7 @@ func TestE26_the_data_of_events_comes_back_byte_for_byte(t *testing.T) {
 		`{"text":"a \"quoted\" one","unicode":"ä\u0001","list":["a","b",3,true,null]}`, "{\"raw\":\"\x01\"}", `{"cut":"`, `"`, `-`, `[1,2,3]`,
 	}
 	for _, text := range texts {
-		if got := sameData(t, core.EventDataOfJSON([]byte(text))); got != text {
+		if got := sameData(t, eventdata.OfJSON([]byte(text))); got != text {
 			t.Errorf("%q came back as %q", text, got)
 		}
 	}
@@ -48,7 +50,7 @@ func TestE26_what_core_tells_comes_back_with_any_texts(t *testing.T) {
 // sameData stores the data in two events of a commit and returns what it is as JSON.
 func sameData(t interface {
 	Fatalf(format string, args ...any)
-}, data core.EventData,
+}, data eventdata.Data,
 ) string {
 	want := string(data.JSON())
 	event := core.Event{Kind: "k", At: 5, AttemptIndex: -1, Data: data}
@@ -62,14 +64,14 @@ func sameData(t interface {
 // tellFailures is what core tells of executions that are acquired, fail once and are then cancelled by somebody.
 func tellFailures(t *rapid.T, n int, text func() string) []core.Event {
 	s := core.Submission{Kind: "charge", PolicyJSON: []byte(`{"retry_policy":{}}`)}
-	if err := s.Normalize(core.DefaultLimits()); err != nil {
+	if err := s.Normalize(base.DefaultLimits()); err != nil {
 		t.Fatal(err)
 	}
 	class := s.Class()
 	fx := &core.Effects{Now: 1_790_000_000_000, Actor: core.Actor{Type: "worker", ID: "w"}}
 	for i := range n {
-		x := core.NewExecution(fx, &s, core.IDOf(core.UUID{byte(i)}), &class)
-		x.Acquire(fx, core.Acquisition{LeaseID: core.UUID{1}, AttemptID: core.UUID{2}, WorkerID: text(), InstanceID: text(), TTL: 1000, Forced: i%2 == 0})
+		x := core.NewExecution(fx, &s, base.IDOf(base.UUID{byte(i)}), &class)
+		x.Acquire(fx, core.Acquisition{LeaseID: base.UUID{1}, AttemptID: base.UUID{2}, WorkerID: text(), InstanceID: text(), TTL: 1000, Forced: i%2 == 0})
 		fence := core.Fence{LeaseID: x.Lease.ID, Epoch: x.LeaseEpoch, AttemptID: x.Attempt.ID}
 		if _, err := x.Fail(fx, core.FailCommand{Fence: fence, Class: "transient", Message: text()}); err != nil {
 			t.Fatal(err)

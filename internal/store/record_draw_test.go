@@ -6,20 +6,22 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 )
 
 // runningExecution is a typical row of the hot path.
 func runningExecution() *core.Execution {
-	created := core.Time(1_790_000_000_000)
-	attempt := core.UUID{1, 2, 3}
+	created := base.Time(1_790_000_000_000)
+	attempt := base.UUID{1, 2, 3}
 	return &core.Execution{
-		ID: core.IDOf(core.UUID{9, 8, 7}), Class: &core.Class{ID: 3, Namespace: "default", Lane: "default", Kind: "charge"},
+		ID: base.IDOf(base.UUID{9, 8, 7}), Class: &core.Class{ID: 3, Namespace: "default", Lane: "default", Kind: "charge"},
 		Creator: "client-7", Policy: core.DefaultPolicy(),
 		Input:  core.Payload{ContentType: "application/json", Data: []byte(`{"amount":12}`), Size: 13},
-		Tags:   core.Tags{"customer": "4711", "region": "eu"},
+		Tags:   base.Tags{"customer": "4711", "region": "eu"},
 		Status: core.Running, StatusSince: created + 5, QueuedAt: created, OrderKey: int64(created), LeaseEpoch: 1,
 		Lease: &core.Lease{
-			ID: core.UUID{5}, AttemptID: attempt, WorkerID: "worker-1", InstanceID: "worker-1@host-17-4242",
+			ID: base.UUID{5}, AttemptID: attempt, WorkerID: "worker-1", InstanceID: "worker-1@host-17-4242",
 			AcquiredAt: created + 5, RenewedAt: created + 5, TTL: 30_000, ExpiresAt: created + 30_005, RequestKey: "r-1234567890",
 		},
 		TotalAttempts: 1,
@@ -39,16 +41,16 @@ func completions(n int) []core.Event {
 	for i := range events {
 		events[i] = core.Event{
 			Kind: "execution.completed", At: 1_790_000_000_000, Namespace: "default", Class: class,
-			ExecutionID: core.IDOf(core.UUID{byte(i), byte(i >> 8), 7}), InstanceID: "worker-1@host-17-4242",
-			Tags: core.Tags{"customer": "4711"}, Actor: core.Actor{Type: "worker", ID: "worker-1"},
-			Data: core.EventDataOfJSON([]byte(`{"outcome":"success"}`)),
+			ExecutionID: base.IDOf(base.UUID{byte(i), byte(i >> 8), 7}), InstanceID: "worker-1@host-17-4242",
+			Tags: base.Tags{"customer": "4711"}, Actor: core.Actor{Type: "worker", ID: "worker-1"},
+			Data: eventdata.OfJSON([]byte(`{"outcome":"success"}`)),
 		}
 	}
 	return events
 }
 
-func drawTime(t *rapid.T, name string) core.Time {
-	return core.Time(rapid.OneOf(
+func drawTime(t *rapid.T, name string) base.Time {
+	return base.Time(rapid.OneOf(
 		rapid.SampledFrom([]int64{0, 1, -1, 1000, 999, 1 << 62, -1 << 63, 1<<63 - 1}),
 		rapid.Int64Range(1_790_000_000_000, 1_790_000_100_000),
 		rapid.Int64(),
@@ -59,16 +61,16 @@ func drawText(t *rapid.T, name string) string {
 	return rapid.OneOf(rapid.SampledFrom([]string{"", "default", "worker-1"}), rapid.StringN(0, 12, -1)).Draw(t, name)
 }
 
-func drawUUID(t *rapid.T, name string) (u core.UUID) {
+func drawUUID(t *rapid.T, name string) (u base.UUID) {
 	copy(u[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, name))
 	return u
 }
 
-func drawID(t *rapid.T, name string) core.ID {
+func drawID(t *rapid.T, name string) base.ID {
 	if rapid.Bool().Draw(t, name+" absent") {
-		return core.ID{}
+		return base.ID{}
 	}
-	return core.ID{N: rapid.Byte().Draw(t, name+" n"), UUID: drawUUID(t, name)}
+	return base.ID{N: rapid.Byte().Draw(t, name+" n"), UUID: drawUUID(t, name)}
 }
 
 // drawBytes draws nil, empty or some bytes.
@@ -141,7 +143,7 @@ func drawAmounts(t *rapid.T) map[string]int64 {
 	return amounts
 }
 
-func drawUUIDs(t *rapid.T, name string) (ids []core.UUID) {
+func drawUUIDs(t *rapid.T, name string) (ids []base.UUID) {
 	for range rapid.IntRange(0, 3).Draw(t, name) {
 		ids = append(ids, drawUUID(t, name))
 	}
@@ -172,7 +174,7 @@ func drawAdmission(t *rapid.T, x *core.Execution) {
 	x.RetryAt, x.WallHoldAt = drawTime(t, "retry"), drawTime(t, "wall hold")
 }
 
-func drawTags(t *rapid.T) core.Tags {
+func drawTags(t *rapid.T) base.Tags {
 	tags := rapid.MapOfN(rapid.StringN(1, 5, -1), rapid.StringN(0, 5, -1), 0, 4).Draw(t, "tags")
 	if len(tags) == 0 {
 		return nil
@@ -199,7 +201,7 @@ func drawReason(t *rapid.T, name string) core.Reason {
 
 func drawExecution(t *rapid.T) *core.Execution {
 	x := &core.Execution{
-		ID: core.ID{N: rapid.Byte().Draw(t, "n"), UUID: drawUUID(t, "id")}, Class: &core.Class{ID: 7},
+		ID: base.ID{N: rapid.Byte().Draw(t, "n"), UUID: drawUUID(t, "id")}, Class: &core.Class{ID: 7},
 		Creator: drawText(t, "creator"), CreatorKey: drawText(t, "creator key"), IdempotencyKey: drawText(t, "key"), FlowID: drawID(t, "flow"), ParentID: drawID(t, "parent"),
 		Input: drawPayload(t), Policy: core.DefaultPolicy(), Tags: drawTags(t),
 		Status: rapid.SampledFrom(core.Statuses()).Draw(t, "status"), Reason: drawReason(t, "reason"),
@@ -246,8 +248,8 @@ func drawColdParts(t *rapid.T, x *core.Execution) {
 	x.Cancellation = drawMaybe(t, "cancellation", func(t *rapid.T) core.Cancellation {
 		return core.Cancellation{Source: drawText(t, "source"), By: drawText(t, "by"), Reason: drawText(t, "reason")}
 	})
-	x.Trace = drawMaybe(t, "trace", func(t *rapid.T) core.Trace {
-		return core.Trace{Parent: drawText(t, "parent"), State: drawText(t, "state"), Baggage: drawText(t, "baggage")}
+	x.Trace = drawMaybe(t, "trace", func(t *rapid.T) base.Trace {
+		return base.Trace{Parent: drawText(t, "parent"), State: drawText(t, "state"), Baggage: drawText(t, "baggage")}
 	})
 	x.Retain = drawMaybe(t, "retain", func(t *rapid.T) core.Retain {
 		return core.Retain{Until: drawTime(t, "until"), By: drawText(t, "by"), Reason: drawText(t, "reason")}
@@ -286,7 +288,7 @@ func drawWaits(t *rapid.T) core.Waits {
 
 func drawRecord(t *rapid.T) core.LeaseRecord {
 	rec := core.LeaseRecord{
-		ExecutionID: core.ID{N: rapid.Byte().Draw(t, "n"), UUID: drawUUID(t, "id")}, Epoch: rapid.Int64().Draw(t, "epoch"),
+		ExecutionID: base.ID{N: rapid.Byte().Draw(t, "n"), UUID: drawUUID(t, "id")}, Epoch: rapid.Int64().Draw(t, "epoch"),
 		LeaseID: drawUUID(t, "lease"), RunIndex: rapid.Int().Draw(t, "run"), Attempt: drawAttempt(t),
 		WorkerID: drawText(t, "worker"), InstanceID: drawText(t, "instance"), AcquiredAt: drawTime(t, "acquired"),
 		EndedAt: drawTime(t, "ended"), End: drawLeaseEnd(t), Late: rapid.Bool().Draw(t, "late"),
@@ -299,12 +301,12 @@ func drawRecord(t *rapid.T) core.LeaseRecord {
 }
 
 // drawData draws no data, data that was JSON, or fields of every kind.
-func drawData(t *rapid.T) core.EventData {
+func drawData(t *rapid.T) eventdata.Data {
 	switch rapid.IntRange(0, 4).Draw(t, "form of data") {
 	case 0:
-		return core.EventData{}
+		return eventdata.Data{}
 	case 1:
-		return core.EventDataOfJSON(drawBytes(t, "json"))
+		return eventdata.OfJSON(drawBytes(t, "json"))
 	}
 	const open, kinds, names, longest = 2, 12, 40, 17
 	var shape []byte
@@ -318,7 +320,7 @@ func drawData(t *rapid.T) core.EventData {
 	}
 	shape = append(shape, make([]byte, depth)...) // every object ends
 	bytes := rapid.SliceOfN(rapid.ByteRange(0, 9), longest*len(shape), longest*len(shape)).Draw(t, "values")
-	parsed, ok := core.ParseEventShape(string(shape))
+	parsed, ok := eventdata.ParseShape(string(shape))
 	if !ok {
 		t.Fatalf("the shape %x is refused", shape)
 	}
@@ -330,7 +332,7 @@ func drawData(t *rapid.T) core.EventData {
 	for range count {
 		texts = append(texts, drawText(t, "text"))
 	}
-	return core.EventDataOf(string(shape), string(bytes[:values]), texts)
+	return eventdata.Of(string(shape), string(bytes[:values]), texts)
 }
 
 func drawEvent(t *rapid.T) core.Event {

@@ -1,6 +1,9 @@
 package store
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // Parts of a membership. Values are stored.
 const (
@@ -30,10 +33,10 @@ func (c *coder) bodyFlow(x *core.Execution, parts uint64) {
 	}
 }
 
-func (c *coder) ids(v *[]core.ID) {
+func (c *coder) ids(v *[]base.ID) {
 	n := c.length(len(*v))
 	if c.reading {
-		*v = make([]core.ID, n)
+		*v = make([]base.ID, n)
 	}
 	for i := range *v {
 		c.id(&(*v)[i])

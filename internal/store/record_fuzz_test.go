@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // What is read is written and read again: it must be the same, and nothing may panic.
@@ -45,8 +46,8 @@ func FuzzHistoryRow(f *testing.F) {
 	f.Add(row.Body, int64(5), uint8(core.EndedFailure), EncodePatch(core.AttemptPatch{EndedAt: 7, Failure: &core.Failure{Message: "m"}}))
 	f.Fuzz(func(t *testing.T, body []byte, ended int64, state uint8, patch []byte) {
 		for _, has := range []bool{false, true} {
-			row := HistoryRow{EndedAt: core.Time(ended), Body: body, PatchState: core.AttemptState(state), PatchBody: patch, HasResult: has}
-			rec, err := row.Record(core.ID{})
+			row := HistoryRow{EndedAt: base.Time(ended), Body: body, PatchState: core.AttemptState(state), PatchBody: patch, HasResult: has}
+			rec, err := row.Record(base.ID{})
 			if err != nil {
 				mustBeCorruption(t, err)
 				continue
@@ -55,7 +56,7 @@ func FuzzHistoryRow(f *testing.F) {
 				rec.Result.Data, rec.Result.Size = []byte{}, 0
 			}
 			again := HistoryRowOf(&rec)
-			back, err := again.Record(core.ID{})
+			back, err := again.Record(base.ID{})
 			if err != nil || !reflect.DeepEqual(rec, back) {
 				t.Fatalf("read\n%s\nthen\n%s\n%v", show(rec), show(back), err)
 			}
@@ -89,7 +90,7 @@ func FuzzCommit(f *testing.F) {
 
 func mustBeCorruption(t *testing.T, err error) {
 	t.Helper()
-	if core.CodeOf(err) != core.CodeCorruption {
+	if base.CodeOf(err) != base.CodeCorruption {
 		t.Fatal(err)
 	}
 }

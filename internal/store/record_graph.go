@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Records of a graph are read and written whenever a member ends; as JSON they would cost more than everything else in it.
@@ -157,7 +158,7 @@ type flowExtras struct {
 	BadNames []string            `json:"names,omitempty"`
 	Failures []string            `json:"failures,omitempty"`
 	Cancel   *core.FlowCancel    `json:"cancel,omitempty"`
-	Trace    *core.Trace         `json:"trace,omitempty"`
+	Trace    *base.Trace         `json:"trace,omitempty"`
 	Budgets  []core.ScopedBudget `json:"budgets,omitempty"`
 }
 

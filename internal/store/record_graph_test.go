@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -44,11 +45,11 @@ func drawFlow(t *rapid.T) *core.Flow {
 	}
 	if rapid.Bool().Draw(t, "more") {
 		keep := rapid.Int64().Draw(t, "keep")
-		f.Keep, f.Tags, f.Fingerprint = &keep, core.Tags{"a": drawText(t, "tag")}, []byte{1, 2}
+		f.Keep, f.Tags, f.Fingerprint = &keep, base.Tags{"a": drawText(t, "tag")}, []byte{1, 2}
 		f.BadNames, f.Failures = []string{drawText(t, "bad name")}, []string{drawText(t, "failure")}
 		f.Cancel = &core.FlowCancel{Policy: core.CancelAll, Reason: drawText(t, "why"), By: drawText(t, "who"), RequestedAt: 1_790_000_000_000, Before: count("before")}
-		f.Trace = &core.Trace{Parent: drawText(t, "trace")}
-		f.Budgets = []core.ScopedBudget{{ID: core.UUID{7}, Scope: core.ScopeFlow, Ancestors: []core.UUID{{8}}}}
+		f.Trace = &base.Trace{Parent: drawText(t, "trace")}
+		f.Budgets = []core.ScopedBudget{{ID: base.UUID{7}, Scope: core.ScopeFlow, Ancestors: []base.UUID{{8}}}}
 	}
 	return f
 }
@@ -68,7 +69,7 @@ func TestF1_edges_are_read_as_they_were_written_and_never_from_fewer_bytes(t *te
 		if !reflect.DeepEqual(*e, back) {
 			t.Fatalf("%+v is read as %+v", *e, back)
 		}
-		if err := DecodeEdge(data[:rapid.IntRange(0, len(data)-1).Draw(t, "cut")], new(core.Edge)); core.CodeOf(err) != core.CodeCorruption {
+		if err := DecodeEdge(data[:rapid.IntRange(0, len(data)-1).Draw(t, "cut")], new(core.Edge)); base.CodeOf(err) != base.CodeCorruption {
 			t.Fatalf("fewer bytes: %v", err)
 		}
 	})
@@ -86,7 +87,7 @@ func TestF1_flows_are_read_as_they_were_written_and_never_from_fewer_bytes(t *te
 		if !reflect.DeepEqual(*f, back) {
 			t.Fatalf("%+v is read as %+v", *f, back)
 		}
-		if err := DecodeFlow(data[:rapid.IntRange(0, len(data)-1).Draw(t, "cut")], new(core.Flow)); core.CodeOf(err) != core.CodeCorruption {
+		if err := DecodeFlow(data[:rapid.IntRange(0, len(data)-1).Draw(t, "cut")], new(core.Flow)); base.CodeOf(err) != base.CodeCorruption {
 			t.Fatalf("fewer bytes: %v", err)
 		}
 	})

@@ -1,6 +1,9 @@
 package store
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // HistoryRowOf makes the row of an entry of the lease history. rec.Replaces is handled by the store.
 func HistoryRowOf(rec *core.LeaseRecord) HistoryRow {
@@ -24,7 +27,7 @@ func HistoryRowOf(rec *core.LeaseRecord) HistoryRow {
 
 // Record reads the row back, with the patch applied. id is the id of the execution, whose N is not in the row. The bytes of the result are
 // r.Result, nil if they were not loaded. Unreadable bytes are code corruption.
-func (r *HistoryRow) Record(id core.ID) (core.LeaseRecord, error) {
+func (r *HistoryRow) Record(id base.ID) (core.LeaseRecord, error) {
 	rec := core.LeaseRecord{ExecutionID: id, Epoch: r.Epoch, LeaseID: r.LeaseID, EndedAt: r.EndedAt, End: r.End}
 	body, ok := unseal(r.Body)
 	if !ok {
@@ -57,7 +60,7 @@ func (r *HistoryRow) Record(id core.ID) (core.LeaseRecord, error) {
 }
 
 // CheckedResult returns the bytes of the result, which must be loaded. Codes: corruption, also if there is none.
-func (r *HistoryRow) CheckedResult(id core.ID) ([]byte, error) {
+func (r *HistoryRow) CheckedResult(id base.ID) ([]byte, error) {
 	record, err := r.Record(id)
 	switch {
 	case err != nil:

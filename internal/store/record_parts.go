@@ -1,6 +1,9 @@
 package store
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // The optional parts of a record.
 
@@ -61,7 +64,7 @@ func (c *coder) cancellation(v *core.Cancellation) {
 	c.text(&v.Reason)
 }
 
-func (c *coder) trace(v *core.Trace) {
+func (c *coder) trace(v *base.Trace) {
 	c.text(&v.Parent)
 	c.text(&v.State)
 	c.text(&v.Baggage)
@@ -115,7 +118,7 @@ func (c *coder) payload(v *core.Payload) {
 
 // surroundings is what the record that contains an attempt already states.
 type surroundings struct {
-	id               core.UUID
+	id               base.UUID
 	worker, instance string
 	failure          *core.Failure
 }

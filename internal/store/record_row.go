@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // RowOf makes the row of an execution; Origin and State share one array. Input is nil iff x's input is not loaded.
@@ -105,7 +106,7 @@ func (c *coder) state(r *columns) {
 }
 
 // optionalUUID saves the bytes of an absent id.
-func (c *coder) optionalUUID(v *core.UUID) {
+func (c *coder) optionalUUID(v *base.UUID) {
 	present := !v.IsZero()
 	c.flag(&present)
 	if present {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 )
 
 // shared holds the texts, classes and shapes that a commit has used so far. A number refers to one of them, counting from 1; 0 means that a new one
@@ -18,7 +19,7 @@ type shared struct {
 	}
 
 	// While reading.
-	parsed []core.EventShape
+	parsed []eventdata.Shape
 	events int      // number of events in the commit
 	free   []string // space for the texts of their data
 

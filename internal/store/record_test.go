@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -125,28 +126,28 @@ func TestBytes_cut_short_or_too_long_are_corruption(t *testing.T) {
 	for n := range row.State {
 		cut := row
 		cut.State = row.State[:n]
-		if _, err := cut.Execution(x.Class, nil); !errors.Is(err, &core.Error{Code: core.CodeCorruption}) {
+		if _, err := cut.Execution(x.Class, nil); !errors.Is(err, &base.Error{Code: base.CodeCorruption}) {
 			t.Fatalf("a state of %d bytes out of %d: %v", n, len(row.State), err)
 		}
 	}
 	long := row
 	long.State = append([]byte{}, append(row.State, 0)...)
-	if _, err := long.Execution(x.Class, nil); core.CodeOf(err) != core.CodeCorruption {
+	if _, err := long.Execution(x.Class, nil); base.CodeOf(err) != base.CodeCorruption {
 		t.Fatalf("a state with a byte too many: %v", err)
 	}
 	newer := row
 	newer.State = append([]byte{rowVersion + 1}, row.State[1:]...)
-	if _, err := newer.Execution(x.Class, nil); core.CodeOf(err) != core.CodeCorruption {
+	if _, err := newer.Execution(x.Class, nil); base.CodeOf(err) != base.CodeCorruption {
 		t.Fatalf("a state of another version: %v", err)
 	}
 	bad := row
 	bad.Status = 99
-	if _, err := bad.Execution(x.Class, nil); core.CodeOf(err) != core.CodeCorruption {
+	if _, err := bad.Execution(x.Class, nil); base.CodeOf(err) != base.CodeCorruption {
 		t.Fatalf("a status that does not exist: %v", err)
 	}
 	commit := EncodeCommit(completions(3))
 	for n := range commit {
-		if _, err := DecodeCommit(commit[:n]); core.CodeOf(err) != core.CodeCorruption {
+		if _, err := DecodeCommit(commit[:n]); base.CodeOf(err) != base.CodeCorruption {
 			t.Fatalf("a commit of %d bytes out of %d: %v", n, len(commit), err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestW36_waits_travel_with_the_record_and_cost_nothing_when_there_are_none(t *testing.T) {
@@ -13,8 +14,8 @@ func TestW36_waits_travel_with_the_record_and_cost_nothing_when_there_are_none(t
 	plain := RowOf(x)
 	x.Waits = &core.Waits{
 		Signals: 3, TimeoutSignals: 1, Suspensions: 2,
-		Open:       []core.OpenWaitpoint{{ID: core.UUID{1}, Key: "a", Active: true}, {ID: core.UUID{2}, Key: "b", ExpiresAt: 9}},
-		Suspension: &core.OpenSuspension{Seq: 2, ID: core.UUID{3}, At: 4, TimeoutAt: 8, Behavior: "fail", ReasonCode: "manual_pause"},
+		Open:       []core.OpenWaitpoint{{ID: base.UUID{1}, Key: "a", Active: true}, {ID: base.UUID{2}, Key: "b", ExpiresAt: 9}},
+		Suspension: &core.OpenSuspension{Seq: 2, ID: base.UUID{3}, At: 4, TimeoutAt: 8, Behavior: "fail", ReasonCode: "manual_pause"},
 	}
 	with := RowOf(x)
 	differ := 0
@@ -37,7 +38,7 @@ func TestW36_waits_travel_with_the_record_and_cost_nothing_when_there_are_none(t
 	for cut := 1; cut <= len(with.State)-len(plain.State); cut++ {
 		broken := with
 		broken.State = with.State[:len(with.State)-cut]
-		if _, err := broken.Execution(x.Class, nil); core.CodeOf(err) != core.CodeCorruption {
+		if _, err := broken.Execution(x.Class, nil); base.CodeOf(err) != base.CodeCorruption {
 			t.Fatalf("W10: %d bytes fewer: %v", cut, err)
 		}
 	}

@@ -1,12 +1,15 @@
 package store
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // Row is an execution as stores keep it: the columns that statements and constraints use, and two blobs with the rest. A column costs more than a
 // field of a blob in every row written. RowOf makes it, Execution reads it back.
 type Row struct {
 	// Written once.
-	ID     core.UUID
+	ID     base.UUID
 	N      uint8
 	Class  int32
 	Origin []byte // the other immutable fields
@@ -23,10 +26,10 @@ type Row struct {
 
 // HistoryRow is an entry of the lease history as stores keep it. HistoryRowOf makes it, Record reads it back.
 type HistoryRow struct {
-	ID      core.UUID
+	ID      base.UUID
 	Epoch   int64
-	LeaseID core.UUID
-	EndedAt core.Time
+	LeaseID base.UUID
+	EndedAt base.Time
 	End     core.LeaseEnd
 	Body    []byte // everything else; PatchState and PatchBody may replace the final state of the attempt
 	// Written later by an AttemptPatch: 0 and nil if there was none.

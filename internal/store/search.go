@@ -1,6 +1,9 @@
 package store
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // Query is a filter over search rows (L131): parts combine with AND, values of one part with OR. It finds candidates; the
 // engine loads them and drops those that no longer match.
@@ -17,8 +20,8 @@ type Query struct {
 	Completed                Range
 	Updated                  Range
 	Later                    []core.Status // rows with these statuses may have changed since they were written: Updated.From does not apply to them
-	Flows                    []core.UUID
-	Parents                  []core.UUID
+	Flows                    []base.UUID
+	Parents                  []base.UUID
 	Instances                []string
 	Creators                 []string
 	Keys                     []string // idempotency keys
@@ -44,7 +47,7 @@ type TagTerm struct {
 }
 
 // Range is [From, To); an absent bound is open.
-type Range struct{ From, To core.Time }
+type Range struct{ From, To base.Time }
 
 // Order is the order of a list (L133).
 type Order uint8
@@ -59,9 +62,9 @@ const (
 
 // Hit is a search row: an id and its sort keys.
 type Hit struct {
-	ID        core.UUID
-	Created   core.Time
-	Completed core.Time
+	ID        base.UUID
+	Created   base.Time
+	Completed base.Time
 }
 
 // LaneHit is a search row with the lane of its execution.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Store is a database that keeps executions. Every method is safe for concurrent use. Every call ends by the deadline of its context or by the
@@ -20,7 +21,7 @@ type Store interface {
 	// read.
 	Info() Info
 	// Now reads the store's clock (L5, L129).
-	Now(ctx context.Context) (core.Time, error)
+	Now(ctx context.Context) (base.Time, error)
 	// Begin opens a transaction, takes the locks that want names in the one order of S73, loads the rows and reads the clock, in one round trip. A
 	// want without rows costs no trip: the transaction begins with Commit, and Loaded.Now is the last clock reading, extrapolated with the
 	// process's monotonic clock (L5). The caller must end the transaction with Commit or Rollback.
@@ -49,7 +50,7 @@ type Store interface {
 	HideTimers(ctx context.Context, timers []Timer, hide time.Duration) error
 	// TimersAhead returns up to limit timers that cannot be taken before from, but can be by to, with numbers above after, in order of number. It
 	// changes nothing. It is used when the clock was set back.
-	TimersAhead(ctx context.Context, from, to core.Time, after int64, limit int) ([]Timer, error)
+	TimersAhead(ctx context.Context, from, to base.Time, after int64, limit int) ([]Timer, error)
 	// Poll returns everything that an idle process needs to know, in one statement (S71).
 	Poll(ctx context.Context, ask PollAsk) (PollAnswer, error)
 
@@ -76,7 +77,7 @@ type Store interface {
 	Listen(ctx context.Context, hear func(Hint)) error
 
 	// Maintain does the periodic maintenance of the database: it drops log rows older than logBefore (none if absent) and vacuums.
-	Maintain(ctx context.Context, logBefore core.Time) error
+	Maintain(ctx context.Context, logBefore base.Time) error
 	// Close ends everything that the store started and closes its connections.
 	Close() error
 }
@@ -101,8 +102,8 @@ type Info struct {
 	Kind         string    // sqlite, postgres
 	Version      string    // of the database
 	Schema       int       // migration level
-	Installation core.UUID // fixed when the schema was created
-	LogID        core.UUID // identity of the event log: changes when a copy is restored, and with Changes.NewLogID (E32)
+	Installation base.UUID // fixed when the schema was created
+	LogID        base.UUID // identity of the event log: changes when a copy is restored, and with Changes.NewLogID (E32)
 	Shared       bool      // other processes may have this database open
 	Pool         int       // connections that transactions and reads share; 0: they are serialized
 }
@@ -110,7 +111,7 @@ type Info struct {
 // Want names rows to load. Lists may contain duplicates.
 type Want struct {
 	Keys       []Key       // idempotency keys
-	Executions []core.UUID // in order of id; missing ones are omitted from the result
+	Executions []base.UUID // in order of id; missing ones are omitted from the result
 	Patient    bool        // wait up to a second for a lock instead of 50 ms
 	SkipLocked bool        // omit executions that another transaction holds, and name them in Loaded.Held
 	// SkipUnreadable omits executions whose stored bytes cannot be read, and names them in Loaded.Unreadable. Without it, such an execution is an
@@ -158,8 +159,8 @@ const (
 type KeyRow struct {
 	Key
 	Fingerprint []byte
-	ID          core.ID
-	ExpiresAt   core.Time
+	ID          base.ID
+	ExpiresAt   base.Time
 }
 
 // Pick requests the first Limit rows of one queue from Floor on, in order of (order key, UUID).
@@ -175,7 +176,7 @@ type QueueRow struct {
 	Class int32
 	Block int32
 	Order int64
-	ID    core.UUID
+	ID    base.UUID
 }
 
 // QueueLook is what a Pick saw of a queue besides the returned rows, including rows that others hold.
@@ -186,7 +187,7 @@ type QueueLook struct {
 
 // HistoryRef names entries of a lease history: one epoch, or, if All is set, those above Epoch in ascending order, up to Limit (0: all).
 type HistoryRef struct {
-	ID    core.UUID
+	ID    base.UUID
 	Epoch int64
 	All   bool
 	Limit int
@@ -214,7 +215,7 @@ type Doc struct {
 	DocRef
 	Body      []byte
 	Data      []byte
-	ExpiresAt core.Time // absent: never; for the engine, stores ignore it
+	ExpiresAt base.Time // absent: never; for the engine, stores ignore it
 	Damaged   bool      // read only: the stored bytes are not those that were written; Body is then not JSON, and Data absent
 }
 
@@ -235,22 +236,22 @@ type Owned struct {
 
 // InboxRow is a submission inserted by a user's own transaction (L88).
 type InboxRow struct {
-	ID   core.ID
+	ID   base.ID
 	Body []byte
 }
 
 // Loaded is what Begin, Load or Read found.
 type Loaded struct {
-	Now        core.Time
+	Now        base.Time
 	Dictionary int64 // version of the dictionary as of this load
 	// Incarnation identifies the database as it was in this transaction. It changes whenever commits may have been lost: after a failover, a
 	// restore or a restart. If Begin has loaded nothing, it is that of the extrapolated clock reading.
 	Incarnation string
 	Keys        map[Key]KeyRow
-	Executions  map[core.UUID]*core.Execution // requested and picked
-	Held        []core.UUID                   // executions that another transaction holds (SkipLocked)
-	Unfiled     []core.UUID                   // requested, but still submissions in the inbox
-	Unreadable  map[core.UUID]error           // executions whose bytes cannot be read (SkipUnreadable); Picked contains their rows nevertheless
+	Executions  map[base.UUID]*core.Execution // requested and picked
+	Held        []base.UUID                   // executions that another transaction holds (SkipLocked)
+	Unfiled     []base.UUID                   // requested, but still submissions in the inbox
+	Unreadable  map[base.UUID]error           // executions whose bytes cannot be read (SkipUnreadable); Picked contains their rows nevertheless
 	Picked      []QueueRow                    // in order of want.Pick, then of the queue
 	LeftOut     bool                          // there were more rows than PickBest
 	Looks       []QueueLook                   // in order of want.Pick, if Info.Shared is set and rows are locked; else nil
@@ -265,9 +266,9 @@ type Loaded struct {
 }
 
 // SetUnreadable records an execution whose bytes cannot be read, for stores.
-func (l *Loaded) SetUnreadable(id core.UUID, err error) {
+func (l *Loaded) SetUnreadable(id base.UUID, err error) {
 	if l.Unreadable == nil {
-		l.Unreadable = map[core.UUID]error{}
+		l.Unreadable = map[base.UUID]error{}
 	}
 	l.Unreadable[id] = err
 }
@@ -293,7 +294,7 @@ type Changes struct {
 	Update         []*core.Execution // every field except identity, input and policy
 	Renew          []*core.Execution // as Update, but only lease times, WakeAt and TimerAt changed (L9)
 	Assume         []*core.Execution // as Update, of rows that this transaction has not loaded
-	AssumeUntil    core.Time         // absent: no bound
+	AssumeUntil    base.Time         // absent: no bound
 	AssumeLanes    []int32           // only with Dictionary
 	AssumeEmpty    []Pick            // their Limit is not used
 	AssumeDocs     []Doc             // of no owner
@@ -312,12 +313,12 @@ type Changes struct {
 	PutDocs        []Doc            // inserted or replaced; rules among them, among NewDocs and DropDocs raise the dictionary's version
 	NewDocs        []Doc            // a doc that exists already is the fault Conflict
 	DropDocs       []DocRef
-	DropInbox      []core.UUID
-	Remove         []core.UUID // executions, with history, docs, search rows and everything else of theirs
-	Strip          []core.UUID // as Remove, but their docs of the kinds in StripLeaves are kept
+	DropInbox      []base.UUID
+	Remove         []base.UUID // executions, with history, docs, search rows and everything else of theirs
+	Strip          []base.UUID // as Remove, but their docs of the kinds in StripLeaves are kept
 	StripLeaves    []DocKind
 	Events         []core.Event
-	NewLogID       core.UUID // not zero: the new identity of the log; raises the dictionary's version
+	NewLogID       base.UUID // not zero: the new identity of the log; raises the dictionary's version
 
 	// Safe is called once none of the changes can be lost any more, or with the fault Unknown if that cannot be determined. Commit may return
 	// before that; the changes must not be reported outside of this process before Safe is called. If Safe is nil, Commit returns only then.
@@ -337,10 +338,10 @@ type TimerKind uint8
 
 // Timer is an entry of the due index: at its time the engine processes what it names. Entries may be stale.
 type Timer struct {
-	At    core.Time
+	At    base.Time
 	Seq   int64 // assigned by the store
 	Kind  TimerKind
-	IDs   []core.UUID
+	IDs   []base.UUID
 	Texts []string
 	Tries int // how often it was taken before
 }
@@ -360,12 +361,12 @@ type Before struct {
 
 // PollAnswer is the result of Poll.
 type PollAnswer struct {
-	Now         core.Time
+	Now         base.Time
 	Dictionary  int64
 	Incarnation string
 	Queues      []bool    // in order of PollAsk.Queues
 	Docs        []bool    // in order of PollAsk.Docs
-	NextTimer   core.Time // absent: no timer
+	NextTimer   base.Time // absent: no timer
 	LogStart    int64     // position before the oldest commit retained
 	LogEnd      int64     // position up to which every commit is known to be final
 	LogNewest   int64     // position of the newest commit; above LogEnd while a transaction with a lower number is open
@@ -379,15 +380,15 @@ type Projection struct {
 	// Incarnation is that of the database from which all of this was read: in another one the positions denote other commits.
 	Incarnation string            // != "": refuse with the fault Stale unless the database has it
 	Rows        []*core.Execution // search rows to write
-	Gone        []core.UUID       // search rows to remove
+	Gone        []base.UUID       // search rows to remove
 	// Doubted lists executions among Rows that may have been removed since they were loaded: they are locked until the transaction ends, and those
 	// that no longer exist are not shown.
-	Doubted []core.UUID
+	Doubted []base.UUID
 }
 
 // Without returns the projection with its doubts resolved: doubted executions for which gone holds are not shown.
-func (p Projection) Without(gone func(core.UUID) bool) Projection {
-	removed := map[core.UUID]bool{}
+func (p Projection) Without(gone func(base.UUID) bool) Projection {
+	removed := map[base.UUID]bool{}
 	for _, id := range p.Doubted {
 		if gone(id) && !removed[id] {
 			removed[id] = true
@@ -403,7 +404,7 @@ func (p Projection) Without(gone func(core.UUID) bool) Projection {
 // Commit is one row of the log: the events of one transaction.
 type Commit struct {
 	Seq        int64
-	At         core.Time
+	At         base.Time
 	Events     []core.Event
 	Unreadable error // why there are no events: the stored bytes cannot be read (code corruption)
 }
@@ -444,7 +445,7 @@ type Guest interface {
 
 // Glance is what a Guest reads of a store.
 type Glance struct {
-	Now  core.Time
+	Now  base.Time
 	Lane *core.LaneSettings
 	Doc  *Doc
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -20,7 +21,7 @@ type Store struct {
 }
 
 // Now goes through Around.
-func (s *Store) Now(ctx context.Context) (now core.Time, err error) {
+func (s *Store) Now(ctx context.Context) (now base.Time, err error) {
 	err = s.Around("now", false, func() (err error) { now, err = s.Store.Now(ctx); return err })
 	return now, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -20,7 +21,7 @@ var (
 
 const (
 	lanesCap = 3
-	ttl      = core.Millis(700)
+	ttl      = base.Millis(700)
 	keyPool  = 1500 // shared by all processes, so that they meet
 )
 
@@ -46,8 +47,8 @@ func (c *crew) work(ctx context.Context) {
 
 // check reports errors that nothing allows.
 func (c *crew) check(what string, err error) bool {
-	switch code := core.CodeOf(err); code {
-	case core.CodeInternal, core.CodeCorruption, core.CodeInvalidArgument:
+	switch code := base.CodeOf(err); code {
+	case base.CodeInternal, base.CodeCorruption, base.CodeInvalidArgument:
 		c.j.violation("%s: %v", what, err)
 	}
 	return err == nil
@@ -64,7 +65,7 @@ func submission(n int) core.Submission {
 		PolicyJSON: []byte(`{` + limits + `"max_reclaim_count":10000,"retry_policy":{"max_retries":100,"backoff":{"strategy":"fixed","delay_ms":30}}}`),
 	}
 	if n%5 == 0 {
-		delay := core.Millis(n % 200)
+		delay := base.Millis(n % 200)
 		s.DelayMS = &delay
 	}
 	return s
@@ -118,14 +119,14 @@ func (c *crew) handle(ctx context.Context, rng *rand.Rand, t engine.Task) {
 }
 
 // report reports tokens now and then, under a key that stays the same for the lease.
-func (c *crew) report(ctx context.Context, rng *rand.Rand, id core.GivenID, f core.Fence) {
+func (c *crew) report(ctx context.Context, rng *rand.Rand, id base.GivenID, f core.Fence) {
 	for range rng.IntN(3) {
 		_, err := c.e.ReportUsage(ctx, client, id, engine.UsageRequest{Fence: f, Usage: map[string]int64{"tokens": 4}, DedupKey: fmt.Sprint(f.Epoch)})
 		c.check("report", err)
 	}
 }
 
-func (c *crew) complete(ctx context.Context, id core.ID, f core.Fence) {
+func (c *crew) complete(ctx context.Context, id base.ID, f core.Fence) {
 	if _, err := c.e.Complete(ctx, client, id.Given(), f, &core.Payload{Data: []byte(id.String())}); c.check("complete", err) {
 		c.j.tell("completed", id, f.Epoch)
 	}

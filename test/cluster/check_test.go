@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/invariants"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -21,9 +22,9 @@ import (
 type life struct {
 	epoch     int64
 	open      bool
-	expires   core.Time // of the open lease, when it was acquired
-	notBefore core.Time // a delay that stands
-	at        core.Time
+	expires   base.Time // of the open lease, when it was acquired
+	notBefore base.Time // a delay that stands
+	at        base.Time
 	outcomes  []string // of every completion
 	epochs    []int64  // under which they came, 0 without a lease
 	replays   int
@@ -34,17 +35,17 @@ type life struct {
 type facts struct {
 	Epoch      int64     `json:"lease_epoch"`
 	Late       bool      `json:"late"`
-	ExpiresAt  core.Time `json:"expires_at"`
-	DelayUntil core.Time `json:"delay_until"`
-	RetryAt    core.Time `json:"retry_at"`
+	ExpiresAt  base.Time `json:"expires_at"`
+	DelayUntil base.Time `json:"delay_until"`
+	RetryAt    base.Time `json:"retry_at"`
 	Outcome    string    `json:"outcome"`
 	Cause      string    `json:"cause"`
 }
 
 // replayLog reads the log as a whole and checks every step of every execution (I2, I4, I6, I10, I16, SI9).
-func replayLog(t *testing.T, log []engine.LoggedEvent) map[core.UUID]*life {
+func replayLog(t *testing.T, log []engine.LoggedEvent) map[base.UUID]*life {
 	t.Helper()
-	lives := map[core.UUID]*life{}
+	lives := map[base.UUID]*life{}
 	running, lapsed := 0, 0
 	for _, ev := range log {
 		if ev.ExecutionID.IsZero() {
@@ -138,7 +139,7 @@ func (l *life) acquire(ev engine.LoggedEvent, f facts) string {
 }
 
 // checkRecords compares what callers were told, what the log tells and what the records say (I1, I5, I6, I13, I18).
-func checkRecords(ctx context.Context, t *testing.T, e *engine.Engine, j *journal, lives map[core.UUID]*life) {
+func checkRecords(ctx context.Context, t *testing.T, e *engine.Engine, j *journal, lives map[base.UUID]*life) {
 	t.Helper()
 	for _, id := range j.all() {
 		view, err := e.Describe(ctx, client, id.Given())
@@ -202,7 +203,7 @@ func takeSnapshot(ctx context.Context, t *testing.T, e *engine.Engine, s store.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[core.UUID]bool{} // those of whose submit nobody was told too
+	known := map[base.UUID]bool{} // those of whose submit nobody was told too
 	for _, ev := range log {
 		if !ev.ExecutionID.IsZero() {
 			known[ev.ExecutionID.UUID] = true
@@ -227,7 +228,7 @@ func checkIndexes(ctx context.Context, t *testing.T, e *engine.Engine, s store.S
 		t.Error(text)
 	}
 	for { // the rows follow the log
-		want := map[core.UUID]core.Status{}
+		want := map[base.UUID]core.Status{}
 		for id, r := range takeSnapshot(ctx, t, e, s).Records {
 			want[id] = r.X.Status
 		}
@@ -241,9 +242,9 @@ func checkIndexes(ctx context.Context, t *testing.T, e *engine.Engine, s store.S
 }
 
 // searchRows tells under which status each execution is found.
-func searchRows(ctx context.Context, t *testing.T, s store.Store) map[core.UUID]core.Status {
+func searchRows(ctx context.Context, t *testing.T, s store.Store) map[base.UUID]core.Status {
 	t.Helper()
-	rows := map[core.UUID]core.Status{}
+	rows := map[base.UUID]core.Status{}
 	for _, status := range core.Statuses() {
 		hits, err := s.Find(ctx, store.Query{Statuses: []core.Status{status}, Order: store.IDAsc, Limit: 1_000_000})
 		if err != nil {
@@ -261,7 +262,7 @@ func searchRows(ctx context.Context, t *testing.T, s store.Store) map[core.UUID]
 func readAll(ctx context.Context, e *engine.Engine) ([]engine.LoggedEvent, error) {
 	name := "mark" + rand.Text()
 	mark := core.BudgetDefinition{Name: name, Dimensions: map[string]core.BudgetLimits{"tokens": {}}}
-	if _, err := e.CreateBudget(ctx, operator, core.DefaultNamespace, mark, engine.AdminAction{}); err != nil {
+	if _, err := e.CreateBudget(ctx, operator, base.DefaultNamespace, mark, engine.AdminAction{}); err != nil {
 		return nil, err
 	}
 	var all []engine.LoggedEvent

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -69,7 +70,7 @@ func (p *party) endAll(kind string, n int) {
 	var tasks []engine.Task
 	for turn := 0; len(tasks) < n; turn++ {
 		got, err := p.of(turn).Claim(p.ctx, client, engine.ClaimRequest{
-			WorkerID: "w", InstanceID: "i", Lanes: lanes[:1], Kinds: []string{kind}, Max: min(n-len(tasks), 100), Wait: 20 * time.Second, TTL: core.Hour,
+			WorkerID: "w", InstanceID: "i", Lanes: lanes[:1], Kinds: []string{kind}, Max: min(n-len(tasks), 100), Wait: 20 * time.Second, TTL: base.Hour,
 		})
 		if err != nil || len(got.Tasks) == 0 {
 			p.t.Fatalf("%d of %d of kind %s came: %v", len(tasks), n, kind, err)
@@ -103,7 +104,7 @@ func TestF28_FI3_FI4_FI7_L143_two_hundred_flows_that_end_into_shared_joins_from_
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		told := map[core.UUID]map[string]int{}
+		told := map[base.UUID]map[string]int{}
 		for _, ev := range log {
 			if told[ev.ExecutionID.UUID] == nil {
 				told[ev.ExecutionID.UUID] = map[string]int{}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // journal is what callers were told, over all engines. Those in other processes write it down line by line.
@@ -17,21 +18,21 @@ type journal struct {
 	mu        sync.Mutex
 	out       io.Writer // nil: nobody else reads it
 	violation func(format string, args ...any)
-	ids       []core.ID
-	seen      map[core.UUID]bool
-	keys      map[string]core.ID
-	leases    map[core.UUID][]core.Fence // acknowledged claims
-	newest    map[core.UUID]int64        // highest acknowledged epoch
+	ids       []base.ID
+	seen      map[base.UUID]bool
+	keys      map[string]base.ID
+	leases    map[base.UUID][]core.Fence // acknowledged claims
+	newest    map[base.UUID]int64        // highest acknowledged epoch
 	completed map[string]bool            // "id epoch" of acknowledged completions
-	cancelled map[core.UUID]bool
+	cancelled map[base.UUID]bool
 	submits   int
 	haunted   atomic.Int64 // commands sent with fences known to be stale
 }
 
 func newJournal(out io.Writer, violation func(format string, args ...any)) *journal {
 	return &journal{
-		out: out, violation: violation, seen: map[core.UUID]bool{}, keys: map[string]core.ID{}, leases: map[core.UUID][]core.Fence{},
-		newest: map[core.UUID]int64{}, completed: map[string]bool{}, cancelled: map[core.UUID]bool{},
+		out: out, violation: violation, seen: map[base.UUID]bool{}, keys: map[string]base.ID{}, leases: map[base.UUID][]core.Fence{},
+		newest: map[base.UUID]int64{}, completed: map[string]bool{}, cancelled: map[base.UUID]bool{},
 	}
 }
 
@@ -80,16 +81,16 @@ func (j *journal) note(line string) {
 	}
 }
 
-func mustID(text string) core.ID {
-	given, err := core.ParseID(text)
+func mustID(text string) base.ID {
+	given, err := base.ParseID(text)
 	if err != nil {
-		return core.ID{}
+		return base.ID{}
 	}
 	return given.ID()
 }
 
 // took notes an acknowledged claim.
-func (j *journal) took(id core.ID, f core.Fence) {
+func (j *journal) took(id base.ID, f core.Fence) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.leases[id.UUID] = append(j.leases[id.UUID], f)
@@ -97,11 +98,11 @@ func (j *journal) took(id core.ID, f core.Fence) {
 }
 
 // stale finds a fence that was superseded by an acknowledged claim.
-func (j *journal) stale(rng *rand.Rand) (core.ID, core.Fence, bool) {
+func (j *journal) stale(rng *rand.Rand) (base.ID, core.Fence, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.ids) == 0 {
-		return core.ID{}, core.Fence{}, false
+		return base.ID{}, core.Fence{}, false
 	}
 	for range 20 {
 		id := j.ids[rng.IntN(len(j.ids))]
@@ -111,15 +112,15 @@ func (j *journal) stale(rng *rand.Rand) (core.ID, core.Fence, bool) {
 			}
 		}
 	}
-	return core.ID{}, core.Fence{}, false
+	return base.ID{}, core.Fence{}, false
 }
 
 // any is some execution.
-func (j *journal) any(rng *rand.Rand) (core.ID, bool) {
+func (j *journal) any(rng *rand.Rand) (base.ID, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.ids) == 0 {
-		return core.ID{}, false
+		return base.ID{}, false
 	}
 	return j.ids[rng.IntN(len(j.ids))], true
 }
@@ -131,14 +132,14 @@ func (j *journal) size() int {
 }
 
 // all lists every execution of which somebody was told.
-func (j *journal) all() []core.ID {
+func (j *journal) all() []base.ID {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.ids)
 }
 
 // outcomes lists the acknowledged completions and cancellations.
-func (j *journal) outcomes() (completed []string, cancelled []core.UUID) {
+func (j *journal) outcomes() (completed []string, cancelled []base.UUID) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Collect(maps.Keys(j.completed)), slices.Collect(maps.Keys(j.cancelled))

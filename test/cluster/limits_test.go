@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -31,7 +32,7 @@ const limited = `"quotas":[{"quota":"q"}],"budget_ids":["team"],"estimate":{"pla
 const deedVariable = "FF_CLUSTER_DEED"
 
 func teamRef() engine.BudgetRef {
-	return engine.BudgetRef{Namespace: core.DefaultNamespace, Budget: budgetName}
+	return engine.BudgetRef{Namespace: base.DefaultNamespace, Budget: budgetName}
 }
 
 // putLimits makes the quota and the budget.
@@ -44,7 +45,7 @@ func putLimits(ctx context.Context, t *testing.T, e *engine.Engine, hard map[str
 	for name, limit := range hard {
 		d.Dimensions[name] = core.BudgetLimits{Hard: &limit}
 	}
-	if _, err := e.CreateBudget(ctx, operator, core.DefaultNamespace, d, engine.AdminAction{}); err != nil {
+	if _, err := e.CreateBudget(ctx, operator, base.DefaultNamespace, d, engine.AdminAction{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -144,7 +145,7 @@ func grabs(at string) error {
 }
 
 // grabTTL is how long they hold on: one that lapses before the last has looked would make room.
-const grabTTL = core.Millis(8000)
+const grabTTL = base.Millis(8000)
 
 // grab runs such a process until it gets nothing more, kills it, and returns what it took. It begins when all are open.
 func grab(ctx context.Context, t *testing.T, at string, opened *sync.WaitGroup) (took []string) {
@@ -242,7 +243,7 @@ func TestS36_a_limit_that_is_put_in_one_process_holds_for_claims_of_every_other_
 		for round := range 12 {
 			limit := 1 + round*5%4
 			put(round, limit)
-			got, err := p.of(round+1).Claim(p.ctx, client, engine.ClaimRequest{WorkerID: "w", InstanceID: "i", Lanes: lanes[:1], Max: 10, Wait: 20 * time.Second, TTL: core.Minute})
+			got, err := p.of(round+1).Claim(p.ctx, client, engine.ClaimRequest{WorkerID: "w", InstanceID: "i", Lanes: lanes[:1], Max: 10, Wait: 20 * time.Second, TTL: base.Minute})
 			if err != nil || len(got.Tasks) == 0 || len(got.Tasks) > limit {
 				p.t.Fatalf("round %d: %d were taken under a limit of %d, %v", round, len(got.Tasks), limit, err)
 			}

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -52,21 +55,21 @@ func onParties(t *testing.T, test func(p *party)) {
 func (p *party) of(n int) *engine.Engine { return p.engines[n%len(p.engines)] }
 
 // suspend has an execution wait for one signal go.
-func (p *party) suspend(edit func(*core.SuspendCommand)) (core.GivenID, engine.SuspendAnswer) {
+func (p *party) suspend(edit func(*core.SuspendCommand)) (base.GivenID, engine.SuspendAnswer) {
 	p.t.Helper()
 	made, err := p.of(0).Submit(p.ctx, client, core.Submission{Lane: "waits", Kind: "k"})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	id := made.ID.Given()
-	task, err := p.of(1).OperatorClaim(p.ctx, operator, id, engine.TargetedRequest{WorkerID: "w", InstanceID: "i", TTL: core.Hour})
+	task, err := p.of(1).OperatorClaim(p.ctx, operator, id, engine.TargetedRequest{WorkerID: "w", InstanceID: "i", TTL: base.Hour})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	x, key := task.Execution, "a"
 	cmd := core.SuspendCommand{
 		Fence: core.Fence{LeaseID: x.Lease.ID, Epoch: x.LeaseEpoch, AttemptID: x.Lease.AttemptID}, Waitpoints: []core.Binding{{Key: &key}},
-		Condition: &core.Condition{Kind: core.ConditionSingle, Waitpoints: []string{key}, Matcher: core.ByName("go")},
+		Condition: &condition.Condition{Kind: condition.Single, Waitpoints: []string{key}, Matcher: condition.ByName("go")},
 	}
 	if edit != nil {
 		edit(&cmd)
@@ -83,7 +86,7 @@ func TestWI9_WI14_of_64_signals_a_timeout_a_resume_and_a_cancel_one_ends_the_wai
 	onParties(t, func(p *party) {
 		causes := map[core.SuspensionCause]int{}
 		for round := range 12 {
-			timeout := core.Millis(10 * (round % 6))
+			timeout := base.Millis(10 * (round % 6))
 			id, s := p.suspend(func(c *core.SuspendCommand) { c.TimeoutMS, c.Behavior = &timeout, core.BehaviorAutoResume })
 			accepted, satisfied := p.race(round, id, s)
 			p.ends(id)
@@ -96,15 +99,15 @@ func TestWI9_WI14_of_64_signals_a_timeout_a_resume_and_a_cancel_one_ends_the_wai
 
 // race lets 64 signals, a resume and a cancel loose at once, beside the timeout, and counts the signals that were accepted and those
 // that met the condition.
-func (p *party) race(round int, id core.GivenID, s engine.SuspendAnswer) (accepted, satisfied int) {
+func (p *party) race(round int, id base.GivenID, s engine.SuspendAnswer) (accepted, satisfied int) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	gun := make(chan struct{})
 	run := func(act func() error) {
 		wg.Go(func() {
 			<-gun
-			switch code := core.CodeOf(act()); code {
-			case "", core.CodeWaitpointClosed, core.CodeExecutionNotSuspended, core.CodeExecutionNotActive:
+			switch code := base.CodeOf(act()); code {
+			case "", base.CodeWaitpointClosed, base.CodeExecutionNotSuspended, base.CodeExecutionNotActive:
 			default:
 				p.t.Errorf("round %d: refused with %s", round, code)
 			}
@@ -118,7 +121,7 @@ func (p *party) race(round int, id core.GivenID, s engine.SuspendAnswer) (accept
 			if err == nil {
 				accepted++
 			}
-			if got.Effect == core.EffectSatisfied {
+			if got.Effect == condition.EffectSatisfied {
 				satisfied++
 			}
 			return err
@@ -140,7 +143,7 @@ func (p *party) race(round int, id core.GivenID, s engine.SuspendAnswer) (accept
 }
 
 // ends waits until the suspension is over: its timeout comes at the latest.
-func (p *party) ends(id core.GivenID) {
+func (p *party) ends(id base.GivenID) {
 	p.t.Helper()
 	for {
 		view, err := p.of(0).Describe(p.ctx, client, id)
@@ -159,7 +162,7 @@ func (p *party) ends(id core.GivenID) {
 }
 
 // endedOnce looks at what the race left and tells the cause.
-func (p *party) endedOnce(id core.GivenID, accepted, satisfied int) core.SuspensionCause {
+func (p *party) endedOnce(id base.GivenID, accepted, satisfied int) core.SuspensionCause {
 	p.t.Helper()
 	history, err := p.of(1).Suspensions(p.ctx, client, id, "", nil)
 	if err != nil || len(history.Items) != 1 {
@@ -168,7 +171,7 @@ func (p *party) endedOnce(id core.GivenID, accepted, satisfied int) core.Suspens
 	o := history.Items[0]
 	signals := 0
 	for i := range o.Signals {
-		if o.Signals[i].SourceType != core.SourceEngine {
+		if o.Signals[i].SourceType != condition.SourceEngine {
 			signals++
 		}
 	}
@@ -191,7 +194,7 @@ func (p *party) endedOnce(id core.GivenID, accepted, satisfied int) core.Suspens
 }
 
 // told counts the events of an execution by kind.
-func (p *party) told(id core.GivenID) map[string]int {
+func (p *party) told(id base.GivenID) map[string]int {
 	p.t.Helper()
 	log, err := readAll(p.ctx, p.of(2))
 	if err != nil {
@@ -210,7 +213,7 @@ func TestW16_W27_WI2_tokens_stay_good_while_keys_are_rotated_under_the_signals(t
 	t.Parallel()
 	onParties(t, func(p *party) {
 		id, s := p.suspend(func(c *core.SuspendCommand) {
-			c.Condition = &core.Condition{Kind: core.ConditionCount, N: 100_000, CountKind: core.CountDistinctSignals, Waitpoints: []string{"a"}}
+			c.Condition = &condition.Condition{Kind: condition.Count, N: 100_000, CountKind: condition.CountDistinctSignals, Waitpoints: []string{"a"}}
 		})
 		waitpoint := s.Waitpoints[0].ID
 		done := make(chan struct{})
@@ -254,9 +257,9 @@ func TestW18_W21_a_revoked_key_is_dead_in_every_process_at_once(t *testing.T) {
 	onParties(t, func(p *party) {
 		id, s := p.suspend(nil)
 		waitpoint, token := s.Waitpoints[0].ID, s.Tokens[0]
-		deliver := func(e *engine.Engine, token core.Token) core.Code {
+		deliver := func(e *engine.Engine, token keyring.Token) base.Code {
 			_, err := e.Signal(p.ctx, nobody, nil, token, core.SignalCommand{WaitpointID: waitpoint, Name: "not yet"})
-			return core.CodeOf(err)
+			return base.CodeOf(err)
 		}
 		for n := range 8 {
 			kid, _, _ := strings.Cut(token.Reveal(), ":")
@@ -271,7 +274,7 @@ func TestW18_W21_a_revoked_key_is_dead_in_every_process_at_once(t *testing.T) {
 				p.t.Fatal(err)
 			}
 			for other := range p.engines {
-				if code := deliver(p.of(other), token); code != core.CodeInvalidToken {
+				if code := deliver(p.of(other), token); code != base.CodeInvalidToken {
 					p.t.Errorf("after the revoke of %s engine %d answers %q", kid, other, code)
 				}
 			}

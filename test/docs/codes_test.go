@@ -20,7 +20,7 @@ func TestU25_every_code_that_is_raised_says_what_it_means(t *testing.T) {
 	}
 	for _, info := range flowfabric.Codes() {
 		if !waiting[info.Code] && (info.Meaning == "" || info.Advice == "") {
-			t.Errorf("%s is raised and has no text in internal/core/code_texts.go", info.Code)
+			t.Errorf("%s is raised and has no text in internal/core/base/code_texts.go", info.Code)
 		}
 	}
 }

@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // scenario is an operation with what must be there before it. call is sent again, unchanged, until it is answered.
 type scenario struct {
 	name  string
 	setup func(r *try) (call func() (any, error))
-	again core.Code // the answer to a repeat where that cannot be the first one's, "" otherwise
+	again base.Code // the answer to a repeat where that cannot be the first one's, "" otherwise
 }
 
 // mostCalls is more than any operation needs.
@@ -86,7 +86,7 @@ func play(t *testing.T, s scenario, r *try, n int, kind fault) (remains []string
 	r.rest()
 	reached = r.faults.disarm()
 	if err != nil {
-		if core.CodeOf(err) != s.again || reached == "" {
+		if base.CodeOf(err) != s.again || reached == "" {
 			t.Fatalf("%s, call %d (%s) failed %s: %v", s.name, n, reached, kind, err)
 		}
 		answer = nil
@@ -98,8 +98,8 @@ func play(t *testing.T, s scenario, r *try, n int, kind fault) (remains []string
 
 // unanswered reports whether an error leaves open what happened, or says that a repeat may help.
 func unanswered(err error) bool {
-	switch core.CodeOf(err) {
-	case core.CodeStoreUnavailable, core.CodeTimeout, core.CodeIdempotencyInProgress, core.CodeOverloaded:
+	switch base.CodeOf(err) {
+	case base.CodeStoreUnavailable, base.CodeTimeout, base.CodeIdempotencyInProgress, base.CodeOverloaded:
 		return true
 	default:
 		return false

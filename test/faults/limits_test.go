@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -30,7 +32,7 @@ const (
 
 // budget is the budget of a run.
 func (r *try) budget() engine.BudgetRef {
-	return engine.BudgetRef{Namespace: core.DefaultNamespace, Budget: r.name + "-b"}
+	return engine.BudgetRef{Namespace: base.DefaultNamespace, Budget: r.name + "-b"}
 }
 
 // definition is what the budget of a run is.
@@ -48,14 +50,14 @@ func (r *try) limit(edits ...func(*core.BudgetDefinition)) {
 	r.t.Helper()
 	r.limits = true
 	must(r, discard(r.e.PutQuota(r.ctx, operator, r.name, core.QuotaSettings{ConcurrencyLimit: 2, RateLimit: 20}, engine.AdminAction{})))
-	must(r, discard(r.e.CreateBudget(r.ctx, operator, core.DefaultNamespace, r.definition(edits...), engine.AdminAction{})))
+	must(r, discard(r.e.CreateBudget(r.ctx, operator, base.DefaultNamespace, r.definition(edits...), engine.AdminAction{})))
 }
 
 // unlimit takes them away: each write of a rule costs as much as there are rules. Some are deleted already.
 func (r *try) unlimit() {
 	_ = r.e.DeleteQuota(r.ctx, operator, r.name, true, engine.AdminAction{})
 	for _, name := range []string{r.name + "-b", r.name + "-p"} {
-		_ = r.e.DeleteBudget(r.ctx, operator, engine.BudgetRef{Namespace: core.DefaultNamespace, Budget: name}, engine.AdminAction{})
+		_ = r.e.DeleteBudget(r.ctx, operator, engine.BudgetRef{Namespace: base.DefaultNamespace, Budget: name}, engine.AdminAction{})
 	}
 }
 
@@ -72,7 +74,7 @@ func (r *try) charged(edits ...func(*core.BudgetDefinition)) core.Fence {
 }
 
 // grant promises an execution under the limits of the run.
-func (r *try) grant() core.GrantKey {
+func (r *try) grant() keyring.GrantKey {
 	r.t.Helper()
 	r.limit()
 	r.submit(0, r.policy())
@@ -85,7 +87,7 @@ func (r *try) grant() core.GrantKey {
 
 func (r *try) grantRequest(key string) engine.ClaimRequest {
 	request := r.claimRequest(key)
-	request.TTL, request.GrantTTL = 0, core.Minute
+	request.TTL, request.GrantTTL = 0, base.Minute
 	return request
 }
 
@@ -118,10 +120,10 @@ func defining() []scenario {
 			r.limits = true
 			d := r.definition(func(d *core.BudgetDefinition) {
 				d.Scope = core.BudgetScope{Type: "lane", Value: r.name}
-				d.Reset = core.BudgetReset{Type: core.ResetInterval, EveryMS: core.Hour, AnchorAt: r.clock.StoreNow()}
+				d.Reset = core.BudgetReset{Type: core.ResetInterval, EveryMS: base.Hour, AnchorAt: r.clock.StoreNow()}
 			})
 			return bare(func() error {
-				return discard(r.e.CreateBudget(r.ctx, operator, core.DefaultNamespace, d, once))
+				return discard(r.e.CreateBudget(r.ctx, operator, base.DefaultNamespace, d, once))
 			})
 		}},
 		{name: "submit with a budget of its own", setup: func(r *try) func() (any, error) {
@@ -159,7 +161,7 @@ func usageShown(o core.UsageOutcome, err error) (any, error) {
 func (r *try) below(d *core.BudgetDefinition) {
 	r.t.Helper()
 	parent := core.BudgetDefinition{Name: r.name + "-p", Dimensions: map[string]core.BudgetLimits{"tokens": {}}}
-	must(r, discard(r.e.CreateBudget(r.ctx, operator, core.DefaultNamespace, parent, engine.AdminAction{})))
+	must(r, discard(r.e.CreateBudget(r.ctx, operator, base.DefaultNamespace, parent, engine.AdminAction{})))
 	d.Parent = parent.Name
 }
 
@@ -231,7 +233,7 @@ func granting() []scenario {
 			}
 		}},
 		{name: "claim_from_grant", setup: func(r *try) func() (any, error) {
-			key, claim := r.grant(), engine.GrantClaim{WorkerID: "w", InstanceID: r.name, TTL: core.Hour}
+			key, claim := r.grant(), engine.GrantClaim{WorkerID: "w", InstanceID: r.name, TTL: base.Hour}
 			return func() (any, error) {
 				got, err := r.e.ClaimGrant(r.ctx, client, key, claim)
 				if err != nil {
@@ -271,7 +273,7 @@ func leaving() []scenario {
 			return discard(r.e.Fail(r.ctx, client, r.id(0), core.FailCommand{Fence: f, Message: "no", Usage: used}))
 		}),
 		on("delay with usage", func(r *try, f core.Fence) error {
-			return discard(r.e.DelayWith(r.ctx, client, r.id(0), core.DelayCommand{Fence: f, Until: r.clock.StoreNow().Add(core.Hour), Usage: used}, nil))
+			return discard(r.e.DelayWith(r.ctx, client, r.id(0), core.DelayCommand{Fence: f, Until: r.clock.StoreNow().Add(base.Hour), Usage: used}, nil))
 		}),
 		on("suspend with usage", func(r *try, f core.Fence) error {
 			cmd := waitFor(f)
@@ -309,7 +311,7 @@ func timedLimits() []scenario {
 		after("a grant expires", 2*time.Minute, func(r *try) { r.grant() }),
 		after("a budget begins anew", time.Hour+time.Minute, func(r *try) {
 			f := r.charged(func(d *core.BudgetDefinition) {
-				d.Reset = core.BudgetReset{Type: core.ResetInterval, EveryMS: core.Hour, AnchorAt: r.clock.StoreNow()}
+				d.Reset = core.BudgetReset{Type: core.ResetInterval, EveryMS: base.Hour, AnchorAt: r.clock.StoreNow()}
 			})
 			must(r, discard(r.e.ReportUsage(r.ctx, client, r.id(0), engine.UsageRequest{Fence: f, Usage: map[string]int64{"tokens": 5}})))
 		}),
@@ -330,19 +332,19 @@ func (r *try) putLimits(put func(what string, v any)) {
 		return
 	}
 	quota, err := r.e.Quota(r.ctx, operator, r.name)
-	put("quota", []any{quota.Quota.Settings, quota.Quota.Revision, quota.Keys, core.CodeOf(err)})
+	put("quota", []any{quota.Quota.Settings, quota.Quota.Revision, quota.Keys, base.CodeOf(err)})
 	for _, name := range []string{r.name + "-b", r.name + "-p"} {
-		ref := engine.BudgetRef{Namespace: core.DefaultNamespace, Budget: name}
+		ref := engine.BudgetRef{Namespace: base.DefaultNamespace, Budget: name}
 		view, err := r.e.Budget(r.ctx, operator, ref)
-		put("budget", []any{view.Numbers, view.State(), view.Revision, view.Epoch, view.NextResetAt, view.Breaches, view.LiveHolds, view.Holders, view.BlockedExecutions, core.CodeOf(err)})
+		put("budget", []any{view.Numbers, view.State(), view.Revision, view.Epoch, view.NextResetAt, view.Breaches, view.LiveHolds, view.Holders, view.BlockedExecutions, base.CodeOf(err)})
 		spend, _, err := r.e.BudgetSpend(r.ctx, operator, ref, engine.SpendQuery{})
-		put("spend", []any{spend, core.CodeOf(err)})
+		put("spend", []any{spend, base.CodeOf(err)})
 		epochs, _, err := r.e.BudgetEpochs(r.ctx, operator, ref, "", nil)
-		put("epochs", []any{epochs, core.CodeOf(err)})
+		put("epochs", []any{epochs, base.CodeOf(err)})
 	}
 	for _, id := range r.ids {
 		usage, err := r.e.Usage(r.ctx, client, id, nil)
-		put("usage", []any{usage.Usage, core.CodeOf(err)})
+		put("usage", []any{usage.Usage, base.CodeOf(err)})
 	}
 }
 

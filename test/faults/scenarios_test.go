@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -50,7 +51,7 @@ func creating() []scenario {
 		{name: "submit with a key", setup: func(r *try) func() (any, error) {
 			s := r.submission(0, "")
 			s.IdempotencyKey = r.name
-			s.DelayUntil, s.DeadlineAt = r.clock.StoreNow().Add(core.Hour), r.clock.StoreNow().Add(core.Day)
+			s.DelayUntil, s.DeadlineAt = r.clock.StoreNow().Add(base.Hour), r.clock.StoreNow().Add(base.Day)
 			return call(func() (engine.SubmitAnswer, error) { return r.e.Submit(r.ctx, client, s) })
 		}},
 		{name: "submit what exists", setup: func(r *try) func() (any, error) {
@@ -132,7 +133,7 @@ func working() []scenario {
 			return r.e.Fail(r.ctx, client, r.id(0), core.FailCommand{Fence: f, Class: "permanent", Detail: []byte{0, 255}})
 		}),
 		on("delay", "", func(r *try, f core.Fence) (any, error) {
-			return r.e.Delay(r.ctx, client, r.id(0), f, r.clock.StoreNow().Add(core.Hour))
+			return r.e.Delay(r.ctx, client, r.id(0), f, r.clock.StoreNow().Add(base.Hour))
 		}),
 		on("release", "", func(r *try, f core.Fence) (any, error) { return r.e.Release(r.ctx, client, r.id(0), f, "stop") }),
 		on("progress", "", func(r *try, f core.Fence) (any, error) {
@@ -146,7 +147,7 @@ func working() []scenario {
 			return shown(r.e.Cancel(r.ctx, client, r.id(0), &f, "", engine.Operator{}))
 		}),
 		on("renew", "", func(r *try, f core.Fence) (any, error) {
-			items, err := r.e.Renew(r.ctx, client, []engine.LeaseRef{{ID: r.id(0), Fence: f, TTL: 2 * core.Hour}})
+			items, err := r.e.Renew(r.ctx, client, []engine.LeaseRef{{ID: r.id(0), Fence: f, TTL: 2 * base.Hour}})
 			return nil, errors.Join(err, items[0].Err)
 		}),
 		on("complete_override", "", func(r *try, _ core.Fence) (any, error) {
@@ -199,7 +200,7 @@ func operating() []scenario {
 		}),
 	}
 	remove := on("delete", true, func(r *try) (any, error) { return nil, r.e.Delete(r.ctx, operator, r.id(0), key) })
-	remove.again = core.CodeExecutionNotFound
+	remove.again = base.CodeExecutionNotFound
 	all = append(all, remove)
 	return append(all, reading(on)...)
 }
@@ -222,12 +223,12 @@ func reading(on func(name string, finished bool, do func(r *try) (any, error)) s
 	}
 }
 
-type targetedClaim func(context.Context, engine.Caller, core.GivenID, engine.TargetedRequest) (engine.Task, error)
+type targetedClaim func(context.Context, engine.Caller, base.GivenID, engine.TargetedRequest) (engine.Task, error)
 
 // targeted calls for one named execution.
 func (r *try) targeted(by engine.Caller, claim targetedClaim) func() (any, error) {
 	return func() (any, error) {
-		t, err := claim(r.ctx, by, r.id(0), engine.TargetedRequest{WorkerID: "w", InstanceID: r.name, TTL: core.Hour, RequestKey: "t"})
+		t, err := claim(r.ctx, by, r.id(0), engine.TargetedRequest{WorkerID: "w", InstanceID: r.name, TTL: base.Hour, RequestKey: "t"})
 		if err != nil {
 			return nil, err
 		}
@@ -307,7 +308,7 @@ func timed() []scenario {
 		after("a lease lapses too often", 2*time.Hour, func(r *try) { r.running(`{"max_reclaim_count":0}`) }),
 		after("a delay is over", time.Minute, func(r *try) {
 			s := r.submission(0, "")
-			s.DelayUntil = r.clock.StoreNow().Add(core.Minute)
+			s.DelayUntil = r.clock.StoreNow().Add(base.Minute)
 			must(r, discard(r.e.Submit(r.ctx, client, s)))
 		}),
 		after("a deadline comes", time.Minute, func(r *try) { r.running(`{"timeout_policy":{"execution_deadline_ms":60000}}`) }),

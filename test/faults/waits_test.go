@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -27,7 +30,7 @@ func waitFor(f core.Fence) core.SuspendCommand {
 	key := "a"
 	return core.SuspendCommand{
 		Fence: f, Waitpoints: []core.Binding{{Key: &key}}, Continuation: &core.Payload{Data: []byte("further")},
-		Condition: &core.Condition{Kind: core.ConditionSingle, Waitpoints: []string{key}, Matcher: core.ByName("go")},
+		Condition: &condition.Condition{Kind: condition.Single, Waitpoints: []string{key}, Matcher: condition.ByName("go")},
 	}
 }
 
@@ -61,7 +64,7 @@ func (r *try) link(s engine.SuspendAnswer) engine.IssuedLink {
 // tokens remembers what was shown: a repeat of a request shows the same (W27).
 type tokens map[string]string
 
-func (k tokens) shown(r *try, id core.UUID, token core.Token) string {
+func (k tokens) shown(r *try, id base.UUID, token keyring.Token) string {
 	text := token.Reveal()
 	if known, ok := k[id.String()]; ok && known != text || text == "" {
 		r.t.Errorf("W27: a repeat shows another token, or none")
@@ -123,7 +126,7 @@ func beginning() []scenario {
 		on("suspend", suspend(client, func(*try, core.Fence, *core.SuspendCommand) {})),
 		on("suspend under a request key", suspend(keyed, func(*try, core.Fence, *core.SuspendCommand) {})),
 		on("suspend under an idempotency key with a timeout", suspend(client, func(_ *try, _ core.Fence, cmd *core.SuspendCommand) {
-			ms := core.Hour
+			ms := base.Hour
 			cmd.IdempotencyKey, cmd.TimeoutMS = "k", &ms
 		})),
 		on("suspend that adopts a waitpoint", suspend(client, func(r *try, f core.Fence, cmd *core.SuspendCommand) {
@@ -178,7 +181,7 @@ func meeting() []scenario {
 		on("approve of a waitpoint", approve(engine.Operator{}, true)),
 		on("resume", func(r *try, _ engine.SuspendAnswer) func() (any, error) {
 			return func() (any, error) {
-				view, already, err := r.e.Resume(r.ctx, operator, r.id(0), core.ResumeCommand{DelayMS: core.Hour}, key)
+				view, already, err := r.e.Resume(r.ctx, operator, r.id(0), core.ResumeCommand{DelayMS: base.Hour}, key)
 				text, err := shown(view, err)
 				return []any{text, already}, err
 			}
@@ -253,26 +256,26 @@ func timedWaits() []scenario {
 	var all []scenario
 	for _, behavior := range []string{core.BehaviorFail, core.BehaviorCancel, core.BehaviorExpire, core.BehaviorAutoResume, core.BehaviorEscalate} {
 		all = append(all, after("a wait times out: "+behavior, time.Minute, func(r *try) {
-			ms := core.Minute
+			ms := base.Minute
 			r.asleep(func(c *core.SuspendCommand) { c.TimeoutMS, c.Behavior = &ms, behavior })
 		}))
 	}
 	return append(all,
 		after("a pending waitpoint expires", time.Minute, func(r *try) {
-			ms := core.Minute
+			ms := base.Minute
 			f := r.running("")
 			must(r, discard(r.e.CreateWaitpoint(r.ctx, client, r.id(0), core.CreateWaitpointCommand{Fence: f, Key: "a", ExpiresInMS: &ms})))
 		}),
 		after("a delay after a resume is over", time.Minute, func(r *try) {
 			r.asleep(nil)
-			_, _, err := r.e.Resume(r.ctx, operator, r.id(0), core.ResumeCommand{DelayMS: core.Minute}, engine.Operator{})
+			_, _, err := r.e.Resume(r.ctx, operator, r.id(0), core.ResumeCommand{DelayMS: base.Minute}, engine.Operator{})
 			must(r, err)
 		}),
 	)
 }
 
 // putWaits writes down all that is left of an execution's waits.
-func (r *try) putWaits(put func(what string, v any), id core.GivenID) {
+func (r *try) putWaits(put func(what string, v any), id base.GivenID) {
 	r.t.Helper()
 	history, err := r.e.Suspensions(r.ctx, client, id, "", nil)
 	must(r, err)

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/standstill"
@@ -126,7 +127,7 @@ func (w *world) drive(call func() (any, error)) (answer any, err error) {
 type try struct {
 	*world
 	name   string // of fixed length, so that it can be taken out of what the run leaves behind
-	ids    []core.GivenID
+	ids    []base.GivenID
 	began  time.Time
 	cursor string // where its events begin
 	limits bool   // it has a quota and budgets
@@ -152,12 +153,12 @@ func (r *try) end() {
 }
 
 // id is the n-th execution of the run.
-func (r *try) id(n int) core.GivenID {
+func (r *try) id(n int) base.GivenID {
 	for len(r.ids) <= n {
-		var u core.UUID
+		var u base.UUID
 		copy(u[:], r.name[3:])
 		u[6], u[8], u[15] = 0x70, 0x80, byte(len(r.ids)+1)
-		r.ids = append(r.ids, core.IDOf(u).Given())
+		r.ids = append(r.ids, base.IDOf(u).Given())
 	}
 	return r.ids[n]
 }
@@ -175,7 +176,7 @@ func (r *try) submit(n int, policy string) {
 }
 
 func (r *try) claimRequest(key string) engine.ClaimRequest {
-	return engine.ClaimRequest{WorkerID: "w", InstanceID: r.name, Lanes: []string{r.name}, Max: 2, TTL: core.Hour, RequestKey: key}
+	return engine.ClaimRequest{WorkerID: "w", InstanceID: r.name, Lanes: []string{r.name}, Max: 2, TTL: base.Hour, RequestKey: key}
 }
 
 // claim takes an execution that was submitted.
@@ -211,7 +212,7 @@ func (r *try) remains(answer any) []string {
 	for n, id := range r.ids {
 		view, err := r.e.Describe(r.ctx, client, id)
 		if err != nil {
-			put(fmt.Sprintf("execution %d", n), core.CodeOf(err))
+			put(fmt.Sprintf("execution %d", n), base.CodeOf(err))
 			continue
 		}
 		class := *view.Execution.Class
@@ -219,11 +220,11 @@ func (r *try) remains(answer any) []string {
 		view.Execution.Class, view.Execution.OrderKey, view.Execution.TimerAt = &class, 0, 0 // how it is filed depends on when
 		put(fmt.Sprintf("execution %d", n), view)
 		leases, _, err := r.e.Leases(r.ctx, client, id, 0, 1000)
-		put("leases", []any{leases, core.CodeOf(err)})
+		put("leases", []any{leases, base.CodeOf(err)})
 		steps, err := r.e.Steps(r.ctx, client, id, nil)
-		put("steps", []any{steps, core.CodeOf(err)})
+		put("steps", []any{steps, base.CodeOf(err)})
 		result, err := r.e.Result(r.ctx, client, id)
-		put("result", []any{result, core.CodeOf(err)})
+		put("result", []any{result, base.CodeOf(err)})
 		r.putWaits(put, id)
 	}
 	r.putLimits(put)

@@ -7,12 +7,14 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // account is a second set of books on quotas and budgets, kept as the specification says and without a line of the rules that the
 // engine decides by. What is reserved and which slots are in use is never stored: it is summed up from the jobs each time (S42, BI2).
 type account struct {
-	now    func() core.Time
+	now    func() base.Time
 	did    func(what string) // counts what happened
 	quotas map[string]*ration
 	gives  []need              // what the namespace gives to its submits
@@ -25,14 +27,14 @@ type account struct {
 // ration is a quota (S36).
 type ration struct {
 	rate   int
-	window core.Millis
+	window base.Millis
 	slots  int
 	perKey bool
 }
 
 // start is one admission of a rate key (S40).
 type start struct {
-	at   core.Time
+	at   base.Time
 	back bool // given back
 }
 
@@ -57,7 +59,7 @@ func (n need) slots() string { return "slots:" + n.text() }
 
 // purse is a budget.
 type purse struct {
-	id       core.UUID
+	id       base.UUID
 	name     string
 	scope    core.BudgetScope
 	parent   *purse
@@ -66,11 +68,11 @@ type purse struct {
 	forfeits bool
 	closed   bool
 	schedule schedule
-	next     core.Time // reset; 0: none
+	next     base.Time // reset; 0: none
 	epoch    int64
 	breaches int64
 	soft     int64 // breaches of soft limits
-	ledger   map[core.UUID]map[string]int64
+	ledger   map[base.UUID]map[string]int64
 	receipts map[string]receipt // of charges
 	past     []map[string]int64 // used in the epochs that are over
 }
@@ -93,12 +95,12 @@ func (a *amount) most() int64 { return a.hard + a.raised + a.carried }
 
 // job is an execution, as far as admission goes.
 type job struct {
-	id       core.ID
+	id       base.ID
 	lane     string
 	caps     []string
 	tag      string // value of tag t; "": none
 	priority int
-	queuedAt core.Time
+	queuedAt base.Time
 	needs    []need
 	given    []need // of these: by the namespace
 	named    []*purse
@@ -110,11 +112,11 @@ type job struct {
 
 	status     string
 	held       bool
-	delayUntil core.Time
+	delayUntil base.Time
 	next       string
-	endsAt     core.Time // of lease or grant
-	since      core.Time // its lease was acquired
-	runsOutAt  core.Time // the first of its holds of time; 0: none
+	endsAt     base.Time // of lease or grant
+	since      base.Time // its lease was acquired
+	runsOutAt  base.Time // the first of its holds of time; 0: none
 	reclaims   int
 	holds      []string // slots
 	before     []string // those that it held before its grant
@@ -130,9 +132,9 @@ type job struct {
 	meters     map[string]int64
 	receipts   map[string]receipt
 
-	to     string                   // instance that it is granted to
-	fences map[string]core.Fence    // by store: of its lease, or of the lapsed one
-	keys   map[string]core.GrantKey // by store
+	to     string                      // instance that it is granted to
+	fences map[string]core.Fence       // by store: of its lease, or of the lapsed one
+	keys   map[string]keyring.GrantKey // by store
 }
 
 // The statuses of a job. One that waits is ready, or blocked by admission: which of the two depends on who looked.
@@ -167,7 +169,7 @@ func (w *account) reserved(p *purse, dimension string) (sum int64) {
 }
 
 // startsIn counts the admissions of a key that count now: each does until the end of its window, that moment excluded (S40).
-func (w *account) startsIn(key string, window core.Millis) int {
+func (w *account) startsIn(key string, window base.Millis) int {
 	n := 0
 	for _, s := range w.starts[key] {
 		if !s.back && s.at.Add(window) > w.now() {
@@ -178,11 +180,11 @@ func (w *account) startsIn(key string, window core.Millis) int {
 }
 
 // nextFree is the first moment at which fewer than the limit count; 0: now.
-func (w *account) nextFree(key string, r *ration) core.Time {
+func (w *account) nextFree(key string, r *ration) base.Time {
 	if r.rate == 0 || w.startsIn(key, r.window) < r.rate {
 		return 0
 	}
-	var ends []core.Time
+	var ends []base.Time
 	for _, s := range w.starts[key] {
 		if end := s.at.Add(r.window); !s.back && end > w.now() {
 			ends = append(ends, end)
@@ -257,7 +259,7 @@ func (w *account) wants(j *job, p *purse, name string) int64 {
 		return n
 	}
 	if name == core.WallMS && a.hard > 0 && a.reserve == 0 {
-		return min(core.Minute, max(w.room(p, name), 0))
+		return min(base.Minute, max(w.room(p, name), 0))
 	}
 	return a.reserve
 }
@@ -385,7 +387,7 @@ func (w *account) reset(p *purse) {
 	}
 	p.past = append(p.past, used)
 	p.epoch++
-	p.ledger = map[core.UUID]map[string]int64{}
+	p.ledger = map[base.UUID]map[string]int64{}
 }
 
 // byOrder sorts jobs as S6 says.
@@ -400,9 +402,9 @@ type verdict struct {
 	Outcome, Action  string
 	Applied          bool
 	Repeated         bool
-	Budget           core.UUID
+	Budget           base.UUID
 	Dimension        string
-	Remaining        map[core.UUID]map[string]int64
+	Remaining        map[base.UUID]map[string]int64
 	Breaches, Softer int // how many limits were passed
 }
 
@@ -529,8 +531,8 @@ func (p *purse) use(j *job, name string, n int64) {
 	p.ledger[j.id.UUID][name] += n
 }
 
-func (b *booking) remaining() map[core.UUID]map[string]int64 {
-	left := map[core.UUID]map[string]int64{}
+func (b *booking) remaining() map[base.UUID]map[string]int64 {
+	left := map[base.UUID]map[string]int64{}
 	for _, p := range b.lines {
 		for name, a := range p.amounts {
 			if a.hard > 0 {

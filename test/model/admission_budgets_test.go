@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -46,9 +47,9 @@ var budgetScopes = []core.BudgetScope{
 func (m *machine) define(name string, scope core.BudgetScope) (*purse, core.BudgetDefinition) {
 	m.budgets++
 	p := &purse{
-		id: core.UUID{0: 4, 6: 0x70, 8: 0x80, 15: byte(m.budgets)}, name: name, scope: scope, amounts: map[string]*amount{}, epoch: 1,
+		id: base.UUID{0: 4, 6: 0x70, 8: 0x80, 15: byte(m.budgets)}, name: name, scope: scope, amounts: map[string]*amount{}, epoch: 1,
 		onHard:   pickOne(m.d, "on hard", m.reactions()...),
-		forfeits: m.d.rarely("forfeits", 3), ledger: map[core.UUID]map[string]int64{}, receipts: map[string]receipt{},
+		forfeits: m.d.rarely("forfeits", 3), ledger: map[base.UUID]map[string]int64{}, receipts: map[string]receipt{},
 	}
 	d := core.BudgetDefinition{ID: p.id, Name: name, Scope: scope, Dimensions: map[string]core.BudgetLimits{}, OnHard: p.onHard}
 	if p.forfeits {
@@ -136,12 +137,12 @@ func (m *machine) updateBudget() {
 
 func (m *machine) setHard(p *purse, dimension string, hard int64) {
 	a := p.amounts[dimension]
-	code := core.Code("")
+	code := base.Code("")
 	switch {
 	case a.soft > hard || a.reserve > hard:
-		code = core.CodeInvalidBudget
+		code = base.CodeInvalidBudget
 	case (a.hard == 0 || hard < a.hard) && hard < a.used+m.w.reserved(p, dimension):
-		code = core.CodeLimitBelowUsage
+		code = base.CodeLimitBelowUsage
 	default:
 		m.did("update_budget")
 		a.hard = hard
@@ -221,7 +222,7 @@ func (m *machine) deleteBudget() {
 	for _, j := range m.w.jobs {
 		used = used || j.status != over && (slices.Contains(j.named, p) || slices.Contains(j.own, p))
 	}
-	code := core.CodeBudgetInUse
+	code := base.CodeBudgetInUse
 	if !used {
 		code = ""
 		m.w.purses = slices.DeleteFunc(m.w.purses, func(other *purse) bool { return other == p })
@@ -262,13 +263,13 @@ func verdictOf(o core.UsageOutcome) verdict {
 }
 
 // remembered is what a repeat under a dedup key is answered with (B26).
-func remembered(known map[string]receipt, key, print string) (v verdict, code core.Code, found bool) {
+func remembered(known map[string]receipt, key, print string) (v verdict, code base.Code, found bool) {
 	r, found := known[key]
 	switch {
 	case !found || key == "":
 		return v, "", false
 	case r.print != print:
-		return v, core.CodeIdempotencyConflict, true
+		return v, base.CodeIdempotencyConflict, true
 	default:
 		v = r.told
 		v.Repeated = true
@@ -302,7 +303,7 @@ func (m *machine) reportOf(j *job, r engine.UsageRequest) {
 	print := fmt.Sprint(r.Usage, r.AlreadySpent)
 	want, code, found := remembered(j.receipts, r.DedupKey, print)
 	if _, named := r.Usage[core.WallMS]; named {
-		code, found = core.CodeReservedDimension, true
+		code, found = base.CodeReservedDimension, true
 	}
 	if !found {
 		b := booking{w: m.w, j: j, lines: j.charged, holds: !j.late, usage: r.Usage, spent: r.AlreadySpent}
@@ -353,14 +354,14 @@ func (m *machine) chargeTo(p *purse, j *job, r engine.ChargeRequest) {
 	want, code, found := remembered(p.receipts, r.DedupKey, print)
 	for name := range r.Usage {
 		if p.amounts[name] == nil {
-			code, found = core.CodeUnknownDimension, true
+			code, found = base.CodeUnknownDimension, true
 		}
 	}
 	if _, named := r.Usage[core.WallMS]; named {
-		code, found = core.CodeReservedDimension, true
+		code, found = base.CodeReservedDimension, true
 	}
 	if !found && slices.ContainsFunc(p.line(), func(p *purse) bool { return p.closed }) {
-		code, found = core.CodeBudgetClosed, true
+		code, found = base.CodeBudgetClosed, true
 	}
 	if !found {
 		b := booking{w: m.w, j: j, lines: p.line(), usage: r.Usage, spent: r.AlreadySpent}

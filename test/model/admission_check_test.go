@@ -10,12 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // records reads what a store holds of all jobs.
-func (m *machine) records(s *subject) map[core.UUID]*core.Execution {
+func (m *machine) records(s *subject) map[base.UUID]*core.Execution {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	want := store.Want{}
@@ -64,7 +65,7 @@ type standing struct {
 	Charged  []string
 	Meters   map[string]int64
 	Epoch    int64
-	QueuedAt core.Time
+	QueuedAt base.Time
 }
 
 func (m *machine) standing(j *job) standing {
@@ -81,7 +82,7 @@ func (m *machine) standing(j *job) standing {
 }
 
 // heldText writes what is reserved of a budget, without what is nothing.
-func heldText(id core.UUID, amounts map[string]int64) string {
+func heldText(id base.UUID, amounts map[string]int64) string {
 	left := map[string]int64{}
 	for name, n := range amounts {
 		if n > 0 {
@@ -196,13 +197,13 @@ func (m *machine) checkLimits() {
 type spending struct {
 	Epoch, Breaches, Soft, Holders int64
 	Closed                         bool
-	Next                           core.Time
+	Next                           base.Time
 	Blocked                        int
 	Numbers                        map[string][5]int64 // used, reserved, overrun, effective limit, available
 }
 
-func (m *machine) checkBudgets(s *subject, records map[core.UUID]*core.Execution) {
-	want := map[core.UUID]spending{}
+func (m *machine) checkBudgets(s *subject, records map[base.UUID]*core.Execution) {
+	want := map[base.UUID]spending{}
 	for _, p := range m.w.purses {
 		sp := spending{Epoch: p.epoch, Breaches: p.breaches, Soft: p.soft, Holders: m.w.holders(p), Closed: p.closed, Next: p.next, Numbers: map[string][5]int64{}}
 		for name, a := range p.amounts {
@@ -226,7 +227,7 @@ func (m *machine) checkBudgets(s *subject, records map[core.UUID]*core.Execution
 	if err != nil {
 		m.d.t.Fatalf("%s: list_budgets: %v", s.name, err)
 	}
-	got := map[core.UUID]spending{}
+	got := map[base.UUID]spending{}
 	for i := range views {
 		v := &views[i]
 		sp := spending{
@@ -253,11 +254,11 @@ func (m *machine) checkBudgets(s *subject, records map[core.UUID]*core.Execution
 // rationing is a key of a quota as the account and the stores tell it alike (S39).
 type rationing struct {
 	Held, Admitted, Blocked int
-	NextFree                core.Time
+	NextFree                base.Time
 	Holders                 []string
 }
 
-func (m *machine) checkQuotas(s *subject, records map[core.UUID]*core.Execution) {
+func (m *machine) checkQuotas(s *subject, records map[base.UUID]*core.Execution) {
 	want := map[string]rationing{}
 	for id, r := range m.w.quotas {
 		for _, key := range []string{"", "x", "y"} {
@@ -401,7 +402,7 @@ func (b *budgetEvents) follow(ctx context.Context, s *subject) error {
 	}
 }
 
-func (b *budgetEvents) counts(id core.UUID) map[string]int64 {
+func (b *budgetEvents) counts(id base.UUID) map[string]int64 {
 	counts := map[string]int64{}
 	for _, kind := range []string{"budget.hard_breach", "budget.soft_breach", "budget.reset"} {
 		counts[kind] = b.seen[id.String()][kind]

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -102,7 +104,7 @@ func (m *machine) submit() {
 		j.caps = pickOne(m.d, "capabilities", nil, nil, nil, nil, []string{"gpu"}, []string{"gpu"}, []string{"fpga"})
 	}
 	if m.d.rarely("delay", 8) {
-		j.delayUntil = m.w.now().Add(pickOne(m.d, "delay", core.Millis(100), 1000))
+		j.delayUntil = m.w.now().Add(pickOne(m.d, "delay", base.Millis(100), 1000))
 		j.queuedAt = j.delayUntil
 	}
 	m.send(j)
@@ -110,8 +112,8 @@ func (m *machine) submit() {
 
 func (m *machine) newJob() *job {
 	return &job{
-		id:     core.IDOf(core.UUID{0: 3, 6: 0x70, 8: 0x80, 14: byte(m.made >> 8), 15: byte(m.made)}),
-		meters: map[string]int64{}, receipts: map[string]receipt{}, fences: map[string]core.Fence{}, keys: map[string]core.GrantKey{},
+		id:     base.IDOf(base.UUID{0: 3, 6: 0x70, 8: 0x80, 14: byte(m.made >> 8), 15: byte(m.made)}),
+		meters: map[string]int64{}, receipts: map[string]receipt{}, fences: map[string]core.Fence{}, keys: map[string]keyring.GrantKey{},
 		queuedAt: m.w.now(), next: fresh,
 	}
 }
@@ -124,7 +126,7 @@ func (m *machine) send(j *job) {
 		ID: &given, Namespace: home, Lane: j.lane, Kind: "k1", Priority: j.priority, PolicyJSON: policy, DelayUntil: j.delayUntil,
 	}
 	if j.tag != "" {
-		submission.Tags = core.Tags{"t": j.tag}
+		submission.Tags = base.Tags{"t": j.tag}
 	}
 	if code == "" {
 		m.addDefaults(j)
@@ -140,7 +142,7 @@ func (m *machine) send(j *job) {
 }
 
 // policy writes the policy of a job. Quotas and budgets that are not there, and keys where there are none, are invalid_policy.
-func (m *machine) policy(j *job) (text []byte, code core.Code) {
+func (m *machine) policy(j *job) (text []byte, code base.Code) {
 	p := map[string]any{"retention_ms": -1}
 	if len(j.needs) > 0 {
 		var uses []map[string]string
@@ -151,13 +153,13 @@ func (m *machine) policy(j *job) (text []byte, code core.Code) {
 			}
 			if m.d.rarely("key amiss", 40) {
 				use["key"] = map[bool]string{true: "", false: "z"}[n.key != ""]
-				code = core.CodeInvalidPolicy
+				code = base.CodeInvalidPolicy
 			}
 			if use["key"] == "" {
 				delete(use, "key")
 			}
 			if m.w.quotas[n.quota] == nil {
-				code = core.CodeInvalidPolicy
+				code = base.CodeInvalidPolicy
 			}
 			uses = append(uses, use)
 		}
@@ -168,7 +170,7 @@ func (m *machine) policy(j *job) (text []byte, code core.Code) {
 			j.named = []*purse{named}
 			p["budget_ids"] = []string{pickOne(m.d, "by", named.name, named.id.String())}
 		} else if m.d.rarely("unknown budget", 3) {
-			p["budget_ids"], code = []string{"nobody's"}, core.CodeInvalidPolicy
+			p["budget_ids"], code = []string{"nobody's"}, base.CodeInvalidPolicy
 		}
 	}
 	if j.brings != nil || m.d.rarely("own budget", 5) {
@@ -205,11 +207,11 @@ func (m *machine) ask(i instance) engine.ClaimRequest {
 	}
 }
 
-func (m *machine) leaseTTL() core.Millis {
+func (m *machine) leaseTTL() base.Millis {
 	if m.timed {
-		return pickOne(m.d, "ttl", core.Millis(5000), 90_000, 90_000, 90_000)
+		return pickOne(m.d, "ttl", base.Millis(5000), 90_000, 90_000, 90_000)
 	}
-	return pickOne(m.d, "ttl", core.Millis(500), 5000, 90_000, 90_000)
+	return pickOne(m.d, "ttl", base.Millis(500), 5000, 90_000, 90_000)
 }
 
 // claim predicts exactly which jobs a claim takes (SI1, SI3, SI10, SI12), and that one which matches nobody changes nothing (SI2).
@@ -217,14 +219,14 @@ func (m *machine) claim() { m.claimBy(pickOne(m.d, "instance", crew...)) }
 
 func (m *machine) claimBy(i instance) { m.claimWith(m.ask(i), m.leaseTTL()) }
 
-func (m *machine) claimWith(r engine.ClaimRequest, ttl core.Millis) {
+func (m *machine) claimWith(r engine.ClaimRequest, ttl base.Millis) {
 	r.TTL = ttl
 	stranger := !slices.ContainsFunc(m.w.jobs, func(j *job) bool {
 		return slices.ContainsFunc(r.Lanes, func(lane string) bool { return j.match(lane, r.Capabilities) })
 	})
 	before := m.recordTexts(stranger)
 	var taken []*job
-	var left []map[core.UUID]map[string]int64 // once all have taken theirs
+	var left []map[base.UUID]map[string]int64 // once all have taken theirs
 	m.each(fmt.Sprintf("claim %d of %v for %s", r.Max, r.Lanes, r.InstanceID), "", func(ctx context.Context, s *subject) error {
 		answer, err := s.e.Claim(ctx, client, r)
 		if err != nil {
@@ -236,7 +238,7 @@ func (m *machine) claimWith(r engine.ClaimRequest, ttl core.Millis) {
 				left = append(left, leftOf(m.w, j))
 			}
 		}
-		var want, got []core.ID
+		var want, got []base.ID
 		for _, j := range taken {
 			want = append(want, j.id)
 		}
@@ -286,7 +288,7 @@ func orNone[K comparable, V any](all map[K]V) map[K]V {
 }
 
 // leftOf is what a lease may still report of its budgets (B23).
-func leftOf(w *account, j *job) map[core.UUID]map[string]int64 {
+func leftOf(w *account, j *job) map[base.UUID]map[string]int64 {
 	b := booking{w: w, j: j, lines: j.charged, holds: true}
 	return b.remaining()
 }
@@ -294,9 +296,9 @@ func leftOf(w *account, j *job) map[core.UUID]map[string]int64 {
 func (m *machine) grant() {
 	i := pickOne(m.d, "instance", crew...)
 	r := m.ask(i)
-	r.GrantTTL = pickOne(m.d, "grant ttl", core.Millis(50), 500, 5000, 60_000)
+	r.GrantTTL = pickOne(m.d, "grant ttl", base.Millis(50), 500, 5000, 60_000)
 	var taken []*job
-	var ids []core.ID
+	var ids []base.ID
 	for len(taken) < r.Max {
 		j := m.w.best(r.Lanes, i.caps)
 		if j == nil {
@@ -311,7 +313,7 @@ func (m *machine) grant() {
 	}
 	m.each(fmt.Sprintf("grant %d of %v to %s", r.Max, r.Lanes, i.id), "", func(ctx context.Context, s *subject) error {
 		answer, err := s.e.Grant(ctx, client, r)
-		var got []core.ID
+		var got []base.ID
 		for n, g := range answer {
 			got = append(got, g.ID)
 			if n < len(taken) {
@@ -332,7 +334,7 @@ func (m *machine) target(op string) {
 	i := pickOne(m.d, "instance", crew...)
 	r := engine.TargetedRequest{WorkerID: workerOf(i.id), InstanceID: i.id, Capabilities: i.caps, Force: op == "force", TTL: m.leaseTTL()}
 	if op == "grant" {
-		r.GrantTTL = pickOne(m.d, "grant ttl", core.Millis(500), 5000)
+		r.GrantTTL = pickOne(m.d, "grant ttl", base.Millis(500), 5000)
 	}
 	code := m.refusal(op, j, i)
 	if code == "" {
@@ -384,31 +386,31 @@ func (m *machine) targetOf(op string) *job {
 }
 
 // refusal is the code with which a targeted claim is refused, in the order of L75; "": it is not.
-func (m *machine) refusal(op string, j *job, i instance) core.Code {
-	notNow := core.CodeExecutionNotEligible
+func (m *machine) refusal(op string, j *job, i instance) base.Code {
+	notNow := base.CodeExecutionNotEligible
 	switch {
 	case op == "claim_resumed" && (j.next != resumes || j.status == suspends):
-		return core.CodeNotAResumedExecution
+		return base.CodeNotAResumedExecution
 	case op == "claim_resumed":
-		notNow = core.CodeNotAResumedExecution
+		notNow = base.CodeNotAResumedExecution
 	case j.status == runs:
-		return core.CodeLeaseConflict
+		return base.CodeLeaseConflict
 	case op == "reclaim" && j.next != reclaimed:
-		return core.CodeExecutionNotReclaimable
+		return base.CodeExecutionNotReclaimable
 	}
 	switch {
 	case j.status == granted:
-		return core.CodeGrantOutstanding
+		return base.CodeGrantOutstanding
 	case j.status != waits:
 		return notNow
 	case op == "force":
 		return ""
 	case !m.w.lanes[j.lane].open:
-		return core.CodeLaneNotClaimable
+		return base.CodeLaneNotClaimable
 	case op != "operator_claim" && !j.suits(i.caps):
-		return core.CodeCapabilityMismatch
+		return base.CodeCapabilityMismatch
 	case m.w.laneFull(j.lane) || len(m.w.full(j)) > 0:
-		return core.CodeAdmissionRefused
+		return base.CodeAdmissionRefused
 	default:
 		return ""
 	}
@@ -420,12 +422,12 @@ func (m *machine) claimGrant() {
 		return
 	}
 	if m.d.rarely("another first", 2) { // whose try consumes nothing (S32)
-		m.claimGrantBy(j, map[string]string{"i1": "i2", "i2": "i1"}[j.to], core.CodeGrantSignatureMismatch)
+		m.claimGrantBy(j, map[string]string{"i1": "i2", "i2": "i1"}[j.to], base.CodeGrantSignatureMismatch)
 	}
 	m.claimGrantBy(j, j.to, "")
 }
 
-func (m *machine) claimGrantBy(j *job, by string, code core.Code) {
+func (m *machine) claimGrantBy(j *job, by string, code base.Code) {
 	ttl := m.leaseTTL()
 	if code == "" {
 		m.did("claim_from_grant")
@@ -451,7 +453,7 @@ func (m *machine) returnGrant() {
 	m.each(fmt.Sprintf("return_grant of %s", j.id), "", func(ctx context.Context, s *subject) error {
 		return s.e.ReturnGrant(ctx, client, j.keys[s.name])
 	})
-	m.each(fmt.Sprintf("return_grant of %s again", j.id), core.CodeGrantUnknown, func(ctx context.Context, s *subject) error {
+	m.each(fmt.Sprintf("return_grant of %s again", j.id), base.CodeGrantUnknown, func(ctx context.Context, s *subject) error {
 		return s.e.ReturnGrant(ctx, client, j.keys[s.name])
 	})
 }
@@ -471,7 +473,7 @@ func (m *machine) verifyGrant() {
 		text := []byte(j.keys[s.name].Reveal())
 		at %= len(text)
 		text[at] = map[bool]byte{true: '1', false: '0'}[text[at] == '0']
-		if err := s.e.VerifyGrant(ctx, client, core.GrantKeyOf(string(text))); err == nil {
+		if err := s.e.VerifyGrant(ctx, client, keyring.GrantKeyOf(string(text))); err == nil {
 			m.d.t.Fatalf("SI6: %s accepts the key of %s with another character at %d", s.name, j.id, at)
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -20,12 +21,12 @@ func (m *machine) putDefaults() {
 		r.slots = 1
 		m.setQuota("q3", r)
 	}
-	code := core.Code("")
+	code := base.Code("")
 	var uses []core.QuotaUse
 	for _, n := range gives {
 		uses = append(uses, core.QuotaUse{Quota: n.quota, Key: n.key})
 		if m.w.quotas[n.quota] == nil {
-			code = core.CodeInvalidArgument
+			code = base.CodeInvalidArgument
 		}
 	}
 	if code == "" {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -89,7 +90,7 @@ func (m *machine) explain(j *job, s *subject) core.Explanation {
 
 // checkNext is S58: the latest of the known times, and none where a cause stands whose end nobody knows.
 func (m *machine) checkNext(s *subject, j *job, e core.Explanation) {
-	var want core.Time
+	var want base.Time
 	for _, b := range e.Blockers {
 		timed := slices.Contains([]string{core.BlockerDelay, core.BlockerGrant, core.BlockerBudget, core.BlockerRate}, b.Code)
 		if b.Code != core.BlockerInLine && (!timed || b.Until == 0) {
@@ -206,7 +207,7 @@ func (m *machine) remove(j *job, b core.Blocker) {
 const grid = 50
 
 // wait lets the time pass until the moment that a blocker tells.
-func (m *machine) wait(until core.Time) {
+func (m *machine) wait(until base.Time) {
 	if until <= m.w.now() {
 		m.d.t.Fatalf("SI14: a cause is over at %s, and it is %s", until, m.w.now())
 	}
@@ -232,7 +233,7 @@ func (m *machine) makeRoom(b core.Blocker) {
 	switch {
 	case p.closed:
 		m.reopen(p)
-	case b.Until != 0 && b.Until.Sub(m.w.now()) <= core.Minute && m.d.rarely("wait", 2):
+	case b.Until != 0 && b.Until.Sub(m.w.now()) <= base.Minute && m.d.rarely("wait", 2):
 		m.wait(b.Until)
 	default:
 		m.raise(p)

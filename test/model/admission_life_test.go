@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // gate lets a job pass that does not run (L14).
@@ -66,7 +67,7 @@ func (w *account) best(lanes, caps []string) *job {
 }
 
 // acquire makes a lease (S20).
-func (w *account) acquire(j *job, ttl core.Millis) {
+func (w *account) acquire(j *job, ttl base.Millis) {
 	j.status, j.endsAt = runs, w.now().Add(ttl)
 	j.starts, j.late, j.lapsed, j.bereft = nil, false, nil, false
 	j.next = ""
@@ -76,7 +77,7 @@ func (w *account) acquire(j *job, ttl core.Millis) {
 }
 
 // promise makes a grant (S27).
-func (w *account) promise(j *job, to string, ttl core.Millis) {
+func (w *account) promise(j *job, to string, ttl base.Millis) {
 	j.status, j.endsAt, j.to = granted, w.now().Add(ttl), to
 }
 
@@ -191,8 +192,8 @@ func (w *account) suspend(j *job) {
 }
 
 // due is the first moment after now at which a timer acts; 0: none.
-func (w *account) due() (first core.Time) {
-	note := func(at core.Time) {
+func (w *account) due() (first base.Time) {
+	note := func(at base.Time) {
 		if at > 0 && (first == 0 || at < first) {
 			first = at
 		}
@@ -207,7 +208,7 @@ func (w *account) due() (first core.Time) {
 }
 
 // due is the first moment at which a timer of the job acts; 0: none.
-func (j *job) due() core.Time {
+func (j *job) due() base.Time {
 	switch {
 	case j.status == runs && j.runsOutAt != 0:
 		return min(j.endsAt, j.runsOutAt)

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // schedule is when a budget begins anew (B35).
 type schedule struct {
-	every core.Millis // 0: by the calendar
+	every base.Millis // 0: by the calendar
 	unit  string
 	zone  *time.Location
 }
@@ -51,14 +52,14 @@ func (m *machine) plan(p *purse) core.BudgetReset {
 
 // everyMinute lets a budget begin anew at once, and then each minute.
 func (m *machine) everyMinute(p *purse) core.BudgetReset {
-	p.schedule = schedule{every: core.Minute}
-	anchor := m.w.now().Add(-core.Hour + grid)
-	p.next = anchor.Add(core.Hour)
-	return core.BudgetReset{Type: core.ResetInterval, EveryMS: core.Minute, AnchorAt: anchor}
+	p.schedule = schedule{every: base.Minute}
+	anchor := m.w.now().Add(-base.Hour + grid)
+	p.next = anchor.Add(base.Hour)
+	return core.BudgetReset{Type: core.ResetInterval, EveryMS: base.Minute, AnchorAt: anchor}
 }
 
 // boundary is the next one of the calendar: the clocks show a whole hour, or midnight, or that of a Monday or of the first of a month.
-func (s schedule) boundary(now core.Time) core.Time {
+func (s schedule) boundary(now base.Time) base.Time {
 	const quarter = 15 * time.Minute // clocks differ by no less
 	for at := now.Std().Truncate(quarter).Add(quarter).In(s.zone); ; at = at.Add(quarter) {
 		midnight := at.Hour() == 0 && at.Minute() == 0
@@ -66,18 +67,18 @@ func (s schedule) boundary(now core.Time) core.Time {
 			core.UnitHour: at.Minute() == 0, core.UnitDay: midnight, core.UnitWeek: midnight && at.Weekday() == time.Monday, core.UnitMonth: midnight && at.Day() == 1,
 		}
 		if is[s.unit] {
-			return core.TimeOf(at)
+			return base.TimeOf(at)
 		}
 	}
 }
 
 // nextReset is the first boundary of a purse after now. Those that were missed are one (B36).
-func (w *account) nextReset(p *purse) core.Time {
-	var next core.Time
+func (w *account) nextReset(p *purse) base.Time {
+	var next base.Time
 	if p.schedule.every == 0 {
 		next = p.schedule.boundary(w.now())
 		w.did("reset: " + p.schedule.unit)
-		if p.schedule.unit == core.UnitDay && p.next == w.now() && next.Sub(p.next) != core.Day {
+		if p.schedule.unit == core.UnitDay && p.next == w.now() && next.Sub(p.next) != base.Day {
 			w.did("reset: a day of " + time.Duration(next.Sub(p.next)*int64(time.Millisecond)).String())
 		}
 		if p.schedule.boundary(p.next) <= w.now() {
@@ -99,7 +100,7 @@ func (m *machine) jump() {
 	m.jumps++
 	m.withdraw()
 	for {
-		var last core.Time
+		var last base.Time
 		for _, j := range m.w.jobs {
 			last = max(last, j.due())
 		}
@@ -108,7 +109,7 @@ func (m *machine) jump() {
 		}
 		m.pass(time.Duration(last.Sub(m.w.now())) * time.Millisecond)
 	}
-	at := m.w.now().Add(pickOne(m.d, "jump", 2*core.Hour, 30*core.Hour, 3*core.Day))
+	at := m.w.now().Add(pickOne(m.d, "jump", 2*base.Hour, 30*base.Hour, 3*base.Day))
 	m.d.t.Logf("jump to %s", at)
 	m.step(at)
 	known := m.crew

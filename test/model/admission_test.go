@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 	"github.com/flowfabric/flowfabric/test/sleepy"
@@ -57,13 +58,13 @@ func newMachine(rt *rapid.T, tb testing.TB, successes *tally) *machine {
 }
 
 // each runs a call on every store. do returns its error, which must have the code. A claim that waits gets what there is then.
-func (m *machine) each(what string, code core.Code, do func(ctx context.Context, s *subject) error) {
+func (m *machine) each(what string, code base.Code, do func(ctx context.Context, s *subject) error) {
 	m.tell(what, code, do)
 	m.serve()
 }
 
 // tell is each for what is not done before the follow-up work is: nobody looks yet whether a claim gets something.
-func (m *machine) tell(what string, code core.Code, do func(ctx context.Context, s *subject) error) {
+func (m *machine) tell(what string, code base.Code, do func(ctx context.Context, s *subject) error) {
 	m.number++
 	m.doing, _, _ = strings.Cut(what, " ")
 	m.d.t.Logf("%d at %s: %s: %q", m.number, m.w.now(), what, code)
@@ -72,7 +73,7 @@ func (m *machine) tell(what string, code core.Code, do func(ctx context.Context,
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		err := do(ctx, s)
 		cancel()
-		if core.CodeOf(err) != code {
+		if base.CodeOf(err) != code {
 			m.d.t.Fatalf("%s: the account says %q, %s says %v", what, code, s.name, err)
 		}
 	}
@@ -108,7 +109,7 @@ func (m *machine) pass(d time.Duration) {
 	m.d.t.Logf("%s pass", d)
 	for m.w.now() < target {
 		at := target
-		for _, due := range []core.Time{m.w.due(), m.waitsUntil()} {
+		for _, due := range []base.Time{m.w.due(), m.waitsUntil()} {
 			if due != 0 && due < at {
 				at = due
 			}
@@ -120,7 +121,7 @@ func (m *machine) pass(d time.Duration) {
 }
 
 // step moves the time to a moment, and lets act what is due.
-func (m *machine) step(at core.Time) {
+func (m *machine) step(at base.Time) {
 	m.rest()
 	m.doing = "time"
 	if slices.ContainsFunc(m.w.purses, func(p *purse) bool { return p.next == at }) {
@@ -154,7 +155,7 @@ func (m *machine) register(i instance) {
 	m.crew = append(m.crew, i)
 	m.each("register "+i.id, "", func(ctx context.Context, s *subject) error {
 		_, err := s.e.Register(ctx, client, core.Registration{
-			WorkerID: workerOf(i.id), InstanceID: i.id, Lanes: i.lanes, Capabilities: i.caps, LivenessTTLMS: core.Hour,
+			WorkerID: workerOf(i.id), InstanceID: i.id, Lanes: i.lanes, Capabilities: i.caps, LivenessTTLMS: base.Hour,
 		})
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -57,7 +58,7 @@ func (m *machine) useUpTime() {
 }
 
 // runsOut is when the first of the job's holds of time is used up that lasts beyond a moment; 0: there is none.
-func (j *job) runsOut(beyond core.Time) (first core.Time) {
+func (j *job) runsOut(beyond base.Time) (first base.Time) {
 	for _, p := range j.charged {
 		if end := j.holdEnd(p); end > beyond && (first == 0 || end < first) {
 			first = end
@@ -66,7 +67,7 @@ func (j *job) runsOut(beyond core.Time) (first core.Time) {
 	return first
 }
 
-func (j *job) holdEnd(p *purse) core.Time { return j.since.Add(j.reserved[p][core.WallMS]) }
+func (j *job) holdEnd(p *purse) base.Time { return j.since.Add(j.reserved[p][core.WallMS]) }
 
 // runOut extends the holds of time that are used up by what the job wanted at first or by what is left; nothing left is a breach (B17).
 func (w *account) runOut(j *job) {
@@ -103,7 +104,7 @@ func (j *job) timeStep(a *amount) int64 {
 	case a.reserve > 0:
 		return a.reserve
 	default:
-		return core.Minute
+		return base.Minute
 	}
 }
 
@@ -117,7 +118,7 @@ func (w *account) bookTime(j *job) {
 }
 
 // crowded is the last of several jobs whose timers are due at one moment and who share a limit of time; nil: there are none.
-func (w *account) crowded(at core.Time) *job {
+func (w *account) crowded(at base.Time) *job {
 	for _, p := range w.purses {
 		if p.amounts[core.WallMS] == nil {
 			continue
@@ -137,7 +138,7 @@ func (w *account) crowded(at core.Time) *job {
 
 // part takes one of them away: which timer acts first decides who gets the rest of a limit, and is not written anywhere. It tells
 // whether it did.
-func (m *machine) part(at core.Time) bool {
+func (m *machine) part(at base.Time) bool {
 	j := m.w.crowded(at)
 	switch {
 	case j == nil:

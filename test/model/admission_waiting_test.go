@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // queuer is a claim that waits for work (S16). It takes one job, so that it does not matter whether room comes in one commit or in two.
 type queuer struct {
 	r       engine.ClaimRequest
-	until   core.Time
+	until   base.Time
 	cancel  func()
 	answers map[string]*answer // by store
 	kept    map[*job][]string  // what was full for those that it would take, when it last got nothing
@@ -127,7 +128,7 @@ func (m *machine) withdraw() {
 	for _, s := range m.subjects {
 		a := q.answers[s.name]
 		<-a.done
-		if core.CodeOf(a.err) != core.CodeTimeout {
+		if base.CodeOf(a.err) != base.CodeTimeout {
 			m.d.t.Fatalf("%s: a claim that was given up is answered with %d tasks, %v", s.name, len(a.given.Tasks), a.err)
 		}
 	}
@@ -143,8 +144,8 @@ func (m *machine) serve() {
 	}
 	m.rest()
 	inVain := q.until <= m.w.now()
-	var ids []core.ID
-	var left map[core.UUID]map[string]int64
+	var ids []base.ID
+	var left map[base.UUID]map[string]int64
 	j := m.w.best(q.r.Lanes, q.r.Capabilities)
 	switch {
 	case inVain && j != nil:
@@ -152,7 +153,7 @@ func (m *machine) serve() {
 	case j != nil:
 		m.w.take(j, false)
 		m.w.acquire(j, q.r.TTL)
-		ids, left = []core.ID{j.id}, leftOf(m.w, j)
+		ids, left = []base.ID{j.id}, leftOf(m.w, j)
 		m.tellWhy(q, j)
 	case inVain:
 		m.did("waited in vain")
@@ -176,11 +177,11 @@ func (m *machine) serve() {
 }
 
 // takes compares an answer.
-func (m *machine) takes(s *subject, a *answer, j *job, ids []core.ID, left map[core.UUID]map[string]int64) {
+func (m *machine) takes(s *subject, a *answer, j *job, ids []base.ID, left map[base.UUID]map[string]int64) {
 	if a.err != nil {
 		m.d.t.Fatalf("%s: a claim that waits: %v", s.name, a.err)
 	}
-	var got []core.ID
+	var got []base.ID
 	for _, task := range a.given.Tasks {
 		got = append(got, task.Execution.ID)
 	}
@@ -220,7 +221,7 @@ func (m *machine) awaited(q *queuer) (all []*job) {
 
 // waitsUntil is the first moment at which something may change for the claim that waits: its time is over, or that of a start (S40); 0:
 // there is none.
-func (m *machine) waitsUntil() (first core.Time) {
+func (m *machine) waitsUntil() (first base.Time) {
 	if m.waiting == nil {
 		return 0
 	}
@@ -232,8 +233,8 @@ func (m *machine) waitsUntil() (first core.Time) {
 }
 
 // windowEnds lists by key when starts that count now cease to.
-func (w *account) windowEnds() map[string][]core.Time {
-	all := map[string][]core.Time{}
+func (w *account) windowEnds() map[string][]base.Time {
+	all := map[string][]base.Time{}
 	for key, starts := range w.starts {
 		_, quota := cutQuota(key)
 		for _, s := range starts {
@@ -247,7 +248,7 @@ func (w *account) windowEnds() map[string][]core.Time {
 
 // avoid withdraws the claim that waits if more than one thing happens at a moment: it takes the best of what there is when it looks,
 // and may look after each of them. It reports whether it did.
-func (m *machine) avoid(at core.Time) bool {
+func (m *machine) avoid(at base.Time) bool {
 	if m.waiting == nil {
 		return false
 	}
@@ -312,7 +313,7 @@ func (m *machine) makeRoomIn(p *purse) {
 		return
 	}
 	ways := []func(){func() { m.resetOf(p) }, func() { m.raise(p) }}
-	if p.next != 0 && p.next.Sub(m.w.now()) <= core.Minute {
+	if p.next != 0 && p.next.Sub(m.w.now()) <= base.Minute {
 		wait := func() { m.wait(p.next) }
 		ways = append(ways, wait, wait, wait)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -87,7 +89,7 @@ func (m *machine) delay() {
 		return
 	}
 	usage := m.spent()
-	until := m.w.now().Add(pickOne(m.d, "delay", core.Millis(100), 1000))
+	until := m.w.now().Add(pickOne(m.d, "delay", base.Millis(100), 1000))
 	m.spends(j, usage)
 	m.w.leave(j, true, false)
 	j.next, j.delayUntil, j.queuedAt = resumes, until, until
@@ -110,7 +112,7 @@ func (m *machine) suspend() {
 	m.did("suspend")
 	m.each(fmt.Sprintf("suspend %s with %v", j.id, usage), "", func(ctx context.Context, s *subject) error {
 		_, err := s.e.Suspend(ctx, client, j.id.Given(), core.SuspendCommand{
-			Fence: j.fences[s.name], Condition: &core.Condition{Kind: core.ConditionOperatorOnly}, Usage: usage,
+			Fence: j.fences[s.name], Condition: &condition.Condition{Kind: condition.OperatorOnly}, Usage: usage,
 		})
 		return err
 	})
@@ -188,7 +190,7 @@ func (m *machine) revoke() {
 	m.w.leave(j, false, true)
 	j.next, j.held = reclaimed, j.held || r.Hold
 	m.w.gate(j)
-	refused := core.Code("")
+	refused := base.Code("")
 	if m.d.rarely("hand to", 2) {
 		i := pickOne(m.d, "instance", crew...)
 		r.HandTo = &engine.HandTo{WorkerID: workerOf(i.id), InstanceID: i.id, Capabilities: i.caps, GrantTTL: 5000}
@@ -204,7 +206,7 @@ func (m *machine) revoke() {
 		if r.HandTo == nil || err != nil {
 			return err
 		}
-		code := core.Code("")
+		code := base.Code("")
 		if got.Refused != nil {
 			code = got.Refused.Code
 		} else {
@@ -331,14 +333,14 @@ func (m *machine) deleteQuota() {
 }
 
 func (m *machine) deleteQuotaOf(id string, force bool) {
-	code := core.Code("")
+	code := base.Code("")
 	switch {
 	case m.w.quotas[id] == nil:
-		code = core.CodeQuotaNotFound
+		code = base.CodeQuotaNotFound
 	case !force && m.attached(id):
-		code = core.CodeQuotaInUse
+		code = base.CodeQuotaInUse
 	case !force && slices.ContainsFunc(m.w.gives, func(n need) bool { return n.quota == id }):
-		code = core.CodeQuotaInUse
+		code = base.CodeQuotaInUse
 		m.did("default: keeps its quota")
 	default:
 		m.did("delete_quota")

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -21,19 +22,19 @@ func (c bulkCommand) op() string { return "bulk " + c.R.Action }
 // started is the answer to the start of a job; ended is what the job has to say when it is over.
 type (
 	started struct {
-		ID    core.UUID
+		ID    base.UUID
 		Total int // of the model alone
 	}
 	ended struct {
 		State   string
 		Done    int
-		Refused map[core.Code]int
+		Refused map[base.Code]int
 	}
 )
 
 // onModel is L137 and L138: the job acts on what was created before it, each by the rules of its own operation.
 func (c bulkCommand) onModel(m *reference) (any, error) {
-	answer, job := started{ID: m.ids.next()}, ended{State: "done", Refused: map[core.Code]int{}}
+	answer, job := started{ID: m.ids.next()}, ended{State: "done", Refused: map[base.Code]int{}}
 	for _, id := range m.sorted() {
 		r := m.records[id]
 		if !m.matches(c.R.Filter, r) {
@@ -45,7 +46,7 @@ func (c bulkCommand) onModel(m *reference) (any, error) {
 		}
 		m.settle(r)
 		if err := m.apply(c.C, r, c.act); err != nil {
-			job.Refused[core.CodeOf(err)]++
+			job.Refused[base.CodeOf(err)]++
 		} else {
 			job.Done++
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -57,14 +58,14 @@ func (c claimCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 type targetCommand struct {
 	Op string
 	C  engine.Caller
-	ID core.GivenID
+	ID base.GivenID
 	R  engine.TargetedRequest
 }
 
 func (c targetCommand) op() string                        { return c.Op }
 func (c targetCommand) onModel(m *reference) (any, error) { return m.target(c.C, c.Op, c.ID, c.R) }
 func (c targetCommand) onEngine(ctx context.Context, on *subject) (any, error) {
-	call := map[string]func(context.Context, engine.Caller, core.GivenID, engine.TargetedRequest) (engine.Task, error){
+	call := map[string]func(context.Context, engine.Caller, base.GivenID, engine.TargetedRequest) (engine.Task, error){
 		"claim_resumed": on.e.ClaimResumed, "reclaim": on.e.Reclaim, "operator_claim": on.e.OperatorClaim,
 	}[c.Op]
 	t, err := call(ctx, c.C, c.ID, c.R)
@@ -76,7 +77,7 @@ func (c targetCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 
 // renewed is the answer to one renewal.
 type renewed struct {
-	Code  core.Code
+	Code  base.Code
 	Lease engine.LeaseView
 }
 
@@ -113,7 +114,7 @@ func (m *reference) renew(c engine.Caller, ref engine.LeaseRef) (answer renewed)
 			return nil
 		})
 	}
-	answer.Code = core.CodeOf(err)
+	answer.Code = base.CodeOf(err)
 	return answer
 }
 
@@ -129,7 +130,7 @@ func (c renewCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 	}
 	var answers []renewed
 	for _, item := range items {
-		answers = append(answers, renewed{Code: core.CodeOf(item.Err), Lease: item.Lease})
+		answers = append(answers, renewed{Code: base.CodeOf(item.Err), Lease: item.Lease})
 	}
 	return answers, err
 }
@@ -138,11 +139,11 @@ func (c renewCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 type workerCommand struct {
 	Op      string
 	C       engine.Caller
-	ID      core.GivenID
+	ID      base.GivenID
 	Fence   core.Fence
 	Result  *core.Payload
 	Fail    core.FailCommand
-	Until   core.Time
+	Until   base.Time
 	Reason  string
 	Percent *int
 	Message *string
@@ -187,7 +188,7 @@ func sized(p *core.Payload) *core.Payload {
 	if p == nil {
 		return nil
 	}
-	return &core.Payload{ContentType: core.DefaultContentType, Data: p.Data, Size: len(p.Data)}
+	return &core.Payload{ContentType: base.DefaultContentType, Data: p.Data, Size: len(p.Data)}
 }
 
 func (c workerCommand) onEngine(ctx context.Context, on *subject) (any, error) {
@@ -230,7 +231,7 @@ func (m *reference) step(c workerCommand) (any, error) {
 	}
 	written := core.StepRecord{
 		ExecutionID: r.x.ID, RunIndex: r.x.RunIndex(), Name: c.Step, Ordinal: len(r.steps), AttemptIndex: r.x.Attempt.Index,
-		LeaseEpoch: c.Fence.Epoch, CreatedAt: m.now(), ContentType: core.DefaultContentType, Result: c.Result.Data,
+		LeaseEpoch: c.Fence.Epoch, CreatedAt: m.now(), ContentType: base.DefaultContentType, Result: c.Result.Data,
 	}
 	r.steps = append(r.steps, written)
 	return engine.StepAnswer{Outcome: "stored", Record: written}, nil
@@ -269,7 +270,7 @@ func (c markCommand) onModel(m *reference) (any, error) {
 	case "drain":
 		w := m.workers[c.Instance]
 		if !w.seenBy(c.C) {
-			return nil, core.Errorf(core.CodeWorkerNotRegistered, "unknown")
+			return nil, base.Errorf(base.CodeWorkerNotRegistered, "unknown")
 		}
 		w.draining = c.On
 		return nil, nil
@@ -279,7 +280,7 @@ func (c markCommand) onModel(m *reference) (any, error) {
 			w = &worker{}
 			m.workers[c.Instance] = w
 		} else if !w.seenBy(c.C) && w.owner != c.C.Principal {
-			return nil, core.Errorf(core.CodeInstanceIDTaken, "of another namespace")
+			return nil, base.Errorf(base.CodeInstanceIDTaken, "of another namespace")
 		}
 		w.marked, w.namespaces, w.owner = false, c.C.Namespaces, c.C.Principal
 		return nil, nil

@@ -11,14 +11,15 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // same says what counts as equal: absent and empty lists, policies with one canonical text.
 var same = cmp.Options{
 	cmpopts.EquateEmpty(),
-	cmpopts.IgnoreFields(core.Execution{}, "Version"),         // counted by stores
-	cmpopts.IgnoreFields(core.RotateOutcome{}, "PurgedCount"), // the sweep may have been faster
-	cmpopts.IgnoreFields(started{}, "Total"),                  // counted in the search rows, which are waited for no longer than a second (L131)
+	cmpopts.IgnoreFields(core.Execution{}, "Version"),            // counted by stores
+	cmpopts.IgnoreFields(keyring.RotateOutcome{}, "PurgedCount"), // the sweep may have been faster
+	cmpopts.IgnoreFields(started{}, "Total"),                     // counted in the search rows, which are waited for no longer than a second (L131)
 	cmp.Comparer(func(a, b *core.Policy) bool {
 		return a == b || a != nil && b != nil && bytes.Equal(a.Canonical(), b.Canonical())
 	}),

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -38,8 +39,8 @@ var (
 	instances = []string{"i1", "i2"}
 )
 
-func idAt(n int) core.UUID {
-	return core.UUID{0: 2, 6: 0x70, 8: 0x80, 15: byte(n + 1)}
+func idAt(n int) base.UUID {
+	return base.UUID{0: 2, 6: 0x70, 8: 0x80, 15: byte(n + 1)}
 }
 
 // drawing makes commands for one case.
@@ -78,13 +79,13 @@ func (d *drawing) caller(usual engine.Caller) engine.Caller {
 	return usual
 }
 
-func (d *drawing) later(what string) core.Time {
+func (d *drawing) later(what string) base.Time {
 	return d.m.now().Add(pickOne(d, what, steps...).Milliseconds())
 }
 
 // someID names an execution, most often one that exists.
-func (d *drawing) someID(prefer func(r *record) bool) core.GivenID {
-	var ids []core.UUID
+func (d *drawing) someID(prefer func(r *record) bool) base.GivenID {
+	var ids []base.UUID
 	for _, id := range d.m.sorted() {
 		if prefer(d.m.records[id]) {
 			ids = append(ids, id)
@@ -99,10 +100,10 @@ func (d *drawing) someID(prefer func(r *record) bool) core.GivenID {
 			ids = append(ids, idAt(n))
 		}
 	}
-	given := core.GivenID{UUID: pickOne(d, "id", ids...)}
+	given := base.GivenID{UUID: pickOne(d, "id", ids...)}
 	switch {
 	case d.rarely("wrong n", 40):
-		given.Full, given.N = true, core.PartitionOf(given.UUID)+1
+		given.Full, given.N = true, base.PartitionOf(given.UUID)+1
 	case d.rarely("full form", 2):
 		given = given.ID().Given()
 	}
@@ -116,13 +117,13 @@ func queued(r *record) bool   { return r.x.Status.Queues() }
 func anyOf(*record) bool      { return true }
 
 // fenced names an execution and a fence: that of its lease, an old one, or a damaged one.
-func (d *drawing) fenced() (core.GivenID, core.Fence) {
+func (d *drawing) fenced() (base.GivenID, core.Fence) {
 	prefer := running
 	if d.rarely("not running", 4) {
 		prefer = leased
 	}
 	id := d.someID(prefer)
-	f := core.Fence{LeaseID: core.UUID{5: 1}, Epoch: 1, AttemptID: core.UUID{5: 2}}
+	f := core.Fence{LeaseID: base.UUID{5: 1}, Epoch: 1, AttemptID: base.UUID{5: 2}}
 	r := d.m.records[id.UUID]
 	if r == nil {
 		return id, f
@@ -145,7 +146,7 @@ func (d *drawing) fenced() (core.GivenID, core.Fence) {
 		case 2:
 			f.AttemptID[15]++
 		case 3:
-			f.AttemptID = core.UUID{}
+			f.AttemptID = base.UUID{}
 		case 4:
 			f.Epoch = 0
 		default:
@@ -183,7 +184,7 @@ func (d *drawing) submit() command {
 		PolicyJSON: []byte(pickOne(d, "policy", policies...)),
 	}
 	if !d.rarely("minted id", 4) {
-		given := core.GivenID{UUID: idAt(d.under("id", 5))}
+		given := base.GivenID{UUID: idAt(d.under("id", 5))}
 		if d.rarely("own n", 10) {
 			given.Full, given.N = true, 7
 		}
@@ -193,7 +194,7 @@ func (d *drawing) submit() command {
 		s.IdempotencyKey = pickOne(d, "key", "x", "y")
 	}
 	if d.rarely("tags", 3) {
-		s.Tags = core.Tags{"t": pickOne(d, "tag", "1", "2")}
+		s.Tags = base.Tags{"t": pickOne(d, "tag", "1", "2")}
 	}
 	switch d.under("times", 10) {
 	case 0:
@@ -211,8 +212,8 @@ func (d *drawing) submit() command {
 	return submitCommand{C: client, S: s}
 }
 
-func (d *drawing) ttl() core.Millis {
-	return pickOne(d, "ttl", core.Millis(500), 1000, 5000, 5000, 90_000, 90_000)
+func (d *drawing) ttl() base.Millis {
+	return pickOne(d, "ttl", base.Millis(500), 1000, 5000, 5000, 90_000, 90_000)
 }
 
 func (d *drawing) requestKey() string {
@@ -264,7 +265,7 @@ func (d *drawing) renewals(instance string) command {
 	cmd := renewCommand{C: d.caller(client), Instance: instance}
 	for range 1 + d.under("leases", 2) {
 		id, f := d.fenced()
-		cmd.Leases = append(cmd.Leases, engine.LeaseRef{ID: id, Fence: f, TTL: pickOne(d, "ttl", core.Millis(0), 500, 5000)})
+		cmd.Leases = append(cmd.Leases, engine.LeaseRef{ID: id, Fence: f, TTL: pickOne(d, "ttl", base.Millis(0), 500, 5000)})
 	}
 	return cmd
 }
@@ -283,7 +284,7 @@ func (d *drawing) work(op string) command {
 			Message: pickOne(d, "message", "", "broken \xff pipe"), Detail: pickOne(d, "detail", nil, []byte{0, 1, 254}),
 		}
 		if d.rarely("retry after", 4) {
-			after := pickOne(d, "after", core.Millis(0), 500, 30_000)
+			after := pickOne(d, "after", base.Millis(0), 500, 30_000)
 			cmd.Fail.RetryAfter = &after
 		}
 	case "delay":
@@ -351,7 +352,7 @@ func (d *drawing) laneState() command {
 
 func (d *drawing) putLane() command {
 	s := &core.LaneSettings{
-		State: pickOne(d, "state", 0, 0, 0, core.LanePaused), MaxConcurrent: pickOne(d, "cap", 0, 0, 1, 2), AgeingMS: pickOne(d, "ageing", core.Millis(0), 0, 1000),
+		State: pickOne(d, "state", 0, 0, 0, core.LanePaused), MaxConcurrent: pickOne(d, "cap", 0, 0, 1, 2), AgeingMS: pickOne(d, "ageing", base.Millis(0), 0, 1000),
 	}
 	return laneCommand{C: operator, Name: pickOne(d, "lane", "a", "b"), Settings: s}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -77,7 +78,7 @@ var fairKeys = []string{"x", "y", "z"}
 func (d *drawing) putFairLane() command {
 	s := &core.LaneSettings{
 		Fairness: core.FairnessByKey, FairnessWeights: pickOne(d, "weights", nil, map[string]int{"x": 3}, map[string]int{"x": 2, "z": 5}),
-		AgeingMS: pickOne(d, "ageing", core.Millis(0), 0, 1000),
+		AgeingMS: pickOne(d, "ageing", base.Millis(0), 0, 1000),
 	}
 	return laneCommand{C: operator, Name: fairLane, Settings: s}
 }

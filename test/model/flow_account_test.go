@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -11,7 +12,7 @@ import (
 // What a join counts is never stored: it is counted from the threads each time, and its fate is read off the best and the worst that can
 // still become of them (FI3, FI5).
 type fabric struct {
-	now   func() core.Time
+	now   func() base.Time
 	nets  []*net
 	knots []*knot
 
@@ -24,7 +25,7 @@ type fabric struct {
 // net is a flow.
 type net struct {
 	label    string             // how this test calls it
-	ids      map[string]core.ID // by store
+	ids      map[string]base.ID // by store
 	state    string
 	sealed   bool
 	revision int64
@@ -47,7 +48,7 @@ type knot struct {
 	text    string // its submitted input
 	origin  plan   // as it was asked for
 	net     *net
-	ids     map[string]core.ID // by store
+	ids     map[string]base.ID // by store
 	fences  map[string]core.Fence
 	lateIn  bool  // it was there before it became a member
 	part    uint8 // its partition number (F2)
@@ -60,7 +61,7 @@ type knot struct {
 	resumes bool // the next claim goes on with the same attempt
 	held    bool
 
-	delayUntil, deadline, endsAt core.Time // endsAt: of its lease or grant
+	delayUntil, deadline, endsAt base.Time // endsAt: of its lease or grant
 	retriesLeft                  int
 	gift                         *string // its result; nil: none
 	inputs                       map[string]entry
@@ -68,7 +69,7 @@ type knot struct {
 
 	below    *net // the sub-flow or the children of this run
 	wait     *await
-	timeouts map[string]core.Time // of waits of this run, by what they ask for
+	timeouts map[string]base.Time // of waits of this run, by what they ask for
 	lastWait *engine.ChildrenWaitRequest
 	lastSeen map[string]string // the outcomes of children that its last wait was answered with
 	prints   bool              // it was spawned
@@ -82,8 +83,8 @@ type plan struct {
 	lane    string
 	spec    core.JoinSpec
 	mayFail bool
-	delay   core.Millis
-	life    core.Millis // from its submit, or its replay; 0: for ever
+	delay   base.Millis
+	life    base.Millis // from its submit, or its replay; 0: for ever
 	retries int
 	replays int   // how often it may be replayed
 	sub     *plot // of a flow node
@@ -107,7 +108,7 @@ type thread struct {
 	kind, pass string
 	outcome    string // of the upstream that resolved it; "": it is pending
 	run        int
-	at         core.Time
+	at         base.Time
 	gift       *string
 }
 
@@ -124,7 +125,7 @@ type await struct {
 	children  []*knot
 	spec      core.JoinSpec
 	kind      string
-	timeoutAt core.Time
+	timeoutAt base.Time
 	cause     string            // "": it is open
 	seen      map[string]string // the outcomes of the children when it ended
 }
@@ -301,7 +302,7 @@ func (w *fabric) tell(round []*knot) {
 	}
 }
 
-func (t *thread) resolve(now core.Time) {
+func (t *thread) resolve(now base.Time) {
 	t.outcome, t.run, t.at, t.gift = t.from.status, t.from.run, now, t.from.gift
 	if t.outcome != succeeded {
 		t.gift = nil

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/invariants"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -41,7 +42,7 @@ func (m *loom) find() {
 				continue
 			}
 			if parent := n.parent.ids[s.name]; !parent.IsZero() {
-				if x := m.read(s, store.Want{Executions: []core.UUID{parent.UUID}}).Executions[parent.UUID]; x != nil && x.Children != nil {
+				if x := m.read(s, store.Want{Executions: []base.UUID{parent.UUID}}).Executions[parent.UUID]; x != nil && x.Children != nil {
 					m.learn(s, n, x.Children.FlowID)
 					continue
 				}
@@ -63,11 +64,11 @@ func (w *fabric) forget(n *net) {
 }
 
 // learn notes the ids of a flow and of its members.
-func (m *loom) learn(s *subject, n *net, id core.ID) {
+func (m *loom) learn(s *subject, n *net, id base.ID) {
 	n.ids[s.name] = id
-	members := map[string]core.ID{}
+	members := map[string]base.ID{}
 	for _, doc := range m.read(s, store.Want{Scans: []store.Scan{{Kind: memberDocs, Owner: id.UUID.String()}}}).Scanned[0] {
-		var id core.ID
+		var id base.ID
 		if err := json.Unmarshal(doc.Body, &id); err != nil {
 			m.t.Fatal(err)
 		}
@@ -322,7 +323,7 @@ func (m *loom) checkWhole(s *subject) {
 // flowEvents are the kinds of the events that a store has told of flows.
 type flowEvents struct {
 	cursor string
-	kinds  map[core.UUID][]string
+	kinds  map[base.UUID][]string
 }
 
 // checkEvents compares the events of flows (F63).

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -16,7 +17,7 @@ type spawning struct {
 	p     plot // what is new
 	again []plan
 	onEnd string
-	code  core.Code
+	code  base.Code
 }
 
 // spawn makes children of a running execution, some of which may be there already (F38, F39).
@@ -50,7 +51,7 @@ func (m *loom) drawSpawn() *spawning {
 		if one := again.origin; !again.lateIn && again.prints {
 			if one.after = nil; m.d.rarely("another", 4) && one.sub == nil {
 				one.variant += "x"
-				sp.code = core.CodeNameTaken
+				sp.code = base.CodeNameTaken
 			}
 			sp.again = append(sp.again, one)
 		}
@@ -130,7 +131,7 @@ func (m *loom) spawned(sp *spawning) {
 // asking is a wait for children that is being drawn.
 type asking struct {
 	r    engine.ChildrenWaitRequest
-	code core.Code
+	code base.Code
 }
 
 // waitForChildren is F40.
@@ -192,11 +193,11 @@ func (m *loom) drawWait(sp *spawning) *asking {
 		a.r.Names = nil
 	}
 	if m.d.rarely("nobody", 12) {
-		a.r.Names, a.code = append(a.r.Names, "zz"), core.CodeChildNotFound
+		a.r.Names, a.code = append(a.r.Names, "zz"), base.CodeChildNotFound
 	}
 	a.r.Join = m.spec(max(len(names), 1))
 	a.r.Kind = pickOne(m.d, "kind", core.AnyTerminal, core.AnyTerminal, core.SuccessOnly, core.FailureOnly)
-	a.r.TimeoutMS = pickOne(m.d, "timeout", core.Millis(0), 550, 3050) // at no moment at which a deadline is
+	a.r.TimeoutMS = pickOne(m.d, "timeout", base.Millis(0), 550, 3050) // at no moment at which a deadline is
 	if last := sp.k.lastWait; last != nil && sp.p.plans == nil && !m.d.rarely("another", 3) {
 		a.r, a.code = *last, ""
 	}

@@ -6,20 +6,21 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // ownPart is the partition number of all these flows, and of executions that may become members (F2).
 const ownPart = 7
 
-func (m *loom) newID(part uint8) *core.GivenID {
+func (m *loom) newID(part uint8) *base.GivenID {
 	m.made++
-	given := core.ID{N: part, UUID: core.UUID{0: 5, 6: 0x70, 8: 0x80, 14: byte(m.made >> 8), 15: byte(m.made)}}.Given()
+	given := base.ID{N: part, UUID: base.UUID{0: 5, 6: 0x70, 8: 0x80, 14: byte(m.made >> 8), 15: byte(m.made)}}.Given()
 	return &given
 }
 
 // took notes the executions that an answer names.
-func (n *net) took(s *subject, members map[string]core.ID) {
+func (n *net) took(s *subject, members map[string]base.ID) {
 	for name, id := range members {
 		if k := n.named(name); k != nil {
 			k.ids[s.name] = id
@@ -68,30 +69,30 @@ func (m *loom) submitFlow() {
 }
 
 // damage breaks a submission in one way and tells the code of its refusal (F12, F19).
-func (m *loom) damage(s *core.FlowSubmission) core.Code {
+func (m *loom) damage(s *core.FlowSubmission) base.Code {
 	first := s.Nodes[0].Name
 	switch m.d.under("fault", 6) {
 	case 0:
 		s.Edges = append(s.Edges, core.FlowEdge{From: "zz", To: first})
-		return core.CodeUnknownName
+		return base.CodeUnknownName
 	case 1:
 		s.Edges = append(s.Edges, core.FlowEdge{From: first, To: first})
-		return core.CodeSelfReferencingEdge
+		return base.CodeSelfReferencingEdge
 	case 2:
 		s.Nodes[0].Join = &core.JoinSpec{Policy: core.AnyOf}
-		return core.CodeJoinWithoutEdges
+		return base.CodeJoinWithoutEdges
 	case 3:
 		s.Unsealed = false
 		s.Nodes = append(s.Nodes, core.FlowNode{Name: "q", Kind: "k", After: []string{first}, Join: &core.JoinSpec{Policy: core.Quorum, K: 2}})
-		return core.CodeQuorumExceedsEdges
+		return base.CodeQuorumExceedsEdges
 	case 4:
 		s.Nodes = append(s.Nodes, core.FlowNode{Name: "q", Kind: "k", After: []string{first}})
 		s.Edges = append(s.Edges, core.FlowEdge{From: "q", To: first, Kind: core.AnyTerminal})
-		return core.CodeCycleDetected
+		return base.CodeCycleDetected
 	default:
 		s.Nodes = append(s.Nodes, core.FlowNode{Name: "q", Kind: "k", After: []string{first}})
 		s.Edges = append(s.Edges, core.FlowEdge{From: first, To: "q", Kind: core.AnyTerminal})
-		return core.CodeDependencyAlreadyExists
+		return base.CodeDependencyAlreadyExists
 	}
 }
 
@@ -109,12 +110,12 @@ func (m *loom) createFlow() {
 }
 
 // closed is the refusal of a flow that takes no more (F7, F15).
-func (n *net) closed() core.Code {
+func (n *net) closed() base.Code {
 	switch {
 	case n.state != open:
-		return core.CodeFlowAlreadyTerminal
+		return base.CodeFlowAlreadyTerminal
 	case n.sealed:
-		return core.CodeFlowSealed
+		return base.CodeFlowSealed
 	default:
 		return ""
 	}
@@ -127,7 +128,7 @@ type growth struct {
 	p       plot
 	joining *knot
 	name    string // of who joins
-	code    core.Code
+	code    base.Code
 }
 
 // extendFlow adds nodes, members and edges, and may seal (F14..F21).
@@ -142,7 +143,7 @@ func (m *loom) extendFlow() {
 		expected := n.revision
 		if m.d.rarely("stale", 3) {
 			expected++
-			g.refuse(core.CodeStaleGraphRevision)
+			g.refuse(base.CodeStaleGraphRevision)
 		}
 		g.x.Expected = &expected
 	}
@@ -165,10 +166,10 @@ func (m *loom) extendFlow() {
 	}
 	m.edgeToOld(g)
 	g.x.Seal = m.d.rarely("seal", 5)
-	if nothing := len(g.p.plans)+len(g.p.lines)+len(g.x.Nodes)+len(g.x.Edges) == 0 && g.joining == nil; nothing && g.x.Seal && g.code == core.CodeFlowSealed {
+	if nothing := len(g.p.plans)+len(g.p.lines)+len(g.x.Nodes)+len(g.x.Edges) == 0 && g.joining == nil; nothing && g.x.Seal && g.code == base.CodeFlowSealed {
 		g.code = "" // to seal twice is ok (F3)
 		if g.x.Expected != nil && *g.x.Expected != n.revision {
-			g.code = core.CodeStaleGraphRevision
+			g.code = base.CodeStaleGraphRevision
 		}
 	}
 	m.extend(g)
@@ -178,7 +179,7 @@ func (m *loom) extendFlow() {
 func (k *knot) over() bool { return final(k.status) }
 
 // refuse notes a code unless one comes before it.
-func (g *growth) refuse(code core.Code) {
+func (g *growth) refuse(code base.Code) {
 	if g.code == "" {
 		g.code = code
 	}
@@ -269,7 +270,7 @@ func (m *loom) sameNode(g *growth) {
 	again := pickOne(m.d, "node", known...).plan
 	if m.d.rarely("another", 2) && again.sub == nil {
 		again.variant += "x"
-		g.refuse(core.CodeNameTaken)
+		g.refuse(base.CodeNameTaken)
 	}
 	node := m.node(&again)
 	g.x.Nodes = append(g.x.Nodes, node)
@@ -289,14 +290,14 @@ func (m *loom) joinLate(g *growth) {
 	}
 	g.joining, g.name = k, m.fresh(1)[0]
 	if k.part != g.n.part() {
-		g.refuse(core.CodePartitionMismatch)
+		g.refuse(base.CodePartitionMismatch)
 	}
 	if k.net != nil {
 		if k.net == g.n && k.lateIn && m.d.rarely("same", 2) {
 			g.name = k.name // it is there already
 			return
 		}
-		g.refuse(core.CodeExecutionAlreadyInFlow)
+		g.refuse(base.CodeExecutionAlreadyInFlow)
 	}
 }
 
@@ -333,7 +334,7 @@ func (m *loom) edgeToOld(g *growth) {
 	known := slices.IndexFunc(n.threads, func(t *thread) bool { return t.from.name == l.from && t.to == to })
 	switch {
 	case l.from == l.to:
-		g.refuse(core.CodeSelfReferencingEdge)
+		g.refuse(base.CodeSelfReferencingEdge)
 	case known >= 0 && m.d.rarely("the same", 2):
 		t := n.threads[known]
 		g.x.Edges = append(g.x.Edges, core.FlowEdge{From: l.from, To: l.to, Kind: core.EdgeKind(t.kind), Pass: t.pass})
@@ -342,13 +343,13 @@ func (m *loom) edgeToOld(g *growth) {
 		if t := n.threads[known]; t.kind == l.kind && t.pass == l.pass {
 			return
 		}
-		g.refuse(core.CodeDependencyAlreadyExists)
+		g.refuse(base.CodeDependencyAlreadyExists)
 	case to.join != "" && to.join != pending:
-		g.refuse(core.CodeJoinAlreadyDecided)
+		g.refuse(base.CodeJoinAlreadyDecided)
 	case to.started || final(to.status) || to.status == granted || to.below != nil:
-		g.refuse(core.CodeDownstreamAlreadyStarted)
+		g.refuse(base.CodeDownstreamAlreadyStarted)
 	case g.leads(to.name, l.from):
-		g.refuse(core.CodeCycleDetected)
+		g.refuse(base.CodeCycleDetected)
 	}
 	g.p.lines = append(g.p.lines, l)
 }
@@ -387,7 +388,7 @@ func (m *loom) sealFlow() {
 	}
 	g := &growth{n: n, x: core.FlowExtension{Seal: true}}
 	if n.state != open {
-		g.code = core.CodeFlowAlreadyTerminal
+		g.code = base.CodeFlowAlreadyTerminal
 	} else {
 		m.did("seal")
 	}
@@ -405,11 +406,11 @@ func (m *loom) setJoin() {
 	if m.d.rarely("as it is", 4) {
 		spec = k.spec
 	}
-	code, changed := core.Code(""), spec != k.spec
+	code, changed := base.Code(""), spec != k.spec
 	if changed {
 		code = n.closed()
 		if len(k.inbound()) > 0 {
-			code = core.CodeJoinAlreadyFixed
+			code = base.CodeJoinAlreadyFixed
 		}
 	}
 	if code == "" && changed {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // plans draws nodes with these names.
@@ -18,11 +19,11 @@ func (m *loom) plans(names []string, nested int) (all []plan) {
 			p.sub = &sub
 		} else {
 			if m.d.rarely("delay", 8) {
-				p.delay = pickOne(m.d, "delay", core.Millis(500), 5000)
+				p.delay = pickOne(m.d, "delay", base.Millis(500), 5000)
 			}
 			if m.d.rarely("life", 8) {
 				m.made++
-				p.life = 1500 + 100*core.Millis(m.made) // no two end at the same moment
+				p.life = 1500 + 100*base.Millis(m.made) // no two end at the same moment
 			}
 			p.retries = pickOne(m.d, "retries", 0, 0, 0, 1)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // endNet ends a flow with its last member (F4, F51).
@@ -99,7 +100,7 @@ func (w *fabric) weave(n *net, p plot) (made []*knot) {
 }
 
 func (w *fabric) knot(p plan) *knot {
-	k := &knot{plan: p, origin: p, part: ownPart, text: "for " + p.name, ids: map[string]core.ID{}, fences: map[string]core.Fence{}, timeouts: map[string]core.Time{}, retriesLeft: p.retries, inputs: map[string]entry{}}
+	k := &knot{plan: p, origin: p, part: ownPart, text: "for " + p.name, ids: map[string]base.ID{}, fences: map[string]core.Fence{}, timeouts: map[string]base.Time{}, retriesLeft: p.retries, inputs: map[string]entry{}}
 	if p.delay > 0 {
 		k.delayUntil = w.now().Add(p.delay)
 	}
@@ -129,7 +130,7 @@ func (n *net) named(name string) *knot {
 
 // newNet makes a flow without members.
 func (w *fabric) newNet(label string) *net {
-	n := &net{label: label, ids: map[string]core.ID{}, state: open, told: []string{"flow.created"}}
+	n := &net{label: label, ids: map[string]base.ID{}, state: open, told: []string{"flow.created"}}
 	w.nets = append(w.nets, n)
 	return n
 }
@@ -307,8 +308,8 @@ func (w *fabric) endWait(k *knot, cause string) {
 }
 
 // due is the first moment at which a timer acts; 0: none.
-func (w *fabric) due() (first core.Time) {
-	note := func(at core.Time, armed bool) {
+func (w *fabric) due() (first base.Time) {
+	note := func(at base.Time, armed bool) {
 		if armed && at > 0 && (first == 0 || at < first) {
 			first = at
 		}
@@ -327,7 +328,7 @@ func (w *fabric) due() (first core.Time) {
 // wake lets everything act that is due now, a deadline before all else (L18).
 func (w *fabric) wake() {
 	now := w.now()
-	at := func(due core.Time) bool { return due != 0 && due <= now }
+	at := func(due base.Time) bool { return due != 0 && due <= now }
 	for _, k := range w.knots {
 		switch {
 		case final(k.status):

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -81,31 +81,31 @@ func (k *knot) around() (nets []*net) {
 func (n *net) isOver() bool { return n.state == completed || n.state == failed || n.state == cancelled }
 
 // replayRefusal is the code of L109, in its order; "": it is accepted.
-func (w *fabric) replayRefusal(k *knot, r engine.ReplayRequest, below []*knot) core.Code {
+func (w *fabric) replayRefusal(k *knot, r engine.ReplayRequest, below []*knot) base.Code {
 	closed := func(n *net) bool { return n != nil && (n.state == cancelled || n.state == cancelling) }
 	spent := func(k *knot) bool { return k.run >= k.replays }
 	switch {
 	case !final(k.status):
-		return core.CodeExecutionNotTerminal
+		return base.CodeExecutionNotTerminal
 	case closed(k.net):
-		return core.CodeFlowAlreadyTerminal
+		return base.CodeFlowAlreadyTerminal
 	case spent(k):
-		return core.CodeMaxReplaysExhausted
+		return base.CodeMaxReplaysExhausted
 	case k.status == skipped && !r.IgnoreDependencies && k.anew(nil) == impossible:
-		return core.CodeDependenciesImpossible
+		return base.CodeDependenciesImpossible
 	}
 	if slices.ContainsFunc(below, func(d *knot) bool { return !final(d.status) && d.status != blocked }) {
-		return core.CodeDescendantActive
+		return base.CodeDescendantActive
 	}
 	if slices.ContainsFunc(below, func(d *knot) bool { return final(d.status) && spent(d) }) {
-		return core.CodeMaxReplaysExhausted
+		return base.CodeMaxReplaysExhausted
 	}
 	for _, n := range k.around() {
 		if closed(n.parent.net) {
-			return core.CodeFlowAlreadyTerminal
+			return base.CodeFlowAlreadyTerminal
 		}
 		if spent(n.parent) {
-			return core.CodeMaxReplaysExhausted
+			return base.CodeMaxReplaysExhausted
 		}
 	}
 	return ""
@@ -197,7 +197,7 @@ func (w *fabric) again(k *knot) {
 	k.run++
 	k.status, k.why, k.started, k.resumes, k.held, k.byCancel = "", "", false, false, false, false
 	k.delayUntil, k.endsAt, k.retriesLeft = 0, 0, k.retries
-	k.gift, k.below, k.wait, k.lastWait, k.timeouts = nil, nil, nil, nil, map[string]core.Time{}
+	k.gift, k.below, k.wait, k.lastWait, k.timeouts = nil, nil, nil, nil, map[string]base.Time{}
 	switch {
 	case k.life > 0:
 		k.deadline = w.now().Add(k.life)
@@ -219,7 +219,7 @@ func (w *fabric) unresolve(k *knot, all []*knot) {
 func (t *thread) reset() { t.outcome, t.run, t.at, t.gift = "", 0, 0, nil }
 
 // rejoin computes the edges that lead to a member anew from the upstreams as they are; its join is pending (F54, F56).
-func (k *knot) rejoin(now core.Time) {
+func (k *knot) rejoin(now base.Time) {
 	for _, t := range k.inbound() {
 		if t.reset(); final(t.from.status) {
 			t.resolve(now)

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 	"github.com/flowfabric/flowfabric/test/sleepy"
 )
@@ -53,13 +53,13 @@ func newStory(tb testing.TB, successes *tally) *loom {
 		subjects: openSubjects(tb, c),
 	}
 	for _, s := range m.subjects {
-		m.told[s.name] = &flowEvents{cursor: "start", kinds: map[core.UUID][]string{}}
+		m.told[s.name] = &flowEvents{cursor: "start", kinds: map[base.UUID][]string{}}
 	}
 	return m
 }
 
 // each runs a call on every store, which must return an error of the code, and then lets the account and the engines do what follows.
-func (m *loom) each(what string, code core.Code, do func(ctx context.Context, s *subject) error) {
+func (m *loom) each(what string, code base.Code, do func(ctx context.Context, s *subject) error) {
 	m.number++
 	m.t.Logf("%d at %s: %s: %q", m.number, m.w.now(), what, code)
 	for _, s := range m.subjects {
@@ -67,7 +67,7 @@ func (m *loom) each(what string, code core.Code, do func(ctx context.Context, s 
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		err := do(ctx, s)
 		cancel()
-		if core.CodeOf(err) != code {
+		if base.CodeOf(err) != code {
 			m.t.Fatalf("%s: the account says %q, %s says %v", what, code, s.name, err)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -43,10 +45,10 @@ func (m *loom) claim() {
 
 // claimFrom takes everything that lanes have: exactly what the account says may be claimed (FI14).
 func (m *loom) claimFrom(lanes []string) {
-	m.claimFor(lanes, pickOne(m.d, "ttl", core.Millis(5000), 90_000, 90_000))
+	m.claimFor(lanes, pickOne(m.d, "ttl", base.Millis(5000), 90_000, 90_000))
 }
 
-func (m *loom) claimFor(lanes []string, ttl core.Millis) {
+func (m *loom) claimFor(lanes []string, ttl base.Millis) {
 	r := engine.ClaimRequest{WorkerID: workerOf("i1"), InstanceID: "i1", Lanes: lanes, Max: 1000, TTL: ttl}
 	var taken []*knot
 	for _, k := range m.w.knots {
@@ -85,7 +87,7 @@ func (m *loom) claimFor(lanes []string, ttl core.Millis) {
 	})
 }
 
-func (m *loom) acquire(k *knot, ttl core.Millis) {
+func (m *loom) acquire(k *knot, ttl base.Millis) {
 	k.status, k.started, k.resumes = working, true, false
 	k.epoch++
 	k.endsAt = m.w.now().Add(ttl)
@@ -129,17 +131,17 @@ func (m *loom) claimOne() {
 	if k == nil {
 		return
 	}
-	code := core.Code("")
+	code := base.Code("")
 	switch {
 	case k.status == ready:
 	case final(k.status):
-		code = core.CodeExecutionNotActive
+		code = base.CodeExecutionNotActive
 	case k.status == working:
-		code = core.CodeLeaseConflict
+		code = base.CodeLeaseConflict
 	case k.status == granted:
-		code = core.CodeGrantOutstanding
+		code = base.CodeGrantOutstanding
 	default:
-		code = core.CodeExecutionNotEligible
+		code = base.CodeExecutionNotEligible
 	}
 	r := engine.TargetedRequest{WorkerID: workerOf("i1"), InstanceID: "i1", TTL: 90_000}
 	resumed := k.resumes
@@ -282,7 +284,7 @@ func (m *loom) suspendOne(k *knot) {
 	m.did("suspend")
 	m.each("suspend "+k.label(), "", func(ctx context.Context, to *subject) error {
 		_, err := to.e.Suspend(ctx, client, k.ids[to.name].Given(), core.SuspendCommand{
-			Fence: k.fences[to.name], Condition: &core.Condition{Kind: core.ConditionOperatorOnly},
+			Fence: k.fences[to.name], Condition: &condition.Condition{Kind: condition.OperatorOnly},
 		})
 		return err
 	})

@@ -4,26 +4,27 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/invariants"
 )
 
 // watch remembers of every execution what must never fall.
 type watch struct {
-	created  core.Time
+	created  base.Time
 	epoch    int64
-	mutated  core.Time
-	started  core.Time
+	mutated  base.Time
+	started  base.Time
 	attempts int
 }
 
 // broken lists the invariants that what a store holds does not satisfy.
-func broken(s *subject, got *state, watched map[core.UUID]watch, ends map[string]string, swept bool, now core.Time) []string {
+func broken(s *subject, got *state, watched map[base.UUID]watch, ends map[string]string, swept bool, now base.Time) []string {
 	for id := range watched {
 		if got.records[id] == nil { // removed: the id may be used anew
 			delete(watched, id)
 		}
 	}
-	snap := invariants.Snapshot{Records: map[core.UUID]invariants.Record{}, Queue: got.queue, Counters: got.counters}
+	snap := invariants.Snapshot{Records: map[base.UUID]invariants.Record{}, Queue: got.queue, Counters: got.counters}
 	for id, r := range got.records {
 		snap.Records[id] = invariants.Record{X: r.x, History: r.history}
 	}
@@ -46,7 +47,7 @@ func broken(s *subject, got *state, watched map[core.UUID]watch, ends map[string
 }
 
 // fell is the part of LI2 and LI5 that looks at two moments.
-func fell(watched map[core.UUID]watch, x *core.Execution) string {
+func fell(watched map[base.UUID]watch, x *core.Execution) string {
 	now := watch{created: x.CreatedAt, epoch: x.LeaseEpoch, mutated: x.LastMutationAt, started: x.StartedAt, attempts: x.TotalAttempts}
 	before, known := watched[x.ID.UUID]
 	watched[x.ID.UUID] = now

@@ -3,7 +3,7 @@ package model
 import (
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // leads says what an operation works on, and which operation makes it. One drawn too early gives way to that one most of the time: so
@@ -43,7 +43,7 @@ type lead struct {
 func (d *drawing) operation(name string) command {
 	for !d.rarely("too early", 8) {
 		l, known := leads[name]
-		if !known || slices.ContainsFunc(d.m.sorted(), func(id core.UUID) bool { return l.needs(d.m.records[id]) }) {
+		if !known || slices.ContainsFunc(d.m.sorted(), func(id base.UUID) bool { return l.needs(d.m.records[id]) }) {
 			break
 		}
 		name = l.first

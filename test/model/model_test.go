@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 	"github.com/flowfabric/flowfabric/test/sleepy"
@@ -106,9 +107,9 @@ type trial struct {
 	subjects  []*subject
 	successes *tally
 	number    uint32
-	ids       []core.UUID
+	ids       []base.UUID
 	classes   []int32
-	watched   []map[core.UUID]watch
+	watched   []map[base.UUID]watch
 	ends      []map[string]string
 	swept     bool
 }
@@ -119,7 +120,7 @@ func newTrial(rt *rapid.T, tb testing.TB, successes *tally) *trial {
 	k := &trial{d: &drawing{t: rt, m: m}, m: m, clock: c, successes: successes}
 	k.subjects = openSubjects(tb, c)
 	for range k.subjects {
-		k.watched = append(k.watched, map[core.UUID]watch{})
+		k.watched = append(k.watched, map[base.UUID]watch{})
 		k.ends = append(k.ends, map[string]string{})
 	}
 	for n := range 5 {
@@ -189,7 +190,7 @@ func (k *trial) sweep() {
 		k.rest()
 	}
 	got := k.read()[0]
-	k.m.sweep(func(id core.UUID) bool { return got.records[id] == nil })
+	k.m.sweep(func(id base.UUID) bool { return got.records[id] == nil })
 	k.check("sweep")
 	if late := k.m.overdue(); len(late) > 0 {
 		k.d.t.Fatalf("L139: retention should have removed %v", late)
@@ -219,7 +220,7 @@ func (k *trial) send(cmd command) bool {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		got, err := cmd.onEngine(ctx, s)
 		cancel()
-		if core.CodeOf(refusal) != core.CodeOf(err) {
+		if base.CodeOf(refusal) != base.CodeOf(err) {
 			k.d.t.Fatalf("%s: the model says %v, %s says %v", cmd.op(), refusal, s.name, err)
 		}
 		if diff := cmp.Diff(want, got, same); refusal == nil && diff != "" {
@@ -231,7 +232,7 @@ func (k *trial) send(cmd command) bool {
 		k.successes.count(cmd.op())
 	}
 	if refusal != nil {
-		k.successes.count("refused: " + string(core.CodeOf(refusal)))
+		k.successes.count("refused: " + string(base.CodeOf(refusal)))
 	}
 	for _, what := range k.m.happened {
 		k.successes.count(what)
@@ -249,8 +250,8 @@ func (k *trial) send(cmd command) bool {
 }
 
 // newIDs lists the executions that are not among the known ones.
-func (m *reference) newIDs(known []core.UUID) []core.UUID {
-	var fresh []core.UUID
+func (m *reference) newIDs(known []base.UUID) []base.UUID {
+	var fresh []base.UUID
 	for _, id := range m.sorted() {
 		if !slices.Contains(known, id) {
 			fresh = append(fresh, id)

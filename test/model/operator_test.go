@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -11,14 +12,14 @@ import (
 type operatorCommand struct {
 	Op       string
 	C        engine.Caller
-	ID       core.GivenID
+	ID       base.GivenID
 	O        engine.Operator
 	Fence    *core.Fence // of the holder's cancel
 	Priority int
 	Hold     bool
 	Tags     map[string]*string
-	Deadline core.Time
-	Until    core.Time
+	Deadline base.Time
+	Until    base.Time
 	Keep     bool // keep_steps
 	Result   *core.Payload
 	Fail     core.FailCommand
@@ -126,12 +127,12 @@ type shown struct {
 	Status  core.Status
 	Reason  core.Reason
 	Public  string
-	Mutated core.Time
+	Mutated base.Time
 }
 
-func shownTags(tags core.Tags) core.Tags {
+func shownTags(tags base.Tags) base.Tags {
 	if tags == nil {
-		return core.Tags{}
+		return base.Tags{}
 	}
 	return tags
 }
@@ -196,7 +197,7 @@ func (c laneCommand) op() string {
 
 func (c laneCommand) onModel(m *reference) (any, error) {
 	if c.Settings == nil && m.lanes[c.Name] == nil {
-		return nil, core.Errorf(core.CodeLaneNotFound, "no lane")
+		return nil, base.Errorf(base.CodeLaneNotFound, "no lane")
 	}
 	lane := m.lane(c.Name, "put_lane")
 	settings := lane.Settings

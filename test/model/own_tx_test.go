@@ -10,6 +10,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -30,21 +31,21 @@ func (c ownTxCommand) op() string {
 // submitted is the part of the answer to a submit that does not depend on the sweep.
 type submitted struct {
 	Outcome string
-	ID      core.ID
+	ID      base.ID
 }
 
 // onModel is L80..L85 and L88: what is refused or rolled back leaves nothing, not even a lane.
 func (c ownTxCommand) onModel(m *reference) (any, error) {
 	s := c.S
 	s.Creator = c.C.Principal
-	if err := s.Normalize(core.DefaultLimits()); err != nil {
+	if err := s.Normalize(base.DefaultLimits()); err != nil {
 		return nil, err
 	}
-	var id core.ID
+	var id base.ID
 	if s.ID != nil {
 		id = s.ID.ID()
 	} else {
-		id = core.IDOf(m.ids.next())
+		id = base.IDOf(m.ids.next())
 	}
 	if err := s.CheckTimes(m.now()); err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (c ownTxCommand) onModel(m *reference) (any, error) {
 	case known != nil:
 		return submitted{"duplicate", *known}, nil
 	case m.lanes[s.Lane] != nil && !m.lanes[s.Lane].Settings.State.Accepting():
-		return nil, core.Errorf(core.CodeLaneNotAccepting, "closed")
+		return nil, base.Errorf(base.CodeLaneNotAccepting, "closed")
 	}
 	if c.Commit {
 		m.lane(s.Lane, "submit")
@@ -84,18 +85,18 @@ func (c ownTxCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 }
 
 // known is the execution that a submission is a duplicate of, by its key or else by its id (L80, L83, L85).
-func (m *reference) known(s *core.Submission, id core.ID) (*core.ID, error) {
+func (m *reference) known(s *core.Submission, id base.ID) (*base.ID, error) {
 	print := s.Fingerprint()
 	if row, ok := m.keys[s.Namespace+" "+s.IdempotencyKey]; ok && s.IdempotencyKey != "" && row.expires > m.now() {
 		if !bytes.Equal(row.print, print) {
-			return nil, core.Errorf(core.CodeIdempotencyConflict, "another request")
+			return nil, base.Errorf(base.CodeIdempotencyConflict, "another request")
 		}
 		return &row.id, nil
 	}
 	if r := m.records[id.UUID]; r != nil {
 		old := core.Submission{Lane: r.x.Class.Lane, Kind: r.x.Class.Kind, Input: r.x.Input, Policy: r.x.Policy}
 		if r.x.ID != id || r.x.Class.Namespace != s.Namespace || !bytes.Equal(old.Fingerprint(), print) {
-			return nil, core.Errorf(core.CodeIDConflict, "another execution")
+			return nil, base.Errorf(base.CodeIDConflict, "another execution")
 		}
 		return &id, nil
 	}
@@ -103,7 +104,7 @@ func (m *reference) known(s *core.Submission, id core.ID) (*core.ID, error) {
 }
 
 // create makes the execution of a submission, and its key.
-func (m *reference) create(c engine.Caller, s *core.Submission, id core.ID) *record {
+func (m *reference) create(c engine.Caller, s *core.Submission, id base.ID) *record {
 	class := s.Class()
 	r := &record{sees: map[int]int{}}
 	fx := m.effects(c)

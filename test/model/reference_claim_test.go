@@ -6,17 +6,18 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // taken is what a claim tells of one execution.
 type taken struct {
-	ID          core.ID
+	ID          base.ID
 	Fence       core.Fence
 	Index       int
 	How         string
 	ResumedFrom core.Interruption
-	ExpiresAt   core.Time
+	ExpiresAt   base.Time
 	Input       string
 	Waited      string // the wait that is over
 }
@@ -44,7 +45,7 @@ func (m *reference) claim(c engine.Caller, r engine.ClaimRequest) (claimed, erro
 	if r.Namespaces != nil {
 		namespaces = slices.DeleteFunc(slices.Clone(r.Namespaces), func(name string) bool { return !sees(c, name) })
 		if len(namespaces) == 0 {
-			return claimed{}, core.Errorf(core.CodeNamespaceForbidden, "none of the caller's")
+			return claimed{}, base.Errorf(base.CodeNamespaceForbidden, "none of the caller's")
 		}
 	}
 	if m.workers[r.InstanceID] == nil {
@@ -80,7 +81,7 @@ func (m *reference) claim(c engine.Caller, r engine.ClaimRequest) (claimed, erro
 		m.rest(name, queue, max(r.Max, 1))
 	}
 	if r.RequestKey != "" && len(answer.Tasks) > 0 {
-		var ids []core.UUID
+		var ids []base.UUID
 		for _, t := range answer.Tasks {
 			ids = append(ids, t.ID.UUID)
 		}
@@ -111,7 +112,7 @@ func (m *reference) hasOverdue(lanes []string) bool {
 
 // holdsLeases reports whether a lease of a claim with this key is held.
 func (m *reference) holdsLeases(instance, key string) bool {
-	return slices.ContainsFunc(m.claims[instance+" "+key], func(id core.UUID) bool {
+	return slices.ContainsFunc(m.claims[instance+" "+key], func(id base.UUID) bool {
 		rec := m.records[id]
 		return rec != nil && rec.x.HoldsLeaseOf(instance, key)
 	})
@@ -204,7 +205,7 @@ func (m *reference) compare(a, b *record) int {
 }
 
 // target is a targeted claim (S34, S35).
-func (m *reference) target(c engine.Caller, op string, id core.GivenID, r engine.TargetedRequest) (taken, error) {
+func (m *reference) target(c engine.Caller, op string, id base.GivenID, r engine.TargetedRequest) (taken, error) {
 	rec, err := m.find(c, id)
 	if err != nil {
 		return taken{}, err
@@ -228,7 +229,7 @@ func (m *reference) target(c engine.Caller, op string, id core.GivenID, r engine
 			return err
 		}
 		if limit := lane.Settings.MaxConcurrent; limit > 0 && !r.Force && m.places(lane.Name) >= limit {
-			return core.Errorf(core.CodeAdmissionRefused, "full")
+			return base.Errorf(base.CodeAdmissionRefused, "full")
 		}
 		takePlace(lane, rec.x)
 		if op != "operator_claim" {
@@ -248,7 +249,7 @@ func (m *reference) target(c engine.Caller, op string, id core.GivenID, r engine
 func (m *reference) markDead(c engine.Caller, instance string, take bool) error {
 	w := m.workers[instance]
 	if !w.seenBy(c) {
-		return core.Errorf(core.CodeWorkerNotRegistered, "unknown")
+		return base.Errorf(base.CodeWorkerNotRegistered, "unknown")
 	}
 	w.marked = true
 	if !take {

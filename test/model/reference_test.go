@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/test/sleepy"
 )
@@ -19,16 +20,16 @@ type reference struct {
 	clock   *sleepy.Clock
 	ids     *idSource
 	lanes   map[string]*core.Lane
-	records map[core.UUID]*record
+	records map[base.UUID]*record
 	keys    map[string]keyRow
 	answers map[string]recordedAnswer
-	claims  map[string][]core.UUID
+	claims  map[string][]base.UUID
 	workers map[string]*worker
-	told    map[core.UUID][]core.Event
+	told    map[base.UUID][]core.Event
 	lanesOf []core.Event // lane.changed
 	last    string       // lane served last (S18)
 	turns   core.Turns   // of the fairness keys (S24)
-	jobs    map[core.UUID]ended
+	jobs    map[base.UUID]ended
 
 	signing  *signing
 	happened []string // what commands and timers did to waits, since it was last asked
@@ -41,13 +42,13 @@ type record struct {
 	steps   []core.StepRecord
 	d       core.Dossier // its waits, with the bytes of payloads
 	sees    map[int]int  // by run: the first run whose steps it sees (L150)
-	kept    core.Time    // when an operator's wish to retain it ended or ends (U54)
+	kept    base.Time    // when an operator's wish to retain it ended or ends (U54)
 }
 
 type keyRow struct {
 	print   []byte
-	id      core.ID
-	expires core.Time
+	id      base.ID
+	expires base.Time
 }
 
 type recordedAnswer struct {
@@ -73,9 +74,9 @@ func (w *worker) seenBy(c engine.Caller) bool {
 func (w *worker) claims(c engine.Caller) error {
 	switch {
 	case !w.seenBy(c) && w.owner != c.Principal:
-		return core.Errorf(core.CodeInstanceIDTaken, "of another namespace")
+		return base.Errorf(base.CodeInstanceIDTaken, "of another namespace")
 	case w.marked:
-		return core.Errorf(core.CodeWorkerNotRegistered, "dead")
+		return base.Errorf(base.CodeWorkerNotRegistered, "dead")
 	default:
 		return nil
 	}
@@ -88,13 +89,13 @@ func sees(c engine.Caller, namespace string) bool {
 
 func newReference(c *sleepy.Clock, ids *idSource) *reference {
 	return &reference{
-		clock: c, ids: ids, lanes: map[string]*core.Lane{}, records: map[core.UUID]*record{}, keys: map[string]keyRow{},
-		answers: map[string]recordedAnswer{}, claims: map[string][]core.UUID{}, workers: map[string]*worker{},
-		told: map[core.UUID][]core.Event{}, jobs: map[core.UUID]ended{}, signing: newSigning(c.StoreNow()),
+		clock: c, ids: ids, lanes: map[string]*core.Lane{}, records: map[base.UUID]*record{}, keys: map[string]keyRow{},
+		answers: map[string]recordedAnswer{}, claims: map[string][]base.UUID{}, workers: map[string]*worker{},
+		told: map[base.UUID][]core.Event{}, jobs: map[base.UUID]ended{}, signing: newSigning(c.StoreNow()),
 	}
 }
 
-func (m *reference) now() core.Time { return m.clock.StoreNow() }
+func (m *reference) now() base.Time { return m.clock.StoreNow() }
 
 // effects starts a command. The clock may have been set back, but not for the execution (L5).
 func (m *reference) effects(c engine.Caller) *core.Effects {
@@ -102,10 +103,10 @@ func (m *reference) effects(c engine.Caller) *core.Effects {
 }
 
 // find is the execution that a caller may mean.
-func (m *reference) find(c engine.Caller, id core.GivenID) (*record, error) {
+func (m *reference) find(c engine.Caller, id base.GivenID) (*record, error) {
 	r := m.records[id.UUID]
 	if r == nil || !id.Names(r.x.ID) || !sees(c, r.x.Class.Namespace) {
-		return nil, core.Errorf(core.CodeExecutionNotFound, "no such execution")
+		return nil, base.Errorf(base.CodeExecutionNotFound, "no such execution")
 	}
 	return r, nil
 }
@@ -134,7 +135,7 @@ func (m *reference) keep(r *record, fx *core.Effects) {
 }
 
 // now is the present for an execution: never before the latest of its times (L5).
-func (r *record) now(now core.Time) core.Time { return max(now, r.x.Latest()) }
+func (r *record) now(now base.Time) base.Time { return max(now, r.x.Latest()) }
 
 func (r *record) absorb(fx *core.Effects) {
 	r.d.Apply(fx.Waits)
@@ -156,7 +157,7 @@ func (r *record) absorb(fx *core.Effects) {
 }
 
 // on runs a command on an execution; a refusal leaves the record as settling left it (L76, L78).
-func (m *reference) on(c engine.Caller, id core.GivenID, op func(r *record, fx *core.Effects) error) error {
+func (m *reference) on(c engine.Caller, id base.GivenID, op func(r *record, fx *core.Effects) error) error {
 	r, err := m.find(c, id)
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (m *reference) apply(c engine.Caller, r *record, op func(r *record, fx *cor
 }
 
 // asWorker runs a worker's command: its events name the worker of the attempt.
-func (m *reference) asWorker(c engine.Caller, id core.GivenID, f core.Fence, op func(x *core.Execution, fx *core.Effects, recorded *core.LeaseRecord) error) error {
+func (m *reference) asWorker(c engine.Caller, id base.GivenID, f core.Fence, op func(x *core.Execution, fx *core.Effects, recorded *core.LeaseRecord) error) error {
 	if err := f.Validate(); err != nil {
 		return err
 	}
@@ -206,7 +207,7 @@ func (r *record) entry(epoch int64) *core.LeaseRecord {
 }
 
 // operate runs an operator's command: recorded answer, expectation, effect (L76, L77, L118).
-func (m *reference) operate(c engine.Caller, name string, id core.GivenID, o engine.Operator, args any, op func(r *record, fx *core.Effects) (any, error)) (any, error) {
+func (m *reference) operate(c engine.Caller, name string, id base.GivenID, o engine.Operator, args any, op func(r *record, fx *core.Effects) (any, error)) (any, error) {
 	r, err := m.find(c, id)
 	scope := answerScope(id.UUID) + name + " " + c.Principal + " " + o.RequestKey
 	if name == "delete" {
@@ -220,7 +221,7 @@ func (m *reference) operate(c engine.Caller, name string, id core.GivenID, o eng
 	text, _ := json.Marshal([]any{args, o.Reason, o.Expect})
 	if known, ok := m.answers[scope]; ok && o.RequestKey != "" {
 		if known.print != string(text) {
-			return nil, core.Errorf(core.CodeIdempotencyConflict, "another request")
+			return nil, base.Errorf(base.CodeIdempotencyConflict, "another request")
 		}
 		return known.value, nil
 	}
@@ -249,14 +250,14 @@ func (m *reference) submit(c engine.Caller, s core.Submission) (engine.SubmitAns
 	if s.Creator == "" {
 		s.Creator = c.Principal
 	}
-	if err := s.Normalize(core.DefaultLimits()); err != nil {
+	if err := s.Normalize(base.DefaultLimits()); err != nil {
 		return engine.SubmitAnswer{}, err
 	}
-	var id core.ID
+	var id base.ID
 	if s.ID != nil {
 		id = s.ID.ID()
 	} else {
-		id = core.IDOf(m.ids.next())
+		id = base.IDOf(m.ids.next())
 	}
 	lane := m.lane(s.Lane, "submit")
 	if err := s.CheckTimes(m.now()); err != nil {
@@ -270,13 +271,13 @@ func (m *reference) submit(c engine.Caller, s core.Submission) (engine.SubmitAns
 		return m.duplicate(*known, s.Priority), nil
 	}
 	if !lane.Settings.State.Accepting() {
-		return engine.SubmitAnswer{}, core.Errorf(core.CodeLaneNotAccepting, "closed")
+		return engine.SubmitAnswer{}, base.Errorf(base.CodeLaneNotAccepting, "closed")
 	}
 	r := m.create(c, &s, id)
 	return engine.SubmitAnswer{Outcome: "created", ID: id, PublicState: m.public(r.x), Priority: r.x.Priority}, nil
 }
 
-func (m *reference) duplicate(id core.ID, priority int) engine.SubmitAnswer {
+func (m *reference) duplicate(id base.ID, priority int) engine.SubmitAnswer {
 	answer := engine.SubmitAnswer{Outcome: "duplicate", ID: id, Priority: priority}
 	if r := m.records[id.UUID]; r != nil {
 		m.settle(r)
@@ -301,7 +302,7 @@ func (m *reference) lane(name, by string) *core.Lane {
 
 // sweep settles everything that is due, ends the counting of lanes and removes what retention no longer keeps. gone tells
 // whether the engines have removed an execution that they may keep for up to a second longer.
-func (m *reference) sweep(gone func(core.UUID) bool) {
+func (m *reference) sweep(gone func(base.UUID) bool) {
 	for _, id := range m.sorted() {
 		m.settle(m.records[id])
 	}
@@ -324,24 +325,24 @@ func (m *reference) sweep(gone func(core.UUID) bool) {
 }
 
 // remove takes every trace of an execution away but its events and its key (L141).
-func (m *reference) remove(id core.UUID) {
+func (m *reference) remove(id base.UUID) {
 	delete(m.records, id)
 	maps.DeleteFunc(m.answers, func(scope string, _ recordedAnswer) bool { return strings.HasPrefix(scope, answerScope(id)) })
 }
 
-func answerScope(id core.UUID) string { return id.String() + " " }
+func answerScope(id base.UUID) string { return id.String() + " " }
 
 // removable is the moment from which retention may have the execution (L139, L140); ok is false while it may not.
-func (r *record) removable(now core.Time) (at core.Time, ok bool) {
+func (r *record) removable(now base.Time) (at base.Time, ok bool) {
 	at, ok = r.x.RemoveAt(&core.LaneSettings{}, core.DefaultRetention())
 	return max(at, r.kept), ok && r.x.CheckRemovable(now) == nil
 }
 
 // overdue lists what retention should have removed: it acts on whole seconds.
-func (m *reference) overdue() []core.UUID {
-	var late []core.UUID
+func (m *reference) overdue() []base.UUID {
+	var late []base.UUID
 	for _, id := range m.sorted() {
-		if at, ok := m.records[id].removable(m.now()); ok && at.Add(core.Second) <= m.now() {
+		if at, ok := m.records[id].removable(m.now()); ok && at.Add(base.Second) <= m.now() {
 			late = append(late, id)
 		}
 	}
@@ -349,8 +350,8 @@ func (m *reference) overdue() []core.UUID {
 }
 
 // sorted lists the ids in order.
-func (m *reference) sorted() []core.UUID {
-	return slices.SortedFunc(maps.Keys(m.records), func(a, b core.UUID) int { return bytes.Compare(a[:], b[:]) })
+func (m *reference) sorted() []base.UUID {
+	return slices.SortedFunc(maps.Keys(m.records), func(a, b base.UUID) int { return bytes.Compare(a[:], b[:]) })
 }
 
 func takePlace(lane *core.Lane, x *core.Execution) {
@@ -375,7 +376,7 @@ func (m *reference) digest() []string {
 // stale reports whether a command carries a fence that speaks for no lease: neither for the one that is held, nor for one that
 // lapsed and that nobody took over (L34, L36).
 func (m *reference) stale(cmd command) bool {
-	var id core.GivenID
+	var id base.GivenID
 	var f core.Fence
 	switch c := cmd.(type) {
 	case workerCommand:
@@ -410,7 +411,7 @@ type idSource struct{ command, n uint32 }
 
 func (s *idSource) begin(command uint32) { s.command, s.n = command, 0 }
 
-func (s *idSource) next() core.UUID {
+func (s *idSource) next() base.UUID {
 	s.n++
-	return core.UUID{0: 1, 2: byte(s.command >> 16), 3: byte(s.command >> 8), 4: byte(s.command), 6: 0x70, 8: 0x80, 14: byte(s.n >> 8), 15: byte(s.n)}
+	return base.UUID{0: 1, 2: byte(s.command >> 16), 3: byte(s.command >> 8), 4: byte(s.command), 6: 0x70, 8: 0x80, 14: byte(s.n >> 8), 15: byte(s.n)}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/standstill"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -39,8 +40,8 @@ type subject struct {
 	mu      sync.Mutex
 	ids     idSource
 	cursor  string
-	told    map[core.UUID][]core.Event
-	agreed  map[core.UUID]int // how many events of an execution are known to be those of the model
+	told    map[base.UUID][]core.Event
+	agreed  map[base.UUID]int // how many events of an execution are known to be those of the model
 	lanesOf []core.Event
 }
 
@@ -108,7 +109,7 @@ func watchedBy(family *standstill.Family, s interface {
 }
 
 func newSubject(name string, c *sleepy.Clock, family *standstill.Family) *subject {
-	return &subject{name: name, clock: c, family: family, cursor: "start", told: map[core.UUID][]core.Event{}, agreed: map[core.UUID]int{}}
+	return &subject{name: name, clock: c, family: family, cursor: "start", told: map[base.UUID][]core.Event{}, agreed: map[base.UUID]int{}}
 }
 
 func (s *subject) open(tb testing.TB, driver, source string, openStore func(context.Context) (store.Store, error)) {
@@ -145,7 +146,7 @@ func (s *subject) open(tb testing.TB, driver, source string, openStore func(cont
 	})
 }
 
-func (s *subject) mint() core.UUID {
+func (s *subject) mint() base.UUID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ids.next()
@@ -169,14 +170,14 @@ func rest(subjects []*subject) error {
 
 // state is what the store holds at one moment.
 type state struct {
-	records  map[core.UUID]*record
+	records  map[base.UUID]*record
 	queue    []store.QueueRow
 	counters map[string]int64
 	marks    []string // by which waitpoints, links and suspended executions are found
 }
 
 // read takes everything out of the store that belongs to these executions, and the new events.
-func (s *subject) read(ids []core.UUID, classes []int32) (*state, error) {
+func (s *subject) read(ids []base.UUID, classes []int32) (*state, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	want := store.Want{Executions: ids, Inputs: true, Results: true, Counters: []string{"lane:a", "lane:b", "lane:" + fairLane}}
@@ -191,7 +192,7 @@ func (s *subject) read(ids []core.UUID, classes []int32) (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: read: %w", s.name, err)
 	}
-	got := &state{records: map[core.UUID]*record{}, queue: loaded.Picked, counters: loaded.Counters, marks: marksIn(loaded)}
+	got := &state{records: map[base.UUID]*record{}, queue: loaded.Picked, counters: loaded.Counters, marks: marksIn(loaded)}
 	for _, id := range ids {
 		if x := loaded.Executions[id]; x != nil {
 			d, err := waitsIn(loaded, id)
@@ -232,7 +233,7 @@ func (s *subject) follow(ctx context.Context) error {
 }
 
 // steps lists the steps of the present run.
-func (s *subject) steps(id core.ID) ([]core.StepRecord, error) {
+func (s *subject) steps(id base.ID) ([]core.StepRecord, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return s.e.Steps(ctx, reader, id.Given(), nil)

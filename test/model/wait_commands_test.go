@@ -5,13 +5,15 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // createCommand makes a pending waitpoint.
 type createCommand struct {
 	C   engine.Caller
-	ID  core.GivenID
+	ID  base.GivenID
 	Cmd core.CreateWaitpointCommand
 }
 
@@ -25,8 +27,8 @@ func (c createCommand) onModel(m *reference) (any, error) {
 	cmd.MintedID, cmd.Keys = m.ids.next(), m.signing.ring()
 	cmd.Taken = !cmd.WaitpointID.IsZero() && m.takenWaitpoint(cmd.WaitpointID)
 	type recorded struct {
-		id      core.UUID
-		expires core.Time
+		id      base.UUID
+		expires base.Time
 	}
 	var answer *issued
 	kept, err := m.operate(c.C, "create_waitpoint", c.ID, engine.Operator{RequestKey: c.C.RequestKey}, []any{cmd.Fingerprint(), cmd.IdempotencyKey},
@@ -67,7 +69,7 @@ func byWorker(r *record, fx *core.Effects) {
 // suspendCommand hands the lease back.
 type suspendCommand struct {
 	C   engine.Caller
-	ID  core.GivenID
+	ID  base.GivenID
 	Cmd core.SuspendCommand
 }
 
@@ -80,7 +82,7 @@ func (c suspendCommand) onModel(m *reference) (any, error) {
 	}
 	cmd.Keys, cmd.Mint, cmd.Taken = m.signing.ring(), m.ids.next, m.takenWaitpoint
 	type recorded struct {
-		id        core.UUID
+		id        base.UUID
 		satisfied bool
 	}
 	var answer *core.SuspendAnswer
@@ -103,7 +105,7 @@ func (c suspendCommand) onModel(m *reference) (any, error) {
 		}
 		answer = &again
 	}
-	return suspendedOf(*answer, func(i int) core.Token {
+	return suspendedOf(*answer, func(i int) keyring.Token {
 		return m.signing.show(answer.Waitpoints[i].ID, answer.Waitpoints[i].TokenFields())
 	}), nil
 }
@@ -113,14 +115,14 @@ func (c suspendCommand) onEngine(ctx context.Context, on *subject) (any, error) 
 	if err == nil && len(got.Tokens) != len(got.Waitpoints) {
 		return nil, fmt.Errorf("%d tokens for %d waitpoints", len(got.Tokens), len(got.Waitpoints))
 	}
-	return suspendedOf(got.SuspendAnswer, func(i int) core.Token { return got.Tokens[i] }), err
+	return suspendedOf(got.SuspendAnswer, func(i int) keyring.Token { return got.Tokens[i] }), err
 }
 
 // signalCommand delivers a signal under a token.
 type signalCommand struct {
 	C     engine.Caller
-	Given *core.GivenID
-	Token core.Token
+	Given *base.GivenID
+	Token keyring.Token
 	Cmd   core.SignalCommand
 }
 
@@ -128,7 +130,7 @@ func (c signalCommand) op() string { return "signal" }
 
 func (c signalCommand) onModel(m *reference) (any, error) {
 	r := m.ofWaitpoint(c.Cmd.WaitpointID)
-	var fields core.TokenFields
+	var fields keyring.TokenFields
 	if r != nil {
 		fields = r.d.Waitpoint(c.Cmd.WaitpointID).TokenFields()
 	}
@@ -139,7 +141,7 @@ func (c signalCommand) onModel(m *reference) (any, error) {
 		return nil, err
 	}
 	if c.Given != nil && !c.Given.Names(r.x.ID) {
-		return nil, core.InvalidToken()
+		return nil, keyring.InvalidToken()
 	}
 	if err := cmd.Check(); err != nil {
 		return nil, err
@@ -161,7 +163,7 @@ func (c signalCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 // approveCommand is an operator's signal.
 type approveCommand struct {
 	C   engine.Caller
-	ID  core.GivenID
+	ID  base.GivenID
 	Cmd core.ApproveCommand
 	O   engine.Operator
 }
@@ -187,7 +189,7 @@ type resumed struct {
 // resumeCommand ends a suspension on an operator's word.
 type resumeCommand struct {
 	C   engine.Caller
-	ID  core.GivenID
+	ID  base.GivenID
 	Cmd core.ResumeCommand
 	O   engine.Operator
 }
@@ -220,7 +222,7 @@ func (c resumeCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 // lookCommand reads everything that is shown of an execution's waits.
 type lookCommand struct {
 	C  engine.Caller
-	ID core.GivenID
+	ID base.GivenID
 }
 
 func (c lookCommand) op() string { return "look at waits" }
@@ -244,7 +246,7 @@ func (c lookCommand) onModel(m *reference) (any, error) {
 	for i := range history {
 		all = append(all, fmt.Sprintf("%d %s", history[i].Seq, history[i].Cause))
 	}
-	signals, err := d.SignalViews(core.UUID{})
+	signals, err := d.SignalViews(base.UUID{})
 	if err != nil {
 		return nil, err
 	}

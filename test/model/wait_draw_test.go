@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -40,11 +43,11 @@ func (d *drawing) begin() command {
 		PolicyJSON: []byte(pickOne(d, "policy", "", "", policies[len(policies)-3], policies[len(policies)-2], policies[2], policies[5])),
 	}
 	if d.rarely("deadline", 4) {
-		s.DeadlineAt = d.m.now().Add(pickOne(d, "deadline", core.Millis(1000), 5000, 5000))
+		s.DeadlineAt = d.m.now().Add(pickOne(d, "deadline", base.Millis(1000), 5000, 5000))
 	}
 	for n := range 5 {
 		if d.m.records[idAt(n)] == nil {
-			s.ID = &core.GivenID{UUID: idAt(n)}
+			s.ID = &base.GivenID{UUID: idAt(n)}
 		}
 	}
 	return submitCommand{C: client, S: s}
@@ -52,7 +55,7 @@ func (d *drawing) begin() command {
 
 // stands reports whether something stands in a queue that a timer should have taken out.
 func (m *reference) stands() bool {
-	return slices.ContainsFunc(m.sorted(), func(id core.UUID) bool {
+	return slices.ContainsFunc(m.sorted(), func(id base.UUID) bool {
 		x := m.records[id].x
 		return x.Status == core.Ready && x.WakeAt != 0 && x.WakeAt <= m.now()
 	})
@@ -63,7 +66,7 @@ func (d *drawing) pause() time.Duration {
 	if d.aboutWaits && len(d.openLinks()) > 0 && d.rarely("until it expires", 6) {
 		return time.Minute
 	}
-	late := func(id core.UUID) bool { return asleep(d.m.records[id]) && d.m.records[id].x.DeadlineAt != 0 }
+	late := func(id base.UUID) bool { return asleep(d.m.records[id]) && d.m.records[id].x.DeadlineAt != 0 }
 	if d.aboutWaits && slices.ContainsFunc(d.m.sorted(), late) && d.rarely("until the deadline", 2) {
 		return 5 * time.Second
 	}
@@ -71,8 +74,8 @@ func (d *drawing) pause() time.Duration {
 }
 
 // openLinks lists the links that are not decided, of waitpoints that are open.
-func (d *drawing) openLinks() []core.UUID {
-	var ids []core.UUID
+func (d *drawing) openLinks() []base.UUID {
+	var ids []base.UUID
 	for _, id := range d.m.sorted() {
 		r := d.m.records[id]
 		for _, link := range r.d.Links {
@@ -105,8 +108,8 @@ func (d *drawing) opportunity() command {
 	return nil
 }
 
-func waitpointAt(n int) core.UUID  { return core.UUID{0: 3, 6: 0x70, 8: 0x80, 15: byte(n + 1)} }
-func suspensionAt(n int) core.UUID { return core.UUID{0: 4, 6: 0x70, 8: 0x80, 15: byte(n + 1)} }
+func waitpointAt(n int) base.UUID  { return base.UUID{0: 3, 6: 0x70, 8: 0x80, 15: byte(n + 1)} }
+func suspensionAt(n int) base.UUID { return base.UUID{0: 4, 6: 0x70, 8: 0x80, 15: byte(n + 1)} }
 
 // keyed gives a caller a request key now and then.
 func (d *drawing) keyed(c engine.Caller) engine.Caller {
@@ -124,8 +127,8 @@ func (d *drawing) plainOperator() engine.Operator {
 }
 
 // someWaitpoint names one, most often one that is open.
-func (d *drawing) someWaitpoint() core.UUID {
-	var open, all []core.UUID
+func (d *drawing) someWaitpoint() base.UUID {
+	var open, all []base.UUID
 	for _, id := range d.m.sorted() {
 		r := d.m.records[id]
 		if r.x.Waits != nil {
@@ -148,21 +151,21 @@ func (d *drawing) someWaitpoint() core.UUID {
 }
 
 // someLink names one, most often one of those made last.
-func (d *drawing) someLink() core.UUID {
-	var all []core.UUID
+func (d *drawing) someLink() base.UUID {
+	var all []base.UUID
 	for _, id := range d.m.sorted() {
 		for i := range d.m.records[id].d.Links {
 			all = append(all, d.m.records[id].d.Links[i].ID)
 		}
 	}
 	if len(all) == 0 || d.rarely("no link", 10) {
-		return core.UUID{0: 9}
+		return base.UUID{0: 9}
 	}
 	return pickOne(d, "link", all...)
 }
 
 // token is one for a waitpoint or a link: what an operator would read now, what was shown once, what belongs to another, what is damaged.
-func (d *drawing) token(id core.UUID, fields core.TokenFields) core.Token {
+func (d *drawing) token(id base.UUID, fields keyring.TokenFields) keyring.Token {
 	k := d.m.signing
 	shown := k.tokens[id]
 	switch d.under("token", 12) {
@@ -185,8 +188,8 @@ func (d *drawing) token(id core.UUID, fields core.TokenFields) core.Token {
 	return k.show(id, fields)
 }
 
-func (d *drawing) tokenOfAnother() core.Token {
-	var all []core.Token
+func (d *drawing) tokenOfAnother() keyring.Token {
+	var all []keyring.Token
 	for _, id := range d.m.sorted() {
 		r := d.m.records[id]
 		for i := range r.d.Waitpoints {
@@ -197,28 +200,28 @@ func (d *drawing) tokenOfAnother() core.Token {
 		}
 	}
 	if len(all) == 0 {
-		return core.TokenOf(firstKid + ":" + strings.Repeat("0", 64))
+		return keyring.TokenOf(firstKid + ":" + strings.Repeat("0", 64))
 	}
 	return pickOne(d, "token", all...)
 }
 
 // damaged is a token with one byte changed, or something that is none.
-func (d *drawing) damaged(id core.UUID) core.Token {
+func (d *drawing) damaged(id base.UUID) keyring.Token {
 	shown := d.m.signing.tokens[id]
 	if len(shown) == 0 || d.rarely("no token", 4) {
-		return core.TokenOf(pickOne(d, "text", "", "x", ":", "k0:", "k0:"+strings.Repeat("a", 63), "nobody:"+strings.Repeat("a", 64)))
+		return keyring.TokenOf(pickOne(d, "text", "", "x", ":", "k0:", "k0:"+strings.Repeat("a", 63), "nobody:"+strings.Repeat("a", 64)))
 	}
 	text := []byte(pickOne(d, "token", shown...).Reveal())
 	at := d.under("place", len(text))
 	text[at] = pickOne(d, "byte", byte('0'), 'f', 'A', ':', 0) + text[at]&1
-	return core.TokenOf(string(text))
+	return keyring.TokenOf(string(text))
 }
 
 func (d *drawing) createWaitpoint() command {
 	id, f := d.fenced()
 	cmd := core.CreateWaitpointCommand{Fence: f, Key: pickOne(d, "waitpoint key", waitKeys...)}
 	if !d.rarely("default expiry", 3) {
-		ms := pickOne(d, "expires", core.Millis(500), 1000, 5000, 30_000, 0)
+		ms := pickOne(d, "expires", base.Millis(500), 1000, 5000, 30_000, 0)
 		cmd.ExpiresInMS = &ms
 	}
 	if d.rarely("own id", 4) {
@@ -235,8 +238,8 @@ func (d *drawing) suspend() command {
 	return d.suspendUnder(d.fenced())
 }
 
-func (d *drawing) suspendUnder(id core.GivenID, f core.Fence) command {
-	cmd := core.SuspendCommand{Fence: f, ResumeDelayMS: pickOne(d, "resume delay", core.Millis(0), 0, 0, 500)}
+func (d *drawing) suspendUnder(id base.GivenID, f core.Fence) command {
+	cmd := core.SuspendCommand{Fence: f, ResumeDelayMS: pickOne(d, "resume delay", base.Millis(0), 0, 0, 500)}
 	keys := d.bind(&cmd, d.m.records[id.UUID])
 	cmd.Condition = d.conditionOver(keys)
 	if cmd.Condition.BindsNothing() && d.rarely("no waitpoints", 2) {
@@ -244,10 +247,10 @@ func (d *drawing) suspendUnder(id core.GivenID, f core.Fence) command {
 	}
 	switch d.under("timeout", 8) {
 	case 0, 1, 2, 3:
-		ms := pickOne(d, "timeout", core.Millis(0), 500, 1000, 1000, 5000, 30_000)
+		ms := pickOne(d, "timeout", base.Millis(0), 500, 1000, 1000, 5000, 30_000)
 		cmd.TimeoutMS, cmd.Behavior = &ms, pickOne(d, "behavior", behaviors...)
 	case 4:
-		cmd.TimeoutAt, cmd.Behavior = d.m.now().Add(pickOne(d, "timeout at", core.Millis(-700_000), -1000, 1000, 5000)), pickOne(d, "behavior", behaviors...)
+		cmd.TimeoutAt, cmd.Behavior = d.m.now().Add(pickOne(d, "timeout at", base.Millis(-700_000), -1000, 1000, 5000)), pickOne(d, "behavior", behaviors...)
 	}
 	if d.rarely("idempotency", 2) {
 		cmd.IdempotencyKey = pickOne(d, "idempotency key", "s1", "s2", "s3")
@@ -291,18 +294,20 @@ func (d *drawing) bind(cmd *core.SuspendCommand, r *record) (keys []string) {
 }
 
 // conditionOver is a condition that names every key.
-func (d *drawing) conditionOver(keys []string) *core.Condition {
-	matcher := func() core.Matcher { return pickOne(d, "matcher", core.Matcher{}, core.ByName("approved")) }
-	count := core.Condition{
-		Kind: core.ConditionCount, Waitpoints: keys, N: pickOne(d, "n", 1, 2, 2), Matcher: matcher(),
-		CountKind: pickOne(d, "count", core.CountDistinctSignals, core.CountDistinctSources, core.CountDistinctWaitpoints),
+func (d *drawing) conditionOver(keys []string) *condition.Condition {
+	matcher := func() condition.Matcher {
+		return pickOne(d, "matcher", condition.Matcher{}, condition.ByName("approved"))
 	}
-	if count.CountKind == core.CountDistinctWaitpoints {
+	count := condition.Condition{
+		Kind: condition.Count, Waitpoints: keys, N: pickOne(d, "n", 1, 2, 2), Matcher: matcher(),
+		CountKind: pickOne(d, "count", condition.CountDistinctSignals, condition.CountDistinctSources, condition.CountDistinctWaitpoints),
+	}
+	if count.CountKind == condition.CountDistinctWaitpoints {
 		count.N = min(count.N, len(keys))
 	}
-	all := core.Condition{Kind: pickOne(d, "kind", core.ConditionAllOf, core.ConditionAnyOf)}
+	all := condition.Condition{Kind: pickOne(d, "kind", condition.AllOf, condition.AnyOf)}
 	for _, key := range keys {
-		all.Members = append(all.Members, core.Condition{Kind: core.ConditionSingle, Waitpoints: []string{key}, Matcher: matcher()})
+		all.Members = append(all.Members, condition.Condition{Kind: condition.Single, Waitpoints: []string{key}, Matcher: matcher()})
 	}
 	switch d.under("form", 8) {
 	case 0, 1, 2:
@@ -310,17 +315,17 @@ func (d *drawing) conditionOver(keys []string) *core.Condition {
 	case 3, 4:
 		return &all
 	case 5:
-		return &core.Condition{Kind: core.ConditionAllOf, Members: []core.Condition{all, count}}
+		return &condition.Condition{Kind: condition.AllOf, Members: []condition.Condition{all, count}}
 	case 6:
-		return &core.Condition{Kind: core.ConditionOperatorOnly}
+		return &condition.Condition{Kind: condition.OperatorOnly}
 	default:
-		return &core.Condition{Kind: core.ConditionTimeoutOnly}
+		return &condition.Condition{Kind: condition.TimeoutOnly}
 	}
 }
 
 func (d *drawing) signal() command {
 	id := d.someWaitpoint()
-	var fields core.TokenFields
+	var fields keyring.TokenFields
 	r := d.m.ofWaitpoint(id)
 	if r != nil {
 		fields = r.d.Waitpoint(id).TokenFields()
@@ -336,7 +341,7 @@ func (d *drawing) signal() command {
 		cmd.IdempotencyKey = pickOne(d, "idempotency key", "g1", "g2")
 	}
 	if d.rarely("own signal id", 6) {
-		cmd.SignalID = core.UUID{0: 5, 6: 0x70, 8: 0x80, 15: byte(1 + d.under("signal id", 3))}
+		cmd.SignalID = base.UUID{0: 5, 6: 0x70, 8: 0x80, 15: byte(1 + d.under("signal id", 3))}
 	}
 	c := signalCommand{C: d.keyed(pickOne(d, "caller", stranger, client)), Token: d.token(id, fields), Cmd: cmd}
 	if r != nil && d.rarely("execution given", 4) {
@@ -366,7 +371,7 @@ func (d *drawing) approve() command {
 
 func (d *drawing) resume() command {
 	id := d.someID(pickOne(d, "who", asleep, asleep, asleep, leased))
-	cmd := core.ResumeCommand{DelayMS: pickOne(d, "delay", core.Millis(0), 0, 500, -1)}
+	cmd := core.ResumeCommand{DelayMS: pickOne(d, "delay", base.Millis(0), 0, 500, -1)}
 	if r := d.m.records[id.UUID]; d.rarely("expected", 3) && r != nil && len(r.d.Suspensions) > 0 {
 		cmd.ExpectedSuspensionID = pickOne(d, "suspension", r.d.Suspensions...).ID
 	}
@@ -378,7 +383,7 @@ func (d *drawing) holderOf(r *record) *core.Fence {
 	if r == nil || !d.rarely("by the holder", 3) {
 		return nil
 	}
-	f := core.Fence{LeaseID: core.UUID{5: 1}, Epoch: 1, AttemptID: core.UUID{5: 2}}
+	f := core.Fence{LeaseID: base.UUID{5: 1}, Epoch: 1, AttemptID: base.UUID{5: 2}}
 	if r.x.Lease != nil {
 		f = fenceOf(r.x)
 	}
@@ -407,7 +412,7 @@ func (d *drawing) createLink() command {
 	id := d.someWaitpoint()
 	cmd := core.CreateLinkCommand{WaitpointID: id, Approver: pickOne(d, "approver", approvers...), Fence: d.holderOf(d.m.ofWaitpoint(id)), CommentRequired: d.rarely("comment", 5)}
 	if d.rarely("short", 2) {
-		ms := core.Minute
+		ms := base.Minute
 		cmd.ExpiresInMS = &ms
 	}
 	return linkCommand{C: d.caller(operator), Cmd: cmd, O: d.plainOperator()}
@@ -415,8 +420,8 @@ func (d *drawing) createLink() command {
 
 func (d *drawing) decide() command { return d.decideAt(d.someLink()) }
 
-func (d *drawing) decideAt(id core.UUID) command {
-	var fields core.TokenFields
+func (d *drawing) decideAt(id base.UUID) command {
+	var fields keyring.TokenFields
 	if r := d.m.ofLink(id); r != nil {
 		link := r.d.Link(id)
 		fields = link.TokenFields(r.d.Waitpoint(link.WaitpointID).MintedAt)
@@ -450,7 +455,7 @@ func (d *drawing) key(op string) command {
 	if op == "seed key" && d.rarely("active", 2) {
 		kid = keys[len(keys)-1].Kid
 	}
-	secret, grace := secretOf(kid), pickOne(d, "grace", core.Millis(0), 1000, 5000, core.DefaultKeyGrace, core.DefaultKeyGrace)
+	secret, grace := secretOf(kid), pickOne(d, "grace", base.Millis(0), 1000, 5000, keyring.DefaultKeyGrace, keyring.DefaultKeyGrace)
 	if d.rarely("other secret", 8) {
 		secret = secretOf("another")
 	}

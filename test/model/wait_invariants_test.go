@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 )
 
 // brokenWaits lists what does not hold of the waits that a store holds (WI7..WI14). ends remembers how every suspension and link ended.
@@ -37,7 +39,7 @@ func openOnes(r *record) string {
 			byRecord = append(byRecord, fmt.Sprintf("suspension %d %s", w.Suspension.Seq, w.Suspension.ID))
 		}
 	}
-	closed := map[core.UUID]bool{}
+	closed := map[base.UUID]bool{}
 	for _, end := range r.d.WaitpointEnds {
 		closed[end.WaitpointID] = true
 	}
@@ -84,7 +86,7 @@ func endedOnce(r *record) string {
 }
 
 // changedEnds is WI9 and WI20 over time: an end that was seen stays as it is.
-func (r *record) changedEnds(id core.UUID, ends map[string]string) []string {
+func (r *record) changedEnds(id base.UUID, ends map[string]string) []string {
 	var found []string
 	see := func(what string, now []byte) {
 		key := fmt.Sprintf("%s since %s: %s", id, r.x.CreatedAt, what)
@@ -117,10 +119,10 @@ func (r *record) signalsAt(s *core.Suspension) []core.Signal {
 	return signals
 }
 
-func evidence(signals []core.Signal) []core.Evidence {
-	var all []core.Evidence
+func evidence(signals []core.Signal) []condition.Evidence {
+	var all []condition.Evidence
 	for _, s := range signals {
-		all = append(all, core.Evidence{WaitpointKey: s.WaitpointKey, SignalID: s.ID, Name: s.Name, SourceType: s.SourceType, SourceIdentity: s.SourceIdentity})
+		all = append(all, condition.Evidence{WaitpointKey: s.WaitpointKey, SignalID: s.ID, Name: s.Name, SourceType: s.SourceType, SourceIdentity: s.SourceIdentity})
 	}
 	return all
 }
@@ -129,11 +131,11 @@ func evidence(signals []core.Signal) []core.Evidence {
 func early(r *record) string {
 	for i := range r.d.Suspensions {
 		s := &r.d.Suspensions[i]
-		resume, err := core.DecodeCondition(s.Condition)
+		resume, err := condition.Decode(s.Condition)
 		if err != nil {
 			return err.Error()
 		}
-		buffered := slices.DeleteFunc(r.signalsAt(s), func(s core.Signal) bool { return s.Effect != core.EffectBuffered })
+		buffered := slices.DeleteFunc(r.signalsAt(s), func(s core.Signal) bool { return s.Effect != condition.EffectBuffered })
 		if met := resume.Evaluate(evidence(buffered)).Satisfied(); met != s.Early {
 			return fmt.Sprintf("WI10: suspension %d passed at once: %v, its %d buffered signals meet %s: %v", s.Seq, s.Early, len(buffered), s.Condition, met)
 		}
@@ -145,20 +147,20 @@ func early(r *record) string {
 func chain(r *record) string {
 	for i := range r.d.Suspensions {
 		s := &r.d.Suspensions[i]
-		resume, err := core.DecodeCondition(s.Condition)
+		resume, err := condition.Decode(s.Condition)
 		if err != nil {
 			return err.Error()
 		}
 		signals := r.signalsAt(s)
 		for n, signal := range signals {
-			if signal.Effect == core.EffectBuffered || signal.SourceType == core.SourceEngine {
+			if signal.Effect == condition.EffectBuffered || signal.SourceType == condition.SourceEngine {
 				continue
 			}
 			if effect := resume.Evaluate(evidence(signals[:n])).Add(evidence(signals[n : n+1])[0]); effect != signal.Effect {
 				return fmt.Sprintf("WI8: signal %d has the effect %s, from scratch it is %s", signal.Ordinal, signal.Effect, effect)
 			}
 			end := r.endOf(s.Seq)
-			if closer := end != nil && end.Cause == core.CauseSignal && end.CloserSignalID == signal.ID; closer != (signal.Effect == core.EffectSatisfied) {
+			if closer := end != nil && end.Cause == core.CauseSignal && end.CloserSignalID == signal.ID; closer != (signal.Effect == condition.EffectSatisfied) {
 				return fmt.Sprintf("W62: signal %d has the effect %s, closed the wait: %v", signal.Ordinal, signal.Effect, closer)
 			}
 		}
@@ -182,7 +184,7 @@ func keptOnce(r *record) string {
 			}
 			seen[name] = true
 		}
-		if s.SourceType != core.SourceEngine {
+		if s.SourceType != condition.SourceEngine {
 			stored++
 		}
 	}

@@ -6,13 +6,15 @@ import (
 	"encoding/hex"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // closeCommand closes a pending waitpoint, for an operator or under a fence.
 type closeCommand struct {
 	C         engine.Caller
-	Waitpoint core.UUID
+	Waitpoint base.UUID
 	Fence     *core.Fence
 	O         engine.Operator
 }
@@ -21,7 +23,7 @@ func (c closeCommand) op() string { return "close_waitpoint" }
 
 func (c closeCommand) onModel(m *reference) (any, error) {
 	r := m.ofWaitpoint(c.Waitpoint)
-	return m.operateAt(c.C, r, core.CodeWaitpointNotFound, "close_waitpoint "+c.Waitpoint.String(), c.O, nil, func(r *record, fx *core.Effects) (any, error) {
+	return m.operateAt(c.C, r, base.CodeWaitpointNotFound, "close_waitpoint "+c.Waitpoint.String(), c.O, nil, func(r *record, fx *core.Effects) (any, error) {
 		if c.Fence != nil {
 			byWorker(r, fx)
 		}
@@ -37,8 +39,8 @@ func (c closeCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 type tokenCommand struct {
 	Op        string // read_waitpoint_token, reissue_token
 	C         engine.Caller
-	ID        core.GivenID // of a read
-	Waitpoint core.UUID
+	ID        base.GivenID // of a read
+	Waitpoint base.UUID
 	O         engine.Operator // of a reissue
 }
 
@@ -57,7 +59,7 @@ func (c tokenCommand) onModel(m *reference) (any, error) {
 		})
 	} else {
 		r := m.ofWaitpoint(c.Waitpoint)
-		kept, err = m.operateAt(c.C, r, core.CodeWaitpointNotFound, c.Op+" "+c.Waitpoint.String(), c.O, nil, func(r *record, fx *core.Effects) (any, error) {
+		kept, err = m.operateAt(c.C, r, base.CodeWaitpointNotFound, c.Op+" "+c.Waitpoint.String(), c.O, nil, func(r *record, fx *core.Effects) (any, error) {
 			got, err := r.x.ReissueToken(fx, &r.d, c.Waitpoint, ring)
 			row = &got
 			return got.ExpiresAt, err
@@ -69,7 +71,7 @@ func (c tokenCommand) onModel(m *reference) (any, error) {
 	repeated := row == nil
 	if repeated {
 		again := *m.ofWaitpoint(c.Waitpoint).d.Waitpoint(c.Waitpoint)
-		again.ExpiresAt = kept.(core.Time)
+		again.ExpiresAt = kept.(base.Time)
 		row = &again
 	}
 	return issued{Row: string(row.Encode()), Token: m.signing.show(row.ID, row.TokenFields()).Reveal(), Repeated: repeated}, nil
@@ -104,7 +106,7 @@ func (c linkCommand) onModel(m *reference) (any, error) {
 	args.Fence = nil
 	cmd.LinkID, cmd.Keys = m.ids.next(), m.signing.ring()
 	r := m.ofWaitpoint(cmd.WaitpointID)
-	kept, err := m.operateAt(c.C, r, core.CodeWaitpointNotFound, "create_link "+cmd.WaitpointID.String(), c.O, args, func(r *record, fx *core.Effects) (any, error) {
+	kept, err := m.operateAt(c.C, r, base.CodeWaitpointNotFound, "create_link "+cmd.WaitpointID.String(), c.O, args, func(r *record, fx *core.Effects) (any, error) {
 		if cmd.Fence != nil {
 			byWorker(r, fx)
 		}
@@ -114,10 +116,10 @@ func (c linkCommand) onModel(m *reference) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.shownLink(kept.(core.UUID)), nil
+	return m.shownLink(kept.(base.UUID)), nil
 }
 
-func (m *reference) shownLink(id core.UUID) issued {
+func (m *reference) shownLink(id base.UUID) issued {
 	r := m.ofLink(id)
 	link := r.d.Link(id)
 	return issued{Row: string(link.Encode()), Token: m.signing.show(id, link.TokenFields(r.d.Waitpoint(link.WaitpointID).MintedAt)).Reveal()}
@@ -131,13 +133,13 @@ func (c linkCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 // readLinkCommand shows a link to an operator.
 type readLinkCommand struct {
 	C    engine.Caller
-	Link core.UUID
+	Link base.UUID
 }
 
 func (c readLinkCommand) op() string { return "read_link_url" }
 
 func (c readLinkCommand) onModel(m *reference) (any, error) {
-	_, err := m.operateAt(c.C, m.ofLink(c.Link), core.CodeLinkNotFound, c.op(), engine.Operator{}, nil, func(*record, *core.Effects) (any, error) {
+	_, err := m.operateAt(c.C, m.ofLink(c.Link), base.CodeLinkNotFound, c.op(), engine.Operator{}, nil, func(*record, *core.Effects) (any, error) {
 		_, err := m.signing.ring().ActiveKid()
 		return nil, err
 	})
@@ -155,7 +157,7 @@ func (c readLinkCommand) onEngine(ctx context.Context, on *subject) (any, error)
 // decideCommand is what somebody chose who holds a link.
 type decideCommand struct {
 	C     engine.Caller
-	Token core.Token
+	Token keyring.Token
 	Cmd   core.DecideCommand
 }
 
@@ -163,7 +165,7 @@ func (c decideCommand) op() string { return "decide" }
 
 func (c decideCommand) onModel(m *reference) (any, error) {
 	r := m.ofLink(c.Cmd.LinkID)
-	var fields core.TokenFields
+	var fields keyring.TokenFields
 	if r != nil {
 		link := r.d.Link(c.Cmd.LinkID)
 		fields = link.TokenFields(r.d.Waitpoint(link.WaitpointID).MintedAt)
@@ -171,7 +173,7 @@ func (c decideCommand) onModel(m *reference) (any, error) {
 	cmd := c.Cmd
 	cmd.MintedID = m.ids.next()
 	if _, err := m.signing.ring().Verify(m.now(), c.Token, fields); err != nil {
-		return nil, core.Errorf(core.CodeLinkNotFound, "one answer for every cause")
+		return nil, base.Errorf(base.CodeLinkNotFound, "one answer for every cause")
 	}
 	return m.operate(everywhere(c.C), "decide "+cmd.LinkID.String(), r.x.ID.Given(), engine.Operator{RequestKey: c.C.RequestKey}, c.Cmd,
 		func(r *record, fx *core.Effects) (any, error) {
@@ -187,7 +189,7 @@ func (c decideCommand) onEngine(ctx context.Context, on *subject) (any, error) {
 // revokeLinkCommand withdraws a link.
 type revokeLinkCommand struct {
 	C     engine.Caller
-	Link  core.UUID
+	Link  base.UUID
 	Fence *core.Fence
 	O     engine.Operator
 }
@@ -195,7 +197,7 @@ type revokeLinkCommand struct {
 func (c revokeLinkCommand) op() string { return "revoke_link" }
 
 func (c revokeLinkCommand) onModel(m *reference) (any, error) {
-	_, err := m.operateAt(c.C, m.ofLink(c.Link), core.CodeLinkNotFound, "revoke_link "+c.Link.String(), c.O, nil, func(r *record, fx *core.Effects) (any, error) {
+	_, err := m.operateAt(c.C, m.ofLink(c.Link), base.CodeLinkNotFound, "revoke_link "+c.Link.String(), c.O, nil, func(r *record, fx *core.Effects) (any, error) {
 		if c.Fence != nil {
 			byWorker(r, fx)
 		}
@@ -214,7 +216,7 @@ type keyCommand struct {
 	Op      string // seed key, rotate key, revoke key
 	Kid     string
 	Secret  *string
-	GraceMS *core.Millis
+	GraceMS *base.Millis
 	Force   bool
 }
 
@@ -226,8 +228,8 @@ func secretOf(kid string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func seedOf(kid string) core.SeedCommand {
-	seed, err := core.NewSeed(kid, secretOf(kid))
+func seedOf(kid string) keyring.SeedCommand {
+	seed, err := keyring.NewSeed(kid, secretOf(kid))
 	if err != nil {
 		panic(err)
 	}
@@ -237,7 +239,7 @@ func seedOf(kid string) core.SeedCommand {
 // keyed is the answer to a change of the keys: what is said of it, and how they stand.
 type keyed struct {
 	Outcome any
-	Keys    core.KeyList
+	Keys    keyring.KeyList
 }
 
 func (c keyCommand) onModel(m *reference) (any, error) {
@@ -250,18 +252,18 @@ func (c keyCommand) onModel(m *reference) (any, error) {
 	return keyed{answer, m.signing.set.List(m.now(), true)}, nil
 }
 
-func (c keyCommand) change(fx *core.Effects, set *core.KeySet) (any, error) {
+func (c keyCommand) change(fx *core.Effects, set *keyring.KeySet) (any, error) {
 	switch c.Op {
 	case "seed key":
-		return set.Seed(fx, core.Sealing{}, seedOf(c.Kid))
+		return set.Seed(fx, keyring.Sealing{}, seedOf(c.Kid))
 	case "revoke key":
 		return set.Revoke(fx, c.Kid, c.Force)
 	default:
-		rotation, err := core.NewRotation(c.Kid, c.Secret, c.GraceMS, [32]byte{1})
+		rotation, err := keyring.NewRotation(c.Kid, c.Secret, c.GraceMS, [32]byte{1})
 		if err != nil {
 			return nil, err
 		}
-		return set.Rotate(fx, core.Sealing{}, rotation)
+		return set.Rotate(fx, keyring.Sealing{}, rotation)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -22,7 +23,7 @@ const (
 var markKinds = []store.DocKind{waitpointAtDocs, waitpointOpenDocs, linkAtDocs, suspendedDocs}
 
 // wantWaits adds all that is stored of waits.
-func wantWaits(want *store.Want, ids []core.UUID) {
+func wantWaits(want *store.Want, ids []base.UUID) {
 	for _, id := range ids {
 		for _, kind := range []store.DocKind{waitDocs, waitDataDocs} {
 			want.Owned = append(want.Owned, store.Owned{Kind: kind, Owner: id.String()})
@@ -34,7 +35,7 @@ func wantWaits(want *store.Want, ids []core.UUID) {
 }
 
 // waitsIn reads the dossier of an execution, with the bytes of its payloads.
-func waitsIn(loaded *store.Loaded, id core.UUID) (d core.Dossier, err error) {
+func waitsIn(loaded *store.Loaded, id base.UUID) (d core.Dossier, err error) {
 	data := map[string][]byte{}
 	for _, doc := range loaded.Owned[store.Owned{Kind: waitDataDocs, Owner: id.String()}] {
 		data[doc.Key] = doc.Data
@@ -107,9 +108,9 @@ func marksIn(loaded *store.Loaded) []string {
 }
 
 // marksOf tells which marks the records call for (I18).
-func marksOf(records map[core.UUID]*record) []string {
+func marksOf(records map[base.UUID]*record) []string {
 	var all []string
-	mark := func(kind store.DocKind, key core.UUID) { all = append(all, fmt.Sprintf("%d %s", kind, key)) }
+	mark := func(kind store.DocKind, key base.UUID) { all = append(all, fmt.Sprintf("%d %s", kind, key)) }
 	for id, r := range records {
 		for i := range r.d.Waitpoints {
 			mark(waitpointAtDocs, r.d.Waitpoints[i].ID)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -13,21 +15,21 @@ const firstKid = "k0"
 
 // signing is the key set of the model.
 type signing struct {
-	set    core.KeySet
-	purges []core.Time                // when the sweep looks for secrets to erase (W17)
-	tokens map[core.UUID][]core.Token // that were ever shown, by waitpoint or link
+	set    keyring.KeySet
+	purges []base.Time                   // when the sweep looks for secrets to erase (W17)
+	tokens map[base.UUID][]keyring.Token // that were ever shown, by waitpoint or link
 }
 
-func newSigning(now core.Time) *signing {
-	k := &signing{tokens: map[core.UUID][]core.Token{}}
-	if _, err := k.set.Seed(&core.Effects{Now: now}, core.Sealing{}, seedOf(firstKid)); err != nil {
+func newSigning(now base.Time) *signing {
+	k := &signing{tokens: map[base.UUID][]keyring.Token{}}
+	if _, err := k.set.Seed(&core.Effects{Now: now}, keyring.Sealing{}, seedOf(firstKid)); err != nil {
 		panic(err)
 	}
 	return k
 }
 
-func (k *signing) ring() *core.KeyRing {
-	ring, err := k.set.Open(core.MasterKey{})
+func (k *signing) ring() *keyring.Ring {
+	ring, err := k.set.Open(keyring.MasterKey{})
 	if err != nil {
 		panic(err)
 	}
@@ -35,10 +37,10 @@ func (k *signing) ring() *core.KeyRing {
 }
 
 // show makes the token of a row under the active key, the zero token when there is none (W27).
-func (k *signing) show(id core.UUID, f core.TokenFields) core.Token {
+func (k *signing) show(id base.UUID, f keyring.TokenFields) keyring.Token {
 	token, err := k.ring().Mint(f)
 	if err != nil {
-		return core.Token{}
+		return keyring.Token{}
 	}
 	if known := k.tokens[id]; len(known) == 0 || known[len(known)-1].Reveal() != token.Reveal() {
 		k.tokens[id] = append(known, token)
@@ -47,9 +49,9 @@ func (k *signing) show(id core.UUID, f core.TokenFields) core.Token {
 }
 
 // arm remembers when the sweep is to erase secrets.
-func (k *signing) arm(before core.KeySet) {
-	const minute = core.Time(core.Minute)
-	known := map[core.Time]bool{}
+func (k *signing) arm(before keyring.KeySet) {
+	const minute = base.Time(base.Minute)
+	known := map[base.Time]bool{}
 	for i := range before.Keys {
 		known[before.Keys[i].VerifyUntil] = true
 	}
@@ -60,8 +62,8 @@ func (k *signing) arm(before core.KeySet) {
 	}
 }
 
-func (k *signing) sweep(now core.Time) {
-	due := func(at core.Time) bool { return at <= now }
+func (k *signing) sweep(now base.Time) {
+	due := func(at base.Time) bool { return at <= now }
 	if slices.ContainsFunc(k.purges, due) {
 		k.set.Purge(&core.Effects{Now: now})
 		k.purges = slices.DeleteFunc(k.purges, due)
@@ -77,15 +79,15 @@ type issued struct {
 // suspended is the answer to a suspend.
 type suspended struct {
 	Satisfied      bool
-	ID             core.UUID
+	ID             base.UUID
 	Rows, Tokens   []string
-	TimeoutAt      core.Time
+	TimeoutAt      base.Time
 	Cause          core.SuspensionCause
 	Signals        []string
 	Late, Repeated bool
 }
 
-func suspendedOf(a core.SuspendAnswer, token func(i int) core.Token) suspended {
+func suspendedOf(a core.SuspendAnswer, token func(i int) keyring.Token) suspended {
 	s := suspended{Satisfied: a.Satisfied, ID: a.SuspensionID, TimeoutAt: a.TimeoutAt, Cause: a.Cause, Late: a.Late, Repeated: a.Repeated}
 	for i := range a.Waitpoints {
 		s.Rows = append(s.Rows, string(a.Waitpoints[i].Encode()))
@@ -178,20 +180,20 @@ func (m *reference) having(has func(d *core.Dossier) bool) *record {
 	return nil
 }
 
-func (m *reference) ofWaitpoint(id core.UUID) *record {
+func (m *reference) ofWaitpoint(id base.UUID) *record {
 	return m.having(func(d *core.Dossier) bool { return d.Waitpoint(id) != nil })
 }
 
-func (m *reference) ofLink(id core.UUID) *record {
+func (m *reference) ofLink(id base.UUID) *record {
 	return m.having(func(d *core.Dossier) bool { return d.Link(id) != nil })
 }
 
-func (m *reference) takenWaitpoint(id core.UUID) bool { return m.ofWaitpoint(id) != nil }
+func (m *reference) takenWaitpoint(id base.UUID) bool { return m.ofWaitpoint(id) != nil }
 
 // operateAt is operate for what is named by the id of a waitpoint or a link.
-func (m *reference) operateAt(c engine.Caller, r *record, missing core.Code, name string, o engine.Operator, args any, op func(r *record, fx *core.Effects) (any, error)) (any, error) {
+func (m *reference) operateAt(c engine.Caller, r *record, missing base.Code, name string, o engine.Operator, args any, op func(r *record, fx *core.Effects) (any, error)) (any, error) {
 	if r == nil || !sees(c, r.x.Class.Namespace) {
-		return nil, core.Errorf(missing, "none, or none of the caller's")
+		return nil, base.Errorf(missing, "none, or none of the caller's")
 	}
 	return m.operate(c, name, r.x.ID.Given(), o, args, op)
 }

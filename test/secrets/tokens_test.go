@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
@@ -30,10 +33,10 @@ type bench struct {
 // target is a waitpoint or a link, with the tokens that open it: one of each key.
 type target struct {
 	name      string
-	execution core.ID
-	waitpoint core.UUID
-	link      core.UUID // zero: it is the waitpoint
-	tokens    []core.Token
+	execution base.ID
+	waitpoint base.UUID
+	link      base.UUID // zero: it is the waitpoint
+	tokens    []keyring.Token
 }
 
 var (
@@ -128,7 +131,7 @@ func onBenches(t *testing.T, test func(t *testing.T, b *bench)) {
 					t.Error(err)
 				}
 			})
-			must[core.SeedOutcome](t)(b.e.SeedSigningKey(t.Context(), operator, "k1", firstSecret, engine.AdminAction{}))
+			must[keyring.SeedOutcome](t)(b.e.SeedSigningKey(t.Context(), operator, "k1", firstSecret, engine.AdminAction{}))
 			test(t, b)
 		})
 	}
@@ -145,10 +148,10 @@ func must[T any](t *testing.T) func(T, error) T {
 }
 
 // running is an execution under a lease.
-func (b *bench) running(namespace string) (core.GivenID, core.Fence) {
+func (b *bench) running(namespace string) (base.GivenID, core.Fence) {
 	b.t.Helper()
 	id := must[engine.SubmitAnswer](b.t)(b.e.Submit(b.t.Context(), client, core.Submission{Namespace: namespace, Lane: "l", Kind: "k"})).ID.Given()
-	task := must[engine.Task](b.t)(b.e.OperatorClaim(b.t.Context(), operator, id, engine.TargetedRequest{WorkerID: "w", InstanceID: "i", TTL: core.Hour}))
+	task := must[engine.Task](b.t)(b.e.OperatorClaim(b.t.Context(), operator, id, engine.TargetedRequest{WorkerID: "w", InstanceID: "i", TTL: base.Hour}))
 	x := task.Execution
 	return id, core.Fence{LeaseID: x.Lease.ID, Epoch: x.LeaseEpoch, AttemptID: x.Lease.AttemptID}
 }
@@ -160,12 +163,12 @@ func (b *bench) suspend(namespace, name string) {
 	one, two := "a", "b"
 	answer := must[engine.SuspendAnswer](b.t)(b.e.Suspend(b.t.Context(), client, id, core.SuspendCommand{
 		Fence: f, Waitpoints: []core.Binding{{Key: &one}, {Key: &two}},
-		Condition: &core.Condition{Kind: core.ConditionCount, N: 100, CountKind: core.CountDistinctSignals, Waitpoints: []string{one, two}},
+		Condition: &condition.Condition{Kind: condition.Count, N: 100, CountKind: condition.CountDistinctSignals, Waitpoints: []string{one, two}},
 	}))
 	for i, w := range answer.Waitpoints {
-		b.all = append(b.all, target{name: name + " waitpoint " + w.Key, execution: w.ExecutionID, waitpoint: w.ID, tokens: []core.Token{answer.Tokens[i]}})
+		b.all = append(b.all, target{name: name + " waitpoint " + w.Key, execution: w.ExecutionID, waitpoint: w.ID, tokens: []keyring.Token{answer.Tokens[i]}})
 		link := must[engine.IssuedLink](b.t)(b.e.CreateLink(b.t.Context(), operator, core.CreateLinkCommand{WaitpointID: w.ID, Approver: "ann"}, engine.Operator{}))
-		b.all = append(b.all, target{name: name + " link at " + w.Key, execution: w.ExecutionID, waitpoint: w.ID, link: link.ID, tokens: []core.Token{link.Token}})
+		b.all = append(b.all, target{name: name + " link at " + w.Key, execution: w.ExecutionID, waitpoint: w.ID, link: link.ID, tokens: []keyring.Token{link.Token}})
 	}
 }
 
@@ -185,7 +188,7 @@ func (b *bench) again() {
 }
 
 // use sends a token to a target.
-func (b *bench) use(x *target, token core.Token) error {
+func (b *bench) use(x *target, token keyring.Token) error {
 	if x.link.IsZero() {
 		_, err := b.e.Signal(b.t.Context(), nobody, nil, token, core.SignalCommand{WaitpointID: x.waitpoint, Name: "go"})
 		return err
@@ -195,11 +198,11 @@ func (b *bench) use(x *target, token core.Token) error {
 }
 
 // refusal is the one answer to whatever is not good for a target.
-func (x *target) refusal() core.Code {
+func (x *target) refusal() base.Code {
 	if x.link.IsZero() {
-		return core.CodeInvalidToken
+		return base.CodeInvalidToken
 	}
-	return core.CodeLinkNotFound
+	return base.CodeLinkNotFound
 }
 
 func TestWI1_W33_every_token_opens_its_own_target_and_no_other_of_all_that_there_are(t *testing.T) {
@@ -208,19 +211,19 @@ func TestWI1_W33_every_token_opens_its_own_target_and_no_other_of_all_that_there
 		b.suspend("n1", "first")
 		b.suspend("n1", "second")
 		b.suspend("n2", "third")
-		must[core.RotateOutcome](t)(b.e.RotateSigningKey(t.Context(), operator, engine.Rotation{Kid: "k2"}, engine.AdminAction{}))
+		must[keyring.RotateOutcome](t)(b.e.RotateSigningKey(t.Context(), operator, engine.Rotation{Kid: "k2"}, engine.AdminAction{}))
 		b.again()
 		tried := 0
 		for i := range b.all {
 			for j := range b.all {
 				for n, token := range b.all[j].tokens {
-					swapped := core.TokenOf("k" + fmt.Sprint(2-n) + token.Reveal()[2:]) // of the other kid
-					for what, wrong := range map[string]core.Token{"its token": token, "its token under the other kid": swapped} {
+					swapped := keyring.TokenOf("k" + fmt.Sprint(2-n) + token.Reveal()[2:]) // of the other kid
+					for what, wrong := range map[string]keyring.Token{"its token": token, "its token under the other kid": swapped} {
 						if i == j && wrong.Reveal() == token.Reveal() {
 							continue
 						}
 						tried++
-						if code := core.CodeOf(b.use(&b.all[i], wrong)); code != b.all[i].refusal() {
+						if code := base.CodeOf(b.use(&b.all[i], wrong)); code != b.all[i].refusal() {
 							t.Errorf("of the %s %s %d is answered %q by the %s", b.all[j].name, what, n, code, b.all[i].name)
 						}
 					}
@@ -262,12 +265,12 @@ func mutated(random *rand.Rand, token string) string {
 
 func TestWI1_a_million_mutated_tokens_are_refused(t *testing.T) {
 	t.Parallel()
-	fields := core.WaitpointFields{Namespace: "n", ExecutionID: core.IDOf(core.UUID{1}), WaitpointID: core.UUID{2}, Key: "a", MintedAt: 1_767_225_600_000}
-	seed := must[core.SeedCommand](t)(core.NewSeed("k1", firstSecret))
-	var set core.KeySet
-	must[core.SeedOutcome](t)(set.Seed(&core.Effects{Now: 1}, core.Sealing{}, seed))
-	ring := must[*core.KeyRing](t)(set.Open(core.MasterKey{}))
-	token := must[core.Token](t)(ring.Mint(fields)).Reveal()
+	fields := keyring.WaitpointFields{Namespace: "n", ExecutionID: base.IDOf(base.UUID{1}), WaitpointID: base.UUID{2}, Key: "a", MintedAt: 1_767_225_600_000}
+	seed := must[keyring.SeedCommand](t)(keyring.NewSeed("k1", firstSecret))
+	var set keyring.KeySet
+	must[keyring.SeedOutcome](t)(set.Seed(&core.Effects{Now: 1}, keyring.Sealing{}, seed))
+	ring := must[*keyring.Ring](t)(set.Open(keyring.MasterKey{}))
+	token := must[keyring.Token](t)(ring.Mint(fields)).Reveal()
 	random := rand.New(rand.NewPCG(1, 2))
 	formed := 0
 	for n := 0; n < 1_000_000; {
@@ -276,18 +279,18 @@ func TestWI1_a_million_mutated_tokens_are_refused(t *testing.T) {
 			continue
 		}
 		n++
-		fault, err := ring.Verify(2, core.TokenOf(wrong), fields)
-		if core.CodeOf(err) != core.CodeInvalidToken {
+		fault, err := ring.Verify(2, keyring.TokenOf(wrong), fields)
+		if base.CodeOf(err) != base.CodeInvalidToken {
 			t.Fatalf("mutant %d is answered %v", n, err)
 		}
-		if fault == core.TokenMismatch {
+		if fault == keyring.TokenMismatch {
 			formed++
 		}
 	}
 	if formed < 500_000 {
 		t.Errorf("only %d had the form of a token", formed)
 	}
-	if fault, err := ring.Verify(2, core.TokenOf(token), fields); err != nil {
+	if fault, err := ring.Verify(2, keyring.TokenOf(token), fields); err != nil {
 		t.Errorf("the token itself: %v %v", fault, err)
 	}
 }
@@ -305,7 +308,7 @@ func TestWI1_mutated_tokens_are_refused_by_the_engine_and_leave_nothing(t *testi
 			if wrong == token {
 				continue
 			}
-			if code := core.CodeOf(b.use(x, core.TokenOf(wrong))); code != x.refusal() {
+			if code := base.CodeOf(b.use(x, keyring.TokenOf(wrong))); code != x.refusal() {
 				t.Fatalf("mutant %d is answered %q by the %s", n, code, x.name)
 			}
 		}
@@ -327,14 +330,14 @@ func TestWI5_a_token_that_is_not_good_costs_the_same_whatever_it_is_sent_for(t *
 	onBenches(t, func(t *testing.T, b *bench) {
 		b.suspend("n1", "of the token")
 		good := b.all[0].tokens[0]
-		forged := core.TokenOf("k1:" + strings.Repeat("5", 64))
+		forged := keyring.TokenOf("k1:" + strings.Repeat("5", 64))
 		targets := b.everyState()
 		var first []string
 		for name, waitpoint := range targets {
-			for what, token := range map[string]core.Token{"of another": good, "forged": forged} {
+			for what, token := range map[string]keyring.Token{"of another": good, "forged": forged} {
 				calls := b.store.since(func() {
 					_, err := b.e.Signal(t.Context(), nobody, nil, token, core.SignalCommand{WaitpointID: waitpoint, Name: "go"})
-					if core.CodeOf(err) != core.CodeInvalidToken || err.Error() != core.InvalidToken().Error() {
+					if base.CodeOf(err) != base.CodeInvalidToken || err.Error() != keyring.InvalidToken().Error() {
 						t.Errorf("%s, a token %s: %v", name, what, err)
 					}
 				})
@@ -353,10 +356,10 @@ func TestWI5_a_token_that_is_not_good_costs_the_same_whatever_it_is_sent_for(t *
 }
 
 // everyState is a waitpoint in each state in which one can be, and one that never was.
-func (b *bench) everyState() map[string]core.UUID {
+func (b *bench) everyState() map[string]base.UUID {
 	b.t.Helper()
 	ctx := b.t.Context()
-	all := map[string]core.UUID{"missing": {7}}
+	all := map[string]base.UUID{"missing": {7}}
 	for _, state := range []string{"pending", "closed", "terminal", "foreign"} {
 		id, f := b.running(map[bool]string{true: "n2", false: "n1"}[state == "foreign"])
 		w := must[engine.Issued](b.t)(b.e.CreateWaitpoint(ctx, client, id, core.CreateWaitpointCommand{Fence: f, Key: "a"}))
@@ -375,18 +378,18 @@ func (b *bench) everyState() map[string]core.UUID {
 
 // Allocations stand for work: a MAC that is left out shows in them, whatever the machine does besides.
 func TestWI5_a_verification_does_the_same_work_whether_key_and_row_are_there_or_not(t *testing.T) {
-	var set core.KeySet
-	seed := must[core.SeedCommand](t)(core.NewSeed("k1", firstSecret))
-	must[core.SeedOutcome](t)(set.Seed(&core.Effects{Now: 1}, core.Sealing{}, seed))
-	ring := must[*core.KeyRing](t)(set.Open(core.MasterKey{}))
-	row := core.WaitpointFields{Namespace: "default", ExecutionID: core.IDOf(core.UUID{1}), WaitpointID: core.UUID{2}, Key: "placeholder", MintedAt: 1_767_225_600_000}
+	var set keyring.KeySet
+	seed := must[keyring.SeedCommand](t)(keyring.NewSeed("k1", firstSecret))
+	must[keyring.SeedOutcome](t)(set.Seed(&core.Effects{Now: 1}, keyring.Sealing{}, seed))
+	ring := must[*keyring.Ring](t)(set.Open(keyring.MasterKey{}))
+	row := keyring.WaitpointFields{Namespace: "default", ExecutionID: base.IDOf(base.UUID{1}), WaitpointID: base.UUID{2}, Key: "placeholder", MintedAt: 1_767_225_600_000}
 	digest := ":" + strings.Repeat("5", 64)
 	work := map[string]float64{}
 	for name, c := range map[string]struct {
 		kid string
-		row core.TokenFields
+		row keyring.TokenFields
 	}{"a wrong digest": {"k1", row}, "no row": {"k1", nil}, "no key": {"k9", row}, "neither": {"k9", nil}} {
-		token := core.TokenOf(c.kid + digest)
+		token := keyring.TokenOf(c.kid + digest)
 		work[name] = testing.AllocsPerRun(200, func() { _, _ = ring.Verify(2, token, c.row) })
 	}
 	least, most := work["no row"], work["no row"]

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Start is where clocks begin: on the grid of the due index (L19).
@@ -39,7 +39,7 @@ func (c *Clock) Now() time.Time {
 }
 
 // StoreNow is the present as stores tell it.
-func (c *Clock) StoreNow() core.Time { return core.TimeOf(c.Now()) }
+func (c *Clock) StoreNow() base.Time { return base.TimeOf(c.Now()) }
 
 // Step moves the present, forward or back.
 func (c *Clock) Step(d time.Duration) {

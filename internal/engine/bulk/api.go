@@ -2,6 +2,7 @@ package bulk
 
 import (
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
@@ -10,7 +11,7 @@ type BulkRequest struct {
 	Action      string // cancel, replay, priority, hold, release_hold, resume, signal, tag, retain, delete
 	Args        BulkArgs
 	Filter      core.Filter
-	IDs         []core.GivenID
+	IDs         []base.GivenID
 	All         bool
 	DryRun      bool
 	MaxAffected *int
@@ -24,8 +25,8 @@ type BulkRequest struct {
 type BulkArgs struct {
 	Priority int                `json:"priority,omitempty"`
 	Tags     map[string]*string `json:"tags,omitempty"`
-	Until    core.Time          `json:"until,omitzero"`
-	DelayMS  core.Millis        `json:"delay_ms,omitempty"` // of resume
+	Until    base.Time          `json:"until,omitzero"`
+	DelayMS  base.Millis        `json:"delay_ms,omitempty"` // of resume
 	Signal   *BulkSignal        `json:"signal,omitempty"`
 
 	txn.ReplayRequest // of replay
@@ -33,16 +34,16 @@ type BulkArgs struct {
 
 // BulkView is a bulk job (L138).
 type BulkView struct {
-	JobID     core.UUID
+	JobID     base.UUID
 	Action    string
 	State     string // running, done, stopped
 	Total     int
 	Done      int
-	Refused   map[core.Code]int
+	Refused   map[base.Code]int
 	Failed    int
-	StartedAt core.Time
-	EndedAt   core.Time
-	Sample    []core.ID // dry run: up to 20
+	StartedAt base.Time
+	EndedAt   base.Time
+	Sample    []base.ID // dry run: up to 20
 	DryRun    bool
 
 	RatePerSecond int
@@ -65,7 +66,7 @@ func (s *BulkSignal) command() core.ApproveCommand {
 func (a *BulkArgs) check(action string) error { return txn.Under("args", a.checkFor(action)) }
 
 // checkAt checks what depends on the time: a repeat of a job that was started must not get it.
-func (a *BulkArgs) checkAt(now core.Time) error {
+func (a *BulkArgs) checkAt(now base.Time) error {
 	return txn.Under("args", core.CheckDeadline(a.DeadlineAt, now))
 }
 
@@ -79,7 +80,7 @@ func (a *BulkArgs) checkFor(action string) error {
 		return (&core.ResumeCommand{DelayMS: a.DelayMS}).Check()
 	case bulkSignal:
 		if a.Signal == nil {
-			return core.Invalid("name", "the action needs a signal")
+			return base.Invalid("name", "the action needs a signal")
 		}
 		cmd := a.Signal.command()
 		return cmd.Check()

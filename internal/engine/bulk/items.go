@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -17,8 +18,8 @@ const keptItems = 10_000
 
 // BulkItem is what a job did to one execution (U58).
 type BulkItem struct {
-	ID  core.ID
-	Err *core.Error // why it was refused; nil: done
+	ID  base.ID
+	Err *base.Error // why it was refused; nil: done
 }
 
 // BulkItemsRequest asks for what a job did.
@@ -31,20 +32,20 @@ type BulkItemsRequest struct {
 // storedItem is a BulkItem as a job's batch leaves it behind.
 type storedItem struct {
 	ID      string    `json:"id"`
-	Code    core.Code `json:"code,omitempty"`
+	Code    base.Code `json:"code,omitempty"`
 	Field   string    `json:"field,omitempty"`
 	Message string    `json:"message,omitempty"`
 }
 
 // itemsPrefix is the prefix of the keys of a job's items; there is one record per batch, in order.
-func itemsPrefix(job core.UUID) string { return job.String() + "/" }
+func itemsPrefix(job base.UUID) string { return job.String() + "/" }
 
-func itemsKey(job core.UUID, batch int) string { return fmt.Sprintf("%s%08d", itemsPrefix(job), batch) }
+func itemsKey(job base.UUID, batch int) string { return fmt.Sprintf("%s%08d", itemsPrefix(job), batch) }
 
 // itemOf is what is remembered of one execution.
-func itemOf(id core.GivenID, err error) storedItem {
-	item := storedItem{ID: id.ID().String(), Code: core.CodeOf(err)}
-	var refusal *core.Error
+func itemOf(id base.GivenID, err error) storedItem {
+	item := storedItem{ID: id.ID().String(), Code: base.CodeOf(err)}
+	var refusal *base.Error
 	if errors.As(err, &refusal) {
 		item.Field, item.Message = refusal.Field, refusal.Message
 	}
@@ -73,7 +74,7 @@ func (j *job) keepItems(u *txn.Tx, items []storedItem) {
 }
 
 // ItemsScope names the list of what a job did to executions, or to those of one outcome.
-func ItemsScope(id core.UUID, ok *bool) string { return "bulk items\x00" + txn.Fingerprint(id, ok) }
+func ItemsScope(id base.UUID, ok *bool) string { return "bulk items\x00" + txn.Fingerprint(id, ok) }
 
 // itemPlace is a place among what a job did.
 type itemPlace struct{ batch, index int }
@@ -95,7 +96,7 @@ func parseItemPlace(scope, cursor string) (itemPlace, error) {
 const itemBatches = 16
 
 // BulkItems shows what a job did, in the order in which it was done.
-func (e *Jobs) BulkItems(ctx context.Context, c txn.Caller, id core.UUID, r BulkItemsRequest) ([]BulkItem, string, error) {
+func (e *Jobs) BulkItems(ctx context.Context, c txn.Caller, id base.UUID, r BulkItemsRequest) ([]BulkItem, string, error) {
 	limit, err := core.PageLimit(r.Limit)
 	if err != nil {
 		return nil, "", err
@@ -148,13 +149,13 @@ func (r *BulkItemsRequest) collect(items *[]BulkItem, at *itemPlace, limit int, 
 		if len(*items) == limit {
 			return true, nil
 		}
-		id, err := core.ParseID(item.ID)
+		id, err := base.ParseID(item.ID)
 		if err != nil {
 			return false, txn.Corrupt("bulk items", err)
 		}
 		shown := BulkItem{ID: id.ID()}
 		if item.Code != "" {
-			shown.Err = core.Errorf(item.Code, "%s", item.Message).WithField(item.Field)
+			shown.Err = base.Errorf(item.Code, "%s", item.Message).WithField(item.Field)
 		}
 		*items = append(*items, shown)
 	}
@@ -163,7 +164,7 @@ func (r *BulkItemsRequest) collect(items *[]BulkItem, at *itemPlace, limit int, 
 }
 
 // forgetJob removes a job with everything that it remembers.
-func (e *Jobs) forgetJob(ctx context.Context, id core.UUID) error {
+func (e *Jobs) forgetJob(ctx context.Context, id base.UUID) error {
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocJobItems, Prefix: itemsPrefix(id), Limit: bulkBatch}}})
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -19,36 +21,36 @@ const (
 	bulkCountLimit = 100_000
 	bulkSample     = 20
 	maxBulkRate    = 1_000_000
-	bulkKeptFor    = 7 * core.Day // a finished job can be looked at for so long
+	bulkKeptFor    = 7 * base.Day // a finished job can be looked at for so long
 )
 
 // job is a bulk job: durable, done in batches, each row at most once (L138).
 type job struct {
-	ID        core.UUID         `json:"job_id"`
+	ID        base.UUID         `json:"job_id"`
 	Caller    txn.Caller        `json:"caller"`
 	Action    string            `json:"action"`
 	Args      BulkArgs          `json:"args,omitzero"`
 	Filter    core.Filter       `json:"filter,omitzero"`
-	IDs       []core.GivenID    `json:"ids,omitempty"`
+	IDs       []base.GivenID    `json:"ids,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 	State     string            `json:"state"`
 	Total     int               `json:"total"`
 	Done      int               `json:"done"`
-	Refused   map[core.Code]int `json:"refused,omitempty"`
+	Refused   map[base.Code]int `json:"refused,omitempty"`
 	Failed    int               `json:"failed,omitempty"`
-	StartedAt core.Time         `json:"started_at"`
-	EndedAt   core.Time         `json:"ended_at,omitzero"`
+	StartedAt base.Time         `json:"started_at"`
+	EndedAt   base.Time         `json:"ended_at,omitzero"`
 	Cursor    string            `json:"cursor,omitempty"` // of the list: rows before it are done
 	Next      int               `json:"next,omitempty"`   // of IDs
 
 	Rate        int       `json:"rate_per_second,omitempty"` // 0: as fast as it goes
-	NotBefore   core.Time `json:"not_before,omitzero"`       // with a rate: the next batch, for which a timer stands
+	NotBefore   base.Time `json:"not_before,omitzero"`       // with a rate: the next batch, for which a timer stands
 	Batches     int       `json:"batches,omitempty"`         // that left items behind
 	KeptDone    int       `json:"kept_done,omitempty"`
 	KeptRefused int       `json:"kept_refused,omitempty"`
 }
 
-func jobRef(id core.UUID) store.DocRef { return store.DocRef{Kind: txn.DocJob, Key: id.String()} }
+func jobRef(id base.UUID) store.DocRef { return store.DocRef{Kind: txn.DocJob, Key: id.String()} }
 
 func (j *job) view() BulkView {
 	return BulkView{
@@ -91,7 +93,7 @@ func (s *startJob) match(ctx context.Context, e *Jobs) error {
 		return err
 	}
 	if r.MaxAffected != nil && matched > *r.MaxAffected {
-		return core.Errorf(core.CodeBulkLimitExceeded, "%d executions match, at most %d may be affected", matched, *r.MaxAffected).
+		return base.Errorf(base.CodeBulkLimitExceeded, "%d executions match, at most %d may be affected", matched, *r.MaxAffected).
 			With("matched", matched).With("max_affected", *r.MaxAffected)
 	}
 	s.job = job{ID: e.Mint(), Caller: s.caller, Action: r.Action, Args: r.Args, Filter: r.Filter, IDs: r.IDs, Reason: r.Reason, State: "running", Total: matched, Rate: r.RatePerSecond}
@@ -100,16 +102,16 @@ func (s *startJob) match(ctx context.Context, e *Jobs) error {
 
 // eachOnce removes duplicates: each execution is handled at most once (L138). A UUID alone is unique in a store (L2), so its bare form equals every
 // full form of it.
-func eachOnce(ids []core.GivenID) []core.GivenID {
-	bare := make(map[core.UUID]bool, len(ids))
+func eachOnce(ids []base.GivenID) []base.GivenID {
+	bare := make(map[base.UUID]bool, len(ids))
 	for _, id := range ids {
 		bare[id.UUID] = bare[id.UUID] || !id.Full
 	}
-	var once []core.GivenID
-	named := make(map[core.GivenID]bool, len(ids))
+	var once []base.GivenID
+	named := make(map[base.GivenID]bool, len(ids))
 	for _, id := range ids {
 		if bare[id.UUID] {
-			id = core.GivenID{UUID: id.UUID}
+			id = base.GivenID{UUID: id.UUID}
 		}
 		if !named[id] {
 			named[id] = true
@@ -131,17 +133,17 @@ func (e *Jobs) startBulk(ctx context.Context, c txn.Caller, cmd *startJob, err e
 
 func checkBulk(r *BulkRequest) error {
 	if bulkActions[r.Action] == nil {
-		return core.Invalid("action", "unknown action %q", r.Action).
+		return base.Invalid("action", "unknown action %q", r.Action).
 			WithHint("use cancel, replay, priority, hold, release_hold, resume, signal, tag, retain or delete")
 	}
 	if err := r.Args.check(r.Action); err != nil {
 		return err
 	}
-	if err := core.CheckReason("reason", r.Reason); err != nil {
+	if err := base.CheckReason("reason", r.Reason); err != nil {
 		return err
 	}
 	if r.RequestKey != "" {
-		if err := core.CheckRequestKey(r.RequestKey); err != nil {
+		if err := base.CheckRequestKey(r.RequestKey); err != nil {
 			return err
 		}
 	}
@@ -149,10 +151,10 @@ func checkBulk(r *BulkRequest) error {
 		return err
 	}
 	if r.MaxAffected != nil && (*r.MaxAffected < 0 || *r.MaxAffected > bulkCountLimit) {
-		return core.Invalid("max_affected", "must be in 0..%d", bulkCountLimit)
+		return base.Invalid("max_affected", "must be in 0..%d", bulkCountLimit)
 	}
 	if r.RatePerSecond < 0 || r.RatePerSecond > maxBulkRate {
-		return core.Invalid("rate_per_second", "must be in 0..%d", maxBulkRate)
+		return base.Invalid("rate_per_second", "must be in 0..%d", maxBulkRate)
 	}
 	given := 0
 	for _, is := range []bool{!r.Filter.Empty(), len(r.IDs) > 0, r.All} {
@@ -161,15 +163,15 @@ func checkBulk(r *BulkRequest) error {
 		}
 	}
 	if given != 1 {
-		return core.Invalid("filter", "give exactly one of a filter that is not empty, ids, or all")
+		return base.Invalid("filter", "give exactly one of a filter that is not empty, ids, or all")
 	}
 	return nil
 }
 
 // bulkMatches counts what the job would change, exactly up to its bound, and returns some of it.
-func (e *Jobs) bulkMatches(ctx context.Context, c txn.Caller, r *BulkRequest) (int, []core.ID, error) {
+func (e *Jobs) bulkMatches(ctx context.Context, c txn.Caller, r *BulkRequest) (int, []base.ID, error) {
 	if len(r.IDs) > 0 {
-		sample := []core.ID{}
+		sample := []base.ID{}
 		for _, id := range r.IDs[:min(len(r.IDs), bulkSample)] {
 			sample = append(sample, id.ID())
 		}
@@ -186,7 +188,7 @@ func (e *Jobs) bulkMatches(ctx context.Context, c txn.Caller, r *BulkRequest) (i
 	if err != nil {
 		return 0, nil, err
 	}
-	sample := []core.ID{}
+	sample := []base.ID{}
 	for _, item := range page.Items {
 		sample = append(sample, item.Execution.ID)
 	}
@@ -206,7 +208,7 @@ type startJob struct {
 	job         job
 	request     store.DocRef
 	fingerprint string
-	answer      core.UUID
+	answer      base.UUID
 }
 
 func (s *startJob) Name() string { return "bulk" }
@@ -268,7 +270,7 @@ func (j *job) bulkEvent(u *txn.Tx, kind string, c txn.Caller) {
 		namespace = j.Caller.Namespaces[0]
 	}
 	u.Changes.Events = append(u.Changes.Events, core.Event{
-		Kind: kind, At: u.Now, Namespace: namespace, AttemptIndex: -1, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Data: core.EventDataOfJSON(data),
+		Kind: kind, At: u.Now, Namespace: namespace, AttemptIndex: -1, Actor: core.Actor{Type: c.Actor, ID: c.Principal}, RequestID: c.RequestID, Data: eventdata.OfJSON(data),
 	})
 }
 
@@ -281,7 +283,7 @@ func decodeJob(doc *store.Doc) (*job, error) {
 }
 
 // BulkStatus shows a job.
-func (e *Jobs) BulkStatus(ctx context.Context, c txn.Caller, id core.UUID) (BulkView, error) {
+func (e *Jobs) BulkStatus(ctx context.Context, c txn.Caller, id base.UUID) (BulkView, error) {
 	j, err := e.readJob(ctx, c, id)
 	if err != nil {
 		return BulkView{}, err
@@ -289,7 +291,7 @@ func (e *Jobs) BulkStatus(ctx context.Context, c txn.Caller, id core.UUID) (Bulk
 	return j.view(), nil
 }
 
-func (e *Jobs) readJob(ctx context.Context, c txn.Caller, id core.UUID) (*job, error) {
+func (e *Jobs) readJob(ctx context.Context, c txn.Caller, id base.UUID) (*job, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{jobRef(id)}})
 	if err != nil {
 		return nil, txn.PublicFault(err)
@@ -299,7 +301,7 @@ func (e *Jobs) readJob(ctx context.Context, c txn.Caller, id core.UUID) (*job, e
 			return j, err
 		}
 	}
-	return nil, core.Errorf(core.CodeJobNotFound, "no job %s", id)
+	return nil, base.Errorf(base.CodeJobNotFound, "no job %s", id)
 }
 
 // seenBy reports whether the caller may see the job: all its namespaces are the caller's (W5).
@@ -311,7 +313,7 @@ func (j *job) seenBy(c txn.Caller) bool {
 }
 
 // WaitBulk shows a job when it has ended, or as it is when d is over (U58).
-func (e *Jobs) WaitBulk(ctx context.Context, c txn.Caller, id core.UUID, d time.Duration) (BulkView, error) {
+func (e *Jobs) WaitBulk(ctx context.Context, c txn.Caller, id base.UUID, d time.Duration) (BulkView, error) {
 	return txn.WaitFor(ctx, e.Engine, id, d, func(ctx context.Context) (BulkView, bool, error) {
 		view, err := e.BulkStatus(ctx, c, id)
 		return view, view.State != "running", err
@@ -380,8 +382,8 @@ func (e *Jobs) Running(ctx context.Context) (r inspect.RunningJobs, err error) {
 }
 
 // StopBulk ends a job; what is done stays done (L138).
-func (e *Jobs) StopBulk(ctx context.Context, c txn.Caller, id core.UUID, reason string) (BulkView, error) {
-	if err := core.CheckReason("reason", reason); err != nil {
+func (e *Jobs) StopBulk(ctx context.Context, c txn.Caller, id base.UUID, reason string) (BulkView, error) {
+	if err := base.CheckReason("reason", reason); err != nil {
 		return BulkView{}, err
 	}
 	if _, err := e.readJob(ctx, c, id); err != nil {
@@ -400,7 +402,7 @@ func (e *Jobs) StopBulk(ctx context.Context, c txn.Caller, id core.UUID, reason 
 // stopJob ends a running job.
 type stopJob struct {
 	caller      txn.Caller
-	id          core.UUID
+	id          base.UUID
 	reason      string
 	request     store.DocRef // zero: no request key
 	fingerprint string
@@ -460,7 +462,7 @@ func (s *stopJob) Decide(u *txn.Tx) error {
 func (j *job) end(u *txn.Tx, c txn.Caller, state string) {
 	j.State, j.EndedAt = state, u.Now
 	j.put(u)
-	timer := u.TimerAt(txn.TimerJobs, txn.RoundUp(u.Now.Add(bulkKeptFor), core.Hour))
+	timer := u.TimerAt(txn.TimerJobs, txn.RoundUp(u.Now.Add(bulkKeptFor), base.Hour))
 	timer.Texts = append(timer.Texts, j.ID.String())
 	j.bulkEvent(u, "bulk.finished", c)
 	u.After = append(u.After, func() {
@@ -473,9 +475,9 @@ func (j *job) end(u *txn.Tx, c txn.Caller, state string) {
 const followupBulk = "bulk"
 
 // jobOf returns the job that an event names.
-func jobOf(ev *core.Event) core.UUID {
+func jobOf(ev *core.Event) base.UUID {
 	var data struct {
-		ID core.UUID `json:"job_id"`
+		ID base.UUID `json:"job_id"`
 	}
 	_ = json.Unmarshal(ev.Data.JSON(), &data) // the engine wrote it; a wrong job wakes no waiter
 	return data.ID

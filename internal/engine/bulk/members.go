@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -17,7 +18,7 @@ const (
 // actOnMembers replays or deletes the members of flows among some executions of a job, each separately: a replay opens its flow again with all that
 // depends on it (F54..F58), and a removal checks the flows around and below (L140). A request key for each makes it happen once, however often the
 // batch is tried.
-func (e *Jobs) actOnMembers(ctx context.Context, j *job, ids []core.GivenID) (outcomes map[core.UUID]error, err error) {
+func (e *Jobs) actOnMembers(ctx context.Context, j *job, ids []base.GivenID) (outcomes map[base.UUID]error, err error) {
 	want := store.Want{SkipUnreadable: true}
 	for _, id := range ids {
 		want.Executions = append(want.Executions, id.UUID)
@@ -26,7 +27,7 @@ func (e *Jobs) actOnMembers(ctx context.Context, j *job, ids []core.GivenID) (ou
 	if err != nil {
 		return nil, txn.PublicFault(err)
 	}
-	outcomes = map[core.UUID]error{}
+	outcomes = map[base.UUID]error{}
 	for _, id := range ids {
 		x := loaded.Executions[id.UUID]
 		if x == nil || x.Member == nil || !id.Names(x.ID) || !j.Caller.Sees(x.Class.Namespace) {
@@ -51,7 +52,7 @@ func (e *Jobs) actOnMembers(ctx context.Context, j *job, ids []core.GivenID) (ou
 		} else {
 			_, err = e.Replay(ctx, j.Caller, id, j.Args.ReplayRequest, op)
 		}
-		if code := core.CodeOf(err); err != nil && (code == "" || code.Info().Retryable) {
+		if code := base.CodeOf(err); err != nil && (code == "" || code.Info().Retryable) {
 			return nil, err
 		}
 		outcomes[id.UUID] = err
@@ -67,7 +68,7 @@ func replayRequest(c txn.Caller, x *core.Execution, key string) store.DocRef {
 }
 
 // Flows are those below the executions that a job deletes, and those of the members that it retains.
-func (b *jobBatch) Flows(u *txn.Tx) (flows []core.UUID) {
+func (b *jobBatch) Flows(u *txn.Tx) (flows []base.UUID) {
 	doc := u.Doc(jobRef(b.id))
 	if doc == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -58,7 +59,7 @@ var bulkActions = map[string]bulkAction{
 // sweepJobs continues bulk jobs, and removes those that ended long ago.
 func (e *Jobs) sweepJobs(ctx context.Context, t store.Timer) error {
 	for _, text := range t.Texts {
-		id, ok := core.ParseUUID(text)
+		id, ok := base.ParseUUID(text)
 		if !ok {
 			continue
 		}
@@ -74,7 +75,7 @@ func (e *Jobs) sweepJobs(ctx context.Context, t store.Timer) error {
 
 // jobRound does the next batch of a job: its rows and its position change in one transaction, so that a restart repeats
 // nothing. It reports whether there is more to do.
-func (e *Jobs) jobRound(ctx context.Context, id core.UUID) (more bool, err error) {
+func (e *Jobs) jobRound(ctx context.Context, id base.UUID) (more bool, err error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{jobRef(id)}})
 	if err != nil {
 		return false, err
@@ -109,7 +110,7 @@ func (e *Jobs) jobRound(ctx context.Context, id core.UUID) (more bool, err error
 
 // due returns when the job continues, or when its record is removed. A next batch further ahead than any rate asks for was delayed by a clock that
 // was set back since: it runs now.
-func (j *job) due(now core.Time) core.Time {
+func (j *job) due(now base.Time) base.Time {
 	switch {
 	case j.State != "running":
 		return j.EndedAt.Add(bulkKeptFor)
@@ -122,7 +123,7 @@ func (j *job) due(now core.Time) core.Time {
 
 // armJob arms a job again whose timer came too early, as timers do after the clock was set back (armAll). The caller drops that timer, and the job
 // must not be left without one.
-func (e *Jobs) armJob(ctx context.Context, id core.UUID, due core.Time) error {
+func (e *Jobs) armJob(ctx context.Context, id base.UUID, due base.Time) error {
 	return e.Write(ctx, "arm_bulk", &store.Changes{AddTimers: []store.Timer{{At: due, Kind: txn.TimerJobs, Texts: []string{id.String()}}}})
 }
 
@@ -137,7 +138,7 @@ func (e *Jobs) runBatch(cmd *jobBatch) error {
 			return err
 		}
 		txn.SetIn(&cmd.apart, cmd.panickedOn, err)
-		cmd.panickedOn = core.UUID{}
+		cmd.panickedOn = base.UUID{}
 	}
 }
 
@@ -151,7 +152,7 @@ type jobPosition struct {
 
 // bulkRows is the next part of a job.
 type bulkRows struct {
-	ids  []core.GivenID
+	ids  []base.GivenID
 	then jobPosition
 	last bool
 }
@@ -192,18 +193,18 @@ func (e *Jobs) nextBatch(ctx context.Context, j *job) (bulkRows, error) {
 // jobBatch applies a job's action to some executions.
 type jobBatch struct {
 	e     *Jobs
-	id    core.UUID
+	id    base.UUID
 	at    jobPosition // where the job stood when the rows were chosen
 	batch bulkRows
 	waits bool // the action looks at dossiers
 	// apart are the outcomes of members of flows, which were handled separately because their replay or removal concerns others too.
-	apart map[core.UUID]error
+	apart map[base.UUID]error
 	early bool // some must be looked at again before the job continues
 
-	panickedOn core.UUID // the execution that made it panic
+	panickedOn base.UUID // the execution that made it panic
 }
 
-func (b *jobBatch) Panicked(row core.UUID) { b.panickedOn = row }
+func (b *jobBatch) Panicked(row base.UUID) { b.panickedOn = row }
 
 func (b *jobBatch) Name() string { return "bulk_batch" }
 
@@ -297,7 +298,7 @@ func (j *job) slowDown(u *txn.Tx, handled int) {
 }
 
 // one applies the action to one execution that still matches. A refusal is counted and stops nothing.
-func (b *jobBatch) one(u *txn.Tx, j *job, id core.GivenID) (matched bool, err error) {
+func (b *jobBatch) one(u *txn.Tx, j *job, id base.GivenID) (matched bool, err error) {
 	ent, err := u.Find(j.Caller, id)
 	if outcome, apart := b.apart[id.UUID]; apart {
 		err = outcome
@@ -315,13 +316,13 @@ func (b *jobBatch) one(u *txn.Tx, j *job, id core.GivenID) (matched bool, err er
 		j.Done++
 		return true, nil
 	}
-	if code := core.CodeOf(err); code == core.CodeCorruption || code == core.CodeInternal {
+	if code := base.CodeOf(err); code == base.CodeCorruption || code == base.CodeInternal {
 		j.Failed++
 		return true, err
 	}
 	if j.Refused == nil {
-		j.Refused = map[core.Code]int{}
+		j.Refused = map[base.Code]int{}
 	}
-	j.Refused[core.CodeOf(err)]++
+	j.Refused[base.CodeOf(err)]++
 	return true, err
 }

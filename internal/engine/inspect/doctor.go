@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -90,13 +91,13 @@ type examination struct {
 	ctx    context.Context //nolint:containedctx // it lives as long as one call
 	e      *Inspector
 	bounds Bounds
-	now    core.Time       // of the store
+	now    base.Time       // of the store
 	skew   time.Duration   // that the host is ahead
 	found  store.Condition // zero if the store reports nothing
 
 	looked      int
-	lapsed      []core.UUID
-	unreadables []core.UUID
+	lapsed      []base.UUID
+	unreadables []base.UUID
 }
 
 // Doctor looks at everything. What cannot be looked at is a check that failed, not an error.
@@ -146,7 +147,7 @@ func (x *examination) walkUnfinished() error {
 		if err != nil {
 			return txn.PublicFault(err)
 		}
-		ids := make([]core.UUID, len(hits))
+		ids := make([]base.UUID, len(hits))
 		for i, hit := range hits {
 			ids[i] = hit.ID
 		}
@@ -166,7 +167,7 @@ func (x *examination) walkUnfinished() error {
 }
 
 // note keeps what is wrong with one execution.
-func (x *examination) note(id core.UUID, loaded *store.Loaded) {
+func (x *examination) note(id base.UUID, loaded *store.Loaded) {
 	if loaded.Unreadable[id] != nil {
 		x.unreadables = append(x.unreadables, id)
 	}
@@ -180,7 +181,7 @@ func (x *examination) note(id core.UUID, loaded *store.Loaded) {
 }
 
 // since is how long ago a moment is by the store's clock.
-func (x *examination) since(at core.Time) time.Duration { return x.now.Std().Sub(at.Std()) }
+func (x *examination) since(at base.Time) time.Duration { return x.now.Std().Sub(at.Std()) }
 
 func named(name string, c Check) Check { c.Name = name; return c }
 

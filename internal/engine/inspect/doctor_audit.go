@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -15,8 +17,8 @@ const chainsLooked = 1000
 // auditSeals checks whether the heads of audit chains and the lists of them are as the engine left them (U131).
 func (x *examination) auditSeals() Check {
 	key, err := x.e.AuditKey(x.ctx)
-	switch code := core.CodeOf(err); {
-	case code == core.CodeMasterKeyRequired || code == core.CodeMasterKeyMismatch:
+	switch code := base.CodeOf(err); {
+	case code == base.CodeMasterKeyRequired || code == base.CodeMasterKeyMismatch:
 		return Check{} // the check master_key reports it
 	case err != nil:
 		return unknown(err)
@@ -46,7 +48,7 @@ func atMost(n, most int) string {
 }
 
 // lookAtHeads judges the heads of chains for themselves. seen are the namespaces of those that there are.
-func (x *examination) lookAtHeads(key core.AuditKey) (seen map[string]bool, problem string, err error) {
+func (x *examination) lookAtHeads(key keyring.AuditKey) (seen map[string]bool, problem string, err error) {
 	loaded, err := x.e.Store.Read(x.ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocAuditChain, Limit: chainsLooked}}})
 	if err != nil {
 		return nil, "", txn.PublicFault(err)
@@ -70,7 +72,7 @@ func (x *examination) lookAtHeads(key core.AuditKey) (seen map[string]bool, prob
 
 // lookAtRolls judges the lists of chains, which are read after the heads: what has a head is listed. What is listed and had none is looked for
 // again, as its chain may have begun in between.
-func (x *examination) lookAtRolls(key core.AuditKey, seen map[string]bool) (problem string, err error) {
+func (x *examination) lookAtRolls(key keyring.AuditKey, seen map[string]bool) (problem string, err error) {
 	loaded, err := x.e.Store.Read(x.ctx, store.Want{Docs: txn.RollRefs()})
 	if err != nil {
 		return "", txn.PublicFault(err)

@@ -1,7 +1,7 @@
 package inspect
 
 import (
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
@@ -29,8 +29,8 @@ func (x *examination) masterKey() Check {
 		return unknown(err)
 	}
 	_, err = x.e.Signing.Open(loaded.Docs[txn.KeySetRef].Body)
-	switch code := core.CodeOf(err); {
-	case code == core.CodeMasterKeyRequired || code == core.CodeMasterKeyMismatch:
+	switch code := base.CodeOf(err); {
+	case code == base.CodeMasterKeyRequired || code == base.CodeMasterKeyMismatch:
 		return failing("give the master key under which they were sealed (FF_MASTER_KEY_FILE)", "stored secrets cannot be opened: %s", code)
 	case err != nil:
 		return unknown(err)

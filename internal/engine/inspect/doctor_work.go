@@ -6,7 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -126,7 +127,7 @@ func (x *examination) bulkJobs() Check {
 }
 
 func (x *examination) apiKeys() Check {
-	admins, expiring := 0, core.APIKey{}
+	admins, expiring := 0, keyring.APIKey{}
 	for cursor := ""; ; {
 		keys, next, err := x.e.APIKeys(x.ctx, everyone, cursor, nil)
 		if err != nil {
@@ -163,7 +164,7 @@ func (x *examination) retention() Check {
 	var forever []string
 	for _, one := range []struct {
 		name string
-		keep *core.Millis
+		keep *base.Millis
 	}{{"succeeded", kept.Succeeded}, {"failed", kept.Failed}, {"cancelled", kept.Cancelled}, {"expired", kept.Expired}, {"skipped", kept.Skipped}} {
 		if one.keep != nil && *one.keep < 0 {
 			forever = append(forever, one.name)

@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Explain returns why an execution is not running (S56). It changes nothing. With a wait it returns when status, reason or one of the causes
 // differs from the first ones, or with the current ones when d is over (U18).
-func (e *Inspector) Explain(ctx context.Context, c txn.Caller, id core.GivenID, d time.Duration) (core.Explanation, error) {
+func (e *Inspector) Explain(ctx context.Context, c txn.Caller, id base.GivenID, d time.Duration) (core.Explanation, error) {
 	if d < 0 || d > txn.MaxWait {
-		return core.Explanation{}, core.Invalid("wait_ms", "%s, want 0..%s", d, txn.MaxWait)
+		return core.Explanation{}, base.Invalid("wait_ms", "%s, want 0..%s", d, txn.MaxWait)
 	}
 	first, err := e.explain(ctx, c, id)
 	if err != nil || d == 0 {
@@ -25,7 +26,7 @@ func (e *Inspector) Explain(ctx context.Context, c txn.Caller, id core.GivenID, 
 
 // explainChange waits for an explanation that differs from the first. It reads again when the log grows, and when a cause is due to end: nothing
 // else changes the answer. Causes that only depend on other executions are read once a second.
-func (e *Inspector) explainChange(ctx context.Context, c txn.Caller, id core.GivenID, d time.Duration, first core.Explanation) (core.Explanation, error) {
+func (e *Inspector) explainChange(ctx context.Context, c txn.Caller, id base.GivenID, d time.Duration, first core.Explanation) (core.Explanation, error) {
 	e.Log.Readers.Add(1)
 	defer e.Log.Readers.Add(-1)
 	over := e.Cfg.Clock.NewTimer(d)
@@ -59,7 +60,7 @@ func (e *Inspector) explainChange(ctx context.Context, c txn.Caller, id core.Giv
 const explainPause = time.Second
 
 // awaitNews returns at once if the log has an event of the execution after a position, otherwise after a while. It reports whether to keep waiting.
-func (e *Inspector) awaitNews(ctx context.Context, id core.GivenID, after int64, over <-chan time.Time) bool {
+func (e *Inspector) awaitNews(ctx context.Context, id base.GivenID, after int64, over <-chan time.Time) bool {
 	pause := e.Cfg.Clock.NewTimer(explainPause)
 	defer pause.Stop()
 	for {
@@ -88,12 +89,12 @@ func (e *Inspector) awaitNews(ctx context.Context, id core.GivenID, after int64,
 	}
 }
 
-func tellsOf(commit *store.Commit, id core.UUID) bool {
+func tellsOf(commit *store.Commit, id base.UUID) bool {
 	return slices.ContainsFunc(commit.Events, func(ev core.Event) bool { return ev.ExecutionID.UUID == id })
 }
 
 // untilNext returns the time until a cause ends by itself.
-func untilNext(shown *core.Explanation, now core.Time) time.Duration {
+func untilNext(shown *core.Explanation, now base.Time) time.Duration {
 	next := now.Add(txn.MaxWait.Milliseconds())
 	for _, b := range shown.Blockers {
 		if b.Until > now {
@@ -104,7 +105,7 @@ func untilNext(shown *core.Explanation, now core.Time) time.Duration {
 }
 
 // explain reads what decides over the execution and says what it finds.
-func (e *Inspector) explain(ctx context.Context, c txn.Caller, id core.GivenID) (core.Explanation, error) {
+func (e *Inspector) explain(ctx context.Context, c txn.Caller, id base.GivenID) (core.Explanation, error) {
 	look, err := e.lookAt(ctx, c, id)
 	if err != nil {
 		return core.Explanation{}, err

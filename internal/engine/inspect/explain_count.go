@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -212,7 +213,7 @@ func (l *explainLook) slotHolders(ctx context.Context, key string) error {
 }
 
 func (l *explainLook) budgetHolders(ctx context.Context, key string) error {
-	i := slices.IndexFunc(l.in.Set, func(id core.UUID) bool { return core.BudgetKey(id) == key })
+	i := slices.IndexFunc(l.in.Set, func(id base.UUID) bool { return core.BudgetKey(id) == key })
 	loaded, err := l.e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocBudgetHold, Prefix: txn.BudgetPrefix(l.in.Set[i]), Limit: budgetHolders}}})
 	if err != nil {
 		return txn.PublicFault(err)

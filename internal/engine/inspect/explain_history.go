@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -57,7 +58,7 @@ func (e *Inspector) logBetween(ctx context.Context, from, to int64) (all []store
 }
 
 // eventsOf are the events of one execution, newest first.
-func eventsOf(commits []store.Commit, id core.UUID) (events []core.Event) {
+func eventsOf(commits []store.Commit, id base.UUID) (events []core.Event) {
 	for _, commit := range slices.Backward(commits) {
 		for _, event := range slices.Backward(commit.Events) {
 			if event.ExecutionID.UUID == id && event.Kind != core.SilentChange {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -23,8 +24,8 @@ const lookTries = 3
 
 // lookAt reads the execution and everything that admission, lane and workers contribute, in one read. Which rows these are depends on the
 // execution, which is read first: if it has changed meanwhile, they are read again. Codes: execution_not_found, corruption.
-func (e *Inspector) lookAt(ctx context.Context, c txn.Caller, id core.GivenID) (*explainLook, error) {
-	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+func (e *Inspector) lookAt(ctx context.Context, c txn.Caller, id base.GivenID) (*explainLook, error) {
+	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 	for try := 1; err == nil; try++ {
 		look := &explainLook{e: e, caller: c}
 		if look.dict, err = e.Dict.At(ctx, loaded.Dictionary); err != nil {
@@ -45,7 +46,7 @@ func (e *Inspector) lookAt(ctx context.Context, c txn.Caller, id core.GivenID) (
 }
 
 // budgetsOf are the budgets that apply, and those that the grant or lease is charged to.
-func (l *explainLook) budgetsOf(x *core.Execution) []core.UUID {
+func (l *explainLook) budgetsOf(x *core.Execution) []base.UUID {
 	all := slices.Clone(l.dict.BudgetsOf(x))
 	for _, charged := range x.ChargedTo() {
 		if !slices.Contains(all, charged) {
@@ -55,7 +56,7 @@ func (l *explainLook) budgetsOf(x *core.Execution) []core.UUID {
 	return all
 }
 
-func (l *explainLook) Want(x *core.Execution, budgets []core.UUID) store.Want {
+func (l *explainLook) Want(x *core.Execution, budgets []base.UUID) store.Want {
 	want := store.Want{Counters: []string{txn.LaneCounter(x.Class.Lane)}, Scans: []store.Scan{{Kind: txn.DocWorker}}}
 	txn.WantWaiting(&want, x.ID.UUID)
 	for _, budget := range budgets {
@@ -85,7 +86,7 @@ func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
 	d.Apply(fx.Waits)
 	room.Settled(held, x.Holds, fx.RatesBack)
 	l.in = core.ExplainInput{
-		Now: max(loaded.Now, x.Latest()), Execution: x, Lane: lane, Room: room, Set: l.dict.BudgetsOf(x), Holders: map[string][]core.ID{},
+		Now: max(loaded.Now, x.Latest()), Execution: x, Lane: lane, Room: room, Set: l.dict.BudgetsOf(x), Holders: map[string][]base.ID{},
 	}
 	if l.in.Suspended, err = x.SuspendedView(d); err != nil {
 		return err

@@ -5,7 +5,7 @@ package inspect
 import (
 	"context"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
@@ -19,7 +19,7 @@ type Inspector struct {
 // RunningJobs are the bulk jobs that are not done.
 type RunningJobs struct {
 	Count       int
-	Oldest      core.UUID
-	Since       core.Time // its start
+	Oldest      base.UUID
+	Since       base.Time // its start
 	Done, Total int       // of the oldest
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -66,7 +67,7 @@ func (e *Inspector) Integrity(ctx context.Context) (report IntegrityReport, err 
 	} {
 		found, err := check(ctx)
 		switch {
-		case damaged && core.CodeOf(err) == core.CodeCorruption: // which the report names
+		case damaged && base.CodeOf(err) == base.CodeCorruption: // which the report names
 		case err != nil:
 			return IntegrityReport{}, err
 		}
@@ -118,7 +119,7 @@ func (e *Inspector) followMeanwhile() (stop func()) {
 }
 
 // eachStatus walks the search rows status by status and hands over the records behind them.
-func (e *Inspector) eachStatus(ctx context.Context, statuses []core.Status, look func(status core.Status, ids []core.UUID, loaded *store.Loaded) error) error {
+func (e *Inspector) eachStatus(ctx context.Context, statuses []core.Status, look func(status core.Status, ids []base.UUID, loaded *store.Loaded) error) error {
 	if err := e.Follower.ReachAll(ctx); err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (e *Inspector) eachStatus(ctx context.Context, statuses []core.Status, look
 			if err != nil {
 				return txn.PublicFault(err)
 			}
-			ids := make([]core.UUID, len(hits))
+			ids := make([]base.UUID, len(hits))
 			for i, hit := range hits {
 				ids[i] = hit.ID
 			}
@@ -151,7 +152,7 @@ func (e *Inspector) eachStatus(ctx context.Context, statuses []core.Status, look
 
 // checkRecords compares search rows, and queues and marks of waits as far as records say that they are there.
 func (e *Inspector) checkRecords(ctx context.Context) (found []Difference, err error) {
-	err = e.eachStatus(ctx, core.Statuses(), func(status core.Status, ids []core.UUID, loaded *store.Loaded) error {
+	err = e.eachStatus(ctx, core.Statuses(), func(status core.Status, ids []base.UUID, loaded *store.Loaded) error {
 		var queued []*core.Execution
 		for _, id := range ids {
 			x := loaded.Executions[id]
@@ -188,9 +189,9 @@ func statusNumber(x *core.Execution) int64 {
 
 // movedOn reports whether a search row that did not fit was only late. It is wrong for certain if it is still there once the search rows are up to
 // date with a record that has not changed meanwhile.
-func (e *Inspector) movedOn(ctx context.Context, id core.UUID, status core.Status) bool {
+func (e *Inspector) movedOn(ctx context.Context, id base.UUID, status core.Status) bool {
 	record := func() (x *core.Execution, known bool) {
-		loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{id}, SkipUnreadable: true})
+		loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{id}, SkipUnreadable: true})
 		if err != nil || loaded.Unreadable[id] != nil {
 			return nil, false
 		}
@@ -296,7 +297,7 @@ func (e *Inspector) orphans(ctx context.Context, pick store.Pick) (rows []store.
 	if err != nil || len(loaded.Picked) == 0 {
 		return nil, nil, err
 	}
-	asked := map[core.UUID]bool{}
+	asked := map[base.UUID]bool{}
 	for _, row := range loaded.Picked {
 		want.Executions = append(want.Executions, row.ID)
 		asked[row.ID] = true

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -33,10 +34,10 @@ func budgetOfHeld(key string) string {
 type heldAmounts map[string]int64
 
 // wrongBudgets compares budgets and marks. Charges change what is held, and the log does not name them.
-func (e *Inspector) wrongBudgets(ctx context.Context) (wrong map[string]Difference, holders map[core.UUID]int64, err error) {
+func (e *Inspector) wrongBudgets(ctx context.Context) (wrong map[string]Difference, holders map[base.UUID]int64, err error) {
 	held, marked := heldAmounts{}, heldAmounts{}
-	holders = map[core.UUID]int64{}
-	err = e.eachStatus(ctx, []core.Status{core.Running, core.Granted}, func(_ core.Status, _ []core.UUID, loaded *store.Loaded) error {
+	holders = map[base.UUID]int64{}
+	err = e.eachStatus(ctx, []core.Status{core.Running, core.Granted}, func(_ core.Status, _ []base.UUID, loaded *store.Loaded) error {
 		for _, x := range loaded.Executions {
 			if x.Reservation != nil {
 				held.of(x)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -18,7 +19,7 @@ import (
 type counterCheck struct {
 	// walk compares, and returns what differs by key. If there are changes of what is held that the log does not name, it returns the versions of
 	// the holders as well.
-	walk func(ctx context.Context) (wrong map[string]Difference, holders map[core.UUID]int64, err error)
+	walk func(ctx context.Context) (wrong map[string]Difference, holders map[base.UUID]int64, err error)
 	// subject returns what a key is about, in the terms of concerns.
 	subject func(key string) string
 	// concerns returns what an execution may hold, or have held a moment ago.
@@ -66,7 +67,7 @@ func (e *Inspector) judgeWalk(ctx context.Context, c counterCheck, judged map[st
 // disturbed returns what the executions concern that have changed since a position of the log, or that have another version than they had. all is
 // true if that cannot be told.
 func (e *Inspector) disturbed(
-	ctx context.Context, since int64, versions map[core.UUID]int64, concerns func(*core.Execution) []string,
+	ctx context.Context, since int64, versions map[base.UUID]int64, concerns func(*core.Execution) []string,
 ) (subjects map[string]bool, all bool, err error) {
 	changed, all, err := e.changedSince(ctx, since)
 	if err != nil || all {
@@ -74,7 +75,7 @@ func (e *Inspector) disturbed(
 	}
 	looked := maps.Clone(versions)
 	if looked == nil {
-		looked = map[core.UUID]int64{}
+		looked = map[base.UUID]int64{}
 	}
 	for id := range changed {
 		looked[id] = 0 // no row has this version
@@ -101,7 +102,7 @@ func (e *Inspector) disturbed(
 }
 
 // changedSince returns the executions that the log names after a position. all is true if there are too many, or if a commit cannot be read.
-func (e *Inspector) changedSince(ctx context.Context, since int64) (changed map[core.UUID]bool, all bool, err error) {
+func (e *Inspector) changedSince(ctx context.Context, since int64) (changed map[base.UUID]bool, all bool, err error) {
 	// A walk reads every commit, also one whose number is above that of an open transaction. The log is not read beyond that number before the
 	// transaction has ended.
 	end, err := e.Follower.Target(ctx)
@@ -111,7 +112,7 @@ func (e *Inspector) changedSince(ctx context.Context, since int64) (changed map[
 	if err != nil {
 		return nil, false, err
 	}
-	changed = map[core.UUID]bool{}
+	changed = map[base.UUID]bool{}
 	for at := since; at < end.LogNewest && len(changed) <= mostDisturbed; {
 		commits, err := e.Store.Log(ctx, at, txn.LogRead)
 		if err != nil {
@@ -150,9 +151,9 @@ func (e *Inspector) mayHold(x *core.Execution) []string {
 }
 
 // wrongPlaces compares the counters. Slots and places are taken and given back with events alone.
-func (e *Inspector) wrongPlaces(ctx context.Context) (wrong map[string]Difference, _ map[core.UUID]int64, err error) {
+func (e *Inspector) wrongPlaces(ctx context.Context) (wrong map[string]Difference, _ map[base.UUID]int64, err error) {
 	held := map[string]int64{}
-	err = e.eachStatus(ctx, txn.Holding, func(_ core.Status, _ []core.UUID, loaded *store.Loaded) error {
+	err = e.eachStatus(ctx, txn.Holding, func(_ core.Status, _ []base.UUID, loaded *store.Loaded) error {
 		for _, x := range loaded.Executions {
 			for _, key := range x.Holds {
 				held[key]++

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -17,7 +18,7 @@ func (e *Inspector) checkFlows(ctx context.Context) (found []Difference, err err
 		}
 		docs := seen.Scanned[0]
 		for i := range docs {
-			id, ok := core.ParseUUID(docs[i].Key)
+			id, ok := base.ParseUUID(docs[i].Key)
 			if !ok {
 				found = append(found, Difference{What: checkGraphs, Key: docs[i].Key, Stored: 1})
 				continue
@@ -36,7 +37,7 @@ func (e *Inspector) checkFlows(ctx context.Context) (found []Difference, err err
 }
 
 // recountFlow compares a flow with its members and edges, all of one snapshot.
-func (e *Inspector) recountFlow(ctx context.Context, id core.UUID) ([]Difference, error) {
+func (e *Inspector) recountFlow(ctx context.Context, id base.UUID) ([]Difference, error) {
 	for range integrityTries {
 		listed, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocMember, Owner: txn.Owner(id)}}})
 		if err != nil {
@@ -70,7 +71,7 @@ func (e *Inspector) recountFlow(ctx context.Context, id core.UUID) ([]Difference
 }
 
 // recount is what does not agree in a snapshot of a flow.
-func recount(doc *store.Doc, loaded *store.Loaded, ids []core.UUID) (found []Difference, err error) {
+func recount(doc *store.Doc, loaded *store.Loaded, ids []base.UUID) (found []Difference, err error) {
 	f := &core.Flow{}
 	if err := txn.ReadDoc(doc, f); err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func recount(doc *store.Doc, loaded *store.Loaded, ids []core.UUID) (found []Dif
 		}
 	}
 	again := &core.Flow{ID: f.ID}
-	joins := map[core.UUID]*core.Join{}
+	joins := map[base.UUID]*core.Join{}
 	for _, id := range ids {
 		x := loaded.Executions[id]
 		if x == nil || x.FlowID != f.ID || x.Member == nil {

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -79,7 +79,7 @@ func (e *Inspector) strayMarks(ctx context.Context, kind store.DocKind, among fu
 
 func (e *Inspector) strayAmong(ctx context.Context, marks []store.Doc) (found []Difference, err error) {
 	want := store.Want{SkipUnreadable: true}
-	owners := map[store.DocRef]core.UUID{}
+	owners := map[store.DocRef]base.UUID{}
 	for i := range marks {
 		id, err := markedBy(&marks[i])
 		if err != nil {
@@ -147,7 +147,7 @@ func (e *Inspector) strayWhereabouts(ctx context.Context, marks []store.Doc) (fo
 }
 
 // markedBy is the execution that a mark stands for. Codes: corruption.
-func markedBy(mark *store.Doc) (core.UUID, error) {
+func markedBy(mark *store.Doc) (base.UUID, error) {
 	if mark.Kind == txn.DocSuspended {
 		return txn.SuspendedID(mark.Key)
 	}

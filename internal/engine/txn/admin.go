@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -42,10 +43,10 @@ type adminChange struct {
 
 // administer runs a change by an administrator. A repeat is recognised by args.
 func (e *Engine) administer(ctx context.Context, cmd *adminCommand, target string, args any) error {
-	if err := core.CheckReason("reason", cmd.how.Reason); err != nil {
+	if err := base.CheckReason("reason", cmd.how.Reason); err != nil {
 		return err
 	}
-	if err := core.CheckRequestKey(cmd.how.RequestKey); err != nil {
+	if err := base.CheckRequestKey(cmd.how.RequestKey); err != nil {
 		return err
 	}
 	if cmd.how.RequestKey != "" {
@@ -113,7 +114,7 @@ func (a *adminCommand) write(u *Tx, change adminChange) {
 }
 
 // Limits are the bounds that this engine was set up with.
-func (e *Engine) Limits() core.Limits { return e.Cfg.Limits }
+func (e *Engine) Limits() base.Limits { return e.Cfg.Limits }
 
 // Config returns the configuration of this engine, with the defaults filled in.
 func (e *Engine) Config() Config { return e.Cfg }
@@ -122,7 +123,7 @@ func (e *Engine) Config() Config { return e.Cfg }
 func (e *Engine) Backup(ctx context.Context, path string, progress func(done, total int)) error {
 	backuper, ok := e.Store.(store.Backuper)
 	if !ok {
-		refusal := core.Errorf(core.CodeNotImplemented, "this store is copied by its own tools")
+		refusal := base.Errorf(base.CodeNotImplemented, "this store is copied by its own tools")
 		if dumper, ok := e.Store.(store.Dumper); ok {
 			refusal = refusal.WithHint("run: %s (the password comes from PGPASSWORD or ~/.pgpass)", dumper.DumpLine())
 		}

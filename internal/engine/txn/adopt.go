@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -19,7 +20,7 @@ const adoptLimit = 500
 type inboxBody struct {
 	Submission core.Submission `json:"submission"`
 	Policy     json.RawMessage `json:"policy,omitempty"`
-	Budgets    []core.UUID     `json:"budgets,omitempty"` // that the policy names
+	Budgets    []base.UUID     `json:"budgets,omitempty"` // that the policy names
 	Caller     Caller          `json:"caller"`
 }
 
@@ -33,7 +34,7 @@ type TxAnswer struct {
 func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submission) (TxAnswer, error) {
 	submitter, ok := e.Store.(store.TxSubmitter)
 	if !ok {
-		return TxAnswer{}, core.Errorf(core.CodeNotImplemented, "this store takes no part in other transactions")
+		return TxAnswer{}, base.Errorf(base.CodeNotImplemented, "this store takes no part in other transactions")
 	}
 	cmd, err := e.checkSubmit(ctx, c, s, e.newNames())
 	if err != nil {
@@ -71,7 +72,7 @@ func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submissi
 	return txAnswer("created", cmd.id, present.made(cmd)), nil
 }
 
-func txAnswer(outcome string, id core.ID, view View) TxAnswer {
+func txAnswer(outcome string, id base.ID, view View) TxAnswer {
 	answer := TxAnswer{SubmitAnswer: SubmitAnswer{Outcome: outcome, ID: id}, View: view}
 	if x := view.Execution; x != nil {
 		answer.PublicState, _ = core.Derive(x, view.Lane)
@@ -95,7 +96,7 @@ func (e *Engine) existing(ctx context.Context, cmd *submit, found *store.Existin
 		return TxAnswer{SubmitAnswer: SubmitAnswer{Outcome: "duplicate", ID: found.ID, Priority: cmd.s.Priority}}, nil
 	case byKey:
 	case x == nil:
-		return TxAnswer{}, core.Errorf(core.CodeIdempotencyInProgress, "the id is held by a transaction that is still open").WithRetryAfter(1000)
+		return TxAnswer{}, base.Errorf(base.CodeIdempotencyInProgress, "the id is held by a transaction that is still open").WithRetryAfter(1000)
 	case !cmd.sameAs(x):
 		return TxAnswer{}, idConflict()
 	}
@@ -105,7 +106,7 @@ func (e *Engine) existing(ctx context.Context, cmd *submit, found *store.Existin
 // existingView reads the existing execution: as it was filed, otherwise as its submission will create it. It adopts nothing and writes no due
 // timers: the user's own transaction may hold the rows (L88).
 func (e *Engine) existingView(ctx context.Context, found *store.Existing, at present) (View, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{found.ID.UUID}, Inputs: true, Results: true})
+	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{found.ID.UUID}, Inputs: true, Results: true})
 	if err != nil {
 		return View{}, PublicFault(err)
 	}
@@ -124,7 +125,7 @@ func (e *Engine) existingView(ctx context.Context, found *store.Existing, at pre
 
 // settled returns an execution that no other transaction has seen as its due timers leave it, so that the answer does not depend on how late the
 // sweep runs (L18).
-func settled(x *core.Execution, now core.Time) *core.Execution {
+func settled(x *core.Execution, now base.Time) *core.Execution {
 	if now = max(now, x.LastMutationAt); x.WakeAt != 0 && x.WakeAt <= now {
 		x.Settle(&core.Effects{Now: now})
 	}
@@ -133,7 +134,7 @@ func settled(x *core.Execution, now core.Time) *core.Execution {
 
 // present is the moment at which a transactional submission is judged, and what is committed then.
 type present struct {
-	now  core.Time
+	now  base.Time
 	dict *Dictionary
 }
 
@@ -169,7 +170,7 @@ func (p present) made(cmd *submit) View {
 }
 
 // keyRow returns the row of the submission's key, or nil if it has none.
-func (s *submit) keyRow(now core.Time) *store.KeyRow {
+func (s *submit) keyRow(now base.Time) *store.KeyRow {
 	if s.s.IdempotencyKey == "" {
 		return nil
 	}
@@ -183,7 +184,7 @@ func (s *submit) inboxBody() ([]byte, error) {
 	body.Submission.ID = &given
 	text, err := json.Marshal(body)
 	if err != nil {
-		return nil, core.Errorf(core.CodeInternal, "the submission cannot be written down: %w", err)
+		return nil, base.Errorf(base.CodeInternal, "the submission cannot be written down: %w", err)
 	}
 	return text, nil
 }
@@ -225,8 +226,8 @@ func (d *Dictionary) narrow(lanes []string) []string {
 
 // appeared reports whether an execution that was not found is worth another look: the execution exists now, or the inbox has something that is then
 // adopted. Both are read in one snapshot, because another process may adopt it between two.
-func (e *Engine) appeared(ctx context.Context, id core.UUID) bool {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{id}, Inbox: 1})
+func (e *Engine) appeared(ctx context.Context, id base.UUID) bool {
+	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{id}, Inbox: 1})
 	if err != nil {
 		return false
 	}

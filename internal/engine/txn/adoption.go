@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -54,7 +55,7 @@ func (a *adoption) file(u *Tx) {
 	fx := u.effects(a.caller)
 	u.create(core.NewExecution(fx, &a.s, a.id, a.class), fx)
 	if a.s.IdempotencyKey != "" { // the window of the key began no later than now (L84)
-		timer := u.TimerAt(timerKeys, RoundUp(u.Now.Add(a.s.Policy.DedupWindowMS), core.Minute))
+		timer := u.TimerAt(timerKeys, RoundUp(u.Now.Add(a.s.Policy.DedupWindowMS), base.Minute))
 		timer.Texts = append(timer.Texts, encodeKey(a.key()))
 	}
 }
@@ -63,7 +64,7 @@ func (a *adoption) file(u *Tx) {
 // event and a log line report it. It is not tried again.
 func (a *adoption) quarantine(u *Tx) {
 	u.Changes.DropInbox = append(u.Changes.DropInbox, a.id.UUID)
-	u.Changes.Events = append(u.Changes.Events, quarantined(a.id.UUID, core.CodeCorruption, 1, u.Now, 0))
+	u.Changes.Events = append(u.Changes.Events, quarantined(a.id.UUID, base.CodeCorruption, 1, u.Now, 0))
 	u.After = append(u.After, func() {
 		a.e.notes.Error("a submission of a committed transaction cannot be read", "execution_id", a.id, "error", a.bad)
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -22,7 +23,7 @@ type allowances struct {
 
 const (
 	// allowanceKept is how long the record of an unused limit is kept.
-	allowanceKept = core.Hour
+	allowanceKept = base.Hour
 	// mostAllowances bounds what is kept in memory.
 	mostAllowances = 10_000
 )
@@ -36,9 +37,9 @@ func newAllowances(e *Engine) *allowances {
 func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error) {
 	var taken struct {
 		got  int
-		wait core.Millis
+		wait base.Millis
 	}
-	err = e.allowances.use(ctx, "rate/"+name, func(a *core.Allowance, now core.Time) { taken.got, taken.wait = a.Take(now, perSecond, want) })
+	err = e.allowances.use(ctx, "rate/"+name, func(a *core.Allowance, now base.Time) { taken.got, taken.wait = a.Take(now, perSecond, want) })
 	if err != nil {
 		return 0, 0, err
 	}
@@ -49,7 +50,7 @@ func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int)
 // seconds.
 func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
 	var got int
-	err := e.allowances.use(ctx, "places/"+name, func(a *core.Allowance, now core.Time) {
+	err := e.allowances.use(ctx, "places/"+name, func(a *core.Allowance, now base.Time) {
 		got = a.Hold(now, e.allowances.holder, most, want)
 	})
 	return answered(&got, err)
@@ -61,7 +62,7 @@ func (e *Engine) NamespaceRates(ctx context.Context, namespace string) (submits,
 	return settings.MaxSubmitPerSecond, settings.MaxRequestsPerSecond, err
 }
 
-func (l *allowances) use(ctx context.Context, name string, do func(a *core.Allowance, now core.Time)) error {
+func (l *allowances) use(ctx context.Context, name string, do func(a *core.Allowance, now base.Time)) error {
 	if l.e.Store.Info().Shared {
 		return l.e.Do(ctx, &useAllowance{ref: store.DocRef{Kind: docAllowance, Key: name}, do: do})
 	}
@@ -75,14 +76,14 @@ func (l *allowances) use(ctx context.Context, name string, do func(a *core.Allow
 		a = &core.Allowance{}
 		l.local[name] = a
 	}
-	do(a, core.TimeOf(l.e.Cfg.Clock.Now())) // what one process alone counts needs no clock but its own
+	do(a, base.TimeOf(l.e.Cfg.Clock.Now())) // what one process alone counts needs no clock but its own
 	return nil
 }
 
 // useAllowance takes from a limit that processes share.
 type useAllowance struct {
 	ref store.DocRef
-	do  func(a *core.Allowance, now core.Time)
+	do  func(a *core.Allowance, now base.Time)
 }
 
 func (l *useAllowance) Name() string { return "use_allowance" }
@@ -106,7 +107,7 @@ func (l *useAllowance) Decide(u *Tx) error {
 	if known != nil && known.ExpiresAt > u.Now.Add(allowanceKept) {
 		doc.ExpiresAt = known.ExpiresAt // the look at it is armed
 	} else {
-		doc.ExpiresAt = RoundUp(u.Now.Add(2*allowanceKept), core.Minute)
+		doc.ExpiresAt = RoundUp(u.Now.Add(2*allowanceKept), base.Minute)
 		timer := u.TimerAt(timerAllowances, doc.ExpiresAt)
 		timer.Texts = append(timer.Texts, l.ref.Key)
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -53,7 +55,7 @@ type Operator struct {
 // SubmitAnswer is the answer to a submit (L79).
 type SubmitAnswer struct {
 	Outcome     string // created, duplicate
-	ID          core.ID
+	ID          base.ID
 	PublicState string
 	Priority    int
 	Created     *View // what was created, if it was asked for
@@ -76,8 +78,8 @@ type ClaimRequest struct {
 	Kinds        []string // none: all
 	Namespaces   []string // none: all of the caller's
 	LaneOrder    string   // rotate (default), listed
-	TTL          core.Millis
-	GrantTTL     core.Millis // of a grant instead of a lease; 0: a lease
+	TTL          base.Millis
+	GrantTTL     base.Millis // of a grant instead of a lease; 0: a lease
 	RequestKey   string
 	Repeat       bool // the call was sent before under its RequestKey: if it is answered with nothing, so are the earlier ones (L117)
 }
@@ -86,7 +88,7 @@ type ClaimRequest struct {
 type ClaimAnswer struct {
 	Tasks []Task
 	Drain bool // the instance is to finish what it has (S53)
-	Now   core.Time
+	Now   base.Time
 }
 
 // Task is an execution under a new lease (S21).
@@ -100,9 +102,9 @@ type Task struct {
 	ChildrenCause string      // what ended the wait for children after which the task continues (F41); "": it continues after something else
 	Children      []ChildView // those that it waited for, as they were when the wait ended
 
-	GrantKey core.GrantKey // of an execution that is promised and not leased (S27)
+	GrantKey keyring.GrantKey // of an execution that is promised and not leased (S27)
 
-	Remaining map[core.UUID]map[string]int64 // what may still be used of each limit of its budgets (U28)
+	Remaining map[base.UUID]map[string]int64 // what may still be used of each limit of its budgets (U28)
 }
 
 // TargetedRequest names the worker of a targeted claim (S34, S35).
@@ -111,8 +113,8 @@ type TargetedRequest struct {
 	InstanceID   string
 	Capabilities []string
 	Lane         string // "": whatever it is
-	TTL          core.Millis
-	GrantTTL     core.Millis // of a grant instead of a lease; 0: a lease
+	TTL          base.Millis
+	GrantTTL     base.Millis // of a grant instead of a lease; 0: a lease
 	RequestKey   string
 	Force        bool // operator claim only
 	Reason       string
@@ -121,19 +123,19 @@ type TargetedRequest struct {
 
 // LeaseView is a lease as shown to its holder.
 type LeaseView struct {
-	ID         core.UUID
+	ID         base.UUID
 	Epoch      int64
-	AttemptID  core.UUID
+	AttemptID  base.UUID
 	InstanceID string
-	ExpiresAt  core.Time
-	TTL        core.Millis
+	ExpiresAt  base.Time
+	TTL        base.Millis
 }
 
 // LeaseRef names a lease to renew.
 type LeaseRef struct {
-	ID    core.GivenID
+	ID    base.GivenID
 	Fence core.Fence
-	TTL   core.Millis // 0: the lease's own
+	TTL   base.Millis // 0: the lease's own
 }
 
 // RenewItem is the answer to one renewal (L38): the lease or an error.
@@ -146,7 +148,7 @@ type RenewItem struct {
 // HeartbeatAnswer is the answer to a heartbeat (S51).
 type HeartbeatAnswer struct {
 	Registered bool
-	ExpiresAt  core.Time
+	ExpiresAt  base.Time
 	Drain      bool
 	Leases     []RenewItem
 }
@@ -154,7 +156,7 @@ type HeartbeatAnswer struct {
 // RegisterAnswer is the answer to a registration (S49).
 type RegisterAnswer struct {
 	Outcome   string // registered, refreshed
-	ExpiresAt core.Time
+	ExpiresAt base.Time
 	Drain     bool
 }
 
@@ -168,7 +170,7 @@ type View struct {
 type Page struct {
 	Items []View
 	Next  string // "" when nothing follows
-	AsOf  core.Time
+	AsOf  base.Time
 }
 
 // ListRequest asks for a page (L131..L134).
@@ -184,7 +186,7 @@ type CountAnswer struct {
 	Total   int
 	AtLeast bool
 	Counts  map[string]int // by value, if asked for (U35)
-	AsOf    core.Time
+	AsOf    base.Time
 }
 
 // StepAnswer is the answer to a step (L149).
@@ -198,7 +200,7 @@ type LaneView struct {
 	Lane        core.Lane
 	Counts      map[core.Status]int
 	AtLeast     bool      // some count stopped at 10 000
-	OldestReady core.Time // since when the execution waits that waits longest; absent: none is ready
+	OldestReady base.Time // since when the execution waits that waits longest; absent: none is ready
 	Workers     int       // live instances that take from it
 	Rates       Rates
 }
@@ -231,14 +233,14 @@ type EventsRequest struct {
 // EventFilter keeps events for which all given parts hold (E35).
 type EventFilter struct {
 	Kinds       []string // exact, or a prefix that ends at a dot boundary ("execution.")
-	ExecutionID *core.GivenID
-	FlowID      *core.GivenID
+	ExecutionID *base.GivenID
+	FlowID      *base.GivenID
 	Lane        string
 	Outcome     string
 	InstanceID  string
 	Tags        map[string]string
 	ActorType   string
-	Since       core.Time
+	Since       base.Time
 }
 
 // EventPage is a part of the log (E34).
@@ -251,6 +253,6 @@ type EventPage struct {
 // LoggedEvent is an event with its place in the log.
 type LoggedEvent struct {
 	core.Event
-	ID     core.UUID // derived from log and place: the same for every reader
+	ID     base.UUID // derived from log and place: the same for every reader
 	Cursor string
 }

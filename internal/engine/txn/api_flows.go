@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // FlowAnswer answers a command that makes or extends a flow (F10).
 type FlowAnswer struct {
 	Flow    *core.Flow
-	Members map[string]core.ID // of the nodes and members that the call named
+	Members map[string]base.ID // of the nodes and members that the call named
 	Created bool               // false: it was there already (F11, F13), or the call changed nothing (F17)
 }
 
@@ -28,8 +29,8 @@ type FlowQuery struct {
 	Kind        string
 	State       string
 	Tags        map[string]string
-	CreatedFrom core.Time
-	CreatedTo   core.Time
+	CreatedFrom base.Time
+	CreatedTo   base.Time
 	Creator     string // only those of this principal; "": of all
 	Own         bool   // only those that the caller submitted itself (U122)
 	Cursor      string
@@ -46,7 +47,7 @@ type FlowPage struct {
 type MemberView struct {
 	View
 	Join      JoinView
-	DeletedAt core.Time // of one that was deleted alone: when; the view has what its flow remembers. Absent: it is there
+	DeletedAt base.Time // of one that was deleted alone: when; the view has what its flow remembers. Absent: it is there
 }
 
 // JoinView is a join as a reader sees it (F60).
@@ -85,7 +86,7 @@ type EdgeQuery struct {
 
 // CancelFlowRequest asks for the end of a flow (section 9 of the flows).
 type CancelFlowRequest struct {
-	Flow   core.GivenID
+	Flow   base.GivenID
 	Policy core.CancelPolicy // "": cancel_all
 	Reason string
 	Wait   time.Duration // 0..300 s
@@ -104,7 +105,7 @@ type CancelFlowAnswer struct {
 
 // SpawnRequest asks for children of a running worker (F38).
 type SpawnRequest struct {
-	ID          core.GivenID
+	ID          base.GivenID
 	Fence       core.Fence
 	Defaults    core.FlowNode
 	Children    []core.FlowNode
@@ -115,18 +116,18 @@ type SpawnRequest struct {
 
 // ChildrenWaitRequest asks to wait for children (F40). The zero value waits for the end of all of them.
 type ChildrenWaitRequest struct {
-	ID        core.GivenID
+	ID        base.GivenID
 	Fence     core.Fence
 	Names     []string // none: all children of this run
 	Join      core.JoinSpec
 	Kind      core.EdgeKind    // "": any_terminal
-	TimeoutMS core.Millis      // 0: none
+	TimeoutMS base.Millis      // 0: none
 	Usage     map[string]int64 // spent already (B16)
 }
 
 // SpawnAnswer answers a spawn.
 type SpawnAnswer struct {
-	Children map[string]core.ID
+	Children map[string]base.ID
 	Created  int
 	Wait     *ChildrenWaitAnswer // of one that waits too
 }
@@ -141,7 +142,7 @@ type ChildrenWaitAnswer struct {
 // ChildView is a child as its parent sees it (F41).
 type ChildView struct {
 	Name          string
-	ID            core.ID
+	ID            base.ID
 	Outcome       core.Status // StatusNone: it has not ended
 	Result        *core.ResultRef
 	FailureReason string

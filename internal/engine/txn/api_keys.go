@@ -6,17 +6,19 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 func keyRef(id string) store.DocRef { return store.DocRef{Kind: docAPIKey, Key: id} }
 
 // decodeKeyRecord reads an API key; nil when there is none.
-func decodeKeyRecord(doc *store.Doc) (*core.APIKey, error) {
+func decodeKeyRecord(doc *store.Doc) (*keyring.APIKey, error) {
 	if doc == nil {
 		return nil, nil
 	}
-	var k core.APIKey
+	var k keyring.APIKey
 	if err := json.Unmarshal(doc.Body, &k); err != nil {
 		return nil, Corrupt("API key", err)
 	}
@@ -24,14 +26,14 @@ func decodeKeyRecord(doc *store.Doc) (*core.APIKey, error) {
 }
 
 // seesKey reports whether the caller may administer a key: all its namespaces are the caller's (U122).
-func (c Caller) seesKey(s *core.APIKeySettings) bool {
+func (c Caller) seesKey(s *keyring.APIKeySettings) bool {
 	return c.Namespaces == nil || !s.Everywhere() && !slices.ContainsFunc(s.Namespaces, func(name string) bool { return !c.Sees(name) })
 }
 
-func noSuchKey(id string) error { return core.Errorf(core.CodeAPIKeyNotFound, "no API key %q", id) }
+func noSuchKey(id string) error { return base.Errorf(base.CodeAPIKeyNotFound, "no API key %q", id) }
 
 // keyChange is what a change of a key writes. from is nil for a new one.
-func keyChange(from, to *core.APIKey) adminChange {
+func keyChange(from, to *keyring.APIKey) adminChange {
 	body, _ := json.Marshal(to)
 	change := adminChange{body: body, made: from == nil, chain: ChainOf(keyNamespaces(from, to)), entity: "api_key", id: to.ID, after: to.Shown()}
 	if from != nil {
@@ -41,7 +43,7 @@ func keyChange(from, to *core.APIKey) adminChange {
 }
 
 // keyNamespaces are all namespaces that a change of a key concerns.
-func keyNamespaces(keys ...*core.APIKey) []string {
+func keyNamespaces(keys ...*keyring.APIKey) []string {
 	var all []string
 	for _, k := range keys {
 		if k != nil {
@@ -52,14 +54,14 @@ func keyNamespaces(keys ...*core.APIKey) []string {
 }
 
 // CreateAPIKey makes a key for a secret that the caller has minted. The same secret again finds the key that it made.
-func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret core.APISecret, s core.APIKeySettings, how AdminAction) (core.APIKey, error) {
+func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret keyring.APISecret, s keyring.APIKeySettings, how AdminAction) (keyring.APIKey, error) {
 	if err := s.Normalize(); err != nil {
-		return core.APIKey{}, err
+		return keyring.APIKey{}, err
 	}
 	if !c.seesKey(&s) {
-		return core.APIKey{}, core.Errorf(core.CodeNamespaceForbidden, "a key cannot reach further than who makes it").WithField("namespaces")
+		return keyring.APIKey{}, base.Errorf(base.CodeNamespaceForbidden, "a key cannot reach further than who makes it").WithField("namespaces")
 	}
-	var answer core.APIKey
+	var answer keyring.APIKey
 	err := e.administer(ctx, &adminCommand{
 		op: "create_api_key", caller: c, how: how, ref: keyRef(secret.KeyID()), answer: &answer,
 		where: func(*store.Doc) ([]string, error) { return []string{ChainOf(s.Namespaces)}, nil },
@@ -69,12 +71,12 @@ func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret core.APISecr
 			case err != nil:
 				return adminChange{}, err
 			case existing != nil && (!existing.Is(secret) || !c.seesKey(&existing.APIKeySettings)):
-				return adminChange{}, core.Errorf(core.CodeIDConflict, "the id belongs to another key").WithField("key_id")
+				return adminChange{}, base.Errorf(base.CodeIDConflict, "the id belongs to another key").WithField("key_id")
 			case existing != nil:
 				answer = existing.Shown()
 				return adminChange{}, nil
 			}
-			k, err := core.NewAPIKey(u.Now, c.Principal, secret, s)
+			k, err := keyring.NewAPIKey(u.Now, c.Principal, secret, s)
 			if err != nil {
 				return adminChange{}, err
 			}
@@ -86,17 +88,17 @@ func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret core.APISecr
 }
 
 // ChangeAPIKey changes settings of a key. One that leaves no key that administers all namespaces is last_admin_key, unless force.
-func (e *Engine) ChangeAPIKey(ctx context.Context, c Caller, id string, p core.APIKeyPatch, force bool, how AdminAction) (core.APIKey, error) {
+func (e *Engine) ChangeAPIKey(ctx context.Context, c Caller, id string, p keyring.APIKeyPatch, force bool, how AdminAction) (keyring.APIKey, error) {
 	beside, err := e.otherAdminKeys(ctx, id, force || p.Roles == nil && p.Namespaces == nil)
 	if err != nil {
-		return core.APIKey{}, err
+		return keyring.APIKey{}, err
 	}
-	return e.onKey(ctx, keyCommand{op: "change_api_key", id: id, args: forcedArgs(p, force), force: force, beside: beside}, c, how, func(now core.Time, k *core.APIKey) (bool, error) {
+	return e.onKey(ctx, keyCommand{op: "change_api_key", id: id, args: forcedArgs(p, force), force: force, beside: beside}, c, how, func(now base.Time, k *keyring.APIKey) (bool, error) {
 		if err := k.Change(now, p); err != nil {
 			return false, err
 		}
 		if !c.seesKey(&k.APIKeySettings) {
-			return false, core.Errorf(core.CodeNamespaceForbidden, "a key cannot reach further than who changes it").WithField("namespaces")
+			return false, base.Errorf(base.CodeNamespaceForbidden, "a key cannot reach further than who changes it").WithField("namespaces")
 		}
 		return true, nil
 	})
@@ -104,8 +106,8 @@ func (e *Engine) ChangeAPIKey(ctx context.Context, c Caller, id string, p core.A
 
 // RotateAPIKey gives a key a new secret, which the caller has minted. The old one works on for overlap. A repeat of a recorded
 // request changes nothing: its own secret is then not the key's.
-func (e *Engine) RotateAPIKey(ctx context.Context, c Caller, secret core.APISecret, overlap core.Millis, how AdminAction) (RotatedKey, error) {
-	k, err := e.onKey(ctx, keyCommand{op: "rotate_api_key", id: secret.KeyID(), args: overlap}, c, how, func(now core.Time, k *core.APIKey) (bool, error) {
+func (e *Engine) RotateAPIKey(ctx context.Context, c Caller, secret keyring.APISecret, overlap base.Millis, how AdminAction) (RotatedKey, error) {
+	k, err := e.onKey(ctx, keyCommand{op: "rotate_api_key", id: secret.KeyID(), args: overlap}, c, how, func(now base.Time, k *keyring.APIKey) (bool, error) {
 		return true, k.Rotate(now, secret, overlap)
 	})
 	if err != nil {
@@ -121,18 +123,18 @@ func (e *Engine) RotateAPIKey(ctx context.Context, c Caller, secret core.APISecr
 
 // RotatedKey is the answer to a rotation.
 type RotatedKey struct {
-	Key     core.APIKey
+	Key     keyring.APIKey
 	Present bool // the secret that the call brought is the key's now
 }
 
 // RevokeAPIKey ends a key for good. The last one that administers all namespaces is last_admin_key, unless force.
-func (e *Engine) RevokeAPIKey(ctx context.Context, c Caller, id string, force bool, how AdminAction) (core.APIKey, error) {
+func (e *Engine) RevokeAPIKey(ctx context.Context, c Caller, id string, force bool, how AdminAction) (keyring.APIKey, error) {
 	beside, err := e.otherAdminKeys(ctx, id, force)
 	if err != nil {
-		return core.APIKey{}, err
+		return keyring.APIKey{}, err
 	}
 	cmd := keyCommand{op: "revoke_api_key", id: id, args: forcedArgs(nil, force), force: force, beside: beside}
-	return e.onKey(ctx, cmd, c, how, func(now core.Time, k *core.APIKey) (bool, error) { return k.Revoke(now), nil })
+	return e.onKey(ctx, cmd, c, how, func(now base.Time, k *keyring.APIKey) (bool, error) { return k.Revoke(now), nil })
 }
 
 // forcedArgs are what a repeat of a command is recognised by. Without force they are as if there was no such thing.
@@ -187,7 +189,7 @@ type keyCommand struct {
 }
 
 // keepsAdmin refuses a change after which no key administers all namespaces.
-func (cmd *keyCommand) keepsAdmin(u *Tx, before, after *core.APIKey) error {
+func (cmd *keyCommand) keepsAdmin(u *Tx, before, after *keyring.APIKey) error {
 	if cmd.force || !before.AdministersAll(u.Now) || after.AdministersAll(u.Now) {
 		return nil
 	}
@@ -200,15 +202,15 @@ func (cmd *keyCommand) keepsAdmin(u *Tx, before, after *core.APIKey) error {
 			return nil
 		}
 	}
-	return core.LastAdminKey(cmd.id)
+	return keyring.LastAdminKey(cmd.id)
 }
 
 // onKey changes a key that exists.
 func (e *Engine) onKey(
-	ctx context.Context, cmd keyCommand, c Caller, how AdminAction, change func(now core.Time, k *core.APIKey) (bool, error),
-) (core.APIKey, error) {
-	var answer core.APIKey
-	find := func(doc *store.Doc) (*core.APIKey, error) {
+	ctx context.Context, cmd keyCommand, c Caller, how AdminAction, change func(now base.Time, k *keyring.APIKey) (bool, error),
+) (keyring.APIKey, error) {
+	var answer keyring.APIKey
+	find := func(doc *store.Doc) (*keyring.APIKey, error) {
 		k, err := decodeKeyRecord(doc)
 		if err == nil && (k == nil || !c.seesKey(&k.APIKeySettings)) {
 			err = noSuchKey(cmd.id)
@@ -222,14 +224,14 @@ func (e *Engine) onKey(
 			if err != nil {
 				return nil, err
 			}
-			return []string{ChainOf(k.Namespaces), core.Everywhere}, nil // the second, should its namespaces change
+			return []string{ChainOf(k.Namespaces), keyring.Everywhere}, nil // the second, should its namespaces change
 		},
 		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
 			k, err := find(doc)
 			if err != nil {
 				return adminChange{}, err
 			}
-			if err := core.CheckRevision(how.Revision, k.Revision); err != nil {
+			if err := base.CheckRevision(how.Revision, k.Revision); err != nil {
 				return adminChange{}, err
 			}
 			before := *k
@@ -252,31 +254,31 @@ func (e *Engine) onKey(
 }
 
 // APIKey shows a key.
-func (e *Engine) APIKey(ctx context.Context, c Caller, id string) (core.APIKey, error) {
+func (e *Engine) APIKey(ctx context.Context, c Caller, id string) (keyring.APIKey, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{keyRef(id)}})
 	if err != nil {
-		return core.APIKey{}, PublicFault(err)
+		return keyring.APIKey{}, PublicFault(err)
 	}
 	doc, ok := loaded.Docs[keyRef(id)]
 	if !ok {
-		return core.APIKey{}, noSuchKey(id)
+		return keyring.APIKey{}, noSuchKey(id)
 	}
 	k, err := decodeKeyRecord(&doc)
 	switch {
 	case err != nil:
-		return core.APIKey{}, err
+		return keyring.APIKey{}, err
 	case !c.seesKey(&k.APIKeySettings):
-		return core.APIKey{}, noSuchKey(id)
+		return keyring.APIKey{}, noSuchKey(id)
 	}
 	return k.Shown(), nil
 }
 
 // APIKeys lists the keys that the caller may administer, by id.
-func (e *Engine) APIKeys(ctx context.Context, c Caller, cursor string, limit *int) ([]core.APIKey, string, error) {
-	return listDocs(ctx, e, docAPIKey, "api_keys", cursor, limit, func(doc *store.Doc) (core.APIKey, bool, error) {
+func (e *Engine) APIKeys(ctx context.Context, c Caller, cursor string, limit *int) ([]keyring.APIKey, string, error) {
+	return listDocs(ctx, e, docAPIKey, "api_keys", cursor, limit, func(doc *store.Doc) (keyring.APIKey, bool, error) {
 		k, err := decodeKeyRecord(doc)
 		if err != nil || !c.seesKey(&k.APIKeySettings) {
-			return core.APIKey{}, false, err
+			return keyring.APIKey{}, false, err
 		}
 		return k.Shown(), true, nil
 	})

@@ -1,38 +1,42 @@
 package txn
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
+)
 
 // Issued is a waitpoint as shown to a caller that may see its token (W30).
 type Issued struct {
 	core.Waitpoint
 	Standing
-	Token    core.Token // zero: no key is active (W27)
-	Repeated bool       // it was made by an earlier call (W37, W4)
+	Token    keyring.Token // zero: no key is active (W27)
+	Repeated bool          // it was made by an earlier call (W37, W4)
 }
 
 // Standing is the current state of a waitpoint: a repeated call may ask for it long after the waitpoint was created.
 type Standing struct {
 	State       string
 	CloseReason core.CloseReason // of a closed one
-	ClosedAt    core.Time
+	ClosedAt    base.Time
 
 	SignalCount    int
 	MatchedSignals int
-	LastSignalAt   core.Time
+	LastSignalAt   base.Time
 	LinkCount      int
 }
 
 // SuspendAnswer answers a suspend (W49..W51). The signals have as many of their payloads as have room.
 type SuspendAnswer struct {
 	core.SuspendAnswer
-	Tokens    []core.Token // of the waitpoints, in their order; zero: no key is active
-	Standings []Standing   // of the waitpoints, in their order
+	Tokens    []keyring.Token // of the waitpoints, in their order; zero: no key is active
+	Standings []Standing      // of the waitpoints, in their order
 }
 
 // IssuedLink is a link as shown to a caller that may see its address (W68).
 type IssuedLink struct {
 	core.Link
-	Token core.Token
+	Token keyring.Token
 }
 
 // LinkPage is what a link shows to its holder (W70, U87).
@@ -40,20 +44,20 @@ type LinkPage struct {
 	core.LinkView
 	Waitpoint core.WaitpointView
 	Kind      string
-	Tags      core.Tags
+	Tags      base.Tags
 	Asker     string    // the submitter of the work
 	Needed    int       // how many decisions of one kind are enough; 0: the condition does not count
 	Counted   string    // the name of the signals that count; "": all do
 	Progress  int       // of them there are so many
-	TimeoutAt core.Time // of the suspension; absent: none
-	Now       core.Time
+	TimeoutAt base.Time // of the suspension; absent: none
+	Now       base.Time
 	Undecided error // why it cannot be decided any more (W73); nil: it can, or it is decided
 }
 
 // WaitpointQuery asks for waitpoints (W83, U79).
 type WaitpointQuery struct {
 	Namespace string        // "": all of the caller's
-	Execution *core.GivenID // nil: of all executions
+	Execution *base.GivenID // nil: of all executions
 	State     string        // "": pending and active; pending, active, closed, all
 	Key       string        // "": any
 	Cursor    string
@@ -68,7 +72,7 @@ type WaitpointPage struct {
 
 // SignalQuery asks for the signals of an execution (W85).
 type SignalQuery struct {
-	Suspension core.UUID // absent: all signals
+	Suspension base.UUID // absent: all signals
 	Cursor     string
 	Limit      *int
 }
@@ -90,7 +94,7 @@ type SuspendedQuery struct {
 	Namespace   string // "": all of the caller's
 	Lane        string
 	ReasonCodes []string // any of them; none: all
-	FlowID      *core.GivenID
+	FlowID      *base.GivenID
 	Tags        map[string]string
 	Approver    string // only what has a link for this person
 	Cursor      string

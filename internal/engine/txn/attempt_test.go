@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -12,7 +13,7 @@ func TestL126_one_attempt_is_read_by_its_index(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		fresh := w.submit(core.Submission{Kind: "fresh", Lane: "other"})
 		_, err := w.e.Attempt(w.ctx(), client, fresh, -1)
-		refused(t, err, core.CodeAttemptNotFound)
+		refused(t, err, base.CodeAttemptNotFound)
 		task := w.started(policy(`{"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":1}}}`))
 		id := given(task)
 		w.fail(task, "")
@@ -25,9 +26,9 @@ func TestL126_one_attempt_is_read_by_its_index(t *testing.T) {
 		}
 		same(t, "latest", must(w.e.Attempt(w.ctx(), client, id, -1))(t).Index, 1)
 		_, err = w.e.Attempt(w.ctx(), client, id, 2)
-		refused(t, err, core.CodeAttemptNotFound)
-		_, err = w.e.Attempt(w.ctx(), client, core.GivenID{UUID: core.UUID{1}}, 0)
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeAttemptNotFound)
+		_, err = w.e.Attempt(w.ctx(), client, base.GivenID{UUID: base.UUID{1}}, 0)
+		refused(t, err, base.CodeExecutionNotFound)
 	})
 }
 
@@ -61,7 +62,7 @@ func TestU8_the_detail_of_a_failure_keeps_bytes_and_content_type(t *testing.T) {
 		}
 		task := w.started(core.Submission{})
 		_, err := w.e.Fail(w.ctx(), client, given(task), core.FailCommand{Fence: fence(task), Detail: every, DetailType: "a\nb"})
-		same(t, "field", refused(t, err, core.CodeInvalidArgument).Field, "detail_content_type")
+		same(t, "field", refused(t, err, base.CodeInvalidArgument).Field, "detail_content_type")
 	})
 }
 
@@ -119,9 +120,9 @@ func TestU70_a_delay_may_be_a_span_of_the_store_s_time(t *testing.T) {
 		now := w.started(core.Submission{})
 		must(w.e.DelayFor(w.ctx(), client, given(now), fence(now), 0))(t)
 		w.is(given(now), core.Ready, core.WaitingForWorker)
-		for _, span := range []core.Millis{-1, core.MaxAhead + 1} {
+		for _, span := range []base.Millis{-1, base.MaxAhead + 1} {
 			_, err := w.e.DelayFor(w.ctx(), client, given(task), fence(task), span)
-			same(t, "field", refused(t, err, core.CodeInvalidArgument).Field, "delay_ms")
+			same(t, "field", refused(t, err, base.CodeInvalidArgument).Field, "delay_ms")
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -26,20 +28,20 @@ type auditChain struct {
 	core.AuditChain
 	created bool
 	grown   bool
-	key     core.AuditKey // that seals it when it is written; none: it is written with the seal that it has
-	altered bool          // it is not as the engine left it
-	closed  error         // why it cannot be sealed, and so must not grow; nil: it may
+	key     keyring.AuditKey // that seals it when it is written; none: it is written with the seal that it has
+	altered bool             // it is not as the engine left it
+	closed  error            // why it cannot be sealed, and so must not grow; nil: it may
 }
 
 // Audits reports whether changes by the caller are recorded in the audit log.
 func (c Caller) Audits() bool { return c.Actor == "operator" }
 
-// ChainOf returns the chain for changes that concern these namespaces: that of the namespace if there is exactly one, otherwise core.Everywhere.
+// ChainOf returns the chain for changes that concern these namespaces: that of the namespace if there is exactly one, otherwise keyring.Everywhere.
 func ChainOf(namespaces []string) string {
 	if len(namespaces) == 1 {
 		return namespaces[0]
 	}
-	return core.Everywhere
+	return keyring.Everywhere
 }
 
 // ChainRef names the record of the head of an audit chain.
@@ -137,8 +139,8 @@ func (u *Tx) Audit(c Caller, row core.AuditRow, before, after any) {
 }
 
 // armAudit arms the timer of a chain for the time when its oldest row may be removed.
-func (u *Tx) armAudit(namespace string, chain *core.AuditChain, at core.Time) {
-	chain.LookAt = RoundUp(at, core.Minute)
+func (u *Tx) armAudit(namespace string, chain *core.AuditChain, at base.Time) {
+	chain.LookAt = RoundUp(at, base.Minute)
 	timer := u.TimerAt(timerAudit, chain.LookAt)
 	timer.Texts = append(timer.Texts, namespace)
 }
@@ -172,7 +174,7 @@ func (u *Tx) writeChains() {
 }
 
 // executionChain returns the chain of a command on an execution, or none if nothing is recorded.
-func (u *Tx) executionChain(c Caller, id core.GivenID) []string {
+func (u *Tx) executionChain(c Caller, id base.GivenID) []string {
 	if !c.Audits() {
 		return nil
 	}

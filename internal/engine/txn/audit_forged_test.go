@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -38,7 +40,7 @@ var forgedEnds = map[string]struct {
 func onForged(t *testing.T, cfg engine.Config, f func(t *testing.T, w *world, impossible bool)) {
 	t.Helper()
 	for name, ends := range forgedEnds {
-		for kind, master := range map[string]core.MasterKey{"sealed": masterKey(1), "unkeyed": {}} {
+		for kind, master := range map[string]keyring.MasterKey{"sealed": masterKey(1), "unkeyed": {}} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				t.Parallel()
 				cfg := cfg
@@ -81,14 +83,14 @@ func TestU110_rows_are_listed_whatever_rows_a_forged_head_tells_of(t *testing.T)
 func TestU131_retention_drops_nothing_whatever_rows_a_forged_head_tells_of(t *testing.T) {
 	t.Parallel()
 	onForged(t, engine.Config{AuditRetention: time.Hour}, func(t *testing.T, w *world, _ bool) {
-		look := func() core.Time {
+		look := func() base.Time {
 			var head core.AuditChain
 			doc := must(w.store.Read(w.ctx(), store.Want{Docs: []store.DocRef{headRef("a")}}))(t).Docs[headRef("a")]
 			ok(t, json.Unmarshal(doc.Body, &head))
 			return head.LookAt
 		}
 		before := look()
-		w.turn(2 * core.Hour)
+		w.turn(2 * base.Hour)
 		eventually(t, "the chain was looked at", func() bool { return look() != before })
 		for n := int64(1); n <= 6; n++ {
 			if docs := must(w.store.Read(w.ctx(), store.Want{Docs: []store.DocRef{rowRef("a", n)}}))(t).Docs; len(docs) != 1 {
@@ -152,7 +154,7 @@ func TestU131_operators_work_on_when_a_head_was_set_back_or_removed_and_its_rows
 			f.w.tamper(store.Changes{DropDocs: []store.DocRef{headRef("a")}})
 		},
 	} {
-		for kind, master := range map[string]core.MasterKey{"sealed": masterKey(1), "unkeyed": {}} {
+		for kind, master := range map[string]keyring.MasterKey{"sealed": masterKey(1), "unkeyed": {}} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				t.Parallel()
 				onStoresWith(t, engine.Config{MasterKey: master}, func(t *testing.T, w *world) {

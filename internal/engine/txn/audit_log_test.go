@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -61,7 +63,7 @@ func TestU131_every_act_of_an_operator_is_told_once_with_what_it_changed(t *test
 		must(w.e.Replay(w.ctx(), c, id, engine.ReplayRequest{}, op("8")))(t)
 		must(w.e.Cancel(w.ctx(), c, id, nil, "operator", op("9")))(t)
 		must(w.e.Retain(w.ctx(), c, id, 0, op("10")))(t)
-		refused(t, w.e.Delete(w.ctx(), c, id, op("11")), core.CodeRetained) // refused by the rules: no change, no row
+		refused(t, w.e.Delete(w.ctx(), c, id, op("11")), base.CodeRetained) // refused by the rules: no change, no row
 		must(w.e.EndRetain(w.ctx(), c, id, op("12")))(t)
 		ok(t, w.e.Delete(w.ctx(), c, id, op("13")))
 
@@ -93,7 +95,7 @@ func TestU131_acts_on_what_is_shared_are_told_in_the_chain_of_all(t *testing.T) 
 		k := w.key(1, "a", "b")
 		own := w.key(2, "a")
 		must(w.e.RevokeAPIKey(w.ctx(), admin, k.ID, false, engine.AdminAction{}))(t)
-		must(w.e.ChangeAPIKey(w.ctx(), admin, own.ID, core.APIKeyPatch{Namespaces: &[]string{"b"}}, false, engine.AdminAction{}))(t)
+		must(w.e.ChangeAPIKey(w.ctx(), admin, own.ID, keyring.APIKeyPatch{Namespaces: &[]string{"b"}}, false, engine.AdminAction{}))(t)
 		must(w.e.PutNamespace(w.ctx(), admin, "a", core.NamespaceSettings{}, engine.AdminAction{}))(t)
 		ok(t, w.e.DeleteNamespace(w.ctx(), admin, "a", engine.AdminAction{}))
 		job := must(w.e.Bulk(w.ctx(), adminOf("a"), engine.BulkRequest{Action: "cancel", All: true, Reason: "clean"}))(t)
@@ -147,8 +149,8 @@ func TestU131_a_refusal_of_a_valid_key_is_a_row(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		c := engine.Caller{Principal: "ci", Actor: "client", Namespaces: []string{"a"}, RequestID: "r-3", Address: "192.0.2.3"}
-		ok(t, w.e.Refused(w.ctx(), c, engine.Refusal{Action: "put_lane", Entity: "lane", EntityID: "l", Code: core.CodeRoleRequired}))
-		ok(t, w.e.Refused(w.ctx(), c, engine.Refusal{Namespace: "b", Action: "submit", Code: core.CodeNamespaceForbidden}))
+		ok(t, w.e.Refused(w.ctx(), c, engine.Refusal{Action: "put_lane", Entity: "lane", EntityID: "l", Code: base.CodeRoleRequired}))
+		ok(t, w.e.Refused(w.ctx(), c, engine.Refusal{Namespace: "b", Action: "submit", Code: base.CodeNamespaceForbidden}))
 		rows := w.told(admin, core.AuditFilter{Principal: "ci"})
 		same(t, "rows", actions(rows), []string{"a put_lane lane", "b submit "})
 		same(t, "first", []any{rows[0].Outcome, rows[0].RequestID, rows[0].Address}, []any{"role_required", "r-3", "192.0.2.3"})
@@ -162,7 +164,7 @@ func TestU110_an_admin_reads_the_log_of_its_own_namespaces(t *testing.T) {
 			for _, namespace := range []string{"a", "b"} {
 				w.hold(w.submit(core.Submission{Namespace: namespace, Priority: i}))
 			}
-			w.turn(core.Second)
+			w.turn(base.Second)
 		}
 		w.key(1, "*")
 		same(t, "all", len(w.told(admin, core.AuditFilter{})), 11)
@@ -172,9 +174,9 @@ func TestU110_an_admin_reads_the_log_of_its_own_namespaces(t *testing.T) {
 		same(t, "of b for a", len(w.told(adminOf("a"), core.AuditFilter{Namespace: "b"})), 0)
 		same(t, "of all for a", len(w.told(adminOf("a"), core.AuditFilter{Namespace: "*"})), 0)
 		_, err := w.e.VerifyAudit(w.ctx(), adminOf("a"), "b")
-		refused(t, err, core.CodeNamespaceNotFound)
+		refused(t, err, base.CodeNamespaceNotFound)
 		_, _, err = w.e.AuditPage(w.ctx(), admin, engine.AuditRequest{Cursor: "x"})
-		refused(t, err, core.CodeInvalidCursor)
+		refused(t, err, base.CodeInvalidCursor)
 		same(t, "by entity", len(w.told(admin, core.AuditFilter{EntityID: rows[0].EntityID, Entity: "execution", Action: "hold"})), 1)
 	})
 }
@@ -236,19 +238,19 @@ func TestU131_retention_drops_the_oldest_rows_and_the_chain_still_verifies(t *te
 		for range 3 {
 			w.hold(w.submit(core.Submission{Namespace: "a"}))
 		}
-		w.turn(30 * core.Minute)
+		w.turn(30 * base.Minute)
 		w.hold(w.submit(core.Submission{Namespace: "a"}))
 		w.verified("a", 4)
-		w.turn(31 * core.Minute)
+		w.turn(31 * base.Minute)
 		eventually(t, "three rows are gone", func() bool { return len(w.told(admin, core.AuditFilter{})) == 1 })
 		w.verified("a", 1)
-		w.turn(31 * core.Minute)
+		w.turn(31 * base.Minute)
 		eventually(t, "all rows are gone", func() bool { return len(w.told(admin, core.AuditFilter{})) == 0 })
 		w.verified("a", 0)
 		w.hold(w.submit(core.Submission{Namespace: "a"}))
 		w.verified("a", 1)
 		same(t, "number", w.told(admin, core.AuditFilter{})[0].Number, int64(5))
-		w.turn(2 * core.Hour)
+		w.turn(2 * base.Hour)
 		eventually(t, "the new row is gone too", func() bool { return len(w.told(admin, core.AuditFilter{})) == 0 })
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -79,7 +80,7 @@ func parseAuditPlace(scope, cursor string) (auditPlace, error) {
 		return auditPlace{}, err
 	}
 	if len(key) < 8 {
-		return auditPlace{}, core.Errorf(core.CodeInvalidCursor, "the cursor does not belong to this list").WithField("cursor")
+		return auditPlace{}, base.Errorf(base.CodeInvalidCursor, "the cursor does not belong to this list").WithField("cursor")
 	}
 	return auditPlace{namespace: string(key[8:]), number: int64(binary.BigEndian.Uint64(key))}, nil
 }
@@ -240,7 +241,7 @@ type AuditCheck struct {
 // rewritten, shortened or removed without that key. Codes: namespace_not_found, master_key_required, master_key_mismatch.
 func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (AuditCheck, error) {
 	if !c.Sees(namespace) {
-		return AuditCheck{}, core.Errorf(core.CodeNamespaceNotFound, "no namespace %q", namespace)
+		return AuditCheck{}, base.Errorf(base.CodeNamespaceNotFound, "no namespace %q", namespace)
 	}
 	key, err := e.AuditKey(ctx)
 	if err != nil {

@@ -3,7 +3,8 @@ package txn
 import (
 	"context"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -40,7 +41,7 @@ func (u *Tx) trimChain(ctx context.Context, doc *store.Doc) (more bool, err erro
 	trimmed.LookAt = 0
 	SetIn(&u.chains, namespace, trimmed)
 	if (head.Seal != nil || !key.IsZero()) && !head.SealedUnder(key, namespace) {
-		trimmed.key = core.AuditKey{} // the seal stays as it is
+		trimmed.key = keyring.AuditKey{} // the seal stays as it is
 		u.leaveAltered(namespace, trimmed, "its head was altered")
 		return false, nil
 	}
@@ -54,7 +55,7 @@ func (u *Tx) trimChain(ctx context.Context, doc *store.Doc) (more bool, err erro
 // leaveAltered leaves a chain as it is and checks it again in a day.
 func (u *Tx) leaveAltered(namespace string, chain *auditChain, why string) {
 	u.Engine.notes.Error("an audit chain was altered: retention drops nothing of it", "namespace", namespace, "row", chain.First, "problem", why)
-	u.armAudit(namespace, &chain.AuditChain, u.Now.Add(core.Day))
+	u.armAudit(namespace, &chain.AuditChain, u.Now.Add(base.Day))
 }
 
 // dropOldest drops rows whose retention is over, up to a batch.

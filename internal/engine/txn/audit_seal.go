@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -23,17 +25,19 @@ import (
 // A list is locked only when a chain is new, after the heads (S73).
 
 // auditKeys caches the audit key once it was opened: it never changes. The zero value is ready for use.
-type auditKeys struct{ known atomic.Pointer[core.AuditKey] }
+type auditKeys struct {
+	known atomic.Pointer[keyring.AuditKey]
+}
 
-func (a *auditKeys) get() core.AuditKey {
+func (a *auditKeys) get() keyring.AuditKey {
 	if key := a.known.Load(); key != nil {
 		return *key
 	}
-	return core.AuditKey{}
+	return keyring.AuditKey{}
 }
 
 // learnAuditKey opens the audit key of a key set. That there is none is not cached: another process may create it.
-func (e *Engine) learnAuditKey(set *core.KeySet) (core.AuditKey, error) {
+func (e *Engine) learnAuditKey(set *keyring.KeySet) (keyring.AuditKey, error) {
 	key, err := set.AuditKey(e.Signing.MasterKey())
 	if err == nil && !key.IsZero() {
 		e.auditing.known.Store(&key)
@@ -42,20 +46,20 @@ func (e *Engine) learnAuditKey(set *core.KeySet) (core.AuditKey, error) {
 }
 
 // AuditKey returns the key that the log is sealed with; zero if there is none.
-func (e *Engine) AuditKey(ctx context.Context) (core.AuditKey, error) {
+func (e *Engine) AuditKey(ctx context.Context) (keyring.AuditKey, error) {
 	if key := e.auditing.get(); !key.IsZero() {
 		return key, nil
 	}
 	_, set, err := e.ReadKeySet(ctx)
 	if err != nil {
-		return core.AuditKey{}, err
+		return keyring.AuditKey{}, err
 	}
 	return e.learnAuditKey(&set)
 }
 
 // auditKey returns the key that seals the heads of chains. If it is not cached it is read only if there may be one: if this process has a master
 // key, if a head says so (told), or if a chain is new. Codes: master_key_required, master_key_mismatch.
-func (u *Tx) auditKey(ctx context.Context, told bool) (core.AuditKey, error) {
+func (u *Tx) auditKey(ctx context.Context, told bool) (keyring.AuditKey, error) {
 	key := u.Engine.auditing.get()
 	if !key.IsZero() || !told && u.Engine.Signing.MasterKey().IsZero() {
 		return key, nil
@@ -65,7 +69,7 @@ func (u *Tx) auditKey(ctx context.Context, told bool) (core.AuditKey, error) {
 			return key, err
 		}
 	}
-	set, err := core.DecodeKeySet(keySetText(u.Doc(KeySetRef)))
+	set, err := keyring.DecodeKeySet(keySetText(u.Doc(KeySetRef)))
 	if err != nil {
 		return key, err
 	}
@@ -111,8 +115,8 @@ func (u *Tx) trustChains(ctx context.Context, refs []store.DocRef) error {
 		return chain.created || chain.Seal != nil
 	})
 	key, err := u.auditKey(ctx, told)
-	switch code := core.CodeOf(err); {
-	case code == core.CodeMasterKeyRequired || code == core.CodeMasterKeyMismatch:
+	switch code := base.CodeOf(err); {
+	case code == base.CodeMasterKeyRequired || code == base.CodeMasterKeyMismatch:
 		for _, ref := range refs {
 			u.chains[ref.Key].closed = err
 		}
@@ -175,7 +179,7 @@ func (u *Tx) onceSure(tell func()) { u.After = append(u.After, tell) }
 
 // roll returns the list for the chain of a namespace as the unit has it. A list that is not as the engine left it is still used, and marked as
 // altered.
-func (u *Tx) roll(namespace string, key core.AuditKey) *auditRoll {
+func (u *Tx) roll(namespace string, key keyring.AuditKey) *auditRoll {
 	no := core.AuditRollOf(namespace)
 	if roll := u.rolls[no]; roll != nil {
 		return roll
@@ -229,7 +233,7 @@ func (e *Engine) makeAuditKey(ctx context.Context) error {
 		return err
 	}
 	defer u.tx.Rollback(ctx)
-	set, err := core.DecodeKeySet(keySetText(u.Doc(KeySetRef)))
+	set, err := keyring.DecodeKeySet(keySetText(u.Doc(KeySetRef)))
 	if err != nil || !set.Audit.IsZero() {
 		return err
 	}
@@ -253,7 +257,7 @@ func (e *Engine) makeAuditKey(ctx context.Context) error {
 
 // adoptChains puts every chain under a new key, and creates the lists. Lists that exist already belong to a key that was lost: they count as
 // altered, and so do chains with a seal.
-func (u *Tx) adoptChains(ctx context.Context, key core.AuditKey) error {
+func (u *Tx) adoptChains(ctx context.Context, key keyring.AuditKey) error {
 	if err := u.load(ctx, store.Want{Scans: []store.Scan{{Kind: DocAuditChain}}}); err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -373,7 +375,7 @@ func TestU131_a_wrong_master_key_is_an_error_and_nobody_is_told_of_tampering(t *
 	onStoresWith(t, sealed, func(t *testing.T, w *world) {
 		w.hold(w.submit(core.Submission{Namespace: "a"}))
 		closeEngine(t, w.e)
-		for master, code := range map[core.MasterKey]core.Code{{}: core.CodeMasterKeyRequired, masterKey(2): core.CodeMasterKeyMismatch} {
+		for master, code := range map[keyring.MasterKey]base.Code{{}: base.CodeMasterKeyRequired, masterKey(2): base.CodeMasterKeyMismatch} {
 			w.cfg = engine.Config{MasterKey: master, NoTimers: true}
 			w.e = w.openEngine(w.store)
 			_, err := w.e.VerifyAudit(w.ctx(), admin, "a")
@@ -397,7 +399,7 @@ func TestU131_a_key_of_the_audit_log_that_was_taken_away_is_found(t *testing.T) 
 	onStoresWith(t, sealed, func(t *testing.T, w *world) {
 		w.hold(w.submit(core.Submission{Namespace: "a"}))
 		set := storedKeys(t, w)
-		set.Audit = core.StoredSecret{}
+		set.Audit = keyring.StoredSecret{}
 		w.tamper(store.Changes{PutDocs: []store.Doc{{DocRef: store.DocRef{Kind: 14, Key: "signing_keys"}, Body: set.Encode()}}})
 		w.restart()
 		w.finds("a", "row was written after somebody without the key")
@@ -409,9 +411,9 @@ func TestU131_a_key_of_the_audit_log_that_somebody_else_has_put_there_is_refused
 	t.Parallel()
 	onStoresWith(t, sealed, func(t *testing.T, w *world) {
 		set := storedKeys(t, w)
-		set.MakeAuditKey(core.Sealing{}, [32]byte{1})
+		set.MakeAuditKey(keyring.Sealing{}, [32]byte{1})
 		w.tamper(store.Changes{PutDocs: []store.Doc{{DocRef: store.DocRef{Kind: 14, Key: "signing_keys"}, Body: set.Encode()}}})
-		refused(t, w.begins(masterKey(1), nil), core.CodeCorruption)
+		refused(t, w.begins(masterKey(1), nil), base.CodeCorruption)
 	})
 }
 
@@ -426,7 +428,7 @@ func TestU131_retention_seals_what_it_leaves_and_drops_nothing_of_an_altered_cha
 			}
 		}
 		three()
-		w.turn(30 * core.Minute)
+		w.turn(30 * base.Minute)
 		three()
 		older := w.forge("b") // rows that are made older by hand would go early
 		for i := range older.rows {
@@ -437,12 +439,12 @@ func TestU131_retention_seals_what_it_leaves_and_drops_nothing_of_an_altered_cha
 		shorter.head.Drop(&shorter.rows[0])
 		shorter.rows = shorter.rows[1:]
 		shorter.put()
-		w.turn(31 * core.Minute)
+		w.turn(31 * base.Minute)
 		eventually(t, "three rows are gone", func() bool { return len(w.told(admin, core.AuditFilter{Namespace: "a"})) == 3 })
 		check := w.check("a")
 		same(t, "a", []any{check.Problem, check.First, check.Last, check.Rows, check.Keyed}, []any{"", int64(4), int64(6), int64(3), int64(1)})
 		eventually(t, "the others were looked at", func() bool {
-			return w.forge("b").head.LookAt.Sub(core.TimeOf(w.time())) > core.Hour && w.forge("c").head.LookAt.Sub(core.TimeOf(w.time())) > core.Hour
+			return w.forge("b").head.LookAt.Sub(base.TimeOf(w.time())) > base.Hour && w.forge("c").head.LookAt.Sub(base.TimeOf(w.time())) > base.Hour
 		})
 		same(t, "kept", []int{len(w.told(admin, core.AuditFilter{Namespace: "b"})), len(w.told(admin, core.AuditFilter{Namespace: "c"}))}, []int{6, 5})
 		w.finds("b", "was changed")

@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // verifySeal checks whether a chain whose rows fit is the one that the engine wrote: by the seal of its head, which is nil when there is
 // none, and by the list of chains. The list is read behind the head: what has a head is on it.
-func (e *Engine) verifySeal(ctx context.Context, key core.AuditKey, check AuditCheck, head *core.AuditChain) (AuditCheck, error) {
+func (e *Engine) verifySeal(ctx context.Context, key keyring.AuditKey, check AuditCheck, head *core.AuditChain) (AuditCheck, error) {
 	if head == nil && !key.IsZero() {
 		check.Keyed = 1
 	}
@@ -24,7 +25,7 @@ func (e *Engine) verifySeal(ctx context.Context, key core.AuditKey, check AuditC
 }
 
 // JudgeHead returns what the head of a chain and its seal show about a foreign change; "": nothing. broken is the row that shows it, or 0.
-func JudgeHead(key core.AuditKey, namespace string, head *core.AuditChain) (broken int64, problem string) {
+func JudgeHead(key keyring.AuditKey, namespace string, head *core.AuditChain) (broken int64, problem string) {
 	switch {
 	case key.IsZero() && head.Seal != nil:
 		return 0, "the chain has a seal, and the key of the audit log is gone"
@@ -45,7 +46,7 @@ func JudgeHead(key core.AuditKey, namespace string, head *core.AuditChain) (brok
 
 // verifyRolls checks whether a chain is there, and only if it is listed. With the chain of what belongs to no namespace all chains are
 // looked for.
-func (e *Engine) verifyRolls(ctx context.Context, key core.AuditKey, check AuditCheck, found bool) (AuditCheck, error) {
+func (e *Engine) verifyRolls(ctx context.Context, key keyring.AuditKey, check AuditCheck, found bool) (AuditCheck, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: RollRefs()})
 	if err != nil {
 		return check, PublicFault(err)
@@ -53,7 +54,7 @@ func (e *Engine) verifyRolls(ctx context.Context, key core.AuditKey, check Audit
 	own := core.AuditRollOf(check.Namespace)
 	var listed []string
 	for no := range core.AuditRolls {
-		if no != own && check.Namespace != core.Everywhere {
+		if no != own && check.Namespace != keyring.Everywhere {
 			continue
 		}
 		names, fits := ListedIn(loaded, no, key)
@@ -68,14 +69,14 @@ func (e *Engine) verifyRolls(ctx context.Context, key core.AuditKey, check Audit
 		check.Problem = "the chain is not on the list of chains: the list was set back"
 	case isListed && !found:
 		check.Problem = "the chain was removed"
-	case check.Namespace == core.Everywhere:
+	case check.Namespace == keyring.Everywhere:
 		return e.verifyAllThere(ctx, check, listed)
 	}
 	return check, nil
 }
 
 // ListedIn returns the chains of one list; fits reports whether it is as the engine left it.
-func ListedIn(loaded *store.Loaded, no int, key core.AuditKey) (names []string, fits bool) {
+func ListedIn(loaded *store.Loaded, no int, key keyring.AuditKey) (names []string, fits bool) {
 	doc, found := loaded.Docs[rollRef(no)]
 	if !found {
 		return nil, false

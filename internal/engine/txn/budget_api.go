@@ -1,6 +1,9 @@
 package txn
 
-import "github.com/flowfabric/flowfabric/internal/core"
+import (
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+)
 
 // BudgetRef names a budget, by its id or by its name in the namespace.
 type BudgetRef struct {
@@ -21,14 +24,14 @@ type BudgetView struct {
 	Exhausted         []string                      // dimensions that admit nothing, by name
 	BlockedExecutions int
 	Holders           []Holder // the first ten; LiveHolds counts them all
-	AsOf              core.Time
+	AsOf              base.Time
 }
 
 // Holder is a lease or grant that is charged to a budget.
 type Holder struct {
-	ExecutionID core.ID
+	ExecutionID base.ID
 	Epoch       int64 // of the lease; for a grant the epoch that its claim will have
-	Since       core.Time
+	Since       base.Time
 }
 
 // BudgetQuery filters a list of budgets (B40).
@@ -44,7 +47,7 @@ type BudgetQuery struct {
 // SpendQuery asks for rows of a ledger (B40).
 type SpendQuery struct {
 	Epoch     *int64 // nil: the current one
-	Execution *core.GivenID
+	Execution *base.GivenID
 	Cursor    string
 	Limit     *int
 }
@@ -52,7 +55,7 @@ type SpendQuery struct {
 // SpendRow is what an execution used of a budget in an epoch.
 type SpendRow struct {
 	Epoch       int64
-	ExecutionID core.ID
+	ExecutionID base.ID
 	Used        map[string]int64
 	Total       int64 // over all dimensions: what the rows are ordered by
 }
@@ -70,12 +73,12 @@ type ChargeRequest struct {
 	Usage        map[string]int64
 	DedupKey     string
 	AlreadySpent bool
-	Execution    *core.GivenID // record_spend: on its ledger and meters too; nil: charge
+	Execution    *base.GivenID // record_spend: on its ledger and meters too; nil: charge
 }
 
 // UsageView are meters (B18).
 type UsageView struct {
-	ExecutionID core.ID
+	ExecutionID base.ID
 	Attempt     *int // nil: of all attempts
 	Usage       map[string]int64
 }
@@ -84,5 +87,5 @@ type UsageView struct {
 type Applicable struct {
 	Budgets []BudgetView  // in the order of B8
 	Refusal *core.Refusal // nil: they would admit it now
-	AsOf    core.Time
+	AsOf    base.Time
 }

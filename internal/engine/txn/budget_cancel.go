@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -38,7 +39,7 @@ func mergeCancels(orders []core.CancelRunning) (merged []core.CancelRunning) {
 		case at < 0:
 			merged = append(merged, order)
 		case merged[at].Spare != order.Spare:
-			merged[at].Spare = core.ID{}
+			merged[at].Spare = base.ID{}
 		}
 	}
 	return merged
@@ -69,7 +70,7 @@ func (u *Tx) cancelHoldersOf(ctx context.Context, orders []core.CancelRunning) e
 
 // loadHolders locks and loads the executions with leases charged to the budgets, as many as are cancelled at once. It returns which budgets have
 // more.
-func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left map[core.UUID]bool, err error) {
+func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left map[base.UUID]bool, err error) {
 	at := len(u.scanned)
 	var scans store.Want
 	for _, order := range orders {
@@ -78,8 +79,8 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 	if err := u.load(ctx, scans); err != nil {
 		return nil, err
 	}
-	left = map[core.UUID]bool{}
-	want, of := store.Want{SkipLocked: true, SkipUnreadable: true}, map[core.UUID][]core.UUID{}
+	left = map[base.UUID]bool{}
+	want, of := store.Want{SkipLocked: true, SkipUnreadable: true}, map[base.UUID][]base.UUID{}
 	for i, order := range orders {
 		marks := u.scanned[at+i]
 		for j := range marks {
@@ -112,7 +113,7 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 }
 
 // holdersOf are the executions at hand whose lease is charged to the budget.
-func (u *Tx) holdersOf(budget core.UUID) (holders []*Row) {
+func (u *Tx) holdersOf(budget base.UUID) (holders []*Row) {
 	for _, ent := range u.Entries {
 		if r := ent.Exec.Reservation; r != nil && !ent.removed && !ent.assumed() && r.Holds != nil && chargedTo(r, budget) {
 			holders = append(holders, ent)
@@ -121,7 +122,7 @@ func (u *Tx) holdersOf(budget core.UUID) (holders []*Row) {
 	return holders
 }
 
-func chargedTo(r *core.Reservation, budget core.UUID) bool {
+func chargedTo(r *core.Reservation, budget base.UUID) bool {
 	for i := range r.Holds {
 		if r.Holds[i].Budget == budget {
 			return true
@@ -130,7 +131,7 @@ func chargedTo(r *core.Reservation, budget core.UUID) bool {
 	return false
 }
 
-func (u *Tx) cancelHolder(ent *Row, budget core.UUID) {
+func (u *Tx) cancelHolder(ent *Row, budget base.UUID) {
 	u.Settle(ent)
 	fx, held := u.engineEffects(), ent.Exec.Holds
 	fx.Now = max(fx.Now, ent.Exec.Latest())
@@ -158,9 +159,9 @@ func (e *Engine) cancelRest(ctx context.Context, t task) error {
 			}
 		}
 		for _, err := range e.doAll(ctx, cmds) {
-			switch core.CodeOf(err) {
-			case "", core.CodeExecutionNotFound:
-			case core.CodeCorruption:
+			switch base.CodeOf(err) {
+			case "", base.CodeExecutionNotFound:
+			case base.CodeCorruption:
 				failed = err
 			default:
 				return err
@@ -174,7 +175,7 @@ func (e *Engine) cancelRest(ctx context.Context, t task) error {
 }
 
 // cancelFor cancels one holder, unless it has another lease by now.
-func cancelFor(h hold, budget core.UUID) command {
+func cancelFor(h hold, budget base.UUID) command {
 	return &onOne{
 		op: "cancel_for_budget", caller: EngineCaller, id: h.ExecutionID.Given(),
 		act: func(_ *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {

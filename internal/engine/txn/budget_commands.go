@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -15,9 +16,9 @@ type budgetCommand struct {
 	how         AdminAction
 	target      BudgetRef // as the caller named it
 	budget      core.BudgetEntry
-	locks       []core.UUID // budgets beside it
-	executions  []core.UUID
-	graphs      []core.UUID    // flows that it is about
+	locks       []base.UUID // budgets beside it
+	executions  []base.UUID
+	graphs      []base.UUID    // flows that it is about
 	docs        []store.DocRef // locked after the executions
 	scans       []store.Scan
 	scanned     int          // place of their answers
@@ -31,10 +32,10 @@ type budgetCommand struct {
 
 // changeBudget runs the command. A repeat is recognised by args.
 func (e *Engine) changeBudget(ctx context.Context, cmd *budgetCommand, args ...any) error {
-	if err := core.CheckReason("reason", cmd.how.Reason); err != nil {
+	if err := base.CheckReason("reason", cmd.how.Reason); err != nil {
 		return err
 	}
-	if err := core.CheckRequestKey(cmd.how.RequestKey); err != nil {
+	if err := base.CheckRequestKey(cmd.how.RequestKey); err != nil {
 		return err
 	}
 	if cmd.how.RequestKey != "" {
@@ -51,7 +52,7 @@ func (r BudgetRef) request(c Caller, op, key string) store.DocRef {
 
 func (b *budgetCommand) Name() string { return b.op }
 
-func (b *budgetCommand) Flows(*Tx) []core.UUID { return b.graphs }
+func (b *budgetCommand) Flows(*Tx) []base.UUID { return b.graphs }
 
 func (b *budgetCommand) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, b.executions...)
@@ -61,7 +62,7 @@ func (b *budgetCommand) Want(w *store.Want, _ bool) {
 }
 
 func (b *budgetCommand) behind(u *Tx, w *store.Want) {
-	u.wantBudgets(w, append([]core.UUID{b.budget.ID}, b.locks...))
+	u.wantBudgets(w, append([]base.UUID{b.budget.ID}, b.locks...))
 	for _, ref := range b.docs {
 		u.wantDoc(w, ref)
 	}
@@ -115,7 +116,7 @@ func (b *budgetCommand) audit(u *Tx, before any) {
 }
 
 // onBudget runs a command on a budget that must exist, and returns the budget as the command left it.
-func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRef, how AdminAction, act func(u *Tx, fx *core.Effects, id core.UUID) (bool, error), args ...any) (BudgetView, error) {
+func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRef, how AdminAction, act func(u *Tx, fx *core.Effects, id base.UUID) (bool, error), args ...any) (BudgetView, error) {
 	found, err := e.findBudget(ctx, c, ref)
 	if err != nil {
 		return BudgetView{}, err
@@ -137,21 +138,21 @@ func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRe
 
 // CloseBudget makes a budget admit nothing and refuse charges. Leases that are charged to it still book (B5).
 func (e *Engine) CloseBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
-	return e.onBudget(ctx, c, "close_budget", ref, how, func(_ *Tx, fx *core.Effects, id core.UUID) (bool, error) {
+	return e.onBudget(ctx, c, "close_budget", ref, how, func(_ *Tx, fx *core.Effects, id base.UUID) (bool, error) {
 		return fx.Books.Close(fx, id, how.Revision)
 	})
 }
 
 // ReopenBudget undoes CloseBudget.
 func (e *Engine) ReopenBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
-	return e.onBudget(ctx, c, "reopen_budget", ref, how, func(_ *Tx, fx *core.Effects, id core.UUID) (bool, error) {
+	return e.onBudget(ctx, c, "reopen_budget", ref, how, func(_ *Tx, fx *core.Effects, id base.UUID) (bool, error) {
 		return fx.Books.Reopen(fx, id, how.Revision)
 	})
 }
 
 // ResetBudget starts a new epoch now and leaves the schedule as it is (B37).
 func (e *Engine) ResetBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
-	return e.onBudget(ctx, c, "reset_budget", ref, how, func(_ *Tx, fx *core.Effects, id core.UUID) (bool, error) {
+	return e.onBudget(ctx, c, "reset_budget", ref, how, func(_ *Tx, fx *core.Effects, id base.UUID) (bool, error) {
 		if err := checkBudgetRevision(how.Revision, fx.Books.Get(id)); err != nil {
 			return false, err
 		}
@@ -164,7 +165,7 @@ func checkBudgetRevision(expected *int64, b *core.Budget) error {
 	if expected == nil || *expected == b.Revision {
 		return nil
 	}
-	return core.Errorf(core.CodeStaleVersion, "the revision is %d", b.Revision).WithField("revision").With("revision", b.Revision)
+	return base.Errorf(base.CodeStaleVersion, "the revision is %d", b.Revision).WithField("revision").With("revision", b.Revision)
 }
 
 // UpdateBudget changes the definition of a budget (B4).
@@ -212,7 +213,7 @@ func (u *Tx) rename(before, now *core.Budget) error {
 }
 
 func nameTaken(name string) error {
-	return core.Errorf(core.CodeBudgetAlreadyExists, "another budget is called %q", name).WithField("name")
+	return base.Errorf(base.CodeBudgetAlreadyExists, "another budget is called %q", name).WithField("name")
 }
 
 // putRule adds a budget to the registry if it applies to executions by more than their own records.
@@ -294,7 +295,7 @@ const opDeleteBudget = "delete_budget"
 
 // deletedBefore answers a delete whose budget does not exist: success if it is a repeat.
 func (e *Engine) deletedBefore(ctx context.Context, c Caller, ref BudgetRef, how AdminAction, notFound error) error {
-	if how.RequestKey == "" || core.CodeOf(notFound) != core.CodeBudgetNotFound {
+	if how.RequestKey == "" || base.CodeOf(notFound) != base.CodeBudgetNotFound {
 		return notFound
 	}
 	return e.changeBudget(ctx, &budgetCommand{
@@ -304,11 +305,11 @@ func (e *Engine) deletedBefore(ctx context.Context, c Caller, ref BudgetRef, how
 }
 
 // scopedTo is the execution that a budget is for.
-func scopedTo(s *core.BudgetScope) (core.UUID, bool) {
+func scopedTo(s *core.BudgetScope) (base.UUID, bool) {
 	if s.Type != core.ScopeExecution {
-		return core.UUID{}, false
+		return base.UUID{}, false
 	}
-	return core.ParseUUID(s.Value)
+	return base.ParseUUID(s.Value)
 }
 
 // scopeOf is the execution that a budget is for, if it has one that is still there.
@@ -321,7 +322,7 @@ func (u *Tx) scopeOf(b *core.Budget) *Row {
 }
 
 // hasBelow reports whether a budget has others below it: found by the scan, or created since by another command of the unit (B5).
-func (u *Tx) hasBelow(id core.UUID, scan int) bool {
+func (u *Tx) hasBelow(id base.UUID, scan int) bool {
 	return len(u.scanned[scan]) > 0 || slices.ContainsFunc(u.books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
 }
 

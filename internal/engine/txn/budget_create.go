@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -13,7 +14,7 @@ const createTries = 8
 // CreateBudget creates a budget, or recognises the one that the same create has created (B2). Codes: invalid_budget, budget_already_exists,
 // budget_not_found for the parent, execution_not_found and flow_not_found for the scope.
 func (e *Engine) CreateBudget(ctx context.Context, c Caller, namespace string, d core.BudgetDefinition, how AdminAction) (BudgetAnswer, error) {
-	if err := core.CheckNamespace(namespace); err != nil {
+	if err := base.CheckNamespace(namespace); err != nil {
 		return BudgetAnswer{}, err
 	}
 	if err := d.Normalize(); err != nil {
@@ -32,7 +33,7 @@ func (e *Engine) CreateBudget(ctx context.Context, c Caller, namespace string, d
 			return answer, err
 		}
 	}
-	return BudgetAnswer{}, core.Errorf(core.CodeOverloaded, "others make and remove budgets of this name").WithRetryAfter(100)
+	return BudgetAnswer{}, base.Errorf(base.CodeOverloaded, "others make and remove budgets of this name").WithRetryAfter(100)
 }
 
 // createBudget is the command of CreateBudget.
@@ -40,11 +41,11 @@ type createBudget struct {
 	budgetCommand
 	e      *Engine
 	d      core.BudgetDefinition
-	id     core.UUID
-	parent core.UUID    // zero: none
+	id     base.UUID
+	parent base.UUID    // zero: none
 	known  *core.Budget // the budget that has the name or id already
 	// reaches is the flow to whose members the budget applies besides the execution that it is for; zero: none.
-	reaches core.UUID
+	reaches base.UUID
 	made    createdBudget
 }
 
@@ -52,7 +53,7 @@ const opCreateBudget = "create_budget"
 
 // createdBudget is what is recorded of a create.
 type createdBudget struct {
-	ID      core.UUID `json:"budget_id"`
+	ID      base.UUID `json:"budget_id"`
 	Outcome string    `json:"outcome"`
 }
 
@@ -70,7 +71,7 @@ func (e *Engine) newCreate(ctx context.Context, c Caller, namespace string, d co
 		if parent.Namespace != namespace {
 			return nil, core.BudgetNotFound(d.Parent)
 		}
-		cmd.parent, cmd.locks = parent.ID, []core.UUID{parent.ID}
+		cmd.parent, cmd.locks = parent.ID, []base.UUID{parent.ID}
 	}
 	var err error
 	if cmd.known, err = e.knownBudget(ctx, namespace, &d); err != nil {
@@ -92,13 +93,13 @@ func (e *Engine) newCreate(ctx context.Context, c Caller, namespace string, d co
 	}
 	switch scoped, ok := scopedTo(&d.Scope); {
 	case ok:
-		cmd.executions = []core.UUID{scoped}
+		cmd.executions = []base.UUID{scoped}
 	case d.Scope.Type == core.ScopeFlow:
 		flow, err := e.flowOfScope(ctx, c, namespace, &d.Scope)
 		if err != nil {
 			return nil, err
 		}
-		cmd.graphs = []core.UUID{flow}
+		cmd.graphs = []base.UUID{flow}
 	}
 	return cmd, nil
 }
@@ -131,7 +132,7 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 		return b.exists(ctx)
 	}
 	err = b.e.changeBudget(ctx, &b.budgetCommand, b.d)
-	if core.CodeOf(err) == core.CodeExecutionNotFound && len(b.executions) > 0 && b.e.appeared(ctx, b.executions[0]) { // L88
+	if base.CodeOf(err) == base.CodeExecutionNotFound && len(b.executions) > 0 && b.e.appeared(ctx, b.executions[0]) { // L88
 		err = b.e.Do(ctx, &b.budgetCommand)
 	}
 	if err != nil {
@@ -155,18 +156,18 @@ func (b *createBudget) run(ctx context.Context) (answer BudgetAnswer, taken bool
 // exists answers a create of a budget that exists already (B2).
 func (b *createBudget) exists(ctx context.Context) (answer BudgetAnswer, taken bool, err error) {
 	if !b.caller.Sees(b.known.Namespace) || b.known.Namespace != b.target.Namespace {
-		return answer, false, core.Errorf(core.CodeBudgetAlreadyExists, "the id belongs to another budget").WithField("budget_id")
+		return answer, false, base.Errorf(base.CodeBudgetAlreadyExists, "the id belongs to another budget").WithField("budget_id")
 	}
 	if err := b.known.CheckSame(&b.d, b.parent); err != nil {
 		return answer, false, err
 	}
 	answer.Outcome = "already_exists"
 	answer.Budget, err = b.e.budgetByID(ctx, b.caller, b.known.ID)
-	return answer, core.CodeOf(err) == core.CodeBudgetNotFound, nilIf(err, core.CodeBudgetNotFound)
+	return answer, base.CodeOf(err) == base.CodeBudgetNotFound, nilIf(err, base.CodeBudgetNotFound)
 }
 
-func nilIf(err error, code core.Code) error {
-	if core.CodeOf(err) == code {
+func nilIf(err error, code base.Code) error {
+	if base.CodeOf(err) == code {
 		return nil
 	}
 	return err
@@ -182,7 +183,7 @@ func (b *createBudget) create(u *Tx, fx *core.Effects) (bool, error) {
 	var ent *Row
 	if len(b.executions) > 0 {
 		var err error
-		if ent, err = u.Find(b.caller, core.GivenID{UUID: b.executions[0]}); err != nil {
+		if ent, err = u.Find(b.caller, base.GivenID{UUID: b.executions[0]}); err != nil {
 			return false, err
 		}
 		if ent.Exec.Class.Namespace != b.target.Namespace {
@@ -211,22 +212,22 @@ func (b *createBudget) create(u *Tx, fx *core.Effects) (bool, error) {
 }
 
 // idUsedBefore returns the refusal of the id of a deleted budget: its ledgers and receipts would become those of the new one (B5, B26).
-func idUsedBefore() *core.Error {
-	return core.Errorf(core.CodeBudgetAlreadyExists, "the id belonged to a budget that was deleted, whose history is kept").
+func idUsedBefore() *base.Error {
+	return base.Errorf(base.CodeBudgetAlreadyExists, "the id belonged to a budget that was deleted, whose history is kept").
 		WithHint("give another id, or none")
 }
 
 // budgetTaken reports whether the id or the name has a budget already.
-func (u *Tx) budgetTaken(id core.UUID, namespace, name string) bool {
+func (u *Tx) budgetTaken(id base.UUID, namespace, name string) bool {
 	return u.budgetIDTaken(id) || u.Doc(budgetNameRef(namespace, name)) != nil
 }
 
-func (u *Tx) budgetIDTaken(id core.UUID) bool {
+func (u *Tx) budgetIDTaken(id base.UUID) bool {
 	return u.Doc(BudgetDocRef(id)) != nil || u.books.Get(id) != nil
 }
 
 // makeBudget creates a budget with all records by which it is found. Its parent must be in the books. Codes: budget_not_found.
-func (u *Tx) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefinition, id, parent core.UUID) (*core.Budget, error) {
+func (u *Tx) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefinition, id, parent base.UUID) (*core.Budget, error) {
 	var above *core.Budget
 	if !parent.IsZero() {
 		if above = u.books.Get(parent); above == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,32 +15,32 @@ import (
 // records of past epochs are written only under the lock of that row.
 
 // HoldRef names the record of what an execution holds of a budget.
-func HoldRef(budget, execution core.UUID) store.DocRef {
+func HoldRef(budget, execution base.UUID) store.DocRef {
 	return store.DocRef{Kind: DocBudgetHold, Key: BudgetPrefix(budget) + execution.String()}
 }
 
-func ledgerRef(budget core.UUID, epoch int64, execution core.UUID) store.DocRef {
+func ledgerRef(budget base.UUID, epoch int64, execution base.UUID) store.DocRef {
 	return store.DocRef{Kind: docLedger, Key: ledgerPrefix(budget, epoch) + execution.String()}
 }
 
-func epochRef(budget core.UUID, epoch int64) store.DocRef {
+func epochRef(budget base.UUID, epoch int64) store.DocRef {
 	return store.DocRef{Kind: docEpoch, Key: BudgetPrefix(budget) + epochText(epoch)}
 }
 
 // usageDedupRef names the receipt of a report (B26).
-func usageDedupRef(execution core.UUID, key string) store.DocRef {
+func usageDedupRef(execution base.UUID, key string) store.DocRef {
 	return store.DocRef{Kind: docUsageDedup, Owner: Owner(execution), Key: key}
 }
 
 // chargeDedupRef names the receipt of a charge.
-func chargeDedupRef(budget core.UUID, key string) store.DocRef {
+func chargeDedupRef(budget base.UUID, key string) store.DocRef {
 	return store.DocRef{Kind: docUsageDedup, Key: BudgetPrefix(budget) + key}
 }
 
 // BudgetPrefix is the prefix of the keys of everything that is kept for a budget.
-func BudgetPrefix(budget core.UUID) string { return budget.String() + "/" }
+func BudgetPrefix(budget base.UUID) string { return budget.String() + "/" }
 
-func ledgerPrefix(budget core.UUID, epoch int64) string {
+func ledgerPrefix(budget base.UUID, epoch int64) string {
 	return BudgetPrefix(budget) + epochText(epoch) + "/"
 }
 
@@ -57,20 +58,20 @@ func DecodeBudget(doc *store.Doc) (*core.Budget, error) {
 		return nil, err
 	}
 	if b.ID.String() != doc.Key {
-		return nil, core.Errorf(core.CodeCorruption, "the record of budget %s is that of %s", doc.Key, b.ID).With("record", "budget")
+		return nil, base.Errorf(base.CodeCorruption, "the record of budget %s is that of %s", doc.Key, b.ID).With("record", "budget")
 	}
 	return b, nil
 }
 
 // childRef marks that a budget has another above it.
-func childRef(parent, child core.UUID) store.DocRef {
+func childRef(parent, child base.UUID) store.DocRef {
 	return store.DocRef{Kind: docBudgetChild, Key: BudgetPrefix(parent) + child.String()}
 }
 
 // budgetName names the budget that has a name: the body of docBudgetName. Neither ever changes.
 type budgetName struct {
-	ID        core.UUID   `json:"id"`
-	Ancestors []core.UUID `json:"ancestors,omitempty"`
+	ID        base.UUID   `json:"id"`
+	Ancestors []base.UUID `json:"ancestors,omitempty"`
 }
 
 func budgetNameDoc(b *core.Budget) store.Doc {
@@ -78,10 +79,10 @@ func budgetNameDoc(b *core.Budget) store.Doc {
 	return store.Doc{DocRef: budgetNameRef(b.Namespace, b.Name), Body: body}
 }
 
-func decodeBudgetName(doc *store.Doc) (core.UUID, error) {
+func decodeBudgetName(doc *store.Doc) (base.UUID, error) {
 	var named budgetName
 	if err := json.Unmarshal(doc.Body, &named); err != nil {
-		return core.UUID{}, Corrupt("name of a budget", err)
+		return base.UUID{}, Corrupt("name of a budget", err)
 	}
 	return named.ID, nil
 }
@@ -99,12 +100,12 @@ func ruleDoc(b *core.Budget) store.Doc {
 
 // hold is the record of a lease or grant that is charged to a budget: the body of docBudgetHold.
 type hold struct {
-	ExecutionID core.ID   `json:"execution_id"`
+	ExecutionID base.ID   `json:"execution_id"`
 	Epoch       int64     `json:"lease_epoch"`
-	Since       core.Time `json:"since"`
+	Since       base.Time `json:"since"`
 }
 
-func (h hold) doc(budget core.UUID) store.Doc {
+func (h hold) doc(budget base.UUID) store.Doc {
 	body, _ := json.Marshal(h)
 	return store.Doc{DocRef: HoldRef(budget, h.ExecutionID.UUID), Body: body}
 }
@@ -119,7 +120,7 @@ func DecodeHold(doc *store.Doc) (h hold, err error) {
 
 // ledgerRow is what an execution has used of a budget in an epoch: the body of docLedger.
 type ledgerRow struct {
-	ExecutionID core.ID          `json:"execution_id"`
+	ExecutionID base.ID          `json:"execution_id"`
 	Used        map[string]int64 `json:"used"`
 }
 
@@ -136,26 +137,26 @@ func decodeLedgerRow(doc *store.Doc) (r ledgerRow, err error) {
 }
 
 // splitBudgetKey splits the key of something that is kept for a budget. Codes: corruption.
-func splitBudgetKey(key string) (budget core.UUID, rest string, err error) {
+func splitBudgetKey(key string) (budget base.UUID, rest string, err error) {
 	first, rest, found := strings.Cut(key, "/")
-	budget, ok := core.ParseUUID(first)
+	budget, ok := base.ParseUUID(first)
 	if !found || !ok {
-		return core.UUID{}, "", core.Errorf(core.CodeCorruption, "the key %q names no budget", key).With("record", "budget")
+		return base.UUID{}, "", base.Errorf(base.CodeCorruption, "the key %q names no budget", key).With("record", "budget")
 	}
 	return budget, rest, nil
 }
 
 // splitLedgerKey returns the budget, epoch and execution of a ledger row. Codes: corruption.
-func splitLedgerKey(key string) (budget core.UUID, epoch int64, execution core.UUID, err error) {
+func splitLedgerKey(key string) (budget base.UUID, epoch int64, execution base.UUID, err error) {
 	budget, rest, err := splitBudgetKey(key)
 	if err != nil {
 		return budget, 0, execution, err
 	}
 	first, last, _ := strings.Cut(rest, "/")
 	epoch, wrong := strconv.ParseInt(first, 10, 64)
-	execution, ok := core.ParseUUID(last)
+	execution, ok := base.ParseUUID(last)
 	if wrong != nil || !ok {
-		return budget, 0, execution, core.Errorf(core.CodeCorruption, "the key %q names no row of a ledger", key).With("record", "ledger")
+		return budget, 0, execution, base.Errorf(base.CodeCorruption, "the key %q names no row of a ledger", key).With("record", "ledger")
 	}
 	return budget, epoch, execution, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -29,7 +30,7 @@ func (e *Engine) findBudget(ctx context.Context, c Caller, ref BudgetRef) (core.
 // readBudget reads the record of the budget that has this id, or this name in the namespace; nil: there is none.
 func (e *Engine) readBudget(ctx context.Context, namespace, idOrName string) (*core.Budget, error) {
 	refs := []store.DocRef{budgetNameRef(namespace, idOrName)}
-	id, isID := core.ParseUUID(idOrName)
+	id, isID := base.ParseUUID(idOrName)
 	if isID {
 		refs = append(refs, BudgetDocRef(id))
 	}

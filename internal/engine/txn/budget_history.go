@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -81,13 +82,13 @@ func decodeEpochCursor(scope, cursor string, present int64) (int64, error) {
 	}
 	before, err := strconv.ParseInt(string(key), 10, 64)
 	if err != nil {
-		return 0, core.Errorf(core.CodeInvalidCursor, "the cursor is not one of this list").WithField("cursor")
+		return 0, base.Errorf(base.CodeInvalidCursor, "the cursor is not one of this list").WithField("cursor")
 	}
 	return min(before, present), nil
 }
 
 // readSettled reads a budget as its due reset leaves it, and the epoch that this closes.
-func (e *Engine) readSettled(ctx context.Context, id core.UUID) (*core.Budget, []core.EpochRecord, error) {
+func (e *Engine) readSettled(ctx context.Context, id base.UUID) (*core.Budget, []core.EpochRecord, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{BudgetDocRef(id)}})
 	if err != nil {
 		return nil, nil, PublicFault(err)
@@ -113,7 +114,7 @@ func (e *Engine) BudgetSpend(ctx context.Context, c Caller, ref BudgetRef, q Spe
 		return nil, "", err
 	}
 	if q.Epoch != nil && *q.Epoch < 0 {
-		return nil, "", core.Invalid("epoch", "epochs are numbered from 0")
+		return nil, "", base.Invalid("epoch", "epochs are numbered from 0")
 	}
 	found, err := e.findBudget(ctx, c, ref)
 	if err != nil {
@@ -142,7 +143,7 @@ func (e *Engine) BudgetSpend(ctx context.Context, c Caller, ref BudgetRef, q Spe
 }
 
 // spendOf is the row of one execution, if there is one.
-func (e *Engine) spendOf(ctx context.Context, budget core.UUID, epoch int64, execution core.GivenID) ([]SpendRow, string, error) {
+func (e *Engine) spendOf(ctx context.Context, budget base.UUID, epoch int64, execution base.GivenID) ([]SpendRow, string, error) {
 	ref := ledgerRef(budget, epoch, execution.UUID)
 	docs, err := e.readDocs(ctx, ref)
 	if err != nil {
@@ -199,16 +200,16 @@ func (l *spendList) from(cursor string) error {
 	}
 	total, execution, _ := strings.Cut(string(key), "/")
 	n, wrong := strconv.ParseInt(total, 10, 64)
-	id, ok := core.ParseUUID(execution)
+	id, ok := base.ParseUUID(execution)
 	if wrong != nil || !ok {
-		return core.Errorf(core.CodeInvalidCursor, "the cursor is not one of this list").WithField("cursor")
+		return base.Errorf(base.CodeInvalidCursor, "the cursor is not one of this list").WithField("cursor")
 	}
-	l.after = &SpendRow{Total: n, ExecutionID: core.IDOf(id)}
+	l.after = &SpendRow{Total: n, ExecutionID: base.IDOf(id)}
 	return nil
 }
 
 // read reads the whole ledger of the epoch and keeps one row more than a page has.
-func (l *spendList) read(ctx context.Context, e *Engine, budget core.UUID, epoch int64) error {
+func (l *spendList) read(ctx context.Context, e *Engine, budget base.UUID, epoch int64) error {
 	scan := store.Scan{Kind: docLedger, Prefix: ledgerPrefix(budget, epoch), Limit: dropBatch}
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,8 +18,8 @@ type ownBudgets struct {
 // ownBudget is one of them.
 type ownBudget struct {
 	definition core.BudgetDefinition
-	id         core.UUID
-	parent     core.UUID // zero: none
+	id         base.UUID
+	parent     base.UUID // zero: none
 	orphan     error     // the budget above it does not exist
 }
 
@@ -37,7 +38,7 @@ func (e *Engine) planOwn(ctx context.Context, namespace string, scope core.Budge
 		if d.Parent != "" {
 			parent, err := e.findBudget(ctx, EngineCaller, BudgetRef{namespace, d.Parent})
 			switch {
-			case core.CodeOf(err) == core.CodeBudgetNotFound || err == nil && parent.Namespace != namespace:
+			case base.CodeOf(err) == base.CodeBudgetNotFound || err == nil && parent.Namespace != namespace:
 				b.orphan = core.BudgetNotFound(d.Parent).WithField(budgetPlace(i) + ".parent")
 			case err != nil:
 				return ownBudgets{}, err
@@ -58,13 +59,13 @@ func (o *ownBudgets) behind(u *Tx, w *store.Want) {
 	for i := range o.list {
 		own := &o.list[i]
 		if !own.parent.IsZero() {
-			u.wantBudgets(w, []core.UUID{own.parent})
+			u.wantBudgets(w, []base.UUID{own.parent})
 		}
 		if !own.definition.ID.IsZero() {
 			u.wantDoc(w, budgetGoneRef(own.id))
 		}
 		if u.careful {
-			u.wantBudgets(w, []core.UUID{own.id}) // other commands may need it: it exists if this is a repeat
+			u.wantBudgets(w, []base.UUID{own.id}) // other commands may need it: it exists if this is a repeat
 			u.wantDoc(w, budgetNameRef(o.namespace, own.definition.Name))
 		}
 	}
@@ -83,9 +84,9 @@ func (o *ownBudgets) check(u *Tx, taken takenBudgets) (place int, err error) {
 		case own.orphan != nil:
 			return i, own.orphan
 		case !own.definition.ID.IsZero() && (taken[own.id] || u.budgetIDTaken(own.id)):
-			return i, core.Errorf(core.CodeBudgetAlreadyExists, "a budget has this id").WithField(budgetPlace(i) + ".budget_id")
+			return i, base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this id").WithField(budgetPlace(i) + ".budget_id")
 		case taken[own.definition.Name] || taken[own.id] || u.budgetTaken(own.id, o.namespace, own.definition.Name):
-			return i, core.Errorf(core.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(budgetPlace(i) + ".name")
+			return i, base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(budgetPlace(i) + ".name")
 		case u.Doc(budgetGoneRef(own.id)) != nil:
 			return i, idUsedBefore().WithField(budgetPlace(i) + ".budget_id")
 		case parent == nil && !own.parent.IsZero():

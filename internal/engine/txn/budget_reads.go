@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -23,8 +24,8 @@ func (e *Engine) Budget(ctx context.Context, c Caller, ref BudgetRef) (BudgetVie
 	return e.budgetByID(ctx, c, found.ID)
 }
 
-func (e *Engine) budgetByID(ctx context.Context, c Caller, id core.UUID) (BudgetView, error) {
-	views, err := e.budgetViews(ctx, []core.UUID{id})
+func (e *Engine) budgetByID(ctx context.Context, c Caller, id base.UUID) (BudgetView, error) {
+	views, err := e.budgetViews(ctx, []base.UUID{id})
 	if err != nil {
 		return BudgetView{}, err
 	}
@@ -38,7 +39,7 @@ func (e *Engine) budgetByID(ctx context.Context, c Caller, id core.UUID) (Budget
 }
 
 // budgetViews returns budgets, all of one snapshot; those that do not exist are left out. Codes: corruption.
-func (e *Engine) budgetViews(ctx context.Context, ids []core.UUID) (map[core.UUID]*BudgetView, error) {
+func (e *Engine) budgetViews(ctx context.Context, ids []base.UUID) (map[base.UUID]*BudgetView, error) {
 	look := budgetLook{e: e, ids: ids}
 	for try := 1; ; try++ {
 		loaded, err := e.Store.Read(ctx, look.Want())
@@ -59,7 +60,7 @@ func (e *Engine) budgetViews(ctx context.Context, ids []core.UUID) (map[core.UUI
 // new has seen everything in one snapshot.
 type budgetLook struct {
 	e       *Engine
-	ids     []core.UUID
+	ids     []base.UUID
 	dict    *Dictionary
 	classes []int32      // of the namespaces that the budgets belong to
 	picks   []store.Pick // queues with blocked rows
@@ -116,12 +117,12 @@ func (l *budgetLook) classesOf(loaded *store.Loaded) (numbers []int32, err error
 	return numbers, nil
 }
 
-func (l *budgetLook) views(loaded *store.Loaded) (map[core.UUID]*BudgetView, error) {
+func (l *budgetLook) views(loaded *store.Loaded) (map[base.UUID]*BudgetView, error) {
 	blocked := map[int32]int{}
 	for _, row := range loaded.Picked {
 		blocked[row.Block]++
 	}
-	views := map[core.UUID]*BudgetView{}
+	views := map[base.UUID]*BudgetView{}
 	for i, id := range l.ids {
 		doc, ok := loaded.Docs[BudgetDocRef(id)]
 		if !ok {
@@ -147,7 +148,7 @@ func (l *budgetLook) views(loaded *store.Loaded) (map[core.UUID]*BudgetView, err
 }
 
 // settledBudget reads a budget as its due reset leaves it: no answer depends on the sweep (BI9).
-func settledBudget(doc *store.Doc, now core.Time) (*core.Budget, error) {
+func settledBudget(doc *store.Doc, now base.Time) (*core.Budget, error) {
 	b, err := DecodeBudget(doc)
 	if err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func settledBudget(doc *store.Doc, now core.Time) (*core.Budget, error) {
 	return settledAt(b, now), nil
 }
 
-func settledAt(b *core.Budget, now core.Time) *core.Budget {
+func settledAt(b *core.Budget, now base.Time) *core.Budget {
 	books := core.NewBooks()
 	books.Add(b)
 	books.SettleResets(&core.Effects{Now: now, Books: books})
@@ -183,11 +184,11 @@ func (e *Engine) Budgets(ctx context.Context, c Caller, q BudgetQuery) ([]Budget
 		return nil, "", err
 	}
 	scope := "budgets\x00" + Fingerprint(q.Namespace, q.Scope, q.Exhausted, q.State)
-	ids, next, err := listDocs(ctx, e, DocBudget, scope, q.Cursor, q.Limit, func(doc *store.Doc) (core.UUID, bool, error) {
+	ids, next, err := listDocs(ctx, e, DocBudget, scope, q.Cursor, q.Limit, func(doc *store.Doc) (base.UUID, bool, error) {
 		b, err := settledBudget(doc, now)
 		if err != nil { // one that cannot be read hides no other; a read by name returns the error
 			e.notes.Error("a budget cannot be read", "row", doc.Key, "error", err)
-			return core.UUID{}, false, nil
+			return base.UUID{}, false, nil
 		}
 		return b.ID, c.Sees(b.Namespace) && q.keeps(b), nil
 	})
@@ -199,7 +200,7 @@ func (e *Engine) Budgets(ctx context.Context, c Caller, q BudgetQuery) ([]Budget
 }
 
 // viewsInOrder returns budgets in this order, without those that were removed.
-func (e *Engine) viewsInOrder(ctx context.Context, ids []core.UUID) ([]BudgetView, error) {
+func (e *Engine) viewsInOrder(ctx context.Context, ids []base.UUID) ([]BudgetView, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -219,14 +220,14 @@ func (e *Engine) viewsInOrder(ctx context.Context, ids []core.UUID) ([]BudgetVie
 // check refuses what no budget can match: invalid_argument.
 func (q *BudgetQuery) check() error {
 	if q.State != "" && q.State != core.BudgetActive && q.State != core.BudgetClosed {
-		return core.Invalid("state", "must be %s or %s", core.BudgetActive, core.BudgetClosed)
+		return base.Invalid("state", "must be %s or %s", core.BudgetActive, core.BudgetClosed)
 	}
 	if q.Scope == "" {
 		return nil
 	}
 	known := []string{core.ScopeNamespace, core.ScopeLane, core.ScopeFlow, core.ScopeExecution, core.ScopeTag, core.ScopeNone}
 	if kind, _ := q.scope(); !slices.Contains(known, kind) {
-		return core.Invalid("scope", "%q is not a scope", kind)
+		return base.Invalid("scope", "%q is not a scope", kind)
 	}
 	return core.CheckFilterText("scope", q.Scope)
 }
@@ -239,8 +240,8 @@ func (q *BudgetQuery) keeps(b *core.Budget) bool {
 }
 
 // ApplicableBudgets returns which budgets apply to an execution, and whether they would admit it now (B40).
-func (e *Engine) ApplicableBudgets(ctx context.Context, c Caller, id core.GivenID) (Applicable, error) {
-	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+func (e *Engine) ApplicableBudgets(ctx context.Context, c Caller, id base.GivenID) (Applicable, error) {
+	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 	if err != nil {
 		return Applicable{}, err
 	}
@@ -263,9 +264,9 @@ func (e *Engine) ApplicableBudgets(ctx context.Context, c Caller, id core.GivenI
 }
 
 // Usage shows the meters of an execution, or of one of its attempts (B18).
-func (e *Engine) Usage(ctx context.Context, c Caller, id core.GivenID, attempt *int) (UsageView, error) {
+func (e *Engine) Usage(ctx context.Context, c Caller, id base.GivenID, attempt *int) (UsageView, error) {
 	if attempt == nil {
-		_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+		_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 		if err != nil {
 			return UsageView{}, err
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,14 +15,14 @@ import (
 type releaseBudget struct {
 	budgetCommand
 	e         *Engine
-	execution core.GivenID
-	epochs    map[core.UUID]int64
+	execution base.GivenID
+	epochs    map[base.UUID]int64
 	released  map[string]int64
 }
 
 // ReleaseBudget gives back what an execution has used of a budget in its current epoch, and of the budgets above it at most what it has used of
 // them (B25). A repeat does nothing.
-func (e *Engine) ReleaseBudget(ctx context.Context, c Caller, ref BudgetRef, execution core.GivenID, how AdminAction) (map[string]int64, error) {
+func (e *Engine) ReleaseBudget(ctx context.Context, c Caller, ref BudgetRef, execution base.GivenID, how AdminAction) (map[string]int64, error) {
 	found, err := e.findBudget(ctx, c, ref)
 	if err != nil {
 		return nil, err
@@ -30,10 +31,10 @@ func (e *Engine) ReleaseBudget(ctx context.Context, c Caller, ref BudgetRef, exe
 	cmd.budgetCommand = budgetCommand{
 		op: "release_budget", caller: c, how: how, target: ref, budget: found, locks: found.Ancestors, answer: &cmd.released, act: cmd.release,
 	}
-	if err := core.CheckReason("reason", how.Reason); err != nil {
+	if err := base.CheckReason("reason", how.Reason); err != nil {
 		return nil, err
 	}
-	if err := core.CheckRequestKey(how.RequestKey); err != nil {
+	if err := base.CheckRequestKey(how.RequestKey); err != nil {
 		return nil, err
 	}
 	if how.RequestKey != "" {
@@ -46,12 +47,12 @@ func (e *Engine) ReleaseBudget(ctx context.Context, c Caller, ref BudgetRef, exe
 	return cmd.released, nil
 }
 
-func (r *releaseBudget) line() []core.UUID { return append([]core.UUID{r.budget.ID}, r.locks...) }
+func (r *releaseBudget) line() []base.UUID { return append([]base.UUID{r.budget.ID}, r.locks...) }
 
 // Want reads the epochs. If that fails, they are not confirmed, and the next try reads them again.
 func (r *releaseBudget) Want(w *store.Want, careful bool) {
 	r.budgetCommand.Want(w, careful)
-	r.epochs = map[core.UUID]int64{}
+	r.epochs = map[base.UUID]int64{}
 	var refs []store.DocRef
 	for _, id := range r.line() {
 		refs = append(refs, BudgetDocRef(id))
@@ -111,7 +112,7 @@ func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 
 // ledgerOf returns what the execution has used of a budget in its current epoch, including what this transaction has booked. known reports whether
 // that was loaded: an epoch that this transaction began has no rows yet.
-func (u *Tx) ledgerOf(b *core.Budget, execution core.GivenID) (used map[string]int64, known bool, err error) {
+func (u *Tx) ledgerOf(b *core.Budget, execution base.GivenID) (used map[string]int64, known bool, err error) {
 	ref := ledgerRef(b.ID, b.Epoch, execution.UUID)
 	doc, known := u.docs[ref]
 	if !known && u.budgets.epochs[b.ID] == b.Epoch {

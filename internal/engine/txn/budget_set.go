@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // BudgetsOf returns the budgets that apply to the execution now, each once, in the order of B8. A rule that cannot be read may apply to every
 // execution: nothing is admitted until it can be read (B3, S45).
-func (d *Dictionary) BudgetsOf(x *core.Execution) []core.UUID {
+func (d *Dictionary) BudgetsOf(x *core.Execution) []base.UUID {
 	named := d.NeedsOf(x.Class).NamedBudgets()
 	if len(named)+len(x.Budgets)+len(d.budgets)+len(d.lost) == 0 {
 		return nil
@@ -16,13 +17,13 @@ func (d *Dictionary) BudgetsOf(x *core.Execution) []core.UUID {
 	return append(d.registry.Applicable(x, named), d.lost...)
 }
 
-func (u *Tx) budgetsOf(x *core.Execution) []core.UUID { return u.dict.BudgetsOf(x) }
+func (u *Tx) budgetsOf(x *core.Execution) []base.UUID { return u.dict.BudgetsOf(x) }
 
 // passUnreached unblocks an execution that is blocked on a budget which no longer applies to it (L73), and reports whether it did.
 func (u *Tx) passUnreached(x *core.Execution, fx *core.Effects) bool {
 	reached := u.budgetsOf(x)
 	return x.Unblock(fx, func(key string) bool {
-		return core.OfBudget(key) && !slices.ContainsFunc(reached, func(id core.UUID) bool { return core.BudgetKey(id) == key })
+		return core.OfBudget(key) && !slices.ContainsFunc(reached, func(id base.UUID) bool { return core.BudgetKey(id) == key })
 	})
 }
 
@@ -45,7 +46,7 @@ func (d *Dictionary) everyoneNeeds(class *core.Class, key string) bool {
 func (r *rules) registerBudgets() {
 	r.registry = core.NewBudgetRegistry(r.budgets)
 	for ref := range r.unreadable {
-		if id, ok := core.ParseUUID(ref.Key); ok && ref.Kind == docBudgetEntry {
+		if id, ok := base.ParseUUID(ref.Key); ok && ref.Kind == docBudgetEntry {
 			r.lost = append(r.lost, id)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -19,7 +20,7 @@ func (s *submit) noBudgets() error {
 	if len(s.s.Policy.Budgets) == 0 {
 		return nil
 	}
-	return core.Errorf(core.CodeInvalidPolicy, "budgets are not made in a transaction of the caller").WithField("budgets").
+	return base.Errorf(base.CodeInvalidPolicy, "budgets are not made in a transaction of the caller").WithField("budgets").
 		WithHint("create them first and name them in budget_ids")
 }
 
@@ -35,14 +36,14 @@ func (s *submitAll) behind(u *Tx, w *store.Want) {
 // checkBudgets checks whether all budgets of the policy can be created: an error of one is an error of the policy.
 func (s *submit) checkBudgets(u *Tx, taken takenBudgets) error {
 	i, err := s.budgets.check(u, taken)
-	if err == nil || core.CodeOf(err) == core.CodeBudgetAlreadyExists {
+	if err == nil || base.CodeOf(err) == base.CodeBudgetAlreadyExists {
 		return err
 	}
 	at := budgetPlace(i)
-	if core.CodeOf(err) == core.CodeBudgetNotFound {
+	if base.CodeOf(err) == base.CodeBudgetNotFound {
 		at += ".parent"
 	}
-	return core.Errorf(core.CodeInvalidPolicy, "%w", err).WithField(at)
+	return base.Errorf(base.CodeInvalidPolicy, "%w", err).WithField(at)
 }
 
 // makeBudgets creates the budgets of the policy, which checkBudgets has passed.
@@ -60,7 +61,7 @@ func (u *Tx) leaveBudgets(x *core.Execution) {
 }
 
 // leaveLater is after which time a budget is checked again whose execution was removed and that others need.
-const leaveLater = core.Hour
+const leaveLater = base.Hour
 
 // leaveBudget deletes a budget whose execution was removed, as soon as it is not needed any more: other budgets may be below it, or name it (B5).
 func (e *Engine) leaveBudget(ctx context.Context, t task) error {
@@ -81,9 +82,9 @@ func (e *Engine) leave(ctx context.Context, t task, b *core.Budget, named bool, 
 		scans: []store.Scan{{Kind: docBudgetChild, Prefix: BudgetPrefix(b.ID), Limit: 1}},
 	}
 	if scoped, ok := scopedTo(&b.Scope); ok {
-		cmd.executions = []core.UUID{scoped}
+		cmd.executions = []base.UUID{scoped}
 	} else if flow, ok := scopedToFlow(&b.Scope); ok {
-		cmd.graphs = []core.UUID{flow}
+		cmd.graphs = []base.UUID{flow}
 	} else {
 		return nil
 	}

@@ -5,26 +5,27 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // budgetRetention is how long past epochs and their ledgers are kept, and those of a budget that was deleted (B5).
-const budgetRetention = 90 * core.Day
+const budgetRetention = 90 * base.Day
 
 // dropBatch is how many records are removed in one transaction.
 const dropBatch = 1000
 
 // resetDue starts a new epoch of a budget whose epoch has ended (B36): opening the budget does it.
 type resetDue struct {
-	budget core.UUID
-	at     core.Time // time of the timer, which is used up
+	budget base.UUID
+	at     base.Time // time of the timer, which is used up
 }
 
 func (r *resetDue) Name() string { return "reset_due_budget" }
 
 func (r *resetDue) Want(*store.Want, bool) {}
 
-func (r *resetDue) behind(u *Tx, w *store.Want) { u.wantBudgets(w, []core.UUID{r.budget}) }
+func (r *resetDue) behind(u *Tx, w *store.Want) { u.wantBudgets(w, []base.UUID{r.budget}) }
 
 // Decide arms the timer again if the clock was set back before it.
 func (r *resetDue) Decide(u *Tx) error {
@@ -40,7 +41,7 @@ func (r *resetDue) Decide(u *Tx) error {
 func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 	var cmds []command
 	for _, text := range t.Texts {
-		if id, ok := core.ParseUUID(text); ok {
+		if id, ok := base.ParseUUID(text); ok {
 			cmds = append(cmds, &resetDue{id, t.At})
 		}
 	}
@@ -58,11 +59,11 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 	if err != nil || !deleted {
 		return err
 	}
-	seen := map[core.UUID]bool{}
+	seen := map[base.UUID]bool{}
 	for {
 		ids, err := e.blockedOnBudget(ctx, t.Budget)
 		// An execution that is found again names the budget itself: it waits until it is cancelled.
-		ids = slices.DeleteFunc(ids, func(id core.UUID) bool { return seen[id] })
+		ids = slices.DeleteFunc(ids, func(id base.UUID) bool { return seen[id] })
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -77,7 +78,7 @@ func (e *Engine) freeBudget(ctx context.Context, t task) error {
 
 // budgetDeleted reports whether a budget was deleted. Its mark shows that until the history of the budget is removed (B5). After that nothing is
 // left of it; of a budget whose record was lost the name still exists.
-func (e *Engine) budgetDeleted(ctx context.Context, id core.UUID) (bool, error) {
+func (e *Engine) budgetDeleted(ctx context.Context, id base.UUID) (bool, error) {
 	docs, err := e.readDocs(ctx, budgetGoneRef(id), BudgetDocRef(id), budgetEntryRef(id))
 	if _, marked := docs[budgetGoneRef(id)]; err != nil || marked || len(docs) > 0 {
 		return marked, err
@@ -103,7 +104,7 @@ func (e *Engine) budgetDeleted(ctx context.Context, id core.UUID) (bool, error) 
 
 // without removes a deleted budget from an execution. If the execution waits for it, or for one above it that no longer applies, it is unblocked:
 // nothing else would look at it (B33, B34).
-func without(gone core.UUID) func(u *Tx, x *core.Execution, fx *core.Effects) bool {
+func without(gone base.UUID) func(u *Tx, x *core.Execution, fx *core.Effects) bool {
 	return func(u *Tx, x *core.Execution, fx *core.Effects) bool {
 		dropped := core.DropBudget(&x.Budgets, gone)
 		return u.passUnreached(x, fx) || dropped
@@ -136,7 +137,7 @@ func (e *Engine) freeUnreached(ctx context.Context, t task) error {
 				return PublicFault(err)
 			}
 			rows := loaded.Picked
-			ids := make([]core.UUID, len(rows))
+			ids := make([]base.UUID, len(rows))
 			for i, row := range rows {
 				ids[i] = row.ID
 			}
@@ -177,7 +178,7 @@ func (e *Engine) queuesBlockedOn(ctx context.Context, key string) (queues []bloc
 }
 
 // blockedOnBudget finds some of the executions that are blocked on a budget.
-func (e *Engine) blockedOnBudget(ctx context.Context, budget core.UUID) (ids []core.UUID, err error) {
+func (e *Engine) blockedOnBudget(ctx context.Context, budget base.UUID) (ids []base.UUID, err error) {
 	queues, err := e.queuesBlockedOn(ctx, core.BudgetKey(budget))
 	if err != nil {
 		return nil, err
@@ -195,7 +196,7 @@ func (e *Engine) blockedOnBudget(ctx context.Context, budget core.UUID) (ids []c
 }
 
 // blockedOnKey finds those in one queue. Rows of another key with the same block number are left out.
-func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []core.UUID, err error) {
+func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []base.UUID, err error) {
 	rows, err := e.Store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(unblockBatch)}})
 	if err != nil {
 		return nil, PublicFault(err)

@@ -5,14 +5,15 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // budgetPart is what a unit has of the rows of budgets, besides the books.
 type budgetPart struct {
-	wanted    []core.UUID             // requested and not opened yet
-	resets    map[core.UUID]core.Time // time of the armed timer, of those that were loaded
-	epochs    map[core.UUID]int64     // as they were loaded
+	wanted    []base.UUID             // requested and not opened yet
+	resets    map[base.UUID]base.Time // time of the armed timer, of those that were loaded
+	epochs    map[base.UUID]int64     // as they were loaded
 	cancelled int                     // number of cancel_running orders that were carried out
 }
 
@@ -23,7 +24,7 @@ type behind interface {
 }
 
 // wantBudgets adds the records of budgets that the unit has not loaded. They are to be locked.
-func (u *Tx) wantBudgets(w *store.Want, ids []core.UUID) {
+func (u *Tx) wantBudgets(w *store.Want, ids []base.UUID) {
 	for _, id := range ids {
 		if ref := BudgetDocRef(id); !u.wanted.has(w, ref) {
 			if _, loaded := u.docs[ref]; !loaded {
@@ -79,7 +80,7 @@ func (u *Tx) wantCharged(w *store.Want, ent *Row) {
 		return // the code that needs it reports that
 	}
 	if asked, ok := ent.Exec.AskedBudget(d); ok {
-		u.wantBudgets(w, []core.UUID{asked})
+		u.wantBudgets(w, []base.UUID{asked})
 	}
 }
 
@@ -92,7 +93,7 @@ func (u *Tx) openBooks() *core.Books {
 	if u.books == nil {
 		u.books = core.NewBooks()
 	}
-	var later []core.UUID
+	var later []base.UUID
 	for _, id := range u.budgets.wanted {
 		doc, loaded := u.docs[BudgetDocRef(id)]
 		if !loaded {
@@ -108,7 +109,7 @@ func (u *Tx) openBooks() *core.Books {
 	return u.books
 }
 
-func (u *Tx) openBudget(id core.UUID, doc *store.Doc) {
+func (u *Tx) openBudget(id base.UUID, doc *store.Doc) {
 	if doc == nil {
 		SetIn(&u.unreadable, core.BudgetKey(id), true)
 		u.books.Miss(id)
@@ -126,11 +127,11 @@ func (u *Tx) openBudget(id core.UUID, doc *store.Doc) {
 }
 
 // budget returns a loaded budget that the caller named. Codes: budget_not_found, also for one of another namespace (W5), corruption.
-func (u *Tx) budget(c Caller, id core.UUID) (*core.Budget, error) {
+func (u *Tx) budget(c Caller, id base.UUID) (*core.Budget, error) {
 	b := u.books.Get(id)
 	switch {
 	case b == nil && u.Doc(BudgetDocRef(id)) != nil && !slices.Contains(u.books.Deleted(), id):
-		return nil, core.Errorf(core.CodeCorruption, "the budget cannot be read").With("record", "budget")
+		return nil, base.Errorf(base.CodeCorruption, "the budget cannot be read").With("record", "budget")
 	case b == nil || !c.Sees(b.Namespace):
 		return nil, core.BudgetNotFound(id.String())
 	}
@@ -206,8 +207,8 @@ func (u *Tx) writeLedger() {
 }
 
 // ledgerRow returns a row of the ledger as it was loaded. One that cannot be read starts from zero: what was booked is in the budget.
-func (u *Tx) ledgerRow(ref store.DocRef, execution core.UUID) ledgerRow {
-	fresh := ledgerRow{ExecutionID: core.IDOf(execution), Used: map[string]int64{}}
+func (u *Tx) ledgerRow(ref store.DocRef, execution base.UUID) ledgerRow {
+	fresh := ledgerRow{ExecutionID: base.IDOf(execution), Used: map[string]int64{}}
 	if ent := u.Entries[execution]; ent != nil {
 		fresh.ExecutionID = ent.Exec.ID
 	}
@@ -229,7 +230,7 @@ func (u *Tx) markHolds(ent *Row) {
 	if before == now {
 		return
 	}
-	epoch, kept, since := reservedFor(ent.Exec), map[core.UUID]bool{}, u.Now
+	epoch, kept, since := reservedFor(ent.Exec), map[base.UUID]bool{}, u.Now
 	if ent.acquiredAt != 0 { // the clock may have moved since
 		since = ent.acquiredAt
 	}

@@ -4,20 +4,21 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // reportUsage is the command report_usage.
 type reportUsage struct {
 	caller  Caller
-	id      core.GivenID
+	id      base.GivenID
 	cmd     core.UsageCommand
 	dedup   store.DocRef // zero: no dedup key
 	outcome core.UsageOutcome
 }
 
 // ReportUsage books what the holder of a lease uses, or reports that it may not (B19..B23). A breach is an outcome, not an error.
-func (e *Engine) ReportUsage(ctx context.Context, c Caller, id core.GivenID, r UsageRequest) (core.UsageOutcome, error) {
+func (e *Engine) ReportUsage(ctx context.Context, c Caller, id base.GivenID, r UsageRequest) (core.UsageOutcome, error) {
 	cmd := &reportUsage{caller: c, id: id, cmd: core.UsageCommand{Fence: r.Fence, Usage: r.Usage, DedupKey: r.DedupKey, AlreadySpent: r.AlreadySpent}}
 	if err := cmd.cmd.Check(); err != nil {
 		return core.UsageOutcome{}, err
@@ -101,7 +102,7 @@ func (e *Engine) Charge(ctx context.Context, c Caller, ref BudgetRef, r ChargeRe
 		cmd.dedup = chargeDedupRef(found.ID, r.DedupKey)
 	}
 	err = e.Do(ctx, cmd)
-	if r.Execution != nil && core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, r.Execution.UUID) { // L88
+	if r.Execution != nil && base.CodeOf(err) == base.CodeExecutionNotFound && e.appeared(ctx, r.Execution.UUID) { // L88
 		err = e.Do(ctx, cmd)
 	}
 	if err != nil {
@@ -122,7 +123,7 @@ func (b *chargeBudget) Want(w *store.Want, _ bool) {
 }
 
 func (b *chargeBudget) behind(u *Tx, w *store.Want) {
-	u.wantBudgets(w, append([]core.UUID{b.budget.ID}, b.budget.Ancestors...))
+	u.wantBudgets(w, append([]base.UUID{b.budget.ID}, b.budget.Ancestors...))
 	if b.dedup.Key != "" {
 		u.wantDoc(w, b.dedup)
 	}
@@ -163,7 +164,7 @@ func (b *chargeBudget) charge(u *Tx, fx *core.Effects, x *core.Execution) (chang
 	}
 	if b.outcome = outcome; receipt != nil {
 		u.putOrAdd(store.Doc{DocRef: b.dedup, Body: receipt.Encode(), ExpiresAt: receipt.ExpiresAt})
-		timer := u.TimerAt(timerUsageDedup, RoundUp(receipt.ExpiresAt, core.Minute))
+		timer := u.TimerAt(timerUsageDedup, RoundUp(receipt.ExpiresAt, base.Minute))
 		timer.Texts = append(timer.Texts, b.dedup.Key)
 	}
 	return !outcome.Repeated, nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -21,7 +22,7 @@ func TestB6_every_level_and_scope_counts(t *testing.T) {
 		w.create(tokens("above", 70))
 		w.create(tokens("named", 60, below("above")))
 		s := costing(10, "named")
-		s.Tags = core.Tags{"team": "red"}
+		s.Tags = base.Tags{"team": "red"}
 		task := w.started(s)
 		w.create(tokens("own", 50, covering(core.ScopeExecution, given(task).UUID.String())))
 		var order []string
@@ -74,34 +75,34 @@ func TestB33_every_return_of_room_wakes_claims(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		raised := int64(10)
-		causes := map[string]func(name string, holder core.GivenID) error{
-			"release_budget": func(name string, holder core.GivenID) error {
+		causes := map[string]func(name string, holder base.GivenID) error{
+			"release_budget": func(name string, holder base.GivenID) error {
 				_, err := w.e.ReleaseBudget(w.ctx(), operator, ofName(name), holder, engine.AdminAction{})
 				return err
 			},
-			"reset": func(name string, _ core.GivenID) error {
+			"reset": func(name string, _ base.GivenID) error {
 				_, err := w.e.ResetBudget(w.ctx(), operator, ofName(name), engine.AdminAction{})
 				return err
 			},
-			"raise": func(name string, _ core.GivenID) error {
+			"raise": func(name string, _ base.GivenID) error {
 				_, err := w.e.UpdateBudget(w.ctx(), operator, ofName(name), core.BudgetUpdate{Dimensions: map[string]core.DimensionUpdate{
 					"tokens": {Hard: core.LimitChange{Set: true, Value: &raised}},
 				}}, engine.AdminAction{})
 				return err
 			},
-			"remove": func(name string, _ core.GivenID) error {
+			"remove": func(name string, _ base.GivenID) error {
 				_, err := w.e.UpdateBudget(w.ctx(), operator, ofName(name), core.BudgetUpdate{Dimensions: map[string]core.DimensionUpdate{
 					"tokens": {Hard: core.LimitChange{Set: true}},
 				}}, engine.AdminAction{})
 				return err
 			},
-			"delete": func(name string, _ core.GivenID) error {
+			"delete": func(name string, _ base.GivenID) error {
 				return w.e.DeleteBudget(w.ctx(), operator, ofName(name), engine.AdminAction{})
 			},
 		}
 		for name, cause := range causes {
 			w.create(tokens(name, 5, covering(core.ScopeTag, "cause="+name)))
-			tagged := core.Submission{Tags: core.Tags{"cause": name}}
+			tagged := core.Submission{Tags: base.Tags{"cause": name}}
 			task := w.started(tagged)
 			w.report(task, 5)
 			w.complete(task)
@@ -135,9 +136,9 @@ func TestB3_a_budget_that_cannot_be_read_blocks(t *testing.T) {
 		w.nothing()
 		w.is(bad, core.Blocked, core.WaitingForBudget)
 		_, err := w.charge("team", 1)
-		refused(t, err, core.CodeCorruption)
+		refused(t, err, base.CodeCorruption)
 		w.tamper(store.Changes{PutDocs: []store.Doc{was}})
-		w.pass(core.Minute)
+		w.pass(base.Minute)
 		same(t, "S45: tried again", w.claim().Execution.ID.UUID, bad.UUID)
 	})
 }
@@ -218,7 +219,7 @@ func TestB10_a_crash_storm_leaves_no_hold_behind(t *testing.T) {
 			r.Max, r.TTL = 10, 1000
 			w.take(r)
 			w.restart() // whoever held leases here is gone, with all that this process remembered
-			w.pass(core.Minute)
+			w.pass(base.Minute)
 			eventually(t, "every lease has lapsed", func() bool { return w.budget("team").LiveHolds == 0 })
 		}
 		same(t, "BI2", w.numbers("team"), [3]int64{0, 0, 0})
@@ -229,16 +230,16 @@ func TestB36_an_epoch_begins_on_the_schedule_however_late(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		anchor := w.now()
-		w.create(tokens("team", 10, resetting(core.BudgetReset{Type: "interval", EveryMS: core.Hour, AnchorAt: anchor})))
+		w.create(tokens("team", 10, resetting(core.BudgetReset{Type: "interval", EveryMS: base.Hour, AnchorAt: anchor})))
 		task := w.started(costing(4, "team"))
 		w.report(task, 6)
 		waiting := w.submit(costing(8, "team"))
 		w.nothing()
 		w.is(waiting, core.Blocked, core.WaitingForBudget)
 		w.renewed(task)
-		w.turnTo(anchor.Add(3*core.Hour + 10*core.Minute))
+		w.turnTo(anchor.Add(3*base.Hour + 10*base.Minute))
 		view := w.budget("team")
-		same(t, "three missed boundaries are one reset", []any{view.Epoch, view.NextResetAt}, []any{int64(2), anchor.Add(4 * core.Hour)})
+		same(t, "three missed boundaries are one reset", []any{view.Epoch, view.NextResetAt}, []any{int64(2), anchor.Add(4 * base.Hour)})
 		epochs, _, err := w.e.BudgetEpochs(w.ctx(), client, ofName("team"), "", nil)
 		ok(t, err)
 		same(t, "history", []any{len(epochs), epochs[0].Dimensions["tokens"].Used}, []any{1, int64(6)})
@@ -254,10 +255,10 @@ func TestBI9_two_servers_at_one_boundary_reset_once(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		anchor := w.now()
-		w.create(tokens("team", 1_000_000, resetting(core.BudgetReset{Type: "interval", EveryMS: core.Minute, AnchorAt: anchor})))
+		w.create(tokens("team", 1_000_000, resetting(core.BudgetReset{Type: "interval", EveryMS: base.Minute, AnchorAt: anchor})))
 		engines := []*engine.Engine{w.e, w.another1()}
 		for n := range 5 {
-			w.turnTo(anchor.Add(int64(n+1) * core.Minute))
+			w.turnTo(anchor.Add(int64(n+1) * base.Minute))
 			var wg sync.WaitGroup
 			for i := range 10 {
 				wg.Go(func() {
@@ -307,7 +308,7 @@ func TestB40_lists_of_budgets_and_spend_come_in_pages(t *testing.T) {
 		ok(t, err)
 		same(t, "by scope", len(none), 0)
 		_, _, err = w.e.Budgets(w.ctx(), client, engine.BudgetQuery{Scope: "galaxy"})
-		refused(t, err, core.CodeInvalidArgument)
+		refused(t, err, base.CodeInvalidArgument)
 		w.create(tokens("many", 1000))
 		for i := range 5 {
 			task := w.started(costing(0, "many"))
@@ -344,7 +345,7 @@ func TestB5_what_a_deleted_budget_left_goes_with_its_time(t *testing.T) {
 			return len(loaded.Scanned[0]) + len(loaded.Scanned[1])
 		}
 		same(t, "history is kept", left(), 2)
-		w.turn(91 * core.Day)
+		w.turn(91 * base.Day)
 		eventually(t, "until its time is over", func() bool { return left() == 0 })
 	})
 }
@@ -355,10 +356,10 @@ func TestL141_the_budget_of_an_execution_goes_with_it(t *testing.T) {
 		task := w.started(policy(`{"retention_ms":1000,"budgets":[{"name":"mine","dimensions":{"tokens":{"hard":20}}}]}`))
 		w.report(task, 3, once("k"))
 		w.complete(task)
-		w.turn(core.Hour)
+		w.turn(base.Hour)
 		eventually(t, "it is gone", func() bool {
 			_, err := w.e.Budget(w.ctx(), client, ofName("mine"))
-			return core.CodeOf(err) == core.CodeBudgetNotFound
+			return base.CodeOf(err) == base.CodeBudgetNotFound
 		})
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -17,12 +18,12 @@ func TestB5_B26_the_id_of_a_deleted_budget_is_free_once_its_history_is_gone(t *t
 			_, err := w.e.CreateBudget(w.ctx(), operator, "default", d, engine.AdminAction{})
 			return err
 		}
-		same(t, "field", refused(t, again(), core.CodeBudgetAlreadyExists).Field, "budget_id")
+		same(t, "field", refused(t, again(), base.CodeBudgetAlreadyExists).Field, "budget_id")
 		own := policy(`{"budgets":[{"budget_id":"` + d.ID.String() + `","dimensions":{"tokens":{"hard":5}}}]}`)
 		own.Kind = "k"
 		_, err := w.e.Submit(w.ctx(), client, own)
-		same(t, "field", refused(t, err, core.CodeBudgetAlreadyExists).Field, "budgets[0].budget_id")
-		w.turn(90 * core.Day)
+		same(t, "field", refused(t, err, base.CodeBudgetAlreadyExists).Field, "budgets[0].budget_id")
+		w.turn(90 * base.Day)
 		eventually(t, "the id is free", func() bool { return again() == nil })
 		same(t, "it begins clean", w.numbers("b"), [3]int64{})
 	})
@@ -92,7 +93,7 @@ func TestB23_what_is_left_is_told_as_all_tasks_of_a_claim_leave_it(t *testing.T)
 		tasks := w.take(r)
 		same(t, "tasks", len(tasks), 3)
 		for _, task := range tasks { // the limit, without what the two others have reserved
-			same(t, "left", task.Remaining, map[core.UUID]map[string]int64{b.ID: {"tokens": 60}})
+			same(t, "left", task.Remaining, map[base.UUID]map[string]int64{b.ID: {"tokens": 60}})
 		}
 	})
 }

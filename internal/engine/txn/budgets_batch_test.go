@@ -3,7 +3,7 @@ package txn_test
 import (
 	"testing"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -17,7 +17,7 @@ func TestB5_BI8_a_budget_that_gets_one_below_it_in_the_commit_of_its_delete_stay
 			_, made = w.e.CreateBudget(w.ctx(), operator, "default", tokens("inner", 5, below("outer")), engine.AdminAction{})
 		}, func() { dropped = w.e.DropFound(w.ctx(), operator, ofName("outer")) })
 		ok(t, made)
-		refused(t, dropped, core.CodeBudgetInUse)
+		refused(t, dropped, base.CodeBudgetInUse)
 		must(w.charge("inner", 1))(t)
 		same(t, "used of the one above", w.numbers("outer"), [3]int64{1, 0, 0})
 	})
@@ -33,7 +33,7 @@ func TestB2_B5_nothing_is_made_below_a_budget_that_went_in_the_same_commit(t *te
 			_, made = w.e.CreateBudget(w.ctx(), operator, "default", tokens("inner", 5, below("outer")), engine.AdminAction{})
 		})
 		ok(t, dropped)
-		refused(t, made, core.CodeBudgetNotFound)
+		refused(t, made, base.CodeBudgetNotFound)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -18,7 +19,7 @@ func TestB27_a_breach_fails_the_reporter(t *testing.T) {
 		same(t, "action", w.report(task, 11).Action, core.ActionFailed)
 		w.is(given(task), core.Failed, core.BudgetExceeded)
 		_, err := w.reporting(task, 1)
-		refused(t, err, core.CodeExecutionNotActive)
+		refused(t, err, base.CodeExecutionNotActive)
 		same(t, "numbers", w.numbers("team"), [3]int64{0, 0, 0})
 	})
 }
@@ -77,7 +78,7 @@ func TestB27_more_holders_than_one_transaction_ends_are_follow_up_work(t *testin
 }
 
 // asking is an execution that a breach has suspended for approval.
-func (w *world) asking(edits ...func(*core.BudgetDefinition)) (core.GivenID, core.WaitpointView) {
+func (w *world) asking(edits ...func(*core.BudgetDefinition)) (base.GivenID, core.WaitpointView) {
 	w.t.Helper()
 	w.create(tokens("team", 10, append([]func(*core.BudgetDefinition){onHard(core.OnHardSuspendForApproval)}, edits...)...))
 	task := w.started(costing(4, "team"))
@@ -103,12 +104,12 @@ func TestB29_a_breach_asks_for_approval(t *testing.T) {
 func TestB30_an_operator_raises_the_limit_until_the_next_reset(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
-		id, _ := w.asking(resetting(core.BudgetReset{Type: "interval", EveryMS: core.Hour, AnchorAt: w.now()}))
+		id, _ := w.asking(resetting(core.BudgetReset{Type: "interval", EveryMS: base.Hour, AnchorAt: w.now()}))
 		raise := func(payload string) core.ApproveCommand {
 			return core.ApproveCommand{Name: "budget_approved", Payload: &core.Payload{ContentType: "application/json", Data: []byte(payload)}}
 		}
 		_, err := w.approve("ann", id, raise(`{"raise":{"tokens":0}}`))
-		refused(t, err, core.CodeInvalidSignal)
+		refused(t, err, base.CodeInvalidSignal)
 		must(w.approve("ann", id, raise(`{"raise":{"tokens":5}}`)))(t)
 		task := w.claim()
 		same(t, "the same attempt", task.Execution.TotalAttempts, 1)
@@ -117,7 +118,7 @@ func TestB30_an_operator_raises_the_limit_until_the_next_reset(t *testing.T) {
 		same(t, "raised", w.report(task, 11).Outcome, core.UsageOK)
 		w.complete(task)
 		same(t, "cause", w.observed(id).Cause, core.CauseBudgetApproved)
-		w.turn(core.Hour)
+		w.turn(base.Hour)
 		same(t, "after the reset", *w.budget("team").Numbers["tokens"].EffectiveHard, int64(10))
 	})
 }
@@ -148,8 +149,8 @@ func TestB31_a_denial_fails_the_execution(t *testing.T) {
 func TestB29_nobody_answers_in_time(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
-		id, _ := w.asking(func(d *core.BudgetDefinition) { d.Approval.TimeoutMS = core.Minute })
-		w.pass(core.Minute)
+		id, _ := w.asking(func(d *core.BudgetDefinition) { d.Approval.TimeoutMS = base.Minute })
+		w.pass(base.Minute)
 		w.becomes(id, core.Failed)
 	})
 }
@@ -228,7 +229,7 @@ func TestB27_breaches_of_one_transaction_look_for_the_holders_once(t *testing.T)
 		b := w.interpose()
 		w.create(tokens("b", 10, onHard(core.OnHardCancelRunning)))
 		idle := w.started(costing(0, "b"))
-		var ids []core.GivenID
+		var ids []base.GivenID
 		var reports []func()
 		for range 4 {
 			task := w.started(costing(0, "b"))

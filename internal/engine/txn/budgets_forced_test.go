@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // forced takes an execution whatever admission says.
-func (w *world) forced(id core.GivenID) engine.Task {
+func (w *world) forced(id base.GivenID) engine.Task {
 	w.t.Helper()
 	return must(w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{Force: true}))(w.t)
 }
@@ -21,10 +22,10 @@ func TestS35_B6_B21_a_forced_lease_reserves_nothing_and_is_charged(t *testing.T)
 		id := w.submit(costing(5, "team"))
 		w.nothing()
 		task := w.forced(id)
-		same(t, "left", task.Remaining, map[core.UUID]map[string]int64{made.ID: {"tokens": 2}})
+		same(t, "left", task.Remaining, map[base.UUID]map[string]int64{made.ID: {"tokens": 2}})
 		same(t, "numbers", w.numbers("team"), [3]int64{8, 0, 0})
 		same(t, "holders", []int64{w.budget("team").LiveHolds, int64(len(w.budget("team").Holders))}, []int64{1, 1})
-		refused(t, w.e.DeleteBudget(w.ctx(), operator, ofName("team"), engine.AdminAction{}), core.CodeBudgetInUse)
+		refused(t, w.e.DeleteBudget(w.ctx(), operator, ofName("team"), engine.AdminAction{}), base.CodeBudgetInUse)
 		w.sound()
 		same(t, "asked before", w.report(task, 3).Applied, false)
 		same(t, "overrun", w.report(task, 50, spent).Overrun, 48)
@@ -51,7 +52,7 @@ func TestS35_B15_B16_a_forced_lease_that_lapses_forfeits_nothing_and_books_what_
 	onBudgets(t, func(t *testing.T, w *world) {
 		w.create(tokens("team", 10, onLoss(core.OnLossForfeit)))
 		task := w.forced(w.submit(costing(5, "team")))
-		w.turn(core.Minute)
+		w.turn(base.Minute)
 		eventually(t, "it lapses", func() bool { return w.get(given(task)).Lease == nil })
 		same(t, "numbers", w.numbers("team"), [3]int64{})
 		w.report(task, 4, spent)

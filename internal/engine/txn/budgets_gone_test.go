@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // leaving starts a parent with a budget of its own, lets it spawn children that stay when it ends, and ends it.
-func (w *world) leaving(budget string, children ...string) (parent core.GivenID, spawned map[string]core.ID) {
+func (w *world) leaving(budget string, children ...string) (parent base.GivenID, spawned map[string]base.ID) {
 	w.t.Helper()
 	w.submit(core.Submission{Kind: "parent", PolicyJSON: []byte(`{"budgets":[` + budget + `]}`)})
 	task := w.claimKind("parent")
@@ -92,7 +93,7 @@ func TestB3_B6_a_budget_that_cannot_be_read_is_not_taken_away_from_those_it_reac
 		flow := w.submitFlow(chain("a"))
 		made := w.create(tokens("shared", 10, covering(core.ScopeFlow, flow.Flow.ID.String())))
 		w.tamper(store.Changes{PutDocs: []store.Doc{{DocRef: store.DocRef{Kind: 21, Key: made.ID.String()}, Body: []byte(`{"id":7}`)}}})
-		refused(t, w.e.SpreadBudget(w.ctx(), flow.Flow.ID.UUID, made.ID), core.CodeCorruption)
+		refused(t, w.e.SpreadBudget(w.ctx(), flow.Flow.ID.UUID, made.ID), base.CodeCorruption)
 		same(t, "reaches", len(w.member(flow, "a").Budgets), 1)
 		w.nothing()
 		same(t, "blocked on", w.member(flow, "a").BlockedOn, core.BudgetKey(made.ID))
@@ -114,7 +115,7 @@ func TestB5_B33_work_goes_on_that_is_queued_after_the_history_of_its_deleted_bud
 		w.complete(w.claimKind("parent"))
 		w.deleteBudget("mine")
 		eventually(t, "nobody is left to be freed", w.freed)
-		w.turn(91 * core.Day)
+		w.turn(91 * base.Day)
 		eventually(t, "the history is gone", func() bool {
 			_, there := must(w.store.Read(w.ctx(), store.Want{Docs: []store.DocRef{gone}}))(t).Docs[gone]
 			return !there
@@ -133,7 +134,7 @@ func TestB3_work_waits_for_a_budget_whose_record_is_lost_however_long_that_is_ag
 		_, children := w.leaving(mine, "a")
 		id := w.budget("mine").ID
 		w.tamper(store.Changes{DropDocs: []store.DocRef{{Kind: 21, Key: id.String()}}})
-		w.turn(91 * core.Day)
+		w.turn(91 * base.Day)
 		w.nothing()
 		eventually(t, "it was looked at", w.freed)
 		w.nothing()

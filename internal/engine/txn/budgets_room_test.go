@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -18,7 +19,7 @@ func TestB11_what_is_blocked_for_another_reason_is_not_blocked_on_a_budget(t *te
 		held := w.submit(costing(5, "team"))
 		w.hold(held)
 		later := costing(5, "team")
-		later.DelayUntil = w.now().Add(core.Day)
+		later.DelayUntil = w.now().Add(base.Day)
 		delayed := w.submit(later)
 		w.nothing()
 		w.is(held, core.Blocked, core.PausedByOperator)
@@ -33,7 +34,7 @@ func TestB6_SI10_a_tag_that_is_taken_away_takes_its_budget_along(t *testing.T) {
 	onBudgets(t, func(t *testing.T, w *world) {
 		w.create(tokens("red", 10, covering(core.ScopeTag, "team=red")))
 		red := costing(8)
-		red.Tags = core.Tags{"team": "red"}
+		red.Tags = base.Tags{"team": "red"}
 		w.started(red)
 		waiting := w.submit(red)
 		w.nothing()
@@ -51,7 +52,7 @@ func TestS19_S46_a_refusal_that_speaks_for_one_leaves_nobody_behind(t *testing.T
 	onBudgets(t, func(t *testing.T, w *world) {
 		w.create(tokens("red", 10, covering(core.ScopeTag, "team=red")))
 		red := costing(8)
-		red.Tags = core.Tags{"team": "red"}
+		red.Tags = base.Tags{"team": "red"}
 		first := w.started(red)
 		waiting := w.submitMany(3, red)
 		r := ask()
@@ -72,7 +73,7 @@ func TestS19_B34_a_refusal_does_not_speak_for_who_needs_less(t *testing.T) {
 	onBudgets(t, func(t *testing.T, w *world) {
 		w.create(tokens("outer", 20))
 		w.create(tokens("inner", 10, below("outer")))
-		lacks := func(id core.GivenID, budget string) {
+		lacks := func(id base.GivenID, budget string) {
 			t.Helper()
 			same(t, "blocked on", w.is(id, core.Blocked, core.WaitingForBudget).BlockedOn, core.BudgetKey(w.budget(budget).ID))
 		}
@@ -99,7 +100,7 @@ func TestB33_B34_who_is_reached_no_more_does_not_wait_behind_who_is(t *testing.T
 		w.create(tokens("blue", 100, covering(core.ScopeTag, "team=blue"), below("outer")))
 		team := func(name string) core.Submission {
 			s := costing(6)
-			s.Tags = core.Tags{"team": name}
+			s.Tags = base.Tags{"team": name}
 			return s
 		}
 		w.started(team("red"))
@@ -109,7 +110,7 @@ func TestB33_B34_who_is_reached_no_more_does_not_wait_behind_who_is(t *testing.T
 		r := ask()
 		r.Max = 2
 		same(t, "no room", len(w.take(r)), 0)
-		for _, id := range []core.GivenID{first, second} {
+		for _, id := range []base.GivenID{first, second} {
 			same(t, "blocked on", w.is(id, core.Blocked, core.WaitingForBudget).BlockedOn, core.BudgetKey(w.budget("outer").ID))
 		}
 		ok(t, w.e.DeleteBudget(w.ctx(), operator, ofName("blue"), engine.AdminAction{}))
@@ -122,19 +123,19 @@ func TestB33_B34_who_is_reached_no_more_does_not_wait_behind_who_is(t *testing.T
 func TestS48_who_goes_on_does_not_wait_for_a_rate_with_those_who_start(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
-		w.quota("mail", core.QuotaSettings{RateLimit: 1, WindowMS: core.Day})
+		w.quota("mail", core.QuotaSettings{RateLimit: 1, WindowMS: base.Day})
 		w.create(tokens("team", 10))
 		both := policy(`{"quotas":[{"quota":"mail"}],"budget_ids":["team"],"estimate":{"tokens":8}}`)
 		paused := w.started(both) // the one start of the day
-		w.delay(paused, w.now().Add(5*core.Second))
+		w.delay(paused, w.now().Add(5*base.Second))
 		spender := w.started(costing(8, "team"))
-		w.turn(5 * core.Second)
+		w.turn(5 * base.Second)
 		w.becomes(given(paused), core.Ready)
 		w.nothing()
 		both.Priority = 9
 		fresh := w.submit(both)
 		w.nothing()
-		for _, id := range []core.GivenID{given(paused), fresh} {
+		for _, id := range []base.GivenID{given(paused), fresh} {
 			w.is(id, core.Blocked, core.WaitingForBudget)
 		}
 		w.complete(spender)
@@ -230,16 +231,16 @@ func TestB38_children_and_ancestors_reset_each_by_its_own_schedule(t *testing.T)
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
 		anchor := w.now()
-		every := func(ms core.Millis) func(*core.BudgetDefinition) {
+		every := func(ms base.Millis) func(*core.BudgetDefinition) {
 			return resetting(core.BudgetReset{Type: "interval", EveryMS: ms, AnchorAt: anchor})
 		}
-		w.create(tokens("year", 1000, every(3*core.Hour)))
-		w.create(tokens("day", 100, every(core.Hour), below("year")))
+		w.create(tokens("year", 1000, every(3*base.Hour)))
+		w.create(tokens("day", 100, every(base.Hour), below("year")))
 		must(w.charge("day", 40))(t)
-		w.turnTo(anchor.Add(core.Hour))
+		w.turnTo(anchor.Add(base.Hour))
 		must(w.charge("day", 30))(t)
 		same(t, "the child began anew", [2][3]int64{w.numbers("day"), w.numbers("year")}, [2][3]int64{{30, 0, 0}, {70, 0, 0}})
-		w.turnTo(anchor.Add(3 * core.Hour))
+		w.turnTo(anchor.Add(3 * base.Hour))
 		must(w.charge("day", 5))(t)
 		same(t, "both", [2][3]int64{w.numbers("day"), w.numbers("year")}, [2][3]int64{{5, 0, 0}, {5, 0, 0}})
 		same(t, "epochs", [2]int64{w.budget("day").Epoch, w.budget("year").Epoch}, [2]int64{3, 2})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -20,7 +21,7 @@ func TestB8_B11_work_is_blocked_on_the_first_of_the_budgets_that_refuse_it(t *te
 		named := []engine.BudgetView{w.create(tokens("one", 1, below("above"))), w.create(tokens("two", 1))}
 		slices.SortFunc(named, func(a, b engine.BudgetView) int { return slices.Compare(a.ID[:], b.ID[:]) })
 		sub := &core.FlowSubmission{Nodes: []core.FlowNode{{
-			Name: "x", Kind: "x", Tags: core.Tags{"team": "red"}, PolicyJSON: []byte(`{"budget_ids":["two","one"]}`),
+			Name: "x", Kind: "x", Tags: base.Tags{"team": "red"}, PolicyJSON: []byte(`{"budget_ids":["two","one"]}`),
 		}}}
 		flow := w.submitFlow(nodeOf(sub))
 		inside := w.subflow(flow, "n")
@@ -91,15 +92,15 @@ func TestB26_the_key_of_a_report_is_kept_as_long_as_the_execution(t *testing.T) 
 	onBudgets(t, func(t *testing.T, w *world) {
 		w.create(tokens("team", 100))
 		s := costing(0, "team")
-		s.ID = &core.GivenID{UUID: core.UUID{0: 3, 15: 1}}
+		s.ID = &base.GivenID{UUID: base.UUID{0: 3, 15: 1}}
 		w.report(w.started(s), 10, once("a"))
 		for range 3 {
-			w.pass(30 * core.Day)
+			w.pass(30 * base.Day)
 			task := w.claim() // its lease has lapsed: another attempt asks
 			again := w.report(task, 10, once("a"))
 			same(t, "remembered", []any{again.Repeated, again.Outcome}, []any{true, core.UsageOK})
 			_, err := w.reporting(task, 11, once("a"))
-			refused(t, err, core.CodeIdempotencyConflict)
+			refused(t, err, base.CodeIdempotencyConflict)
 		}
 		same(t, "booked once", w.numbers("team"), [3]int64{10, 0, 0})
 		w.cancel(*s.ID)
@@ -114,7 +115,7 @@ func (w *world) holders(n int, budget string) (tasks []engine.Task) {
 	w.t.Helper()
 	w.submitMany(n, costing(1, budget))
 	r := ask()
-	r.Max, r.TTL = n, core.Hour
+	r.Max, r.TTL = n, base.Hour
 	for len(tasks) < n {
 		tasks = append(tasks, w.take(r)...)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -81,7 +82,7 @@ func TestB16_what_ends_a_run_may_say_what_it_used(t *testing.T) {
 				return err
 			},
 			"delay": func(task engine.Task) error {
-				_, err := w.e.DelayWith(w.ctx(), client, given(task), core.DelayCommand{Fence: fence(task), Usage: use}, ptr(core.Hour))
+				_, err := w.e.DelayWith(w.ctx(), client, given(task), core.DelayCommand{Fence: fence(task), Usage: use}, ptr(base.Hour))
 				return err
 			},
 			"suspend": func(task engine.Task) error {
@@ -107,12 +108,12 @@ func TestB14_every_exit_from_running_gives_back_what_is_left(t *testing.T) {
 		exits := map[string]func(task engine.Task){
 			"complete": func(task engine.Task) { w.complete(task) },
 			"fail":     func(task engine.Task) { w.fail(task, "permanent") },
-			"delay":    func(task engine.Task) { w.delay(task, w.now().Add(core.Day)) },
+			"delay":    func(task engine.Task) { w.delay(task, w.now().Add(base.Day)) },
 			"suspend":  func(task engine.Task) { w.suspend(task, atA) },
 			"release":  func(task engine.Task) { w.release(task); w.cancel(given(task)) },
 			"cancel":   func(task engine.Task) { w.cancel(given(task)) },
 			"revoke":   func(task engine.Task) { w.revoke(given(task)); w.cancel(given(task)) },
-			"lapse":    func(task engine.Task) { w.pass(core.Hour); w.becomes(given(task), core.Ready); w.cancel(given(task)) },
+			"lapse":    func(task engine.Task) { w.pass(base.Hour); w.becomes(given(task), core.Ready); w.cancel(given(task)) },
 		}
 		for name, exit := range exits {
 			task := w.started(costing(100, "team"))
@@ -133,7 +134,7 @@ func TestB15_a_lost_lease_forfeits_where_the_budget_says_so(t *testing.T) {
 		w.create(tokens("kind", 1000))
 		task := w.started(costing(100, "hard", "kind"))
 		w.report(task, 30)
-		w.pass(core.Hour)
+		w.pass(base.Hour)
 		w.becomes(given(task), core.Ready)
 		same(t, "after the lapse", [][3]int64{w.numbers("hard"), w.numbers("kind")}, [][3]int64{{100, 0, 0}, {30, 0, 0}})
 		same(t, "the ledger has it", w.spend("hard"), []int64{100})
@@ -147,7 +148,7 @@ func TestB16_a_late_completion_books_without_a_hold(t *testing.T) {
 	onBudgets(t, func(t *testing.T, w *world) {
 		w.create(tokens("team", 100))
 		task := w.started(costing(100, "team"))
-		w.pass(core.Hour)
+		w.pass(base.Hour)
 		w.becomes(given(task), core.Ready)
 		must(w.charge("team", 90))(t)
 		answer := must(w.e.CompleteWith(w.ctx(), client, given(task), core.Completion{Fence: fence(task), Usage: map[string]int64{"tokens": 30}}))(t)
@@ -164,7 +165,7 @@ func TestB19_a_late_report_is_metered_though_its_budget_was_deleted_since(t *tes
 	onBudgets(t, func(t *testing.T, w *world) {
 		w.create(tokens("team", 100, covering(core.ScopeNamespace, "")))
 		task := w.started(costing(10))
-		w.pass(core.Hour)
+		w.pass(base.Hour)
 		w.becomes(given(task), core.Ready)
 		ok(t, w.e.DeleteBudget(w.ctx(), operator, ofName("team"), engine.AdminAction{}))
 		same(t, "booked nowhere", w.report(task, 30).Outcome, core.UsageOK)
@@ -182,11 +183,11 @@ func TestB24_a_charge_is_for_a_budget_and_those_above_it(t *testing.T) {
 		same(t, "refused by the one above", []any{out.Outcome, out.Budget}, []any{core.UsageHardBreach, w.budget("above").ID})
 		same(t, "numbers", [][3]int64{w.numbers("team"), w.numbers("above")}, [][3]int64{{50, 0, 0}, {50, 0, 0}})
 		_, err := w.e.Charge(w.ctx(), client, ofName("team"), engine.ChargeRequest{Usage: map[string]int64{"money": 1}})
-		refused(t, err, core.CodeUnknownDimension)
+		refused(t, err, base.CodeUnknownDimension)
 		_, err = w.charge("nobody", 1)
-		refused(t, err, core.CodeBudgetNotFound)
+		refused(t, err, base.CodeBudgetNotFound)
 		_, err = w.charge("team", -1)
-		refused(t, err, core.CodeInvalidUsage)
+		refused(t, err, base.CodeInvalidUsage)
 		same(t, "a charge has no ledger", w.spend("team"), nil)
 	})
 }
@@ -201,11 +202,11 @@ func TestB25_release_touches_one_execution_and_this_epoch_only(t *testing.T) {
 		w.report(b, 50)
 		must(w.charge("team", 7, func(r *engine.ChargeRequest) { r.Execution = ptr(given(a)) }))(t)
 		same(t, "largest first", w.spend("team"), []int64{50, 37})
-		release := func(id core.GivenID) map[string]int64 {
+		release := func(id base.GivenID) map[string]int64 {
 			return must(w.e.ReleaseBudget(w.ctx(), operator, ofName("team"), id, engine.AdminAction{}))(t)
 		}
 		_, err := w.e.ReleaseBudget(w.ctx(), operator, ofName("team"), given(a), engine.AdminAction{Revision: ptr(int64(99))})
-		refused(t, err, core.CodeStaleVersion)
+		refused(t, err, base.CodeStaleVersion)
 		same(t, "released", release(given(a)), map[string]int64{"tokens": 37})
 		same(t, "again", release(given(a)), map[string]int64{})
 		same(t, "the other stays", w.spend("team"), []int64{50})
@@ -230,7 +231,7 @@ func TestB26_a_dedup_key_books_once(t *testing.T) {
 		again := w.report(task, 10, once("a"))
 		same(t, "repeated", []any{again.Repeated, again.Outcome}, []any{true, core.UsageOK})
 		_, err := w.reporting(task, 11, once("a"))
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 		same(t, "a refused breach is not remembered", w.report(task, 91, once("b")).Applied, false)
 		raised := int64(200)
 		must(w.e.UpdateBudget(w.ctx(), operator, ofName("team"), core.BudgetUpdate{Dimensions: map[string]core.DimensionUpdate{
@@ -244,7 +245,7 @@ func TestB26_a_dedup_key_books_once(t *testing.T) {
 			must(w.charge("other", 5, key))(t)
 		}
 		same(t, "BI5", [][3]int64{w.numbers("team"), w.numbers("other")}, [][3]int64{{106, 0, 0}, {5, 0, 0}})
-		w.turn(7 * core.Day)
+		w.turn(7 * base.Day)
 		must(w.charge("other", 5, key))(t)
 		same(t, "a key that is over", w.numbers("other"), [3]int64{10, 0, 0})
 	})
@@ -256,7 +257,7 @@ func TestB17_time_is_measured_by_the_engine(t *testing.T) {
 		w.create(core.BudgetDefinition{Name: "time", Dimensions: limits(map[string]int64{"wall_ms": 10_000})})
 		task := w.started(policy(`{"budget_ids":["time"],"estimate":{"wall_ms":4000}}`))
 		_, err := w.e.ReportUsage(w.ctx(), client, given(task), engine.UsageRequest{Fence: fence(task), Usage: map[string]int64{"wall_ms": 1}})
-		refused(t, err, core.CodeReservedDimension)
+		refused(t, err, base.CodeReservedDimension)
 		reserved := func() int64 { return w.budget("time").Numbers["wall_ms"].Reserved }
 		same(t, "at the claim", reserved(), int64(4000))
 		w.pass(4000)

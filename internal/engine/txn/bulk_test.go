@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -13,7 +14,7 @@ func (w *world) bulk(r engine.BulkRequest) engine.BulkView {
 	return w.ended(must(w.e.Bulk(w.ctx(), operator, r))(w.t).JobID)
 }
 
-func (w *world) ended(job core.UUID) engine.BulkView {
+func (w *world) ended(job base.UUID) engine.BulkView {
 	w.t.Helper()
 	var view engine.BulkView
 	eventually(w.t, "end of the job", func() bool {
@@ -33,7 +34,7 @@ func TestLC20_bulk_cancel_with_dry_run_and_limit(t *testing.T) {
 		dry := must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "cancel", Filter: kindFilter("a"), DryRun: true}))(t)
 		same(t, "dry run", [3]any{dry.Total, len(dry.Sample), dry.DryRun}, [3]any{25, 20, true})
 		_, err := w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "cancel", Filter: kindFilter("a"), MaxAffected: ptr(24)})
-		refused(t, err, core.CodeBulkLimitExceeded)
+		refused(t, err, base.CodeBulkLimitExceeded)
 		same(t, "nothing changed", must(w.e.Count(w.ctx(), client, core.Filter{Status: []string{"ready"}}))(t).Total, 26)
 		view := w.bulk(engine.BulkRequest{Action: "cancel", Filter: kindFilter("a"), MaxAffected: ptr(25), Reason: "all of them"})
 		same(t, "job", [5]any{view.State, view.Total, view.Done, view.Failed, len(view.Refused)}, [5]any{"done", 25, 25, 0, 0})
@@ -58,10 +59,10 @@ func TestLC20_refused_rows_are_counted_and_stop_nothing(t *testing.T) {
 		w.submit(core.Submission{})
 		view := w.bulk(engine.BulkRequest{Action: "replay", Filter: kindFilter("k"), Args: engine.BulkArgs{ReplayRequest: engine.ReplayRequest{KeepSteps: true}}})
 		same(t, "done", view.Done, 3)
-		same(t, "refused", view.Refused, map[core.Code]int{core.CodeMaxReplaysExhausted: 1, core.CodeExecutionNotTerminal: 1})
-		ids := []core.GivenID{given(capped), {UUID: core.UUID{1}}}
+		same(t, "refused", view.Refused, map[base.Code]int{base.CodeMaxReplaysExhausted: 1, base.CodeExecutionNotTerminal: 1})
+		ids := []base.GivenID{given(capped), {UUID: base.UUID{1}}}
 		view = w.bulk(engine.BulkRequest{Action: "tag", IDs: ids, Args: engine.BulkArgs{Tags: map[string]*string{"x": ptr("1")}}})
-		same(t, "by ids", [2]any{view.Done, view.Refused}, [2]any{1, map[core.Code]int{core.CodeExecutionNotFound: 1}})
+		same(t, "by ids", [2]any{view.Done, view.Refused}, [2]any{1, map[base.Code]int{base.CodeExecutionNotFound: 1}})
 	})
 }
 
@@ -80,17 +81,17 @@ func TestLC20_every_action(t *testing.T) {
 		do("release_hold", engine.BulkArgs{})
 		w.is(id, core.Ready, core.WaitingForWorker)
 		do("tag", engine.BulkArgs{Tags: map[string]*string{"a": ptr("b")}})
-		same(t, "tags", w.get(id).Tags, core.Tags{"a": "b"})
+		same(t, "tags", w.get(id).Tags, base.Tags{"a": "b"})
 		do("cancel", engine.BulkArgs{})
 		w.is(id, core.Cancelled, core.CancelledByRequest)
 		do("retain", engine.BulkArgs{Until: w.now() + 1000})
 		same(t, "retained", w.get(id).Retain.Until, w.now()+1000)
 		view := w.bulk(engine.BulkRequest{Action: "delete", Filter: kindFilter("k")})
-		same(t, "retained rows stay", view.Refused, map[core.Code]int{core.CodeRetained: 1})
+		same(t, "retained rows stay", view.Refused, map[base.Code]int{base.CodeRetained: 1})
 		w.turn(1000)
 		do("delete", engine.BulkArgs{})
 		_, err := w.e.Describe(w.ctx(), client, id)
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 	})
 }
 
@@ -101,22 +102,22 @@ func TestL137_a_bulk_request_says_what_it_means(t *testing.T) {
 		for name, r := range map[string]engine.BulkRequest{
 			"no filter":      {Action: "cancel"},
 			"both":           {Action: "cancel", Filter: kindFilter("k"), All: true},
-			"ids and filter": {Action: "cancel", Filter: kindFilter("k"), IDs: []core.GivenID{id}},
+			"ids and filter": {Action: "cancel", Filter: kindFilter("k"), IDs: []base.GivenID{id}},
 			"action":         {Action: "explode", All: true},
 			"limit":          {Action: "cancel", All: true, MaxAffected: ptr(-1)},
 		} {
-			if _, err := w.e.Bulk(w.ctx(), operator, r); core.CodeOf(err) != core.CodeInvalidArgument {
+			if _, err := w.e.Bulk(w.ctx(), operator, r); base.CodeOf(err) != base.CodeInvalidArgument {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		for key, value := range map[string]*string{"no tag": ptr("1"), "ff.x": nil} { // no execution would take them
 			_, err := w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "tag", All: true, Args: engine.BulkArgs{Tags: map[string]*string{key: value}}})
-			refused(t, err, core.CodeInvalidTagKey)
+			refused(t, err, base.CodeInvalidTagKey)
 		}
-		_, err := w.e.BulkStatus(w.ctx(), operator, core.UUID{1})
-		refused(t, err, core.CodeJobNotFound)
-		_, err = w.e.StopBulk(w.ctx(), operator, core.UUID{1}, "")
-		refused(t, err, core.CodeJobNotFound)
+		_, err := w.e.BulkStatus(w.ctx(), operator, base.UUID{1})
+		refused(t, err, base.CodeJobNotFound)
+		_, err = w.e.StopBulk(w.ctx(), operator, base.UUID{1}, "")
+		refused(t, err, base.CodeJobNotFound)
 		same(t, "all", w.bulk(engine.BulkRequest{Action: "hold", All: true}).Done, 1)
 	})
 }
@@ -131,7 +132,7 @@ func TestLC15_a_bulk_job_repeats_by_request_key(t *testing.T) {
 		same(t, "the same job", again.JobID, first.JobID)
 		r.Args.Priority = 4
 		_, err := w.e.Bulk(w.ctx(), operator, r)
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 		same(t, "jobs", len(must(w.e.BulkJobs(w.ctx(), operator))(t)), 1)
 	})
 }
@@ -193,8 +194,8 @@ func TestL138_an_id_given_twice_is_done_and_counted_once(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		ids := w.submitMany(2, core.Submission{})
-		bare := core.GivenID{UUID: ids[0].UUID}
-		twice := engine.BulkRequest{Action: "cancel", IDs: []core.GivenID{ids[0], ids[1], bare, ids[1]}, MaxAffected: ptr(2)}
+		bare := base.GivenID{UUID: ids[0].UUID}
+		twice := engine.BulkRequest{Action: "cancel", IDs: []base.GivenID{ids[0], ids[1], bare, ids[1]}, MaxAffected: ptr(2)}
 		dry := twice
 		dry.DryRun = true
 		same(t, "dry run", must(w.e.Bulk(w.ctx(), operator, dry))(t).Total, 2)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -15,7 +16,7 @@ type contended struct {
 	store.Store
 	on    atomic.Bool
 	tries atomic.Int64
-	locks atomic.Pointer[[]core.UUID] // executions that the last of them locks first
+	locks atomic.Pointer[[]base.UUID] // executions that the last of them locks first
 }
 
 func (c *contended) Begin(ctx context.Context, want store.Want) (store.Tx, *store.Loaded, error) {
@@ -39,7 +40,7 @@ func TestS73_a_command_outlasts_others_that_want_the_same_lock(t *testing.T) {
 		w.complete(task)
 		c.on.Store(false)
 		same(t, "tries", c.tries.Load(), int64(4))
-		same(t, "its execution is locked first, not behind what else it needs", *c.locks.Load(), []core.UUID{given(task).UUID})
+		same(t, "its execution is locked first, not behind what else it needs", *c.locks.Load(), []base.UUID{given(task).UUID})
 		w.is(given(task), core.Succeeded, core.Completed)
 	})
 }
@@ -54,7 +55,7 @@ func TestL82_a_submit_waits_for_a_lock_once(t *testing.T) {
 		c.on.Store(true)
 		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k"})
 		c.on.Store(false)
-		refused(t, err, core.CodeIdempotencyInProgress)
+		refused(t, err, base.CodeIdempotencyInProgress)
 		same(t, "tries", c.tries.Load(), int64(1))
 	})
 }

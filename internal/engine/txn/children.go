@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -38,7 +39,7 @@ func (e *Engine) Spawn(ctx context.Context, c Caller, r SpawnRequest) (SpawnAnsw
 }
 
 func graphBusy() error {
-	return core.Errorf(core.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
+	return base.Errorf(base.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
 }
 
 // runGrowth runs a small command together with those of others, and a large one alone.
@@ -52,7 +53,7 @@ func (e *Engine) runGrowth(ctx context.Context, cmd command, size int) error {
 // spawn is the command of Spawn: an extension of the children flow by the holder of the parent's lease.
 type spawn struct {
 	extension
-	id      core.GivenID
+	id      base.GivenID
 	fence   core.Fence
 	policy  string          // what the parent's end does to the children; "": not set
 	of      *core.Execution // the parent, as it was when the spawn was planned
@@ -67,7 +68,7 @@ type spawn struct {
 
 // planSpawn reads the parent and its children and checks the request against them.
 func (e *Engine) planSpawn(ctx context.Context, c Caller, r SpawnRequest, s core.FlowSpawn, wait *childrenWait) (*spawn, error) {
-	_, parent, err := e.ReadOne(ctx, c, r.ID, store.Want{Executions: []core.UUID{r.ID.UUID}})
+	_, parent, err := e.ReadOne(ctx, c, r.ID, store.Want{Executions: []base.UUID{r.ID.UUID}})
 	if err != nil {
 		return nil, e.fromElsewhere(&r.Fence, err)
 	}
@@ -85,7 +86,7 @@ func (e *Engine) planSpawn(ctx context.Context, c Caller, r SpawnRequest, s core
 		cmd.asked.Owner = Owner(parent.ID.UUID)
 		cmd.print = Fingerprint(r.Children, r.Edges, r.OnParentEnd)
 	}
-	cmd.e, cmd.kept, cmd.old = e, map[string]core.ID{}, map[core.UUID]bool{}
+	cmd.e, cmd.kept, cmd.old = e, map[string]base.ID{}, map[base.UUID]bool{}
 	if err := cmd.findFlow(ctx, s.OnParentEnd); err != nil {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func (s *spawn) findFlow(ctx context.Context, onParentEnd string) (err error) {
 		}
 		return err
 	}
-	s.flow = core.ID{N: x.ID.N, UUID: s.e.Mint()}
+	s.flow = base.ID{N: x.ID.N, UUID: s.e.Mint()}
 	s.above = core.FlowParent{Execution: x.ID, Run: x.RunIndex()}
 	if x.Member != nil {
 		outer, err := s.e.ReadFlow(ctx, EngineCaller, x.FlowID.Given())
@@ -135,7 +136,7 @@ func (s *spawn) findFlow(ctx context.Context, onParentEnd string) (err error) {
 			return err
 		}
 		if s.above.Root, s.above.Depth = outer.Root, outer.Depth+1; s.above.Depth > core.MaxFlowDepth {
-			return core.Errorf(core.CodeNestingLimitExceeded, "flows are nested at most %d deep", core.MaxFlowDepth).With("limit", core.MaxFlowDepth)
+			return base.Errorf(base.CodeNestingLimitExceeded, "flows are nested at most %d deep", core.MaxFlowDepth).With("limit", core.MaxFlowDepth)
 		}
 	}
 	made := core.FlowSubmission{Namespace: x.Class.Namespace, Kind: core.KindChildren, Creator: x.Creator, CreatorKey: x.CreatorKey, Trace: x.Trace}
@@ -158,12 +159,12 @@ func namesIn(s *core.FlowSpawn) (names []string) {
 }
 
 // childNames finds children by name or id, and the fingerprints of their definitions.
-func (e *Engine) childNames(ctx context.Context, flow core.ID, names []string) (known *memberNames, prints map[string][]byte, err error) {
-	known, prints = &memberNames{ids: map[string]core.ID{}, names: map[core.UUID]string{}}, map[string][]byte{}
+func (e *Engine) childNames(ctx context.Context, flow base.ID, names []string) (known *memberNames, prints map[string][]byte, err error) {
+	known, prints = &memberNames{ids: map[string]base.ID{}, names: map[base.UUID]string{}}, map[string][]byte{}
 	var want store.Want
 	for _, name := range names {
 		want.Docs = append(want.Docs, memberRef(flow.UUID, name))
-		if id, err := core.ParseID(name); err == nil {
+		if id, err := base.ParseID(name); err == nil {
 			want.Executions = append(want.Executions, id.UUID)
 		}
 	}
@@ -200,7 +201,7 @@ func (s *spawn) planChildren(ctx context.Context, c Caller, r *core.FlowSpawn, k
 		asked := node.Submission(s.seen.Namespace, s.seen.Creator, &r.Defaults)
 		err := asked.Normalize(anySize)
 		if err == nil && !sameFingerprint(prints[node.Name], core.NodeFingerprint(&asked, node)) {
-			err = core.Errorf(core.CodeNameTaken, "another child is called %q", node.Name).WithField("name").With("execution_id", id.String())
+			err = base.Errorf(base.CodeNameTaken, "another child is called %q", node.Name).WithField("name").With("execution_id", id.String())
 		}
 		if err != nil {
 			return core.AtPlace(err, s.listed(i))

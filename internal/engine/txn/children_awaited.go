@@ -5,11 +5,12 @@ import (
 	"strconv"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // AwaitedRef names the record of a list of children of a parent.
-func AwaitedRef(parent core.UUID, key string) store.DocRef {
+func AwaitedRef(parent base.UUID, key string) store.DocRef {
 	return store.DocRef{Kind: docUpstreams, Owner: Owner(parent), Key: key}
 }
 
@@ -39,7 +40,7 @@ func (u *Tx) putWaitEdge(edge core.Edge) {
 // withoutOldWaits leaves out edges of waits that are over: what the children do now does not concern the parent, which may be running and must not
 // be locked for it.
 func (u *Tx) withoutOldWaits(ctx context.Context, list []*resolution) ([]*resolution, error) {
-	var parents []core.UUID
+	var parents []base.UUID
 	for _, r := range list {
 		if r.edge.edge.Wait != 0 {
 			parents = append(parents, r.edge.edge.To.ID.UUID)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -27,7 +28,7 @@ func (e *Engine) endChildren(ctx context.Context, t task) error {
 // endReadable runs the plan. If some children cannot be read, it ends the others and returns an error.
 func (e *Engine) endReadable(ctx context.Context, cmd *parentEnd) error {
 	unread := e.Do(ctx, cmd)
-	if core.CodeOf(unread) != core.CodeCorruption {
+	if base.CodeOf(unread) != base.CodeCorruption {
 		return unread
 	}
 	var err error
@@ -68,7 +69,7 @@ func (e *Engine) planParentEnd(ctx context.Context, t task) (*parentEnd, error) 
 
 // shortQuorums finds the members whose quorum a seal makes impossible (F24). The result is valid as long as the revision of the graph is the same.
 // unread is the error of a member that cannot be read: it may be one of them.
-func (e *Engine) shortQuorums(ctx context.Context, flow core.UUID) (short []core.UUID, unread, err error) {
+func (e *Engine) shortQuorums(ctx context.Context, flow base.UUID) (short []base.UUID, unread, err error) {
 	unread, err = e.eachReadable(ctx, flow, func(x *core.Execution) {
 		if x.ShortQuorum() {
 			short = append(short, x.ID.UUID)
@@ -79,7 +80,7 @@ func (e *Engine) shortQuorums(ctx context.Context, flow core.UUID) (short []core
 
 // judgeQuorums ends the members of a sealed flow whose quorum is out of reach and that could not be read when it was sealed. It fails as long as
 // one of them cannot be read, and is then tried again.
-func (e *Engine) judgeQuorums(ctx context.Context, flow core.UUID) error {
+func (e *Engine) judgeQuorums(ctx context.Context, flow base.UUID) error {
 	short, unread, err := e.shortQuorums(ctx, flow)
 	if err != nil {
 		return err
@@ -94,15 +95,15 @@ func (e *Engine) judgeQuorums(ctx context.Context, flow core.UUID) error {
 
 // quorumsShort decides the members of a sealed flow whose quorum is out of reach (F24).
 type quorumsShort struct {
-	flow    core.UUID
-	members []core.UUID
+	flow    base.UUID
+	members []base.UUID
 }
 
 func (q *quorumsShort) Name() string { return "seal_quorums" }
 
 func (q *quorumsShort) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, q.members...) }
 
-func (q *quorumsShort) Flows(*Tx) []core.UUID { return []core.UUID{q.flow} }
+func (q *quorumsShort) Flows(*Tx) []base.UUID { return []base.UUID{q.flow} }
 
 func (q *quorumsShort) Decide(u *Tx) error {
 	if f := u.flow(q.flow); f == nil || !f.Sealed {
@@ -113,7 +114,7 @@ func (q *quorumsShort) Decide(u *Tx) error {
 }
 
 // reach marks the joins of members that the unit has as due.
-func (u *Tx) reach(members []core.UUID) {
+func (u *Tx) reach(members []base.UUID) {
 	for _, id := range members {
 		if ent := u.Entries[id]; ent != nil {
 			u.graph.reached = append(u.graph.reached, ent)
@@ -123,13 +124,13 @@ func (u *Tx) reach(members []core.UUID) {
 
 // parentEnd is the end of a parent on its way to the flow below it.
 type parentEnd struct {
-	parent   core.UUID
+	parent   base.UUID
 	end      core.EndedRun
-	flow     core.UUID
+	flow     base.UUID
 	seen     int64       // the revision of the graph when it was read
 	spawned  bool        // else it is a sub-flow
-	members  []core.UUID // those to be cancelled at once
-	short    []core.UUID
+	members  []base.UUID // those to be cancelled at once
+	short    []base.UUID
 	unread   error // the error of members that cannot be read, and that may have to be cancelled too
 	outdated bool  // the graph has changed since
 }
@@ -144,7 +145,7 @@ func (p *parentEnd) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (p *parentEnd) Flows(*Tx) []core.UUID { return []core.UUID{p.flow} }
+func (p *parentEnd) Flows(*Tx) []base.UUID { return []base.UUID{p.flow} }
 
 func (p *parentEnd) Decide(u *Tx) error {
 	p.outdated = false

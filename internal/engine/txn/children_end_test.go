@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -14,7 +15,7 @@ func TestF44_what_becomes_of_children_when_their_parent_ends(t *testing.T) {
 		"succeeded": func(w *world, task engine.Task) { w.complete(task) },
 		"failed":    func(w *world, task engine.Task) { w.fail(task, "permanent") },
 		"cancelled": func(w *world, task engine.Task) { w.cancel(given(task)) },
-		"expired":   func(w *world, task engine.Task) { w.pass(core.Hour); w.becomes(given(task), core.Expired) },
+		"expired":   func(w *world, task engine.Task) { w.pass(base.Hour); w.becomes(given(task), core.Expired) },
 	}
 	cancels := map[string]bool{
 		"/failed": true, "/cancelled": true, "/expired": true,
@@ -25,15 +26,15 @@ func TestF44_what_becomes_of_children_when_their_parent_ends(t *testing.T) {
 		for _, policy := range []string{"", core.CancelOnFailure, core.CancelAlways, core.Detach} {
 			for how, end := range ends {
 				name := policy + "/" + how
-				w.submit(core.Submission{Kind: "parent", DeadlineAt: w.now() + core.Time(core.Hour)})
+				w.submit(core.Submission{Kind: "parent", DeadlineAt: w.now() + base.Time(base.Hour)})
 				task := w.claimKind("parent")
-				must(w.renew(task, core.Hour+core.Minute))(t)
+				must(w.renew(task, base.Hour+base.Minute))(t)
 				r := spawnOf(task, "a", "b", "c")
 				r.OnParentEnd = policy
 				ids := w.spawnAll(r).Children
 				w.end("a")
 				b := w.claimKind("b")
-				must(w.renew(b, 2*core.Hour))(t)
+				must(w.renew(b, 2*base.Hour))(t)
 				end(w, task)
 				flow := w.get(given(task)).Children.FlowID
 				if !cancels[name] {
@@ -52,7 +53,7 @@ func TestF44_what_becomes_of_children_when_their_parent_ends(t *testing.T) {
 					same(t, name+": source of a child", x.Cancellation.Source, core.SourceParent)
 				}
 				w.is(ids["a"].Given(), core.Succeeded, core.Completed)
-				refused(t, second(w.e.Complete(w.ctx(), client, given(b), fence(b), nil)), core.CodeExecutionNotActive)
+				refused(t, second(w.e.Complete(w.ctx(), client, given(b), fence(b), nil)), base.CodeExecutionNotActive)
 			}
 		}
 	})
@@ -132,11 +133,11 @@ func TestF44_F48_a_cancel_reaches_children_of_children_and_sub_flows_at_every_de
 		w.parked(a)
 		x := w.claimKind("work")
 		w.cancel(given(task))
-		for _, id := range []core.ID{deeper["b"], deepest["c"], x.Execution.ID} {
+		for _, id := range []base.ID{deeper["b"], deepest["c"], x.Execution.ID} {
 			same(t, "reason", w.becomes(id.Given(), core.Cancelled).Reason, core.FlowCancelled)
 		}
 		same(t, "sub-flow", w.flowEnds(x.Execution.FlowID).State, core.FlowStopped)
-		refused(t, second(w.e.Complete(w.ctx(), client, given(b), fence(b), nil)), core.CodeExecutionNotActive)
+		refused(t, second(w.e.Complete(w.ctx(), client, given(b), fence(b), nil)), base.CodeExecutionNotActive)
 	})
 }
 
@@ -168,7 +169,7 @@ func TestF7_a_children_flow_that_was_cancelled_takes_no_more_and_the_parent_goes
 		back := w.claimKind("parent")
 		same(t, "children", outcomes(back.Children), map[string]string{"a": "cancelled"})
 		same(t, "the child that is there", w.spawn(back, "a").Children, ids)
-		refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(back, "b"))), core.CodeFlowAlreadyTerminal)
+		refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(back, "b"))), base.CodeFlowAlreadyTerminal)
 		w.complete(back)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -313,7 +314,7 @@ func TestL34_FI13_whatever_became_of_a_call_the_same_call_again_gets_one_answer(
 					call = func() (any, error) { return w.e.WaitForChildren(w.ctx(), c, waitOf(task)) }
 				}
 				lost.armed.Store(true)
-				same(t, "unknown", core.CodeOf(second(call())) == core.CodeTimeout, written)
+				same(t, "unknown", base.CodeOf(second(call())) == base.CodeTimeout, written)
 				same(t, "something was lost", lost.armed.Load(), false)
 				told := len(w.events(engine.EventFilter{}))
 				first := must(call())(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -71,7 +72,7 @@ func (e *Engine) readChildren(ctx context.Context, tasks []Task, want store.Want
 }
 
 // childViews shows children by the edges that lead from them to their parent.
-func childViews(loaded *store.Loaded, children []core.UUID, parent core.UUID) ([]ChildView, error) {
+func childViews(loaded *store.Loaded, children []base.UUID, parent base.UUID) ([]ChildView, error) {
 	views := make([]ChildView, 0, len(children))
 	for _, child := range children {
 		doc, ok := loaded.Docs[EdgeRef(child, parent)]

@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-func (s *spawn) Flows(*Tx) []core.UUID {
+func (s *spawn) Flows(*Tx) []base.UUID {
 	if s.first {
 		return nil
 	}
-	return []core.UUID{s.flow.UUID}
+	return []base.UUID{s.flow.UUID}
 }
 
 func (s *spawn) Name() string { return "spawn" }

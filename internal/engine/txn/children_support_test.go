@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -62,7 +63,7 @@ func ofKind(kind core.EdgeKind) func(*engine.ChildrenWaitRequest) {
 	return func(r *engine.ChildrenWaitRequest) { r.Kind = kind }
 }
 
-func within(ms core.Millis) func(*engine.ChildrenWaitRequest) {
+func within(ms base.Millis) func(*engine.ChildrenWaitRequest) {
 	return func(r *engine.ChildrenWaitRequest) { r.TimeoutMS = ms }
 }
 
@@ -103,7 +104,7 @@ func outcomes(children []engine.ChildView) map[string]string {
 }
 
 // childrenFlow is the flow in which the children of an execution live.
-func (w *world) childrenFlow(id core.GivenID) engine.FlowView {
+func (w *world) childrenFlow(id base.GivenID) engine.FlowView {
 	w.t.Helper()
 	x := w.get(id)
 	if x.Children == nil {
@@ -113,7 +114,7 @@ func (w *world) childrenFlow(id core.GivenID) engine.FlowView {
 }
 
 // flowEnds waits until a flow has ended.
-func (w *world) flowEnds(id core.ID) *core.Flow {
+func (w *world) flowEnds(id base.ID) *core.Flow {
 	w.t.Helper()
 	var f *core.Flow
 	eventually(w.t, "the flow ends", func() bool {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -85,7 +86,7 @@ func TestF39_the_same_name_for_other_work_is_refused(t *testing.T) {
 		same(t, "again", must(w.e.Spawn(w.ctx(), client, r))(t).Children, first.Children)
 		r = spawnOf(task, "new", "a")
 		r.Children[1].Input = &core.Payload{Data: []byte("two")}
-		err := refused(t, second(w.e.Spawn(w.ctx(), client, r)), core.CodeNameTaken)
+		err := refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeNameTaken)
 		same(t, "place", err.Field, "children[1].name")
 		same(t, "nothing of it was made", w.childrenFlow(given(task)).Nodes, 1)
 	})
@@ -115,13 +116,13 @@ func TestF38_edges_among_children_hold_from_the_start_and_reach_earlier_children
 
 		r = spawnOf(task, "e")
 		r.Edges = []core.FlowEdge{{From: "e", To: "a"}}
-		refused(t, second(w.e.Spawn(w.ctx(), client, r)), core.CodeDownstreamAlreadyStarted)
+		refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeDownstreamAlreadyStarted)
 		r = spawnOf(task, "e", "f")
 		r.Edges = []core.FlowEdge{{From: "e", To: "f"}, {From: "f", To: "e"}}
-		refused(t, second(w.e.Spawn(w.ctx(), client, r)), core.CodeCycleDetected)
+		refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeCycleDetected)
 		r = spawnOf(task, "e")
 		r.Edges = []core.FlowEdge{{From: "nobody", To: "e"}}
-		refused(t, second(w.e.Spawn(w.ctx(), client, r)), core.CodeExecutionNotInFlow)
+		refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeExecutionNotInFlow)
 	})
 }
 
@@ -137,14 +138,14 @@ func TestF12_F38_one_bad_child_leaves_nothing(t *testing.T) {
 		task := w.parent()
 		r := spawnOf(task, "a", "b")
 		r.Children[1].PolicyJSON = []byte(`{"budget_ids":["nobody"]}`)
-		err := refused(t, second(w.e.Spawn(w.ctx(), client, r)), core.CodeInvalidPolicy)
+		err := refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeInvalidPolicy)
 		if err.Field == "" || err.Field[:len("children[1]")] != "children[1]" {
 			t.Errorf("field %q", err.Field)
 		}
 		same(t, "children", w.get(given(task)).Children, nil)
 		r = spawnOf(task, "a")
 		r.OnParentEnd = "later"
-		refused(t, second(w.e.Spawn(w.ctx(), client, r)), core.CodeInvalidArgument)
+		refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeInvalidArgument)
 	})
 }
 
@@ -154,16 +155,16 @@ func TestL34_L36_a_spawn_needs_the_fence_and_takes_effect_late(t *testing.T) {
 		task := w.parent()
 		stale := spawnOf(task, "a")
 		stale.Fence.Epoch++
-		refused(t, second(w.e.Spawn(w.ctx(), client, stale)), core.CodeStaleLease)
+		refused(t, second(w.e.Spawn(w.ctx(), client, stale)), base.CodeStaleLease)
 		r := spawnOf(task, "a")
 		r.Fence = core.Fence{}
-		refused(t, second(w.e.Spawn(w.ctx(), client, r)), core.CodeFenceRequired)
+		refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeFenceRequired)
 		w.pass(60_000)
 		w.becomes(given(task), core.Ready)
 		same(t, "late", w.spawn(task, "a").Created, 1)
 		w.is(given(task), core.Ready, core.WaitingForWorker)
 		w.cancel(given(task))
-		refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, "b"))), core.CodeExecutionNotActive)
+		refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, "b"))), base.CodeExecutionNotActive)
 	})
 }
 
@@ -177,7 +178,7 @@ func TestF45_flows_are_nested_no_deeper_than_32(t *testing.T) {
 			same(t, "depth", w.childrenFlow(given(task)).Depth, depth)
 			task = child
 		}
-		refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, "parent"))), core.CodeNestingLimitExceeded)
+		refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, "parent"))), base.CodeNestingLimitExceeded)
 	})
 }
 
@@ -207,7 +208,7 @@ func TestF38_limits_of_one_spawn(t *testing.T) {
 		for i := range names {
 			names[i] = fmt.Sprintf("n%d", i)
 		}
-		refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, names...))), core.CodeFlowLimitExceeded)
+		refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, names...))), base.CodeFlowLimitExceeded)
 		r := spawnOf(task, names[:core.MaxSpawned]...)
 		for i := range r.Children {
 			r.Children[i].Kind = "many"
@@ -256,7 +257,7 @@ func TestF38_the_children_of_one_run_have_a_limit(t *testing.T) {
 		w.spawn(task, "first")
 		closeEngine(t, w.e)
 		w.e = w.openEngine(&crowded{w.store, core.MaxChildren - 1})
-		refusal := refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, "a", "b"))), core.CodeFlowLimitExceeded)
+		refusal := refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, "a", "b"))), base.CodeFlowLimitExceeded)
 		same(t, "place", []any{refusal.Field, refusal.Details["limit"]}, []any{"children", core.MaxChildren})
 		same(t, "what is there already counts once", w.spawn(task, "first", "last").Created, 1)
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -36,23 +37,23 @@ func (e *Engine) WaitForChildren(ctx context.Context, c Caller, r ChildrenWaitRe
 // childrenWait is the command of a wait for children. It is planned on a read of the children, which the transaction checks to be still valid.
 type childrenWait struct {
 	caller   Caller
-	id       core.GivenID
+	id       base.GivenID
 	ask      core.ChildrenWaitCommand
 	names    []string // none: all
 	request  store.DocRef
-	flow     core.ID // the children flow; absent: there is none
+	flow     base.ID // the children flow; absent: there is none
 	seen     int64   // its revision
 	children []core.NodeRef
-	there    []core.UUID // those of them that are not made by the same call
+	there    []base.UUID // those of them that are not made by the same call
 	missing  error       // no child has one of the names
-	peeked   map[core.UUID]*core.Execution
+	peeked   map[base.UUID]*core.Execution
 	outdated bool
 	first    *core.RecordedChildrenWait // not nil: the call was answered before, with this
 	answer   ChildrenWaitAnswer
 }
 
 // newChildrenWait checks the arguments; nil: there is nothing to wait for.
-func newChildrenWait(c Caller, id core.GivenID, f core.Fence, r *ChildrenWaitRequest) (*childrenWait, error) {
+func newChildrenWait(c Caller, id base.GivenID, f core.Fence, r *ChildrenWaitRequest) (*childrenWait, error) {
 	if r == nil {
 		return nil, nil
 	}
@@ -67,7 +68,7 @@ func newChildrenWait(c Caller, id core.GivenID, f core.Fence, r *ChildrenWaitReq
 
 // planWait finds the children of the current run that a wait is about.
 func (e *Engine) planWait(ctx context.Context, w *childrenWait) error {
-	_, x, err := e.ReadOne(ctx, w.caller, w.id, store.Want{Executions: []core.UUID{w.id.UUID}})
+	_, x, err := e.ReadOne(ctx, w.caller, w.id, store.Want{Executions: []base.UUID{w.id.UUID}})
 	if err != nil {
 		return err
 	}
@@ -121,10 +122,10 @@ func (w *childrenWait) findChildren(ctx context.Context, e *Engine, made []plann
 }
 
 // noChild is the refusal of a name that no child has.
-func noChild(names []string, known map[string]core.ID) error {
+func noChild(names []string, known map[string]base.ID) error {
 	for _, name := range names {
 		if _, ok := known[name]; !ok {
-			return core.Errorf(core.CodeChildNotFound, "the run has no child called %s", core.QuoteID(name)).WithField("names")
+			return base.Errorf(base.CodeChildNotFound, "the run has no child called %s", base.QuoteID(name)).WithField("names")
 		}
 	}
 	return nil
@@ -149,11 +150,11 @@ func (w *childrenWait) More(u *Tx, want *store.Want) {
 	}
 }
 
-func (w *childrenWait) Flows(*Tx) []core.UUID {
+func (w *childrenWait) Flows(*Tx) []base.UUID {
 	if w.flow.IsZero() {
 		return nil
 	}
-	return []core.UUID{w.flow.UUID}
+	return []base.UUID{w.flow.UUID}
 }
 
 // graph reads the children under the lock of their flow. The children need no locks: a transaction that ends one takes the lock of the flow before
@@ -169,7 +170,7 @@ func (w *childrenWait) graph(ctx context.Context, u *Tx) error {
 	if err := u.lockFlows(ctx, nil, nil, want); err != nil {
 		return err
 	}
-	w.peeked = map[core.UUID]*core.Execution{}
+	w.peeked = map[base.UUID]*core.Execution{}
 	for some := range slices.Chunk(w.there, graphPage) {
 		found, err := u.peek(ctx, some)
 		if err != nil {

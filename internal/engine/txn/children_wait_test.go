@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -29,7 +30,7 @@ func TestF40_F41_a_parent_waits_for_its_children_and_goes_on_in_the_same_attempt
 		same(t, "cause", back.ChildrenCause, core.CauseChildren)
 		same(t, "outcomes", outcomes(back.Children), map[string]string{"a": "succeeded", "b": "failed"})
 		same(t, "id", back.Children[0].ID, ids["a"])
-		same(t, "result", *back.Children[0].Result, core.ResultRef{Of: ids["a"], Epoch: 1, ContentType: core.DefaultContentType, Size: 4})
+		same(t, "result", *back.Children[0].Result, core.ResultRef{Of: ids["a"], Epoch: 1, ContentType: base.DefaultContentType, Size: 4})
 		same(t, "reason", back.Children[1].FailureReason, "permanent")
 		same(t, "story", w.story(given(task)), []string{
 			"execution.submitted", "lease.acquired", "execution.waiting_children", "execution.ready", "lease.acquired",
@@ -88,19 +89,19 @@ func TestF40_arguments_are_checked(t *testing.T) {
 		call := func(edits ...func(*engine.ChildrenWaitRequest)) error {
 			return second(w.e.WaitForChildren(w.ctx(), client, waitOf(task, edits...)))
 		}
-		refused(t, call(namely("a")), core.CodeChildNotFound)
+		refused(t, call(namely("a")), base.CodeChildNotFound)
 		w.spawn(task, "a")
-		refused(t, call(namely("a", "b")), core.CodeChildNotFound)
-		refused(t, call(joining(core.JoinSpec{Policy: core.Quorum})), core.CodeInvalidJoin)
-		refused(t, call(ofKind("sometimes")), core.CodeInvalidArgument)
-		refused(t, call(within(-1)), core.CodeInvalidArgument)
-		refused(t, call(within(core.MaxChildrenTimeout+1)), core.CodeInvalidArgument)
-		refused(t, call(func(r *engine.ChildrenWaitRequest) { r.Usage = map[string]int64{core.WallMS: 1} }), core.CodeReservedDimension)
-		refused(t, call(func(r *engine.ChildrenWaitRequest) { r.Fence = core.Fence{} }), core.CodeFenceRequired)
-		refused(t, call(func(r *engine.ChildrenWaitRequest) { r.Fence.Epoch++ }), core.CodeStaleLease)
+		refused(t, call(namely("a", "b")), base.CodeChildNotFound)
+		refused(t, call(joining(core.JoinSpec{Policy: core.Quorum})), base.CodeInvalidJoin)
+		refused(t, call(ofKind("sometimes")), base.CodeInvalidArgument)
+		refused(t, call(within(-1)), base.CodeInvalidArgument)
+		refused(t, call(within(core.MaxChildrenTimeout+1)), base.CodeInvalidArgument)
+		refused(t, call(func(r *engine.ChildrenWaitRequest) { r.Usage = map[string]int64{core.WallMS: 1} }), base.CodeReservedDimension)
+		refused(t, call(func(r *engine.ChildrenWaitRequest) { r.Fence = core.Fence{} }), base.CodeFenceRequired)
+		refused(t, call(func(r *engine.ChildrenWaitRequest) { r.Fence.Epoch++ }), base.CodeStaleLease)
 		r := spawnOf(task, "b")
 		r.Wait = &engine.ChildrenWaitRequest{Names: []string{"nobody"}}
-		refused(t, second(w.e.Spawn(w.ctx(), client, r)), core.CodeChildNotFound)
+		refused(t, second(w.e.Spawn(w.ctx(), client, r)), base.CodeChildNotFound)
 		same(t, "nothing was made (F43)", w.childrenFlow(given(task)).Nodes, 1)
 		w.is(given(task), core.Running, core.ReasonNone)
 	})
@@ -167,7 +168,7 @@ func TestL34_a_repeat_of_the_call_gets_the_recorded_answer(t *testing.T) {
 			same(t, "unknown names", w.waitFor(task, namely("nobody")), engine.ChildrenWaitAnswer{Waiting: true})
 		}
 		again()
-		refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, "c"))), core.CodeExecutionNotActive)
+		refused(t, second(w.e.Spawn(w.ctx(), client, spawnOf(task, "c"))), base.CodeExecutionNotActive)
 		w.end("a")
 		w.end("b")
 		again()

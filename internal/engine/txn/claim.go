@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Limits of a claim (S15).
@@ -37,8 +38,8 @@ type claim struct {
 	gone      bool      // its caller has given up
 	serving   bool      // a transaction for it is under way
 	check     bool      // its worker's record may have changed: read it again
-	since     core.Time // when the caller got the instance: earlier leases belong to another caller
-	struck    core.UUID // the row with which it made a pick panic
+	since     base.Time // when the caller got the instance: earlier leases belong to another caller
+	struck    base.UUID // the row with which it made a pick panic
 	answer    ClaimAnswer
 	err       error
 	done      chan struct{}
@@ -71,7 +72,7 @@ func (e *Engine) served(ctx context.Context, call *claim) error {
 	case <-call.done:
 	case <-ctx.Done():
 		if e.picker.abandon(call) {
-			err := core.Errorf(core.CodeTimeout, "the caller gave up: %w", context.Cause(ctx))
+			err := base.Errorf(base.CodeTimeout, "the caller gave up: %w", context.Cause(ctx))
 			endSpan(call.span, err)
 			return err
 		}
@@ -106,30 +107,30 @@ func (e *Engine) normalizeClaim(c Caller, r *ClaimRequest) error {
 		return err
 	}
 	if len(r.Lanes) < 1 || len(r.Lanes) > maxClaimLanes {
-		return core.Invalid("lanes", "%d lanes, want 1..%d", len(r.Lanes), maxClaimLanes)
+		return base.Invalid("lanes", "%d lanes, want 1..%d", len(r.Lanes), maxClaimLanes)
 	}
 	for _, lane := range r.Lanes {
-		if err := core.CheckLane(lane); err != nil {
+		if err := base.CheckLane(lane); err != nil {
 			return err
 		}
 	}
 	setDefault(&r.Max, 1)
 	if r.Max < 1 || r.Max > maxClaimTasks {
-		return core.Invalid("max", "%d tasks, want 1..%d", r.Max, maxClaimTasks)
+		return base.Invalid("max", "%d tasks, want 1..%d", r.Max, maxClaimTasks)
 	}
 	if r.Wait < 0 || r.Wait > maxClaimWait {
-		return core.Invalid("wait_ms", "%s, want 0..%s", r.Wait, maxClaimWait)
+		return base.Invalid("wait_ms", "%s, want 0..%s", r.Wait, maxClaimWait)
 	}
 	setDefault(&r.LaneOrder, "rotate")
 	if r.LaneOrder != "rotate" && r.LaneOrder != "listed" {
-		return core.Invalid("lane_order", "%q, want rotate or listed", r.LaneOrder)
+		return base.Invalid("lane_order", "%q, want rotate or listed", r.LaneOrder)
 	}
 	setDefault(&r.TTL, e.Cfg.LeaseTTL)
-	if err := core.CheckTTL(r.TTL); err != nil {
+	if err := base.CheckTTL(r.TTL); err != nil {
 		return err
 	}
 	if r.RequestKey != "" {
-		if err := core.CheckRequestKey(r.RequestKey); err != nil {
+		if err := base.CheckRequestKey(r.RequestKey); err != nil {
 			return err
 		}
 	}
@@ -146,10 +147,10 @@ func (e *Engine) normalizeClaim(c Caller, r *ClaimRequest) error {
 }
 
 func checkWorker(workerID, instanceID string) error {
-	if err := core.CheckWorkerID("worker_id", workerID); err != nil {
+	if err := base.CheckWorkerID("worker_id", workerID); err != nil {
 		return err
 	}
-	return core.CheckWorkerID("worker_instance_id", instanceID)
+	return base.CheckWorkerID("worker_instance_id", instanceID)
 }
 
 // narrow returns the wanted namespaces that are allowed. A nil list stands for all.

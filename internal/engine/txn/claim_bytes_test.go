@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
@@ -13,18 +14,18 @@ import (
 var largeInput = core.Payload{Data: make([]byte, 4<<20)}
 
 // submitLarge fills an answer to the last byte and files one byte behind it.
-func (w *world) submitLarge() (full []core.GivenID, behind core.GivenID) {
+func (w *world) submitLarge() (full []base.GivenID, behind base.GivenID) {
 	w.t.Helper()
 	full = w.submitMany(16, core.Submission{Priority: 1, Input: largeInput})
 	return full, w.submit(core.Submission{Input: core.Payload{Data: []byte("x")}})
 }
 
 // fillsOneAnswer claims far more than one answer carries.
-func (w *world) fillsOneAnswer(full []core.GivenID, behind core.GivenID) {
+func (w *world) fillsOneAnswer(full []base.GivenID, behind base.GivenID) {
 	w.t.Helper()
 	r := ask()
 	r.Max = 100
-	got := map[core.GivenID]bool{}
+	got := map[base.GivenID]bool{}
 	for _, task := range w.take(r) {
 		got[given(task)] = true
 		same(w.t, "input", len(task.Execution.Input.Data), len(largeInput.Data))
@@ -60,7 +61,7 @@ func TestS21_inputs_that_are_larger_than_those_before_are_bounded_too(t *testing
 func TestS6_order_holds_where_queues_are_asked_for_fewer_rows_than_are_wanted(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		var all []core.GivenID
+		var all []base.GivenID
 		for n := range 36 {
 			kind := "few"
 			if n < 12 || n%4 != 0 {
@@ -71,7 +72,7 @@ func TestS6_order_holds_where_queues_are_asked_for_fewer_rows_than_are_wanted(t 
 		w.restart() // nothing is known of the sizes any more
 		r := ask()
 		r.Max = 100
-		var got []core.GivenID
+		var got []base.GivenID
 		for len(got) < len(all) {
 			tasks := w.take(r)
 			if len(tasks) == 0 {
@@ -127,7 +128,7 @@ func TestS6_a_lane_that_opens_in_the_transaction_of_a_submit_gives_its_backlog_f
 				w.lane("default", core.LaneSettings{State: core.LanePaused})
 				backlog := w.submit(core.Submission{})
 				answer := w.waiting(w.e, askTwo())
-				var later core.GivenID
+				var later base.GivenID
 				open := func() {
 					must(w.e.SetLaneState(w.ctx(), operator, "default", core.LaneActive, engine.Operator{}))(t)
 				}
@@ -143,7 +144,7 @@ func TestS6_a_lane_that_opens_in_the_transaction_of_a_submit_gives_its_backlog_f
 				if len(tasks) == 1 {
 					tasks = append(tasks, w.claim())
 				}
-				same(t, "in order", [2]core.GivenID{given(tasks[0]), given(tasks[1])}, [2]core.GivenID{backlog, later})
+				same(t, "in order", [2]base.GivenID{given(tasks[0]), given(tasks[1])}, [2]base.GivenID{backlog, later})
 			})
 		})
 	}

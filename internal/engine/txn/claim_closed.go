@@ -3,7 +3,7 @@ package txn
 import (
 	"encoding/json"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -18,7 +18,7 @@ const closedFor = 2 * claimRecordLook
 
 // closedClaim is the body of the record of a claim that was answered with nothing.
 type closedClaim struct {
-	At core.Time `json:"closed_at"`
+	At base.Time `json:"closed_at"`
 }
 
 // closes reports whether the call must not be answered with nothing before that is recorded. A process with a store of its own answers the earlier
@@ -33,7 +33,7 @@ func (k *pick) closeClaim(u *Tx, call *claim) {
 	ref := claimRef(&call.req)
 	body, _ := json.Marshal(closedClaim{At: u.Now})
 	u.putOrAdd(store.Doc{DocRef: ref, Body: body})
-	timer := u.TimerAt(timerClaims, RoundUp(u.Now.Add(closedFor), core.Second))
+	timer := u.TimerAt(timerClaims, RoundUp(u.Now.Add(closedFor), base.Second))
 	timer.Texts = append(timer.Texts, ref.Key)
 	SetIn(&k.over, call, true)
 }

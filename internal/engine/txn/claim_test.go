@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -23,7 +24,7 @@ func TestS15_kinds_and_namespaces_of_a_claim_are_checked_at_the_door(t *testing.
 				r := ask()
 				change(&r)
 				_, err := w.e.Claim(w.ctx(), client, r)
-				same(t, fmt.Sprint("field, of a known instance: ", known), refused(t, err, core.CodeInvalidArgument).Field, field)
+				same(t, fmt.Sprint("field, of a known instance: ", known), refused(t, err, base.CodeInvalidArgument).Field, field)
 			}
 			w.nothing()
 		}
@@ -43,25 +44,25 @@ func TestS15_the_arguments_of_a_claim_have_bounds(t *testing.T) {
 		}
 		for name, c := range map[string]struct {
 			change func(r *engine.ClaimRequest)
-			code   core.Code
+			code   base.Code
 		}{
-			"worker":       {func(r *engine.ClaimRequest) { r.WorkerID = "" }, core.CodeInvalidArgument},
-			"instance":     {func(r *engine.ClaimRequest) { r.InstanceID = "a b" }, core.CodeInvalidArgument},
-			"no lanes":     {func(r *engine.ClaimRequest) { r.Lanes = nil }, core.CodeInvalidArgument},
-			"65 lanes":     {func(r *engine.ClaimRequest) { r.Lanes = many }, core.CodeInvalidArgument},
-			"lane":         {func(r *engine.ClaimRequest) { r.Lanes = []string{"a b"} }, core.CodeInvalidArgument},
-			"max":          {func(r *engine.ClaimRequest) { r.Max = 1001 }, core.CodeInvalidArgument},
-			"negative max": {func(r *engine.ClaimRequest) { r.Max = -1 }, core.CodeInvalidArgument},
-			"wait":         {func(r *engine.ClaimRequest) { r.Wait = 60*time.Second + 1 }, core.CodeInvalidArgument},
-			"order":        {func(r *engine.ClaimRequest) { r.LaneOrder = "random" }, core.CodeInvalidArgument},
-			"ttl":          {func(r *engine.ClaimRequest) { r.TTL = 499 }, core.CodeInvalidArgument},
-			"request key":  {func(r *engine.ClaimRequest) { r.RequestKey = "a b" }, core.CodeInvalidArgument},
-			"capabilities": {func(r *engine.ClaimRequest) { r.Capabilities = []string{"a,b"} }, core.CodeInvalidCapabilities},
+			"worker":       {func(r *engine.ClaimRequest) { r.WorkerID = "" }, base.CodeInvalidArgument},
+			"instance":     {func(r *engine.ClaimRequest) { r.InstanceID = "a b" }, base.CodeInvalidArgument},
+			"no lanes":     {func(r *engine.ClaimRequest) { r.Lanes = nil }, base.CodeInvalidArgument},
+			"65 lanes":     {func(r *engine.ClaimRequest) { r.Lanes = many }, base.CodeInvalidArgument},
+			"lane":         {func(r *engine.ClaimRequest) { r.Lanes = []string{"a b"} }, base.CodeInvalidArgument},
+			"max":          {func(r *engine.ClaimRequest) { r.Max = 1001 }, base.CodeInvalidArgument},
+			"negative max": {func(r *engine.ClaimRequest) { r.Max = -1 }, base.CodeInvalidArgument},
+			"wait":         {func(r *engine.ClaimRequest) { r.Wait = 60*time.Second + 1 }, base.CodeInvalidArgument},
+			"order":        {func(r *engine.ClaimRequest) { r.LaneOrder = "random" }, base.CodeInvalidArgument},
+			"ttl":          {func(r *engine.ClaimRequest) { r.TTL = 499 }, base.CodeInvalidArgument},
+			"request key":  {func(r *engine.ClaimRequest) { r.RequestKey = "a b" }, base.CodeInvalidArgument},
+			"capabilities": {func(r *engine.ClaimRequest) { r.Capabilities = []string{"a,b"} }, base.CodeInvalidCapabilities},
 		} {
 			r := ask()
 			c.change(&r)
 			_, err := w.e.Claim(w.ctx(), client, r)
-			if core.CodeOf(err) != c.code {
+			if base.CodeOf(err) != c.code {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -84,7 +85,7 @@ func TestSC4_a_claim_of_a_thousand(t *testing.T) {
 		same(t, "first", len(first), 1000)
 		same(t, "second", len(w.take(r)), 200)
 		same(t, "third", len(w.take(r)), 0)
-		seen := map[core.ID]bool{}
+		seen := map[base.ID]bool{}
 		for _, task := range first {
 			seen[task.Execution.ID] = true
 		}
@@ -102,7 +103,7 @@ func TestSC4_many_callers_share_the_work_and_nobody_gets_the_same(t *testing.T) 
 			engines = append(engines, w.another())
 		}
 		var mu sync.Mutex
-		seen := map[core.ID]int{}
+		seen := map[base.ID]int{}
 		var wg sync.WaitGroup
 		for i := range 60 {
 			wg.Go(func() {
@@ -121,7 +122,7 @@ func TestSC4_many_callers_share_the_work_and_nobody_gets_the_same(t *testing.T) 
 		}
 		wg.Wait()
 		for len(w.take(ask())) > 0 { // two engines may pass over rows that the other is taking
-			seen[core.ID{N: 1, UUID: core.UUID{byte(len(seen)), 1}}]++
+			seen[base.ID{N: 1, UUID: base.UUID{byte(len(seen)), 1}}]++
 		}
 		same(t, "claimed", len(seen), 100)
 		for id, n := range seen {
@@ -151,7 +152,7 @@ func TestSC4_kinds_and_namespaces_filter(t *testing.T) {
 		of := r
 		of.InstanceID = "p1"
 		_, err := w.e.Claim(w.ctx(), stranger, of)
-		refused(t, err, core.CodeNamespaceForbidden)
+		refused(t, err, base.CodeNamespaceForbidden)
 		of.Namespaces = []string{"n1", "n2"}
 		same(t, "never more than the principal's", len(must(w.e.Claim(w.ctx(), stranger, of))(t).Tasks), 0)
 		r.Namespaces = of.Namespaces
@@ -222,7 +223,7 @@ func TestS21_the_answer_carries_what_the_worker_needs(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.submit(core.Submission{
-			Kind: "mail", Input: core.Payload{Data: []byte{1, 2}, ContentType: "x/y"}, Tags: core.Tags{"t": "1"}, DeadlineAt: w.now() + 9000,
+			Kind: "mail", Input: core.Payload{Data: []byte{1, 2}, ContentType: "x/y"}, Tags: base.Tags{"t": "1"}, DeadlineAt: w.now() + 9000,
 			PolicyJSON: []byte(`{"timeout_policy":{"attempt_timeout_ms":4000},"max_reclaim_count":3}`),
 		})
 		r := ask()
@@ -250,7 +251,7 @@ func TestS22_a_caller_who_has_gone_claims_nothing(t *testing.T) {
 		}()
 		w.seen("w1")
 		cancel()
-		refused(t, <-done, core.CodeTimeout)
+		refused(t, <-done, base.CodeTimeout)
 		id := w.submit(core.Submission{})
 		w.is(id, core.Ready, core.WaitingForWorker)
 		same(t, "somebody else", given(w.claimAs(engine.ClaimRequest{WorkerID: "w", InstanceID: "w2", Lanes: []string{"default"}})), id)
@@ -281,7 +282,7 @@ func TestS23_waiting_claims_are_bounded(t *testing.T) {
 		w.seen("i0")
 		w.seen("i1")
 		_, err := w.e.Claim(w.ctx(), client, ask())
-		refusal := refused(t, err, core.CodeOverloaded)
+		refusal := refused(t, err, base.CodeOverloaded)
 		if refusal.RetryAfterMS == 0 {
 			t.Fatal("no retry_after_ms")
 		}
@@ -323,16 +324,16 @@ func TestS72_a_stopping_engine_ends_waits_and_refuses_commands(t *testing.T) {
 		}()
 		w.seen("w1")
 		closeEngine(t, w.e)
-		refused(t, <-claimed, core.CodeShuttingDown)
+		refused(t, <-claimed, base.CodeShuttingDown)
 		ok(t, <-waited)
 		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k"})
-		refused(t, err, core.CodeShuttingDown)
+		refused(t, err, base.CodeShuttingDown)
 		_, err = w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "k"}}, false)
-		refused(t, err, core.CodeShuttingDown)
+		refused(t, err, base.CodeShuttingDown)
 		_, err = w.e.Claim(w.ctx(), client, ask())
-		refused(t, err, core.CodeShuttingDown)
+		refused(t, err, base.CodeShuttingDown)
 		_, err = w.e.Cancel(w.ctx(), operator, id, nil, "", engine.Operator{})
-		refused(t, err, core.CodeShuttingDown)
+		refused(t, err, base.CodeShuttingDown)
 		w.e = w.openEngine(w.store)
 		w.is(id, core.Ready, core.WaitingForWorker)
 	})

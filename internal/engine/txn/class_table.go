@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // classTable holds the classes of all dictionaries of one era. These differ only by what was added, so each dictionary sees the part of the table
@@ -159,7 +160,7 @@ func (t *classTable) needs(class *core.Class) *core.Needs {
 	}
 	needs, err := core.ParseNeeds(class.Needs)
 	if err != nil {
-		needs = &core.Needs{Budgets: []core.UUID{{}}}
+		needs = &core.Needs{Budgets: []base.UUID{{}}}
 	}
 	t.parsing.Lock()
 	defer t.parsing.Unlock()

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,7 +17,7 @@ import (
 const (
 	classRound = 6 * time.Hour    // how often classes are looked at: that reads every execution
 	classLook  = 10 * time.Minute // how long a look may take
-	classRest  = 10 * core.Minute // how long a class is retired at least before it is dropped
+	classRest  = 10 * base.Minute // how long a class is retired at least before it is dropped
 	classLot   = 20_000           // classes a transaction
 )
 
@@ -58,7 +58,7 @@ func (e *Engine) forgetClasses(ctx context.Context) (more bool, err error) {
 	if err := e.Dict.reload(ctx); err != nil {
 		return false, err
 	}
-	retired, dict := map[int32]core.Time{}, e.Dict.Now()
+	retired, dict := map[int32]base.Time{}, e.Dict.Now()
 	for _, class := range dict.retired {
 		retired[class.ID] = class.Since
 	}

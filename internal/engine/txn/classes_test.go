@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -25,14 +26,14 @@ func (w *world) classes() (all, retired []int32) {
 }
 
 // classOf is the number of an execution's class.
-func (w *world) classOf(id core.GivenID) int32 {
+func (w *world) classOf(id base.GivenID) int32 {
 	w.t.Helper()
 	return w.get(id).Class.ID
 }
 
 const (
-	aMinute = core.Minute + core.Second // after it the store has been maintained
-	aRound  = 6*core.Hour + aMinute     // after it classes have been looked at
+	aMinute = base.Minute + base.Second // after it the store has been maintained
+	aRound  = 6*base.Hour + aMinute     // after it classes have been looked at
 )
 
 func TestL141_a_class_without_executions_is_retired_and_then_dropped(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -23,51 +24,51 @@ type clockWatch struct {
 	latest atomic.Int64 // the latest moment of which a transaction was: a step forward and back may come between two polls
 
 	// As read by polls. The sweeper's lock protects it.
-	store core.Time
+	store base.Time
 	read  ClockRead
 	last  clockStep
 	// unlooked is the time up to which timers ahead of the clock must be searched.
-	unlooked core.Time
+	unlooked base.Time
 }
 
 // of records the time of a transaction.
-func (w *clockWatch) of(now core.Time) {
+func (w *clockWatch) of(now base.Time) {
 	for seen := w.latest.Load(); int64(now) > seen && !w.latest.CompareAndSwap(seen, int64(now)); seen = w.latest.Load() {
 	}
 }
 
 // clockStep is a step of the store's clock.
 type clockStep struct {
-	At core.Time // when it was noticed, by the clock after it
-	By core.Millis
+	At base.Time // when it was noticed, by the clock after it
+	By base.Millis
 }
 
 // ClockRead is when the store's clock was read, by the host's clock: at some time between the request and the answer, which may be far apart if the
 // store is slow or this process stalls.
 type ClockRead struct {
 	From, To time.Time
-	latest   core.Time // the latest transaction that was known when the question was asked
+	latest   base.Time // the latest transaction that was known when the question was asked
 }
 
 // begins opens a clockRead, which ends with the answer.
 func (s *sweeper) begins() ClockRead {
-	return ClockRead{From: s.e.Cfg.Clock.Now(), latest: core.Time(s.clock.latest.Load())}
+	return ClockRead{From: s.e.Cfg.Clock.Now(), latest: base.Time(s.clock.latest.Load())}
 }
 
 // Offset returns how far a clock that showed now is ahead of the host's. A span allows a range of values; a known value within it is kept, since a
 // shorter span may have found it.
-func (r ClockRead) Offset(now core.Time, known core.Millis) core.Millis {
-	return min(max(known, now.Sub(core.TimeOf(r.To))), now.Sub(core.TimeOf(r.From)))
+func (r ClockRead) Offset(now base.Time, known base.Millis) base.Millis {
+	return min(max(known, now.Sub(base.TimeOf(r.To))), now.Sub(base.TimeOf(r.From)))
 }
 
 // passed is the least and the most time that may lie between the readings of two spans, by the monotonic clock.
-func (r ClockRead) passed(later ClockRead) (least, most core.Millis) {
+func (r ClockRead) passed(later ClockRead) (least, most base.Millis) {
 	return max(later.From.Sub(r.To).Milliseconds(), 0), later.To.Sub(r.From).Milliseconds()
 }
 
 // sees records what a poll has read, and returns by how much the clock was set since the last one, back if it went both ways; 0: by nothing that
 // matters.
-func (w *clockWatch) sees(now core.Time, read ClockRead) (by core.Millis) {
+func (w *clockWatch) sees(now base.Time, read ClockRead) (by base.Millis) {
 	if w.store != 0 {
 		least, most := w.read.passed(read)
 		moved := now.Sub(w.store)
@@ -93,7 +94,7 @@ func (s *sweeper) LastStep() clockStep {
 }
 
 // stepped handles a step of the store's clock, and at the start of the process one that happened before.
-func (s *sweeper) stepped(ctx context.Context, by core.Millis, seen *store.PollAnswer) {
+func (s *sweeper) stepped(ctx context.Context, by base.Millis, seen *store.PollAnswer) {
 	if !s.began {
 		by = s.steppedBefore(ctx, seen.LogEnd)
 	}
@@ -109,14 +110,14 @@ func (s *sweeper) stepped(ctx context.Context, by core.Millis, seen *store.PollA
 }
 
 // lookAhead makes the next poll search the timers up to a time.
-func (s *sweeper) lookAhead(until core.Time) {
+func (s *sweeper) lookAhead(until base.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clock.unlooked = max(s.clock.unlooked, until)
 }
 
 // unlooked returns up to when timers must be searched, which the caller does now; absent: no search is needed.
-func (s *sweeper) unlooked() (until core.Time) {
+func (s *sweeper) unlooked() (until base.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	until, s.clock.unlooked = s.clock.unlooked, 0
@@ -124,13 +125,13 @@ func (s *sweeper) unlooked() (until core.Time) {
 }
 
 // InSeconds rounds a step for display: the time between two polls is known to some milliseconds only.
-func InSeconds(by core.Millis) time.Duration {
+func InSeconds(by base.Millis) time.Duration {
 	return (time.Duration(by) * time.Millisecond).Round(time.Second)
 }
 
 // steppedBefore returns by how much the clock was set back, at least, since the newest commit of the log; 0: by nothing that matters. The clock is
 // read after that commit: the poll that found it may have read the clock long before, if this process stalled in between.
-func (s *sweeper) steppedBefore(ctx context.Context, logEnd int64) core.Millis {
+func (s *sweeper) steppedBefore(ctx context.Context, logEnd int64) base.Millis {
 	newest, err := s.e.Store.Log(ctx, logEnd-1, 1)
 	if err != nil {
 		return 0
@@ -144,11 +145,11 @@ func (s *sweeper) steppedBefore(ctx context.Context, logEnd int64) core.Millis {
 
 // aheadLooked is how far beyond the time from which the clock was set back timers are searched: as far as the longest pause that a policy or a
 // worker can ask for.
-const aheadLooked = 30 * core.Day
+const aheadLooked = 30 * base.Day
 
 // armAhead searches the timers ahead of a clock that was set back: executions with times ahead get new timers, and follow-up work that was due at
 // once is due now. If it fails, the next poll starts it again.
-func (s *sweeper) armAhead(ctx context.Context, now, until core.Time) {
+func (s *sweeper) armAhead(ctx context.Context, now, until base.Time) {
 	for after, more := int64(0), true; more && ctx.Err() == nil; {
 		timers, err := s.e.Store.TimersAhead(ctx, now, until, after, sweepLimit)
 		if err == nil {
@@ -165,7 +166,7 @@ func (s *sweeper) armAhead(ctx context.Context, now, until core.Time) {
 	}
 }
 
-func (e *Engine) armAll(ctx context.Context, now core.Time, timers []store.Timer) error {
+func (e *Engine) armAll(ctx context.Context, now base.Time, timers []store.Timer) error {
 	ch := &store.Changes{}
 	for _, timer := range timers {
 		switch {
@@ -217,7 +218,7 @@ func (e *Engine) armWakes(ctx context.Context, timer store.Timer) error {
 }
 
 // armAgain arms the timer of an execution whose times lie ahead of the clock.
-type armAgain struct{ id core.UUID }
+type armAgain struct{ id base.UUID }
 
 func (a *armAgain) Name() string { return "arm_again" }
 
@@ -232,7 +233,7 @@ func (a *armAgain) Decide(u *Tx) error {
 
 // armedFar reports whether the execution has a timer that ends before its entry in the due index is due, that is, it was not armed since the clock
 // was set back. An execution that was armed since is left as it is, so that its timer lasts no longer than it should.
-func armedFar(x *core.Execution, now core.Time) bool {
+func armedFar(x *core.Execution, now base.Time) bool {
 	due, rest := x.Ahead(now)
 	return due != 0 && x.TimerAt > now.Add(rest+timerGrid)
 }

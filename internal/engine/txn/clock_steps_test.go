@@ -10,18 +10,19 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // ahead sets the store's clock forward by an hour, lets the engine do something there, and sets it back.
 func (w *world) ahead(do func()) {
-	w.turn(core.Hour)
+	w.turn(base.Hour)
 	do()
-	w.setBack(core.Hour)
+	w.setBack(base.Hour)
 }
 
-func (w *world) leased(ttl core.Millis, s core.Submission) engine.Task {
+func (w *world) leased(ttl base.Millis, s core.Submission) engine.Task {
 	w.t.Helper()
 	w.submit(s)
 	req := ask()
@@ -32,7 +33,7 @@ func (w *world) leased(ttl core.Millis, s core.Submission) engine.Task {
 }
 
 // armedSoon waits until the execution has a timer that comes within a time.
-func (w *world) armedSoon(id core.GivenID, within core.Millis) {
+func (w *world) armedSoon(id base.GivenID, within base.Millis) {
 	w.t.Helper()
 	eventually(w.t, "a timer that comes soon", func() bool { return w.get(id).TimerAt <= w.now().Add(within) })
 }
@@ -60,7 +61,7 @@ func TestL5_a_lease_that_was_renewed_by_a_clock_which_was_set_back_lapses_after_
 func TestL5_what_is_done_after_the_clock_was_set_back_lasts_as_long_as_it_should(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		var id core.GivenID
+		var id base.GivenID
 		w.ahead(func() { id = w.submit(core.Submission{}) })
 		req := ask()
 		req.TTL = 5000
@@ -81,7 +82,7 @@ func TestL5_what_is_done_after_the_clock_was_set_back_lasts_as_long_as_it_should
 func TestL5_I16_a_pause_that_is_measured_ends_in_time_and_a_moment_that_was_named_is_kept(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		var failed, delayed core.GivenID
+		var failed, delayed base.GivenID
 		w.ahead(func() {
 			task := w.leased(5000, policy(`{"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":10000}}}`))
 			w.fail(task, "")
@@ -94,7 +95,7 @@ func TestL5_I16_a_pause_that_is_measured_ends_in_time_and_a_moment_that_was_name
 		w.pass(1100)
 		w.becomes(failed, core.Ready)
 		w.is(delayed, core.Delayed, core.WaitingForDelay)
-		w.pass(core.Hour)
+		w.pass(base.Hour)
 		w.becomes(delayed, core.Ready)
 	})
 }
@@ -116,7 +117,7 @@ func TestL5_I16_a_lease_that_ends_in_time_brings_no_deadline_nearer(t *testing.T
 			w.pass(5100)
 			w.becomes(id, core.Ready)
 		}
-		w.pass(core.Hour)
+		w.pass(base.Hour)
 		w.becomes(id, core.Expired)
 	})
 }
@@ -124,7 +125,7 @@ func TestL5_I16_a_lease_that_ends_in_time_brings_no_deadline_nearer(t *testing.T
 func TestL5_a_timer_that_had_come_before_the_clock_was_set_back_ends_no_lease(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
-		w.turn(core.Hour)
+		w.turn(base.Hour)
 		task := w.leased(60_000, core.Submission{})
 		id := given(task)
 		w.turn(50_000)
@@ -132,7 +133,7 @@ func TestL5_a_timer_that_had_come_before_the_clock_was_set_back_ends_no_lease(t 
 		release := w.holdRow("select from exec where id = $1 for update", id.UUID.String())
 		w.turn(10_100) // the first timer of the lease comes, and meets the row
 		eventually(t, "a sweep that waits", func() bool { return w.lockWaits() > 0 })
-		w.setBack(core.Hour)
+		w.setBack(base.Hour)
 		release()
 		w.armedSoon(id, 60_100)
 		w.turn(50_000)
@@ -145,10 +146,10 @@ func TestL5_a_timer_that_had_come_before_the_clock_was_set_back_ends_no_lease(t 
 func TestL5_a_process_that_begins_after_the_clock_was_set_back_finds_what_lies_ahead(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		w.turn(core.Hour)
+		w.turn(base.Hour)
 		task := w.leased(5000, core.Submission{})
 		closeEngine(t, w.e)
-		w.setBack(core.Hour)
+		w.setBack(base.Hour)
 		w.e = w.openEngine(w.store)
 		w.armedSoon(given(task), 5100)
 		w.pass(5100)
@@ -162,12 +163,12 @@ func TestL5_U165_a_clock_that_was_set_is_told(t *testing.T) {
 		var told lockedBuffer
 		on(t, engine.Config{Logger: slog.New(slog.NewTextHandler(&told, nil))}, func(t *testing.T, w *world) {
 			says(t, w.e, lenient(), "clock", engine.CheckOK, "ahead of the store's")
-			eventually(t, "a first poll", func() bool { return w.e.StoreTime().Sub(w.now()) > -core.Second })
+			eventually(t, "a first poll", func() bool { return w.e.StoreTime().Sub(w.now()) > -base.Second })
 			// The time of the host that passes meanwhile is part of the step.
-			w.turn(core.Hour)
+			w.turn(base.Hour)
 			eventually(t, "a warning", func() bool { return told.has(`step=(1h0m|59m)\d+s`) })
 			says(t, w.e, lenient(), "clock", engine.CheckWarn, "was set by ")
-			w.setBack(core.Hour)
+			w.setBack(base.Hour)
 			eventually(t, "a warning", func() bool { return told.has(`step=-(1h0m|59m)\d+s`) })
 			says(t, w.e, lenient(), "clock", engine.CheckWarn, "was set by -")
 		})
@@ -214,7 +215,7 @@ func TestL5_an_answer_that_comes_late_is_no_step_of_the_clock(t *testing.T) {
 		w.e = w.openEngine(s)
 		late := make(chan struct{})
 		act := func() {
-			w.turn(core.Hour)
+			w.turn(base.Hour)
 			w.submit(core.Submission{}) // later than the answer, and known before it
 			close(late)
 		}
@@ -227,7 +228,7 @@ func TestL5_an_answer_that_comes_late_is_no_step_of_the_clock(t *testing.T) {
 		same(t, "the store's clock", w.e.StoreTime(), w.now())
 		says(t, w.e, lenient(), "clock", engine.CheckOK, "0s ahead of the store's")
 		eventually(t, "the poll is over", func() bool { return w.e.ClockSeen() == w.now() }) // otherwise it reads the clock before the turn and ends after it
-		w.setBack(core.Hour)
+		w.setBack(base.Hour)
 		w.turn(1000)
 		eventually(t, "the step", func() bool { return w.e.ClockSeen() == w.now() })
 		says(t, w.e, lenient(), "clock", engine.CheckWarn, "was set by -1h0m0s")

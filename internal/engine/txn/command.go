@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -109,7 +109,7 @@ func (r *request) wait(ctx context.Context) error {
 	case <-r.done:
 		return r.err
 	case <-ctx.Done():
-		return core.Errorf(core.CodeTimeout, "gave up before the answer came: %w", context.Cause(ctx)).
+		return base.Errorf(base.CodeTimeout, "gave up before the answer came: %w", context.Cause(ctx)).
 			WithHint("the outcome is unknown; the same call again is safe")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,7 +15,7 @@ var errHeld = errors.New("an execution is held by another transaction")
 // timerKey groups timers: one entry of the due index serves all executions with the same due time.
 type timerKey struct {
 	kind store.TimerKind
-	at   core.Time
+	at   base.Time
 }
 
 // commit writes what the unit has collected and publishes it. It does what follows from the commands first, so that a flow ends in the same
@@ -184,7 +185,7 @@ func (u *Tx) file(ent *Row) {
 }
 
 // ageing returns what a point of priority is worth in the execution's lane (S6).
-func (u *Tx) ageing(x *core.Execution) core.Millis {
+func (u *Tx) ageing(x *core.Execution) base.Millis {
 	if lane := u.Lane(x); lane != nil {
 		return lane.Settings.AgeingMS
 	}
@@ -216,13 +217,13 @@ func (u *Tx) arm(ent *Row) {
 }
 
 // timer adds ids to the entry of that kind and time.
-func (u *Tx) timer(kind store.TimerKind, at core.Time, ids ...core.UUID) {
+func (u *Tx) timer(kind store.TimerKind, at base.Time, ids ...base.UUID) {
 	timer := u.TimerAt(kind, at)
 	timer.IDs = append(timer.IDs, ids...)
 }
 
 // TimerAt returns the timer of a kind and time that this transaction adds, for executions or texts to be appended to.
-func (u *Tx) TimerAt(kind store.TimerKind, at core.Time) *store.Timer {
+func (u *Tx) TimerAt(kind store.TimerKind, at base.Time) *store.Timer {
 	key := timerKey{kind, at}
 	if u.timers[key] == nil {
 		SetIn(&u.timers, key, &store.Timer{At: at, Kind: kind})
@@ -231,9 +232,9 @@ func (u *Tx) TimerAt(kind store.TimerKind, at core.Time) *store.Timer {
 }
 
 // RoundUp returns the next multiple of a duration: timers of many commits share one entry.
-func RoundUp(t core.Time, grid core.Millis) core.Time {
-	if rest := int64(t) % grid; rest != 0 && t < core.Time(1<<62) {
-		return t + core.Time(grid-rest)
+func RoundUp(t base.Time, grid base.Millis) base.Time {
+	if rest := int64(t) % grid; rest != 0 && t < base.Time(1<<62) {
+		return t + base.Time(grid-rest)
 	}
 	return t
 }
@@ -270,27 +271,27 @@ func (u *Tx) retire(ent *Row) {
 }
 
 // removalTimer returns when the timer of a removal fires. It is coarse, so that many removals share one entry.
-func removalTimer(at, now core.Time) core.Time {
-	if at.Sub(now) < core.Hour {
-		return RoundUp(at, core.Second)
+func removalTimer(at, now base.Time) base.Time {
+	if at.Sub(now) < base.Hour {
+		return RoundUp(at, base.Second)
 	}
-	return RoundUp(at, core.Minute)
+	return RoundUp(at, base.Minute)
 }
 
 // RetainedUntil arms the removal of an execution that is kept until then (U54). The timer of its retention may have fired while the removal was not
 // allowed. The new timer fires on the next whole second and never at once, so that the caller can still read the execution.
-func (u *Tx) RetainedUntil(ent *Row, until core.Time) {
+func (u *Tx) RetainedUntil(ent *Row, until base.Time) {
 	if f := u.flow(ent.Exec.FlowID.UUID); f != nil { // a removal of the flow under way has to check again
 		f.Touch(u.Now)
 		u.touchFlow(f)
 	}
 	if until != 0 {
-		u.timer(timerRetain, RoundUp(max(until, u.Now)+1, core.Second), ent.Exec.ID.UUID)
+		u.timer(timerRetain, RoundUp(max(until, u.Now)+1, base.Second), ent.Exec.ID.UUID)
 	}
 }
 
 // removeAt returns when retention may remove a finished execution (L139).
-func (u *Tx) removeAt(x *core.Execution) (core.Time, bool) {
+func (u *Tx) removeAt(x *core.Execution) (base.Time, bool) {
 	settings := u.settingsOf(x)
 	return x.RemoveAt(&settings, u.Engine.Cfg.Retention)
 }
@@ -316,7 +317,7 @@ func contains(list []string, text string) bool {
 // and the sweep, and sends one hint to other processes. Nothing here decides anything: a lost hint or a panic only means that the change is noticed
 // later, by a poll. Everything that concerns the picker is passed in one call (pickNews explains why).
 func (u *Tx) publish() {
-	u.Engine.trap("publish", core.UUID{})
+	u.Engine.trap("publish", base.UUID{})
 	hint := store.Hint{Named: true}
 	classes := map[int32]bool{}
 	var filed []filing
@@ -361,7 +362,7 @@ func (u *Tx) publish() {
 	if !remembered {
 		u.Engine.picker.committed(news)
 	}
-	var first core.Time
+	var first base.Time
 	for i := range u.Changes.AddTimers {
 		first = earlier(first, u.Changes.AddTimers[i].At)
 	}
@@ -384,7 +385,7 @@ func (u *Tx) tellLog(err error) {
 	}
 }
 
-func earlier(a, b core.Time) core.Time {
+func earlier(a, b base.Time) base.Time {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

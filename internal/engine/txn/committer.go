@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -86,7 +86,7 @@ func (c *committer) add(r *request) error {
 	case c.closed:
 		return errShuttingDown()
 	case len(c.queue)+len(c.held) >= c.e.Cfg.QueueLimit:
-		return core.Errorf(core.CodeOverloaded, "%d commands wait for a commit", c.e.Cfg.QueueLimit).WithRetryAfter(100)
+		return base.Errorf(base.CodeOverloaded, "%d commands wait for a commit", c.e.Cfg.QueueLimit).WithRetryAfter(100)
 	case c.taken != nil && c.taken(r):
 		c.held = append(c.held, r)
 	default:
@@ -108,7 +108,7 @@ func (c *committer) worthwhile() bool {
 }
 
 func errShuttingDown() error {
-	return core.Errorf(core.CodeShuttingDown, "the engine is stopping").WithRetryAfter(1000)
+	return base.Errorf(base.CodeShuttingDown, "the engine is stopping").WithRetryAfter(1000)
 }
 
 // run commits batches until stop is closed and the queue is empty. Each line is one goroutine in run.
@@ -379,21 +379,21 @@ func (e *Engine) pause(try int) {
 
 // PublicFault converts a failure of the database into the error that a caller sees (L143, U15).
 func PublicFault(err error) error {
-	var refusal *core.Error
+	var refusal *base.Error
 	if errors.As(err, &refusal) {
 		return refusal
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return core.Errorf(core.CodeTimeout, "gave up before the answer came: %w", err).WithHint("the same call again is safe")
+		return base.Errorf(base.CodeTimeout, "gave up before the answer came: %w", err).WithHint("the same call again is safe")
 	}
 	switch store.FaultOf(err) {
 	case store.Unknown:
-		return core.Errorf(core.CodeTimeout, "the connection was lost while committing: %w", err).
+		return base.Errorf(base.CodeTimeout, "the connection was lost while committing: %w", err).
 			WithHint("the outcome is unknown; the same call again is safe")
 	case store.Unavailable, store.Busy, store.Retry, store.Stale, store.Conflict:
-		return core.Errorf(core.CodeStoreUnavailable, "the store does not answer: %w", err).WithRetryAfter(1000)
+		return base.Errorf(base.CodeStoreUnavailable, "the store does not answer: %w", err).WithRetryAfter(1000)
 	default:
-		return core.Errorf(core.CodeInternal, "the store refused the change: %w", err)
+		return base.Errorf(base.CodeInternal, "the store refused the change: %w", err)
 	}
 }
 
@@ -415,5 +415,5 @@ func busyFault(cmd command, err error) error {
 }
 
 func heldByOpenTransaction() error {
-	return core.Errorf(core.CodeIdempotencyInProgress, "the key or id is held by a transaction that is still open").WithRetryAfter(1000)
+	return base.Errorf(base.CodeIdempotencyInProgress, "the key or id is held by a transaction that is still open").WithRetryAfter(1000)
 }

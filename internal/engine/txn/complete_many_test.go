@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -21,14 +22,14 @@ func TestU77_executions_that_ended_together_share_a_commit_and_each_has_its_own_
 		answer := make(chan []engine.CompleteItem, 1)
 		go func() { answer <- w.e.CompleteMany(w.ctx(), client, all) }()
 		eventually(t, "they are committed", func() bool { return disk.waits() > 0 })
-		codes := []core.Code{"", core.CodeStaleLease, "", core.CodeFenceRequired, ""}
+		codes := []base.Code{"", base.CodeStaleLease, "", base.CodeFenceRequired, ""}
 		for i, code := range codes {
 			same(t, "ended by the first commit", w.get(all[i].ID).Status == core.Succeeded, code == "")
 		}
 		disk.catchUp(nil)
 		items := <-answer
 		for i, code := range codes {
-			same(t, "code", core.CodeOf(items[i].Err), code)
+			same(t, "code", base.CodeOf(items[i].Err), code)
 			same(t, "told to have ended", items[i].Status == core.Succeeded, code == "")
 		}
 		same(t, "a repeat", w.e.CompleteMany(w.ctx(), client, all[:1])[0].Repeated, true)

@@ -6,28 +6,30 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // Config sets up an Engine. Its zero value is a useful engine.
 type Config struct {
 	Clock            clock.Clock            // nil: the host's
 	Logger           *slog.Logger           // nil: slog.Default()
-	Limits           core.Limits            // zero: core.DefaultLimits()
+	Limits           base.Limits            // zero: base.DefaultLimits()
 	QueueLimit       int                    // commands that may wait for a commit; 0 = 8192 (S72)
 	BatchLimit       int                    // commands a commit; 0 = 1000
 	MaxWaitingClaims int                    // 0 = 10 000 (S23)
 	PollInterval     time.Duration          // safety-net look at the store; 0 = 1 s (S71)
-	LeaseTTL         core.Millis            // of a claim that names none; 0 = 30 000
+	LeaseTTL         base.Millis            // of a claim that names none; 0 = 30 000
 	Retention        core.RetentionByStatus // absent: the defaults of L139
 	EventRetention   time.Duration          // 0 = 7 days, negative: for ever (E37)
 	AuditRetention   time.Duration          // 0 = 9600 hours, negative: for ever (U131)
-	MasterKey        core.MasterKey         // seals stored secrets; zero: they are stored in clear (W24)
-	SigningKey       *core.SeedCommand      // that is seeded at start; nil: a random one where there is none (W23)
+	MasterKey        keyring.MasterKey      // seals stored secrets; zero: they are stored in clear (W24)
+	SigningKey       *keyring.SeedCommand   // that is seeded at start; nil: a random one where there is none (W23)
 	NoTimers         bool                   // submit and read only; another process turns the timers and serves claims
 	Probe            Probe                  // nil in production
 	Trap             Trap                   // nil in production
 	Tracer           Tracer                 // nil: no spans
-	Mint             func() core.UUID       // makes ids, for tests that compare engines; nil: random ones
+	Mint             func() base.UUID       // makes ids, for tests that compare engines; nil: random ones
 }
 
 // Probe is called before and after every commit. Tests use it to stop a process at a chosen point.
@@ -45,10 +47,10 @@ type Trap func(place, row string)
 const (
 	commitLines     = 2                // transactions of a committer at a time, on a store with row locks; more only contend with each other
 	deepQueue       = 256              // number of waiting commands that are worth a second transaction
-	timerGrid       = core.Millis(50)  // due times are rounded up to this, so that one commit makes few entries (L19)
-	leaseTimerReach = 10 * core.Minute // a running execution's timer is armed at most this far ahead, so that entries of finished work are removed soon
-	claimRecordLook = core.Minute      // how often it is checked whether the leases of a recorded claim are still held
-	requestWindow   = 24 * core.Hour   // how long recorded answers are kept (W4)
+	timerGrid       = base.Millis(50)  // due times are rounded up to this, so that one commit makes few entries (L19)
+	leaseTimerReach = 10 * base.Minute // a running execution's timer is armed at most this far ahead, so that entries of finished work are removed soon
+	claimRecordLook = base.Minute      // how often it is checked whether the leases of a recorded claim are still held
+	requestWindow   = 24 * base.Hour   // how long recorded answers are kept (W4)
 	storeTimeout    = 30 * time.Second // of one transaction
 )
 
@@ -59,14 +61,14 @@ func (cfg Config) withDefaults() Config {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	if cfg.Limits == (core.Limits{}) {
-		cfg.Limits = core.DefaultLimits()
+	if cfg.Limits == (base.Limits{}) {
+		cfg.Limits = base.DefaultLimits()
 	}
 	setDefault(&cfg.QueueLimit, 8192)
 	setDefault(&cfg.BatchLimit, 1000)
 	setDefault(&cfg.MaxWaitingClaims, 10_000)
 	setDefault(&cfg.PollInterval, time.Second)
-	setDefault(&cfg.LeaseTTL, 30*core.Second)
+	setDefault(&cfg.LeaseTTL, 30*base.Second)
 	setDefault(&cfg.EventRetention, 7*24*time.Hour)
 	setDefault(&cfg.AuditRetention, 9600*time.Hour)
 	cfg.Retention = core.WithDefaultRetention(cfg.Retention)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -20,10 +21,10 @@ func TestU35_executions_are_counted_by_every_field(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.complete(w.started(core.Submission{Kind: "mail"}))
-		w.started(core.Submission{Kind: "mail", Tags: core.Tags{"tier": "gold"}})
+		w.started(core.Submission{Kind: "mail", Tags: base.Tags{"tier": "gold"}})
 		w.release(w.started(core.Submission{Kind: "resumed"}))
-		w.submitMany(3, core.Submission{Kind: "mail", Lane: "night", Tags: core.Tags{"tier": "silver", "team": ""}})
-		w.hold(w.submit(core.Submission{Kind: "charge", Tags: core.Tags{"tier": "gold"}}))
+		w.submitMany(3, core.Submission{Kind: "mail", Lane: "night", Tags: base.Tags{"tier": "silver", "team": ""}})
+		w.hold(w.submit(core.Submission{Kind: "charge", Tags: base.Tags{"tier": "gold"}}))
 		everything := core.Filter{}
 		same(t, "status", w.countBy(everything, "status"), map[string]int{"succeeded": 1, "running": 1, "ready": 4, "blocked": 1})
 		same(t, "public_state", w.countBy(everything, "public_state"), map[string]int{"completed": 1, "active": 1, "resumable": 1, "waiting": 4})
@@ -43,7 +44,7 @@ func TestU35_executions_are_counted_by_every_field(t *testing.T) {
 		same(t, "another namespace", must(w.e.CountBy(w.ctx(), stranger, everything, "status"))(t).Total, 0)
 		for _, by := range []string{"", "reason", "tag", "tag.", "tag.A", "Status"} {
 			_, err := w.e.CountBy(w.ctx(), client, everything, by)
-			same(t, by, refused(t, err, core.CodeInvalidArgument).Field, "by")
+			same(t, by, refused(t, err, base.CodeInvalidArgument).Field, "by")
 		}
 	})
 }
@@ -51,9 +52,9 @@ func TestU35_executions_are_counted_by_every_field(t *testing.T) {
 func TestU35_above_ten_thousand_each_value_is_counted_for_itself(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		w.submitMany(12, core.Submission{Kind: "rare", Lane: "side", Tags: core.Tags{"tier": "gold"}})
-		w.submitMany(10_000, core.Submission{Kind: "frequent", Tags: core.Tags{"tier": "tin"}})
-		w.submit(core.Submission{Kind: "frequent", Tags: core.Tags{"tier": "tin"}})
+		w.submitMany(12, core.Submission{Kind: "rare", Lane: "side", Tags: base.Tags{"tier": "gold"}})
+		w.submitMany(10_000, core.Submission{Kind: "frequent", Tags: base.Tags{"tier": "tin"}})
+		w.submit(core.Submission{Kind: "frequent", Tags: base.Tags{"tier": "tin"}})
 		eventually(t, "the search rows are there", func() bool {
 			return must(w.e.CountBy(w.ctx(), client, core.Filter{Kind: []string{"frequent"}}, "status"))(t).AtLeast
 		})

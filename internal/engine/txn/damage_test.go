@@ -11,6 +11,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -36,15 +37,15 @@ func TestW10_U113_payloads_that_have_changed_on_the_disk_are_not_served_and_inte
 	good, bad := []byte(`{"amount":100}`), []byte(`{"amount":900}`)
 	long := append([]byte(strings.Repeat(" ", 4096)), good...)
 	rows := map[string]struct {
-		rot  func(w *world) core.GivenID
-		read func(w *world, id core.GivenID) error
+		rot  func(w *world) base.GivenID
+		read func(w *world, id base.GivenID) error
 	}{
-		"input": {func(w *world) core.GivenID {
+		"input": {func(w *world) base.GivenID {
 			id := w.submit(core.Submission{Input: core.Payload{Data: good}})
 			w.rot(`update %sexec set input = $1 where input = $2`, bad, good)
 			return id
-		}, func(w *world, id core.GivenID) error { _, err := w.e.Input(w.ctx(), client, id); return err }},
-		"long input": {func(w *world) core.GivenID {
+		}, func(w *world, id base.GivenID) error { _, err := w.e.Input(w.ctx(), client, id); return err }},
+		"long input": {func(w *world) base.GivenID {
 			id := w.submit(core.Submission{Input: core.Payload{Data: long}})
 			table, column := "exec", "input"
 			if w.path != "" {
@@ -52,25 +53,25 @@ func TestW10_U113_payloads_that_have_changed_on_the_disk_are_not_served_and_inte
 			}
 			w.rot(`update %s`+table+` set `+column+` = $1 where `+column+` = $2`, append(long[:4096:4096], bad...), long)
 			return id
-		}, func(w *world, id core.GivenID) error { _, err := w.e.Input(w.ctx(), client, id); return err }},
-		"result": {func(w *world) core.GivenID {
+		}, func(w *world, id base.GivenID) error { _, err := w.e.Input(w.ctx(), client, id); return err }},
+		"result": {func(w *world) base.GivenID {
 			task := w.started(core.Submission{})
 			must(w.e.Complete(w.ctx(), client, given(task), fence(task), &core.Payload{Data: good, Size: len(good)}))(w.t)
 			w.rot(`update %slease set result = $1 where result = $2`, bad, good)
 			return given(task)
-		}, func(w *world, id core.GivenID) error { _, err := w.e.Result(w.ctx(), client, id); return err }},
-		"step": {func(w *world) core.GivenID {
+		}, func(w *world, id base.GivenID) error { _, err := w.e.Result(w.ctx(), client, id); return err }},
+		"step": {func(w *world) base.GivenID {
 			task := w.started(core.Submission{})
 			must(w.e.PutStep(w.ctx(), client, given(task), fence(task), "s", core.Payload{Data: good}))(w.t)
 			w.rot(`update %sdoc set data = $1 where data = $2`, bad, good)
 			return given(task)
-		}, func(w *world, id core.GivenID) error { _, err := w.e.Steps(w.ctx(), client, id, nil); return err }},
-		"signal": {func(w *world) core.GivenID {
+		}, func(w *world, id base.GivenID) error { _, err := w.e.Steps(w.ctx(), client, id, nil); return err }},
+		"signal": {func(w *world) base.GivenID {
 			id, at := w.asleep(goAtA)
 			w.signalled(at, "go", func(c *core.SignalCommand) { c.Payload = core.Payload{Data: good, Size: len(good)} })
 			w.rot(`update %sdoc set data = $1 where data = $2`, bad, good)
 			return id
-		}, func(w *world, id core.GivenID) error {
+		}, func(w *world, id base.GivenID) error {
 			_, err := w.e.Signals(w.ctx(), client, id, engine.SignalQuery{})
 			return err
 		}},
@@ -80,7 +81,7 @@ func TestW10_U113_payloads_that_have_changed_on_the_disk_are_not_served_and_inte
 			t.Parallel()
 			onSigning(t, func(t *testing.T, w *world) {
 				id := row.rot(w)
-				same(t, "what a reader is told", core.CodeOf(row.read(w, id)), core.CodeCorruption)
+				same(t, "what a reader is told", base.CodeOf(row.read(w, id)), base.CodeCorruption)
 				report := must(w.e.Integrity(w.ctx()))(t)
 				var what []string
 				for _, d := range report.Differences {
@@ -106,7 +107,7 @@ func TestW10_work_whose_input_has_changed_on_the_disk_is_not_given_to_a_worker(t
 type unprojectable struct{ store.Store }
 
 func (s unprojectable) Project(context.Context, store.Projection) error {
-	return &store.Fault{Kind: store.Broken, Err: core.Errorf(core.CodeCorruption, "the file is damaged")}
+	return &store.Fault{Kind: store.Broken, Err: base.Errorf(base.CodeCorruption, "the file is damaged")}
 }
 
 func TestU113_nobody_waits_for_search_rows_that_a_damaged_store_cannot_bring_up_to_date(t *testing.T) {
@@ -123,7 +124,7 @@ func TestU113_nobody_waits_for_search_rows_that_a_damaged_store_cannot_bring_up_
 				return err
 			},
 		} {
-			same(t, name, core.CodeOf(call()), core.CodeCorruption)
+			same(t, name, base.CodeOf(call()), base.CodeCorruption)
 		}
 	})
 }

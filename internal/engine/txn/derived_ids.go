@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -22,7 +22,7 @@ import (
 // idSecret is the secret that ids are derived with. It is stored in clear: it decrypts nothing, and a reader of the store can read the ids too.
 type idSecret struct {
 	Key    []byte    `json:"key"`
-	MadeAt core.Time `json:"made_at"`
+	MadeAt base.Time `json:"made_at"`
 	// Older reports that requests with keys were recorded before there was a secret: their ids were derived without it. They are looked up until
 	// their repeats are no longer recognised.
 	Older bool `json:"older,omitempty"`
@@ -92,10 +92,10 @@ type Derivation struct {
 }
 
 // DerivedID is the id of that work (U13).
-func (e *Engine) DerivedID(ctx context.Context, c Caller, d Derivation) (core.UUID, error) {
+func (e *Engine) DerivedID(ctx context.Context, c Caller, d Derivation) (base.UUID, error) {
 	secret, err := e.idSecret(ctx)
 	if err != nil {
-		return core.UUID{}, err
+		return base.UUID{}, err
 	}
 	if secret.Older {
 		if id, err := e.formerID(ctx, secret, c, d); err != nil || !id.IsZero() {
@@ -114,40 +114,40 @@ func (e *Engine) DerivedID(ctx context.Context, c Caller, d Derivation) (core.UU
 		mac.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		mac.Write([]byte(part))
 	}
-	return core.MintUUID(0, [10]byte(mac.Sum(nil)[:10])), nil
+	return base.MintUUID(0, [10]byte(mac.Sum(nil)[:10])), nil
 }
 
 // formerID returns the id that an older version derived, if the caller's namespace has work of that id, otherwise zero. Work of another namespace
 // does not count.
-func (e *Engine) formerID(ctx context.Context, secret *idSecret, c Caller, d Derivation) (core.UUID, error) {
+func (e *Engine) formerID(ctx context.Context, secret *idSecret, c Caller, d Derivation) (base.UUID, error) {
 	now, err := e.ServerTime(ctx)
 	if err != nil {
-		return core.UUID{}, err
+		return base.UUID{}, err
 	}
 	if now >= secret.MadeAt.Add(requestWindow) {
 		e.derives.known.CompareAndSwap(secret, &idSecret{Key: secret.Key, MadeAt: secret.MadeAt})
-		return core.UUID{}, nil
+		return base.UUID{}, nil
 	}
 	c.Namespaces = []string{d.Namespace}
 	id := d.former(c.Principal)
-	given := core.IDOf(id).Given()
+	given := base.IDOf(id).Given()
 	if d.Flow {
 		_, err = e.Flow(ctx, c, given)
 	} else {
 		_, err = e.Describe(ctx, c, given)
 	}
-	switch core.CodeOf(err) {
+	switch base.CodeOf(err) {
 	case "":
 		return id, nil
-	case core.CodeExecutionNotFound, core.CodeFlowNotFound:
-		return core.UUID{}, nil
+	case base.CodeExecutionNotFound, base.CodeFlowNotFound:
+		return base.UUID{}, nil
 	default:
-		return core.UUID{}, err
+		return base.UUID{}, err
 	}
 }
 
 // former returns the id as it was derived without a secret.
-func (d *Derivation) former(principal string) core.UUID {
+func (d *Derivation) former(principal string) base.UUID {
 	index := d.Index
 	if d.Flow {
 		index = -1
@@ -156,8 +156,8 @@ func (d *Derivation) former(principal string) core.UUID {
 	if d.Line {
 		sum := sha256.Sum256([]byte(text))
 		sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80 // a UUID of version 8
-		return core.UUID(sum[:16])
+		return base.UUID(sum[:16])
 	}
 	sum := sha256.Sum256([]byte(text + "\x00"))
-	return core.MintUUID(0, [10]byte(sum[:10]))
+	return base.MintUUID(0, [10]byte(sum[:10]))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -160,6 +161,6 @@ func TestS73_a_registration_that_meets_a_lock_is_tried_again(t *testing.T) {
 		same(t, "claimed", given(w.claim()), id)
 		busy.left.Store(100)
 		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "newer"})
-		refused(t, err, core.CodeStoreUnavailable)
+		refused(t, err, base.CodeStoreUnavailable)
 	})
 }

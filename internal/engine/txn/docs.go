@@ -1,7 +1,7 @@
 package txn
 
 import (
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -150,4 +150,4 @@ func decodeKey(text string) (store.Key, bool) {
 const ownerEnd = "/"
 
 // Owner is the Owner of an execution's docs.
-func Owner(id core.UUID) string { return id.String() }
+func Owner(id base.UUID) string { return id.String() }

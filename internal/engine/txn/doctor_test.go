@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
@@ -46,9 +48,9 @@ func says(t *testing.T, e *engine.Engine, b engine.Bounds, name string, state en
 }
 
 // adminKey makes a key that may do everything.
-func (w *world) adminKey() core.APIKey {
+func (w *world) adminKey() keyring.APIKey {
 	w.t.Helper()
-	may := core.APIKeySettings{Name: "root", Roles: []string{"admin"}, Namespaces: []string{"*"}}
+	may := keyring.APIKeySettings{Name: "root", Roles: []string{"admin"}, Namespaces: []string{"*"}}
 	return must(w.e.CreateAPIKey(w.ctx(), admin, secret(1), may, engine.AdminAction{}))(w.t)
 }
 
@@ -95,7 +97,7 @@ func TestU165_ready_work_that_waits_long_is_told_with_its_lane(t *testing.T) {
 		says(t, w.e, lenient(), "ready_work", engine.CheckOK, "no work waits")
 		w.submit(core.Submission{Lane: "slow"})
 		must(w.e.Count(w.ctx(), client, core.Filter{}))(t) // waits for the search rows
-		w.turn(11 * core.Minute)
+		w.turn(11 * base.Minute)
 		says(t, w.e, lenient(), "ready_work", engine.CheckWarn, "for 11m0s, in lane slow with 0 workers")
 		must(w.e.SetLaneState(w.ctx(), operator, "slow", core.LanePaused, engine.Operator{}))(t)
 		if c := said(t, w.e, lenient(), "ready_work"); !strings.Contains(c.Detail, "the lane is paused") || c.Hint != "flowfabric lanes resume slow" {
@@ -123,7 +125,7 @@ func TestU165_leases_and_timers_that_nobody_looks_after_are_told(t *testing.T) {
 		says(t, w.e, lenient(), "bulk_jobs", engine.CheckOK, "no bulk job runs")
 		must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "cancel", All: true}))(t)
 		says(t, w.e, lenient(), "bulk_jobs", engine.CheckOK, "1 bulk jobs run")
-		w.turn(61 * core.Minute)
+		w.turn(61 * base.Minute)
 		says(t, w.e, lenient(), "bulk_jobs", engine.CheckWarn, "0 of 2 done")
 		says(t, w.e, lenient(), "leases", engine.CheckWarn, "1 of the 2 oldest")
 		says(t, w.e, lenient(), "timers", engine.CheckWarn, "timers are overdue, the oldest since 1h1m0s")
@@ -135,7 +137,7 @@ func TestU165_lists_that_stay_behind_are_told(t *testing.T) {
 	unswept(t, func(t *testing.T, w *world) {
 		w.submit(core.Submission{})
 		says(t, w.e, lenient(), "search_rows", engine.CheckOK, "1 commits behind")
-		w.turn(2 * core.Minute)
+		w.turn(2 * base.Minute)
 		says(t, w.e, lenient(), "search_rows", engine.CheckWarn, "1 commits behind, since 2m0s")
 	})
 }
@@ -156,10 +158,10 @@ func TestU165_keys_that_are_missing_or_end_soon_are_told(t *testing.T) {
 		says(t, w.e, lenient(), "api_keys", engine.CheckWarn, "no admin key")
 		k := w.adminKey()
 		says(t, w.e, lenient(), "api_keys", engine.CheckOK, "admin: 1")
-		soon := w.now().Add(24 * core.Hour)
-		must(w.e.ChangeAPIKey(w.ctx(), operator, k.ID, core.APIKeyPatch{ExpiresAt: &soon}, false, engine.AdminAction{}))(t)
+		soon := w.now().Add(24 * base.Hour)
+		must(w.e.ChangeAPIKey(w.ctx(), operator, k.ID, keyring.APIKeyPatch{ExpiresAt: &soon}, false, engine.AdminAction{}))(t)
 		says(t, w.e, lenient(), "api_keys", engine.CheckWarn, k.ID)
-		w.turn(25 * core.Hour)
+		w.turn(25 * base.Hour)
 		says(t, w.e, lenient(), "api_keys", engine.CheckWarn, "no admin key")
 	})
 }

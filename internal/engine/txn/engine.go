@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/quiet"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -18,7 +18,7 @@ type Engine struct {
 	Cfg   Config
 	Dict  *dictionaryCache
 
-	minter  core.Minter
+	minter  base.Minter
 	derives idSecrets
 
 	committer  *committer
@@ -149,7 +149,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return core.Errorf(core.CodeTimeout, "the engine did not stop in time: %w", context.Cause(ctx))
+		return base.Errorf(base.CodeTimeout, "the engine did not stop in time: %w", context.Cause(ctx))
 	}
 }
 
@@ -184,10 +184,10 @@ func (c Caller) worksIn(lane string) error {
 	if c.WorkLanes == nil || contains(c.WorkLanes, lane) {
 		return nil
 	}
-	return core.Errorf(core.CodeRoleRequired, "the caller may not work on this lane").With("lanes", c.WorkLanes).
+	return base.Errorf(base.CodeRoleRequired, "the caller may not work on this lane").With("lanes", c.WorkLanes).
 		WithHint("use a key that may work on all lanes, or on that of the execution")
 }
 
-func notFound(id core.GivenID) error {
-	return core.Errorf(core.CodeExecutionNotFound, "no execution %s", id.UUID)
+func notFound(id base.GivenID) error {
+	return base.Errorf(base.CodeExecutionNotFound, "no execution %s", id.UUID)
 }

@@ -8,15 +8,16 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // livesAtRandom lets a few executions begin, lapse, wait, end and begin again.
-func (w *world) livesAtRandom(random *rand.Rand) (all []core.GivenID) {
+func (w *world) livesAtRandom(random *rand.Rand) (all []base.GivenID) {
 	w.quota("q", core.QuotaSettings{RateLimit: 1, WindowMS: 5000})
 	for i := range 12 {
-		s := core.Submission{Lane: fmt.Sprint("l", i%2), Tags: core.Tags{"team": fmt.Sprint(i % 3)}, PolicyJSON: []byte(`{"retry_policy":{}}`)}
+		s := core.Submission{Lane: fmt.Sprint("l", i%2), Tags: base.Tags{"team": fmt.Sprint(i % 3)}, PolicyJSON: []byte(`{"retry_policy":{}}`)}
 		if i < 3 {
 			s.PolicyJSON = []byte(`{"retry_policy":{},"quotas":[{"quota":"q"}]}`)
 		}
@@ -45,7 +46,7 @@ func (w *world) livesAtRandom(random *rand.Rand) (all []core.GivenID) {
 // unlessEnded takes the answer of a command on an execution that a timer may have ended meanwhile.
 func (w *world) unlessEnded(_ engine.View, err error) {
 	w.t.Helper()
-	if core.CodeOf(err) != core.CodeExecutionNotActive {
+	if base.CodeOf(err) != base.CodeExecutionNotActive {
 		ok(w.t, err)
 	}
 }
@@ -81,7 +82,7 @@ func TestEI8_EI9_EI10_EI11_what_the_log_tells_of_lives_at_random(t *testing.T) {
 	onSigning(t, func(t *testing.T, w *world) {
 		random := testseed.New(t)
 		closeEngine(t, w.e)
-		seen := &notary{Store: w.store, lives: map[core.UUID][]changed{}}
+		seen := &notary{Store: w.store, lives: map[base.UUID][]changed{}}
 		w.e = w.openEngine(seen)
 		lives := w.livesAtRandom(random)
 		closeEngine(t, w.e) // nothing happens from here on
@@ -96,7 +97,7 @@ func TestEI8_EI9_EI10_EI11_what_the_log_tells_of_lives_at_random(t *testing.T) {
 }
 
 // leavesOnce checks that each lease has one exit event, and each run that ended one completion (EI8).
-func (w *world) leavesOnce(lives []core.GivenID) {
+func (w *world) leavesOnce(lives []base.GivenID) {
 	t, leases := w.t, 0
 	for _, id := range lives {
 		x := w.get(id)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -22,7 +23,7 @@ type notary struct {
 	mu    sync.Mutex
 	tries int
 	told  []toldBy
-	lives map[core.UUID][]changed
+	lives map[base.UUID][]changed
 }
 
 // toldBy is a commit with events.
@@ -59,7 +60,7 @@ func (t witnessed) Commit(ctx context.Context, ch *store.Changes) error {
 		t.Tx.Rollback(ctx)
 		return &store.Fault{Kind: store.Retry, Err: errors.New("refused by the test")}
 	}
-	lives := map[core.UUID]changed{}
+	lives := map[base.UUID]changed{}
 	for _, x := range slices.Concat(ch.Insert, ch.Update, ch.Renew, ch.Assume) {
 		lives[x.ID.UUID] = changed{version: x.Version >> 32, status: x.Status, reason: x.Reason}
 	}
@@ -78,7 +79,7 @@ func (w *notary) refuses() bool {
 	return w.tries%8 == 0
 }
 
-func (w *notary) note(lives map[core.UUID]changed, told toldBy) {
+func (w *notary) note(lives map[base.UUID]changed, told toldBy) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, ev := range told.events {

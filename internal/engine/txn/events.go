@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -35,20 +36,20 @@ func (e *Engine) parseCursor(text string) (place, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	id := e.Store.Info().LogID
 	if err != nil || len(raw) != 20 || string(raw[:8]) != string(id[8:]) {
-		return place{}, core.Errorf(core.CodeInvalidCursor, "not a cursor of this event log").WithField("after")
+		return place{}, base.Errorf(base.CodeInvalidCursor, "not a cursor of this event log").WithField("after")
 	}
 	p := place{seq: int64(binary.BigEndian.Uint64(raw[8:])), index: int32(binary.BigEndian.Uint32(raw[16:]))}
 	if p.seq < 0 || p.index < 0 {
-		return place{}, core.Errorf(core.CodeInvalidCursor, "not a cursor of this event log").WithField("after")
+		return place{}, base.Errorf(base.CodeInvalidCursor, "not a cursor of this event log").WithField("after")
 	}
 	return p, nil
 }
 
 // eventID is the id of an event: the same for every reader, derived from its place.
-func (e *Engine) eventID(p place, at core.Time) core.UUID {
+func (e *Engine) eventID(p place, at base.Time) base.UUID {
 	id := e.Store.Info().LogID
 	sum := sha256.Sum256([]byte(string(id[:]) + e.cursor(p)))
-	return core.MintUUID(at, [10]byte(sum[:10]))
+	return base.MintUUID(at, [10]byte(sum[:10]))
 }
 
 // ReadEvents returns events behind a position, waiting for the first if asked to (E34).
@@ -100,11 +101,11 @@ func (e *Engine) ReadEvents(ctx context.Context, c Caller, r EventsRequest) (Eve
 func (e *Engine) eventsFrom(ctx context.Context, r *EventsRequest) (place, error) {
 	setDefault(&r.Limit, core.DefaultPage)
 	if r.Limit < 0 {
-		return place{}, core.Invalid("limit", "must not be negative")
+		return place{}, base.Invalid("limit", "must not be negative")
 	}
 	r.Limit = min(r.Limit, core.MaxPage)
 	if r.Wait < 0 || r.Wait > maxEventWait {
-		return place{}, core.Invalid("wait_ms", "%s, want 0..%s", r.Wait, maxEventWait)
+		return place{}, base.Invalid("wait_ms", "%s, want 0..%s", r.Wait, maxEventWait)
 	}
 	if err := r.Filter.check(); err != nil {
 		return place{}, err
@@ -150,10 +151,10 @@ func (e *Engine) checkAge(ctx context.Context, p place) error {
 	case err != nil:
 		return PublicFault(err)
 	case p.seq <= seen.LogStart:
-		return core.Errorf(core.CodeCursorTooOld, "the events behind the cursor are gone").
+		return base.Errorf(base.CodeCursorTooOld, "the events behind the cursor are gone").
 			With("oldest", e.cursor(place{seq: seen.LogStart + 1}))
 	case p.seq > seen.LogEnd+1:
-		return core.Errorf(core.CodeInvalidCursor, "the cursor lies behind the end of the log").WithField("after")
+		return base.Errorf(base.CodeInvalidCursor, "the cursor lies behind the end of the log").WithField("after")
 	}
 	return nil
 }
@@ -236,13 +237,13 @@ func (f *EventFilter) check() error {
 			return err
 		}
 		if kind == "" || strings.HasPrefix(kind, ".") || strings.ContainsAny(kind, " \t\n") {
-			return core.Errorf(core.CodeInvalidFilter, "%q is not an event kind", kind).WithField("kind")
+			return base.Errorf(base.CodeInvalidFilter, "%q is not an event kind", kind).WithField("kind")
 		}
 	}
 	switch f.ActorType {
 	case "", "client", "worker", "operator", "approver", "engine":
 	default:
-		return core.Errorf(core.CodeInvalidFilter, "%q is not an actor type", f.ActorType).WithField("actor")
+		return base.Errorf(base.CodeInvalidFilter, "%q is not an actor type", f.ActorType).WithField("actor")
 	}
 	return cmp.Or(
 		core.CheckFilterText("lane", f.Lane), core.CheckFilterText("outcome", f.Outcome), core.CheckFilterText("worker_instance_id", f.InstanceID),
@@ -272,7 +273,7 @@ func (f *EventFilter) keepsKind(kind string) bool {
 	return false
 }
 
-func (f *EventFilter) keepsTags(tags core.Tags) bool {
+func (f *EventFilter) keepsTags(tags base.Tags) bool {
 	for key, value := range f.Tags {
 		if got, ok := tags[key]; !ok || got != value {
 			return false

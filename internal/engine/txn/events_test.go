@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -88,7 +89,7 @@ func TestL147_each_change_of_status_is_told_once(t *testing.T) {
 func TestE35_every_filter_equals_the_filtered_log(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		task := w.started(core.Submission{Tags: core.Tags{"tenant": "7"}, Lane: "l2"})
+		task := w.started(core.Submission{Tags: base.Tags{"tenant": "7"}, Lane: "l2"})
 		w.turn(1000)
 		w.complete(task)
 		w.cancel(w.submit(core.Submission{Namespace: "n2"}))
@@ -133,7 +134,7 @@ func TestE35_every_filter_equals_the_filtered_log(t *testing.T) {
 		}
 		for _, bad := range []engine.EventFilter{{Kinds: []string{""}}, {Kinds: []string{".x"}}, {ActorType: "robot"}} {
 			_, err := w.e.ReadEvents(w.ctx(), client, engine.EventsRequest{After: "start", Filter: bad})
-			refused(t, err, core.CodeInvalidFilter)
+			refused(t, err, base.CodeInvalidFilter)
 		}
 	})
 }
@@ -159,7 +160,7 @@ func TestE34_a_reader_resumes_exclusively_from_every_event(t *testing.T) {
 		page := must(w.e.ReadEvents(w.ctx(), client, engine.EventsRequest{After: last.Next, Wait: patience}))(t)
 		same(t, "from the end on", page.Events[0].Kind, "execution.submitted")
 		_, err := w.e.ReadEvents(w.ctx(), client, engine.EventsRequest{Wait: 30*time.Second + 1})
-		refused(t, err, core.CodeInvalidArgument)
+		refused(t, err, base.CodeInvalidArgument)
 	})
 }
 
@@ -169,7 +170,7 @@ func TestE32_a_cursor_of_another_log_is_refused(t *testing.T) {
 		w.submit(core.Submission{})
 		for _, bad := range []string{"nonsense", "AAAAAAAAAAAAAAAAAAAAAAAAAAA", "!"} {
 			_, err := w.e.ReadEvents(w.ctx(), client, engine.EventsRequest{After: bad})
-			refused(t, err, core.CodeInvalidCursor)
+			refused(t, err, base.CodeInvalidCursor)
 		}
 	})
 }
@@ -186,7 +187,7 @@ func TestE33_EI9_readers_that_crash_miss_nothing_and_see_one_order_while_two_pro
 		for i := range writers {
 			wg.Go(func() {
 				for n := range each {
-					s := core.Submission{Kind: "k", Lane: fmt.Sprint("l", i), Tags: core.Tags{"n": fmt.Sprint(n)}}
+					s := core.Submission{Kind: "k", Lane: fmt.Sprint("l", i), Tags: base.Tags{"n": fmt.Sprint(n)}}
 					if _, err := engines[i%len(engines)].Submit(w.ctx(), client, s); err != nil {
 						t.Error(err)
 					}
@@ -252,11 +253,11 @@ func TestE37_a_cursor_before_the_oldest_retained_event_is_too_old(t *testing.T) 
 		w.submit(core.Submission{})
 		w.restart() // a process that has none of it in memory
 		for day := 0; ; day++ {
-			w.turn(2 * core.Day) // the sweep maintains the store
+			w.turn(2 * base.Day) // the sweep maintains the store
 			w.submit(core.Submission{})
 			_, err := w.e.ReadEvents(w.ctx(), client, engine.EventsRequest{After: old})
 			if err != nil {
-				refusal := refused(t, err, core.CodeCursorTooOld)
+				refusal := refused(t, err, base.CodeCursorTooOld)
 				oldest, _ := refusal.Details["oldest"].(string)
 				must(w.e.ReadEvents(w.ctx(), client, engine.EventsRequest{After: oldest}))(t)
 				break

@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // explain asks why an execution is not running.
-func (w *world) explain(id core.GivenID) core.Explanation {
+func (w *world) explain(id base.GivenID) core.Explanation {
 	w.t.Helper()
 	return must(w.e.Explain(w.ctx(), client, id, 0))(w.t)
 }
 
 // blockers are the codes of an explanation.
-func (w *world) blockers(id core.GivenID) (codes []string) {
+func (w *world) blockers(id base.GivenID) (codes []string) {
 	w.t.Helper()
 	for _, b := range w.explain(id).Blockers {
 		codes = append(codes, b.Code)
@@ -29,71 +30,71 @@ func (w *world) blockers(id core.GivenID) (codes []string) {
 func (w *world) staff(places int, capabilities ...string) {
 	w.t.Helper()
 	must(w.e.Register(w.ctx(), client, core.Registration{
-		WorkerID: "w", InstanceID: "w1", Capabilities: capabilities, MaxConcurrent: places, LivenessTTLMS: core.Hour,
+		WorkerID: "w", InstanceID: "w1", Capabilities: capabilities, MaxConcurrent: places, LivenessTTLMS: base.Hour,
 	}))(w.t)
 }
 
 // obstacle is a cause of S57: how it comes about and how it goes.
 type obstacle struct {
 	code string
-	make func(w *world) core.GivenID
-	end  func(w *world, id core.GivenID)
+	make func(w *world) base.GivenID
+	end  func(w *world, id base.GivenID)
 }
 
 func obstacles() []obstacle {
 	return []obstacle{
-		{"suspended", func(w *world) core.GivenID {
+		{"suspended", func(w *world) base.GivenID {
 			task := w.started(core.Submission{})
 			w.suspend(task, operatorOnly)
 			return given(task)
-		}, func(w *world, id core.GivenID) {
+		}, func(w *world, id base.GivenID) {
 			_, _, err := w.resume(id, core.ResumeCommand{})
 			ok(w.t, err)
 		}},
-		{"delay", func(w *world) core.GivenID {
+		{"delay", func(w *world) base.GivenID {
 			return w.submit(core.Submission{DelayUntil: w.now().Add(1000)})
-		}, func(w *world, _ core.GivenID) { w.turn(1000) }},
-		{"operator_hold", func(w *world) core.GivenID {
+		}, func(w *world, _ base.GivenID) { w.turn(1000) }},
+		{"operator_hold", func(w *world) base.GivenID {
 			id := w.submit(core.Submission{})
 			w.hold(id)
 			return id
-		}, func(w *world, id core.GivenID) { w.releaseHold(id) }},
-		{"lane_state", func(w *world) core.GivenID {
+		}, func(w *world, id base.GivenID) { w.releaseHold(id) }},
+		{"lane_state", func(w *world) base.GivenID {
 			id := w.submit(core.Submission{})
 			w.lane("default", core.LaneSettings{State: core.LanePaused})
 			return id
-		}, func(w *world, _ core.GivenID) { w.lane("default", core.LaneSettings{}) }},
-		{"lane_cap", func(w *world) core.GivenID {
+		}, func(w *world, _ base.GivenID) { w.lane("default", core.LaneSettings{}) }},
+		{"lane_cap", func(w *world) base.GivenID {
 			w.lane("default", core.LaneSettings{MaxConcurrent: 1})
 			w.started(core.Submission{})
 			return w.submit(core.Submission{})
-		}, func(w *world, _ core.GivenID) { w.lane("default", core.LaneSettings{MaxConcurrent: 2}) }},
-		{"budget", func(w *world) core.GivenID {
+		}, func(w *world, _ base.GivenID) { w.lane("default", core.LaneSettings{MaxConcurrent: 2}) }},
+		{"budget", func(w *world) base.GivenID {
 			w.create(tokens("month", 10))
 			w.started(costing(8, "month"))
 			id := w.submit(costing(5, "month"))
 			w.nothing()
 			return id
-		}, func(w *world, _ core.GivenID) {
+		}, func(w *world, _ base.GivenID) {
 			must(w.e.UpdateBudget(w.ctx(), operator, ofName("month"), core.BudgetUpdate{Dimensions: map[string]core.DimensionUpdate{
 				"tokens": {Hard: core.LimitChange{Set: true, Value: ptr(int64(20))}},
 			}}, engine.AdminAction{}))(w.t)
 		}},
-		{"rate", func(w *world) core.GivenID {
+		{"rate", func(w *world) base.GivenID {
 			w.quota("q", core.QuotaSettings{RateLimit: 1, WindowMS: 1000})
 			w.complete(w.started(underQuota("")))
 			id := w.submit(underQuota(""))
 			w.nothing()
 			return id
-		}, func(w *world, _ core.GivenID) { w.turn(1000) }},
-		{"concurrency", func(w *world) core.GivenID {
+		}, func(w *world, _ base.GivenID) { w.turn(1000) }},
+		{"concurrency", func(w *world) base.GivenID {
 			w.quota("q", core.QuotaSettings{ConcurrencyLimit: 1})
 			w.started(underQuota(""))
 			return w.submit(underQuota(""))
-		}, func(w *world, _ core.GivenID) { w.quota("q", core.QuotaSettings{ConcurrencyLimit: 2}) }},
-		{"no_capable_worker", func(w *world) core.GivenID {
+		}, func(w *world, _ base.GivenID) { w.quota("q", core.QuotaSettings{ConcurrencyLimit: 2}) }},
+		{"no_capable_worker", func(w *world) base.GivenID {
 			return w.submit(policy(`{"routing_requirements":{"required_capabilities":["gpu"]}}`))
-		}, func(w *world, _ core.GivenID) { w.staff(0, "gpu") }},
+		}, func(w *world, _ base.GivenID) { w.staff(0, "gpu") }},
 	}
 }
 
@@ -187,7 +188,7 @@ func TestB41_SC15_a_budget_names_its_numbers_and_who_holds_them(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.staff(0)
-		w.create(tokens("month", 10, resetting(core.BudgetReset{Type: "interval", EveryMS: core.Hour, AnchorAt: w.now()})))
+		w.create(tokens("month", 10, resetting(core.BudgetReset{Type: "interval", EveryMS: base.Hour, AnchorAt: w.now()})))
 		holder := w.started(costing(8, "month"))
 		id := w.submit(costing(5, "month"))
 		e := w.explain(id)
@@ -286,9 +287,9 @@ func TestU44_an_explanation_can_be_waited_for_until_it_changes(t *testing.T) {
 			}
 		})
 		same(t, "answered", changed.ExecutionID, id.ID())
-		refused(t, second(w.e.Explain(w.ctx(), client, id, -1)), core.CodeInvalidArgument)
-		refused(t, second(w.e.Explain(w.ctx(), client, id, math.MaxInt64)), core.CodeInvalidArgument)
-		refused(t, second(w.e.Explain(w.ctx(), client, core.GivenID{UUID: core.UUID{1}}, 0)), core.CodeExecutionNotFound)
+		refused(t, second(w.e.Explain(w.ctx(), client, id, -1)), base.CodeInvalidArgument)
+		refused(t, second(w.e.Explain(w.ctx(), client, id, math.MaxInt64)), base.CodeInvalidArgument)
+		refused(t, second(w.e.Explain(w.ctx(), client, base.GivenID{UUID: base.UUID{1}}, 0)), base.CodeExecutionNotFound)
 	})
 }
 
@@ -313,6 +314,6 @@ func TestI14_an_explanation_tells_a_tenant_nothing_of_others(t *testing.T) {
 			}
 		}
 		same(t, "holders", len(d.Holders), 0)
-		refused(t, second(w.e.Explain(w.ctx(), tenant, w.submit(core.Submission{}), 0)), core.CodeExecutionNotFound)
+		refused(t, second(w.e.Explain(w.ctx(), tenant, w.submit(core.Submission{}), 0)), base.CodeExecutionNotFound)
 	})
 }

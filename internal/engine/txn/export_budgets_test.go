@@ -3,7 +3,7 @@ package txn
 import (
 	"context"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,7 +17,7 @@ func (e *Engine) DropFound(ctx context.Context, c Caller, ref BudgetRef) error {
 }
 
 // SpreadBudget is the follow-up work of a budget that reaches a flow.
-func (e *Engine) SpreadBudget(ctx context.Context, flow, budget core.UUID) error {
+func (e *Engine) SpreadBudget(ctx context.Context, flow, budget base.UUID) error {
 	return e.spreadBudget(ctx, flow, budget)
 }
 

@@ -5,12 +5,14 @@ import (
 	"iter"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Ring is the ring of a transaction of its own, and the moment of that.
-func (e *Engine) Ring(ctx context.Context) (*core.KeyRing, core.Time, error) {
+func (e *Engine) Ring(ctx context.Context) (*keyring.Ring, base.Time, error) {
 	r := &ringLook{}
 	err := e.Do(ctx, r)
 	return r.ring, r.now, err
@@ -22,8 +24,8 @@ func (e *Engine) Unloaded(ctx context.Context) error { return e.Do(ctx, &ringLoo
 // ringLook is Ring on its way.
 type ringLook struct {
 	forgets bool // to name the rows that it needs
-	ring    *core.KeyRing
-	now     core.Time
+	ring    *keyring.Ring
+	now     base.Time
 }
 
 func (*ringLook) Name() string { return "look_at_ring" }
@@ -80,8 +82,8 @@ func (e *Engine) MarkRemoval(ctx context.Context, key string) error {
 }
 
 // EndChildren is the follow-up work that the end of a parent leaves for its children.
-func (e *Engine) EndChildren(ctx context.Context, parent core.GivenID, flow core.ID) error {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{parent.UUID}})
+func (e *Engine) EndChildren(ctx context.Context, parent base.GivenID, flow base.ID) error {
+	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{parent.UUID}})
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ func (e *Engine) EndChildren(ctx context.Context, parent core.GivenID, flow core
 }
 
 // EndNode tells a flow node once more that its sub-flow has ended, as a second process does that has the same follow-up work (S64).
-func (e *Engine) EndNode(ctx context.Context, sub core.ID) error {
+func (e *Engine) EndNode(ctx context.Context, sub base.ID) error {
 	return e.endNode(ctx, task{Kind: taskEndNode, Flow: sub.UUID})
 }
 
@@ -133,7 +135,7 @@ func (e *Engine) Polls() uint64 {
 }
 
 // ClockSeen is the store's clock as the last poll has read it.
-func (e *Engine) ClockSeen() core.Time {
+func (e *Engine) ClockSeen() base.Time {
 	e.Sweep.mu.Lock()
 	defer e.Sweep.mu.Unlock()
 	return e.Sweep.clock.store

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // extensions are what rooms register with the kernel, before it starts: it knows none of them.
 type extensions struct {
 	timers  map[store.TimerKind]timerRule
-	wakes   map[string]func(*core.Event) core.UUID
+	wakes   map[string]func(*core.Event) base.UUID
 	pending []pendingCount
 }
 
@@ -30,7 +31,7 @@ func (e *Engine) OnTimer(kind store.TimerKind, rule timerRule) {
 }
 
 // WakesOn registers a kind of event: calls that wait for what it is about look again.
-func (e *Engine) WakesOn(event string, about func(*core.Event) core.UUID) {
+func (e *Engine) WakesOn(event string, about func(*core.Event) base.UUID) {
 	SetIn(&e.extensions.wakes, event, about)
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -68,7 +69,7 @@ func TestS24_fairness_by_namespace_orders_by_priority_inside_a_key(t *testing.T)
 		w.lane("default", core.LaneSettings{Fairness: "namespace"})
 		a1, a2 := w.submit(core.Submission{Namespace: "a"}), w.submit(core.Submission{Namespace: "a", Priority: 9})
 		b1 := w.submit(core.Submission{Namespace: "b"})
-		same(t, "order", w.drain(ask()), []core.GivenID{a2, b1, a1})
+		same(t, "order", w.drain(ask()), []base.GivenID{a2, b1, a1})
 	})
 }
 
@@ -186,7 +187,7 @@ func TestS6_work_of_one_namespace_is_served_by_priority_and_age_alone_whatever_i
 			t.Parallel()
 			onStores(t, func(t *testing.T, w *world) {
 				w.lane("default", core.LaneSettings{Fairness: fairness})
-				var low, high []core.GivenID
+				var low, high []base.GivenID
 				for i := range 24 {
 					s := fairKey(fmt.Sprint(i % 5))
 					s.Kind = fmt.Sprint("k", i%3)
@@ -208,14 +209,14 @@ func TestS26_with_fairness_off_a_priority_comes_before_that_of_another_namespace
 		w.lane("default", core.LaneSettings{Fairness: core.FairnessOff})
 		modest := w.submit(core.Submission{Namespace: "modest"})
 		first, second := w.submit(core.Submission{Namespace: "greedy", Priority: 9}), w.submit(core.Submission{Namespace: "greedy", Priority: 8})
-		same(t, "order", w.drain(ask()), []core.GivenID{first, second, modest})
+		same(t, "order", w.drain(ask()), []base.GivenID{first, second, modest})
 	})
 }
 
 func TestS26_with_fairness_off_the_key_has_no_effect(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		want := []core.GivenID{}
+		want := []base.GivenID{}
 		for i := range 12 {
 			want = append(want, w.submit(fairKey([]string{"a", "a", "a", "b"}[i%4])))
 			w.turn(1)

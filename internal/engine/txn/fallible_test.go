@@ -10,6 +10,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -72,8 +73,8 @@ func insist[T any](t *testing.T, call func() (T, error)) (T, error) {
 	t.Helper()
 	for {
 		answer, err := call()
-		switch core.CodeOf(err) {
-		case core.CodeTimeout, core.CodeStoreUnavailable:
+		switch base.CodeOf(err) {
+		case base.CodeTimeout, base.CodeStoreUnavailable:
 		default:
 			return answer, err
 		}
@@ -91,12 +92,12 @@ func (s *swapped) put(st store.Store) { s.now.Store(&st) }
 func (s *swapped) at() store.Store    { return *s.now.Load() }
 
 func (s *swapped) Info() store.Info                           { return s.at().Info() }
-func (s *swapped) Now(ctx context.Context) (core.Time, error) { return s.at().Now(ctx) }
+func (s *swapped) Now(ctx context.Context) (base.Time, error) { return s.at().Now(ctx) }
 func (s *swapped) Project(ctx context.Context, p store.Projection) error {
 	return s.at().Project(ctx, p)
 }
 func (s *swapped) Notify(ctx context.Context, h store.Hint) error { return s.at().Notify(ctx, h) }
-func (s *swapped) Maintain(ctx context.Context, before core.Time) error {
+func (s *swapped) Maintain(ctx context.Context, before base.Time) error {
 	return s.at().Maintain(ctx, before)
 }
 func (s *swapped) Close() error { return s.at().Close() }
@@ -125,7 +126,7 @@ func (s *swapped) TakeDue(ctx context.Context, limit int, hide time.Duration, ex
 	return s.at().TakeDue(ctx, limit, hide, except...)
 }
 
-func (s *swapped) TimersAhead(ctx context.Context, from, to core.Time, after int64, limit int) ([]store.Timer, error) {
+func (s *swapped) TimersAhead(ctx context.Context, from, to base.Time, after int64, limit int) ([]store.Timer, error) {
 	return s.at().TimersAhead(ctx, from, to, after, limit)
 }
 

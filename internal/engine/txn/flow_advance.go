@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -90,7 +91,7 @@ func endOf(x *core.Execution) *core.EndedRun {
 
 // lockFlowsOf locks the flows of members and loads the edges that lead from them.
 func (u *Tx) lockFlowsOf(ctx context.Context, members []*Row) error {
-	var flows, from []core.UUID
+	var flows, from []base.UUID
 	for _, ent := range members {
 		if id := ent.Exec.FlowID.UUID; u.graph.flows[id] == nil && !slices.Contains(flows, id) {
 			flows = append(flows, id)
@@ -137,7 +138,7 @@ func (u *Tx) memberEnded(ent *Row, now bool) (list []*resolution) {
 }
 
 // leaveEdges leaves the pending edges of a member that has ended to follow-up work.
-func (u *Tx) leaveEdges(from core.UUID, end core.EndedRun) {
+func (u *Tx) leaveEdges(from base.UUID, end core.EndedRun) {
 	u.addTask(task{Kind: taskResolveEdges, Execution: from, End: &end})
 }
 
@@ -154,7 +155,7 @@ func (u *Tx) resolveEdges(ctx context.Context, list []*resolution) error {
 		return err
 	}
 	var reached []*Row
-	left := map[core.UUID]bool{}
+	left := map[base.UUID]bool{}
 	for _, r := range list {
 		from, to := r.edge.edge.From.ID.UUID, r.edge.edge.To.ID.UUID
 		down := u.Entries[to]
@@ -282,7 +283,7 @@ func impossibleOf(inbound []core.Edge) (names []string) {
 // loadInbound loads the edges into members whose joins are due, where they are needed: to name what made the join impossible, or to freeze inputs.
 // Edges that the unit has already stay as it left them.
 func (u *Tx) loadInbound(ctx context.Context, due []*dueJoin) error {
-	var whole []core.UUID
+	var whole []base.UUID
 	for _, d := range due {
 		if d.state == core.JoinBroken || d.ent.Exec.Member.Join.Passes {
 			whole = append(whole, d.ent.Exec.ID.UUID)
@@ -300,8 +301,8 @@ func (u *Tx) loadInbound(ctx context.Context, due []*dueJoin) error {
 }
 
 // loadInto loads all edges of the graph that lead to members which the unit has.
-func (u *Tx) loadInto(ctx context.Context, members []core.UUID) error {
-	var missing []core.UUID
+func (u *Tx) loadInto(ctx context.Context, members []base.UUID) error {
+	var missing []base.UUID
 	var want store.Want
 	for _, to := range members {
 		if len(u.graph.into[to]) < u.Entries[to].Exec.Member.Join.N {

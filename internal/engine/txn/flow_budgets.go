@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -35,29 +36,29 @@ func (s *submitFlow) makeBudgets(u *Tx, f *core.Flow) {
 }
 
 // scopedToFlow is the flow that a budget is for.
-func scopedToFlow(s *core.BudgetScope) (core.UUID, bool) {
+func scopedToFlow(s *core.BudgetScope) (base.UUID, bool) {
 	if s.Type != core.ScopeFlow {
-		return core.UUID{}, false
+		return base.UUID{}, false
 	}
-	id, err := core.ParseID(s.Value)
+	id, err := base.ParseID(s.Value)
 	return id.UUID, err == nil
 }
 
 // flowOfScope finds the flow that a budget is to be for. Codes: flow_not_found.
-func (e *Engine) flowOfScope(ctx context.Context, c Caller, namespace string, s *core.BudgetScope) (core.UUID, error) {
-	id, err := core.ParseID(s.Value)
+func (e *Engine) flowOfScope(ctx context.Context, c Caller, namespace string, s *core.BudgetScope) (base.UUID, error) {
+	id, err := base.ParseID(s.Value)
 	if err != nil {
-		return core.UUID{}, noFlowOfScope(s.Value)
+		return base.UUID{}, noFlowOfScope(s.Value)
 	}
 	f, err := e.ReadFlow(ctx, c, id)
-	if core.CodeOf(err) == core.CodeFlowNotFound || err == nil && f.Namespace != namespace {
-		return core.UUID{}, noFlowOfScope(s.Value)
+	if base.CodeOf(err) == base.CodeFlowNotFound || err == nil && f.Namespace != namespace {
+		return base.UUID{}, noFlowOfScope(s.Value)
 	}
 	return id.UUID, err
 }
 
 func noFlowOfScope(given string) error {
-	return core.Errorf(core.CodeFlowNotFound, "there is no flow %s", core.QuoteID(given)).WithField("scope.value")
+	return base.Errorf(base.CodeFlowNotFound, "there is no flow %s", base.QuoteID(given)).WithField("scope.value")
 }
 
 // openFlowOf reports whether the flow that a budget is for has members that may still be charged to it.
@@ -72,7 +73,7 @@ func (u *Tx) openFlowOf(b *core.Budget) bool {
 
 // reachFlow records a new budget in the flow that it is for, or finds the flow of the children of its execution, and leaves the members to
 // follow-up work. It returns the flow.
-func (u *Tx) reachFlow(f *core.Flow, ent *Row, made *core.Budget) (flow core.UUID) {
+func (u *Tx) reachFlow(f *core.Flow, ent *Row, made *core.Budget) (flow base.UUID) {
 	switch {
 	case f != nil:
 		if flow = f.ID.UUID; f.AddBudget(made) {
@@ -81,7 +82,7 @@ func (u *Tx) reachFlow(f *core.Flow, ent *Row, made *core.Budget) (flow core.UUI
 	case ent != nil && ent.Exec.Children != nil:
 		flow = ent.Exec.Children.FlowID.UUID
 	default:
-		return core.UUID{}
+		return base.UUID{}
 	}
 	u.addTask(task{Kind: taskSpreadBudget, Flow: flow, Budget: made.ID})
 	return flow
@@ -101,14 +102,14 @@ func (u *Tx) reachBelow(x *core.Execution, budgets []core.ScopedBudget) {
 // takes away from them. Members that come later have it from their flow.
 //
 // Members that cannot be read are passed over; when all others are done it fails, to be tried again for those (S63).
-func (e *Engine) spreadBudget(ctx context.Context, flow, budget core.UUID) error {
+func (e *Engine) spreadBudget(ctx context.Context, flow, budget base.UUID) error {
 	var unread error
-	seen := map[core.UUID]bool{flow: true}
-	for flows := []core.UUID{flow}; len(flows) > 0; flows = flows[1:] {
+	seen := map[base.UUID]bool{flow: true}
+	for flows := []base.UUID{flow}; len(flows) > 0; flows = flows[1:] {
 		if err := e.Do(ctx, &budgetReach{flow: flows[0], budget: budget}); err != nil {
 			return err
 		}
-		var members []core.UUID
+		var members []base.UUID
 		bad, err := e.eachReadable(ctx, flows[0], func(x *core.Execution) { members = append(members, x.ID.UUID) })
 		if err != nil {
 			return err
@@ -134,24 +135,24 @@ func (e *Engine) spreadBudget(ctx context.Context, flow, budget core.UUID) error
 
 // budgetReach notes a budget of scope flow in the record of a flow, or in those of some members.
 type budgetReach struct {
-	flow    core.UUID // absent: members
-	members []core.UUID
-	budget  core.UUID
-	below   []core.UUID // the flows below those members when it reached them: what they spawn later has it from them
+	flow    base.UUID // absent: members
+	members []base.UUID
+	budget  base.UUID
+	below   []base.UUID // the flows below those members when it reached them: what they spawn later has it from them
 }
 
 func (r *budgetReach) Name() string { return "spread_budget" }
 
 func (r *budgetReach) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, r.members...) }
 
-func (r *budgetReach) behind(u *Tx, w *store.Want) { u.wantBudgets(w, []core.UUID{r.budget}) }
+func (r *budgetReach) behind(u *Tx, w *store.Want) { u.wantBudgets(w, []base.UUID{r.budget}) }
 
-func (r *budgetReach) Flows(*Tx) []core.UUID { return []core.UUID{r.flow} }
+func (r *budgetReach) Flows(*Tx) []base.UUID { return []base.UUID{r.flow} }
 
 func (r *budgetReach) Decide(u *Tx) error {
 	r.below = nil
 	b, err := u.budget(EngineCaller, r.budget)
-	if err != nil && core.CodeOf(err) != core.CodeBudgetNotFound {
+	if err != nil && base.CodeOf(err) != base.CodeBudgetNotFound {
 		return err // what cannot be read is not gone (B3)
 	}
 	if f := u.flow(r.flow); f != nil {

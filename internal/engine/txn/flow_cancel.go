@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -22,7 +23,7 @@ func (e *Engine) CancelFlow(ctx context.Context, c Caller, r CancelFlowRequest) 
 		return CancelFlowAnswer{}, err
 	}
 	if r.Wait < 0 || r.Wait > maxCancelWait {
-		return CancelFlowAnswer{}, core.Invalid("wait_ms", "must be in 0..%d", maxCancelWait.Milliseconds())
+		return CancelFlowAnswer{}, base.Invalid("wait_ms", "must be in 0..%d", maxCancelWait.Milliseconds())
 	}
 	if c.RequestKey != "" {
 		cmd.request = RequestRef(c, cmd.Name(), r.Flow.UUID.String(), c.RequestKey)
@@ -57,7 +58,7 @@ func (e *Engine) pageOfMembers(ctx context.Context, cmd *cancelFlow) error {
 }
 
 // memberIDs are the executions that docs of members name, those that were deleted left out.
-func memberIDs(docs []store.Doc) (ids []core.UUID, err error) {
+func memberIDs(docs []store.Doc) (ids []base.UUID, err error) {
 	for i := range docs {
 		m, err := readMember(&docs[i])
 		if err != nil {
@@ -70,17 +71,17 @@ func memberIDs(docs []store.Doc) (ids []core.UUID, err error) {
 	return ids, nil
 }
 
-func flowNotFound(id core.GivenID) error {
-	return core.Errorf(core.CodeFlowNotFound, "there is no flow %s", id.UUID)
+func flowNotFound(id base.GivenID) error {
+	return base.Errorf(base.CodeFlowNotFound, "there is no flow %s", id.UUID)
 }
 
 // cancelFlow is the command of CancelFlow: it writes what is asked for and ends the first members; the rest is follow-up work.
 type cancelFlow struct {
 	caller  Caller
-	id      core.GivenID
+	id      base.GivenID
 	ask     core.FlowCancelCommand
 	space   string // namespace of the flow
-	members []core.UUID
+	members []base.UUID
 	request store.DocRef
 	answer  CancelFlowAnswer
 }
@@ -92,7 +93,7 @@ func (c *cancelFlow) Want(w *store.Want, _ bool) {
 	w.SkipUnreadable = true
 }
 
-func (c *cancelFlow) Flows(*Tx) []core.UUID { return []core.UUID{c.id.UUID} }
+func (c *cancelFlow) Flows(*Tx) []base.UUID { return []base.UUID{c.id.UUID} }
 
 func (c *cancelFlow) Chains(*Tx) []string { return flowChain(c.caller, c.space) }
 
@@ -153,7 +154,7 @@ func (c *cancelFlow) Decide(u *Tx) error {
 
 // cancelGraph writes the cancel of a flow that the unit has locked, ends those of its members that the unit has, and leaves the rest to follow-up
 // work.
-func (u *Tx) cancelGraph(f *core.Flow, ask core.FlowCancelCommand, fx *core.Effects, members []core.UUID) {
+func (u *Tx) cancelGraph(f *core.Flow, ask core.FlowCancelCommand, fx *core.Effects, members []base.UUID) {
 	from := f.State
 	if !f.RequestCancel(fx, ask) {
 		return
@@ -257,7 +258,7 @@ func (e *Engine) cancelMembers(ctx context.Context, t task) error {
 
 // reachedBy returns those of some members that the cancel of their flow ends, and those whose sub-flows are cancelled from within. unread is the
 // error of one that cannot be read.
-func (e *Engine) reachedBy(ctx context.Context, loaded *store.Loaded, flow core.UUID, ids []core.UUID) (open []core.UUID, into []*core.Execution, unread, err error) {
+func (e *Engine) reachedBy(ctx context.Context, loaded *store.Loaded, flow base.UUID, ids []base.UUID) (open []base.UUID, into []*core.Execution, unread, err error) {
 	doc, ok := loaded.Docs[FlowRef(flow)]
 	var f core.Flow
 	if !ok || ReadDoc(&doc, &f) != nil || f.Cancel == nil {
@@ -282,15 +283,15 @@ func (e *Engine) reachedBy(ctx context.Context, loaded *store.Loaded, flow core.
 
 // endMembers ends some members of a cancelled flow.
 type endMembers struct {
-	flow    core.UUID
-	members []core.UUID
+	flow    base.UUID
+	members []base.UUID
 }
 
 func (m *endMembers) Name() string { return "cancel_members" }
 
 func (m *endMembers) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, m.members...) }
 
-func (m *endMembers) Flows(*Tx) []core.UUID { return []core.UUID{m.flow} }
+func (m *endMembers) Flows(*Tx) []base.UUID { return []base.UUID{m.flow} }
 
 func (m *endMembers) Decide(u *Tx) error {
 	f := u.flow(m.flow)

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -30,9 +31,9 @@ func (e *Engine) cancelWithin(ctx context.Context, nodes []*core.Execution) (fai
 
 // subflowCancel is the cancel of a flow on its way into the sub-flow of a node.
 type subflowCancel struct {
-	node    core.UUID
-	flow    core.UUID // the sub-flow
-	members []core.UUID
+	node    base.UUID
+	flow    base.UUID // the sub-flow
+	members []base.UUID
 }
 
 func (c *subflowCancel) Name() string { return "cancel_subflow" }
@@ -42,7 +43,7 @@ func (c *subflowCancel) Want(w *store.Want, _ bool) {
 }
 
 // Flows returns both flows: that of the node contains the kind of the cancel.
-func (c *subflowCancel) Flows(u *Tx) []core.UUID { return append(flowOf(u.Entries[c.node]), c.flow) }
+func (c *subflowCancel) Flows(u *Tx) []base.UUID { return append(flowOf(u.Entries[c.node]), c.flow) }
 
 // Decide uses the flows as they are under their locks. A node that has ended, or has another sub-flow, has follow-up work of its own; a stronger
 // cancel ends the node itself.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -13,10 +14,10 @@ import (
 // disappear at once, the rest by follow-up work. Codes: flow_not_found, stale_graph_revision, flow_not_terminal, retained naming the cause,
 // corruption.
 func (e *Engine) DeleteFlow(ctx context.Context, c Caller, r DeleteFlowRequest) error {
-	if err := core.CheckReason("reason", r.Reason); err != nil {
+	if err := base.CheckReason("reason", r.Reason); err != nil {
 		return err
 	}
-	if err := core.CheckRequestKey(c.RequestKey); err != nil {
+	if err := base.CheckRequestKey(c.RequestKey); err != nil {
 		return err
 	}
 	for range extendTries {
@@ -37,19 +38,19 @@ func (e *Engine) planFlowRemoval(ctx context.Context, c Caller, r DeleteFlowRequ
 		cmd.request = RequestRef(c, cmd.Name(), r.Flow.UUID.String(), c.RequestKey)
 	}
 	f, err := e.ReadFlow(ctx, c, r.Flow)
-	if core.CodeOf(err) == core.CodeFlowNotFound {
+	if base.CodeOf(err) == base.CodeFlowNotFound {
 		return cmd, nil // a repeat of the request that removed it succeeds
 	}
 	if err != nil {
 		return nil, err
 	}
 	cmd.space = f.Namespace
-	return cmd, cmd.tree.find(ctx, []core.UUID{r.Flow.UUID})
+	return cmd, cmd.tree.find(ctx, []base.UUID{r.Flow.UUID})
 }
 
 // DeleteFlowRequest asks for the removal of a finished flow.
 type DeleteFlowRequest struct {
-	Flow     core.GivenID
+	Flow     base.GivenID
 	Reason   string
 	Expected *int64 // the graph revision that the caller expects; nil: any
 }
@@ -57,7 +58,7 @@ type DeleteFlowRequest struct {
 // flowRemoval is the command of DeleteFlow.
 type flowRemoval struct {
 	caller  Caller
-	id      core.GivenID
+	id      base.GivenID
 	r       DeleteFlowRequest
 	space   string // namespace of the flow
 	tree    erasure
@@ -69,7 +70,7 @@ func (r *flowRemoval) Name() string { return "delete_flow" }
 
 func (r *flowRemoval) Want(*store.Want, bool) {}
 
-func (r *flowRemoval) Flows(*Tx) []core.UUID { return r.tree.flows }
+func (r *flowRemoval) Flows(*Tx) []base.UUID { return r.tree.flows }
 
 func (r *flowRemoval) Chains(*Tx) []string { return flowChain(r.caller, r.space) }
 
@@ -111,13 +112,13 @@ func (r *flowRemoval) Decide(u *Tx) error {
 // erasure is a set of flows that are removed together, including those below their members, at every depth.
 type erasure struct {
 	e     *Engine
-	flows []core.UUID
+	flows []base.UUID
 }
 
 // find finds some flows and all flows below them.
-func (t *erasure) find(ctx context.Context, from []core.UUID) error {
+func (t *erasure) find(ctx context.Context, from []base.UUID) error {
 	t.flows = nil
-	seen := map[core.UUID]bool{}
+	seen := map[base.UUID]bool{}
 	for front := from; len(front) > 0; front = front[1:] {
 		if seen[front[0]] {
 			continue
@@ -140,7 +141,7 @@ func (t *erasure) find(ctx context.Context, from []core.UUID) error {
 // check returns the refusal of an erasure, decided under the locks of all its flows: a command that opens a member again, or retains it, takes the
 // lock of its flow. Codes: retained; errOutdated if there are further flows by now.
 func (t *erasure) check(ctx context.Context, u *Tx) error {
-	known := map[core.UUID]bool{}
+	known := map[base.UUID]bool{}
 	for _, id := range t.flows {
 		known[id] = true
 	}
@@ -150,7 +151,7 @@ func (t *erasure) check(ctx context.Context, u *Tx) error {
 			continue // it is gone already
 		}
 		if !f.Finished() {
-			return core.Errorf(core.CodeRetained, "members of a flow below have not ended").With("cause", "children").With("flow_id", f.ID.String())
+			return base.Errorf(base.CodeRetained, "members of a flow below have not ended").With("cause", "children").With("flow_id", f.ID.String())
 		}
 		err := t.e.eachMember(ctx, id, "", func(m walked) (bool, error) {
 			for _, below := range m.x.FlowsBelow() {
@@ -188,7 +189,7 @@ func edgesSettled(x *core.Execution, loaded *store.Loaded) error {
 	}
 	for i := range edges {
 		if edges[i].State == core.EdgePending {
-			return core.Errorf(core.CodeRetained, "the end of %s has not reached all its edges yet", x.Member.Name).
+			return base.Errorf(base.CodeRetained, "the end of %s has not reached all its edges yet", x.Member.Name).
 				With("cause", "follow_up").With("execution_id", x.ID.String())
 		}
 	}
@@ -200,12 +201,12 @@ func (t *erasure) checkAbove(ctx context.Context, f *core.Flow) error {
 	if f.Parent.IsZero() {
 		return nil
 	}
-	loaded, err := t.e.Store.Read(ctx, store.Want{Executions: []core.UUID{f.Parent.UUID}})
+	loaded, err := t.e.Store.Read(ctx, store.Want{Executions: []base.UUID{f.Parent.UUID}})
 	if err != nil {
 		return PublicFault(err)
 	}
 	if x := loaded.Executions[f.Parent.UUID]; x != nil && x.Children != nil && x.Children.FlowID == f.ID {
-		err := core.Errorf(core.CodeRetained, "the flow belongs to the execution %s", f.Parent.UUID).
+		err := base.Errorf(base.CodeRetained, "the flow belongs to the execution %s", f.Parent.UUID).
 			With("cause", "parent").With("execution_id", f.Parent.String())
 		if f.Root != f.ID {
 			return err.With("root_flow_id", f.Root.String()).WithHint("delete the outermost flow")
@@ -235,9 +236,9 @@ func (u *Tx) dropFlow(f *core.Flow) {
 
 // vanished reports whether x is a member of a flow whose record is removed: its own rows follow (L141). The members of such a flow have all
 // ended.
-func (e *Engine) vanished(ctx context.Context, xs ...*core.Execution) (map[core.UUID]bool, error) {
+func (e *Engine) vanished(ctx context.Context, xs ...*core.Execution) (map[base.UUID]bool, error) {
 	var want store.Want
-	seen := map[core.UUID]bool{}
+	seen := map[base.UUID]bool{}
 	for _, x := range xs {
 		if x != nil && x.Member != nil && x.Status.Terminal() && !seen[x.FlowID.UUID] {
 			seen[x.FlowID.UUID] = true

@@ -6,11 +6,12 @@ import (
 	"math"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // FlowRef names the record of a flow.
-func FlowRef(id core.UUID) store.DocRef { return store.DocRef{Kind: DocFlow, Key: id.String()} }
+func FlowRef(id base.UUID) store.DocRef { return store.DocRef{Kind: DocFlow, Key: id.String()} }
 
 // flowMarkRef is where a flow stands in the list of its namespace: newest first (F60).
 func flowMarkRef(f *core.Flow) store.DocRef {
@@ -18,7 +19,7 @@ func flowMarkRef(f *core.Flow) store.DocRef {
 }
 
 // flowMarkKey is what the keys of marks of that namespace and moment begin with. No namespace has the byte behind its name.
-func flowMarkKey(namespace string, at core.Time) string {
+func flowMarkKey(namespace string, at base.Time) string {
 	var inverted [8]byte
 	for i, rest := 7, uint64(math.MaxInt64)-uint64(max(at, 0)); i >= 0; i, rest = i-1, rest>>8 {
 		inverted[i] = byte(rest)
@@ -26,29 +27,29 @@ func flowMarkKey(namespace string, at core.Time) string {
 	return namespace + "\x01" + hex.EncodeToString(inverted[:])
 }
 
-func memberRef(flow core.UUID, name string) store.DocRef {
+func memberRef(flow base.UUID, name string) store.DocRef {
 	return store.DocRef{Kind: DocMember, Owner: Owner(flow), Key: name}
 }
 
 // EdgeRef names the record of an edge.
-func EdgeRef(from, to core.UUID) store.DocRef {
+func EdgeRef(from, to base.UUID) store.DocRef {
 	return store.DocRef{Kind: docEdge, Owner: Owner(from), Key: to.String()}
 }
 
 // EdgesOf names the records of the edges that leave a member.
-func EdgesOf(from core.UUID) store.Owned { return store.Owned{Kind: docEdge, Owner: Owner(from)} }
+func EdgesOf(from base.UUID) store.Owned { return store.Owned{Kind: docEdge, Owner: Owner(from)} }
 
-func upstreamsRef(to core.UUID) store.DocRef {
+func upstreamsRef(to base.UUID) store.DocRef {
 	return store.DocRef{Kind: docUpstreams, Owner: Owner(to)}
 }
 
-func inputsRef(of core.UUID) store.DocRef { return store.DocRef{Kind: docInputs, Owner: Owner(of)} }
+func inputsRef(of base.UUID) store.DocRef { return store.DocRef{Kind: docInputs, Owner: Owner(of)} }
 
-func subflowRef(node core.UUID) store.DocRef {
+func subflowRef(node base.UUID) store.DocRef {
 	return store.DocRef{Kind: docSubflow, Owner: Owner(node)}
 }
 
-func edgeIDRef(flow, edge core.UUID) store.DocRef {
+func edgeIDRef(flow, edge base.UUID) store.DocRef {
 	return store.DocRef{Kind: docEdgeID, Owner: Owner(flow), Key: edge.String()}
 }
 
@@ -77,19 +78,19 @@ func ReadDoc(doc *store.Doc, record any) (err error) {
 		err = json.Unmarshal(doc.Body, record)
 	}
 	if err != nil {
-		return core.Errorf(core.CodeCorruption, "the stored record %d %q of %q cannot be read: %w", doc.Kind, doc.Key, doc.Owner, err)
+		return base.Errorf(base.CodeCorruption, "the stored record %d %q of %q cannot be read: %w", doc.Kind, doc.Key, doc.Owner, err)
 	}
 	return nil
 }
 
 // memberDoc names the execution that has a name in a flow.
-func memberDoc(flow core.UUID, name string, id core.ID) store.Doc {
+func memberDoc(flow base.UUID, name string, id base.ID) store.Doc {
 	return docOf(memberRef(flow, name), id)
 }
 
 // upstreamsDoc lists executions, 16 bytes each.
-func upstreamsDoc(to core.UUID, from []core.UUID) store.Doc {
-	doc := store.Doc{DocRef: upstreamsRef(to), Data: make([]byte, 0, len(core.UUID{})*len(from))}
+func upstreamsDoc(to base.UUID, from []base.UUID) store.Doc {
+	doc := store.Doc{DocRef: upstreamsRef(to), Data: make([]byte, 0, len(base.UUID{})*len(from))}
 	for _, id := range from {
 		doc.Data = append(doc.Data, id[:]...)
 	}
@@ -97,15 +98,15 @@ func upstreamsDoc(to core.UUID, from []core.UUID) store.Doc {
 }
 
 // UpstreamsOf reads upstreamsDoc back; nil: there are none. Codes: corruption.
-func UpstreamsOf(doc *store.Doc) (from []core.UUID, err error) {
+func UpstreamsOf(doc *store.Doc) (from []base.UUID, err error) {
 	if doc == nil {
 		return nil, nil
 	}
 	if err := doc.Whole(); err != nil {
 		return nil, err
 	}
-	for rest := doc.Data; len(rest) >= len(core.UUID{}); rest = rest[len(core.UUID{}):] {
-		from = append(from, core.UUID(rest[:len(core.UUID{})]))
+	for rest := doc.Data; len(rest) >= len(base.UUID{}); rest = rest[len(base.UUID{}):] {
+		from = append(from, base.UUID(rest[:len(base.UUID{})]))
 	}
 	return from, nil
 }

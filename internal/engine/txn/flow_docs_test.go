@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 func TestF1_flows_and_edges_that_were_stored_as_JSON_are_read(t *testing.T) {
 	t.Parallel()
-	edge := &core.Edge{ID: core.UUID{1}, From: core.NodeRef{Name: "a"}, Kind: core.SuccessOnly, State: core.EdgePending}
-	flow := &core.Flow{ID: core.IDOf(core.UUID{2}), Kind: "k", State: core.FlowOpen, Nodes: 3, CreatedAt: 1_790_000_000_000}
+	edge := &core.Edge{ID: base.UUID{1}, From: core.NodeRef{Name: "a"}, Kind: core.SuccessOnly, State: core.EdgePending}
+	flow := &core.Flow{ID: base.IDOf(base.UUID{2}), Kind: "k", State: core.FlowOpen, Nodes: 3, CreatedAt: 1_790_000_000_000}
 	for _, r := range []struct{ written, read any }{{edge, new(core.Edge)}, {flow, new(core.Flow)}} {
 		body, err := json.Marshal(r.written)
 		if err != nil {
@@ -23,7 +24,7 @@ func TestF1_flows_and_edges_that_were_stored_as_JSON_are_read(t *testing.T) {
 				t.Errorf("%+v is read as %+v: %v", r.written, r.read, err)
 			}
 		}
-		if err := ReadDoc(&store.Doc{Data: []byte{1, 2}}, r.read); core.CodeOf(err) != core.CodeCorruption {
+		if err := ReadDoc(&store.Doc{Data: []byte{1, 2}}, r.read); base.CodeOf(err) != base.CodeCorruption {
 			t.Errorf("broken bytes: %v", err)
 		}
 	}

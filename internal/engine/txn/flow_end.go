@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -113,8 +114,8 @@ func (u *Tx) failuresAmong(ctx context.Context, f *core.Flow, names []string) (f
 }
 
 // membersHere are the members of a flow that the unit has, by name: some may be as new as their names.
-func (u *Tx) membersHere(f *core.Flow) map[string]core.UUID {
-	here := map[string]core.UUID{}
+func (u *Tx) membersHere(f *core.Flow) map[string]base.UUID {
+	here := map[string]base.UUID{}
 	for id, ent := range u.Entries {
 		if ent.Exec.Member != nil && ent.Exec.FlowID == f.ID && !ent.removed {
 			here[ent.Exec.Member.Name] = id
@@ -124,8 +125,8 @@ func (u *Tx) membersHere(f *core.Flow) map[string]core.UUID {
 }
 
 // peekMembers reads members by name, and the edges that lead from them.
-func (u *Tx) peekMembers(ctx context.Context, f *core.Flow, names []string) (map[core.UUID]*core.Execution, error) {
-	var ids []core.UUID
+func (u *Tx) peekMembers(ctx context.Context, f *core.Flow, names []string) (map[base.UUID]*core.Execution, error) {
+	var ids []base.UUID
 	var want store.Want
 	here := u.membersHere(f)
 	for _, name := range names {
@@ -139,7 +140,7 @@ func (u *Tx) peekMembers(ctx context.Context, f *core.Flow, names []string) (map
 	if err != nil {
 		return nil, err
 	}
-	erased := map[core.UUID]*core.Execution{}
+	erased := map[base.UUID]*core.Execution{}
 	for _, doc := range loaded.Docs {
 		m, err := readMember(&doc)
 		if err != nil {
@@ -168,8 +169,8 @@ func (u *Tx) peekMembers(ctx context.Context, f *core.Flow, names []string) (map
 }
 
 // peek reads executions without a lock. Those that the unit has are returned as it left them.
-func (u *Tx) peek(ctx context.Context, ids []core.UUID) (map[core.UUID]*core.Execution, error) {
-	found := make(map[core.UUID]*core.Execution, len(ids))
+func (u *Tx) peek(ctx context.Context, ids []base.UUID) (map[base.UUID]*core.Execution, error) {
+	found := make(map[base.UUID]*core.Execution, len(ids))
 	want := store.Want{SkipUnreadable: true}
 	for _, id := range ids {
 		if ent := u.Entries[id]; ent != nil {

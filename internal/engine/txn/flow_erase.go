@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -16,7 +17,7 @@ var erasedLeaves = []store.DocKind{docEdge, docUpstreams}
 
 // listedMember is a member as described by the doc of its name.
 type listedMember struct {
-	id     core.ID
+	id     base.ID
 	erased *core.ErasedMember // nil: it is there
 }
 
@@ -32,7 +33,7 @@ func readMember(doc *store.Doc) (m listedMember, err error) {
 }
 
 // MemberList reads the docs of members.
-func MemberList(docs []store.Doc) (members []listedMember, ids []core.UUID, err error) {
+func MemberList(docs []store.Doc) (members []listedMember, ids []base.UUID, err error) {
 	for i := range docs {
 		m, err := readMember(&docs[i])
 		if err != nil {
@@ -44,7 +45,7 @@ func MemberList(docs []store.Doc) (members []listedMember, ids []core.UUID, err 
 }
 
 // LiveOf are the members that were not deleted.
-func LiveOf(members []listedMember) (ids []core.UUID) {
+func LiveOf(members []listedMember) (ids []base.UUID) {
 	for _, m := range members {
 		if m.erased == nil {
 			ids = append(ids, m.id.UUID)
@@ -66,7 +67,7 @@ func AddErased(loaded *store.Loaded, docs []store.Doc) error {
 
 // readMembers reads listed members, with the edges that lead from them. For a member that was deleted since it was listed it returns what is left
 // of it.
-func (e *Engine) readMembers(ctx context.Context, flow core.UUID, docs []store.Doc, tolerant bool) ([]listedMember, *store.Loaded, error) {
+func (e *Engine) readMembers(ctx context.Context, flow base.UUID, docs []store.Doc, tolerant bool) ([]listedMember, *store.Loaded, error) {
 	members, ids, err := MemberList(docs)
 	if err != nil {
 		return nil, nil, err
@@ -100,8 +101,8 @@ func (e *Engine) readMembers(ctx context.Context, flow core.UUID, docs []store.D
 }
 
 // peekOrErased is peek for members of a flow, of which some may have been deleted.
-func (u *Tx) peekOrErased(ctx context.Context, f *core.Flow, members []core.NodeRef) (map[core.UUID]*core.Execution, error) {
-	ids := make([]core.UUID, len(members))
+func (u *Tx) peekOrErased(ctx context.Context, f *core.Flow, members []core.NodeRef) (map[base.UUID]*core.Execution, error) {
+	ids := make([]base.UUID, len(members))
 	for i, m := range members {
 		ids[i] = m.ID.UUID
 	}
@@ -134,14 +135,14 @@ func (u *Tx) peekOrErased(ctx context.Context, f *core.Flow, members []core.Node
 // flowsAround returns the flow of a member and the flows that contain it, outwards; none outside a flow. A command that deletes the member locks
 // them, so that none of them is opened again with members that could need its result. Codes: retained, if the execution
 // that one of them belongs to has not ended.
-func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []core.UUID, err error) {
+func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []base.UUID, err error) {
 	for x.Member != nil {
 		around = append(around, x.FlowID.UUID)
 		f, err := e.ReadFlow(ctx, EngineCaller, x.FlowID.Given())
 		if err != nil || f.Parent.IsZero() {
 			return around, err
 		}
-		loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{f.Parent.UUID}})
+		loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{f.Parent.UUID}})
 		if err != nil {
 			return nil, PublicFault(err)
 		}
@@ -150,7 +151,7 @@ func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []c
 			return around, nil // the flow belongs to a run that has ended: its results are not needed any more
 		}
 		if !parent.Status.Terminal() {
-			return nil, core.Errorf(core.CodeRetained, "the execution that the flow belongs to has not ended").With("cause", "parent").
+			return nil, base.Errorf(base.CodeRetained, "the execution that the flow belongs to has not ended").With("cause", "parent").
 				With("execution_id", parent.ID.String())
 		}
 		x = parent
@@ -160,7 +161,7 @@ func (e *Engine) flowsAround(ctx context.Context, x *core.Execution) (around []c
 
 // checkDeletable returns the refusal of the deletion of an execution. around are the flows that contain it, as they were when the deletion was
 // planned: a parent that has another flow by then was opened again, and no longer depends on the ones below.
-func (u *Tx) checkDeletable(x *core.Execution, around []core.UUID) error {
+func (u *Tx) checkDeletable(x *core.Execution, around []base.UUID) error {
 	if x.Member == nil {
 		return u.CheckRemovable(x)
 	}
@@ -202,14 +203,14 @@ func (u *Tx) delete(ent *Row) {
 
 // missingInput is the refusal of an input whose bytes do not exist: the execution that left them was deleted, or something is wrong.
 func (e *Engine) missingInput(ctx context.Context, in *core.NamedInput) error {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{in.Result.Of.UUID}, SkipUnreadable: true})
+	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{in.Result.Of.UUID}, SkipUnreadable: true})
 	switch {
 	case err != nil:
 		return PublicFault(err)
 	case loaded.Executions[in.Result.Of.UUID] == nil && loaded.Unreadable[in.Result.Of.UUID] == nil:
-		return core.Errorf(core.CodeInputNotFound, "the execution %s, whose result %q is, was deleted", in.Result.Of.UUID, in.Name)
+		return base.Errorf(base.CodeInputNotFound, "the execution %s, whose result %q is, was deleted", in.Result.Of.UUID, in.Name)
 	default:
-		return core.Errorf(core.CodeCorruption, "the result of %s that input %q names is not there", in.Result.Of, in.Name)
+		return base.Errorf(base.CodeCorruption, "the result of %s that input %q names is not there", in.Result.Of, in.Name)
 	}
 }
 
@@ -218,8 +219,8 @@ func (p *graphReplay) checkErased(ctx context.Context, u *Tx, x *core.Execution)
 	if err := p.checkErasedBelow(ctx, u, x.FlowID.UUID); err != nil {
 		return err
 	}
-	reopened := append([]core.UUID{x.ID.UUID}, p.below...)
-	var passing []core.UUID
+	reopened := append([]base.UUID{x.ID.UUID}, p.below...)
+	var passing []base.UUID
 	want := store.Want{}
 	for _, id := range reopened {
 		ent := u.Entries[id]
@@ -259,7 +260,7 @@ func (p *graphReplay) checkErased(ctx context.Context, u *Tx, x *core.Execution)
 }
 
 // checkErasedBelow looks for deleted members among those that a cascade reaches.
-func (p *graphReplay) checkErasedBelow(ctx context.Context, u *Tx, flow core.UUID) error {
+func (p *graphReplay) checkErasedBelow(ctx context.Context, u *Tx, flow base.UUID) error {
 	found, err := u.peek(ctx, p.reach)
 	if err != nil {
 		return err
@@ -291,8 +292,8 @@ func (p *graphReplay) checkErasedBelow(ctx context.Context, u *Tx, flow core.UUI
 }
 
 // checkSources refuses inputs whose bytes were deleted with a member. A member that is opened again produces them again.
-func (u *Tx) checkSources(ctx context.Context, inputs []core.NamedInput, reopened []core.UUID) error {
-	var of []core.UUID
+func (u *Tx) checkSources(ctx context.Context, inputs []core.NamedInput, reopened []base.UUID) error {
+	var of []base.UUID
 	for _, in := range inputs {
 		if in.Result != nil && !slices.Contains(reopened, in.From.ID.UUID) {
 			of = append(of, in.Result.Of.UUID)

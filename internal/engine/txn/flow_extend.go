@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -35,7 +36,7 @@ func (e *Engine) ExtendFlow(ctx context.Context, c Caller, x core.FlowExtension)
 			return cmd.answer, nil
 		}
 	}
-	return FlowAnswer{}, core.Errorf(core.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
+	return FlowAnswer{}, base.Errorf(base.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
 }
 
 // extension is the command of ExtendFlow: what it adds, planned on a look at the graph that the transaction checks to be still true.
@@ -43,13 +44,13 @@ type extension struct {
 	growth
 	x        core.FlowExtension
 	seen     *core.Flow         // the flow as it was when the extension was planned
-	kept     map[string]core.ID // nodes and members that exist already
+	kept     map[string]base.ID // nodes and members that exist already
 	places   []core.EdgePlace   // where the request has the edges
 	members  []newcomer         // executions that become members
-	top      core.UUID          // the execution above all flows that this one lies in, as long as it is in none; absent: there is none
-	old      map[core.UUID]bool // members that exist already and that edges concern
+	top      base.UUID          // the execution above all flows that this one lies in, as long as it is in none; absent: there is none
+	old      map[base.UUID]bool // members that exist already and that edges concern
 	reached  [][2]string        // edges that a cycle through those may have
-	short    []core.UUID        // members whose quorum the seal makes impossible
+	short    []base.UUID        // members whose quorum the seal makes impossible
 	unread   error              // some that cannot be read may be like those
 	request  store.DocRef       // of a call that its key makes repeatable
 	again    bool
@@ -63,7 +64,7 @@ func (e *Engine) planExtension(ctx context.Context, c Caller, x core.FlowExtensi
 	if err != nil {
 		return nil, err
 	}
-	cmd := &extension{x: x, seen: f, kept: map[string]core.ID{}, old: map[core.UUID]bool{}}
+	cmd := &extension{x: x, seen: f, kept: map[string]base.ID{}, old: map[base.UUID]bool{}}
 	cmd.flow, cmd.root, cmd.list, cmd.output = f.ID, f.Root, "nodes", f.Output
 	cmd.caller, cmd.e = c, e
 	if f.OfChildren() {
@@ -119,16 +120,16 @@ func (x *extension) sealsOnly() bool {
 
 // memberNames finds the members of a flow by name and by id.
 type memberNames struct {
-	ids   map[string]core.ID
-	names map[core.UUID]string
+	ids   map[string]base.ID
+	names map[base.UUID]string
 }
 
-func (e *Engine) namesOf(ctx context.Context, flow core.UUID) (*memberNames, error) {
+func (e *Engine) namesOf(ctx context.Context, flow base.UUID) (*memberNames, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocMember, Owner: Owner(flow)}}})
 	if err != nil {
 		return nil, PublicFault(err)
 	}
-	known := &memberNames{ids: map[string]core.ID{}, names: map[core.UUID]string{}}
+	known := &memberNames{ids: map[string]base.ID{}, names: map[base.UUID]string{}}
 	for i := range loaded.Scanned[0] {
 		doc := &loaded.Scanned[0][i]
 		m, err := readMember(doc)
@@ -145,7 +146,7 @@ func (m *memberNames) find(end string) (string, bool) {
 	if _, ok := m.ids[end]; ok {
 		return end, true
 	}
-	id, err := core.ParseID(end)
+	id, err := base.ParseID(end)
 	if err != nil {
 		return "", false
 	}
@@ -195,8 +196,8 @@ func (x *extension) submitter(c Caller) core.Submitter {
 }
 
 // sameNode reports whether the member that has the name of a node is what the node asks for: name_taken.
-func (e *Engine) sameNode(ctx context.Context, id core.ID, node *core.FlowNode, defaults *core.FlowNode, f *core.Flow) error {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{id.UUID}, Inputs: true, Docs: []store.DocRef{subflowRef(id.UUID)}})
+func (e *Engine) sameNode(ctx context.Context, id base.ID, node *core.FlowNode, defaults *core.FlowNode, f *core.Flow) error {
+	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{id.UUID}, Inputs: true, Docs: []store.DocRef{subflowRef(id.UUID)}})
 	if err != nil {
 		return PublicFault(err)
 	}
@@ -220,7 +221,7 @@ func (e *Engine) sameNode(ctx context.Context, id core.ID, node *core.FlowNode, 
 	}
 	stored := core.Submission{Lane: there.Class.Lane, Kind: there.Class.Kind, Input: there.Input, Policy: there.Policy}
 	if !slices.Equal(core.NodeFingerprint(&asked, node), core.NodeFingerprint(&stored, &given)) {
-		return core.Errorf(core.CodeNameTaken, "another node is called %q", node.Name).WithField("name").With("execution_id", id.String())
+		return base.Errorf(base.CodeNameTaken, "another node is called %q", node.Name).WithField("name").With("execution_id", id.String())
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -39,7 +40,7 @@ func (x *extension) closes(cycle []string) (place string) {
 
 // findReached reads what the check for cycles needs before anything is locked: if an edge is added meanwhile, the revision of the graph changes.
 func (x *extension) findReached(ctx context.Context) (err error) {
-	var from []core.UUID
+	var from []base.UUID
 	for i := range x.edges {
 		if to := x.refs[x.edges[i].To].ID.UUID; x.old[to] {
 			from = append(from, to)
@@ -50,8 +51,8 @@ func (x *extension) findReached(ctx context.Context) (err error) {
 }
 
 // reachable reads the edges of a flow that can be reached from members, and perhaps others.
-func (e *Engine) reachable(ctx context.Context, flow core.UUID, from []core.UUID) (pairs [][2]string, err error) {
-	seen := map[core.UUID]bool{}
+func (e *Engine) reachable(ctx context.Context, flow base.UUID, from []base.UUID) (pairs [][2]string, err error) {
+	seen := map[base.UUID]bool{}
 	for range reachSteps {
 		var want store.Want
 		for _, id := range from {
@@ -81,7 +82,7 @@ func (e *Engine) reachable(ctx context.Context, flow core.UUID, from []core.UUID
 }
 
 // allEdges reads the edges of a flow.
-func (e *Engine) allEdges(ctx context.Context, flow core.UUID) (pairs [][2]string, err error) {
+func (e *Engine) allEdges(ctx context.Context, flow base.UUID) (pairs [][2]string, err error) {
 	err = e.eachMember(ctx, flow, "", func(m walked) (bool, error) {
 		edges, err := m.edges()
 		for _, edge := range edges {

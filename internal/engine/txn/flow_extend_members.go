@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -25,12 +26,12 @@ func (x *extension) planMembers(ctx context.Context, known *memberNames) error {
 		return err
 	}
 	for i, m := range x.x.Members {
-		_, there, err := x.e.ReadOne(ctx, x.caller, m.ID, store.Want{Executions: []core.UUID{m.ID.UUID}})
+		_, there, err := x.e.ReadOne(ctx, x.caller, m.ID, store.Want{Executions: []base.UUID{m.ID.UUID}})
 		if err != nil {
 			return core.AtPlace(err, memberPlace(i))
 		}
 		if there.FlowID != x.seen.ID && !x.caller.mayAdd(there) { // before anything is told of it
-			err := core.Errorf(core.CodeRoleRequired, "another principal submitted it").WithField("execution_id").WithHint("add what the key submitted itself")
+			err := base.Errorf(base.CodeRoleRequired, "another principal submitted it").WithField("execution_id").WithHint("add what the key submitted itself")
 			return core.AtPlace(err, memberPlace(i))
 		}
 		same, err := joins(there, x.seen, m.Name)
@@ -42,14 +43,14 @@ func (x *extension) planMembers(ctx context.Context, known *memberNames) error {
 			continue
 		}
 		if id, taken := known.ids[m.Name]; taken {
-			return core.AtPlace(core.Errorf(core.CodeNameTaken, "another member is called %q", m.Name).WithField("name").With("execution_id", id.String()), memberPlace(i))
+			return core.AtPlace(base.Errorf(base.CodeNameTaken, "another member is called %q", m.Name).WithField("name").With("execution_id", id.String()), memberPlace(i))
 		}
 		if other := slices.IndexFunc(x.members, func(o newcomer) bool { return o.ID == there.ID }); other >= 0 && x.members[other].Name != m.Name {
 			return core.AtPlace(memberAs(x.members[other].Name), memberPlace(i))
 		}
 		if there.ID.UUID == x.top {
 			cycle := append(append([]string{m.Name}, above...), m.Name)
-			return core.AtPlace(core.Errorf(core.CodeCycleDetected, "the flow lies below the execution, which cannot be part of it").With("cycle", cycle), memberPlace(i))
+			return core.AtPlace(base.Errorf(base.CodeCycleDetected, "the flow lies below the execution, which cannot be part of it").With("cycle", cycle), memberPlace(i))
 		}
 		ref := core.NodeRef{Name: m.Name, ID: there.ID}
 		x.members, x.refs[m.Name] = append(x.members, newcomer{ref, memberPlace(i)}), ref
@@ -61,7 +62,7 @@ func (x *extension) planMembers(ctx context.Context, known *memberNames) error {
 // of members never change: only the execution at the top may become a member meanwhile.
 func (x *extension) findAbove(ctx context.Context) (between []string, err error) {
 	for f := x.seen; !f.Parent.IsZero(); {
-		loaded, err := x.e.Store.Read(ctx, store.Want{Executions: []core.UUID{f.Parent.UUID}, SkipUnreadable: true})
+		loaded, err := x.e.Store.Read(ctx, store.Want{Executions: []base.UUID{f.Parent.UUID}, SkipUnreadable: true})
 		if err != nil {
 			return nil, PublicFault(err)
 		}
@@ -75,7 +76,7 @@ func (x *extension) findAbove(ctx context.Context) (between []string, err error)
 		}
 		between = append([]string{parent.Member.Name}, between...)
 		f, err = x.e.ReadFlow(ctx, EngineCaller, parent.FlowID.Given())
-		if core.CodeOf(err) == core.CodeFlowNotFound {
+		if base.CodeOf(err) == base.CodeFlowNotFound {
 			return nil, nil // it is about to be removed, with all its members
 		}
 		if err != nil {
@@ -97,11 +98,11 @@ func joins(x *core.Execution, f *core.Flow, name string) (already bool, err erro
 	case x.Class.Namespace != f.Namespace:
 		return false, notFound(x.ID.Given())
 	case x.ID.N != f.ID.N:
-		return false, core.Errorf(core.CodePartitionMismatch, "the execution has partition %d, the flow %d", x.ID.N, f.ID.N).WithField("execution_id")
+		return false, base.Errorf(base.CodePartitionMismatch, "the execution has partition %d, the flow %d", x.ID.N, f.ID.N).WithField("execution_id")
 	case x.FlowID.IsZero():
 		return false, nil
 	case x.FlowID != f.ID:
-		return false, core.Errorf(core.CodeExecutionAlreadyInFlow, "the execution is a member of another flow").With("flow_id", x.FlowID.String())
+		return false, base.Errorf(base.CodeExecutionAlreadyInFlow, "the execution is a member of another flow").With("flow_id", x.FlowID.String())
 	case x.Member.Name != name:
 		return false, memberAs(x.Member.Name)
 	default:
@@ -111,11 +112,11 @@ func joins(x *core.Execution, f *core.Flow, name string) (already bool, err erro
 
 // memberAs is the refusal of another name for a member.
 func memberAs(name string) error {
-	return core.Errorf(core.CodeExecutionAlreadyInFlow, "the execution is a member under the name %q", name).With("name", name)
+	return base.Errorf(base.CodeExecutionAlreadyInFlow, "the execution is a member under the name %q", name).With("name", name)
 }
 
 // joining reports whether an execution is about to become a member.
-func (x *extension) joining(id core.UUID) bool {
+func (x *extension) joining(id base.UUID) bool {
 	return slices.ContainsFunc(x.members, func(m newcomer) bool { return m.ID.UUID == id })
 }
 

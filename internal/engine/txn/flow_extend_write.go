@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -24,7 +25,7 @@ func (x *extension) Want(w *store.Want, careful bool) {
 	w.Executions = append(w.Executions, x.short...)
 }
 
-func (x *extension) Flows(*Tx) []core.UUID { return []core.UUID{x.flow.UUID} }
+func (x *extension) Flows(*Tx) []base.UUID { return []base.UUID{x.flow.UUID} }
 
 // graph reads what may have the ids of the edges, and the lists of upstreams.
 func (x *extension) graph(ctx context.Context, u *Tx) error {
@@ -95,11 +96,11 @@ func (x *extension) print() string {
 
 // checkEdges judges the edges whose downstreams exist already, in the order of F19.
 func (x *extension) checkEdges(u *Tx) error {
-	inbound := map[core.UUID]int{}
+	inbound := map[base.UUID]int{}
 	for i := range x.edges {
 		edge := &x.edges[i]
 		if !edge.ID.IsZero() && u.Doc(edgeIDRef(x.flow.UUID, edge.ID)) != nil {
-			return core.Errorf(core.CodeEdgeIDTaken, "another edge has the id %s", edge.ID).WithField(x.places[i].Place("edge_id"))
+			return base.Errorf(base.CodeEdgeIDTaken, "another edge has the id %s", edge.ID).WithField(x.places[i].Place("edge_id"))
 		}
 		to := x.refs[edge.To].ID.UUID
 		ent := u.Entries[to]
@@ -113,14 +114,14 @@ func (x *extension) checkEdges(u *Tx) error {
 		inbound[to]++
 		switch {
 		case ent.Exec.Member != nil && ent.Exec.Member.Join.State.Decided():
-			return core.Errorf(core.CodeJoinAlreadyDecided, "the join of %s is decided", edge.To).
+			return base.Errorf(base.CodeJoinAlreadyDecided, "the join of %s is decided", edge.To).
 				WithField(x.places[i].Place("")).With("state", ent.Exec.Member.Join.State.String())
 		case ent.Exec.Started() || ent.Exec.Status == core.Suspended || ent.Exec.Children != nil: // a flow node has started with its sub-flow
-			return core.Errorf(core.CodeDownstreamAlreadyStarted, "%s has started already: it is %s", edge.To, ent.Exec.Status).
+			return base.Errorf(base.CodeDownstreamAlreadyStarted, "%s has started already: it is %s", edge.To, ent.Exec.Status).
 				WithField(x.places[i].Place("")).With("status", ent.Exec.Status.String())
 		}
 		if n := joinOf(ent.Exec).N + inbound[to]; n > core.MaxInboundEdges {
-			return core.Errorf(core.CodeFlowLimitExceeded, "%d edges would lead to %s, at most %d", n, edge.To, core.MaxInboundEdges).
+			return base.Errorf(base.CodeFlowLimitExceeded, "%d edges would lead to %s, at most %d", n, edge.To, core.MaxInboundEdges).
 				WithField(x.places[i].Place("to")).With("limit", core.MaxInboundEdges)
 		}
 	}
@@ -151,7 +152,7 @@ func (x *extension) write(u *Tx, f *core.Flow) {
 			u.leaveChildren(ent)
 		}
 	}
-	made := x.growth.write(u, f, func(id core.UUID) *core.EndedRun {
+	made := x.growth.write(u, f, func(id base.UUID) *core.EndedRun {
 		if ent := u.Entries[id]; ent != nil && !ent.created && ent.Exec.Status.Terminal() {
 			return endOf(ent.Exec)
 		}
@@ -165,7 +166,7 @@ func (x *extension) write(u *Tx, f *core.Flow) {
 
 // noteOutgoing counts new edges in the upstreams that exist already.
 func (x *extension) noteOutgoing(u *Tx) {
-	out := map[core.UUID]int{}
+	out := map[base.UUID]int{}
 	for i := range x.edges {
 		out[x.refs[x.edges[i].From].ID.UUID]++
 	}
@@ -179,7 +180,7 @@ func (x *extension) noteOutgoing(u *Tx) {
 
 // gateMembers gives members that exist already their new edges: they wait now, unless those decide their joins (F21).
 func (x *extension) gateMembers(u *Tx, f *core.Flow) {
-	inbound := map[core.UUID][]core.Edge{}
+	inbound := map[base.UUID][]core.Edge{}
 	for i := range x.edges {
 		to := x.refs[x.edges[i].To].ID.UUID
 		if ent := u.Entries[to]; ent == nil || ent.created {
@@ -252,7 +253,7 @@ func (x *extension) record(u *Tx) {
 
 // answered returns the flow and the executions that the request named.
 func (x *extension) answered(f *core.Flow) FlowAnswer {
-	answer := FlowAnswer{Flow: f, Members: map[string]core.ID{}}
+	answer := FlowAnswer{Flow: f, Members: map[string]base.ID{}}
 	for name, id := range x.kept {
 		answer.Members[name] = id
 	}
@@ -267,7 +268,7 @@ func (x *extension) answered(f *core.Flow) FlowAnswer {
 
 // SetJoin sets how many of its edges a member needs, while no edge leads to it (F18). Codes: flow_not_found, execution_not_in_flow, invalid_join,
 // flow_already_terminal, flow_sealed, join_already_fixed.
-func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, member string, spec core.JoinSpec) (j JoinView, changed bool, err error) {
+func (e *Engine) SetJoin(ctx context.Context, c Caller, flow base.GivenID, member string, spec core.JoinSpec) (j JoinView, changed bool, err error) {
 	if err := spec.Check(""); err != nil {
 		return JoinView{}, false, err
 	}
@@ -303,7 +304,7 @@ func (e *Engine) SetJoin(ctx context.Context, c Caller, flow core.GivenID, membe
 // joinSetting is the command of SetJoin.
 type joinSetting struct {
 	onFlow
-	member core.UUID
+	member base.UUID
 }
 
 func (s *joinSetting) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, s.member) }

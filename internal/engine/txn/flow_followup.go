@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -31,7 +32,7 @@ func (e *Engine) workOffFlow(ctx context.Context, t task) error {
 	case taskSpreadBudget:
 		return e.spreadBudget(ctx, t.Flow, t.Budget)
 	default:
-		return core.Errorf(core.CodeCorruption, "unknown follow-up work %q", t.Kind)
+		return base.Errorf(base.CodeCorruption, "unknown follow-up work %q", t.Kind)
 	}
 }
 
@@ -57,7 +58,7 @@ func (e *Engine) resolveLeft(ctx context.Context, t task) error {
 		}
 		if len(cmd.to) > 0 {
 			err := e.resolveReadable(ctx, cmd)
-			if err != nil && core.CodeOf(err) != core.CodeCorruption {
+			if err != nil && base.CodeOf(err) != base.CodeCorruption {
 				return err
 			}
 			unread = cmp.Or(unread, err)
@@ -72,7 +73,7 @@ func (e *Engine) resolveLeft(ctx context.Context, t task) error {
 // resolveReadable resolves some edges. If some lead to members that cannot be read, it resolves the others and returns an error.
 func (e *Engine) resolveReadable(ctx context.Context, cmd *resolveSome) error {
 	unread := e.Do(ctx, cmd)
-	if core.CodeOf(unread) != core.CodeCorruption {
+	if base.CodeOf(unread) != base.CodeCorruption {
 		return unread
 	}
 	var err error
@@ -83,19 +84,19 @@ func (e *Engine) resolveReadable(ctx context.Context, cmd *resolveSome) error {
 }
 
 // readable are those of the executions that can be read.
-func (e *Engine) readable(ctx context.Context, ids []core.UUID) ([]core.UUID, error) {
+func (e *Engine) readable(ctx context.Context, ids []base.UUID) ([]base.UUID, error) {
 	loaded, err := e.ReadIf(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(ids, func(id core.UUID) bool { return loaded.Unreadable[id] != nil }), nil
+	return slices.DeleteFunc(ids, func(id base.UUID) bool { return loaded.Unreadable[id] != nil }), nil
 }
 
 // resolveSome resolves some edges of a member that has ended.
 type resolveSome struct {
-	from core.UUID
+	from base.UUID
 	end  core.EndedRun
-	to   []core.UUID
+	to   []base.UUID
 	over bool // there is nothing left to do: the member was replayed or removed
 }
 
@@ -106,14 +107,14 @@ func (r *resolveSome) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, r.to...)
 }
 
-func (r *resolveSome) Flows(u *Tx) []core.UUID { return flowOf(u.Entries[r.from]) }
+func (r *resolveSome) Flows(u *Tx) []base.UUID { return flowOf(u.Entries[r.from]) }
 
 // flowOf is the flow of a member; none of one that does not exist.
-func flowOf(ent *Row) []core.UUID {
+func flowOf(ent *Row) []base.UUID {
 	if ent == nil {
 		return nil
 	}
-	return []core.UUID{ent.Exec.FlowID.UUID}
+	return []base.UUID{ent.Exec.FlowID.UUID}
 }
 
 // graph reads the edges again: under the lock no other transaction resolves them.
@@ -144,7 +145,7 @@ func (r *resolveSome) Decide(u *Tx) error {
 
 // cancelLosers ends the upstreams that a decided join no longer needs, with all that leads only to them (F30, F31).
 func (e *Engine) cancelLosers(ctx context.Context, t task) error {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{t.Execution}})
+	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{t.Execution}})
 	if err != nil {
 		return err
 	}
@@ -159,10 +160,10 @@ func (e *Engine) cancelLosers(ctx context.Context, t task) error {
 }
 
 // cancelBranches ends those of the listed members that are no longer needed since a join is decided, and what leads only to them.
-func (e *Engine) cancelBranches(ctx context.Context, satisfied bool, since core.Time, lists ...store.DocRef) error {
-	seen := map[core.UUID]bool{}
+func (e *Engine) cancelBranches(ctx context.Context, satisfied bool, since base.Time, lists ...store.DocRef) error {
+	seen := map[base.UUID]bool{}
 	for len(lists) > 0 {
-		var next []core.UUID
+		var next []base.UUID
 		candidates, lost, err := e.losingUpstreams(ctx, since, lists)
 		if err != nil {
 			return err
@@ -190,7 +191,7 @@ func (e *Engine) cancelBranches(ctx context.Context, satisfied bool, since core.
 
 // losingUpstreams finds the listed members that may have to end, and those that a join has ended since then: what an earlier decision has ended
 // does not belong to this one.
-func (e *Engine) losingUpstreams(ctx context.Context, since core.Time, lists []store.DocRef) (candidates []candidate, lost []core.UUID, err error) {
+func (e *Engine) losingUpstreams(ctx context.Context, since base.Time, lists []store.DocRef) (candidates []candidate, lost []base.UUID, err error) {
 	loaded, err := e.ReadIf(ctx, store.Want{Docs: lists})
 	if err != nil {
 		return nil, nil, err
@@ -243,9 +244,9 @@ func docRefs(loaded *store.Loaded) func(yield func(store.DocRef) bool) {
 
 // candidate is a member that may have to end, and where its edges lead.
 type candidate struct {
-	id     core.UUID
-	to     []core.UUID
-	parent core.UUID // the execution that may wait for it; absent: none
+	id     base.UUID
+	to     []base.UUID
+	parent base.UUID // the execution that may wait for it; absent: none
 }
 
 func candidateOf(x *core.Execution, docs []store.Doc) (candidate, error) {
@@ -265,7 +266,7 @@ func candidateOf(x *core.Execution, docs []store.Doc) (candidate, error) {
 }
 
 // ends are all that the candidate's edges may lead to.
-func (c *candidate) ends() []core.UUID {
+func (c *candidate) ends() []base.UUID {
 	if c.parent.IsZero() {
 		return c.to
 	}
@@ -276,7 +277,7 @@ func (c *candidate) ends() []core.UUID {
 type cancelSome struct {
 	satisfied  bool
 	candidates []candidate
-	cancelled  []core.UUID
+	cancelled  []base.UUID
 }
 
 func (c *cancelSome) Name() string { return "cancel_losers" }
@@ -288,7 +289,7 @@ func (c *cancelSome) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (c *cancelSome) Flows(u *Tx) (flows []core.UUID) {
+func (c *cancelSome) Flows(u *Tx) (flows []base.UUID) {
 	for _, some := range c.candidates {
 		flows = append(flows, flowOf(u.Entries[some.id])...)
 	}
@@ -297,7 +298,7 @@ func (c *cancelSome) Flows(u *Tx) (flows []core.UUID) {
 
 // graph loads the edges of the candidates as they are under the lock.
 func (c *cancelSome) graph(ctx context.Context, u *Tx) error {
-	var from []core.UUID
+	var from []base.UUID
 	for _, some := range c.candidates {
 		from = append(from, some.id)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -16,7 +17,7 @@ const (
 )
 
 // Graph shows the members of a flow by name and the edges that lead from them (F60).
-func (e *Engine) Graph(ctx context.Context, c Caller, id core.GivenID, cursor string, limit int) (FlowGraph, error) {
+func (e *Engine) Graph(ctx context.Context, c Caller, id base.GivenID, cursor string, limit int) (FlowGraph, error) {
 	after, err := placeIn(memberScope, cursor)
 	if err != nil {
 		return FlowGraph{}, err
@@ -75,13 +76,13 @@ func EdgesIn(docs []store.Doc) (edges []core.Edge, err error) {
 }
 
 // FlowMembers lists the members of a flow by name, all or those in a public state (F60).
-func (e *Engine) FlowMembers(ctx context.Context, c Caller, id core.GivenID, state, cursor string, limit int) (MemberPage, error) {
+func (e *Engine) FlowMembers(ctx context.Context, c Caller, id base.GivenID, state, cursor string, limit int) (MemberPage, error) {
 	after, err := placeIn(memberScope, cursor)
 	if err != nil {
 		return MemberPage{}, err
 	}
 	if state != "" && !slices.Contains(core.PublicStates(), state) {
-		return MemberPage{}, core.Invalid("state", "%q is no public state", state)
+		return MemberPage{}, base.Invalid("state", "%q is no public state", state)
 	}
 	if _, err := e.ReadFlow(ctx, c, id); err != nil {
 		return MemberPage{}, err
@@ -136,7 +137,7 @@ func pageLimit(limit int) int {
 }
 
 // FlowEdges lists edges of a flow: those that lead from a member, or to one, or all by the names of their upstreams (F60).
-func (e *Engine) FlowEdges(ctx context.Context, c Caller, id core.GivenID, q EdgeQuery) (EdgePage, error) {
+func (e *Engine) FlowEdges(ctx context.Context, c Caller, id base.GivenID, q EdgeQuery) (EdgePage, error) {
 	place, err := placeIn(edgeScope, q.Cursor)
 	if err != nil {
 		return EdgePage{}, err
@@ -189,7 +190,7 @@ func justBefore(name string) string {
 }
 
 // edgesTo lists the edges that lead to a member, all or the one from another, after a name.
-func (e *Engine) edgesTo(ctx context.Context, c Caller, id core.GivenID, q EdgeQuery, from, after string) (EdgePage, error) {
+func (e *Engine) edgesTo(ctx context.Context, c Caller, id base.GivenID, q EdgeQuery, from, after string) (EdgePage, error) {
 	x, err := e.member(ctx, c, id, q.To)
 	if err != nil {
 		return EdgePage{}, err
@@ -214,7 +215,7 @@ func (e *Engine) edgesTo(ctx context.Context, c Caller, id core.GivenID, q EdgeQ
 }
 
 // Inbound reads the edges that lead to a member, by the names of the upstreams.
-func (e *Engine) Inbound(ctx context.Context, to core.UUID) ([]core.Edge, error) {
+func (e *Engine) Inbound(ctx context.Context, to base.UUID) ([]core.Edge, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{upstreamsRef(to)}})
 	if err != nil {
 		return nil, PublicFault(err)
@@ -244,12 +245,12 @@ func (e *Engine) Inbound(ctx context.Context, to core.UUID) ([]core.Edge, error)
 }
 
 // member finds a member by name or by id. Codes: execution_not_in_flow.
-func (e *Engine) member(ctx context.Context, c Caller, flow core.GivenID, ref string) (*core.Execution, error) {
+func (e *Engine) member(ctx context.Context, c Caller, flow base.GivenID, ref string) (*core.Execution, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{memberRef(flow.UUID, ref)}})
 	if err != nil {
 		return nil, PublicFault(err)
 	}
-	var id core.GivenID
+	var id base.GivenID
 	if doc, ok := loaded.Docs[memberRef(flow.UUID, ref)]; ok {
 		m, err := readMember(&doc)
 		if err != nil {
@@ -259,22 +260,22 @@ func (e *Engine) member(ctx context.Context, c Caller, flow core.GivenID, ref st
 			return m.erased.Execution(), nil
 		}
 		id = m.id.Given()
-	} else if id, err = core.ParseID(ref); err != nil {
+	} else if id, err = base.ParseID(ref); err != nil {
 		return nil, notInFlow(ref)
 	}
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
-	if core.CodeOf(err) == core.CodeExecutionNotFound || err == nil && x.FlowID.UUID != flow.UUID {
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
+	if base.CodeOf(err) == base.CodeExecutionNotFound || err == nil && x.FlowID.UUID != flow.UUID {
 		return nil, notInFlow(ref)
 	}
 	return x, err
 }
 
 func notInFlow(ref string) error {
-	return core.Errorf(core.CodeExecutionNotInFlow, "the flow has no member %s", core.QuoteID(ref))
+	return base.Errorf(base.CodeExecutionNotInFlow, "the flow has no member %s", base.QuoteID(ref))
 }
 
 // FlowEdge finds an edge by its id (F60). Codes: edge_not_found.
-func (e *Engine) FlowEdge(ctx context.Context, c Caller, flow core.GivenID, edge core.UUID) (core.Edge, error) {
+func (e *Engine) FlowEdge(ctx context.Context, c Caller, flow base.GivenID, edge base.UUID) (core.Edge, error) {
 	if _, err := e.ReadFlow(ctx, c, flow); err != nil {
 		return core.Edge{}, err
 	}
@@ -290,7 +291,7 @@ func (e *Engine) FlowEdge(ctx context.Context, c Caller, flow core.GivenID, edge
 	case err != nil:
 		return core.Edge{}, err
 	case found == nil:
-		return core.Edge{}, core.Errorf(core.CodeEdgeNotFound, "the flow has no edge %s", edge)
+		return core.Edge{}, base.Errorf(base.CodeEdgeNotFound, "the flow has no edge %s", edge)
 	default:
 		return *found, nil
 	}
@@ -300,7 +301,7 @@ func (e *Engine) FlowEdge(ctx context.Context, c Caller, flow core.GivenID, edge
 const maxWaitingShown = 100
 
 // Join shows the join of a member, with the upstreams that it waits for (F60).
-func (e *Engine) Join(ctx context.Context, c Caller, flow core.GivenID, member string) (JoinView, error) {
+func (e *Engine) Join(ctx context.Context, c Caller, flow base.GivenID, member string) (JoinView, error) {
 	if _, err := e.ReadFlow(ctx, c, flow); err != nil {
 		return JoinView{}, err
 	}

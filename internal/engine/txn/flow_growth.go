@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,15 +18,15 @@ import (
 type growth struct {
 	e      *Engine
 	caller Caller
-	flow   core.ID
-	root   core.ID // the outermost flow; absent: that flow
-	parent core.ID // the execution that spawns the nodes; absent otherwise
+	flow   base.ID
+	root   base.ID // the outermost flow; absent: that flow
+	parent base.ID // the execution that spawns the nodes; absent otherwise
 	list   string  // what the request calls its nodes
 	number []int   // where the request has the nodes; nil: as they come
 	nodes  []plannedNode
 	edges  []core.FlowEdge
 	refs   map[string]core.NodeRef // of the nodes, and of members that edges name
-	given  map[core.UUID]bool      // ids of edges that the caller gave
+	given  map[base.UUID]bool      // ids of edges that the caller gave
 	output string
 	taken  takenBudgets // by budgets that the nodes make
 	inner  []innerNode  // nodes of sub-flows that need rows to be checked, in request order
@@ -41,7 +42,7 @@ type growth struct {
 // plannedNode is a node on its way.
 type plannedNode struct {
 	node  *core.FlowNode
-	id    core.ID
+	id    base.ID
 	cmd   *submit
 	print []byte // its fingerprint, where it is to be known again by its name (F39)
 }
@@ -54,7 +55,7 @@ type innerNode struct {
 }
 
 // newGrowth checks the nodes by the rules of a single submit, in their order (F12), and gives them ids that share the N of the flow (F2).
-func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *core.FlowNode, nodes []core.FlowNode, namespace string, by core.Submitter, trace *core.Trace) error {
+func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *core.FlowNode, nodes []core.FlowNode, namespace string, by core.Submitter, trace *base.Trace) error {
 	c.RequestKey = "" // it is that of the whole request
 	g.e, g.caller, g.refs = e, c, map[string]core.NodeRef{}
 	subs := make([]core.Submission, len(nodes))
@@ -64,10 +65,10 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 		if s.Trace == nil {
 			s.Trace = trace
 		}
-		id := core.ID{N: g.flow.N, UUID: e.Mint()}
+		id := base.ID{N: g.flow.N, UUID: e.Mint()}
 		if s.ID != nil {
 			if s.ID.Full && s.ID.N != g.flow.N {
-				return core.AtPlace(core.Errorf(core.CodePartitionMismatch, "the id has partition %d, the flow %d", s.ID.N, g.flow.N).WithField("execution_id"), g.place(i))
+				return core.AtPlace(base.Errorf(base.CodePartitionMismatch, "the id has partition %d, the flow %d", s.ID.N, g.flow.N).WithField("execution_id"), g.place(i))
 			}
 			id.UUID = s.ID.UUID
 		}
@@ -79,7 +80,7 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 	}
 	items := make([]SubmitItem, len(subs))
 	cmds := e.checkSubmits(ctx, c, subs, items, g.names())
-	var brought map[core.UUID]bool
+	var brought map[base.UUID]bool
 	for i := range items {
 		if items[i].Err != nil {
 			return g.before(ctx, i, core.AtPlace(items[i].Err, g.place(i)))
@@ -89,7 +90,7 @@ func (e *Engine) newGrowth(ctx context.Context, c Caller, g *growth, defaults *c
 			continue
 		}
 		if brought[nodes[i].ID.UUID] {
-			return core.AtPlace(core.Errorf(core.CodeIDConflict, "another node of the request has this id").WithField("execution_id"), g.place(i))
+			return core.AtPlace(base.Errorf(base.CodeIDConflict, "another node of the request has this id").WithField("execution_id"), g.place(i))
 		}
 		SetIn(&brought, nodes[i].ID.UUID, true)
 	}
@@ -244,7 +245,7 @@ func (g *growth) judgeSubflows(ctx context.Context, c Caller, nodes []core.FlowN
 			at++
 		}
 		if inside && s.ID != nil && s.ID.Full && s.ID.N != g.flow.N {
-			return core.Errorf(core.CodePartitionMismatch, "the id has partition %d, the flow %d", s.ID.N, g.flow.N).WithField("execution_id")
+			return base.Errorf(base.CodePartitionMismatch, "the id has partition %d, the flow %d", s.ID.N, g.flow.N).WithField("execution_id")
 		}
 		cmd, err := g.e.checkSubmit(ctx, c, *s, names)
 		if err != nil {
@@ -292,7 +293,7 @@ func (g *growth) adoptParents(own []ownBudget) {
 }
 
 // write makes the nodes and the edges that lead to them. upstream is how an upstream that exists already has ended; nil: it has not.
-func (g *growth) write(u *Tx, f *core.Flow, upstream func(core.UUID) *core.EndedRun) (made []*Row) {
+func (g *growth) write(u *Tx, f *core.Flow, upstream func(base.UUID) *core.EndedRun) (made []*Row) {
 	inbound := map[string][]core.Edge{}
 	out := map[string]int{}
 	for i := range g.edges {
@@ -354,7 +355,7 @@ func (g *growth) writeEdges(u *Tx, f *core.Flow, ent *Row, inbound []core.Edge) 
 	if len(inbound) == 0 {
 		return
 	}
-	from := make([]core.UUID, len(inbound))
+	from := make([]base.UUID, len(inbound))
 	for i := range inbound {
 		from[i] = inbound[i].From.ID.UUID
 		u.createEdge(inbound[i])
@@ -367,12 +368,12 @@ func (g *growth) writeEdges(u *Tx, f *core.Flow, ent *Row, inbound []core.Edge) 
 // markEdgeID makes sure that an edge id given by a caller is unique in the flow.
 func (g *growth) markEdgeID(u *Tx, f *core.Flow, edge *core.Edge) {
 	if g.given[edge.ID] {
-		u.Changes.NewDocs = append(u.Changes.NewDocs, docOf(edgeIDRef(f.ID.UUID, edge.ID), [2]core.UUID{edge.From.ID.UUID, edge.To.ID.UUID}))
+		u.Changes.NewDocs = append(u.Changes.NewDocs, docOf(edgeIDRef(f.ID.UUID, edge.ID), [2]base.UUID{edge.From.ID.UUID, edge.To.ID.UUID}))
 	}
 }
 
 // subflowDoc keeps the definition of a sub-flow until it begins, and for a replay of its node (F57).
-func subflowDoc(node core.UUID, s *core.FlowSubmission) store.Doc {
+func subflowDoc(node base.UUID, s *core.FlowSubmission) store.Doc {
 	data, _ := json.Marshal(s)
 	return store.Doc{DocRef: subflowRef(node), Data: data}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -11,8 +12,8 @@ import (
 const inlineInputs = 1 << 20
 
 // ReadInput reads one named input of a member with its bytes (F37). Codes: input_not_found.
-func (e *Engine) ReadInput(ctx context.Context, c Caller, id core.GivenID, name string) (core.NamedInput, error) {
-	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Docs: []store.DocRef{inputsRef(id.UUID)}})
+func (e *Engine) ReadInput(ctx context.Context, c Caller, id base.GivenID, name string) (core.NamedInput, error) {
+	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}, Docs: []store.DocRef{inputsRef(id.UUID)}})
 	if err != nil {
 		return core.NamedInput{}, err
 	}
@@ -29,12 +30,12 @@ func (e *Engine) ReadInput(ctx context.Context, c Caller, id core.GivenID, name 
 		}
 		return in, e.fillInputs(ctx, []*core.NamedInput{&in})
 	}
-	return core.NamedInput{}, core.Errorf(core.CodeInputNotFound, "the execution has no input %q", name)
+	return core.NamedInput{}, base.Errorf(base.CodeInputNotFound, "the execution has no input %q", name)
 }
 
 // Inputs lists the named inputs of a member, without their bytes.
-func (e *Engine) Inputs(ctx context.Context, c Caller, id core.GivenID) ([]core.NamedInput, error) {
-	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Docs: []store.DocRef{inputsRef(id.UUID)}})
+func (e *Engine) Inputs(ctx context.Context, c Caller, id base.GivenID) ([]core.NamedInput, error) {
+	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}, Docs: []store.DocRef{inputsRef(id.UUID)}})
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (e *Engine) Inputs(ctx context.Context, c Caller, id core.GivenID) ([]core.
 // checkInputs refuses a second input of one name for a member that existed before the extension, or is added by it, and that waits for all its
 // edges (F36). Nodes to be created were checked before.
 func (x *extension) checkInputs(ctx context.Context) error {
-	given := map[core.UUID]map[string]bool{}
+	given := map[base.UUID]map[string]bool{}
 	for i := range x.edges {
 		edge := &x.edges[i]
 		to := x.refs[edge.To].ID.UUID
@@ -60,7 +61,7 @@ func (x *extension) checkInputs(ctx context.Context) error {
 			given[to] = names
 		}
 		if names[edge.Pass] {
-			return core.Errorf(core.CodeDuplicateName, "another edge gives %s an input called %s", edge.To, edge.Pass).WithField(x.places[i].Place("pass"))
+			return base.Errorf(base.CodeDuplicateName, "another edge gives %s an input called %s", edge.To, edge.Pass).WithField(x.places[i].Place("pass"))
 		}
 		if names != nil {
 			names[edge.Pass] = true
@@ -70,8 +71,8 @@ func (x *extension) checkInputs(ctx context.Context) error {
 }
 
 // inputNames are the names under which edges give an execution inputs; nil if it does not wait for all of them.
-func (e *Engine) inputNames(ctx context.Context, to core.UUID) (map[string]bool, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{to}})
+func (e *Engine) inputNames(ctx context.Context, to base.UUID) (map[string]bool, error) {
+	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{to}})
 	if err != nil {
 		return nil, PublicFault(err)
 	}
@@ -106,7 +107,7 @@ func (e *Engine) fillInputs(ctx context.Context, inputs []*core.NamedInput) erro
 		return PublicFault(err)
 	}
 	type place struct {
-		of    core.UUID
+		of    base.UUID
 		epoch int64
 	}
 	found := map[place][]byte{}

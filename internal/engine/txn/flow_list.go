@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -19,7 +20,7 @@ const flowLook = 256
 // Flows lists flows, newest first within each namespace, the namespaces by name (F60). Codes: invalid_argument, invalid_filter, invalid_cursor.
 func (e *Engine) Flows(ctx context.Context, c Caller, q FlowQuery) (FlowPage, error) {
 	if q.State != "" && !slices.Contains(core.FlowStates(), core.FlowState(q.State)) {
-		return FlowPage{}, core.Invalid("state", "%q is no state of a flow", q.State)
+		return FlowPage{}, base.Invalid("state", "%q is no state of a flow", q.State)
 	}
 	if err := cmp.Or(core.CheckFilterText("kind", q.Kind), core.CheckFilterText("creator", q.Creator), core.CheckFilterTags(q.Tags)); err != nil {
 		return FlowPage{}, err
@@ -115,8 +116,8 @@ func (l *flowList) add(ctx context.Context, marks []store.Doc) (full bool, err e
 	return false, nil
 }
 
-func flowOfMark(key string) core.UUID {
-	id, _ := core.ParseUUID(key[max(0, len(key)-36):])
+func flowOfMark(key string) base.UUID {
+	id, _ := base.ParseUUID(key[max(0, len(key)-36):])
 	return id
 }
 
@@ -142,13 +143,13 @@ func (l *flowList) matches(f *core.Flow) bool {
 
 // SetFlowTags changes the tags of a flow: a nil value deletes one; whole replaces all of them (F61). Codes: invalid_tag_key,
 // invalid_argument.
-func (e *Engine) SetFlowTags(ctx context.Context, c Caller, id core.GivenID, changes map[string]*string, whole bool) (core.Tags, error) {
+func (e *Engine) SetFlowTags(ctx context.Context, c Caller, id base.GivenID, changes map[string]*string, whole bool) (base.Tags, error) {
 	seen, err := e.ReadFlow(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
 	cmd := &onFlow{op: "set_flow_tags", caller: c, id: id, space: seen.Namespace}
-	var tags core.Tags
+	var tags base.Tags
 	cmd.act = func(u *Tx, f *core.Flow, fx *core.Effects) error {
 		before := f.Tags
 		if err := f.SetTags(fx, changes, whole); err != nil {
@@ -167,7 +168,7 @@ func (e *Engine) SetFlowTags(ctx context.Context, c Caller, id core.GivenID, cha
 type onFlow struct {
 	op     string
 	caller Caller
-	id     core.GivenID
+	id     base.GivenID
 	space  string // namespace of the flow whose change by an operator is audited; "": none
 	act    func(u *Tx, f *core.Flow, fx *core.Effects) error
 }
@@ -176,7 +177,7 @@ func (c *onFlow) Name() string { return c.op }
 
 func (c *onFlow) Want(*store.Want, bool) {}
 
-func (c *onFlow) Flows(*Tx) []core.UUID { return []core.UUID{c.id.UUID} }
+func (c *onFlow) Flows(*Tx) []base.UUID { return []base.UUID{c.id.UUID} }
 
 func (c *onFlow) Chains(*Tx) []string {
 	if c.space == "" {

@@ -4,14 +4,14 @@ import (
 	"context"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // flowLocker is a command that needs the locks of flows. They are taken after all other locks, for a whole batch at once.
 type flowLocker interface {
 	command
-	Flows(u *Tx) []core.UUID
+	Flows(u *Tx) []base.UUID
 }
 
 // graphed is a command that then reads what only those locks protect.
@@ -22,7 +22,7 @@ type graphed interface {
 
 // lockGraphs locks the flows that the commands of a batch need, and lets them look.
 func (u *Tx) lockGraphs(ctx context.Context, batch []*request) error {
-	var flows []core.UUID
+	var flows []base.UUID
 	for _, r := range batch {
 		locker, ok := r.command.(flowLocker)
 		if !ok {

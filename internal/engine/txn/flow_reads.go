@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -13,7 +14,7 @@ import (
 const graphPage = 1000
 
 // ReadFlow reads the record of a flow. Codes: flow_not_found, also for one of another namespace.
-func (e *Engine) ReadFlow(ctx context.Context, c Caller, id core.GivenID) (*core.Flow, error) {
+func (e *Engine) ReadFlow(ctx context.Context, c Caller, id base.GivenID) (*core.Flow, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{FlowRef(id.UUID)}})
 	if err != nil {
 		return nil, PublicFault(err)
@@ -22,7 +23,7 @@ func (e *Engine) ReadFlow(ctx context.Context, c Caller, id core.GivenID) (*core
 }
 
 // flowIn is the flow that a caller has named, among rows that were read.
-func flowIn(loaded *store.Loaded, c Caller, id core.GivenID) (*core.Flow, error) {
+func flowIn(loaded *store.Loaded, c Caller, id base.GivenID) (*core.Flow, error) {
 	doc, ok := loaded.Docs[FlowRef(id.UUID)]
 	if !ok {
 		return nil, flowNotFound(id)
@@ -38,7 +39,7 @@ func flowIn(loaded *store.Loaded, c Caller, id core.GivenID) (*core.Flow, error)
 }
 
 // Flow shows a flow: the record, its phase, and how many members are in which public state, all of one snapshot (F59).
-func (e *Engine) Flow(ctx context.Context, c Caller, id core.GivenID) (FlowView, error) {
+func (e *Engine) Flow(ctx context.Context, c Caller, id base.GivenID) (FlowView, error) {
 	for tries := 0; ; tries++ {
 		listed, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{FlowRef(id.UUID)}, Scans: []store.Scan{{Kind: DocMember, Owner: Owner(id.UUID)}}})
 		if err != nil {
@@ -95,7 +96,7 @@ func (e *Engine) flowView(ctx context.Context, f *core.Flow, loaded *store.Loade
 }
 
 // WaitFlow waits until a flow has ended or time is up, and shows it (F61).
-func (e *Engine) WaitFlow(ctx context.Context, c Caller, id core.GivenID, d time.Duration) (FlowView, error) {
+func (e *Engine) WaitFlow(ctx context.Context, c Caller, id base.GivenID, d time.Duration) (FlowView, error) {
 	_, err := WaitFor(ctx, e, id.UUID, d, func(ctx context.Context) (*core.Flow, bool, error) {
 		f, err := e.ReadFlow(ctx, c, id)
 		return f, err == nil && f.State.Terminal(), err
@@ -107,7 +108,7 @@ func (e *Engine) WaitFlow(ctx context.Context, c Caller, id core.GivenID, d time
 }
 
 // FlowUsage sums the meters of the members (B18).
-func (e *Engine) FlowUsage(ctx context.Context, c Caller, id core.GivenID) (map[string]int64, error) {
+func (e *Engine) FlowUsage(ctx context.Context, c Caller, id base.GivenID) (map[string]int64, error) {
 	if _, err := e.ReadFlow(ctx, c, id); err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (e *Engine) FlowUsage(ctx context.Context, c Caller, id core.GivenID) (map[
 type walked struct {
 	name      string
 	x         *core.Execution // of one that was deleted what its flow remembers
-	deletedAt core.Time       // absent: it is there
+	deletedAt base.Time       // absent: it is there
 	loaded    *store.Loaded   // with the edges that lead from it
 }
 
@@ -134,14 +135,14 @@ func (m *walked) edges() ([]core.Edge, error) { return EdgesIn(m.loaded.Owned[Ed
 
 // eachMember calls do for the members after a name, in order of their names, until it returns false. Codes: corruption, if one of them cannot
 // be read.
-func (e *Engine) eachMember(ctx context.Context, flow core.UUID, after string, do func(m walked) (bool, error)) error {
+func (e *Engine) eachMember(ctx context.Context, flow base.UUID, after string, do func(m walked) (bool, error)) error {
 	_, err := e.walkMembers(ctx, flow, after, false, do)
 	return err
 }
 
 // eachReadable calls do for all members that can be read, except deleted ones. unread is the error of one that cannot be read; it does not stop the
 // others (S63).
-func (e *Engine) eachReadable(ctx context.Context, flow core.UUID, do func(x *core.Execution)) (unread, err error) {
+func (e *Engine) eachReadable(ctx context.Context, flow base.UUID, do func(x *core.Execution)) (unread, err error) {
 	return e.walkMembers(ctx, flow, "", true, func(m walked) (bool, error) {
 		if m.deletedAt == 0 {
 			do(m.x)
@@ -150,7 +151,7 @@ func (e *Engine) eachReadable(ctx context.Context, flow core.UUID, do func(x *co
 	})
 }
 
-func (e *Engine) walkMembers(ctx context.Context, flow core.UUID, after string, tolerant bool, do func(m walked) (bool, error)) (unread, err error) {
+func (e *Engine) walkMembers(ctx context.Context, flow base.UUID, after string, tolerant bool, do func(m walked) (bool, error)) (unread, err error) {
 	for {
 		listed, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocMember, Owner: Owner(flow), After: after, Limit: graphPage}}})
 		if err != nil {

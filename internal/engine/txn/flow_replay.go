@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -19,11 +20,11 @@ type graphReplay struct {
 	e *Engine
 	r ReplayRequest
 
-	member core.UUID
-	reach  []core.UUID // all descendants, where a cascade looks at them
+	member base.UUID
+	reach  []base.UUID // all descendants, where a cascade looks at them
 	names  []string    // those of the descendants
-	below  []core.UUID // those of them that the cascade opens again
-	next   []core.UUID // where edges lead from the member and any of those
+	below  []base.UUID // those of them that the cascade opens again
+	next   []base.UUID // where edges lead from the member and any of those
 	flows  []replayedFlow
 
 	tooLarge error // the refusal of a cascade that opens too much; others come before it (L109)
@@ -31,10 +32,10 @@ type graphReplay struct {
 
 // replayedFlow is the member's flow, then those around it, with the nodes that they belong to (F57).
 type replayedFlow struct {
-	id       core.UUID
+	id       base.UUID
 	revision int64
 	ended    bool
-	node     core.UUID // absent: it is a root, a children flow, or has not ended
+	node     base.UUID // absent: it is a root, a children flow, or has not ended
 }
 
 // planReplay reads what the replay of a member concerns.
@@ -49,7 +50,7 @@ func (e *Engine) planReplay(ctx context.Context, x *core.Execution, r ReplayRequ
 			return nil, err
 		}
 	}
-	reopened, seen := map[core.UUID]bool{x.ID.UUID: true}, map[core.UUID]bool{}
+	reopened, seen := map[base.UUID]bool{x.ID.UUID: true}, map[base.UUID]bool{}
 	for _, id := range p.below {
 		reopened[id] = true
 	}
@@ -60,16 +61,16 @@ func (e *Engine) planReplay(ctx context.Context, x *core.Execution, r ReplayRequ
 		}
 	}
 	err = p.findAround(ctx, x)
-	if code := core.CodeOf(err); code == core.CodeFlowNotFound || code == core.CodeExecutionNotFound {
+	if code := base.CodeOf(err); code == base.CodeFlowNotFound || code == base.CodeExecutionNotFound {
 		err = notFound(x.ID.Given()) // its flow, or one around that, was removed since the member was read (L141)
 	}
 	return p, err
 }
 
 // edgesBelow reads the edges that lead from a member, with a cascade all that can be reached from it.
-func (e *Engine) edgesBelow(ctx context.Context, from core.UUID, cascade string) (all []core.Edge, err error) {
-	seen := map[core.UUID]bool{from: true}
-	for front := []core.UUID{from}; len(front) > 0; {
+func (e *Engine) edgesBelow(ctx context.Context, from base.UUID, cascade string) (all []core.Edge, err error) {
+	seen := map[base.UUID]bool{from: true}
+	for front := []base.UUID{from}; len(front) > 0; {
 		var want store.Want
 		for _, id := range front {
 			want.Owned = append(want.Owned, EdgesOf(id))
@@ -98,7 +99,7 @@ func (e *Engine) edgesBelow(ctx context.Context, from core.UUID, cascade string)
 
 // findBelow finds the descendants that the cascade opens again (F56).
 func (p *graphReplay) findBelow(ctx context.Context, edges []core.Edge) error {
-	seen := map[core.UUID]bool{}
+	seen := map[base.UUID]bool{}
 	for _, edge := range edges {
 		if to := edge.To.ID.UUID; edge.Wait == 0 && !seen[to] {
 			seen[to] = true
@@ -111,7 +112,7 @@ func (p *graphReplay) findBelow(ctx context.Context, edges []core.Edge) error {
 	}
 	p.below = p.opened(loaded.Executions)
 	if len(p.below)+1 > core.MaxReplayed {
-		p.tooLarge = core.Errorf(core.CodeReplayTooLarge, "the replay would open %d members again, at most %d", len(p.below)+1, core.MaxReplayed).
+		p.tooLarge = base.Errorf(base.CodeReplayTooLarge, "the replay would open %d members again, at most %d", len(p.below)+1, core.MaxReplayed).
 			With("limit", core.MaxReplayed)
 		p.below = nil
 	}
@@ -119,7 +120,7 @@ func (p *graphReplay) findBelow(ctx context.Context, edges []core.Edge) error {
 }
 
 // opened returns those of the descendants that the cascade opens again.
-func (p *graphReplay) opened(found map[core.UUID]*core.Execution) (below []core.UUID) {
+func (p *graphReplay) opened(found map[base.UUID]*core.Execution) (below []base.UUID) {
 	for _, id := range p.reach {
 		if x := found[id]; x != nil && (p.r.Cascade == core.CascadeAll || x.Status == core.Skipped) {
 			below = append(below, id)
@@ -157,7 +158,7 @@ func (p *graphReplay) findAround(ctx context.Context, x *core.Execution) error {
 			p.flows = append(p.flows, around)
 			return nil
 		}
-		_, node, err := p.e.ReadOne(ctx, EngineCaller, f.Parent.Given(), store.Want{Executions: []core.UUID{f.Parent.UUID}})
+		_, node, err := p.e.ReadOne(ctx, EngineCaller, f.Parent.Given(), store.Want{Executions: []base.UUID{f.Parent.UUID}})
 		if err != nil {
 			return err
 		}
@@ -179,7 +180,7 @@ func (p *graphReplay) findAround(ctx context.Context, x *core.Execution) error {
 }
 
 // also are the further executions that the replay locks.
-func (p *graphReplay) also() []core.UUID {
+func (p *graphReplay) also() []base.UUID {
 	all := slices.Concat(p.below, p.next)
 	for _, f := range p.flows {
 		if !f.node.IsZero() {
@@ -190,7 +191,7 @@ func (p *graphReplay) also() []core.UUID {
 }
 
 // behind are the flows that it locks.
-func (p *graphReplay) behind() (flows []core.UUID) {
+func (p *graphReplay) behind() (flows []base.UUID) {
 	for _, f := range p.flows {
 		flows = append(flows, f.id)
 	}
@@ -222,7 +223,7 @@ func (p *graphReplay) apply(u *Tx, x *core.Execution, fx *core.Effects, cmd core
 	if err := p.checkErased(ctx, u, x); err != nil {
 		return err
 	}
-	reopened := append([]core.UUID{x.ID.UUID}, p.below...)
+	reopened := append([]base.UUID{x.ID.UUID}, p.below...)
 	if err := u.lockFlows(ctx, nil, p.sources(), store.Want{}); err != nil {
 		return err
 	}
@@ -245,8 +246,8 @@ func (p *graphReplay) apply(u *Tx, x *core.Execution, fx *core.Effects, cmd core
 }
 
 // sources are the members whose outgoing edges the replay looks at.
-func (p *graphReplay) sources() []core.UUID {
-	all := append([]core.UUID{p.member}, p.below...)
+func (p *graphReplay) sources() []base.UUID {
+	all := append([]base.UUID{p.member}, p.below...)
 	for _, f := range p.flows {
 		if !f.node.IsZero() {
 			all = append(all, f.node)
@@ -256,7 +257,7 @@ func (p *graphReplay) sources() []core.UUID {
 }
 
 // rejoin computes the join of the member again if it was skipped (F54); nil: it stays as it is.
-func (p *graphReplay) rejoin(ctx context.Context, u *Tx, f *core.Flow, x *core.Execution, reopened []core.UUID) (*core.Rejoin, error) {
+func (p *graphReplay) rejoin(ctx context.Context, u *Tx, f *core.Flow, x *core.Execution, reopened []base.UUID) (*core.Rejoin, error) {
 	if x.Status != core.Skipped {
 		return nil, nil
 	}
@@ -271,16 +272,16 @@ func (p *graphReplay) rejoin(ctx context.Context, u *Tx, f *core.Flow, x *core.E
 	if p.r.IgnoreDependencies {
 		return &core.Rejoin{Join: join, Override: true}, nil
 	}
-	return nil, core.Errorf(core.CodeDependenciesImpossible, "the join of %s cannot be satisfied", x.Member.Name).
+	return nil, base.Errorf(base.CodeDependenciesImpossible, "the join of %s cannot be satisfied", x.Member.Name).
 		With("upstreams", impossibleOf(inbound)).WithHint("replay those first, or ignore dependencies")
 }
 
 // inboundAgain returns the edges that lead to a member, computed again from their upstreams: edges of an upstream that is opened again wait (F54).
-func (p *graphReplay) inboundAgain(ctx context.Context, u *Tx, x *core.Execution, reopened []core.UUID) ([]core.Edge, error) {
-	if err := u.loadInto(ctx, []core.UUID{x.ID.UUID}); err != nil {
+func (p *graphReplay) inboundAgain(ctx context.Context, u *Tx, x *core.Execution, reopened []base.UUID) ([]core.Edge, error) {
+	if err := u.loadInto(ctx, []base.UUID{x.ID.UUID}); err != nil {
 		return nil, err
 	}
-	var from []core.UUID
+	var from []base.UUID
 	for _, ent := range u.graph.into[x.ID.UUID] {
 		from = append(from, ent.edge.From.ID.UUID)
 	}
@@ -321,7 +322,7 @@ func (p *graphReplay) checkBelow(u *Tx, cmd core.ReplayCommand, names *[]string)
 		case x.Status.Terminal():
 			ended = append(ended, x)
 		case x.Status != core.Blocked:
-			return core.Errorf(core.CodeDescendantActive, "%s is %s", x.Member.Name, x.Status).With("name", x.Member.Name).With("status", x.Status.String())
+			return base.Errorf(base.CodeDescendantActive, "%s is %s", x.Member.Name, x.Status).With("name", x.Member.Name).With("status", x.Status.String())
 		}
 	}
 	for _, x := range ended {
@@ -340,7 +341,7 @@ func (p *graphReplay) checkBelow(u *Tx, cmd core.ReplayCommand, names *[]string)
 
 // reopen opens everything again: the nodes around, the descendants, the member itself; then the edges that lead from them.
 func (p *graphReplay) reopen(ctx context.Context, u *Tx, x *core.Execution, fx *core.Effects, cmd core.ReplayCommand) error {
-	reopened := append([]core.UUID{x.ID.UUID}, p.below...)
+	reopened := append([]base.UUID{x.ID.UUID}, p.below...)
 	if err := p.reopenAround(u, x, fx, cmd); err != nil {
 		return err
 	}
@@ -403,7 +404,7 @@ func (p *graphReplay) reopenAround(u *Tx, x *core.Execution, fx *core.Effects, c
 		}
 		ent.ended = false
 		u.touch(ent)
-		if err := p.resetEdges(u, []core.UUID{ent.Exec.ID.UUID}); err != nil {
+		if err := p.resetEdges(u, []base.UUID{ent.Exec.ID.UUID}); err != nil {
 			return err
 		}
 		name = ent.Exec.Member.Name
@@ -420,7 +421,7 @@ func (p *graphReplay) cascade() string {
 
 // resetEdges makes the edges wait again that lead from reopened members into pending joins (F55). An edge that is not in the plan belongs to a
 // parent that has started to wait since.
-func (p *graphReplay) resetEdges(u *Tx, reopened []core.UUID) error {
+func (p *graphReplay) resetEdges(u *Tx, reopened []base.UUID) error {
 	for _, id := range reopened {
 		for _, edge := range u.graph.from[id] {
 			to := edge.edge.To.ID.UUID
@@ -438,7 +439,7 @@ func (p *graphReplay) resetEdges(u *Tx, reopened []core.UUID) error {
 }
 
 // reopenOne opens a descendant again: its join starts pending, over its edges as they are now (F56).
-func (p *graphReplay) reopenOne(ctx context.Context, u *Tx, f *core.Flow, ent *Row, cmd core.ReplayCommand, reopened []core.UUID) error {
+func (p *graphReplay) reopenOne(ctx context.Context, u *Tx, f *core.Flow, ent *Row, cmd core.ReplayCommand, reopened []base.UUID) error {
 	if !ent.Exec.Status.Terminal() {
 		return nil
 	}
@@ -464,7 +465,7 @@ func (p *graphReplay) reopenOne(ctx context.Context, u *Tx, f *core.Flow, ent *R
 }
 
 // writeInbound writes the edges that lead to the member as its join was computed from.
-func (p *graphReplay) writeInbound(ctx context.Context, u *Tx, x *core.Execution, reopened []core.UUID) error {
+func (p *graphReplay) writeInbound(ctx context.Context, u *Tx, x *core.Execution, reopened []base.UUID) error {
 	inbound, err := p.inboundAgain(ctx, u, x, reopened)
 	if err == nil {
 		u.setInbound(x.ID.UUID, inbound)
@@ -485,7 +486,7 @@ func (u *Tx) takeInputs(x *core.Execution) {
 }
 
 // setInbound sets the edges that lead to a member.
-func (u *Tx) setInbound(to core.UUID, inbound []core.Edge) {
+func (u *Tx) setInbound(to base.UUID, inbound []core.Edge) {
 	for i, ent := range u.graph.into[to] {
 		ent.edge = inbound[i]
 		u.touchEdge(ent)

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 const (
 	// lookForChildren is how long a finished execution is left alone whose children still run, and a flow that another needs.
-	lookForChildren = core.Hour
+	lookForChildren = base.Hour
 	// removePage is how many members go in one transaction (L141).
 	removePage = 500
 )
@@ -31,7 +32,7 @@ func (u *Tx) checkBelow(x *core.Execution) error {
 			return ReadDoc(doc, &core.Flow{})
 		}
 		if f != nil && !f.Finished() {
-			return core.Errorf(core.CodeRetained, "children of the execution have not ended").With("cause", "children").With("flow_id", f.ID.String())
+			return base.Errorf(base.CodeRetained, "children of the execution have not ended").With("cause", "children").With("flow_id", f.ID.String())
 		}
 	}
 	return nil
@@ -39,7 +40,7 @@ func (u *Tx) checkBelow(x *core.Execution) error {
 
 // FlowsBelow returns the flows that belong to an execution, as wantRemovable has found them: a removal locks them, so that no member of theirs is
 // opened again meanwhile. Flows that cannot be read are left out: they only keep the execution from being removed.
-func (u *Tx) FlowsBelow(id core.UUID) (flows []core.UUID) {
+func (u *Tx) FlowsBelow(id base.UUID) (flows []base.UUID) {
 	ent := u.Entries[id]
 	if ent == nil || !ent.Exec.Status.Terminal() {
 		return nil
@@ -56,7 +57,7 @@ func (u *Tx) FlowsBelow(id core.UUID) (flows []core.UUID) {
 // long all of them are kept is checked then.
 func (u *Tx) retireFlow(f *core.Flow) {
 	keep, ok := u.Engine.Cfg.Retention.Shortest()
-	shorter := func(other core.Millis, set bool) {
+	shorter := func(other base.Millis, set bool) {
 		if set && (!ok || other < keep) {
 			keep, ok = other, true
 		}
@@ -103,7 +104,7 @@ func (e *Engine) removeFlow(ctx context.Context, t task) error {
 }
 
 // onFlowAlone runs a change of a flow for the engine itself.
-func (e *Engine) onFlowAlone(ctx context.Context, op string, id core.ID, act func(u *Tx, f *core.Flow)) error {
+func (e *Engine) onFlowAlone(ctx context.Context, op string, id base.ID, act func(u *Tx, f *core.Flow)) error {
 	return e.Do(ctx, &onFlow{op: op, caller: EngineCaller, id: id.Given(), act: func(u *Tx, f *core.Flow, _ *core.Effects) error {
 		act(u, f)
 		return nil
@@ -111,12 +112,12 @@ func (e *Engine) onFlowAlone(ctx context.Context, op string, id core.ID, act fun
 }
 
 // leavesAt returns when a flow may be removed; ok is false while it may not, and then no look is needed before something happens to it.
-func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now core.Time) (at core.Time, ok bool, err error) {
+func (e *Engine) leavesAt(ctx context.Context, f *core.Flow, now base.Time) (at base.Time, ok bool, err error) {
 	if !f.Finished() {
 		return 0, false, nil // its end arms it again, or that of its last member
 	}
 	if !f.Parent.IsZero() {
-		parent, err := e.Store.Read(ctx, store.Want{Executions: []core.UUID{f.Parent.UUID}})
+		parent, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{f.Parent.UUID}})
 		if err != nil {
 			return 0, false, err
 		}
@@ -157,7 +158,7 @@ func (e *Engine) dropFlow(ctx context.Context, seen *core.Flow) error {
 }
 
 // removeMembers removes what a flow without a record has left.
-func (e *Engine) removeMembers(ctx context.Context, flow core.UUID) error {
+func (e *Engine) removeMembers(ctx context.Context, flow base.UUID) error {
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{
 			Docs: []store.DocRef{FlowRef(flow)}, Scans: []store.Scan{
@@ -195,8 +196,8 @@ func (e *Engine) removeMembers(ctx context.Context, flow core.UUID) error {
 
 // membersRemoval removes some members of a flow that is gone.
 type membersRemoval struct {
-	members []core.UUID
-	erased  []core.UUID // those that were deleted before: their edges are left
+	members []base.UUID
+	erased  []base.UUID // those that were deleted before: their edges are left
 	docs    []store.DocRef
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -119,7 +120,7 @@ func emptyDeparture(f *core.Flow, defaults core.RetentionByStatus) departure {
 }
 
 // armFlow arms the removal of a flow on behalf of work, if it may be removed earlier than before.
-func (u *Tx) armFlow(work store.DocRef, flow core.UUID, leaves *flowDeparture) {
+func (u *Tx) armFlow(work store.DocRef, flow base.UUID, leaves *flowDeparture) {
 	if leaves.sooner && !leaves.never { // one id for all pages, so that a large flow is not looked at for each of them
 		u.addTaskAs(work.Key+"/"+flow.String(), task{Kind: taskRemoveFlow, Flow: flow}, u.removalTimer(leaves.at))
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -39,7 +40,7 @@ func (w *world) flowLeaves(of engine.FlowAnswer) {
 	w.t.Helper()
 	eventually(w.t, "removal of the flow", func() bool {
 		_, err := w.e.Flow(w.ctx(), client, of.Flow.ID.Given())
-		return core.CodeOf(err) == core.CodeFlowNotFound
+		return base.CodeOf(err) == base.CodeFlowNotFound
 	})
 	w.flowGone(of)
 }
@@ -47,29 +48,29 @@ func (w *world) flowLeaves(of engine.FlowAnswer) {
 func TestL139_L140_a_shorter_default_retention_reaches_flows_that_have_ended_before(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		w.lane("kept", keeping(core.Day))
+		w.lane("kept", keeping(base.Day))
 		plain := w.ranLine(nil)
 		own := w.ranLine(func(s *core.FlowSubmission) { s.Nodes[0].PolicyJSON = []byte(`{"retention_ms":86400000}`) })
 		lane := w.ranLine(func(s *core.FlowSubmission) { s.Nodes[1].Lane = "kept" })
 		open := w.submitFlow(lineOf("p", "q"))
 		w.end("p")
-		w.pass(2 * core.Hour)
+		w.pass(2 * base.Hour)
 		later := w.ranLine(nil)
-		w.keptFor(core.Hour)
+		w.keptFor(base.Hour)
 		w.flowLeaves(plain)
 		for _, flow := range []engine.FlowAnswer{own, lane, open, later} {
 			w.flow(flow)
 			w.statuses(flow)
 		}
-		w.pass(core.Hour + core.Minute)
+		w.pass(base.Hour + base.Minute)
 		w.flowLeaves(later)
 		w.end("q")
 		w.finished(open)
-		w.pass(core.Hour + core.Minute)
+		w.pass(base.Hour + base.Minute)
 		w.flowLeaves(open)
 		w.flow(own)
 		w.flow(lane)
-		w.pass(core.Day)
+		w.pass(base.Day)
 		w.flowLeaves(own)
 		w.flowLeaves(lane)
 	})
@@ -79,7 +80,7 @@ func TestL139_L140_a_shorter_retention_of_the_lane_reaches_flows_whose_other_mem
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.lane("l", keeping(-1))
-		w.lane("kept", keeping(core.Day))
+		w.lane("kept", keeping(base.Day))
 		in := func(a, b string) func(*core.FlowSubmission) {
 			return func(s *core.FlowSubmission) { s.Nodes[0].Lane, s.Nodes[1].Lane = a, b }
 		}
@@ -89,7 +90,7 @@ func TestL139_L140_a_shorter_retention_of_the_lane_reaches_flows_whose_other_mem
 		w.flowLeaves(both)
 		w.flow(one)
 		w.flow(none)
-		w.pass(core.Day + core.Minute)
+		w.pass(base.Day + base.Minute)
 		w.flowLeaves(one)
 		w.flowLeaves(none)
 	})
@@ -112,13 +113,13 @@ func TestL139_L140_a_shorter_default_reaches_a_flow_of_many_pages_and_what_hangs
 			w.end(name)
 		}
 		w.finished(outer)
-		w.pass(2 * core.Hour)
-		hour := core.Hour
+		w.pass(2 * base.Hour)
+		hour := base.Hour
 		w.cfg.Retention = core.RetentionByStatus{Succeeded: &hour, Cancelled: &hour}
 		w.restart()
 		w.flowLeaves(outer)
 		w.flowLeaves(wide)
-		w.pass(2 * core.Hour) // it goes after its node
+		w.pass(2 * base.Hour) // it goes after its node
 		w.flowLeaves(sub)
 	})
 }
@@ -142,27 +143,27 @@ func TestL139_L140_a_shorter_default_retention_reaches_flows_without_members(t *
 		kept := erased(func(s *core.FlowSubmission) { s.Nodes[0].PolicyJSON = []byte(`{"retention_ms":86400000}`) })
 		cancelled := w.emptyFlow()
 		w.cancelFlow(cancelled, core.CancelAll, "")
-		w.pass(2 * core.Hour)
+		w.pass(2 * base.Hour)
 		young, later := empty(), erased(nil)
-		w.keptFor(core.Hour)
+		w.keptFor(base.Hour)
 		w.flowLeaves(old)
 		w.flowLeaves(gone)
 		for _, flow := range []engine.FlowAnswer{young, later, kept, cancelled} {
 			w.flow(flow)
 		}
-		w.pass(core.Hour + core.Minute)
+		w.pass(base.Hour + base.Minute)
 		w.flowLeaves(young)
 		w.flowLeaves(later)
 		w.flow(kept)
-		w.pass(core.Day)
+		w.pass(base.Day)
 		w.flowLeaves(kept)
 		w.flow(cancelled) // the default for those did not change
 		last := empty()
-		w.keptFor(core.Day) // longer: its timer finds out
-		w.pass(2 * core.Hour)
+		w.keptFor(base.Day) // longer: its timer finds out
+		w.pass(2 * base.Hour)
 		w.looksAFew()
 		w.flow(last)
-		w.pass(core.Day)
+		w.pass(base.Day)
 		w.flowLeaves(last)
 	})
 }
@@ -175,10 +176,10 @@ func TestL139_L140_a_shorter_retention_of_the_lane_reaches_a_flow_whose_members_
 		for _, id := range flow.Members {
 			ok(t, w.delete(id.Given()))
 		}
-		w.pass(2 * core.Hour)
+		w.pass(2 * base.Hour)
 		w.flow(flow)
-		w.lane("l", keeping(core.Hour))
-		w.pass(core.Minute) // until when every process knows it
+		w.lane("l", keeping(base.Hour))
+		w.pass(base.Minute) // until when every process knows it
 		w.flowLeaves(flow)
 	})
 }

@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // flowKeyWindow is how long an idempotency key names its flow (F11).
-const flowKeyWindow = 24 * core.Hour
+const flowKeyWindow = 24 * base.Hour
 
 // smallFlow is how many nodes a flow may have to be committed together with the commands of others.
 const smallFlow = 64
@@ -97,7 +98,7 @@ type submitFlow struct {
 	again       bool
 	budgets     ownBudgets          // that have the flow as their scope
 	scoped      []core.ScopedBudget // that reach it by what is around it
-	known       core.UUID           // the flow that the key or id names already
+	known       base.UUID           // the flow that the key or id names already
 	answer      FlowAnswer
 }
 
@@ -122,7 +123,7 @@ func (e *Engine) planSubmitFlow(ctx context.Context, c Caller, s core.FlowSubmis
 	if s.ID != nil {
 		cmd.flow = s.ID.ID()
 	} else {
-		cmd.flow = core.IDOf(e.Mint())
+		cmd.flow = base.IDOf(e.Mint())
 	}
 	if err := e.planFlow(ctx, c, cmd); err != nil {
 		return nil, err
@@ -223,8 +224,8 @@ func (s *submitFlow) Decide(u *Tx) error {
 // judge decides whether the flow is to be made now. done: it exists already, or, with u.redo set, the request is to be tried again. expired is the
 // row of a key whose window is over.
 func (s *submitFlow) judge(u *Tx) (expired *store.KeyRow, done bool, err error) {
-	s.answer, s.again, s.known = FlowAnswer{}, false, core.UUID{}
-	var first core.UUID
+	s.answer, s.again, s.known = FlowAnswer{}, false, base.UUID{}
+	var first base.UUID
 	if again, err := u.Repeated(s.caller, s.request, s.print(), &first); again || err != nil {
 		s.again, s.known = err == nil, first
 		return nil, true, err
@@ -255,7 +256,7 @@ func (s *submitFlow) existing(u *Tx) (expired *store.KeyRow, found bool, err err
 			case row.ExpiresAt <= u.Now:
 				expired = &row
 			case !sameFingerprint(row.Fingerprint, s.fingerprint):
-				return nil, true, core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
+				return nil, true, base.Errorf(base.CodeIdempotencyConflict, "the key was used for another request").
 					WithField("idempotency_key").With("flow_id", row.ID.String())
 			default:
 				s.known = row.ID.UUID
@@ -275,21 +276,21 @@ func (s *submitFlow) existing(u *Tx) (expired *store.KeyRow, found bool, err err
 		}
 	}
 	if !s.brings(f.ID) || f.Namespace != s.s.Namespace || !sameFingerprint(f.Fingerprint, s.fingerprint) || s.empty && !sameTags(f.Tags, s.s.Tags) {
-		return nil, true, core.Errorf(core.CodeFlowAlreadyExists, "the id belongs to another flow").WithField("flow_id")
+		return nil, true, base.Errorf(base.CodeFlowAlreadyExists, "the id belongs to another flow").WithField("flow_id")
 	}
 	s.known = f.ID.UUID
 	return nil, true, nil
 }
 
 // brings reports whether the submission has the id of a stored flow. A bare UUID names it whatever its N (L2).
-func (s *submitFlow) brings(id core.ID) bool {
+func (s *submitFlow) brings(id base.ID) bool {
 	if s.s.ID == nil {
 		return s.flow == id
 	}
 	return s.s.ID.Names(id)
 }
 
-func sameTags(a, b core.Tags) bool {
+func sameTags(a, b base.Tags) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -313,14 +314,14 @@ func (s *submitFlow) make(u *Tx, expired *store.KeyRow) {
 	}
 	u.createFlow(f)
 	s.makeBudgets(u, f)
-	made := s.write(u, f, func(core.UUID) *core.EndedRun { return nil })
+	made := s.write(u, f, func(base.UUID) *core.EndedRun { return nil })
 	f.Created(fx, len(s.nodes), f.Edges)
 	if !s.s.Unsealed {
 		f.Sealed = true
 	}
 	u.keep(fx)
 	s.keepKey(u, f, expired)
-	s.answer = FlowAnswer{Flow: f, Members: map[string]core.ID{}, Created: true}
+	s.answer = FlowAnswer{Flow: f, Members: map[string]base.ID{}, Created: true}
 	for i := range made {
 		s.answer.Members[s.nodes[i].node.Name] = s.nodes[i].id
 	}
@@ -341,12 +342,12 @@ func (s *submitFlow) keepKey(u *Tx, f *core.Flow, expired *store.KeyRow) {
 		u.Changes.NewKeys = append(u.Changes.NewKeys, row)
 	}
 	SetIn(&u.keys, row.Key, row)
-	timer := u.TimerAt(timerKeys, RoundUp(row.ExpiresAt, core.Minute))
+	timer := u.TimerAt(timerKeys, RoundUp(row.ExpiresAt, base.Minute))
 	timer.Texts = append(timer.Texts, encodeKey(row.Key))
 }
 
 // existingFlow is the answer about a flow that is there.
-func (e *Engine) existingFlow(ctx context.Context, id core.UUID) (FlowAnswer, error) {
+func (e *Engine) existingFlow(ctx context.Context, id base.UUID) (FlowAnswer, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{
 		Docs: []store.DocRef{FlowRef(id)}, Scans: []store.Scan{{Kind: DocMember, Owner: Owner(id)}},
 	})
@@ -355,9 +356,9 @@ func (e *Engine) existingFlow(ctx context.Context, id core.UUID) (FlowAnswer, er
 	}
 	doc, ok := loaded.Docs[FlowRef(id)]
 	if !ok {
-		return FlowAnswer{}, core.Errorf(core.CodeFlowNotFound, "the flow that this key named was removed")
+		return FlowAnswer{}, base.Errorf(base.CodeFlowNotFound, "the flow that this key named was removed")
 	}
-	answer := FlowAnswer{Flow: &core.Flow{}, Members: map[string]core.ID{}}
+	answer := FlowAnswer{Flow: &core.Flow{}, Members: map[string]base.ID{}}
 	if err := ReadDoc(&doc, answer.Flow); err != nil {
 		return FlowAnswer{}, err
 	}

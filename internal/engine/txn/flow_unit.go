@@ -4,16 +4,17 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // flowPart is what a unit has of flows. The lock of a flow is taken after those of executions and of everything else; under it further executions
 // are locked only if they are free.
 type flowPart struct {
-	flows map[core.UUID]*flowEntry
+	flows map[base.UUID]*flowEntry
 	edges map[edgeKey]*edgeEntry
-	from  map[core.UUID][]*edgeEntry // by upstream
-	into  map[core.UUID][]*edgeEntry // by downstream, those of its graph
+	from  map[base.UUID][]*edgeEntry // by upstream
+	into  map[base.UUID][]*edgeEntry // by downstream, those of its graph
 	order []*edgeEntry               // those to be written
 	left  []*resolution              // edges that follow-up work is to resolve
 
@@ -27,7 +28,7 @@ type flowEntry struct {
 	changed bool
 }
 
-type edgeKey struct{ from, to core.UUID }
+type edgeKey struct{ from, to base.UUID }
 
 // edgeEntry is an edge inside a unit.
 type edgeEntry struct {
@@ -37,7 +38,7 @@ type edgeEntry struct {
 }
 
 // flow returns a flow that the unit has locked, or nil if it does not exist or is not locked.
-func (u *Tx) flow(id core.UUID) *core.Flow {
+func (u *Tx) flow(id base.UUID) *core.Flow {
 	if ent := u.graph.flows[id]; ent != nil {
 		return ent.f
 	}
@@ -77,7 +78,7 @@ func (u *Tx) touchEdge(ent *edgeEntry) {
 
 // lockFlows locks flows that are not locked yet and loads the edges that lead from executions, as the previous holders of the locks left them. want
 // may name further rows.
-func (u *Tx) lockFlows(ctx context.Context, flows []core.UUID, from []core.UUID, want store.Want) error {
+func (u *Tx) lockFlows(ctx context.Context, flows []base.UUID, from []base.UUID, want store.Want) error {
 	for _, id := range flows {
 		if _, known := u.graph.flows[id]; !known {
 			want.Docs, want.LockDocs = append(want.Docs, FlowRef(id)), true

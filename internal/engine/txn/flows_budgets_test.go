@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -30,17 +31,17 @@ func TestB2_B6_a_budget_for_a_flow_reaches_members_that_are_there_and_those_of_s
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		_, err := w.e.CreateBudget(w.ctx(), operator, "default", tokens("nobody", 1, covering(core.ScopeFlow, "01890a5d-ac96-774b-bcce-b302099a8057")), engine.AdminAction{})
-		refused(t, err, core.CodeFlowNotFound)
+		refused(t, err, base.CodeFlowNotFound)
 		inner := chain("x")
 		inner.Kind = ""
 		flow := w.submitFlow(core.FlowSubmission{Kind: "outer", Nodes: []core.FlowNode{{Name: "sub", Flow: &inner}, {Name: "a", Kind: "work"}}})
 		eventually(t, "the sub-flow has begun", func() bool { return w.member(flow, "sub").Children != nil })
 		made := w.create(tokens("whole", 10, covering(core.ScopeFlow, flow.Flow.ID.String())))
 		whole := engine.BudgetRef{Namespace: "default", Budget: "whole"}
-		refused(t, w.e.DeleteBudget(w.ctx(), operator, whole, engine.AdminAction{}), core.CodeBudgetInUse)
+		refused(t, w.e.DeleteBudget(w.ctx(), operator, whole, engine.AdminAction{}), base.CodeBudgetInUse)
 		for range 2 {
 			task := w.claim()
-			same(t, "charged to", task.Execution.ChargedTo(), []core.UUID{made.ID})
+			same(t, "charged to", task.Execution.ChargedTo(), []base.UUID{made.ID})
 			w.complete(task)
 		}
 		w.flowBecomes(flow, core.FlowCompleted)
@@ -53,11 +54,11 @@ func TestB3_F12_budgets_of_a_flow_that_cannot_be_made_refuse_it_and_leave_nothin
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		for budgets, want := range map[string]struct {
-			code  core.Code
+			code  base.Code
 			field string
 		}{
-			`[{"name":"twice","dimensions":{"tokens":{"hard":1}}},{"name":"twice","dimensions":{"tokens":{"hard":1}}}]`: {core.CodeBudgetAlreadyExists, "budgets[1].name"},
-			`[{"name":"low","parent":"nobody","dimensions":{"tokens":{"hard":1}}}]`:                                     {core.CodeBudgetNotFound, "budgets[0].parent"},
+			`[{"name":"twice","dimensions":{"tokens":{"hard":1}}},{"name":"twice","dimensions":{"tokens":{"hard":1}}}]`: {base.CodeBudgetAlreadyExists, "budgets[1].name"},
+			`[{"name":"low","parent":"nobody","dimensions":{"tokens":{"hard":1}}}]`:                                     {base.CodeBudgetNotFound, "budgets[0].parent"},
 		} {
 			s := chain("a")
 			s.Budgets = []byte(budgets)
@@ -70,7 +71,7 @@ func TestB3_F12_budgets_of_a_flow_that_cannot_be_made_refuse_it_and_leave_nothin
 }
 
 // forFlow makes a budget for a flow and waits until it has reached all that the flow has.
-func (w *world) forFlow(name string, flow engine.FlowAnswer) core.UUID {
+func (w *world) forFlow(name string, flow engine.FlowAnswer) base.UUID {
 	w.t.Helper()
 	made := w.create(tokens(name, 10, covering(core.ScopeFlow, flow.Flow.ID.String())))
 	w.workedOff("spread_budget")
@@ -78,7 +79,7 @@ func (w *world) forFlow(name string, flow engine.FlowAnswer) core.UUID {
 }
 
 // chargedTo claims one of a kind, which must be charged to these budgets.
-func (w *world) chargedTo(kind string, budgets ...core.UUID) {
+func (w *world) chargedTo(kind string, budgets ...base.UUID) {
 	w.t.Helper()
 	task := w.claimKind(kind)
 	same(w.t, kind+" is charged to", task.Execution.ChargedTo(), budgets)
@@ -92,7 +93,7 @@ func TestB6_a_budget_for_a_flow_reaches_an_execution_that_becomes_a_member_and_i
 		whole := w.forFlow("whole", flow)
 		var members []core.FlowMember
 		for _, name := range []string{"old", "parent"} {
-			id := core.ID{N: flow.Flow.ID.N, UUID: drawUUID()}.Given()
+			id := base.ID{N: flow.Flow.ID.N, UUID: drawUUID()}.Given()
 			w.submit(core.Submission{Kind: name, ID: &id})
 			members = append(members, core.FlowMember{ID: id, Name: name})
 		}
@@ -112,7 +113,7 @@ func TestB6_a_budget_that_comes_while_a_flow_is_extended_reaches_the_new_nodes(t
 	onBudgets(t, func(t *testing.T, w *world) {
 		b := w.interpose()
 		flow := w.emptyFlow()
-		var whole core.UUID
+		var whole base.UUID
 		b.afterRead.set(func(want store.Want) bool {
 			return len(want.Scans) > 0 && want.Scans[0].Owner == flow.Flow.ID.UUID.String()
 		}, func() { whole = w.forFlow("whole", flow) })
@@ -140,7 +141,7 @@ func TestB6_a_budget_that_comes_while_a_subflow_begins_reaches_its_members(t *te
 	onBudgets(t, func(t *testing.T, w *world) {
 		b := w.interpose()
 		flow := w.emptyFlow()
-		reached, whole := make(chan struct{}), make(chan core.UUID)
+		reached, whole := make(chan struct{}), make(chan base.UUID)
 		b.afterRead.set(func(want store.Want) bool { return len(want.Executions) == 1 && len(want.Docs) == 2 }, func() { // of the node, its definition and its inputs
 			close(reached)
 			defer close(whole)

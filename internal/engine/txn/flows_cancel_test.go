@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -22,13 +23,13 @@ func (w *world) motley() (engine.FlowAnswer, engine.Task) {
 	retry := []byte(`{"retry_policy":{"max_retries":3,"backoff":{"strategy":"fixed","delay_ms":3600000}}}`)
 	flow := w.submitFlow(core.FlowSubmission{Kind: "motley", Nodes: append(
 		nodesNamed("ready", "running", "granted", "suspended", "succeeded", "failed", "cancelled"),
-		core.FlowNode{Name: "delayed", Kind: "delayed", DelayMS: ptr(core.Hour)},
+		core.FlowNode{Name: "delayed", Kind: "delayed", DelayMS: ptr(base.Hour)},
 		core.FlowNode{Name: "retrying", Kind: "retrying", PolicyJSON: retry},
 		core.FlowNode{Name: "blocked", Kind: "blocked", After: []string{"running"}},
 		core.FlowNode{Name: "skipped", Kind: "skipped", After: []string{"failed"}},
-		core.FlowNode{Name: "expired", Kind: "expired", DelayMS: ptr(core.Hour), DeadlineAt: w.now().Add(core.Minute)},
+		core.FlowNode{Name: "expired", Kind: "expired", DelayMS: ptr(base.Hour), DeadlineAt: w.now().Add(base.Minute)},
 	)})
-	w.pass(2 * core.Minute)
+	w.pass(2 * base.Minute)
 	w.becomes(flow.Members["expired"].Given(), core.Expired)
 	w.workOff("succeeded", 1, succeeds)
 	w.workOff("failed", 1, fails)
@@ -36,7 +37,7 @@ func (w *world) motley() (engine.FlowAnswer, engine.Task) {
 	w.fail(w.takeKind("retrying", 1)[0], "transient")
 	w.suspend(w.takeKind("suspended", 1)[0], operatorOnly)
 	r := ask()
-	r.Kinds, r.GrantTTL = []string{"granted"}, core.Minute
+	r.Kinds, r.GrantTTL = []string{"granted"}, base.Minute
 	same(w.t, "granted", len(must(w.e.Grant(w.ctx(), client, r))(w.t)), 1)
 	return flow, w.takeKind("running", 1)[0]
 }
@@ -85,7 +86,7 @@ func TestF49_F50_F51_F53_each_policy_with_members_in_every_status(t *testing.T) 
 				_, err := w.e.Complete(w.ctx(), client, given(task), fence(task), nil)
 				same(t, "the running one may complete", err == nil, policy != core.CancelAll)
 				_, err = w.e.ExtendFlow(w.ctx(), client, core.FlowExtension{Flow: flow.Flow.ID.Given(), Seal: true})
-				refused(t, err, core.CodeFlowAlreadyTerminal)
+				refused(t, err, base.CodeFlowAlreadyTerminal)
 			})
 		})
 	}
@@ -114,10 +115,10 @@ func TestF51_F52_repeats_and_a_stronger_policy(t *testing.T) {
 		w.run(ended, "x")
 		late := w.cancelFlow(ended, core.CancelAll, "late")
 		same(t, "ended before", []any{late.AlreadyTerminal, late.State}, []any{true, core.FlowCompleted})
-		_, err := w.e.CancelFlow(w.ctx(), operator, engine.CancelFlowRequest{Flow: core.IDOf(core.UUID{7}).Given()})
-		refused(t, err, core.CodeFlowNotFound)
+		_, err := w.e.CancelFlow(w.ctx(), operator, engine.CancelFlowRequest{Flow: base.IDOf(base.UUID{7}).Given()})
+		refused(t, err, base.CodeFlowNotFound)
 		_, err = w.e.CancelFlow(w.ctx(), operator, engine.CancelFlowRequest{Flow: ended.Flow.ID.Given(), Wait: time.Hour})
-		refused(t, err, core.CodeInvalidArgument)
+		refused(t, err, base.CodeInvalidArgument)
 	})
 }
 
@@ -189,6 +190,6 @@ func TestF52_U13_a_cancel_under_a_request_key_is_done_once(t *testing.T) {
 		same(t, "a repeat", []any{again.Load(), first.Policy, second.Policy}, []any{true, core.CancelFlowOnly, core.CancelAll})
 		r.Reason = "other"
 		_, err := w.e.CancelFlow(w.ctx(), keyed, r)
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -108,7 +109,7 @@ func TestF57_L109_a_replay_in_a_sub_flow_is_refused_while_the_flow_around_it_is_
 			again <- w.replayMember(sub, "x", engine.ReplayRequest{})
 		})
 		w.end("x")
-		refused(t, <-again, core.CodeFlowAlreadyTerminal)
+		refused(t, <-again, base.CodeFlowAlreadyTerminal)
 		w.becomes(flow.Members["n"].Given(), core.Succeeded)
 		w.flowBecomes(flow, core.FlowStopped)
 		w.consistent(sub)

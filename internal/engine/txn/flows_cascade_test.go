@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -74,7 +75,7 @@ func TestL78_L150_steps_of_a_descendant_that_cannot_be_found_refuse_the_whole_re
 		w.stepAndEnd("b", "b0")
 		steps := store.DocRef{Kind: 5, Owner: line.Members["b"].UUID.String()}
 		w.tamper(store.Changes{PutDocs: []store.Doc{{DocRef: steps, Body: []byte(`{"count":"many"}`)}}})
-		refusal := refused(t, w.replayMember(line, "a", engine.ReplayRequest{KeepSteps: true, Cascade: core.CascadeAll}), core.CodeCorruption)
+		refusal := refused(t, w.replayMember(line, "a", engine.ReplayRequest{KeepSteps: true, Cascade: core.CascadeAll}), base.CodeCorruption)
 		same(t, "who", refusal.Details["name"], "b")
 		same(t, "statuses", w.statuses(line), map[string]string{"a": "succeeded", "b": "succeeded"})
 		w.consistent(line)
@@ -83,7 +84,7 @@ func TestL78_L150_steps_of_a_descendant_that_cannot_be_found_refuse_the_whole_re
 }
 
 // readsDescendants fits the look of a replay at those that its cascade reaches.
-func readsDescendants(ids ...core.ID) func(store.Want) bool {
+func readsDescendants(ids ...base.ID) func(store.Want) bool {
 	return func(want store.Want) bool {
 		if len(want.Executions) != len(ids) || len(want.Docs)+len(want.Owned)+len(want.Scans) > 0 || want.SkipUnreadable {
 			return false

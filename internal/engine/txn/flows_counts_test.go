@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -84,7 +85,7 @@ func (p *pace) work(ctx context.Context, w *world, e *engine.Engine) {
 func untilKnown(ctx context.Context, call func() error) error {
 	for {
 		err := call()
-		if code := core.CodeOf(err); code != core.CodeStoreUnavailable && code != core.CodeTimeout || ctx.Err() != nil {
+		if code := base.CodeOf(err); code != base.CodeStoreUnavailable && code != base.CodeTimeout || ctx.Err() != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -148,7 +149,7 @@ func (c *graphCrash) check(w *world, flow engine.FlowAnswer) {
 		}
 	}
 	same(w.t, "counts", counts, c.counts)
-	told := map[core.ID]int{}
+	told := map[base.ID]int{}
 	for _, ev := range w.events(engine.EventFilter{Kinds: []string{"execution.completed"}}) {
 		told[ev.ExecutionID]++
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -27,11 +28,11 @@ func (w *world) tasksLeft(kind string) (n int) {
 
 func TestF32_a_candidate_that_ends_by_itself_before_its_turn_keeps_its_outcome(t *testing.T) {
 	t.Parallel()
-	for name, looks := range map[string]func(d core.UUID) func(want store.Want) bool{
-		"before the work looks for candidates": func(d core.UUID) func(want store.Want) bool {
+	for name, looks := range map[string]func(d base.UUID) func(want store.Want) bool{
+		"before the work looks for candidates": func(d base.UUID) func(want store.Want) bool {
 			return func(want store.Want) bool { return len(want.Executions) == 1 && want.Executions[0] == d }
 		},
-		"after it has found it": func(core.UUID) func(want store.Want) bool {
+		"after it has found it": func(base.UUID) func(want store.Want) bool {
 			return func(want store.Want) bool { return len(want.Owned) == 4 } // the edges of those whose edges into d are there
 		},
 	} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -66,9 +67,9 @@ func TestF33_F34_FI11_inputs_of_several_edges_and_a_retry_sees_the_same(t *testi
 		same(t, "read", in.Data, binary)
 		same(t, "absent", must(w.e.ReadInput(w.ctx(), client, given(task), "absent"))(t).Result == nil, true)
 		_, err := w.e.ReadInput(w.ctx(), client, given(task), "nothing")
-		refused(t, err, core.CodeInputNotFound)
+		refused(t, err, base.CodeInputNotFound)
 		w.fail(task, "transient")
-		w.pass(2 * core.Second)
+		w.pass(2 * base.Second)
 		again := w.takeKind("d", 1)[0]
 		same(t, "second attempt", []any{again.Execution.Attempt.Index, told(again.Inputs)}, []any{1, want})
 		w.complete(again)
@@ -90,7 +91,7 @@ func TestF35_F36_under_any_of_the_first_counts_and_later_ones_add_nothing(t *tes
 		task := w.takeKind("d", 1)[0]
 		same(t, "inputs", told(task.Inputs), []string{`answer of b succeeded: 6 bytes text/plain "from b"`})
 		_, err := w.e.ReadInput(w.ctx(), client, flow.Members["d"].Given(), "late")
-		refused(t, err, core.CodeInputNotFound)
+		refused(t, err, base.CodeInputNotFound)
 	})
 }
 
@@ -129,6 +130,6 @@ func TestF37_inputs_beyond_a_mebibyte_come_as_references(t *testing.T) {
 			}
 		}
 		_, err := w.e.ReadInput(w.ctx(), engine.Caller{Principal: "x", Actor: "client", Namespaces: []string{"other"}}, given(task), "a")
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 	})
 }

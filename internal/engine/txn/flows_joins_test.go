@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -84,7 +85,7 @@ func (c *matrixCase) upstreams(w *world) (nodes []core.FlowNode) {
 		node := core.FlowNode{Name: name, Kind: c.outcome.String()}
 		switch c.outcome {
 		case core.Expired:
-			node.DeadlineAt = w.now().Add(core.Minute)
+			node.DeadlineAt = w.now().Add(base.Minute)
 		case core.Skipped:
 			node.After = []string{"broken"}
 		}
@@ -194,7 +195,7 @@ func TestF21_F22_F23_F30_FI5_FI6_every_kind_outcome_policy_and_on_satisfied(t *t
 				}
 				w.cfg.NoTimers = false
 				w.restart()
-				w.pass(2 * core.Minute)
+				w.pass(2 * base.Minute)
 				for _, c := range cases {
 					w.becomes(c.flow.Members["u1"].Given(), c.outcome)
 					w.becomes(c.flow.Members["u2"].Given(), c.outcome)
@@ -236,7 +237,7 @@ func TestF24_a_quorum_of_one_of_all_and_of_more_than_there_are(t *testing.T) {
 		same(t, "detail", w.member(every, "d").Member.Join.Detail, "")
 
 		_, err := w.e.SubmitFlow(w.ctx(), client, core.FlowSubmission{Kind: "quorum", Nodes: append(three[:3:3], core.FlowNode{Name: "d", Kind: "d", After: all, Join: quorum(4)})})
-		refused(t, err, core.CodeQuorumExceedsEdges)
+		refused(t, err, base.CodeQuorumExceedsEdges)
 
 		more := submit(4, true)
 		w.workOff("a", 1, succeeds)
@@ -328,7 +329,7 @@ func TestF26_a_skip_names_the_edges_that_made_it_impossible(t *testing.T) {
 		d := flow.Members["d"].Given()
 		events := w.events(engine.EventFilter{ExecutionID: &d, Kinds: []string{"execution.completed"}})
 		same(t, "edges", data(t, events[0])["edges"], any([]any{"a", "b"}))
-		same(t, "flow", []core.ID{events[0].FlowID, events[0].RootFlowID}, []core.ID{flow.Flow.ID, flow.Flow.ID})
+		same(t, "flow", []base.ID{events[0].FlowID, events[0].RootFlowID}, []base.ID{flow.Flow.ID, flow.Flow.ID})
 		w.workOff("c", 1, succeeds)
 		same(t, "after the decision edges still count", []int{w.member(flow, "d").Member.Join.Satisfied, w.member(flow, "d").Member.Join.Impossible}, []int{1, 2})
 	})
@@ -339,9 +340,9 @@ func TestF26_delay_hold_and_deadline_of_a_member_stand(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		flow := w.submitFlow(core.FlowSubmission{Kind: "gate", Nodes: []core.FlowNode{
 			{Name: "a", Kind: "a"},
-			{Name: "delayed", Kind: "d", After: []string{"a"}, DelayMS: ptr(core.Hour)},
+			{Name: "delayed", Kind: "d", After: []string{"a"}, DelayMS: ptr(base.Hour)},
 			{Name: "held", Kind: "h", After: []string{"a"}},
-			{Name: "late", Kind: "l", After: []string{"stays"}, DeadlineAt: w.now().Add(core.Minute)},
+			{Name: "late", Kind: "l", After: []string{"stays"}, DeadlineAt: w.now().Add(base.Minute)},
 			{Name: "behind", Kind: "b", After: []string{"late"}},
 			{Name: "stays", Kind: "s"},
 		}})
@@ -351,10 +352,10 @@ func TestF26_delay_hold_and_deadline_of_a_member_stand(t *testing.T) {
 		w.is(flow.Members["held"].Given(), core.Blocked, core.PausedByOperator)
 		w.releaseHold(flow.Members["held"].Given())
 		w.workOff("h", 1, succeeds)
-		w.pass(2 * core.Minute)
+		w.pass(2 * base.Minute)
 		w.becomes(flow.Members["late"].Given(), core.Expired)
 		w.becomes(flow.Members["behind"].Given(), core.Skipped)
-		w.pass(core.Hour)
+		w.pass(base.Hour)
 		w.workOff("d", 1, succeeds)
 		w.workOff("s", 1, succeeds)
 		same(t, "failures", w.flow(flow).Failures, []string{"late"})

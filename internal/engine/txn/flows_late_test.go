@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // looksAtFlow fits a look at the record of a flow and nothing else.
-func looksAtFlow(id core.ID) func(store.Want) bool {
+func looksAtFlow(id base.ID) func(store.Want) bool {
 	return func(want store.Want) bool {
 		return len(want.Docs) == 1 && want.Docs[0].Kind == 29 && want.Docs[0].Key == id.UUID.String() && len(want.Scans)+len(want.Executions) == 0
 	}
@@ -38,7 +39,7 @@ func TestL78_F43_a_spawn_whose_wait_is_refused_makes_no_children(t *testing.T) {
 		s := spawnOf(p, "b")
 		s.Wait = &r
 		_, err := w.e.Spawn(w.ctx(), keyed, s)
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 		after := w.childrenFlow(given(p))
 		same(t, "children and revision", []int64{int64(after.Nodes), after.Revision}, []int64{int64(before.Nodes), before.Revision})
 		same(t, "the call under another key", w.spawn(p, "b").Created, 1)
@@ -52,7 +53,7 @@ func TestL78_FI2_a_replay_that_is_refused_for_its_steps_leaves_the_flow_alone(t 
 		w.run(flow, "a", "b")
 		steps := store.DocRef{Kind: 5, Owner: flow.Members["a"].UUID.String()}
 		w.tamper(store.Changes{PutDocs: []store.Doc{{DocRef: steps, Body: []byte(`{"count":"many"}`)}}})
-		refused(t, w.replayMember(flow, "a", engine.ReplayRequest{KeepSteps: true, Cascade: core.CascadeAll}), core.CodeCorruption)
+		refused(t, w.replayMember(flow, "a", engine.ReplayRequest{KeepSteps: true, Cascade: core.CascadeAll}), base.CodeCorruption)
 		same(t, "members", w.statuses(flow), map[string]string{"a": "succeeded", "b": "succeeded"})
 		same(t, "events", w.flowStory(flow), []string{"flow.created", "flow.completed"})
 		w.consistent(flow)
@@ -191,7 +192,7 @@ func TestS64_F46_a_sub_flow_that_one_process_cannot_make_fails_no_node_that_has_
 		seen := w.is(n, core.Blocked, core.WaitingForSubflow)
 		w.cancel(n)
 		ok(t, w.replayMember(flow, "n", engine.ReplayRequest{}))
-		refusal := core.Errorf(core.CodeBudgetNotFound, "it was removed")
+		refusal := base.Errorf(base.CodeBudgetNotFound, "it was removed")
 		ok(t, w.e.FailNode(w.ctx(), seen, refusal))
 		seen = w.is(n, core.Blocked, core.WaitingForSubflow)
 		w.cfg.NoTimers, w.cfg.PollInterval = false, 0
@@ -231,7 +232,7 @@ func TestL137_F58_an_execution_that_becomes_a_member_while_a_bulk_replay_runs_is
 	onStores(t, func(t *testing.T, w *world) {
 		b := w.interpose()
 		flow := w.emptyFlow()
-		id := core.ID{N: flow.Flow.ID.N, UUID: drawUUID()}.Given()
+		id := base.ID{N: flow.Flow.ID.N, UUID: drawUUID()}.Given()
 		w.submit(core.Submission{Kind: "old", ID: &id})
 		w.fail(w.claimKind("old"), "permanent")
 		b.afterRead.set(func(want store.Want) bool {
@@ -239,7 +240,7 @@ func TestL137_F58_an_execution_that_becomes_a_member_while_a_bulk_replay_runs_is
 		}, func() {
 			w.extend(flow, core.FlowExtension{Members: []core.FlowMember{{ID: id, Name: "old"}}, Seal: true})
 		})
-		done := w.bulk(engine.BulkRequest{Action: "replay", IDs: []core.GivenID{id}})
+		done := w.bulk(engine.BulkRequest{Action: "replay", IDs: []base.GivenID{id}})
 		same(t, "done", done.Done, 1)
 		same(t, "replays", w.get(id).ReplayCount, 1)
 		w.consistent(flow)

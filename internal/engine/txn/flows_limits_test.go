@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -31,7 +32,7 @@ func TestF12_F15_ten_thousand_edges_may_lead_to_a_member_old_ones_and_new_ones_t
 		before := w.flow(flow)
 		over := func(n int, place string) {
 			t.Helper()
-			refusal := w.extendErr(flow, into(n), core.CodeFlowLimitExceeded)
+			refusal := w.extendErr(flow, into(n), base.CodeFlowLimitExceeded)
 			same(t, "where", []any{refusal.Field, refusal.Details["limit"]}, []any{place, core.MaxInboundEdges})
 		}
 		over(2, "edges[1].to")
@@ -51,7 +52,7 @@ func TestF53_a_cancel_waits_at_most_five_minutes(t *testing.T) {
 		}
 		for _, wait := range []time.Duration{300*time.Second + time.Millisecond, -time.Millisecond} {
 			_, err := asking(wait)
-			same(t, "field", refused(t, err, core.CodeInvalidArgument).Field, "wait_ms")
+			same(t, "field", refused(t, err, base.CodeInvalidArgument).Field, "wait_ms")
 			same(t, "nothing is asked for", w.flow(flow).State, core.FlowOpen)
 		}
 		same(t, "five minutes", must(asking(300*time.Second))(t).State, core.FlowStopped)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -31,7 +32,7 @@ func TestF19_F46_no_edge_leads_to_a_flow_node_whose_sub_flow_has_begun(t *testin
 		flow := w.submitFlow(core.FlowSubmission{Kind: "f", Unsealed: true, Nodes: []core.FlowNode{{Name: "a", Kind: "a"}, {Name: "n", Flow: &inner}}})
 		inside := w.claimKind("s")
 		_, err := w.e.ExtendFlow(w.ctx(), client, core.FlowExtension{Flow: flow.Flow.ID.Given(), Edges: []core.FlowEdge{{From: "a", To: "n"}}})
-		refused(t, err, core.CodeDownstreamAlreadyStarted)
+		refused(t, err, base.CodeDownstreamAlreadyStarted)
 		w.complete(inside)
 		eventually(t, "the node ends with its sub-flow", func() bool { return w.member(flow, "n").Status == core.Succeeded })
 	})
@@ -43,7 +44,7 @@ func TestF40_F42_a_parent_is_woken_by_children_that_came_by_an_extension_of_thei
 		parent := w.parent()
 		w.spawn(parent, "x")
 		below := w.get(given(parent)).Children.FlowID
-		guest := core.ID{N: below.N, UUID: core.UUID{1: 9, 6: 0x70, 8: 0x80, 15: 1}}.Given()
+		guest := base.ID{N: below.N, UUID: base.UUID{1: 9, 6: 0x70, 8: 0x80, 15: 1}}.Given()
 		w.submit(core.Submission{ID: &guest, Kind: "guest"})
 		_, err := w.e.ExtendFlow(w.ctx(), client, core.FlowExtension{
 			Flow: below.Given(), Nodes: childNodes("y"), Members: []core.FlowMember{{ID: guest, Name: "guest"}},
@@ -122,7 +123,7 @@ func TestL109_F56_a_descendant_that_is_at_work_is_told_before_one_that_was_repla
 		w.end("a")
 		w.end("b")
 		w.claimKind("c")
-		refused(t, w.replayMember(flow, "a", engine.ReplayRequest{Cascade: core.CascadeAll}), core.CodeDescendantActive)
+		refused(t, w.replayMember(flow, "a", engine.ReplayRequest{Cascade: core.CascadeAll}), base.CodeDescendantActive)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -99,7 +100,7 @@ func TestF50_FI9_members_that_end_while_their_flow_is_cancelled_keep_their_outco
 		tasks := w.takeKind("work", 100)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
-		done := map[core.ID]bool{}
+		done := map[base.ID]bool{}
 		for i, task := range tasks {
 			wg.Go(func() {
 				if succeeds(engines[i%2], w, task) == nil {
@@ -162,7 +163,7 @@ func TestF28_a_downstream_that_another_transaction_holds_is_reached_by_follow_up
 		flow := w.submitFlow(core.FlowSubmission{Kind: "held", Nodes: append(nodesNamed("a"),
 			core.FlowNode{Name: "b", Kind: "b", After: []string{"a"}}, core.FlowNode{Name: "c", Kind: "c", After: []string{"a"}})})
 		task := w.takeKind("a", 1)[0]
-		tx, _ := w.beginOn(w.openStore(), store.Want{Executions: []core.UUID{flow.Members["b"].UUID}})
+		tx, _ := w.beginOn(w.openStore(), store.Want{Executions: []base.UUID{flow.Members["b"].UUID}})
 		w.complete(task) // it does not wait
 		w.workOff("c", 1, succeeds)
 		w.is(flow.Members["b"].Given(), core.Blocked, core.WaitingForChildren)

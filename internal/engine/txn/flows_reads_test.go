@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -84,7 +85,7 @@ func TestF60_the_graph_comes_in_pages_by_name(t *testing.T) {
 		same(t, "members", names, []string{"a ready satisfied false", "b succeeded  false", "c blocked pending false", "d blocked pending true", "e blocked pending false"})
 		same(t, "edges", edges, []string{"a-d pending", "b-a satisfied", "c-e pending", "d-c pending"})
 		_, err := w.e.Graph(w.ctx(), engine.Caller{Principal: "x", Actor: "client", Namespaces: []string{"other"}}, flow.Flow.ID.Given(), "", 0)
-		refused(t, err, core.CodeFlowNotFound)
+		refused(t, err, base.CodeFlowNotFound)
 	})
 }
 
@@ -140,15 +141,15 @@ func TestF60_members_by_state_edges_by_end_and_the_view_of_a_join(t *testing.T) 
 			same(t, "members", w.membersIn(flow, "", limit), []string{"a", "b", "c", "x", "y", "z"})
 		}
 		_, err := w.e.FlowMembers(w.ctx(), client, flow.Flow.ID.Given(), "sleeping", "", 0)
-		refused(t, err, core.CodeInvalidArgument)
+		refused(t, err, base.CodeInvalidArgument)
 		for _, err := range []error{
 			second(w.e.Graph(w.ctx(), client, flow.Flow.ID.Given(), "a", 0)), second(w.e.FlowMembers(w.ctx(), client, flow.Flow.ID.Given(), "", "a", 0)),
 			second(w.e.FlowEdges(w.ctx(), client, flow.Flow.ID.Given(), engine.EdgeQuery{Cursor: "a"})),
 		} {
-			refused(t, err, core.CodeInvalidCursor)
+			refused(t, err, base.CodeInvalidCursor)
 		}
 		_, err = w.e.FlowEdges(w.ctx(), client, flow.Flow.ID.Given(), engine.EdgeQuery{From: "nobody"})
-		refused(t, err, core.CodeExecutionNotInFlow)
+		refused(t, err, base.CodeExecutionNotInFlow)
 
 		join := must(w.e.Join(w.ctx(), client, flow.Flow.ID.Given(), "y"))(t)
 		same(t, "join", []any{join.N, join.Satisfied, join.Impossible, join.State}, []any{3, 1, 0, core.JoinPending})
@@ -157,8 +158,8 @@ func TestF60_members_by_state_edges_by_end_and_the_view_of_a_join(t *testing.T) 
 		edges := must(w.e.FlowEdges(w.ctx(), client, flow.Flow.ID.Given(), engine.EdgeQuery{From: "b", To: "x"}))(t).Edges
 		edge := must(w.e.FlowEdge(w.ctx(), client, flow.Flow.ID.Given(), edges[0].ID))(t)
 		same(t, "edge", []any{edge.State, edge.End.Status, edge.Kind, edge.Pass}, []any{core.EdgeSatisfied, core.Succeeded, core.SuccessOnly, "b"})
-		_, err = w.e.FlowEdge(w.ctx(), client, flow.Flow.ID.Given(), core.UUID{1})
-		refused(t, err, core.CodeEdgeNotFound)
+		_, err = w.e.FlowEdge(w.ctx(), client, flow.Flow.ID.Given(), base.UUID{1})
+		refused(t, err, base.CodeEdgeNotFound)
 	})
 }
 
@@ -181,7 +182,7 @@ func TestF60_flows_are_listed_newest_first_by_every_filter(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		begun := w.now()
 		for i := range 6 {
-			s := core.FlowSubmission{Kind: fmt.Sprint("k", i), Tags: core.Tags{"parity": fmt.Sprint(i % 2)}, Unsealed: i < 2}
+			s := core.FlowSubmission{Kind: fmt.Sprint("k", i), Tags: base.Tags{"parity": fmt.Sprint(i % 2)}, Unsealed: i < 2}
 			if i == 5 {
 				s.Namespace = "other"
 			}
@@ -203,9 +204,9 @@ func TestF60_flows_are_listed_newest_first_by_every_filter(t *testing.T) {
 			same(t, "range in a namespace", list(engine.FlowQuery{Namespaces: []string{"default"}, CreatedFrom: begun.Add(10), CreatedTo: begun.Add(30)}), []string{"k2", "k1"})
 		}
 		_, err := w.e.Flows(w.ctx(), client, engine.FlowQuery{State: "sleeping"})
-		refused(t, err, core.CodeInvalidArgument)
+		refused(t, err, base.CodeInvalidArgument)
 		_, err = w.e.Flows(w.ctx(), client, engine.FlowQuery{Cursor: "nonsense"})
-		refused(t, err, core.CodeInvalidCursor)
+		refused(t, err, base.CodeInvalidCursor)
 		narrow := engine.Caller{Principal: "x", Actor: "client", Namespaces: []string{"other"}}
 		same(t, "what a caller may see", len(must(w.e.Flows(w.ctx(), narrow, engine.FlowQuery{}))(t).Flows), 1)
 		same(t, "and may not", len(must(w.e.Flows(w.ctx(), narrow, engine.FlowQuery{Namespaces: []string{"default"}}))(t).Flows), 0)
@@ -231,15 +232,15 @@ func TestF61_a_wait_ends_with_the_flow_and_tags_change(t *testing.T) {
 		}()
 		w.complete(task)
 		same(t, "ended", <-ended, core.FlowCompleted)
-		_, err := w.e.WaitFlow(w.ctx(), client, core.IDOf(core.UUID{3}).Given(), time.Millisecond)
-		refused(t, err, core.CodeFlowNotFound)
+		_, err := w.e.WaitFlow(w.ctx(), client, base.IDOf(base.UUID{3}).Given(), time.Millisecond)
+		refused(t, err, base.CodeFlowNotFound)
 
 		id := flow.Flow.ID.Given()
-		same(t, "set", must(w.e.SetFlowTags(w.ctx(), client, id, map[string]*string{"a": ptr("1"), "b": ptr("2")}, false))(t), core.Tags{"a": "1", "b": "2"})
-		same(t, "changed", must(w.e.SetFlowTags(w.ctx(), client, id, map[string]*string{"a": nil, "c": ptr("3")}, false))(t), core.Tags{"b": "2", "c": "3"})
-		same(t, "replaced", must(w.e.SetFlowTags(w.ctx(), client, id, map[string]*string{"d": ptr("4")}, true))(t), core.Tags{"d": "4"})
-		same(t, "kept", w.flow(flow).Tags, core.Tags{"d": "4"})
+		same(t, "set", must(w.e.SetFlowTags(w.ctx(), client, id, map[string]*string{"a": ptr("1"), "b": ptr("2")}, false))(t), base.Tags{"a": "1", "b": "2"})
+		same(t, "changed", must(w.e.SetFlowTags(w.ctx(), client, id, map[string]*string{"a": nil, "c": ptr("3")}, false))(t), base.Tags{"b": "2", "c": "3"})
+		same(t, "replaced", must(w.e.SetFlowTags(w.ctx(), client, id, map[string]*string{"d": ptr("4")}, true))(t), base.Tags{"d": "4"})
+		same(t, "kept", w.flow(flow).Tags, base.Tags{"d": "4"})
 		_, err = w.e.SetFlowTags(w.ctx(), client, id, map[string]*string{"no tag": ptr("4")}, false)
-		refused(t, err, core.CodeInvalidTagKey)
+		refused(t, err, base.CodeInvalidTagKey)
 	})
 }

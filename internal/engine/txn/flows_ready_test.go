@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -44,7 +45,7 @@ func TestU101_F12_a_flow_whose_nodes_would_wait_beyond_the_bound_of_its_namespac
 		for _, many := range []core.FlowSubmission{rootsInA(3), within} {
 			many.Nodes[0].Lane = "new"
 			_, err := w.e.SubmitFlow(w.ctx(), client, many)
-			full(t, err, core.CodeRateLimited, "max_ready", 3, 1)
+			full(t, err, base.CodeRateLimited, "max_ready", 3, 1)
 		}
 		same(t, "executions", w.inNamespaceA(), 1)
 		after, _ := w.classes()
@@ -66,7 +67,7 @@ func TestU101_F11_a_repeat_of_a_flow_that_filled_its_namespace_is_answered_as_su
 		repeatable.RequestKey = "first"
 		keyed, named, asked := rootsInA(1), rootsInA(1), rootsInA(1)
 		keyed.IdempotencyKey = "key"
-		named.ID = &core.GivenID{UUID: core.UUID{0: 5, 15: 1}}
+		named.ID = &base.GivenID{UUID: base.UUID{0: 5, 15: 1}}
 		first := []engine.FlowAnswer{w.submitFlow(keyed), w.submitFlow(named), must(w.e.SubmitFlow(w.ctx(), repeatable, asked))(t)}
 		for i, s := range []core.FlowSubmission{keyed, named, asked} {
 			by := client
@@ -79,7 +80,7 @@ func TestU101_F11_a_repeat_of_a_flow_that_filled_its_namespace_is_answered_as_su
 		other := keyed
 		other.Kind = "other"
 		_, err := w.e.SubmitFlow(w.ctx(), client, other)
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 		same(t, "executions", w.inNamespaceA(), 6)
 	})
 }
@@ -93,7 +94,7 @@ func TestU101_F14_nodes_that_are_added_to_a_flow_and_wait_at_once_are_bounded_li
 		f := w.submitFlow(open)
 		more := core.FlowExtension{Flow: f.Flow.ID.Given(), Nodes: []core.FlowNode{{Name: "x", Kind: "k"}, {Name: "y", Kind: "k"}}}
 		_, err := w.e.ExtendFlow(w.ctx(), client, more)
-		full(t, err, core.CodeRateLimited, "max_ready", 2, 1)
+		full(t, err, base.CodeRateLimited, "max_ready", 2, 1)
 		more.Nodes[1].After = []string{"n0"} // waits for another: accepted work
 		must(w.e.ExtendFlow(w.ctx(), client, more))(t)
 		same(t, "executions", w.inNamespaceA(), 4)
@@ -110,7 +111,7 @@ func TestU101_what_a_refused_flow_would_have_added_counts_no_longer(t *testing.T
 		bad.Nodes[0].Lane = "shut"
 		for range 3 {
 			_, err := w.e.SubmitFlow(w.ctx(), client, bad)
-			refused(t, err, core.CodeLaneNotAccepting)
+			refused(t, err, base.CodeLaneNotAccepting)
 		}
 		w.submitFlow(rootsInA(2))
 	})
@@ -128,7 +129,7 @@ func TestF12_U101_a_flow_that_its_transaction_refuses_registers_no_classes(t *te
 		known := of(core.FlowNode{Name: "b", Kind: "there"})
 		known.Nodes = known.Nodes[1:]
 		known.IdempotencyKey = "key"
-		known.ID = &core.GivenID{UUID: core.UUID{0: 5, 15: 1}}
+		known.ID = &base.GivenID{UUID: base.UUID{0: 5, 15: 1}}
 		known.Unsealed = true
 		w.submitFlow(known)
 		classes, _ := w.classes()
@@ -149,7 +150,7 @@ func TestF12_U101_a_flow_that_its_transaction_refuses_registers_no_classes(t *te
 		}
 		more := core.FlowExtension{Flow: *known.ID, Nodes: []core.FlowNode{fresh, {Name: "c", Kind: "there", Lane: "shut"}}}
 		_, err := w.e.ExtendFlow(w.ctx(), client, more)
-		refused(t, err, core.CodeLaneNotAccepting)
+		refused(t, err, base.CodeLaneNotAccepting)
 		after, _ := w.classes()
 		same(t, "an extension", after, classes)
 

@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // delete deletes an execution as an operator does.
-func (w *world) delete(id core.GivenID) error {
+func (w *world) delete(id base.GivenID) error {
 	return w.e.Delete(w.ctx(), operator, id, engine.Operator{Reason: "erased"})
 }
 
 // leavesChild is a parent of two runs whose first one has left a child at work.
-func (w *world) leavesChild(policy string) (parent core.GivenID, child engine.Task) {
+func (w *world) leavesChild(policy string) (parent base.GivenID, child engine.Task) {
 	w.t.Helper()
 	w.submit(core.Submission{Kind: "parent", PolicyJSON: []byte(policy)})
 	p := w.claimKind("parent")
@@ -33,10 +34,10 @@ func TestL140_a_parent_is_not_deleted_while_a_child_of_an_earlier_run_works(t *t
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		parent, child := w.leavesChild(`{}`)
-		refusal := refused(t, w.delete(parent), core.CodeRetained)
+		refusal := refused(t, w.delete(parent), base.CodeRetained)
 		same(t, "cause", refusal.Details["cause"], "children")
 		job := w.bulk(engine.BulkRequest{Action: "delete", Filter: kindFilter("parent")})
-		same(t, "a job", w.ended(job.JobID).Refused, map[core.Code]int{core.CodeRetained: 1})
+		same(t, "a job", w.ended(job.JobID).Refused, map[base.Code]int{base.CodeRetained: 1})
 		w.complete(child)
 		ok(t, w.delete(parent))
 		w.gone(parent)
@@ -50,11 +51,11 @@ func TestL139_L140_retention_leaves_a_parent_whose_child_of_an_earlier_run_works
 		parent, child := w.leavesChild(`{"retention_ms":1000}`)
 		other := w.started(core.Submission{PolicyJSON: []byte(`{"retention_ms":2000}`)})
 		w.complete(other)
-		w.turn(10 * core.Minute)
+		w.turn(10 * base.Minute)
 		w.gone(given(other)) // whose time comes later
 		same(t, "it stays", w.get(parent).Status, core.Succeeded)
 		w.complete(child)
-		w.turn(2 * core.Hour)
+		w.turn(2 * base.Hour)
 		w.gone(parent)
 	})
 }
@@ -68,7 +69,7 @@ func TestL140_a_parent_whose_end_has_not_reached_its_children_is_not_deleted(t *
 		w.cfg.NoTimers, w.cfg.PollInterval = true, time.Hour // the children flow is sealed by follow-up work
 		w.restart()
 		w.complete(p)
-		refusal := refused(t, w.delete(given(p)), core.CodeRetained)
+		refusal := refused(t, w.delete(given(p)), base.CodeRetained)
 		same(t, "cause", refusal.Details["cause"], "children")
 		w.cfg.NoTimers, w.cfg.PollInterval = false, 0
 		w.restart()
@@ -89,7 +90,7 @@ func TestL140_a_child_that_is_replayed_while_its_parent_is_deleted_keeps_the_par
 		b.beforeBegin.set(func(want store.Want) bool { return len(want.Executions) == 1 && want.Executions[0] == given(p).UUID }, func() {
 			must(w.e.Replay(w.ctx(), operator, made.Children["c"].Given(), engine.ReplayRequest{}, engine.Operator{}))(t)
 		})
-		refused(t, w.delete(given(p)), core.CodeRetained)
+		refused(t, w.delete(given(p)), base.CodeRetained)
 		w.end("c")
 		ok(t, w.delete(given(p)))
 	})
@@ -110,7 +111,7 @@ func TestI6_L140_a_flow_below_that_cannot_be_read_keeps_its_parent_alone(t *test
 		job := w.ended(w.bulk(engine.BulkRequest{Action: "delete", Filter: kindFilter("parent")}).JobID)
 		same(t, "the other one is deleted", job.Done, 1)
 		same(t, "that one is not", job.Failed, 1)
-		refused(t, w.delete(given(p)), core.CodeCorruption)
+		refused(t, w.delete(given(p)), base.CodeCorruption)
 		w.gone(given(other))
 	})
 }
@@ -126,10 +127,10 @@ func (w *world) deleteFlow(of engine.FlowAnswer, key string) error {
 func (w *world) flowGone(of engine.FlowAnswer) {
 	w.t.Helper()
 	_, err := w.e.Flow(w.ctx(), client, of.Flow.ID.Given())
-	refused(w.t, err, core.CodeFlowNotFound)
+	refused(w.t, err, base.CodeFlowNotFound)
 	for _, id := range of.Members {
 		_, err := w.e.Describe(w.ctx(), client, id.Given())
-		refused(w.t, err, core.CodeExecutionNotFound)
+		refused(w.t, err, base.CodeExecutionNotFound)
 	}
 	for _, id := range of.Members {
 		w.erased(id)
@@ -137,10 +138,10 @@ func (w *world) flowGone(of engine.FlowAnswer) {
 }
 
 // erased waits until the row of an execution is gone, and everything with it.
-func (w *world) erased(id core.ID) {
+func (w *world) erased(id base.ID) {
 	w.t.Helper()
 	eventually(w.t, "the row is gone", func() bool {
-		return len(must(w.store.Read(w.ctx(), store.Want{Executions: []core.UUID{id.UUID}}))(w.t).Executions) == 0
+		return len(must(w.store.Read(w.ctx(), store.Want{Executions: []base.UUID{id.UUID}}))(w.t).Executions) == 0
 	})
 	w.noTrace(id.Given())
 }
@@ -150,7 +151,7 @@ func TestL140_L141_a_finished_flow_is_deleted_with_all_that_hangs_on_it(t *testi
 	onStores(t, func(t *testing.T, w *world) {
 		outer := w.submitFlow(nodeOf(inner()))
 		sub := w.subflow(outer, "n")
-		refusal := refused(t, w.deleteFlow(outer, ""), core.CodeFlowNotTerminal)
+		refusal := refused(t, w.deleteFlow(outer, ""), base.CodeFlowNotTerminal)
 		same(t, "open", refusal.Details["open"], 2)
 		x := w.claimKind("x")
 		w.step(x, "s", "done")
@@ -161,17 +162,17 @@ func TestL140_L141_a_finished_flow_is_deleted_with_all_that_hangs_on_it(t *testi
 		w.end("after")
 		w.flowBecomes(outer, core.FlowCompleted)
 		w.workedOff("end_children")
-		same(t, "a sub-flow goes with its node", refused(t, w.deleteFlow(sub, ""), core.CodeRetained).Details["cause"], "parent")
+		same(t, "a sub-flow goes with its node", refused(t, w.deleteFlow(sub, ""), base.CodeRetained).Details["cause"], "parent")
 		must(w.e.Retain(w.ctx(), operator, made.Children["c"].Given(), 0, engine.Operator{Reason: "law"}))(t)
-		refusal = refused(t, w.deleteFlow(outer, ""), core.CodeRetained)
+		refusal = refused(t, w.deleteFlow(outer, ""), base.CodeRetained)
 		same(t, "what is retained at any depth", refusal.Details["cause"], "retain")
 		must(w.e.EndRetain(w.ctx(), operator, made.Children["c"].Given(), engine.Operator{}))(t)
 
 		stale := engine.DeleteFlowRequest{Flow: outer.Flow.ID.Given(), Expected: ptr(int64(7))}
-		refused(t, w.e.DeleteFlow(w.ctx(), operator, stale), core.CodeStaleGraphRevision)
+		refused(t, w.e.DeleteFlow(w.ctx(), operator, stale), base.CodeStaleGraphRevision)
 		ok(t, w.deleteFlow(outer, "once"))
 		ok(t, w.deleteFlow(outer, "once"))
-		refused(t, w.deleteFlow(outer, "again"), core.CodeFlowNotFound)
+		refused(t, w.deleteFlow(outer, "again"), base.CodeFlowNotFound)
 		for _, flow := range []engine.FlowAnswer{outer, sub} {
 			w.flowGone(flow)
 		}
@@ -193,13 +194,13 @@ func TestL141_members_of_a_flow_whose_record_is_gone_are_shown_no_more(t *testin
 		ok(t, w.deleteFlow(line, ""))
 		a := line.Members["a"].Given()
 		_, err := w.e.Describe(w.ctx(), client, a)
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 		_, err = w.e.SetTags(w.ctx(), operator, a, map[string]*string{"k": nil}, engine.Operator{})
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 		_, err = w.e.Retain(w.ctx(), operator, a, 0, engine.Operator{})
-		refused(t, err, core.CodeExecutionNotFound)
-		refused(t, w.replayMember(line, "a", engine.ReplayRequest{}), core.CodeExecutionNotFound)
-		refused(t, w.delete(a), core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
+		refused(t, w.replayMember(line, "a", engine.ReplayRequest{}), base.CodeExecutionNotFound)
+		refused(t, w.delete(a), base.CodeExecutionNotFound)
 		page := must(w.e.List(w.ctx(), client, engine.ListRequest{}))(t)
 		same(t, "listed", len(page.Items), 0)
 		w.swept()
@@ -247,12 +248,12 @@ func TestU55_the_flows_below_an_execution_are_deleted_with_it(t *testing.T) {
 		w.complete(p)
 		w.workedOff("end_children")
 		must(w.e.Retain(w.ctx(), operator, first.Children["c"].Given(), 0, engine.Operator{Reason: "law"}))(t)
-		refused(t, w.delete(given(p)), core.CodeRetained)
+		refused(t, w.delete(given(p)), base.CodeRetained)
 		must(w.e.EndRetain(w.ctx(), operator, first.Children["c"].Given(), engine.Operator{}))(t)
 		ok(t, w.delete(given(p)))
-		for _, id := range []core.ID{first.Children["c"], second.Children["c"]} {
+		for _, id := range []base.ID{first.Children["c"], second.Children["c"]} {
 			_, err := w.e.Describe(w.ctx(), client, id.Given())
-			refused(t, err, core.CodeExecutionNotFound)
+			refused(t, err, base.CodeExecutionNotFound)
 			w.erased(id)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -40,7 +41,7 @@ func TestF54_L111_a_skipped_member_is_judged_by_its_upstreams_as_they_are_now(t 
 		line := w.submitFlow(chain("a", "b", "c"))
 		w.fail(w.claimMember(line, "a"), "permanent")
 		err := w.replayMember(line, "b", engine.ReplayRequest{})
-		refused(t, err, core.CodeDependenciesImpossible)
+		refused(t, err, base.CodeDependenciesImpossible)
 		same(t, "nothing changed", w.flow(line).State, core.FlowFailed)
 
 		ok(t, w.replayMember(line, "a", engine.ReplayRequest{}))
@@ -80,7 +81,7 @@ func TestF55_F56_a_cascade_opens_descendants_again(t *testing.T) {
 		same(t, "statuses", w.statuses(line), map[string]string{"a": "ready", "b": "blocked", "c": "blocked"})
 		w.run(line, "a")
 		running := w.claimMember(line, "b")
-		refused(t, w.replayMember(line, "a", engine.ReplayRequest{Cascade: core.CascadeAll}), core.CodeDescendantActive)
+		refused(t, w.replayMember(line, "a", engine.ReplayRequest{Cascade: core.CascadeAll}), base.CodeDescendantActive)
 		w.complete(running)
 		w.run(line, "c")
 		same(t, "runs", w.member(line, "c").RunIndex(), 2)
@@ -96,7 +97,7 @@ func TestF56_one_member_at_its_cap_refuses_the_whole_replay(t *testing.T) {
 		line := w.submitFlow(s)
 		w.fail(w.claimMember(line, "a"), "permanent")
 		err := w.replayMember(line, "a", engine.ReplayRequest{Cascade: core.CascadeSkipped})
-		refused(t, err, core.CodeMaxReplaysExhausted)
+		refused(t, err, base.CodeMaxReplaysExhausted)
 		same(t, "statuses", w.statuses(line), map[string]string{"a": "failed", "b": "skipped"})
 		same(t, "state", w.flow(line).State, core.FlowFailed)
 	})
@@ -135,7 +136,7 @@ func TestF58_L109_members_of_a_cancelled_flow_are_not_replayed(t *testing.T) {
 		line := w.submitFlow(chain("a", "b"))
 		must(w.e.CancelFlow(w.ctx(), operator, engine.CancelFlowRequest{Flow: line.Flow.ID.Given(), Reason: "no"}))(t)
 		w.flowBecomes(line, core.FlowStopped)
-		refused(t, w.replayMember(line, "a", engine.ReplayRequest{}), core.CodeFlowAlreadyTerminal)
+		refused(t, w.replayMember(line, "a", engine.ReplayRequest{}), base.CodeFlowAlreadyTerminal)
 	})
 }
 
@@ -162,7 +163,7 @@ func TestF56_a_replay_opens_at_most_a_thousand_members_again(t *testing.T) {
 		wide := w.submitFlow(s)
 		w.fail(w.claimMember(wide, "root"), "permanent")
 		w.flowBecomes(wide, core.FlowFailed)
-		refused(t, w.replayMember(wide, "root", engine.ReplayRequest{Cascade: core.CascadeSkipped}), core.CodeReplayTooLarge)
+		refused(t, w.replayMember(wide, "root", engine.ReplayRequest{Cascade: core.CascadeSkipped}), base.CodeReplayTooLarge)
 		same(t, "nothing changed", w.flow(wide).Counts["skipped"], 1000)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -22,7 +23,7 @@ func TestF26_F46_a_delay_of_a_flow_node_keeps_its_subflow_from_beginning(t *test
 	for _, joined := range []bool{false, true} {
 		onStores(t, func(t *testing.T, w *world) {
 			s := nodeOf(inner())
-			s.Nodes[0].DelayMS = ptr(core.Millis(5000))
+			s.Nodes[0].DelayMS = ptr(base.Millis(5000))
 			if joined {
 				s.Nodes = append(s.Nodes, core.FlowNode{Name: "a", Kind: "a"})
 				s.Nodes[0].After = []string{"a"}
@@ -48,7 +49,7 @@ func TestF46_S57_what_a_flow_node_waits_for_is_told_and_no_worker_is_asked_for(t
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		s := nodeOf(inner())
-		s.Nodes[0].DelayMS = ptr(core.Millis(5000))
+		s.Nodes[0].DelayMS = ptr(base.Millis(5000))
 		due := w.now().Add(5000)
 		flow := w.submitFlow(s)
 		why := must(w.e.Explain(w.ctx(), client, flow.Members["n"].Given(), 0))(t)
@@ -82,7 +83,7 @@ func TestF19_F21_an_edge_to_a_delayed_flow_node_makes_it_wait_and_keeps_its_dela
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		s := nodeOf(inner())
-		s.Nodes[0].DelayMS, s.Unsealed = ptr(core.Millis(5000)), true
+		s.Nodes[0].DelayMS, s.Unsealed = ptr(base.Millis(5000)), true
 		s.Nodes = append(s.Nodes, core.FlowNode{Name: "a", Kind: "a"})
 		flow := w.submitFlow(s)
 		node := flow.Members["n"].Given()
@@ -100,7 +101,7 @@ func TestF57_a_replayed_flow_node_that_was_delayed_begins_anew_at_once(t *testin
 	onStores(t, func(t *testing.T, w *world) {
 		s := nodeOf(inner())
 		s.Nodes, s.Edges = s.Nodes[:1], nil
-		s.Nodes[0].DelayMS = ptr(core.Millis(5000))
+		s.Nodes[0].DelayMS = ptr(base.Millis(5000))
 		flow := w.submitFlow(s)
 		w.turn(6000)
 		first := w.subflow(flow, "n")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -25,7 +26,7 @@ func (w *world) subflow(of engine.FlowAnswer, name string) engine.FlowAnswer {
 	w.t.Helper()
 	eventually(w.t, "the sub-flow is there", func() bool { return w.member(of, name).Children != nil })
 	node := w.member(of, name)
-	answer := engine.FlowAnswer{Flow: &core.Flow{ID: node.Children.FlowID}, Members: map[string]core.ID{}}
+	answer := engine.FlowAnswer{Flow: &core.Flow{ID: node.Children.FlowID}, Members: map[string]base.ID{}}
 	view := w.flow(answer)
 	answer.Flow = view.Flow
 	for _, m := range must(w.e.Graph(w.ctx(), client, view.ID.Given(), "", 0))(w.t).Members {
@@ -187,13 +188,13 @@ func TestF46_the_definition_of_a_subflow_is_validated_with_the_outer_request(t *
 			sub := inner()
 			spoil(sub)
 			_, err := w.e.SubmitFlow(w.ctx(), client, nodeOf(sub))
-			same(t, "place", refused(t, err, core.CodeOf(err)).Field, place)
+			same(t, "place", refused(t, err, base.CodeOf(err)).Field, place)
 		}
 		w.noFlow()
 		sub := inner()
 		sub.Nodes[1].Lane = "no lane"
 		grown := w.emptyFlow()
-		refusal := w.extendErr(grown, core.FlowExtension{Nodes: []core.FlowNode{{Name: "n", Flow: sub}}}, core.CodeInvalidArgument)
+		refusal := w.extendErr(grown, core.FlowExtension{Nodes: []core.FlowNode{{Name: "n", Flow: sub}}}, base.CodeInvalidArgument)
 		same(t, "place in an extension", refusal.Field, "nodes[0].flow.nodes[1].lane")
 	})
 }

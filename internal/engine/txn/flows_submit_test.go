@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -39,7 +40,7 @@ func TestF8_F12_one_bad_node_of_a_thousand_leaves_nothing(t *testing.T) {
 			"nodes[700].lane":        func(n *core.FlowNode) { n.Lane = "no lane" },
 			"nodes[700].kind":        func(n *core.FlowNode) { n.Kind = "no kind" },
 			"nodes[700].deadline_at": func(n *core.FlowNode) { n.DeadlineAt = w.now() - 1 },
-			"nodes[700].tags":        func(n *core.FlowNode) { n.Tags = core.Tags{"no tag": "x"} },
+			"nodes[700].tags":        func(n *core.FlowNode) { n.Tags = base.Tags{"no tag": "x"} },
 			"nodes[700].policy":      func(n *core.FlowNode) { n.PolicyJSON = []byte(`{"nonsense":1}`) },
 			"nodes[700].after[0]":    func(n *core.FlowNode) { n.After = []string{"nobody"} },
 			"nodes[700].name":        func(n *core.FlowNode) { n.Name = "n0001" },
@@ -50,7 +51,7 @@ func TestF8_F12_one_bad_node_of_a_thousand_leaves_nothing(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%s was accepted", place)
 			}
-			if got := refused(t, err, core.CodeOf(err)); len(got.Field) < len(place) || got.Field[:len(place)] != place {
+			if got := refused(t, err, base.CodeOf(err)); len(got.Field) < len(place) || got.Field[:len(place)] != place {
 				t.Errorf("%s: %s at %s", place, got.Code, got.Field)
 			}
 		}
@@ -64,15 +65,15 @@ func TestF8_F12_one_bad_node_of_a_thousand_leaves_nothing(t *testing.T) {
 func TestF9_F10_defaults_after_ids_and_delays_of_nodes(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		flow := must(core.ParseID("0198c1de-7b3a-7000-8000-0000000000f1"))(t).ID()
-		brought := core.ID{N: flow.N, UUID: core.UUID{1, 2, 3, 6: 0x70, 8: 0x80}}
+		flow := must(base.ParseID("0198c1de-7b3a-7000-8000-0000000000f1"))(t).ID()
+		brought := base.ID{N: flow.N, UUID: base.UUID{1, 2, 3, 6: 0x70, 8: 0x80}}
 		s := core.FlowSubmission{
 			ID: ptr(flow.Given()), Kind: "mixed",
-			Defaults: core.FlowNode{Kind: "usual", Priority: ptr(7), Tags: core.Tags{"team": "a"}, Input: &core.Payload{Data: []byte("usual"), ContentType: "text/plain"}},
+			Defaults: core.FlowNode{Kind: "usual", Priority: ptr(7), Tags: base.Tags{"team": "a"}, Input: &core.Payload{Data: []byte("usual"), ContentType: "text/plain"}},
 			Nodes: []core.FlowNode{
 				{Name: "plain", ID: ptr(brought.Given())},
-				{Name: "own", Kind: "other", Priority: ptr(3), Tags: core.Tags{}, Input: &core.Payload{Data: []byte("own")}, After: []string{"plain"}},
-				{Name: "later", DelayMS: ptr(core.Hour)},
+				{Name: "own", Kind: "other", Priority: ptr(3), Tags: base.Tags{}, Input: &core.Payload{Data: []byte("own")}, After: []string{"plain"}},
+				{Name: "later", DelayMS: ptr(base.Hour)},
 			},
 		}
 		made := w.submitFlow(s)
@@ -85,12 +86,12 @@ func TestF9_F10_defaults_after_ids_and_delays_of_nodes(t *testing.T) {
 		w.is(made.Members["own"].Given(), core.Blocked, core.WaitingForChildren)
 		first := w.claimMember(made, "plain")
 		same(t, "input", string(first.Execution.Input.Data), "usual")
-		same(t, "flow of the member", []core.ID{first.Execution.FlowID, first.Execution.RootFlowID()}, []core.ID{flow, flow})
+		same(t, "flow of the member", []base.ID{first.Execution.FlowID, first.Execution.RootFlowID()}, []base.ID{flow, flow})
 		w.complete(first)
 		second := w.claimMember(made, "own")
 		same(t, "input", string(second.Execution.Input.Data), "own")
 		same(t, "partition", made.Members["own"].N, flow.N)
-		s.ID, s.Nodes[0].ID = nil, &core.GivenID{UUID: core.UUID{9}, Full: true, N: made.Flow.ID.N + 1}
+		s.ID, s.Nodes[0].ID = nil, &base.GivenID{UUID: base.UUID{9}, Full: true, N: made.Flow.ID.N + 1}
 		other, err := w.e.SubmitFlow(w.ctx(), client, s)
 		if err == nil && other.Flow.ID.N != made.Flow.ID.N+1 {
 			t.Errorf("an id with another N was taken: %s in %s", other.Members["plain"], other.Flow.ID)
@@ -110,13 +111,13 @@ func TestF11_a_key_names_one_flow_for_a_day(t *testing.T) {
 		other := chain("a", "c")
 		other.IdempotencyKey = "order-7"
 		_, err := w.e.SubmitFlow(w.ctx(), client, other)
-		same(t, "the flow of the key", refused(t, err, core.CodeIdempotencyConflict).Details["flow_id"], any(first.Flow.ID.String()))
+		same(t, "the flow of the key", refused(t, err, base.CodeIdempotencyConflict).Details["flow_id"], any(first.Flow.ID.String()))
 		elsewhere := other
 		elsewhere.Namespace = "elsewhere"
 		same(t, "another namespace", w.submitFlow(elsewhere).Created, true)
-		w.pass(core.Day - core.Second)
+		w.pass(base.Day - base.Second)
 		same(t, "in the window", w.submitFlow(s).Created, false)
-		w.pass(2 * core.Second)
+		w.pass(2 * base.Second)
 		next := w.submitFlow(other)
 		same(t, "after it", []any{next.Created, next.Flow.ID != first.Flow.ID}, []any{true, true})
 		same(t, "two flows and one elsewhere", len(must(w.e.Flows(w.ctx(), client, engine.FlowQuery{}))(t).Flows), 3)
@@ -142,11 +143,11 @@ func TestF11_F13_a_known_id_is_recognised_or_refused(t *testing.T) {
 			other := chain("a", "b")
 			other.ID = s.ID
 			edit(&other)
-			if _, err := w.e.SubmitFlow(w.ctx(), client, other); core.CodeOf(err) != core.CodeFlowAlreadyExists {
+			if _, err := w.e.SubmitFlow(w.ctx(), client, other); base.CodeOf(err) != base.CodeFlowAlreadyExists {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		empty := core.FlowSubmission{Kind: "grown", Tags: core.Tags{"a": "b"}}
+		empty := core.FlowSubmission{Kind: "grown", Tags: base.Tags{"a": "b"}}
 		made := must(w.e.CreateFlow(w.ctx(), client, empty))(t)
 		same(t, "empty", []any{made.Created, made.Flow.Revision, made.Flow.Sealed, made.Flow.State}, []any{true, int64(0), false, core.FlowOpen})
 		empty.ID = ptr(made.Flow.ID.Given())
@@ -158,7 +159,7 @@ func TestF11_F13_a_known_id_is_recognised_or_refused(t *testing.T) {
 			other := empty
 			edit(&other)
 			_, err := w.e.CreateFlow(w.ctx(), client, other)
-			refused(t, err, core.CodeFlowAlreadyExists)
+			refused(t, err, base.CodeFlowAlreadyExists)
 		}
 		same(t, "events", w.flowStory(made), []string{"flow.created"})
 	})
@@ -172,7 +173,7 @@ func TestF8_a_dry_run_tells_the_order_and_writes_nothing(t *testing.T) {
 		same(t, "order", must(w.e.CheckFlow(w.ctx(), client, s))(t), []string{"c", "a", "b"})
 		s.Nodes[1].Lane = "no lane"
 		_, err := w.e.CheckFlow(w.ctx(), client, s)
-		same(t, "place", refused(t, err, core.CodeOf(err)).Field, "nodes[1].lane")
+		same(t, "place", refused(t, err, base.CodeOf(err)).Field, "nodes[1].lane")
 		w.noFlow()
 	})
 }
@@ -195,7 +196,7 @@ func TestF3_F4_a_sealed_flow_without_members_completes_and_an_unsealed_one_never
 		w.extend(grown, core.FlowExtension{Seal: true})
 		same(t, "sealed", w.flow(grown).State, core.FlowCompleted)
 		_, err := w.e.ExtendFlow(w.ctx(), client, core.FlowExtension{Flow: grown.Flow.ID.Given(), Seal: true})
-		refused(t, err, core.CodeFlowAlreadyTerminal)
+		refused(t, err, base.CodeFlowAlreadyTerminal)
 	})
 }
 
@@ -222,7 +223,7 @@ func TestF11_of_many_submits_at_once_with_one_key_or_id_one_makes_the_flow(t *te
 	onStores(t, func(t *testing.T, w *world) {
 		engines := []*engine.Engine{w.e, w.another1()}
 		for what, edit := range map[string]func(*core.FlowSubmission){
-			"key": func(s *core.FlowSubmission) { s.IdempotencyKey = "k" }, "id": func(s *core.FlowSubmission) { s.ID = ptr(core.IDOf(drawUUID()).Given()) },
+			"key": func(s *core.FlowSubmission) { s.IdempotencyKey = "k" }, "id": func(s *core.FlowSubmission) { s.ID = ptr(base.IDOf(drawUUID()).Given()) },
 		} {
 			s := chain("a", "b", "c")
 			edit(&s)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -29,20 +30,20 @@ func TestF11_F13_FI2_of_two_flows_of_one_id_in_one_transaction_the_second_is_kno
 		call          func(*engine.Engine, context.Context, engine.Caller, core.FlowSubmission) (engine.FlowAnswer, error)
 		first, second core.FlowSubmission
 		named         bool
-		code          core.Code
+		code          base.Code
 	}{
-		"another empty flow":         {create, core.FlowSubmission{Kind: "one"}, core.FlowSubmission{Kind: "two"}, true, core.CodeFlowAlreadyExists},
+		"another empty flow":         {create, core.FlowSubmission{Kind: "one"}, core.FlowSubmission{Kind: "two"}, true, base.CodeFlowAlreadyExists},
 		"the same empty flow":        {create, core.FlowSubmission{Kind: "one"}, core.FlowSubmission{Kind: "one"}, true, ""},
-		"another graph":              {submit, chain("a"), other, true, core.CodeFlowAlreadyExists},
+		"another graph":              {submit, chain("a"), other, true, base.CodeFlowAlreadyExists},
 		"the same graph":             {submit, chain("a"), chain("a"), true, ""},
 		"the same graph under a key": {submit, keyed, keyed, false, ""},
-		"another graph under a key":  {submit, keyed, otherKeyed, false, core.CodeIdempotencyConflict},
+		"another graph under a key":  {submit, keyed, otherKeyed, false, base.CodeIdempotencyConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			together(t, func(t *testing.T, w *world, batch func(commands ...func())) {
 				one, two := c.first, c.second
-				if id := (core.ID{UUID: drawUUID()}).Given(); c.named {
+				if id := (base.ID{UUID: drawUUID()}).Given(); c.named {
 					one.ID, two.ID = &id, &id
 				}
 				var first, second engine.FlowAnswer
@@ -69,7 +70,7 @@ func TestF11_L117_a_repeated_submit_of_a_flow_is_known_beside_a_command_on_one_o
 	together(t, func(t *testing.T, w *world, batch func(commands ...func())) {
 		s := chain("a", "b")
 		s.IdempotencyKey = "once"
-		id := core.GivenID{UUID: drawUUID()}
+		id := base.GivenID{UUID: drawUUID()}
 		s.Nodes[0].ID = &id
 		flow := w.submitFlow(s)
 		var again engine.FlowAnswer
@@ -82,7 +83,7 @@ func TestF11_L117_a_repeated_submit_of_a_flow_is_known_beside_a_command_on_one_o
 		same(t, "flow", []any{again.Flow.ID, again.Created}, []any{flow.Flow.ID, false})
 		s.IdempotencyKey = "other"
 		_, err = w.e.SubmitFlow(w.ctx(), client, s)
-		same(t, "field", refused(t, err, core.CodeIDConflict).Field, "nodes[0].execution_id")
+		same(t, "field", refused(t, err, base.CodeIDConflict).Field, "nodes[0].execution_id")
 	})
 }
 
@@ -108,12 +109,12 @@ func TestF12_B3_budgets_of_one_name_or_id_in_one_request_refuse_it(t *testing.T)
 			_, err := w.e.SubmitFlow(w.ctx(), client, core.FlowSubmission{Kind: "f", Budgets: []byte(c.flow), Nodes: []core.FlowNode{
 				{Name: "a", Kind: "work", PolicyJSON: c.first}, {Name: "b", Kind: "work", PolicyJSON: c.second},
 			}})
-			same(t, what, refused(t, err, core.CodeBudgetAlreadyExists).Field, c.field)
+			same(t, what, refused(t, err, base.CodeBudgetAlreadyExists).Field, c.field)
 		}
 		flow := w.emptyFlow()
-		w.extendErr(flow, core.FlowExtension{Nodes: []core.FlowNode{{Name: "a", Kind: "work", PolicyJSON: own("mine")}, {Name: "b", Kind: "work", PolicyJSON: own("mine")}}}, core.CodeBudgetAlreadyExists)
+		w.extendErr(flow, core.FlowExtension{Nodes: []core.FlowNode{{Name: "a", Kind: "work", PolicyJSON: own("mine")}, {Name: "b", Kind: "work", PolicyJSON: own("mine")}}}, base.CodeBudgetAlreadyExists)
 		_, err := w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "k", PolicyJSON: own("mine")}, {Kind: "k", PolicyJSON: own("mine")}}, true)
-		refused(t, err, core.CodeBudgetAlreadyExists)
+		refused(t, err, base.CodeBudgetAlreadyExists)
 		w.nothing()
 	})
 }
@@ -129,6 +130,6 @@ func TestB3_of_two_submits_in_one_transaction_that_make_a_budget_of_one_name_the
 		}
 		batch(submit(0), submit(1))
 		ok(t, errs[0])
-		refused(t, errs[1], core.CodeBudgetAlreadyExists)
+		refused(t, errs[1], base.CodeBudgetAlreadyExists)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestS63_F24_a_member_that_cannot_be_read_keeps_no_flow_from_being_sealed(t *testing.T) {
@@ -74,7 +75,7 @@ func TestS63_B6_a_member_that_cannot_be_read_keeps_no_budget_from_the_others(t *
 }
 
 // reaches reports whether a budget reaches an execution by its record.
-func reaches(x *core.Execution, budget core.UUID) bool {
+func reaches(x *core.Execution, budget base.UUID) bool {
 	for _, scoped := range x.Budgets {
 		if scoped.ID == budget {
 			return true

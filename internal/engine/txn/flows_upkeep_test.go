@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -26,12 +27,12 @@ func TestF37_L140_members_go_together_when_the_time_of_the_last_is_over(t *testi
 		w.turn(31_000)
 		eventually(t, "the flow is gone", func() bool {
 			_, err := w.e.Flow(w.ctx(), client, line.Flow.ID.Given())
-			return core.CodeOf(err) == core.CodeFlowNotFound
+			return base.CodeOf(err) == base.CodeFlowNotFound
 		})
 		for _, id := range line.Members {
 			eventually(t, "its members are gone", func() bool {
 				_, err := w.e.Describe(w.ctx(), client, id.Given())
-				return core.CodeOf(err) == core.CodeExecutionNotFound
+				return base.CodeOf(err) == base.CodeExecutionNotFound
 			})
 			w.erased(id)
 		}
@@ -64,9 +65,9 @@ func TestL140_a_member_of_a_flow_that_works_is_not_deleted(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		line := w.submitFlow(chain("a", "b"))
-		refused(t, w.e.Delete(w.ctx(), operator, line.Members["a"].Given(), engine.Operator{}), core.CodeExecutionNotTerminal)
+		refused(t, w.e.Delete(w.ctx(), operator, line.Members["a"].Given(), engine.Operator{}), base.CodeExecutionNotTerminal)
 		w.run(line, "a")
-		refused(t, w.e.Delete(w.ctx(), operator, line.Members["a"].Given(), engine.Operator{}), core.CodeRetained)
+		refused(t, w.e.Delete(w.ctx(), operator, line.Members["a"].Given(), engine.Operator{}), base.CodeRetained)
 	})
 }
 

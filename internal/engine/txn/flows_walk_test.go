@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -111,7 +112,7 @@ func (w *flowWalk) members(flows []*core.Flow) (all []*core.Execution) {
 // take claims what there is and remembers it.
 func (w *flowWalk) takeAll() int {
 	r := ask()
-	r.Max, r.TTL = 1000, core.Hour
+	r.Max, r.TTL = 1000, base.Hour
 	got := w.world.take(r)
 	w.tasks = append(w.tasks, slices.DeleteFunc(got, func(t engine.Task) bool { return t.Execution.FlowID.IsZero() && t.Execution.ParentID.IsZero() })...)
 	return len(got)
@@ -249,10 +250,10 @@ func (w *flowWalk) batch(commands []drawn) {
 	})
 	all.Wait()
 	for i, command := range commands {
-		switch code := core.CodeOf(errs[i]); code {
+		switch code := base.CodeOf(errs[i]); code {
 		case "":
 			w.done[command.name]++
-		case core.CodeCorruption, core.CodeInternal, core.CodeStoreUnavailable, core.CodeTimeout, core.CodeOverloaded:
+		case base.CodeCorruption, base.CodeInternal, base.CodeStoreUnavailable, base.CodeTimeout, base.CodeOverloaded:
 			w.t.Errorf("%s: %v", command.name, errs[i])
 		}
 	}

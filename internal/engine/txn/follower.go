@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,7 +18,7 @@ const (
 	followSlice   = 200 * time.Millisecond // of work between two rests, unless a list waits
 	reachFor      = time.Second            // how long a list waits for what was committed before it (L131)
 	followTries   = 3                      // rounds that fail for good before lists stop waiting for the next
-	removedSoon   = 10 * core.Minute       // retention may remove such executions while a round is under way
+	removedSoon   = 10 * base.Minute       // retention may remove such executions while a round is under way
 )
 
 // follower updates the search rows from the log, so that lists cost the hot path nothing. Any number of processes may follow: the position of the
@@ -151,7 +152,7 @@ func (f *follower) lastFailure() (int, error) {
 
 // removable returns the executions that may be removed while a round is under way: members, with their flow, and those whose retention has ended,
 // or nearly so.
-func (f *follower) removable(rows []*core.Execution) (ids []core.UUID) {
+func (f *follower) removable(rows []*core.Execution) (ids []base.UUID) {
 	now, dict := f.e.Sweep.StoreNow(), f.e.Dict.Now()
 	for _, x := range rows {
 		if !x.Status.Terminal() {
@@ -169,9 +170,9 @@ func (f *follower) removable(rows []*core.Execution) (ids []core.UUID) {
 }
 
 // collect loads the executions that the commits touched.
-func (f *follower) collect(ctx context.Context, commits []store.Commit) (rows []*core.Execution, gone []core.UUID, err error) {
-	seen := map[core.UUID]bool{}
-	var ids []core.UUID
+func (f *follower) collect(ctx context.Context, commits []store.Commit) (rows []*core.Execution, gone []base.UUID, err error) {
+	seen := map[base.UUID]bool{}
+	var ids []base.UUID
 	for i := range commits {
 		for j := range commits[i].Events {
 			if id := commits[i].Events[j].ExecutionID.UUID; !id.IsZero() && !seen[id] {
@@ -306,7 +307,7 @@ func (f *follower) reachBefore(ctx context.Context, over <-chan time.Time) error
 			return nil
 		case <-ctx.Done():
 			again.Stop()
-			return core.Errorf(core.CodeTimeout, "gave up: %w", context.Cause(ctx))
+			return base.Errorf(base.CodeTimeout, "gave up: %w", context.Cause(ctx))
 		}
 		again.Stop()
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -18,7 +19,7 @@ func (w *world) swept() {
 }
 
 // triedAgain turns the clock until follow-up work that failed has brought an execution into a status.
-func (w *world) triedAgain(id core.GivenID, status core.Status) {
+func (w *world) triedAgain(id base.GivenID, status core.Status) {
 	w.t.Helper()
 	w.turning(100, "status "+status.String(), func() bool { return w.get(id).Status == status })
 }
@@ -75,8 +76,8 @@ func TestS63_F44_a_child_that_cannot_be_read_keeps_no_other_from_its_end(t *test
 			told := asides()[n-1]
 			next := must(time.Parse(time.RFC3339Nano, data(t, told)["next_try_at"].(string)))(t)
 			same(t, "failures", data(t, told)["failures"], any(float64(n)))
-			same(t, "the pause", (core.TimeOf(next).Sub(told.At)+50)/100*100, core.Second<<(n-1)) // events of one commit are told milliseconds apart
-			w.turn(core.Second<<(n-1) + 100)                                                      // the grid of timers
+			same(t, "the pause", (base.TimeOf(next).Sub(told.At)+50)/100*100, base.Second<<(n-1)) // events of one commit are told milliseconds apart
+			w.turn(base.Second<<(n-1) + 100)                                                      // the grid of timers
 		}
 		mend()
 		w.triedAgain(made.Children["a"].Given(), core.Cancelled)

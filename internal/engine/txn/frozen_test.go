@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store/postgres"
 )
@@ -33,7 +34,7 @@ func init() { //nolint:gochecknoinits // it is there on Unix only, and TestMain 
 // frozenDeed is what a process does that freezes in its transaction.
 type frozenDeed struct {
 	URL   string
-	ID    core.GivenID
+	ID    base.GivenID
 	Fence core.Fence
 }
 
@@ -49,7 +50,7 @@ func freeze(text string) int {
 }
 
 func (d *frozenDeed) do(ctx context.Context) error {
-	now := func() core.Time { return core.TimeOf(start) }
+	now := func() base.Time { return base.TimeOf(start) }
 	s, err := postgres.Open(ctx, d.URL, postgres.Config{Now: now, PoolSize: 4, UnsafeDurability: true})
 	if err != nil {
 		return err

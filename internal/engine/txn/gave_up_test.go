@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -40,7 +41,7 @@ func TestS72_a_caller_that_gave_up_does_not_look_at_what_its_command_goes_on_to_
 			},
 		}
 		for name, call := range calls {
-			if err := call(); err != nil && core.CodeOf(err) != core.CodeTimeout {
+			if err := call(); err != nil && base.CodeOf(err) != base.CodeTimeout {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // A grant is a claim in two steps: the first picks, admits and reserves an execution for a worker, the second creates the lease (S27, S31). In
@@ -11,9 +13,9 @@ import (
 
 // Grant is an execution that is promised to a worker.
 type Grant struct {
-	ID        core.ID
-	Key       core.GrantKey `json:"-"` // never recorded: it is derived again from what is recorded
-	ExpiresAt core.Time
+	ID        base.ID
+	Key       keyring.GrantKey `json:"-"` // never recorded: it is derived again from what is recorded
+	ExpiresAt base.Time
 }
 
 // Grant picks work as a claim does and grants it to the worker, for r.GrantTTL (S27). It waits for up to r.Wait if there is none. Codes: those of a
@@ -41,7 +43,7 @@ func (e *Engine) Grant(ctx context.Context, c Caller, r ClaimRequest) ([]Grant, 
 // GrantOne grants this execution to the worker (L44). Codes: signing_key_missing, execution_not_found, execution_not_active, lease_conflict,
 // grant_outstanding, execution_not_eligible, lane_mismatch, lane_not_claimable, capability_mismatch, admission_refused, instance_id_taken,
 // worker_not_registered.
-func (e *Engine) GrantOne(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Grant, error) {
+func (e *Engine) GrantOne(ctx context.Context, c Caller, id base.GivenID, r TargetedRequest) (Grant, error) {
 	setDefault(&r.GrantTTL, core.DefaultGrantTTL)
 	if err := core.CheckGrantTTL(r.GrantTTL); err != nil {
 		return Grant{}, err
@@ -84,7 +86,7 @@ func (k *pick) signs(u *Tx, call *claim) bool {
 }
 
 // signingRing returns the key set of this transaction, if a key of it signs. Codes: signing_key_missing, and those of opening it.
-func (u *Tx) signingRing() (*core.KeyRing, error) {
+func (u *Tx) signingRing() (*keyring.Ring, error) {
 	ring, err := u.ring()
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -58,7 +59,7 @@ func TestL43_S46_who_is_refused_is_blocked_and_granted_when_there_is_room(t *tes
 		if x := w.get(waits); x.Status != core.Blocked || x.BlockedOn == "" {
 			t.Fatalf("%s %q", x.Status, x.BlockedOn)
 		}
-		w.untouched(waits, func() error { _, err := w.e.GrantOne(w.ctx(), client, waits, worker2()); return err }, core.CodeAdmissionRefused)
+		w.untouched(waits, func() error { _, err := w.e.GrantOne(w.ctx(), client, waits, worker2()); return err }, base.CodeAdmissionRefused)
 		w.complete(w.claimGrant(g))
 		next := w.grantAs(ask())
 		same(t, "granted", next.ID, waits.ID())
@@ -86,10 +87,10 @@ func TestS31_U30_a_repeated_claim_of_a_grant_tells_what_is_left(t *testing.T) {
 		b := w.create(tokens("team", 100))
 		g := w.granted(costing(10, "team"))
 		first := w.claimGrant(g)
-		same(t, "left", first.Remaining, map[core.UUID]map[string]int64{b.ID: {"tokens": 100}})
+		same(t, "left", first.Remaining, map[base.UUID]map[string]int64{b.ID: {"tokens": 100}})
 		w.report(first, 30)
 		again := w.claimGrant(g)
 		same(t, "the same lease", again.Execution.Lease.ID, first.Execution.Lease.ID)
-		same(t, "left by now", again.Remaining, map[core.UUID]map[string]int64{b.ID: {"tokens": 70}})
+		same(t, "left by now", again.Remaining, map[base.UUID]map[string]int64{b.ID: {"tokens": 70}})
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -13,18 +15,18 @@ import (
 type GrantClaim struct {
 	WorkerID   string
 	InstanceID string
-	TTL        core.Millis // of the lease
+	TTL        base.Millis // of the lease
 }
 
 // VerifyGrant returns nil if a grant key is valid (S30). Codes: grant_malformed, grant_expired, grant_unknown_kid, grant_unknown,
 // grant_signature_mismatch.
-func (e *Engine) VerifyGrant(ctx context.Context, c Caller, key core.GrantKey) error {
+func (e *Engine) VerifyGrant(ctx context.Context, c Caller, key keyring.GrantKey) error {
 	return e.Do(ctx, &onGrant{op: "verify_grant", caller: c, key: key, act: func(*Tx, *Row) error { return nil }})
 }
 
 // ReturnGrant ends a grant early; the execution passes the gate at once (S33). Codes: those of VerifyGrant.
-func (e *Engine) ReturnGrant(ctx context.Context, c Caller, key core.GrantKey) error {
-	if err := core.CheckRequestKey(c.RequestKey); err != nil {
+func (e *Engine) ReturnGrant(ctx context.Context, c Caller, key keyring.GrantKey) error {
+	if err := base.CheckRequestKey(c.RequestKey); err != nil {
 		return err
 	}
 	cmd := &onGrant{op: "return_grant", caller: c, key: key}
@@ -45,12 +47,12 @@ func (e *Engine) ReturnGrant(ctx context.Context, c Caller, key core.GrantKey) e
 
 // ClaimGrant takes the execution that was granted to the worker (S31). It is not admitted again, and the state of its lane does not matter. Codes:
 // invalid_argument, those of VerifyGrant, instance_id_taken, worker_not_registered.
-func (e *Engine) ClaimGrant(ctx context.Context, c Caller, key core.GrantKey, r GrantClaim) (Task, error) {
+func (e *Engine) ClaimGrant(ctx context.Context, c Caller, key keyring.GrantKey, r GrantClaim) (Task, error) {
 	if err := checkWorker(r.WorkerID, r.InstanceID); err != nil {
 		return Task{}, err
 	}
 	setDefault(&r.TTL, e.Cfg.LeaseTTL)
-	if err := core.CheckTTL(r.TTL); err != nil {
+	if err := base.CheckTTL(r.TTL); err != nil {
 		return Task{}, err
 	}
 	var task Task
@@ -101,7 +103,7 @@ func (u *Tx) claimGrant(c Caller, ent *Row, r GrantClaim) (task Task, err error)
 type onGrant struct {
 	op       string
 	caller   Caller
-	key      core.GrantKey
+	key      keyring.GrantKey
 	instance string       // the claiming instance; "": none claims
 	request  store.DocRef // zero: no request key
 	// had reports, before the key is verified, whether the same command was done before; nil: never.
@@ -163,7 +165,7 @@ func (o *onGrant) promised(u *Tx) (*Row, error) {
 	}
 	ent, err := u.Find(o.caller, id.Given())
 	switch {
-	case core.CodeOf(err) == core.CodeExecutionNotFound:
+	case base.CodeOf(err) == base.CodeExecutionNotFound:
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -19,18 +20,18 @@ type HandTo struct {
 	WorkerID     string
 	InstanceID   string
 	Capabilities []string
-	GrantTTL     core.Millis // 0: 5 s
+	GrantTTL     base.Millis // 0: 5 s
 }
 
 // Revoked answers revoke.
 type Revoked struct {
 	core.RevokeAnswer
 	Grant   *Grant      `json:",omitempty"` // for the worker that it was handed to
-	Refused *core.Error `json:",omitempty"` // why it could not be handed over: the lease is still taken away
+	Refused *base.Error `json:",omitempty"` // why it could not be handed over: the lease is still taken away
 }
 
 // Revoke takes the lease away from its holder, and may promise the execution to another worker (L113).
-func (e *Engine) Revoke(ctx context.Context, c Caller, id core.GivenID, r RevokeRequest, op Operator) (Revoked, error) {
+func (e *Engine) Revoke(ctx context.Context, c Caller, id base.GivenID, r RevokeRequest, op Operator) (Revoked, error) {
 	if err := r.HandTo.normalize(); err != nil {
 		return Revoked{}, err
 	}
@@ -72,7 +73,7 @@ func (to *HandTo) normalize() (err error) {
 
 // Under names the object in which the argument at fault stands.
 func Under(object string, err error) error {
-	var refusal *core.Error
+	var refusal *base.Error
 	if errors.As(err, &refusal) && refusal.Field != "" {
 		refusal.Field = object + "." + refusal.Field
 	}
@@ -111,12 +112,12 @@ func (to *HandTo) handOver(u *Tx, c Caller, ent *Row, answer *Revoked) {
 }
 
 // refusalOf is the refusal that an error is.
-func refusalOf(err error) *core.Error {
-	var refusal *core.Error
+func refusalOf(err error) *base.Error {
+	var refusal *base.Error
 	if errors.As(err, &refusal) {
 		return refusal
 	}
-	return core.Errorf(core.CodeInternal, "%w", err)
+	return base.Errorf(base.CodeInternal, "%w", err)
 }
 
 // standing is the grant that is out for the worker already; nil: there is none.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -31,7 +32,7 @@ func TestL113_LC18_a_revoked_execution_is_handed_to_a_worker_in_the_same_step(t 
 		same(t, "repeated without", [2]any{again.Outcome, again.Cause}, [2]any{"already_satisfied", "already_revoked"})
 		same(t, "the same grant", grantKeys([]engine.Grant{*again.Grant}), grantKeys([]engine.Grant{*answer.Grant}))
 		_, err := w.e.Complete(w.ctx(), client, id, fence(old), nil)
-		refused(t, err, core.CodeLeaseRevoked)
+		refused(t, err, base.CodeLeaseRevoked)
 		task := must(w.e.ClaimGrant(w.ctx(), client, answer.Grant.Key, otherClaimer))(t)
 		same(t, "how", [2]any{task.How, task.Execution.Attempt.Index}, [2]any{"reclaimed", 1})
 		again = must(w.e.Revoke(w.ctx(), operator, id, toSecond(), op))(t)
@@ -46,7 +47,7 @@ func TestL113_LC18_a_revoked_execution_is_handed_to_a_worker_in_the_same_step(t 
 func TestL113_what_cannot_be_handed_over_is_revoked_all_the_same_and_the_answer_says_why(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
-		revoked := func(s core.Submission, r engine.RevokeRequest, prepare func()) (engine.Revoked, core.GivenID) {
+		revoked := func(s core.Submission, r engine.RevokeRequest, prepare func()) (engine.Revoked, base.GivenID) {
 			claims := ask()
 			claims.Capabilities = []string{"gpu"}
 			w.submit(s)
@@ -58,20 +59,20 @@ func TestL113_what_cannot_be_handed_over_is_revoked_all_the_same_and_the_answer_
 		}
 		nothing := func() {}
 		answer, id := revoked(policy(`{"routing_requirements":{"required_capabilities":["gpu"]}}`), toSecond(), nothing)
-		same(t, "capabilities", [2]any{answer.Refused.Code, answer.Refused.Details["missing"]}, [2]any{core.CodeCapabilityMismatch, []string{"gpu"}})
+		same(t, "capabilities", [2]any{answer.Refused.Code, answer.Refused.Details["missing"]}, [2]any{base.CodeCapabilityMismatch, []string{"gpu"}})
 		w.is(id, core.Ready, core.WaitingForWorker)
 		w.cancel(id)
 		held := toSecond()
 		held.Hold = true
 		answer, id = revoked(core.Submission{}, held, nothing)
-		same(t, "hold", answer.Refused.Code, core.CodeExecutionNotEligible)
+		same(t, "hold", answer.Refused.Code, base.CodeExecutionNotEligible)
 		w.is(id, core.Blocked, core.PausedByOperator)
 		answer, id = revoked(core.Submission{}, toSecond(), func() { w.lane("default", core.LaneSettings{State: core.LanePaused}) })
-		same(t, "lane", answer.Refused.Code, core.CodeLaneNotClaimable)
+		same(t, "lane", answer.Refused.Code, base.CodeLaneNotClaimable)
 		w.lane("default", core.LaneSettings{})
 		w.cancel(id)
 		answer, id = revoked(core.Submission{}, toSecond(), func() { must(w.e.RevokeSigningKey(w.ctx(), operator, "a", true, engine.AdminAction{}))(t) })
-		same(t, "no key", answer.Refused.Code, core.CodeSigningKeyMissing)
+		same(t, "no key", answer.Refused.Code, base.CodeSigningKeyMissing)
 		w.is(id, core.Ready, core.WaitingForWorker)
 	})
 }
@@ -88,7 +89,7 @@ func TestL113_whom_to_hand_to_is_checked_before_anything_is_revoked(t *testing.T
 			refusal := w.untouched(id, func() error {
 				_, err := w.e.Revoke(w.ctx(), operator, id, engine.RevokeRequest{HandTo: &to}, engine.Operator{})
 				return err
-			}, core.CodeInvalidArgument)
+			}, base.CodeInvalidArgument)
 			same(t, "field", refusal.Field, field)
 		}
 	})

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -60,7 +62,7 @@ func TestS27_L43_L45_work_is_promised_and_then_claimed(t *testing.T) {
 		id := g.ID.Given()
 		x := w.is(id, core.Granted, core.WaitingForWorker)
 		same(t, "public", w.public(id), "waiting")
-		same(t, "until", [2]core.Time{g.ExpiresAt, x.Grant.ExpiresAt}, [2]core.Time{w.now().Add(5000), w.now().Add(5000)})
+		same(t, "until", [2]base.Time{g.ExpiresAt, x.Grant.ExpiresAt}, [2]base.Time{w.now().Add(5000), w.now().Add(5000)})
 		sum := sha256.Sum256([]byte(g.Key.Reveal()))
 		same(t, "S29: the hash is stored", x.Grant.Hash, sum[:])
 		if want := "pg:" + g.ID.Full() + ":"; !strings.HasPrefix(g.Key.Reveal(), want) || g.ID.Tag() != strings.TrimSuffix(g.ID.Full(), ":"+g.ID.UUID.String()) {
@@ -98,7 +100,7 @@ func TestS27_a_call_that_waits_is_woken_and_never_handed_work_without_a_signatur
 		eventually(t, "a call waits", func() bool { return w.e.WaitingClaims() == 1 })
 		id := w.submit(core.Submission{})
 		grants := <-got
-		same(t, "granted", []core.ID{grants[0].ID}, []core.ID{id.ID()})
+		same(t, "granted", []base.ID{grants[0].ID}, []base.ID{id.ID()})
 		w.complete(w.claimGrant(grants[0]))
 	})
 }
@@ -107,20 +109,20 @@ func TestS27_the_arguments_of_a_grant(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
 		id := w.submit(core.Submission{})
-		for _, ttl := range []core.Millis{-1, 60_001} {
+		for _, ttl := range []base.Millis{-1, 60_001} {
 			r := ask()
 			r.GrantTTL = ttl
 			_, err := w.e.Grant(w.ctx(), client, r)
-			same(t, "field", refused(t, err, core.CodeInvalidArgument).Field, "grant_ttl_ms")
+			same(t, "field", refused(t, err, base.CodeInvalidArgument).Field, "grant_ttl_ms")
 			one := worker2()
 			one.GrantTTL = ttl
 			_, err = w.e.GrantOne(w.ctx(), client, id, one)
-			same(t, "field", refused(t, err, core.CodeInvalidArgument).Field, "grant_ttl_ms")
+			same(t, "field", refused(t, err, base.CodeInvalidArgument).Field, "grant_ttl_ms")
 		}
-		_, err := w.e.ClaimGrant(w.ctx(), client, core.GrantKey{}, engine.GrantClaim{WorkerID: "w"})
-		same(t, "field", refused(t, err, core.CodeInvalidArgument).Field, "worker_instance_id")
-		_, err = w.e.ClaimGrant(w.ctx(), client, core.GrantKey{}, engine.GrantClaim{WorkerID: "w", InstanceID: "w1", TTL: 1})
-		same(t, "field", refused(t, err, core.CodeInvalidArgument).Field, "lease_ttl_ms")
+		_, err := w.e.ClaimGrant(w.ctx(), client, keyring.GrantKey{}, engine.GrantClaim{WorkerID: "w"})
+		same(t, "field", refused(t, err, base.CodeInvalidArgument).Field, "worker_instance_id")
+		_, err = w.e.ClaimGrant(w.ctx(), client, keyring.GrantKey{}, engine.GrantClaim{WorkerID: "w", InstanceID: "w1", TTL: 1})
+		same(t, "field", refused(t, err, base.CodeInvalidArgument).Field, "lease_ttl_ms")
 		w.is(id, core.Ready, core.WaitingForWorker)
 	})
 }
@@ -132,12 +134,12 @@ func TestS29_SC7_without_a_signing_key_nothing_is_looked_for(t *testing.T) {
 		r := ask()
 		r.Wait = patience
 		_, err := w.e.Grant(w.ctx(), client, r) // there is no work either: it does not wait for it
-		refused(t, err, core.CodeSigningKeyMissing)
-		_, err = w.e.GrantOne(w.ctx(), client, core.GivenID{UUID: core.UUID{1}}, worker2())
-		refused(t, err, core.CodeSigningKeyMissing)
+		refused(t, err, base.CodeSigningKeyMissing)
+		_, err = w.e.GrantOne(w.ctx(), client, base.GivenID{UUID: base.UUID{1}}, worker2())
+		refused(t, err, base.CodeSigningKeyMissing)
 		id := w.submit(core.Submission{})
-		w.untouched(id, func() error { _, err := w.e.Grant(w.ctx(), client, ask()); return err }, core.CodeSigningKeyMissing)
-		w.untouched(id, func() error { _, err := w.e.GrantOne(w.ctx(), client, id, worker2()); return err }, core.CodeSigningKeyMissing)
+		w.untouched(id, func() error { _, err := w.e.Grant(w.ctx(), client, ask()); return err }, base.CodeSigningKeyMissing)
+		w.untouched(id, func() error { _, err := w.e.GrantOne(w.ctx(), client, id, worker2()); return err }, base.CodeSigningKeyMissing)
 		workers, _, err := w.e.Workers(w.ctx(), client, engine.WorkerQuery{State: "all"})
 		ok(t, err)
 		same(t, "nobody was registered", len(workers), 0)
@@ -154,27 +156,27 @@ func TestS30_SC7_every_refusal_of_a_key(t *testing.T) {
 		id, text := g.ID.Given(), g.Key.Reveal()
 		for name, c := range map[string]struct {
 			text string
-			code core.Code
+			code base.Code
 		}{
-			"nothing":             {"", core.CodeGrantMalformed},
-			"junk":                {"pg:junk", core.CodeGrantMalformed},
-			"another kid":         {strings.Replace(text, ":a:", ":b:", 1), core.CodeGrantUnknownKid},
-			"another execution":   {strings.Replace(text, g.ID.UUID.String(), core.UUID{7}.String(), 1), core.CodeGrantUnknown},
-			"another partition":   {strings.Replace(text, g.ID.Tag(), core.ID{N: g.ID.N + 1}.Tag(), 1), core.CodeGrantUnknown},
-			"another signature":   {text[:len(text)-64] + strings.Repeat("0", 64), core.CodeGrantSignatureMismatch},
-			"without a partition": {strings.Replace(text, g.ID.Tag()+":", "", 1), core.CodeGrantMalformed},
+			"nothing":             {"", base.CodeGrantMalformed},
+			"junk":                {"pg:junk", base.CodeGrantMalformed},
+			"another kid":         {strings.Replace(text, ":a:", ":b:", 1), base.CodeGrantUnknownKid},
+			"another execution":   {strings.Replace(text, g.ID.UUID.String(), base.UUID{7}.String(), 1), base.CodeGrantUnknown},
+			"another partition":   {strings.Replace(text, g.ID.Tag(), base.ID{N: g.ID.N + 1}.Tag(), 1), base.CodeGrantUnknown},
+			"another signature":   {text[:len(text)-64] + strings.Repeat("0", 64), base.CodeGrantSignatureMismatch},
+			"without a partition": {strings.Replace(text, g.ID.Tag()+":", "", 1), base.CodeGrantMalformed},
 		} {
 			t.Run(name, func(t *testing.T) {
-				key := core.GrantKeyOf(c.text)
+				key := keyring.GrantKeyOf(c.text)
 				w.untouched(id, func() error { return w.e.VerifyGrant(w.ctx(), client, key) }, c.code)
 				w.untouched(id, func() error { return w.e.ReturnGrant(w.ctx(), client, key) }, c.code)
 				w.untouched(id, func() error { _, err := w.e.ClaimGrant(w.ctx(), client, key, claimer); return err }, c.code)
 			})
 		}
-		w.untouched(id, func() error { return w.e.VerifyGrant(w.ctx(), stranger, g.Key) }, core.CodeGrantUnknown)
+		w.untouched(id, func() error { return w.e.VerifyGrant(w.ctx(), stranger, g.Key) }, base.CodeGrantUnknown)
 		w.untouched(id, func() error { return w.verify(g) }, "")
 		w.turn(5000)
-		refused(t, w.verify(g), core.CodeGrantExpired)
+		refused(t, w.verify(g), base.CodeGrantExpired)
 	})
 }
 
@@ -189,7 +191,7 @@ func TestSI6_no_byte_of_a_key_can_be_changed(t *testing.T) {
 			changed := bytes.Clone(text)
 			changed[at] ^= 1
 			wg.Go(func() {
-				if _, err := w.e.ClaimGrant(w.ctx(), client, core.GrantKeyOf(string(changed)), claimer); err == nil {
+				if _, err := w.e.ClaimGrant(w.ctx(), client, keyring.GrantKeyOf(string(changed)), claimer); err == nil {
 					t.Errorf("%s passes", changed)
 				}
 			})
@@ -197,7 +199,7 @@ func TestSI6_no_byte_of_a_key_can_be_changed(t *testing.T) {
 		wg.Wait()
 		for _, other := range []engine.GrantClaim{{WorkerID: "v", InstanceID: "w1"}, {WorkerID: "w", InstanceID: "w2"}, {WorkerID: "w1", InstanceID: "w"}} {
 			_, err := w.e.ClaimGrant(w.ctx(), client, g.Key, other)
-			refused(t, err, core.CodeGrantSignatureMismatch)
+			refused(t, err, base.CodeGrantSignatureMismatch)
 		}
 		w.claimGrant(g) // none of it has used it up (S32)
 	})
@@ -208,8 +210,8 @@ func TestS31_SI5_of_64_claims_of_one_grant_one_acquires(t *testing.T) {
 	onSigning(t, func(t *testing.T, w *world) {
 		g := w.granted(core.Submission{})
 		var mu sync.Mutex
-		leases := map[core.UUID]int{}
-		refusals := map[core.Code]int{}
+		leases := map[base.UUID]int{}
+		refusals := map[base.Code]int{}
 		var wg sync.WaitGroup
 		for i := range 64 {
 			by := claimer
@@ -221,7 +223,7 @@ func TestS31_SI5_of_64_claims_of_one_grant_one_acquires(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
-					refusals[core.CodeOf(err)]++
+					refusals[base.CodeOf(err)]++
 				} else {
 					leases[task.Execution.Lease.ID]++
 				}
@@ -229,13 +231,13 @@ func TestS31_SI5_of_64_claims_of_one_grant_one_acquires(t *testing.T) {
 		}
 		wg.Wait()
 		same(t, "leases", [2]int{len(leases), sum(leases)}, [2]int{1, 32})
-		same(t, "the others", refusals[core.CodeGrantSignatureMismatch]+refusals[core.CodeGrantUnknown], 32)
+		same(t, "the others", refusals[base.CodeGrantSignatureMismatch]+refusals[base.CodeGrantUnknown], 32)
 		x := w.get(g.ID.Given())
 		same(t, "acquisitions", [2]any{x.LeaseEpoch, w.count(g.ID.Given(), "lease.acquired")}, [2]any{int64(1), 1})
 	})
 }
 
-func sum(counts map[core.UUID]int) (all int) {
+func sum(counts map[base.UUID]int) (all int) {
 	for _, n := range counts {
 		all += n
 	}
@@ -253,10 +255,10 @@ func TestS31_LC15_the_same_claim_again_gets_the_same_lease_even_after_the_grant_
 		other := claimer
 		other.InstanceID = "w2"
 		_, err := w.e.ClaimGrant(w.ctx(), client, g.Key, other)
-		refused(t, err, core.CodeGrantExpired)
+		refused(t, err, base.CodeGrantExpired)
 		w.complete(task)
 		_, err = w.e.ClaimGrant(w.ctx(), client, g.Key, claimer)
-		refused(t, err, core.CodeGrantExpired)
+		refused(t, err, base.CodeGrantExpired)
 	})
 }
 
@@ -270,13 +272,13 @@ func TestS31_a_lane_that_was_paused_meanwhile_does_not_matter(t *testing.T) {
 		r := ask()
 		r.Lanes = []string{"default", "default2"}
 		same(t, "SI12: a lane that is not open promises nothing", len(w.grants(r)), 0)
-		w.untouched(second, func() error { _, err := w.e.GrantOne(w.ctx(), client, second, worker2()); return err }, core.CodeLaneNotClaimable)
+		w.untouched(second, func() error { _, err := w.e.GrantOne(w.ctx(), client, second, worker2()); return err }, base.CodeLaneNotClaimable)
 		w.complete(w.claimGrant(g))
 	})
 }
 
 // submitTo submits into a lane.
-func (w *world) submitTo(lane string) core.GivenID {
+func (w *world) submitTo(lane string) base.GivenID {
 	w.t.Helper()
 	return w.submit(core.Submission{Lane: lane})
 }
@@ -309,7 +311,7 @@ func TestL117_a_repeated_grant_gives_the_same_keys_and_picks_nothing_new(t *test
 		same(t, "of one id", grantKeys([]engine.Grant{must(w.e.GrantOne(w.ctx(), client, id, one))(t)}), grantKeys([]engine.Grant{once}))
 		one.RequestKey = "r3"
 		_, err := w.e.GrantOne(w.ctx(), client, id, one)
-		refused(t, err, core.CodeGrantOutstanding)
+		refused(t, err, base.CodeGrantOutstanding)
 	})
 }
 
@@ -336,7 +338,7 @@ func TestL117_the_record_of_a_grant_goes_when_none_of_it_is_out(t *testing.T) {
 		}
 		same(t, "recorded", recorded(), true)
 		w.complete(w.claimGrant(g))
-		w.pass(core.Day)
+		w.pass(base.Day)
 		eventually(t, "the record is gone", func() bool { return !recorded() })
 	})
 }
@@ -345,25 +347,25 @@ func TestL44_a_grant_of_one_id_in_every_status(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
 		made := w.inEveryStatus()
-		for status, code := range map[core.Status]core.Code{
-			core.Delayed: core.CodeExecutionNotEligible, core.Blocked: core.CodeExecutionNotEligible, core.Running: core.CodeLeaseConflict,
-			core.Succeeded: core.CodeExecutionNotActive, core.Failed: core.CodeExecutionNotActive, core.Cancelled: core.CodeExecutionNotActive,
-			core.Expired: core.CodeExecutionNotActive,
+		for status, code := range map[core.Status]base.Code{
+			core.Delayed: base.CodeExecutionNotEligible, core.Blocked: base.CodeExecutionNotEligible, core.Running: base.CodeLeaseConflict,
+			core.Succeeded: base.CodeExecutionNotActive, core.Failed: base.CodeExecutionNotActive, core.Cancelled: base.CodeExecutionNotActive,
+			core.Expired: base.CodeExecutionNotActive,
 		} {
 			id := made[status]
 			w.untouched(id, func() error { _, err := w.e.GrantOne(w.ctx(), client, id, worker2()); return err }, code)
 		}
 		id := made[core.Ready]
 		g := must(w.e.GrantOne(w.ctx(), client, id, worker2()))(t)
-		w.untouched(id, func() error { _, err := w.e.GrantOne(w.ctx(), client, id, worker2()); return err }, core.CodeGrantOutstanding)
+		w.untouched(id, func() error { _, err := w.e.GrantOne(w.ctx(), client, id, worker2()); return err }, base.CodeGrantOutstanding)
 		w.untouched(id, func() error {
 			_, err := w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{Force: true})
 			return err
-		}, core.CodeGrantOutstanding)
+		}, base.CodeGrantOutstanding)
 		asleep, _ := w.asleep(operatorOnly)
-		w.untouched(asleep, func() error { _, err := w.e.GrantOne(w.ctx(), client, asleep, worker2()); return err }, core.CodeExecutionNotEligible)
-		_, err := w.e.GrantOne(w.ctx(), client, core.GivenID{UUID: core.UUID{1}}, worker2())
-		refused(t, err, core.CodeExecutionNotFound)
+		w.untouched(asleep, func() error { _, err := w.e.GrantOne(w.ctx(), client, asleep, worker2()); return err }, base.CodeExecutionNotEligible)
+		_, err := w.e.GrantOne(w.ctx(), client, base.GivenID{UUID: base.UUID{1}}, worker2())
+		refused(t, err, base.CodeExecutionNotFound)
 		task := must(w.e.ClaimGrant(w.ctx(), client, g.Key, engine.GrantClaim{WorkerID: "w", InstanceID: "w2"}))(t)
 		w.complete(task)
 	})
@@ -379,15 +381,15 @@ func TestS14_L75_a_grant_of_one_id_tests_lane_state_capabilities_and_cap_in_that
 		}
 		wrong := worker2()
 		wrong.Lane = "elsewhere"
-		w.untouched(id, grant(wrong), core.CodeLaneMismatch)
-		w.untouched(id, grant(worker2()), core.CodeLaneNotClaimable)
+		w.untouched(id, grant(wrong), base.CodeLaneMismatch)
+		w.untouched(id, grant(worker2()), base.CodeLaneNotClaimable)
 		w.capped("default", 1)
-		refusal := w.untouched(id, grant(worker2()), core.CodeCapabilityMismatch)
+		refusal := w.untouched(id, grant(worker2()), base.CodeCapabilityMismatch)
 		same(t, "missing", refusal.Details["missing"], any([]string{"gpu", "x"}))
 		running := w.started(core.Submission{})
 		able := worker2()
 		able.Capabilities = []string{"gpu", "x"}
-		w.untouched(id, grant(able), core.CodeAdmissionRefused)
+		w.untouched(id, grant(able), base.CodeAdmissionRefused)
 		w.complete(running)
 		g := must(w.e.GrantOne(w.ctx(), client, id, able))(t)
 		waits := w.submit(core.Submission{})
@@ -446,11 +448,11 @@ func TestS32_L105_SC5_a_grant_that_expires_frees_the_row_and_its_place_and_wakes
 func TestS32_SC7_after_cancel_hold_deadline_and_late_completion_the_grant_is_void(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
-		for name, void := range map[string]func(id core.GivenID, late engine.Task){
-			"cancel":   func(id core.GivenID, _ engine.Task) { w.cancel(id) },
-			"hold":     func(id core.GivenID, _ engine.Task) { w.hold(id) },
-			"deadline": func(core.GivenID, engine.Task) { w.turn(4000) },
-			"late completion": func(_ core.GivenID, late engine.Task) {
+		for name, void := range map[string]func(id base.GivenID, late engine.Task){
+			"cancel":   func(id base.GivenID, _ engine.Task) { w.cancel(id) },
+			"hold":     func(id base.GivenID, _ engine.Task) { w.hold(id) },
+			"deadline": func(base.GivenID, engine.Task) { w.turn(4000) },
+			"late completion": func(_ base.GivenID, late engine.Task) {
 				same(t, "late", w.complete(late).Late, true)
 			},
 			"return": nil,
@@ -468,9 +470,9 @@ func TestS32_SC7_after_cancel_hold_deadline_and_late_completion_the_grant_is_voi
 			} else {
 				void(id, late)
 			}
-			refused(t, w.verify(g), core.CodeGrantUnknown)
+			refused(t, w.verify(g), base.CodeGrantUnknown)
 			_, err := w.e.ClaimGrant(w.ctx(), client, g.Key, claimer)
-			refused(t, err, core.CodeGrantUnknown)
+			refused(t, err, base.CodeGrantUnknown)
 			x := w.get(id)
 			same(t, name, [2]any{x.Grant == nil, len(x.Holds)}, [2]any{true, 0})
 			if !x.Status.Terminal() {
@@ -492,7 +494,7 @@ func TestS33_a_returned_grant_is_returned_once_and_a_repeat_is_known_by_its_key(
 		id := g.ID.Given()
 		w.is(id, core.Ready, core.WaitingForWorker)
 		w.untouched(id, func() error { return w.e.ReturnGrant(w.ctx(), keyed, g.Key) }, "")
-		w.untouched(id, func() error { return w.e.ReturnGrant(w.ctx(), client, g.Key) }, core.CodeGrantUnknown)
+		w.untouched(id, func() error { return w.e.ReturnGrant(w.ctx(), client, g.Key) }, base.CodeGrantUnknown)
 		ended := w.events(engine.EventFilter{ExecutionID: &id, Kinds: []string{"grant.ended"}})
 		same(t, "cause", data(t, ended[0])["cause"], any("returned"))
 	})
@@ -505,9 +507,9 @@ func TestS52_a_dead_instance_claims_no_grant_and_may_return_it(t *testing.T) {
 		g := w.granted(core.Submission{})
 		ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "gone", true))
 		id := g.ID.Given()
-		w.untouched(id, func() error { _, err := w.e.ClaimGrant(w.ctx(), client, g.Key, claimer); return err }, core.CodeWorkerNotRegistered)
+		w.untouched(id, func() error { _, err := w.e.ClaimGrant(w.ctx(), client, g.Key, claimer); return err }, base.CodeWorkerNotRegistered)
 		_, err := w.e.Grant(w.ctx(), client, ask())
-		refused(t, err, core.CodeWorkerNotRegistered)
+		refused(t, err, base.CodeWorkerNotRegistered)
 		ok(t, w.e.ReturnGrant(w.ctx(), client, g.Key))
 	})
 }
@@ -530,7 +532,7 @@ func TestS22_a_caller_that_has_gone_is_granted_nothing(t *testing.T) {
 			return w.e.WaitingClaims() == 1
 		})
 		leave()
-		refused(t, <-done, core.CodeTimeout)
+		refused(t, <-done, base.CodeTimeout)
 		id := w.submit(core.Submission{})
 		w.is(id, core.Ready, core.WaitingForWorker)
 	})

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -15,7 +16,7 @@ import (
 // transaction sees. The submission must have an id.
 //
 // filed reports that key or id belong to an execution that an engine has filed already: only that engine can return it.
-func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits core.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
+func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
 	cmd := &submit{caller: c, id: s.ID.ID()}
 	var seen store.Glance
 	var settings core.NamespaceSettings

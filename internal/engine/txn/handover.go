@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -126,7 +127,7 @@ func (u *Tx) recallWaits(k *pick) {
 // complete reports whether all payloads of a wait are present. Empty ones are set to what a reader expects.
 func complete(o *core.Observation) bool {
 	var missing waitData
-	missing.observation(core.UUID{}, o, waitBytes)
+	missing.observation(base.UUID{}, o, waitBytes)
 	return len(missing.blank) == 0
 }
 
@@ -334,7 +335,7 @@ func (p *picker) release(calls []*claim) {
 		switch {
 		case !slices.Contains(p.waiting, call):
 		case call.gone:
-			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
+			p.finish(call, base.Errorf(base.CodeTimeout, "the caller gave up"))
 		case p.closed:
 			p.finish(call, errShuttingDown())
 		}

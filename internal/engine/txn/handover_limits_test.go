@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -213,14 +214,14 @@ func TestS6_S19_a_pick_of_many_keys_takes_the_best_and_loads_nothing_else(t *tes
 			one.Kind = "k"
 			all = append(all, one)
 		}
-		var ids []core.GivenID
+		var ids []base.GivenID
 		for _, item := range must(w.e.SubmitMany(w.ctx(), client, all, false))(t) {
 			ok(t, item.Err)
 			ids = append(ids, item.ID.Given())
 		}
 		r := ask()
 		r.Max = 50
-		var got []core.GivenID
+		var got []base.GivenID
 		for range 2 {
 			for _, task := range w.take(r) {
 				got = append(got, given(task))

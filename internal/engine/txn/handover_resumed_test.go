@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // untilResumed resumes suspended work while a claim waits, until the store has seen that the work was handed over. It returns which
 // work that was and what the claim got.
-func (w *world) untilResumed(h *handing, condition string, resume func(core.GivenID, engine.SuspendAnswer)) (core.GivenID, engine.ClaimAnswer) {
+func (w *world) untilResumed(h *handing, condition string, resume func(base.GivenID, engine.SuspendAnswer)) (base.GivenID, engine.ClaimAnswer) {
 	w.t.Helper()
 	for {
 		task := w.started(core.Submission{Input: core.Payload{Data: []byte("in")}})
@@ -33,7 +34,7 @@ func TestW62_work_that_a_signal_resumes_while_a_claim_waits_is_leased_in_the_sam
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
 		h := w.handing(nil)
-		id, got := w.untilResumed(h, atA, func(_ core.GivenID, s engine.SuspendAnswer) { w.signalled(s, "go") })
+		id, got := w.untilResumed(h, atA, func(_ base.GivenID, s engine.SuspendAnswer) { w.signalled(s, "go") })
 		same(t, "tasks", len(got.Tasks), 1)
 		task := got.Tasks[0]
 		same(t, "the work", [3]any{given(task), task.How, string(task.Execution.Input.Data)}, [3]any{id, "resumed", "in"})
@@ -52,7 +53,7 @@ func TestW78_work_that_an_operator_resumes_while_a_claim_waits_is_leased_in_the_
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
 		h := w.handing(nil)
-		id, got := w.untilResumed(h, atA, func(id core.GivenID, _ engine.SuspendAnswer) {
+		id, got := w.untilResumed(h, atA, func(id base.GivenID, _ engine.SuspendAnswer) {
 			if _, _, err := w.resume(id, core.ResumeCommand{}); err != nil {
 				t.Error(err)
 			}
@@ -71,7 +72,7 @@ func TestW80_work_that_is_handed_over_is_told_of_signals_of_earlier_transactions
 			return func(c *core.SignalCommand) { c.Payload = core.Payload{Data: []byte(text)} }
 		}
 		const both = `{"type":"count","n":2,"count_kind":"distinct_signals","waitpoints":["a"]}`
-		_, got := w.untilResumed(h, both, func(_ core.GivenID, s engine.SuspendAnswer) {
+		_, got := w.untilResumed(h, both, func(_ base.GivenID, s engine.SuspendAnswer) {
 			w.signalled(s, "go", saying("one"))
 			w.signalled(s, "go", saying("two"))
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -71,7 +72,7 @@ func (w *world) waiters(n int) {
 
 // untilHanded submits while a claim waits, until the store has seen that the work was handed over: a claim that has not looked yet
 // does so first. It returns what was submitted last and what the claim got.
-func (w *world) untilHanded(h *handing, s core.Submission, r engine.ClaimRequest) (core.GivenID, engine.ClaimAnswer) {
+func (w *world) untilHanded(h *handing, s core.Submission, r engine.ClaimRequest) (base.GivenID, engine.ClaimAnswer) {
 	w.t.Helper()
 	w.complete(w.started(s)) // the lane and the worker are known
 	w.nothing()              // the queue was seen to end
@@ -108,7 +109,7 @@ func TestS16_work_submitted_while_a_claim_waits_is_leased_in_the_same_transactio
 }
 
 // commitOf is the position of the commit that told of the execution's first event of a kind.
-func (w *world) commitOf(id core.GivenID, kind string) int64 {
+func (w *world) commitOf(id base.GivenID, kind string) int64 {
 	w.t.Helper()
 	for after := int64(0); ; {
 		commits := must(w.store.Log(w.ctx(), after, 1000))(w.t)
@@ -151,7 +152,7 @@ func TestS6_of_the_work_submitted_at_once_a_waiting_claim_gets_the_best(t *testi
 func TestS9_a_row_that_another_process_filed_is_found_before_work_is_handed_over(t *testing.T) {
 	t.Parallel()
 	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
-		var filed core.GivenID
+		var filed base.GivenID
 		var other *engine.Engine
 		h := w.handing(func() {
 			filed = must(other.Submit(w.ctx(), client, core.Submission{Kind: "k"}))(t).ID.Given()
@@ -162,8 +163,8 @@ func TestS9_a_row_that_another_process_filed_is_found_before_work_is_handed_over
 		if len(got.Tasks) == 1 {
 			got.Tasks = append(got.Tasks, w.claim())
 		}
-		ids := map[core.GivenID]bool{given(got.Tasks[0]): true, given(got.Tasks[1]): true}
-		same(t, "both, by a look at the queue", ids, map[core.GivenID]bool{id: true, filed: true})
+		ids := map[base.GivenID]bool{given(got.Tasks[0]): true, given(got.Tasks[1]): true}
+		same(t, "both, by a look at the queue", ids, map[base.GivenID]bool{id: true, filed: true})
 	})
 }
 

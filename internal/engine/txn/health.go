@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,8 +17,8 @@ type StoreState string
 // The states of a store that answers.
 const (
 	StoreOK      StoreState = "ok"
-	StoreFull               = StoreState(core.CodeStoreFull)  // it has no room: nothing can be written
-	StoreDamaged            = StoreState(core.CodeCorruption) // parts of it cannot be read
+	StoreFull               = StoreState(base.CodeStoreFull)  // it has no room: nothing can be written
+	StoreDamaged            = StoreState(base.CodeCorruption) // parts of it cannot be read
 )
 
 // health records what is wrong with the store. That it does not answer is not recorded: the next call finds out.
@@ -41,10 +41,10 @@ const (
 func (e *Engine) failed(err error) error {
 	var fault *store.Fault
 	if errors.As(err, &fault) {
-		switch core.CodeOf(err) {
-		case core.CodeStoreFull:
+		switch base.CodeOf(err) {
+		case base.CodeStoreFull:
 			e.foundFull(err)
-		case core.CodeCorruption:
+		case base.CodeCorruption:
 			e.Health.Damaged.Store(true)
 			e.notes.Error("the store is damaged: flowfabric doctor --integrity tells where", "error", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -49,7 +50,7 @@ func TestU114_U165_a_full_store_is_told_by_its_code_by_doctor_and_by_one_line_of
 		disk.full.Store(true)
 		for range 20 {
 			_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k"})
-			same(t, "a submit", core.CodeOf(err), core.CodeStoreFull)
+			same(t, "a submit", base.CodeOf(err), base.CodeStoreFull)
 		}
 		same(t, "while it is full", w.e.StoreState(w.ctx()), engine.StoreFull)
 		same(t, "doctor", checkOf(w.e.Doctor(w.ctx(), engine.DefaultBounds()), "disk").State, engine.CheckFail)
@@ -74,7 +75,7 @@ func TestU217_a_store_that_is_nearly_full_is_told_once(t *testing.T) {
 		for range 20 {
 			disk.full.Store(true)
 			_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k"})
-			same(t, "a submit", core.CodeOf(err), core.CodeStoreFull)
+			same(t, "a submit", base.CodeOf(err), base.CodeStoreFull)
 			disk.full.Store(false)
 			w.submit(core.Submission{})
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -52,7 +53,7 @@ func (u *Tx) writes() (locks []store.Lock) {
 func (e *Engine) needs(u *Tx, r *request, held []store.Lock) (lock store.Lock, found bool) {
 	var own store.Want
 	r.Want(&own, true)
-	var flows []core.UUID
+	var flows []base.UUID
 	var chains []string
 	if u != nil {
 		if n, ok := r.command.(needier); ok {
@@ -87,9 +88,9 @@ func (e *Engine) needs(u *Tx, r *request, held []store.Lock) (lock store.Lock, f
 			return lock, true
 		case lock.Doc.Kind == docAuditRoll && slices.ContainsFunc(chains, func(name string) bool { return u.needsRoll(name, lock) }):
 			return lock, true
-		case lock.Doc.Kind == DocFlow && slices.ContainsFunc(flows, func(id core.UUID) bool { return FlowRef(id) == lock.Doc }):
+		case lock.Doc.Kind == DocFlow && slices.ContainsFunc(flows, func(id base.UUID) bool { return FlowRef(id) == lock.Doc }):
 			return lock, true
-		case u != nil && slices.ContainsFunc(own.Executions, func(id core.UUID) bool { return u.Entries[id].needs(lock) }):
+		case u != nil && slices.ContainsFunc(own.Executions, func(id base.UUID) bool { return u.Entries[id].needs(lock) }):
 			return lock, true
 		}
 	}
@@ -107,7 +108,7 @@ func (ent *Row) needs(lock store.Lock) bool {
 	case lock.Doc.Kind == DocFlow:
 		return ent.JustEnded() && FlowRef(ent.Exec.FlowID.UUID) == lock.Doc
 	case lock.Doc.Kind == DocBudget:
-		return slices.ContainsFunc(ent.Exec.ChargedTo(), func(id core.UUID) bool { return BudgetDocRef(id) == lock.Doc }) || ent.reserves(lock)
+		return slices.ContainsFunc(ent.Exec.ChargedTo(), func(id base.UUID) bool { return BudgetDocRef(id) == lock.Doc }) || ent.reserves(lock)
 	case lock.Doc.Kind == DocRate:
 		return chargesRate(ent.Exec.Reservation, lock) || chargesRate(ent.reserved, lock)
 	case lock.Counter != "":

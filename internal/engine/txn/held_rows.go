@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -426,7 +426,7 @@ func (e *Engine) processUnknown(batch []*request) {
 // refuse answers commands for which there is no room in a line.
 func (h *heldRows) refuse(requests []*request) {
 	if len(requests) > 0 {
-		h.e.answerAll(requests, core.Errorf(core.CodeOverloaded, "%d commands wait for rows that other transactions hold", h.limit).WithRetryAfter(1000))
+		h.e.answerAll(requests, base.Errorf(base.CodeOverloaded, "%d commands wait for rows that other transactions hold", h.limit).WithRetryAfter(1000))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -139,8 +140,8 @@ func (w *world) claimedMany(n int, s core.Submission) []engine.Task {
 func insisting(call func() error) error {
 	for {
 		err := call()
-		switch core.CodeOf(err) {
-		case core.CodeStoreUnavailable, core.CodeIdempotencyInProgress, core.CodeOverloaded:
+		switch base.CodeOf(err) {
+		case base.CodeStoreUnavailable, base.CodeIdempotencyInProgress, base.CodeOverloaded:
 		default:
 			return err
 		}
@@ -229,7 +230,7 @@ func TestS73_commands_that_wait_for_one_row_are_done_in_the_order_in_which_they_
 		flow, tasks := w.claimedMembers(members)
 		slices.Reverse(tasks)
 		var endings []engine.Ending
-		var want []core.ID
+		var want []base.ID
 		for _, task := range tasks {
 			endings = append(endings, engine.Ending{ID: given(task), Completion: core.Completion{Fence: fence(task)}})
 			want = append(want, task.Execution.ID)
@@ -246,7 +247,7 @@ func TestS73_commands_that_wait_for_one_row_are_done_in_the_order_in_which_they_
 			ok(t, item.Err)
 		}
 		w.flowBecomes(flow, core.FlowCompleted)
-		var got []core.ID
+		var got []base.ID
 		for _, commit := range must(w.store.Log(w.ctx(), 0, 10_000))(t) {
 			for _, ev := range commit.Events {
 				if ev.Kind == "execution.completed" {
@@ -269,7 +270,7 @@ func TestS72_no_more_commands_than_there_is_room_for_wait_for_what_is_held(t *te
 			go func() { answers <- succeeds(w.e, w, task) }()
 		}
 		for range members - room {
-			refusal := refused(t, <-answers, core.CodeOverloaded)
+			refusal := refused(t, <-answers, base.CodeOverloaded)
 			same(t, "it says when to try again", refusal.RetryAfterMS > 0, true)
 		}
 		same(t, "the others wait", w.e.SetApart(), room)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -150,7 +150,7 @@ func (h *hinter) listen(ctx context.Context) {
 }
 
 func (h *hinter) hear(ctx context.Context, hint store.Hint) {
-	h.e.trap("hint", core.UUID{})
+	h.e.trap("hint", base.UUID{})
 	h.e.Meter.woken(wokenByHint)
 	switch { // if this fails, the poll finds it
 	case hint.Dictionary && hint.AllLanes: // hints may have been lost

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -15,7 +16,7 @@ func TestS16_work_submitted_while_a_pick_is_under_way_is_handed_over_after_it(t 
 		b := w.interpose()
 		w.complete(w.started(core.Submission{}))
 		w.nothing()
-		submitted := make(chan core.GivenID, 1)
+		submitted := make(chan base.GivenID, 1)
 		b.afterBegin.set(func(want store.Want) bool { return len(want.Docs) > 0 }, func() {
 			go func() { submitted <- w.submit(core.Submission{}) }()
 			eventually(t, "it is kept back", func() bool { return gauge(t, w.e, metrics.CommitQueueDepth) == 1 })
@@ -35,7 +36,7 @@ func TestS72_a_submit_that_waits_for_a_pick_is_committed_by_an_engine_that_stops
 		b := w.interpose()
 		w.complete(w.started(core.Submission{}))
 		w.nothing()
-		submitted, closed := make(chan core.GivenID, 1), make(chan struct{})
+		submitted, closed := make(chan base.GivenID, 1), make(chan struct{})
 		b.afterBegin.set(func(want store.Want) bool { return len(want.Docs) > 0 }, func() {
 			go func() { submitted <- w.submit(core.Submission{}) }()
 			eventually(t, "it is kept back", func() bool { return gauge(t, w.e, metrics.CommitQueueDepth) == 1 })
@@ -45,7 +46,7 @@ func TestS72_a_submit_that_waits_for_a_pick_is_committed_by_an_engine_that_stops
 			}()
 			eventually(t, "it stops", func() bool {
 				_, err := w.e.SubmitMany(w.ctx(), client, nil, false)
-				return core.CodeOf(err) == core.CodeShuttingDown
+				return base.CodeOf(err) == base.CodeShuttingDown
 			})
 		})
 		r := ask()
@@ -95,7 +96,7 @@ func TestS16_a_submit_waits_for_one_commit_of_endings_if_no_claim_waits_for_it(t
 				task := w.started(core.Submission{})
 				w.nothing()
 				claimed := c.prepare(w)
-				var id core.GivenID
+				var id base.GivenID
 				w.batched(b, func() { ok(t, w.completing(task)) }, func() { id = w.submit(core.Submission{}) })
 				ended, submitted := w.commitOf(given(task), "execution.completed"), w.commitOf(id, "execution.submitted")
 				if c.together {

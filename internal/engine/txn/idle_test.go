@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -19,10 +20,10 @@ func TestSC17_an_idle_process_with_a_thousand_waiting_claims_asks_once_a_second_
 		closeEngine(t, w.e)
 		counting := &counted{Store: w.store}
 		w.e = w.openCounted(counting, counting)
-		w.register(core.Registration{WorkerID: "w", InstanceID: "idle", LivenessTTLMS: core.Hour})
-		w.register(core.Registration{WorkerID: "w", InstanceID: "w1", LivenessTTLMS: core.Hour})
+		w.register(core.Registration{WorkerID: "w", InstanceID: "idle", LivenessTTLMS: base.Hour})
+		w.register(core.Registration{WorkerID: "w", InstanceID: "w1", LivenessTTLMS: base.Hour})
 		r := ask()
-		r.Lanes, r.TTL = []string{"held"}, core.Hour
+		r.Lanes, r.TTL = []string{"held"}, base.Hour
 		w.submit(core.Submission{Lane: "held"})
 		held := w.claimAs(r)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -33,7 +34,7 @@ func TestSC17_an_idle_process_with_a_thousand_waiting_claims_asks_once_a_second_
 				r := ask()
 				r.InstanceID, r.Lanes, r.Wait = "idle", []string{fmt.Sprint("l", i%3)}, 60*time.Second
 				for {
-					if _, err := w.e.Claim(ctx, client, r); core.CodeOf(err) != core.CodeOverloaded {
+					if _, err := w.e.Claim(ctx, client, r); base.CodeOf(err) != base.CodeOverloaded {
 						return
 					}
 				}
@@ -45,7 +46,7 @@ func TestSC17_an_idle_process_with_a_thousand_waiting_claims_asks_once_a_second_
 			r := ask()
 			r.InstanceID = "idle"
 			_, err := w.e.Claim(w.ctx(), client, r)
-			return core.CodeOf(err) == core.CodeOverloaded
+			return base.CodeOf(err) == base.CodeOverloaded
 		})
 		w.quiets(counting)
 		queries, writes := counting.queries.Load(), counting.writes.Load()
@@ -66,7 +67,7 @@ func TestS71_a_thousand_waiting_instances_are_kept_alive_by_few_transactions(t *
 		closeEngine(t, w.e)
 		counting := &counted{Store: w.store}
 		w.e = w.openCounted(counting, counting)
-		w.register(core.Registration{WorkerID: "w", InstanceID: "w1", LivenessTTLMS: core.Hour})
+		w.register(core.Registration{WorkerID: "w", InstanceID: "w1", LivenessTTLMS: base.Hour})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		defer wg.Wait()
@@ -104,7 +105,7 @@ func TestSC17_S71_calls_for_grants_that_wait_for_instances_of_others_cost_no_mor
 		closeEngine(t, w.e)
 		counting := &counted{Store: w.store}
 		w.e = w.openCounted(counting, counting)
-		w.register(core.Registration{WorkerID: "w", InstanceID: "taken", LivenessTTLMS: core.Hour})
+		w.register(core.Registration{WorkerID: "w", InstanceID: "taken", LivenessTTLMS: base.Hour})
 		scheduler := engine.Caller{Principal: "scheduler", Actor: "client", KeyID: "of-the-scheduler"}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -208,7 +209,7 @@ func TestS72_a_full_queue_answers_overloaded_at_once_and_loses_nothing(t *testin
 		}
 		overloaded := 0
 		for range 50 { // at most 2 under way and 4 in the queues, so that at least these answer while nothing commits
-			refusal := refused(t, <-results, core.CodeOverloaded)
+			refusal := refused(t, <-results, base.CodeOverloaded)
 			if refusal.RetryAfterMS == 0 {
 				t.Fatal("no retry_after_ms")
 			}
@@ -220,7 +221,7 @@ func TestS72_a_full_queue_answers_overloaded_at_once_and_loses_nothing(t *testin
 			if err := <-results; err == nil {
 				accepted++
 			} else {
-				refused(t, err, core.CodeOverloaded)
+				refused(t, err, base.CodeOverloaded)
 			}
 		}
 		same(t, "what was accepted exists", must(w.e.Count(w.ctx(), client, core.Filter{}))(t).Total, accepted)

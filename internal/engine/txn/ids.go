@@ -6,11 +6,12 @@ import (
 	"crypto/sha256"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Mint makes a UUIDv7. Its time is the host's: no rule but S6's tie depends on the order of ids. Those of one engine increase, so that work
 // submitted one after the other is also claimed in that order within a millisecond.
-func (e *Engine) Mint() core.UUID {
+func (e *Engine) Mint() base.UUID {
 	if e.Cfg.Mint != nil {
 		return e.Cfg.Mint()
 	}
@@ -23,7 +24,7 @@ func (e *Engine) Mint() core.UUID {
 // is known for what it is (W6). Those that earlier releases made have no such end: it only says why a command is refused.
 
 // mintMarked makes the id of a lease or of an attempt.
-func (e *Engine) mintMarked() core.UUID {
+func (e *Engine) mintMarked() base.UUID {
 	id := e.Mint()
 	if e.Cfg.Mint == nil {
 		mark := e.markOf(id)
@@ -32,12 +33,12 @@ func (e *Engine) mintMarked() core.UUID {
 	return id
 }
 
-const markAt = len(core.UUID{}) - 4
+const markAt = len(base.UUID{}) - 4
 
 // marked reports whether an id was made by an engine on this store.
-func (e *Engine) marked(id core.UUID) bool { return [4]byte(id[markAt:]) == e.markOf(id) }
+func (e *Engine) marked(id base.UUID) bool { return [4]byte(id[markAt:]) == e.markOf(id) }
 
-func (e *Engine) markOf(id core.UUID) (mark [4]byte) {
+func (e *Engine) markOf(id base.UUID) (mark [4]byte) {
 	installation := e.Store.Info().Installation
 	sum := sha256.Sum256(append(installation[:], id[:markAt]...))
 	copy(mark[:], sum[:])
@@ -50,10 +51,10 @@ func (e *Engine) fromElsewhere(f *core.Fence, err error) error {
 	if err == nil || f == nil || f.Validate() != nil || e.Cfg.Mint != nil || e.marked(f.LeaseID) || e.marked(f.AttemptID) {
 		return err
 	}
-	if code := core.CodeOf(err); code != core.CodeStaleLease && code != core.CodeExecutionNotFound {
+	if code := base.CodeOf(err); code != base.CodeStaleLease && code != base.CodeExecutionNotFound {
 		return err
 	}
-	return core.Errorf(core.CodeInvalidHandle, "this store has not given out the lease").WithHint("send the lease to the server that gave it")
+	return base.Errorf(base.CodeInvalidHandle, "this store has not given out the lease").WithHint("send the lease to the server that gave it")
 }
 
 // underLease is a command that carries a lease.

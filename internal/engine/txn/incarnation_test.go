@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -32,7 +34,7 @@ func TestI3_R2_R4_after_a_failover_that_lost_a_claim_its_worker_is_refused_and_t
 			_, err := insist(t, func() (core.CompleteAnswer, error) { return w.e.Complete(w.ctx(), client, id, fence(task), nil) })
 			return err
 		}
-		refused(t, complete(stale), core.CodeStaleLease)
+		refused(t, complete(stale), base.CodeStaleLease)
 		same(t, "lease", w.is(id, core.Running, core.ReasonNone).Lease.ID, live.Execution.Lease.ID)
 		ok(t, complete(live))
 		w.is(id, core.Succeeded, core.Completed)
@@ -45,7 +47,7 @@ func TestR3_after_a_failover_numbers_of_classes_are_read_anew_and_claims_wait_on
 		kind := func(name string) core.Submission {
 			return core.Submission{Namespace: "default", Lane: "default", Kind: name}
 		}
-		submitted := func(name string) core.GivenID {
+		submitted := func(name string) base.GivenID {
 			answer, err := insist(t, func() (engine.SubmitAnswer, error) { return w.e.Submit(w.ctx(), client, kind(name)) })
 			ok(t, err)
 			return answer.ID.Given()
@@ -82,16 +84,16 @@ func TestR3_timers_that_were_taken_before_a_failover_are_not_removed_after_it(t 
 			}
 		})
 		w.restart()
-		delayed := func() core.GivenID {
+		delayed := func() base.GivenID {
 			answer, err := insist(t, func() (engine.SubmitAnswer, error) {
-				return w.e.Submit(w.ctx(), client, core.Submission{Namespace: "default", Lane: "default", Kind: "mail", DelayUntil: w.now().Add(core.Hour)})
+				return w.e.Submit(w.ctx(), client, core.Submission{Namespace: "default", Lane: "default", Kind: "mail", DelayUntil: w.now().Add(base.Hour)})
 			})
 			ok(t, err)
 			return answer.ID.Given()
 		}
 		w.mark()
 		delayed() // its timer has the number that the next one gets after the failover
-		var anew core.GivenID
+		var anew base.GivenID
 		done := make(chan struct{})
 		do := func() {
 			defer close(done)
@@ -99,11 +101,11 @@ func TestR3_timers_that_were_taken_before_a_failover_are_not_removed_after_it(t 
 			anew = delayed()
 		}
 		act.Store(&do)
-		w.pass(core.Hour)
+		w.pass(base.Hour)
 		<-done
-		w.pass(core.Hour)
+		w.pass(base.Hour)
 		// The process may still hide the timer of the number that it took, which is due again after sweepHide at the latest.
-		w.turning(core.Second, "ready", func() bool { return w.get(anew).Status == core.Ready })
+		w.turning(base.Second, "ready", func() bool { return w.get(anew).Status == core.Ready })
 	})
 }
 
@@ -142,19 +144,19 @@ func TestR5_E32_a_failover_that_lost_commits_is_told_of_until_somebody_acknowled
 		for _, e := range []*engine.Engine{w.e, second} {
 			eventually(t, "another identity of the log", func() bool { return e.Info().LogID != before })
 		}
-		refused(t, <-waits, core.CodeInvalidCursor)
+		refused(t, <-waits, base.CodeInvalidCursor)
 		for _, after := range []string{cursor, beyond} {
 			_, err := insist(t, func() (engine.EventPage, error) {
 				return w.e.ReadEvents(w.ctx(), client, engine.EventsRequest{After: after})
 			})
-			refused(t, err, core.CodeInvalidCursor)
+			refused(t, err, base.CodeInvalidCursor)
 		}
 		eventually(t, "told in the audit log", func() bool { return len(w.losses()) > 0 })
 		says(t, w.e, lenient(), "rollbacks", engine.CheckFail, "came back without commits")
 		same(t, "identities agree", w.e.Info().LogID, second.Info().LogID)
 		row := w.losses()
 		same(t, "told once", len(row), 1)
-		same(t, "told by", [3]any{row[0].Namespace, row[0].Entity, row[0].Principal}, [3]any{core.Everywhere, "store", "engine"})
+		same(t, "told by", [3]any{row[0].Namespace, row[0].Entity, row[0].Principal}, [3]any{keyring.Everywhere, "store", "engine"})
 		for _, part := range []string{"from", "to", "incarnation"} {
 			if !strings.Contains(string(row[0].After), part) {
 				t.Errorf("%s does not say %s", row[0].After, part)

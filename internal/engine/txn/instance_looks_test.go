@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -64,7 +65,7 @@ func TestSI16_a_claim_that_does_not_wait_sees_what_another_process_registered_or
 		b := w.openEngine(deaf{w.openStore()})
 		r := ask()
 		r.Lanes = []string{"default", "shut"}
-		got := func(what string, id core.GivenID) {
+		got := func(what string, id base.GivenID) {
 			t.Helper()
 			tasks := must(b.Claim(w.ctx(), client, r))(t).Tasks
 			same(t, what, len(tasks), 1)
@@ -88,12 +89,12 @@ func TestS49_an_instance_id_of_other_namespaces_is_refused_also_when_there_is_no
 		for range 3 {
 			same(t, "the owner", len(must(w.e.Claim(w.ctx(), owner, ask()))(t).Tasks), 0)
 			_, err := w.e.Claim(w.ctx(), stranger, ask())
-			refused(t, err, core.CodeInstanceIDTaken)
+			refused(t, err, base.CodeInstanceIDTaken)
 		}
 		r := ask()
 		r.Wait = patience
 		_, err := w.e.Claim(w.ctx(), stranger, r)
-		refused(t, err, core.CodeInstanceIDTaken)
+		refused(t, err, base.CodeInstanceIDTaken)
 		same(t, "the instance is the owner's", must(w.e.Worker(w.ctx(), owner, "w1"))(t).Worker.Namespaces, []string{"a"})
 	})
 }

@@ -5,7 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -25,8 +26,8 @@ type keyCache struct {
 
 // cachedKey is a key as it was read.
 type cachedKey struct {
-	key    core.APIKey
-	now    core.Time // by the store's clock, when it was read
+	key    keyring.APIKey
+	now    base.Time // by the store's clock, when it was read
 	readAt time.Time
 }
 
@@ -68,25 +69,25 @@ func (c *keyCache) forgetAll() {
 
 // Authenticate finds the key of a secret (U119): invalid_credentials, api_key_revoked, api_key_expired; missing_credentials when
 // there is none.
-func (e *Engine) Authenticate(ctx context.Context, text string) (core.APIKey, error) {
+func (e *Engine) Authenticate(ctx context.Context, text string) (keyring.APIKey, error) {
 	if text == "" {
-		return core.APIKey{}, core.Errorf(core.CodeMissingCredentials, "an API key is required").
+		return keyring.APIKey{}, base.Errorf(base.CodeMissingCredentials, "an API key is required").
 			WithHint("send it as Authorization: Bearer ffk_…")
 	}
-	secret, err := core.ParseAPISecret(text)
+	secret, err := keyring.ParseAPISecret(text)
 	if err != nil {
-		return core.APIKey{}, err
+		return keyring.APIKey{}, err
 	}
 	cached, err := e.cachedKey(ctx, secret.KeyID())
 	if err != nil {
-		return core.APIKey{}, err
+		return keyring.APIKey{}, err
 	}
-	var known *core.APIKey
+	var known *keyring.APIKey
 	if cached != nil {
 		known = &cached.key
 	}
 	if err := known.Accept(e.keyTime(cached), secret); err != nil {
-		return core.APIKey{}, err
+		return keyring.APIKey{}, err
 	}
 	if k := *known; k.Used(e.keyTime(cached)) {
 		e.noteUse(ctx, k.ID)
@@ -95,7 +96,7 @@ func (e *Engine) Authenticate(ctx context.Context, text string) (core.APIKey, er
 }
 
 // keyTime estimates the store's clock, continued from the time at which the key was read.
-func (e *Engine) keyTime(k *cachedKey) core.Time {
+func (e *Engine) keyTime(k *cachedKey) base.Time {
 	if k == nil {
 		return 0
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -47,7 +48,7 @@ func TestS69_a_hint_of_another_process_leads_to_no_look_at_thousands_of_queues(t
 				b, a := w.beside(way.of, keys)
 				before := int64(-1)
 				for i := range more + 1 {
-					var id core.GivenID
+					var id base.GivenID
 					task := b.waitedFor(func() {
 						if i == 1 { // what came before may still have been on its way
 							before = a.queues.Load()

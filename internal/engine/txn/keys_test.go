@@ -14,6 +14,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -258,7 +259,7 @@ func TestSI3_rows_of_thousands_of_queues_come_in_the_order_of_the_lane(t *testin
 	onStores(t, func(t *testing.T, w *world) {
 		w.quota("q", core.QuotaSettings{ConcurrencyLimit: 50, PerKey: true})
 		random := rand.New(rand.NewPCG(6, 3))
-		rank := map[core.GivenID]int{}
+		rank := map[base.GivenID]int{}
 		for round := range 3 {
 			some := make([]core.Submission, 1000)
 			for i := range some {

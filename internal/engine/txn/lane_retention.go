@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -11,8 +12,8 @@ const retireBatch = 1000
 
 // lanesKnown is how long after a change of a lane every process has heard of it, and what was decided by the old settings is
 // committed.
-func (e *Engine) lanesKnown() core.Millis {
-	return max(3*core.Second, 3*e.Cfg.PollInterval.Milliseconds())
+func (e *Engine) lanesKnown() base.Millis {
+	return max(3*base.Second, 3*e.Cfg.PollInterval.Milliseconds())
 }
 
 // retireLane arms the removal of what ended in the lane before its retention got shorter (L139). Where it got longer the timers that
@@ -27,7 +28,7 @@ func (e *Engine) retireLane(ctx context.Context, ref store.DocRef, t task) error
 
 // departure is when retention may have a finished execution.
 type departure struct {
-	at   core.Time
+	at   base.Time
 	ends bool // false: never
 }
 
@@ -90,7 +91,7 @@ func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page
 	if u.Doc(ref) == nil {
 		return false, nil // another process has done it
 	}
-	leaving := map[core.UUID]*flowDeparture{}
+	leaving := map[base.UUID]*flowDeparture{}
 	for _, item := range page.Items {
 		x := item.Execution
 		f := flows[x.FlowID.UUID]
@@ -119,7 +120,7 @@ func (e *Engine) retirePage(ctx context.Context, ref store.DocRef, t *task, page
 
 // flowDeparture is what some members of a flow determine about its removal: not before the last of them. The removal itself checks the others.
 type flowDeparture struct {
-	at     core.Time
+	at     base.Time
 	sooner bool // one of them may go earlier than before
 	never  bool // one of them is kept for ever
 }
@@ -131,9 +132,9 @@ func (d *flowDeparture) add(before, after departure) {
 }
 
 // finishedFlows are the flows of executions on a page, those that have ended with all their members.
-func (e *Engine) finishedFlows(ctx context.Context, page Page) (map[core.UUID]*core.Flow, error) {
+func (e *Engine) finishedFlows(ctx context.Context, page Page) (map[base.UUID]*core.Flow, error) {
 	var want store.Want
-	flows := map[core.UUID]*core.Flow{}
+	flows := map[base.UUID]*core.Flow{}
 	for _, item := range page.Items {
 		id := item.Execution.FlowID.UUID
 		if _, known := flows[id]; item.Execution.Member != nil && !known {
@@ -155,7 +156,7 @@ func (e *Engine) finishedFlows(ctx context.Context, page Page) (map[core.UUID]*c
 }
 
 // removalTimer is when the timer of a removal acts that was made possible at a moment: now, if that has passed.
-func (u *Tx) removalTimer(at core.Time) core.Time {
+func (u *Tx) removalTimer(at base.Time) base.Time {
 	if at <= u.Now {
 		return u.Now
 	}

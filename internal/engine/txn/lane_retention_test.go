@@ -4,16 +4,17 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // keeping are settings of a lane that keep what succeeded for so long.
-func keeping(ms core.Millis) core.LaneSettings {
+func keeping(ms base.Millis) core.LaneSettings {
 	return core.LaneSettings{RetentionMS: core.RetentionByStatus{Succeeded: &ms}}
 }
 
 // succeeded is an execution that has.
-func (w *world) succeeded(s core.Submission) core.GivenID {
+func (w *world) succeeded(s core.Submission) base.GivenID {
 	w.t.Helper()
 	task := w.started(s)
 	w.complete(task)
@@ -27,8 +28,8 @@ func TestL139_a_shorter_retention_of_the_lane_reaches_what_has_ended_before(t *t
 		endless := w.succeeded(core.Submission{Lane: "l"})
 		own := w.succeeded(core.Submission{Lane: "l", PolicyJSON: []byte(`{"retention_ms":86400000}`)})
 		elsewhere := w.succeeded(core.Submission{Lane: "default"})
-		w.lane("l", keeping(core.Hour))
-		w.pass(core.Minute)
+		w.lane("l", keeping(base.Hour))
+		w.pass(base.Minute)
 		w.get(endless)
 		hour := w.succeeded(core.Submission{Lane: "l"})
 		w.lane("l", keeping(1000))
@@ -44,16 +45,16 @@ func TestL139_from_the_default_to_less_and_then_to_more(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		first := w.succeeded(core.Submission{Lane: "l"})
-		w.lane("l", keeping(core.Hour))
+		w.lane("l", keeping(base.Hour))
 		w.pass(5000)
 		second := w.succeeded(core.Submission{Lane: "l"})
-		w.lane("l", keeping(2*core.Hour))
+		w.lane("l", keeping(2*base.Hour))
 		marker := w.succeeded(policy(`{"retention_ms":3660000}`))
-		w.pass(core.Hour + 2*core.Minute)
+		w.pass(base.Hour + 2*base.Minute)
 		w.gone(marker)
 		w.get(first)
 		w.get(second)
-		w.pass(core.Hour)
+		w.pass(base.Hour)
 		w.gone(first)
 		w.gone(second)
 	})
@@ -91,7 +92,7 @@ func TestU54_a_bulk_retain_with_an_end_ends(t *testing.T) {
 		w.pass(10_000)
 		w.gone(marker) // so that the timer of its retention is gone too
 		until := w.now() + 5000
-		w.bulk(engine.BulkRequest{Action: "retain", Args: engine.BulkArgs{Until: until}, IDs: []core.GivenID{id}})
+		w.bulk(engine.BulkRequest{Action: "retain", Args: engine.BulkArgs{Until: until}, IDs: []base.GivenID{id}})
 		same(t, "until", w.get(id).Retain.Until, until)
 		w.pass(6000)
 		w.gone(id)

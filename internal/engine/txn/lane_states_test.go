@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -30,7 +31,7 @@ func (c *laneCell) one() engine.Task { return c.started(c.submission()) }
 func (c *laneCell) set() { c.world.lane(c.lane, core.LaneSettings{State: c.state}) }
 
 // refusedUnless expects the code unless the state allows what was asked.
-func (c *laneCell) refusedUnless(allowed bool, err error, code core.Code) {
+func (c *laneCell) refusedUnless(allowed bool, err error, code base.Code) {
 	c.t.Helper()
 	if allowed {
 		ok(c.t, err)
@@ -44,19 +45,19 @@ var laneRows = map[string]func(c *laneCell){
 	"submit": func(c *laneCell) {
 		c.set()
 		_, err := c.e.Submit(c.ctx(), client, c.submission())
-		c.refusedUnless(c.state.Accepting(), err, core.CodeLaneNotAccepting)
+		c.refusedUnless(c.state.Accepting(), err, base.CodeLaneNotAccepting)
 	},
 	"submit of a flow": func(c *laneCell) {
 		c.set()
 		_, err := c.e.SubmitFlow(c.ctx(), client, core.FlowSubmission{Kind: "f", Nodes: []core.FlowNode{{Name: "a", Kind: "k", Lane: c.lane}}})
-		c.refusedUnless(c.state.Accepting(), err, core.CodeLaneNotAccepting)
+		c.refusedUnless(c.state.Accepting(), err, base.CodeLaneNotAccepting)
 	},
 	"replay": func(c *laneCell) {
 		task := c.one()
 		c.complete(task)
 		c.set()
 		_, err := c.e.Replay(c.ctx(), operator, given(task), engine.ReplayRequest{}, engine.Operator{})
-		c.refusedUnless(c.state.Accepting(), err, core.CodeLaneNotAccepting)
+		c.refusedUnless(c.state.Accepting(), err, base.CodeLaneNotAccepting)
 	},
 	"retry": func(c *laneCell) {
 		s := c.submission()
@@ -116,7 +117,7 @@ var laneRows = map[string]func(c *laneCell){
 		c.becomes(given(task), core.Ready)
 		c.set()
 		_, err = c.e.ClaimResumed(c.ctx(), client, given(task), worker2())
-		c.refusedUnless(c.state.Claimable(), err, core.CodeLaneNotClaimable)
+		c.refusedUnless(c.state.Claimable(), err, base.CodeLaneNotClaimable)
 	},
 	"targeted reclaim": func(c *laneCell) {
 		task := c.one()
@@ -124,19 +125,19 @@ var laneRows = map[string]func(c *laneCell){
 		c.becomes(given(task), core.Ready)
 		c.set()
 		_, err := c.e.Reclaim(c.ctx(), client, given(task), worker2())
-		c.refusedUnless(c.state.Claimable(), err, core.CodeLaneNotClaimable)
+		c.refusedUnless(c.state.Claimable(), err, base.CodeLaneNotClaimable)
 	},
 	"targeted claim of an operator": func(c *laneCell) {
 		id := c.submit(c.submission())
 		c.set()
 		_, err := c.e.OperatorClaim(c.ctx(), operator, id, engine.TargetedRequest{})
-		c.refusedUnless(c.state.Claimable(), err, core.CodeLaneNotClaimable)
+		c.refusedUnless(c.state.Claimable(), err, base.CodeLaneNotClaimable)
 	},
 	"targeted grant": func(c *laneCell) {
 		id := c.submit(c.submission())
 		c.set()
 		_, err := c.e.GrantOne(c.ctx(), client, id, worker2())
-		c.refusedUnless(c.state.Claimable(), err, core.CodeLaneNotClaimable)
+		c.refusedUnless(c.state.Claimable(), err, base.CodeLaneNotClaimable)
 	},
 	"claim of a live grant": func(c *laneCell) {
 		c.submit(c.submission())

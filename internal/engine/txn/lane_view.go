@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -58,7 +59,7 @@ func (e *Engine) laneViews(ctx context.Context, c Caller, lanes ...*core.Lane) (
 }
 
 // liveIn counts the live instances that take from a lane: those that a list of workers shows.
-func liveIn(c Caller, lane string, workers []core.Worker, now core.Time) int {
+func liveIn(c Caller, lane string, workers []core.Worker, now base.Time) int {
 	q := WorkerQuery{Lane: lane}
 	live := 0
 	for i := range workers {
@@ -227,7 +228,7 @@ func (l *laneLook) eachOldest(ctx context.Context, lanes map[string]bool, add fu
 // stillReady reads those of the executions that are ready now.
 func (e *Engine) stillReady(ctx context.Context, hits []store.LaneHit) (ready []*core.Execution, err error) {
 	for some := range slices.Chunk(hits, oldestOfAll) {
-		ids := make([]core.UUID, len(some))
+		ids := make([]base.UUID, len(some))
 		for i, hit := range some {
 			ids[i] = hit.ID
 		}

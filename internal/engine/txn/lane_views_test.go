@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -107,7 +108,7 @@ func TestU17_a_stale_revision_of_a_lane_is_refused_with_the_present_one(t *testi
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		_, err := w.e.PutLane(w.ctx(), operator, "l", core.LaneSettings{}, engine.Operator{Revision: ptr(int64(0))})
-		refused(t, err, core.CodeLaneNotFound)
+		refused(t, err, base.CodeLaneNotFound)
 		w.lane("l", core.LaneSettings{MaxConcurrent: 3})
 		present := w.laneView(client, "l").Lane.Revision
 		put := engine.Operator{Revision: &present, RequestKey: "once"}
@@ -117,10 +118,10 @@ func TestU17_a_stale_revision_of_a_lane_is_refused_with_the_present_one(t *testi
 		same(t, "a repeat is recognised first", again.Lane.Revision, present+1)
 		for _, state := range []core.LaneState{core.LaneActive, core.LanePaused, core.LaneDraining, core.LaneDisabled} {
 			_, err := w.e.SetLaneState(w.ctx(), operator, "l", state, engine.Operator{Revision: &present})
-			same(t, "current", refused(t, err, core.CodePreconditionFailed).Details["revision"], any(present+1))
+			same(t, "current", refused(t, err, base.CodePreconditionFailed).Details["revision"], any(present+1))
 		}
 		_, err = w.e.PutLane(w.ctx(), operator, "l", core.LaneSettings{MaxConcurrent: 4}, engine.Operator{Revision: &present})
-		refused(t, err, core.CodePreconditionFailed)
+		refused(t, err, base.CodePreconditionFailed)
 		paused := must(w.e.SetLaneState(w.ctx(), operator, "l", core.LanePaused, engine.Operator{Revision: ptr(present + 1)}))(t)
 		same(t, "paused", [2]any{paused.Lane.Settings.State, paused.Lane.Revision}, [2]any{core.LanePaused, present + 2})
 	})

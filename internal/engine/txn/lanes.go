@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -24,7 +26,7 @@ type changeLane struct {
 
 // PutLane states the whole record of a lane, registering it if it is new (S2).
 func (e *Engine) PutLane(ctx context.Context, c Caller, name string, s core.LaneSettings, op Operator) (LaneView, error) {
-	if err := core.CheckLane(name); err != nil {
+	if err := base.CheckLane(name); err != nil {
 		return LaneView{}, err
 	}
 	if err := s.Normalize(); err != nil {
@@ -58,7 +60,7 @@ var stateActions = map[core.LaneState]string{
 }
 
 func (e *Engine) changeLane(ctx context.Context, c Caller, name, operation string, args any, op Operator, change func(core.LaneSettings) core.LaneSettings) (LaneView, error) {
-	if err := core.CheckReason("reason", op.Reason); err != nil {
+	if err := base.CheckReason("reason", op.Reason); err != nil {
 		return LaneView{}, err
 	}
 	lane, err := e.laneNamed(ctx, name)
@@ -67,7 +69,7 @@ func (e *Engine) changeLane(ctx context.Context, c Caller, name, operation strin
 	}
 	cmd := &changeLane{e: e, caller: c, id: lane.ID, action: operation, op: op, change: change}
 	if op.RequestKey != "" {
-		if err := core.CheckRequestKey(op.RequestKey); err != nil {
+		if err := base.CheckRequestKey(op.RequestKey); err != nil {
 			return LaneView{}, err
 		}
 		cmd.request, cmd.fingerprint = RequestRef(c, operation, name, op.RequestKey), Fingerprint(args, op.Reason, op.Revision)
@@ -145,7 +147,7 @@ func (e *Engine) shownLane(c Caller, lane core.Lane) core.Lane {
 	return lane
 }
 
-func noSuchLane(name string) error { return core.Errorf(core.CodeLaneNotFound, "no lane %q", name) }
+func noSuchLane(name string) error { return base.Errorf(base.CodeLaneNotFound, "no lane %q", name) }
 
 func (l *changeLane) Name() string { return "put_lane" }
 
@@ -162,9 +164,9 @@ func (l *changeLane) Decide(u *Tx) error {
 	}
 	lane, ok := u.lanes[l.id]
 	if !ok {
-		return core.Errorf(core.CodeLaneNotFound, "no such lane")
+		return base.Errorf(base.CodeLaneNotFound, "no such lane")
 	}
-	if err := core.CheckRevision(l.op.Revision, lane.Revision); err != nil {
+	if err := base.CheckRevision(l.op.Revision, lane.Revision); err != nil {
 		return err
 	}
 	old := lane.Settings
@@ -188,7 +190,7 @@ func (l *changeLane) Decide(u *Tx) error {
 	u.keep(fx)
 	if l.caller.Audits() {
 		u.Audit(l.caller, core.AuditRow{
-			Namespace: core.Everywhere, Action: l.action, Entity: "lane", EntityID: lane.Name, Reason: l.op.Reason,
+			Namespace: keyring.Everywhere, Action: l.action, Entity: "lane", EntityID: lane.Name, Reason: l.op.Reason,
 		}, old, lane.Settings)
 	}
 	u.RecordRequest(l.request, l.fingerprint, nil)
@@ -200,7 +202,7 @@ func (l *changeLane) Chains(*Tx) []string {
 	if !l.caller.Audits() {
 		return nil
 	}
-	return []string{core.Everywhere}
+	return []string{keyring.Everywhere}
 }
 
 // GetLane returns a lane with its counts.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -50,7 +52,7 @@ func TestI14_U121_a_change_of_a_lane_is_told_to_those_who_see_the_lane(t *testin
 		same(t, "listed", listed, []string{"for-all", "own"})
 		same(t, "changed", changed, []string{"own", "for-all"})
 		_, err := w.e.GetLane(w.ctx(), of("mine"), "theirs")
-		refused(t, err, core.CodeLaneNotFound)
+		refused(t, err, base.CodeLaneNotFound)
 		listed, changed = w.lanesOf(of("acme"))
 		same(t, "listed", listed, []string{"for-all", "theirs"})
 		same(t, "changed", changed, []string{"theirs", "for-all"})
@@ -112,7 +114,7 @@ func TestI14_E35_events_of_every_kind_are_shown_to_those_of_their_namespace_alon
 		for _, namespace := range []string{"acme", "mine", ""} {
 			for _, kind := range eventKinds(t) {
 				changes.Events = append(changes.Events, core.Event{
-					Kind: kind, At: w.now(), Namespace: namespace, AttemptIndex: -1, Actor: core.EngineActor(), Data: core.EventDataOfJSON(json.RawMessage(`{}`)),
+					Kind: kind, At: w.now(), Namespace: namespace, AttemptIndex: -1, Actor: core.EngineActor(), Data: eventdata.OfJSON(json.RawMessage(`{}`)),
 				})
 			}
 		}

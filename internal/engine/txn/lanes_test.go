@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -12,9 +13,9 @@ func TestS1_the_first_submit_registers_its_lane(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		_, err := w.e.GetLane(w.ctx(), client, "fresh")
-		refused(t, err, core.CodeLaneNotFound)
+		refused(t, err, base.CodeLaneNotFound)
 		_, err = w.e.SetLaneState(w.ctx(), operator, "fresh", core.LanePaused, engine.Operator{})
-		refused(t, err, core.CodeLaneNotFound)
+		refused(t, err, base.CodeLaneNotFound)
 		w.submit(core.Submission{Lane: "fresh", DelayMS: ptr(int64(100))})
 		lane := must(w.e.GetLane(w.ctx(), client, "fresh"))(t).Lane
 		same(t, "registered by", [2]any{lane.RegisteredBy, lane.Settings.State}, [2]any{"submit", core.LaneActive})
@@ -53,7 +54,7 @@ func TestS2_lanes_are_listed_by_name_with_counts(t *testing.T) {
 		}
 		same(t, "names", names, []string{"a", "b", "c"})
 		_, _, err := w.e.Lanes(w.ctx(), client, "nonsense", nil)
-		refused(t, err, core.CodeInvalidCursor)
+		refused(t, err, base.CodeInvalidCursor)
 	})
 }
 
@@ -82,10 +83,10 @@ func TestS2_put_lane_states_the_whole_record_and_has_bounds(t *testing.T) {
 			{State: 9},
 		} {
 			_, err := w.e.PutLane(w.ctx(), operator, "l", bad, engine.Operator{})
-			refused(t, err, core.CodeInvalidArgument)
+			refused(t, err, base.CodeInvalidArgument)
 		}
 		_, err := w.e.PutLane(w.ctx(), operator, "a b", core.LaneSettings{}, engine.Operator{})
-		refused(t, err, core.CodeInvalidArgument)
+		refused(t, err, base.CodeInvalidArgument)
 	})
 }
 
@@ -112,14 +113,14 @@ func TestS3_every_cell_of_the_table_of_lane_states(t *testing.T) {
 				ok(t, err)
 				ok(t, replayErr)
 			} else {
-				refused(t, err, core.CodeLaneNotAccepting)
-				refused(t, replayErr, core.CodeLaneNotAccepting)
+				refused(t, err, base.CodeLaneNotAccepting)
+				refused(t, replayErr, base.CodeLaneNotAccepting)
 			}
 
 			w.fail(retried, "")
 			w.delay(rested, w.now()+100)
 			w.pass(500)
-			for _, id := range []core.GivenID{given(retried), given(rested), given(lapsed), delayed} {
+			for _, id := range []base.GivenID{given(retried), given(rested), given(lapsed), delayed} {
 				w.becomes(id, core.Ready)
 			}
 
@@ -129,11 +130,11 @@ func TestS3_every_cell_of_the_table_of_lane_states(t *testing.T) {
 			w.releaseHold(stopped)
 			_, err = w.e.OperatorClaim(w.ctx(), operator, stopped, engine.TargetedRequest{})
 			if open {
-				if core.CodeOf(err) != "" && core.CodeOf(err) != core.CodeLeaseConflict {
+				if base.CodeOf(err) != "" && base.CodeOf(err) != base.CodeLeaseConflict {
 					t.Fatal(err)
 				}
 			} else {
-				refused(t, err, core.CodeLaneNotClaimable)
+				refused(t, err, base.CodeLaneNotClaimable)
 			}
 
 			w.renewed(running)
@@ -180,7 +181,7 @@ func TestS5_SI9_a_pick_respects_the_cap_and_lowering_it_revokes_nothing(t *testi
 		tasks := w.take(r)
 		same(t, "at the cap", len(tasks), 3)
 		w.nothing()
-		w.delay(tasks[0], w.now().Add(core.Day)) // delayed ones do not count
+		w.delay(tasks[0], w.now().Add(base.Day)) // delayed ones do not count
 		same(t, "one place", len(w.take(r)), 1)
 		w.lane("default", core.LaneSettings{MaxConcurrent: 1})
 		w.complete(tasks[1])
@@ -212,7 +213,7 @@ func TestS5_every_way_out_of_running_frees_its_place(t *testing.T) {
 			"complete": func(task engine.Task) { w.complete(task) },
 			"fail":     func(task engine.Task) { w.fail(task, "permanent") },
 			"retry":    func(task engine.Task) { w.fail(task, "") },
-			"delay":    func(task engine.Task) { w.delay(task, w.now().Add(core.Day)) },
+			"delay":    func(task engine.Task) { w.delay(task, w.now().Add(base.Day)) },
 			"release":  func(task engine.Task) { w.hold(given(task)); w.release(task) },
 			"revoke":   func(task engine.Task) { w.hold(given(task)); w.revoke(given(task)) },
 			"cancel":   func(task engine.Task) { w.cancel(given(task)) },

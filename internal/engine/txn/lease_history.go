@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -21,7 +22,7 @@ func (e *Engine) dropHistory(ctx context.Context, t task) error {
 
 // historyTrim is the command of dropHistory. It locks the execution, whose removal takes away the same rows.
 type historyTrim struct {
-	id    core.UUID
+	id    base.UUID
 	epoch int64
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -43,7 +44,7 @@ func TestL40_the_newest_1000_leases_are_kept_and_all_attempts(t *testing.T) {
 			return func() error { _, err := w.e.Release(w.ctx(), client, id, fence(task), "stopping"); return err }
 		}
 		w.untouched(id, release(tasks[leases-1000]), "")
-		w.untouched(id, release(tasks[leases-1001]), core.CodeStaleLease)
+		w.untouched(id, release(tasks[leases-1001]), base.CodeStaleLease)
 		eventually(t, "of the first hundred one attempt is left", func() bool {
 			all := must(w.store.Read(w.ctx(), store.Want{History: []store.HistoryRef{{ID: id.UUID, All: true}}}))(t).History
 			return all[0].Epoch == anAttempt && all[1].Epoch == 101 && len(all) == leases-99

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -23,7 +24,7 @@ func (r *renew) Name() string { return renewName }
 
 func (r *renew) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, r.ref.ID.UUID) }
 
-func (r *renew) Target() core.UUID { return r.ref.ID.UUID }
+func (r *renew) Target() base.UUID { return r.ref.ID.UUID }
 
 func (r *renew) Decide(u *Tx) error {
 	ent, err := u.Find(r.caller, r.ref.ID)
@@ -71,7 +72,7 @@ func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]Rene
 
 // ofOneLease names the field of a refusal relative to the lease, which is the item at fault.
 func ofOneLease(err error) error {
-	var refusal *core.Error
+	var refusal *base.Error
 	if !errors.As(err, &refusal) {
 		return err
 	}
@@ -86,12 +87,12 @@ func checkRenewal(ref LeaseRef) error {
 	if ref.TTL == 0 {
 		return nil
 	}
-	return core.CheckTTL(ref.TTL)
+	return base.CheckTTL(ref.TTL)
 }
 
 // Heartbeat counts as a sign of life of an instance and renews its leases (S51).
 func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, leases []LeaseRef) (HeartbeatAnswer, error) {
-	if err := core.CheckWorkerID("worker_instance_id", instanceID); err != nil {
+	if err := base.CheckWorkerID("worker_instance_id", instanceID); err != nil {
 		return HeartbeatAnswer{}, err
 	}
 	var answer HeartbeatAnswer

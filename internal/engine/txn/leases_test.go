@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -28,7 +29,7 @@ func TestL104_LC11_work_of_a_dead_worker_is_taken_over_without_help(t *testing.T
 		same(t, "events", w.story(given(task)), []string{
 			"execution.submitted", "lease.acquired", "lease.expired", "attempt.ended", "lease.acquired",
 		})
-		refused(t, w.completing(task), core.CodeStaleLease)
+		refused(t, w.completing(task), base.CodeStaleLease)
 		w.complete(again)
 	})
 }
@@ -68,9 +69,9 @@ func TestLC12_in_grace_a_lease_renews_and_at_the_lapse_it_does_not(t *testing.T)
 		same(t, "expiry", lease.ExpiresAt, w.now()+10_000)
 		w.turn(15_000)
 		_, err := w.renew(task, 0)
-		refused(t, err, core.CodeLeaseExpired)
+		refused(t, err, base.CodeLeaseExpired)
 		err = w.e.Progress(w.ctx(), client, given(task), fence(task), ptr(5), nil)
-		refused(t, err, core.CodeLeaseExpired)
+		refused(t, err, base.CodeLeaseExpired)
 		w.is(given(task), core.Ready, core.WaitingForWorker)
 	})
 }
@@ -118,20 +119,20 @@ func TestLC12_late_commands_are_refused_after_takeover_revocation_and_deadline(t
 		taken := w.started(core.Submission{})
 		w.turn(30_000)
 		again := w.claim()
-		refusal := w.untouched(given(taken), func() error { return w.completing(taken) }, core.CodeStaleLease)
+		refusal := w.untouched(given(taken), func() error { return w.completing(taken) }, base.CodeStaleLease)
 		same(t, "details", [2]any{refusal.Details["part"], refusal.Details["current_epoch"]}, [2]any{"lease_id", int64(2)})
 		w.complete(again)
 
 		revoked := w.started(core.Submission{})
 		w.revoke(given(revoked))
-		w.untouched(given(revoked), func() error { return w.completing(revoked) }, core.CodeLeaseRevoked)
+		w.untouched(given(revoked), func() error { return w.completing(revoked) }, base.CodeLeaseRevoked)
 		_, err := w.renew(revoked, 0)
-		refused(t, err, core.CodeLeaseRevoked)
+		refused(t, err, base.CodeLeaseRevoked)
 		w.cancel(given(revoked))
 
 		over := w.started(core.Submission{DeadlineAt: w.now() + 31_000})
 		w.turn(31_000)
-		refused(t, w.completing(over), core.CodeExecutionNotActive)
+		refused(t, w.completing(over), base.CodeExecutionNotActive)
 	})
 }
 
@@ -166,16 +167,16 @@ func TestLC14_each_wrong_part_of_a_fence_alone_is_stale(t *testing.T) {
 			"attempt_id":  {LeaseID: right.LeaseID, Epoch: right.Epoch, AttemptID: right.LeaseID},
 		} {
 			for name, command := range w.fenced(id) {
-				refusal := w.untouched(id, func() error { return command(wrong) }, core.CodeStaleLease)
+				refusal := w.untouched(id, func() error { return command(wrong) }, base.CodeStaleLease)
 				if refusal.Details["part"] != part {
 					t.Fatalf("%s: part %v, want %s", name, refusal.Details["part"], part)
 				}
 			}
 		}
 		for name, command := range w.fenced(id) {
-			w.untouched(id, func() error { return command(core.Fence{}) }, core.CodeFenceRequired)
-			w.untouched(id, func() error { return command(core.Fence{Epoch: 1}) }, core.CodePartialFence)
-			w.untouched(id, func() error { return command(core.Fence{LeaseID: right.LeaseID, AttemptID: right.AttemptID}) }, core.CodePartialFence)
+			w.untouched(id, func() error { return command(core.Fence{}) }, base.CodeFenceRequired)
+			w.untouched(id, func() error { return command(core.Fence{Epoch: 1}) }, base.CodePartialFence)
+			w.untouched(id, func() error { return command(core.Fence{LeaseID: right.LeaseID, AttemptID: right.AttemptID}) }, base.CodePartialFence)
 			_ = name
 		}
 		w.complete(task) // the right fence still works
@@ -183,7 +184,7 @@ func TestLC14_each_wrong_part_of_a_fence_alone_is_stale(t *testing.T) {
 }
 
 // fenced lists every command that carries a fence.
-func (w *world) fenced(id core.GivenID) map[string]func(core.Fence) error {
+func (w *world) fenced(id base.GivenID) map[string]func(core.Fence) error {
 	return map[string]func(core.Fence) error{
 		"renew": func(f core.Fence) error {
 			items, err := w.e.Renew(w.ctx(), client, []engine.LeaseRef{{ID: id, Fence: f}})
@@ -225,19 +226,19 @@ func TestLC14_old_fences_stay_stale_after_retry_reclaim_replay_and_cancel(t *tes
 		id := w.submit(policy(`{"retry_policy":{"max_retries":3,"backoff":{"strategy":"fixed","delay_ms":0}}}`))
 		first := w.claim()
 		w.fail(first, "")
-		w.untouched(id, func() error { return w.completing(first) }, core.CodeExecutionNotActive) // its attempt has ended
+		w.untouched(id, func() error { return w.completing(first) }, base.CodeExecutionNotActive) // its attempt has ended
 		second := w.claim()
-		w.untouched(id, func() error { return w.completing(first) }, core.CodeStaleLease)
+		w.untouched(id, func() error { return w.completing(first) }, base.CodeStaleLease)
 		w.turn(30_000)
 		third := w.claim()
-		w.untouched(id, func() error { return w.completing(second) }, core.CodeStaleLease)
+		w.untouched(id, func() error { return w.completing(second) }, base.CodeStaleLease)
 		w.cancel(id)
-		refusal := w.untouched(id, func() error { return w.completing(third) }, core.CodeExecutionNotActive)
+		refusal := w.untouched(id, func() error { return w.completing(third) }, base.CodeExecutionNotActive)
 		same(t, "outcome", refusal.Details["terminal_outcome"], any("cancelled"))
 		w.replay(id)
 		fourth := w.claim()
 		for _, old := range []engine.Task{first, second, third} {
-			w.untouched(id, func() error { return w.completing(old) }, core.CodeStaleLease)
+			w.untouched(id, func() error { return w.completing(old) }, base.CodeStaleLease)
 		}
 		w.renewed(fourth)
 		w.complete(fourth)
@@ -252,16 +253,16 @@ func TestL37_an_operator_overrides_only_while_running(t *testing.T) {
 			_, err := w.e.CompleteOverride(w.ctx(), operator, id, nil, engine.Operator{Reason: "by hand"})
 			return err
 		}
-		w.untouched(id, override, core.CodeExecutionNotActive)
+		w.untouched(id, override, base.CodeExecutionNotActive)
 		w.claim()
 		answer := must(w.e.FailOverride(w.ctx(), operator, id, core.FailCommand{Message: "by hand"}, engine.Operator{}))(t)
 		same(t, "fail", answer.Outcome, "retry_scheduled")
-		w.untouched(id, override, core.CodeExecutionNotActive)
+		w.untouched(id, override, base.CodeExecutionNotActive)
 		w.turn(1000)
 		w.claim()
 		ok(t, override())
 		w.is(id, core.Succeeded, core.Completed)
-		w.untouched(id, override, core.CodeExecutionNotActive)
+		w.untouched(id, override, base.CodeExecutionNotActive)
 	})
 }
 
@@ -276,19 +277,19 @@ func TestL38_many_leases_renew_in_one_call_each_with_its_own_answer(t *testing.T
 			{ID: given(b), Fence: fence(b)},
 			{ID: given(c), Fence: core.Fence{Epoch: 1}},
 			{ID: given(c), Fence: fence(c), TTL: 499},
-			{ID: given(c), Fence: fence(c), TTL: core.Day + 1},
-			{ID: core.GivenID{UUID: core.UUID{1}}, Fence: fence(c)},
-			{ID: given(c), Fence: fence(c), TTL: core.Day},
+			{ID: given(c), Fence: fence(c), TTL: base.Day + 1},
+			{ID: base.GivenID{UUID: base.UUID{1}}, Fence: fence(c)},
+			{ID: given(c), Fence: fence(c), TTL: base.Day},
 		}))(t)
-		codes := []core.Code{}
+		codes := []base.Code{}
 		for _, item := range items {
-			codes = append(codes, core.CodeOf(item.Err))
+			codes = append(codes, base.CodeOf(item.Err))
 		}
-		same(t, "answers", codes, []core.Code{
-			"", core.CodeExecutionNotActive, core.CodePartialFence, core.CodeInvalidArgument, core.CodeInvalidArgument, core.CodeExecutionNotFound, "",
+		same(t, "answers", codes, []base.Code{
+			"", base.CodeExecutionNotActive, base.CodePartialFence, base.CodeInvalidArgument, base.CodeInvalidArgument, base.CodeExecutionNotFound, "",
 		})
 		same(t, "shorter", items[0].Lease.ExpiresAt, w.now()+500)
-		same(t, "longer", items[6].Lease.ExpiresAt, w.now().Add(core.Day))
+		same(t, "longer", items[6].Lease.ExpiresAt, w.now().Add(base.Day))
 		w.pass(500)
 		w.becomes(given(a), core.Ready) // a shorter lease lapses earlier (L19)
 		same(t, "renewals emit nothing", w.story(given(c)), []string{"execution.submitted", "lease.acquired"})
@@ -310,7 +311,7 @@ func TestL99_progress_replaces_what_is_given_and_emits_nothing(t *testing.T) {
 		ok(t, report(ptr(0), nil))
 		same(t, "0 is a value", *w.get(id).Progress.Percent, 0)
 		for _, bad := range []int{-1, 101} {
-			w.untouched(id, func() error { return report(&bad, nil) }, core.CodeInvalidArgument)
+			w.untouched(id, func() error { return report(&bad, nil) }, base.CodeInvalidArgument)
 		}
 		same(t, "events", w.story(id), []string{"execution.submitted", "lease.acquired"})
 	})
@@ -328,7 +329,7 @@ func TestL39_a_worker_learns_of_a_lost_lease_from_the_feed_of_its_instance(t *te
 		same(t, "events", len(page.Events), 1)
 		same(t, "instance", page.Events[0].InstanceID, "w1")
 		_, err := w.renew(task, 0)
-		refused(t, err, core.CodeExecutionNotActive)
+		refused(t, err, base.CodeExecutionNotActive)
 	})
 }
 
@@ -342,16 +343,16 @@ func TestW6_a_lease_of_another_store_is_an_invalid_handle(t *testing.T) {
 		here := w.started(core.Submission{})
 		for name, send := range w.fenced(given(here)) {
 			t.Log(name)
-			w.untouched(given(here), func() error { return send(fence(foreign)) }, core.CodeInvalidHandle)
+			w.untouched(given(here), func() error { return send(fence(foreign)) }, base.CodeInvalidHandle)
 		}
 		for name, send := range w.fenced(given(foreign)) {
 			t.Log(name, "of an execution that is not here")
-			refused(t, send(fence(foreign)), core.CodeInvalidHandle)
+			refused(t, send(fence(foreign)), base.CodeInvalidHandle)
 		}
 		other := w.started(core.Submission{}) // of this store
 		for name, send := range w.fenced(given(here)) {
 			t.Log(name, "with the lease of another execution")
-			w.untouched(given(here), func() error { return send(fence(other)) }, core.CodeStaleLease)
+			w.untouched(given(here), func() error { return send(fence(other)) }, base.CodeStaleLease)
 		}
 		w.complete(here)
 	})

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -19,13 +20,13 @@ func TestLC1_an_execution_is_submitted_claimed_renewed_and_completed(t *testing.
 		same(t, "attempt", [2]string{x.Attempt.Type.String(), task.How}, [2]string{"initial", "fresh"})
 		same(t, "index", x.Attempt.Index, 0)
 		same(t, "input", string(x.Input.Data), "in")
-		same(t, "expiry", x.Lease.ExpiresAt, w.now().Add(30*core.Second))
+		same(t, "expiry", x.Lease.ExpiresAt, w.now().Add(30*base.Second))
 		same(t, "public state", w.public(id), "active")
 
 		w.turn(1000)
 		before := w.get(id)
 		lease := must(w.renew(task, 0))(t)
-		same(t, "renewed expiry", lease.ExpiresAt, w.now().Add(30*core.Second))
+		same(t, "renewed expiry", lease.ExpiresAt, w.now().Add(30*base.Second))
 		after := w.get(id)
 		before.Lease.ExpiresAt, before.Lease.RenewedAt, before.Version = after.Lease.ExpiresAt, after.Lease.RenewedAt, after.Version
 		same(t, "a renewal changes only the times of the lease (L9)", after, before)
@@ -84,18 +85,18 @@ func TestL2_an_id_with_another_partition_or_of_another_namespace_names_nothing(t
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		id := w.submit(core.Submission{})
-		bare := core.GivenID{UUID: id.UUID}
+		bare := base.GivenID{UUID: id.UUID}
 		same(t, "bare UUID", w.get(bare).ID, id.ID())
-		wrong := core.GivenID{UUID: id.UUID, N: id.N + 1, Full: true}
+		wrong := base.GivenID{UUID: id.UUID, N: id.N + 1, Full: true}
 		_, err := w.e.Describe(w.ctx(), client, wrong)
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 		_, err = w.e.Cancel(w.ctx(), operator, wrong, nil, "", engine.Operator{})
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 		stranger := engine.Caller{Principal: "s", Actor: "client", Namespaces: []string{"other"}}
 		_, err = w.e.Describe(w.ctx(), stranger, id)
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 		_, err = w.e.Cancel(w.ctx(), stranger, id, nil, "", engine.Operator{})
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 		answer := must(w.e.Claim(w.ctx(), stranger, ask()))(t)
 		same(t, "tasks for a stranger", len(answer.Tasks), 0)
 		w.is(id, core.Ready, core.WaitingForWorker)
@@ -120,15 +121,15 @@ func TestL5_times_of_an_execution_never_run_backwards(t *testing.T) {
 func TestLI5_a_renewal_is_a_moment_that_nothing_later_comes_before(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		for name, command := range map[string]func(task engine.Task) core.Time{
-			"renew": func(task engine.Task) core.Time {
+		for name, command := range map[string]func(task engine.Task) base.Time{
+			"renew": func(task engine.Task) base.Time {
 				must(w.renew(task, 0))(t)
 				return w.get(given(task)).Lease.RenewedAt
 			},
-			"complete": func(task engine.Task) core.Time { w.complete(task); return w.get(given(task)).CompletedAt },
-			"fail":     func(task engine.Task) core.Time { w.fail(task, ""); return w.get(given(task)).Failure.At },
-			"cancel":   func(task engine.Task) core.Time { w.cancel(given(task)); return w.get(given(task)).CompletedAt },
-			"priority": func(task engine.Task) core.Time {
+			"complete": func(task engine.Task) base.Time { w.complete(task); return w.get(given(task)).CompletedAt },
+			"fail":     func(task engine.Task) base.Time { w.fail(task, ""); return w.get(given(task)).Failure.At },
+			"cancel":   func(task engine.Task) base.Time { w.cancel(given(task)); return w.get(given(task)).CompletedAt },
+			"priority": func(task engine.Task) base.Time {
 				must(w.e.SetPriority(w.ctx(), operator, given(task), 3, engine.Operator{}))(t)
 				return w.get(given(task)).LastMutationAt
 			},

@@ -6,19 +6,22 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // OpenLink shows the holder of a link what it asks. It changes nothing (W70). A token that is not valid is link_not_found for every cause, which
 // only the metric distinguishes (W33, W34, W69).
-func (e *Engine) OpenLink(ctx context.Context, _ Caller, link core.UUID, token core.Token) (LinkPage, error) {
+func (e *Engine) OpenLink(ctx context.Context, _ Caller, link base.UUID, token keyring.Token) (LinkPage, error) {
 	rows, err := e.readBorne(ctx, linkAtRef(link))
 	if err != nil {
 		return LinkPage{}, err
 	}
 	err = e.judge(rows, &bearer{
 		token:   token,
-		fields:  func(d *core.Dossier) core.TokenFields { return linkFields(d, d.Link(link)) },
+		fields:  func(d *core.Dossier) keyring.TokenFields { return linkFields(d, d.Link(link)) },
 		refusal: func(error) error { return noLink() },
 	})
 	if err != nil {
@@ -43,7 +46,7 @@ func loadedKeySet(loaded *store.Loaded) []byte {
 }
 
 // linkFields are what the token of a link vouches for; nil when there is no such link.
-func linkFields(d *core.Dossier, link *core.Link) core.TokenFields {
+func linkFields(d *core.Dossier, link *core.Link) keyring.TokenFields {
 	if link == nil {
 		return nil
 	}
@@ -78,13 +81,13 @@ func (w *waiting) tally(page *LinkPage) error {
 	if err != nil || shown == nil { // nothing waits at it yet
 		return err
 	}
-	resume, err := core.DecodeCondition(shown.Condition)
+	resume, err := condition.Decode(shown.Condition)
 	if err != nil {
 		return err
 	}
 	progress := resume.Evaluate(evidenceOf(shown.Signals)).Progress()
 	for i, node := range resume.Leaves() {
-		if node.Kind == core.ConditionCount && slices.Contains(node.Waitpoints, page.Waitpoint.Key) {
+		if node.Kind == condition.Count && slices.Contains(node.Waitpoints, page.Waitpoint.Key) {
 			page.Needed, page.Progress, page.Counted = node.N, progress[i], node.Matcher.Name
 			return nil
 		}
@@ -93,11 +96,11 @@ func (w *waiting) tally(page *LinkPage) error {
 }
 
 // evidenceOf is what a condition looks at in signals.
-func evidenceOf(signals []core.Signal) []core.Evidence {
-	evidence := make([]core.Evidence, len(signals))
+func evidenceOf(signals []core.Signal) []condition.Evidence {
+	evidence := make([]condition.Evidence, len(signals))
 	for i := range signals {
 		s := &signals[i]
-		evidence[i] = core.Evidence{
+		evidence[i] = condition.Evidence{
 			WaitpointKey: s.WaitpointKey, SignalID: s.ID, Name: s.Name, SourceType: s.SourceType, SourceIdentity: s.SourceIdentity,
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -36,8 +38,8 @@ func refusedTokens(t *testing.T, e *engine.Engine) map[string]float64 {
 func TestW70_a_live_link_shows_what_is_asked_and_looking_changes_nothing(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
-		task := w.started(core.Submission{Kind: "deploy", Creator: "carol", Tags: core.Tags{"service": "web"}})
-		at := w.suspend(task, twoApprovers, timingOut(core.Hour, core.BehaviorFail))
+		task := w.started(core.Submission{Kind: "deploy", Creator: "carol", Tags: base.Tags{"service": "web"}})
+		at := w.suspend(task, twoApprovers, timingOut(base.Hour, core.BehaviorFail))
 		titled := func(c *core.CreateLinkCommand) {
 			c.Title, c.Message, c.CommentRequired = "Deploy?", "Version 7 to everybody.", true
 		}
@@ -54,7 +56,7 @@ func TestW70_a_live_link_shows_what_is_asked_and_looking_changes_nothing(t *test
 			[5]any{"Deploy?", "Version 7 to everybody.", "ann@example.com", true, core.LinkOpen})
 		same(t, "work", [3]any{page.Kind, page.Tags["service"], page.Asker}, [3]any{"deploy", "web", "carol"})
 		same(t, "progress", [3]any{page.Progress, page.Needed, page.Counted}, [3]any{0, 2, "approved"})
-		same(t, "time left", page.TimeoutAt.Sub(page.Now), core.Hour)
+		same(t, "time left", page.TimeoutAt.Sub(page.Now), base.Hour)
 		same(t, "decidable", page.Undecided, nil)
 		same(t, "choices", page.Decisions, core.DefaultDecisions())
 
@@ -66,28 +68,28 @@ func TestW70_a_live_link_shows_what_is_asked_and_looking_changes_nothing(t *test
 
 		must(w.approve("op1", given(task), core.ApproveCommand{Name: "approved"}))(t)
 		page = w.opened(ann)
-		same(t, "the wait is over", [4]any{page.State, page.Progress, page.TimeoutAt, page.Waitpoint.CloseReason}, [4]any{core.LinkClosed, 2, core.Time(0), core.ClosedResumed})
-		refused(t, page.Undecided, core.CodeWaitpointClosed)
+		same(t, "the wait is over", [4]any{page.State, page.Progress, page.TimeoutAt, page.Waitpoint.CloseReason}, [4]any{core.LinkClosed, 2, base.Time(0), core.ClosedResumed})
+		refused(t, page.Undecided, base.CodeWaitpointClosed)
 	})
 }
 
 func TestW73_a_link_that_cannot_be_decided_says_why(t *testing.T) {
 	t.Parallel()
 	unsweptWithKey(t, func(t *testing.T, w *world) {
-		_, at := w.asleep(atA, timingOut(core.Hour, core.BehaviorFail))
-		hasty := w.link(at.Waitpoints[0].ID, "ann", func(c *core.CreateLinkCommand) { c.ExpiresInMS = ptr(core.Minute) })
+		_, at := w.asleep(atA, timingOut(base.Hour, core.BehaviorFail))
+		hasty := w.link(at.Waitpoints[0].ID, "ann", func(c *core.CreateLinkCommand) { c.ExpiresInMS = ptr(base.Minute) })
 		w.turn(1)
 		withdrawn := w.link(at.Waitpoints[0].ID, "bob")
 		w.turn(1)
 		patient := w.link(at.Waitpoints[0].ID, "cyd")
 		ok(t, w.e.RevokeLink(w.ctx(), operator, withdrawn.ID, nil, engine.Operator{}))
-		w.turn(core.Minute - 3)
+		w.turn(base.Minute - 3)
 		same(t, "a moment before", w.opened(hasty).Undecided, nil)
 		w.turn(1)
-		refused(t, w.opened(hasty).Undecided, core.CodeLinkExpired)
-		refused(t, w.opened(withdrawn).Undecided, core.CodeLinkRevoked)
-		w.turn(core.Hour)
-		refused(t, w.opened(patient).Undecided, core.CodeWaitpointClosed)
+		refused(t, w.opened(hasty).Undecided, base.CodeLinkExpired)
+		refused(t, w.opened(withdrawn).Undecided, base.CodeLinkRevoked)
+		w.turn(base.Hour)
+		refused(t, w.opened(patient).Undecided, base.CodeWaitpointClosed)
 		same(t, "states", [3]string{w.opened(hasty).State, w.opened(withdrawn).State, w.opened(patient).State}, [3]string{core.LinkExpired, core.LinkRevoked, core.LinkClosed})
 
 		links := must(w.e.Links(w.ctx(), client, at.Waitpoints[0].ID))(t)
@@ -101,35 +103,35 @@ func TestW69_every_link_that_does_not_verify_is_not_found_in_the_same_words(t *t
 	onSigning(t, func(t *testing.T, w *world) {
 		_, at := w.asleep(atA)
 		l, other := w.link(at.Waitpoints[0].ID, "ann"), w.link(at.Waitpoints[0].ID, "bob")
-		_, err := w.e.OpenLink(w.ctx(), stranger, core.UUID{9}, l.Token)
-		want := refused(t, err, core.CodeLinkNotFound).Error()
+		_, err := w.e.OpenLink(w.ctx(), stranger, base.UUID{9}, l.Token)
+		want := refused(t, err, base.CodeLinkNotFound).Error()
 		for what, c := range map[string]struct {
-			link  core.UUID
-			token core.Token
+			link  base.UUID
+			token keyring.Token
 		}{
-			"no token":               {l.ID, core.Token{}},
-			"no shape":               {l.ID, core.TokenOf("a:zz")},
+			"no token":               {l.ID, keyring.Token{}},
+			"no shape":               {l.ID, keyring.TokenOf("a:zz")},
 			"of another link":        {l.ID, other.Token},
 			"of the waitpoint":       {l.ID, at.Tokens[0]},
-			"of a key that is not":   {l.ID, core.TokenOf("b" + l.Token.Reveal()[1:])},
+			"of a key that is not":   {l.ID, keyring.TokenOf("b" + l.Token.Reveal()[1:])},
 			"for the waitpoint's id": {at.Waitpoints[0].ID, l.Token},
 		} {
 			_, err := w.e.OpenLink(w.ctx(), stranger, c.link, c.token)
-			same(t, what, refused(t, err, core.CodeLinkNotFound).Error(), want)
+			same(t, what, refused(t, err, base.CodeLinkNotFound).Error(), want)
 		}
 		same(t, "causes", refusedTokens(t, w.e), map[string]float64{"unknown_target": 2, "shape": 1, "mismatch": 2, "unknown_kid": 1})
 
 		w.opened(l)
 		must(w.e.ReissueToken(w.ctx(), operator, at.Waitpoints[0].ID, engine.Operator{}))(t)
 		_, err = w.e.OpenLink(w.ctx(), stranger, l.ID, l.Token)
-		refused(t, err, core.CodeLinkNotFound)
+		refused(t, err, base.CodeLinkNotFound)
 		fresh := must(w.e.ReadLink(w.ctx(), operator, l.ID))(t)
 		w.opened(fresh)
 		must(w.rotateKey("b", 2, 1000))(t)
 		w.opened(fresh)
 		w.turn(1001)
 		_, err = w.e.OpenLink(w.ctx(), stranger, l.ID, fresh.Token)
-		refused(t, err, core.CodeLinkNotFound)
+		refused(t, err, base.CodeLinkNotFound)
 		same(t, "of an old key", refusedTokens(t, w.e)["expired_kid"], 1)
 	})
 }

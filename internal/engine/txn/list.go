@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -130,7 +131,7 @@ func (w *walk) load(ctx context.Context, hits []store.Hit) ([]*View, error) {
 	if len(hits) == 0 {
 		return views, nil
 	}
-	ids := make([]core.UUID, len(hits))
+	ids := make([]base.UUID, len(hits))
 	for i, hit := range hits {
 		ids[i] = hit.ID
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -47,12 +48,12 @@ func TestLC3_LC19_every_filter_finds_exactly_what_matches(t *testing.T) {
 		r.InstanceID, r.Lanes = "other", []string{"l2"}
 		tagged := w.submit(core.Submission{
 			Kind: "mail.send", Namespace: "n2", Lane: "l2", Priority: 50, Creator: "ann", IdempotencyKey: "order-7",
-			Tags: core.Tags{"tenant": "7", "region": "eu"},
+			Tags: base.Tags{"tenant": "7", "region": "eu"},
 		})
 		task := w.claimAs(r)
 		must(w.e.Fail(w.ctx(), client, given(task), core.FailCommand{Fence: fence(task), Class: "permanent", Message: "Disk quota exceeded on node-9"}))(t)
 		w.turn(1000)
-		resumable := w.started(core.Submission{Priority: 40, Tags: core.Tags{"tenant": "8"}, Lane: "l3"})
+		resumable := w.started(core.Submission{Priority: 40, Tags: base.Tags{"tenant": "8"}, Lane: "l3"})
 		w.release(resumable)
 		all := w.walk(engine.ListRequest{}, nil)
 		same(t, "executions", len(all), len(made)+2)
@@ -107,13 +108,13 @@ func TestLC3_LC19_every_filter_finds_exactly_what_matches(t *testing.T) {
 func TestU34_a_text_finds_the_union_of_its_meanings(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		id, err := core.ParseID("feed0001-0000-4000-8000-000000000001")
+		id, err := base.ParseID("feed0001-0000-4000-8000-000000000001")
 		ok(t, err)
 		byID := w.submit(core.Submission{ID: &id})
 		byKey := w.submit(core.Submission{IdempotencyKey: "feed"})
 		byKind := w.submit(core.Submission{Kind: "feed.cats"})
-		byTag := w.submit(core.Submission{Tags: core.Tags{"source": "rss feed"}})
-		w.submit(core.Submission{IdempotencyKey: "feed-2", Tags: core.Tags{"source": "feeder"}})
+		byTag := w.submit(core.Submission{Tags: base.Tags{"source": "rss feed"}})
+		w.submit(core.Submission{IdempotencyKey: "feed-2", Tags: base.Tags{"source": "feeder"}})
 		want := []string{byID.UUID.String(), byKey.UUID.String(), byKind.UUID.String(), byTag.UUID.String()}
 		slices.Sort(want)
 		for _, limit := range []int{1, 100} {
@@ -137,9 +138,9 @@ func TestL131_a_bad_filter_is_refused(t *testing.T) {
 			"next": {Next: []string{"odd"}}, "flow_id": {FlowID: []string{"odd"}}, "tags.Bad": {Tags: []core.TagFilter{{Key: "Bad"}}},
 		} {
 			_, err := w.e.List(w.ctx(), client, engine.ListRequest{Filter: f})
-			same(t, "field", refused(t, err, core.CodeInvalidFilter).Field, field)
+			same(t, "field", refused(t, err, base.CodeInvalidFilter).Field, field)
 			_, err = w.e.Count(w.ctx(), client, f)
-			refused(t, err, core.CodeInvalidFilter)
+			refused(t, err, base.CodeInvalidFilter)
 		}
 	})
 }
@@ -209,13 +210,13 @@ func TestL134_limits_and_cursors(t *testing.T) {
 		last := page(ptr(5), above.Next)
 		same(t, "the last page has no cursor", [2]any{len(last.Items), last.Next}, [2]any{5, ""})
 		_, err := w.e.List(w.ctx(), client, engine.ListRequest{Limit: ptr(-1)})
-		refused(t, err, core.CodeInvalidArgument)
+		refused(t, err, base.CodeInvalidArgument)
 		for name, r := range map[string]engine.ListRequest{
 			"nonsense":       {Cursor: "nonsense"},
 			"another filter": {Cursor: above.Next, Filter: core.Filter{Kind: []string{"k"}}},
 			"another order":  {Cursor: above.Next, Order: store.CreatedAsc},
 		} {
-			if _, err := w.e.List(w.ctx(), client, r); core.CodeOf(err) != core.CodeInvalidCursor {
+			if _, err := w.e.List(w.ctx(), client, r); base.CodeOf(err) != base.CodeInvalidCursor {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -225,7 +226,7 @@ func TestL134_limits_and_cursors(t *testing.T) {
 func TestL135_a_walk_under_inserts_updates_and_deletes_shows_each_row_once(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		var kept, doomed []core.GivenID
+		var kept, doomed []base.GivenID
 		for i := range 40 {
 			id := w.submit(core.Submission{Kind: "walked"})
 			w.turn(1)
@@ -292,7 +293,7 @@ func TestL131_updated_finds_a_report_of_progress(t *testing.T) {
 		for _, c := range []struct {
 			updated core.TimeRange
 			status  []string
-			want    core.UUID
+			want    base.UUID
 		}{
 			{since, nil, task.Execution.ID.UUID},
 			{since, []string{"running", "failed"}, task.Execution.ID.UUID},

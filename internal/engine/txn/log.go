@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -56,7 +57,7 @@ func (l *logReader) start(ctx context.Context) error {
 }
 
 // grew adds a commit of this process.
-func (l *logReader) grew(seq int64, at core.Time, events []core.Event) {
+func (l *logReader) grew(seq int64, at base.Time, events []core.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if seq <= l.end {
@@ -295,7 +296,7 @@ func (l *logReader) hearLeases(commits []store.Commit) {
 
 // hear applies a commit of another process.
 func (l *logReader) hear(c store.Commit) {
-	l.e.trap("hear", core.UUID{})
+	l.e.trap("hear", base.UUID{})
 	if c.Unreadable != nil {
 		l.missed()
 	}
@@ -384,7 +385,7 @@ func (l *logReader) load(ctx context.Context, after int64, limit int) ([]store.C
 		l.e.notes.Error("a commit of the event log cannot be read: its events are lost, and lists may show what it changed as it was",
 			"seq", c.Seq, "error", c.Unreadable)
 		row := "log:" + strconv.FormatInt(c.Seq, 10)
-		c.Events = []core.Event{quarantined(row, core.CodeOf(c.Unreadable), 1, c.At, c.At)} // the same to every reader
+		c.Events = []core.Event{quarantined(row, base.CodeOf(c.Unreadable), 1, c.At, c.At)} // the same to every reader
 	}
 	return commits, err
 }

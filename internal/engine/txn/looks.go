@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -105,8 +106,8 @@ func (k *pick) noteLooks() {
 }
 
 // nextLook returns when to read a record again that was read at now, which was host by the clock of this process.
-func nextLook(w *core.Worker, now core.Time, host time.Time) instanceLook {
-	in := func(at core.Time) time.Time {
+func nextLook(w *core.Worker, now base.Time, host time.Time) instanceLook {
+	in := func(at base.Time) time.Time {
 		return host.Add(time.Duration(max(at.Sub(now)+1, 100)) * time.Millisecond)
 	}
 	third, half := w.LivenessTTLMS/3, w.LivenessTTLMS/2

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -14,7 +15,7 @@ import (
 // What a process knows by hints and by the log, while its claims always find work and never wait for any.
 
 // comesSoon claims with a backlog, polling in between, until this one comes.
-func (p *process) comesSoon(what string, id core.GivenID) {
+func (p *process) comesSoon(what string, id base.GivenID) {
 	p.w.t.Helper()
 	for range 20 {
 		p.w.polled(p)

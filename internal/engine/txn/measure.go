@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -176,7 +177,7 @@ func (m *meter) claimed(tasks int, err error) {
 }
 
 // readable counts commits that readers of this process can see from now on.
-func (m *meter) readable(committed, now core.Time) {
+func (m *meter) readable(committed, now base.Time) {
 	if m != nil {
 		m.eventDelay.Observe(seconds(now.Sub(committed)))
 	}
@@ -198,7 +199,7 @@ func timerName(kind store.TimerKind) string {
 }
 
 // fired counts timers that were taken. One that shows up again, because its rule failed or takes long, was counted before.
-func (m *meter) fired(timers []store.Timer, now core.Time) {
+func (m *meter) fired(timers []store.Timer, now base.Time) {
 	if m == nil {
 		return
 	}
@@ -218,7 +219,7 @@ func (m *meter) Panicked(place string) {
 }
 
 // Followed counts work that followed a command and is done.
-func (m *meter) Followed(kind string, began, now core.Time) {
+func (m *meter) Followed(kind string, began, now base.Time) {
 	if m != nil {
 		m.followups.With(kind).Observe(seconds(now.Sub(began)))
 	}
@@ -244,7 +245,7 @@ func (m *meter) joined(policy core.JoinPolicy, state core.JoinState) {
 }
 
 // seconds is a duration as metrics have it; a clock that was set back makes none negative.
-func seconds(d core.Millis) float64 { return float64(max(d, 0)) / 1000 }
+func seconds(d base.Millis) float64 { return float64(max(d, 0)) / 1000 }
 
 // full counts a claim that found its lane at the cap.
 func (m *meter) full() {

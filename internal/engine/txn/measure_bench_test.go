@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
@@ -50,11 +51,11 @@ func cycleUnits(m *meter, batch int) (submit, claim, complete *Tx) {
 	e := &Engine{Meter: m}
 	units := [3]*Tx{}
 	for i := range units {
-		units[i] = &Tx{Engine: e, Entries: map[core.UUID]*Row{}}
+		units[i] = &Tx{Engine: e, Entries: map[base.UUID]*Row{}}
 	}
 	class := &core.Class{ID: 7, Namespace: "default", Lane: "default", Kind: "job"}
 	for n := range batch {
-		x := &core.Execution{ID: core.ID{UUID: core.UUID{byte(n), byte(n >> 8)}}, Class: class, Status: core.Ready, CreatedAt: 1000, LeaseEpoch: 1, CompletedAt: 2000}
+		x := &core.Execution{ID: base.ID{UUID: base.UUID{byte(n), byte(n >> 8)}}, Class: class, Status: core.Ready, CreatedAt: 1000, LeaseEpoch: 1, CompletedAt: 2000}
 		x.Attempt = &core.Attempt{Type: core.AttemptInitial, FirstEpoch: 1, State: core.EndedSuccess, RunningMS: 500}
 		done := *x
 		done.Status = core.Succeeded

@@ -3,7 +3,7 @@ package txn
 import (
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
@@ -21,7 +21,7 @@ func outcomeOf(err error) outcome {
 	switch {
 	case err == nil:
 		return outcomeDone
-	case core.CodeOf(err) == core.CodeTimeout:
+	case base.CodeOf(err) == base.CodeTimeout:
 		return outcomeUnknown
 	default:
 		return outcomeRefused
@@ -76,8 +76,8 @@ func (m *meter) count(r *request, err error, now time.Duration) {
 	if err == nil {
 		return
 	}
-	switch core.CodeOf(err) {
-	case core.CodeStaleLease, core.CodeLeaseExpired, core.CodeLeaseRevoked:
+	switch base.CodeOf(err) {
+	case base.CodeStaleLease, base.CodeLeaseExpired, base.CodeLeaseRevoked:
 		m.fenced.With(c.name).Inc()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -262,11 +263,11 @@ func (g *gauges) waitpoints(ctx context.Context, _ *storeReading) ([]metrics.Fam
 // quarantine holds the rows that this process has set aside, until their next try, which sets them aside again if it fails.
 type quarantine struct {
 	mu   sync.Mutex
-	next map[string]core.Time
+	next map[string]base.Time
 }
 
 // add notes a row whose timer failed.
-func (q *quarantine) add(row string, next core.Time) {
+func (q *quarantine) add(row string, next base.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	SetIn(&q.next, row, next)
@@ -280,7 +281,7 @@ func (q *quarantine) drop(row string) {
 }
 
 // Count returns how many there are.
-func (q *quarantine) Count(now core.Time) int {
+func (q *quarantine) Count(now base.Time) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.prune(now)
@@ -288,9 +289,9 @@ func (q *quarantine) Count(now core.Time) int {
 }
 
 // prune forgets those whose next try must have come. The lock is held.
-func (q *quarantine) prune(now core.Time) {
+func (q *quarantine) prune(now base.Time) {
 	for row, next := range q.next {
-		if next.Add(core.Second) <= now {
+		if next.Add(base.Second) <= now {
 			delete(q.next, row)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -28,7 +29,7 @@ func readings(t *testing.T, c metrics.Collector, m metrics.Gauge) map[string]flo
 }
 
 // projected waits until the search rows hold all that was committed. It returns how long ago since is, in seconds.
-func (w *world) projected(since core.Time) float64 {
+func (w *world) projected(since base.Time) float64 {
 	w.t.Helper()
 	w.turn(4000) // no gauge that was read before counts any more
 	ok(w.t, w.e.Project(w.ctx()))

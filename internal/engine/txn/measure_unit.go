@@ -4,6 +4,9 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -123,13 +126,13 @@ func (m *meter) event(u *Tx, ev *core.Event) {
 // signal counts a signal, and the decision that it may be: a decision needs no token, or comes through a link.
 func (m *meter) signal(ev *core.Event) {
 	m.signals.With(ev.Data.Text("effect")).Inc()
-	if source := ev.Data.Text("source_type"); source == core.SourceOperator || source == core.SourceApprover {
+	if source := ev.Data.Text("source_type"); source == condition.SourceOperator || source == condition.SourceApprover {
 		m.approvals.With(m.decisions.Value(ev.Data.Text("name"))).Inc()
 	}
 }
 
 // tokenRefused counts a token that was not valid. A missing token does not count.
-func (m *meter) tokenRefused(fault core.TokenFault) {
+func (m *meter) tokenRefused(fault keyring.TokenFault) {
 	if m != nil && fault != 0 {
 		m.tokensRefused.With(fault.String()).Inc()
 	}
@@ -216,7 +219,7 @@ func (m *meter) purge(ch *store.Changes) {
 }
 
 // acquiring records since when an execution that is acquired now was ready, and whether it continues after a suspension.
-func (ent *Row) acquiring(now core.Time) {
+func (ent *Row) acquiring(now base.Time) {
 	ent.readySince, ent.acquiredAt = ent.Exec.StatusSince, now
 	ent.suspended = ent.Exec.Next == core.NextResume && ent.Exec.Attempt.Interruption == core.InterruptedSuspended
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
@@ -59,8 +60,8 @@ func TestU206_waits_are_counted_by_what_begins_and_ends_them(t *testing.T) {
 			{metrics.Resumes.Name, "signal", 3},
 			{metrics.Resumes.Name, "operator", 1},
 			{metrics.Resumes.Name, "timeout", 1},
-			{metrics.Signals.Name, string(core.EffectNotMatched), 1},
-			{metrics.Signals.Name, string(core.EffectSatisfied), 4},
+			{metrics.Signals.Name, string(condition.EffectNotMatched), 1},
+			{metrics.Signals.Name, string(condition.EffectSatisfied), 4},
 			{metrics.Approvals.Name, "approved", 1},
 			{metrics.Approvals.Name, "rejected", 1},
 			{metrics.Approvals.Name, "", 2},

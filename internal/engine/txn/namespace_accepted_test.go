@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -22,7 +23,7 @@ func TestU101_F46_a_bound_of_the_namespace_does_not_fail_a_subflow_that_was_acce
 		flow := w.submitFlow(deep())
 		w.namespace("default", core.NamespaceSettings{MaxLanes: 1, MaxClasses: 1, MaxPayloadBytes: 1})
 		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "another"})
-		refused(t, err, core.CodeNamespaceLimitExceeded)
+		refused(t, err, base.CodeNamespaceLimitExceeded)
 		for _, kind := range []string{"first", "x", "z"} {
 			w.workOff(kind, 1, succeeds)
 		}
@@ -51,12 +52,12 @@ func TestU101_F11_a_repeat_of_a_flow_is_told_of_it_whatever_refuses_the_nodes_of
 		other := asked()
 		other.IdempotencyKey = "twice"
 		_, err := w.e.SubmitFlow(w.ctx(), client, other)
-		refused(t, err, core.CodeNamespaceLimitExceeded)
+		refused(t, err, base.CodeNamespaceLimitExceeded)
 		w.namespace("default", core.NamespaceSettings{})
 		w.lane("aside", core.LaneSettings{State: core.LaneDraining})
 		again()
 		_, err = w.e.SubmitFlow(w.ctx(), client, other)
-		refused(t, err, core.CodeLaneNotAccepting)
+		refused(t, err, base.CodeLaneNotAccepting)
 	})
 }
 
@@ -83,7 +84,7 @@ func TestU101_L80_a_repeat_is_told_of_its_execution_though_its_class_was_retired
 		same(t, "together with what is new", []any{items[0].Outcome, items[1].Outcome}, []any{"created", "duplicate"})
 		asked.IdempotencyKey = "another"
 		_, err = w.e.Submit(w.ctx(), client, asked)
-		refused(t, err, core.CodeNamespaceLimitExceeded)
+		refused(t, err, base.CodeNamespaceLimitExceeded)
 	})
 }
 
@@ -92,7 +93,7 @@ func TestU101_U13_a_repeat_of_a_request_is_one_though_the_namespace_allows_anoth
 	onStores(t, func(t *testing.T, w *world) {
 		c := client
 		c.RequestKey = "once"
-		id := core.IDOf(core.UUID{15: 7}).Given()
+		id := base.IDOf(base.UUID{15: 7}).Given()
 		asked := core.Submission{ID: &id, Kind: "k", Priority: 50}
 		w.namespace("default", core.NamespaceSettings{MaxPriority: 40})
 		first := must(w.e.Submit(w.ctx(), c, asked))(t)
@@ -101,7 +102,7 @@ func TestU101_U13_a_repeat_of_a_request_is_one_though_the_namespace_allows_anoth
 		same(t, "the repeat", []any{again.ID, again.Priority}, []any{first.ID, 40})
 		asked.Priority = 60
 		_, err := w.e.Submit(w.ctx(), c, asked)
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 	})
 }
 
@@ -127,7 +128,7 @@ func TestU101_L87_F12_a_request_that_is_refused_as_a_whole_registers_nothing(t *
 		after, _ := w.classes()
 		same(t, "classes", after, before)
 		_, err := w.e.GetLane(w.ctx(), client, "new")
-		refused(t, err, core.CodeLaneNotFound)
+		refused(t, err, base.CodeLaneNotFound)
 	})
 }
 
@@ -153,7 +154,7 @@ func (w *world) repeatsOutlive(lower func()) {
 	t := w.t
 	t.Helper()
 	input := core.Payload{Data: []byte("0123456789"), Size: 10}
-	id := core.IDOf(core.UUID{15: 7}).Given()
+	id := base.IDOf(base.UUID{15: 7}).Given()
 	requested := client
 	requested.RequestKey = "request"
 	byKey, byID := core.Submission{Kind: "k", Input: input, IdempotencyKey: "key"}, core.Submission{Kind: "k", Input: input, ID: &id}
@@ -175,15 +176,15 @@ func (w *world) repeatsOutlive(lower func()) {
 	same(t, "the flow", []any{repeat.Created, repeat.Flow.ID}, []any{false, flow.Flow.ID})
 	for what, bad := range map[string]core.Submission{"without a key": {Kind: "k", Input: input}, "with another": {Kind: "k", Input: input, IdempotencyKey: "other"}} {
 		_, err := w.e.Submit(w.ctx(), client, bad)
-		if e := refused(t, err, core.CodePayloadTooLarge); e.Field != "input" {
+		if e := refused(t, err, base.CodePayloadTooLarge); e.Field != "input" {
 			t.Errorf("%s: %v", what, err)
 		}
 		items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{byKey, bad}, false))(t)
-		refused(t, items[1].Err, core.CodePayloadTooLarge)
+		refused(t, items[1].Err, base.CodePayloadTooLarge)
 	}
 	graph.IdempotencyKey = "another"
 	_, err := w.e.SubmitFlow(w.ctx(), client, graph)
-	refused(t, err, core.CodePayloadTooLarge)
+	refused(t, err, base.CodePayloadTooLarge)
 }
 
 func TestL6_F46_a_lowered_bound_of_the_process_does_not_fail_a_subflow_that_was_accepted(t *testing.T) {
@@ -215,7 +216,7 @@ func TestL6_L117_a_repeated_completion_is_answered_though_its_process_takes_no_s
 		again := must(complete(done))(t)
 		same(t, "the repeat", []any{again.Status, again.Repeated}, []any{first.Status, true})
 		_, err := complete(open)
-		if e := refused(t, err, core.CodePayloadTooLarge); e.Field != "result" {
+		if e := refused(t, err, base.CodePayloadTooLarge); e.Field != "result" {
 			t.Error(err)
 		}
 		same(t, "the other", w.get(given(open)).Status, core.Running)

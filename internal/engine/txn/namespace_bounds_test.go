@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -16,10 +17,10 @@ func (w *world) namespace(name string, s core.NamespaceSettings) {
 }
 
 // full fails the test unless the error is of the code and names the setting with its numbers.
-func full(t *testing.T, err error, code core.Code, setting string, limit, inUse int) {
+func full(t *testing.T, err error, code base.Code, setting string, limit, inUse int) {
 	t.Helper()
 	refused(t, err, code)
-	var refusal *core.Error
+	var refusal *base.Error
 	errors.As(err, &refusal)
 	same(t, "details", []any{refusal.Details["setting"], refusal.Details["limit"], refusal.Details["in_use"]}, []any{setting, limit, inUse})
 }
@@ -34,23 +35,23 @@ func TestU101_a_namespace_uses_as_many_lanes_as_it_may_and_goes_on_with_those(t 
 		w.submit(of("a", "l1", "k"))
 		w.submit(of("a", "l2", "k"))
 		_, err := w.e.Submit(w.ctx(), client, of("a", "l3", "k"))
-		full(t, err, core.CodeNamespaceLimitExceeded, "max_lanes", 2, 2)
+		full(t, err, base.CodeNamespaceLimitExceeded, "max_lanes", 2, 2)
 		_, _, err = w.e.Lanes(w.ctx(), client, "", nil)
 		ok(t, err)
 		_, err = w.e.GetLane(w.ctx(), client, "l3")
-		refused(t, err, core.CodeLaneNotFound)
+		refused(t, err, base.CodeLaneNotFound)
 		w.submit(of("a", "l2", "other"))
 		w.submit(of("b", "l3", "k"))
 		_, err = w.e.Submit(w.ctx(), client, of("a", "l3", "k"))
-		full(t, err, core.CodeNamespaceLimitExceeded, "max_lanes", 2, 2)
+		full(t, err, base.CodeNamespaceLimitExceeded, "max_lanes", 2, 2)
 
 		w.namespace("a", core.NamespaceSettings{MaxLanes: 3})
 		items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{of("a", "l4", "k"), of("a", "l5", "k"), of("a", "l4", "m")}, false))(t)
 		ok(t, items[0].Err)
-		full(t, items[1].Err, core.CodeNamespaceLimitExceeded, "max_lanes", 3, 3)
+		full(t, items[1].Err, base.CodeNamespaceLimitExceeded, "max_lanes", 3, 3)
 		ok(t, items[2].Err)
 		_, err = w.e.SubmitMany(w.ctx(), client, []core.Submission{of("a", "l1", "k"), of("a", "l6", "k")}, true)
-		full(t, err, core.CodeNamespaceLimitExceeded, "max_lanes", 3, 3)
+		full(t, err, base.CodeNamespaceLimitExceeded, "max_lanes", 3, 3)
 	})
 }
 
@@ -62,16 +63,16 @@ func TestU101_a_lane_whose_executions_are_gone_counts_no_more(t *testing.T) {
 		first := w.submit(core.Submission{Namespace: "a", Lane: "l1", Kind: "k"})
 		second := core.Submission{Namespace: "a", Lane: "l2", Kind: "k"}
 		_, err := w.e.Submit(w.ctx(), client, second)
-		full(t, err, core.CodeNamespaceLimitExceeded, "max_lanes", 1, 1)
+		full(t, err, base.CodeNamespaceLimitExceeded, "max_lanes", 1, 1)
 		must(w.e.Cancel(w.ctx(), operator, first, nil, "operator", engine.Operator{}))(t)
 		_, err = w.e.Submit(w.ctx(), client, second)
-		full(t, err, core.CodeNamespaceLimitExceeded, "max_lanes", 1, 1)
+		full(t, err, base.CodeNamespaceLimitExceeded, "max_lanes", 1, 1)
 		ok(t, w.e.Delete(w.ctx(), operator, first, engine.Operator{}))
 		w.pass(aMinute)
 		eventually(t, "its class is forgotten", func() bool { _, retired := w.classes(); return len(retired) == 1 })
 		eventually(t, "another lane may be used", func() bool { _, err := w.e.Submit(w.ctx(), client, second); return err == nil })
 		_, err = w.e.Submit(w.ctx(), client, core.Submission{Namespace: "a", Lane: "l1", Kind: "k"})
-		full(t, err, core.CodeNamespaceLimitExceeded, "max_lanes", 1, 1)
+		full(t, err, base.CodeNamespaceLimitExceeded, "max_lanes", 1, 1)
 	})
 }
 
@@ -90,11 +91,11 @@ func TestU101_a_namespace_has_as_many_classes_as_it_may_and_goes_on_with_those(t
 					ok(t, item.Err)
 					continue
 				}
-				full(t, item.Err, core.CodeNamespaceLimitExceeded, "max_classes", 3, 3)
+				full(t, item.Err, base.CodeNamespaceLimitExceeded, "max_classes", 3, 3)
 			}
 		}
 		_, err := w.e.SubmitFlow(w.ctx(), client, core.FlowSubmission{Namespace: "a", Kind: "f", Nodes: []core.FlowNode{{Name: "n", Kind: "new"}}})
-		full(t, err, core.CodeNamespaceLimitExceeded, "max_classes", 3, 3)
+		full(t, err, base.CodeNamespaceLimitExceeded, "max_classes", 3, 3)
 	})
 }
 
@@ -104,8 +105,8 @@ func TestU101_a_namespace_that_sets_no_bounds_has_those_of_the_default_once_ther
 	use := core.NamespaceUse{Lanes: core.DefaultMaxLanes, Classes: core.DefaultMaxClasses}
 	ok(t, s.CheckNew(use, true))
 	use.Others = true
-	full(t, s.CheckNew(use, true), core.CodeNamespaceLimitExceeded, "max_lanes", core.DefaultMaxLanes, core.DefaultMaxLanes)
-	full(t, s.CheckNew(use, false), core.CodeNamespaceLimitExceeded, "max_classes", core.DefaultMaxClasses, core.DefaultMaxClasses)
+	full(t, s.CheckNew(use, true), base.CodeNamespaceLimitExceeded, "max_lanes", core.DefaultMaxLanes, core.DefaultMaxLanes)
+	full(t, s.CheckNew(use, false), base.CodeNamespaceLimitExceeded, "max_classes", core.DefaultMaxClasses, core.DefaultMaxClasses)
 	s = core.NamespaceSettings{MaxLanes: 2 * core.DefaultMaxLanes, MaxClasses: 2 * core.DefaultMaxClasses}
 	ok(t, s.CheckNew(use, true))
 }
@@ -121,7 +122,7 @@ func TestU101_no_more_executions_of_a_namespace_wait_for_workers_than_may(t *tes
 			w.submit(of(fmt.Sprint(i)))
 		}
 		_, err := w.e.Submit(w.ctx(), client, of("3"))
-		full(t, err, core.CodeRateLimited, "max_ready", 3, 3)
+		full(t, err, base.CodeRateLimited, "max_ready", 3, 3)
 		same(t, "a repeat is a duplicate", must(w.e.Submit(w.ctx(), client, of("0")))(t).Outcome, "duplicate")
 		w.submit(core.Submission{Namespace: "b"})
 		r := ask()
@@ -134,7 +135,7 @@ func TestU101_no_more_executions_of_a_namespace_wait_for_workers_than_may(t *tes
 				ok(t, item.Err)
 				continue
 			}
-			full(t, item.Err, core.CodeRateLimited, "max_ready", 3, 3)
+			full(t, item.Err, base.CodeRateLimited, "max_ready", 3, 3)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -25,12 +26,12 @@ func decodeNamespace(doc *store.Doc) (*core.Namespace, error) {
 }
 
 func noSuchNamespace(name string) error {
-	return core.Errorf(core.CodeNamespaceNotFound, "no namespace %q", name)
+	return base.Errorf(base.CodeNamespaceNotFound, "no namespace %q", name)
 }
 
 // PutNamespace states all settings of a namespace, making it known if it is new (U101).
 func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core.NamespaceSettings, how AdminAction) (core.Namespace, error) {
-	if err := core.CheckNamespace(name); err != nil {
+	if err := base.CheckNamespace(name); err != nil {
 		return core.Namespace{}, err
 	}
 	if err := s.Check(); err != nil {
@@ -73,7 +74,7 @@ func checkNamespaceRevision(expected *int64, n *core.Namespace, name string) err
 	case n == nil:
 		return noSuchNamespace(name)
 	default:
-		return core.CheckRevision(expected, n.Revision)
+		return base.CheckRevision(expected, n.Revision)
 	}
 }
 
@@ -110,7 +111,7 @@ func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how
 			case existing == nil:
 				return adminChange{}, noSuchNamespace(name)
 			}
-			if err := core.CheckRevision(how.Revision, existing.Revision); err != nil {
+			if err := base.CheckRevision(how.Revision, existing.Revision); err != nil {
 				return adminChange{}, err
 			}
 			u.After = append(u.After, e.spaces.forget)
@@ -134,7 +135,7 @@ func (e *Engine) checkUnused(ctx context.Context, c Caller, name string) error {
 		return PublicFault(err)
 	}
 	if n > 0 {
-		return core.Errorf(core.CodeNamespaceNotEmpty, "there are executions in namespace %q", name).
+		return base.Errorf(base.CodeNamespaceNotEmpty, "there are executions in namespace %q", name).
 			WithHint("delete them, or wait until retention has removed them")
 	}
 	return nil

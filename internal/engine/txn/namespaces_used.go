@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // OtherNamespaces reports whether the installation has another namespace than these (U121): one that was set up, that an unrevoked key is for, that
 // a live worker serves, or that has executions, flows or budgets, regardless of their creator. It reads what is stored now.
 func (e *Engine) OtherNamespaces(ctx context.Context, own []string) (bool, error) {
-	foreign := func(name string) bool { return name != core.Everywhere && !slices.Contains(own, name) }
+	foreign := func(name string) bool { return name != keyring.Everywhere && !slices.Contains(own, name) }
 	for _, look := range []func(context.Context, func(string) bool) (bool, error){
 		e.namesForeign, e.worksForForeign, e.holdsForeign,
 	} {

@@ -3,7 +3,7 @@ package txn
 import (
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -22,7 +22,7 @@ func (e *Engine) tellSlow(batch []*request, errs ...error) {
 		}
 		code := "done"
 		if err := errs[min(i, len(errs)-1)]; err != nil {
-			code = string(core.CodeOf(err))
+			code = string(base.CodeOf(err))
 		}
 		e.notes.Info("slow command", "command", r.Name(), "code", code, "duration_ms", took.Milliseconds())
 	}

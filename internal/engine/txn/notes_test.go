@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/quiet"
 )
 
@@ -19,14 +19,14 @@ func TestU217_commands_over_a_second_are_logged(t *testing.T) {
 		{command: &onOne{op: "cancel"}, began: 0}, {command: &onOne{op: "complete"}, began: time.Second}, {command: &onOne{op: "fail"}, began: 500 * time.Millisecond},
 	}
 	now = 2 * time.Second
-	e.tellSlow(batch, nil, nil, core.Errorf(core.CodeStaleLease, "no"))
+	e.tellSlow(batch, nil, nil, base.Errorf(base.CodeStaleLease, "no"))
 	got := strings.Split(strings.TrimSpace(text.String()), "\n")
 	if len(got) != 2 || !strings.HasSuffix(got[0], `level=INFO msg="slow command" command=cancel code=done duration_ms=2000 count=1`) ||
 		!strings.HasSuffix(got[1], `command=fail code=stale_lease duration_ms=1500 count=1`) {
 		t.Errorf("%s", text)
 	}
 	text.Reset()
-	e.tellSlow(batch, core.Errorf(core.CodeTimeout, "lost"))
+	e.tellSlow(batch, base.Errorf(base.CodeTimeout, "lost"))
 	if got := strings.Count(text.String(), "code=timeout"); got != 2 {
 		t.Errorf("%s", text)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -67,10 +68,10 @@ func TestF56_FI10_a_cascade_over_a_member_whose_time_is_over_counts_its_end_firs
 		flow := w.submitFlow(core.FlowSubmission{Kind: "f", Nodes: []core.FlowNode{
 			{Name: "a", Kind: "a"},
 			{Name: "other", Kind: "other"},
-			{Name: "d", Kind: "d", After: []string{"a", "other"}, DeadlineAt: w.now().Add(core.Minute)},
+			{Name: "d", Kind: "d", After: []string{"a", "other"}, DeadlineAt: w.now().Add(base.Minute)},
 		}})
 		w.workOff("a", 1, succeeds)
-		w.turn(core.Minute)
+		w.turn(base.Minute)
 		must(w.e.Replay(w.ctx(), operator, flow.Members["a"].Given(), engine.ReplayRequest{Cascade: core.CascadeAll}, engine.Operator{}))(t)
 		w.consistent(flow)
 		w.is(flow.Members["d"].Given(), core.Blocked, core.WaitingForChildren)
@@ -82,16 +83,16 @@ func TestF48_F57_a_replay_of_a_flow_node_whose_time_is_over_stops_its_subflow_an
 	onStores(t, func(t *testing.T, w *world) {
 		inner := chain("x")
 		inner.Kind = ""
-		flow := w.submitFlow(core.FlowSubmission{Kind: "outer", Nodes: []core.FlowNode{{Name: "n", Flow: &inner, DeadlineAt: w.now().Add(core.Minute)}}})
+		flow := w.submitFlow(core.FlowSubmission{Kind: "outer", Nodes: []core.FlowNode{{Name: "n", Flow: &inner, DeadlineAt: w.now().Add(base.Minute)}}})
 		first := w.subflow(flow, "n").Flow.ID
 		swept := w.cfg
 		w.cfg.NoTimers, w.cfg.PollInterval = true, 1<<40
 		w.restart()
-		w.turn(core.Minute)
+		w.turn(base.Minute)
 		w.replay(flow.Members["n"].Given())
 		w.cfg = swept
 		w.restart()
-		w.turn(core.Minute)
+		w.turn(base.Minute)
 		eventually(t, "another begins", func() bool { return w.member(flow, "n").Children != nil })
 		same(t, "the sub-flow of the run that expired", w.flowEnds(first).State, core.FlowStopped)
 		w.consistent(flow)
@@ -125,7 +126,7 @@ func TestL139_a_replay_and_a_cancel_in_one_commit_arm_the_removal(t *testing.T) 
 			func() { must(w.e.Cancel(w.ctx(), operator, given(task), nil, "", engine.Operator{}))(t) },
 		)
 		w.becomes(given(task), core.Cancelled)
-		w.turn(core.Minute)
+		w.turn(base.Minute)
 		w.gone(given(task))
 	})
 }
@@ -155,12 +156,12 @@ func TestS38_a_quota_that_is_put_and_deleted_in_one_commit_is_gone(t *testing.T)
 		w.batched(b,
 			func() { // it is gone before its caller looks at it
 				_, err := w.e.PutQuota(w.ctx(), operator, "mail", core.QuotaSettings{ConcurrencyLimit: 1}, engine.AdminAction{})
-				same(t, "put", core.CodeOf(err), core.CodeQuotaNotFound)
+				same(t, "put", base.CodeOf(err), base.CodeQuotaNotFound)
 			},
 			func() { ok(t, w.e.DeleteQuota(w.ctx(), operator, "mail", true, engine.AdminAction{})) },
 		)
 		_, err := w.e.Quota(w.ctx(), operator, "mail")
-		refused(t, err, core.CodeQuotaNotFound)
+		refused(t, err, base.CodeQuotaNotFound)
 	})
 }
 
@@ -192,7 +193,7 @@ func TestB5_B33_a_budget_that_is_renamed_and_deleted_in_one_commit_is_gone(t *te
 		w.batched(b,
 			func() { // it is gone before its caller looks at it
 				_, err := w.e.UpdateBudget(w.ctx(), operator, ofName(id), core.BudgetUpdate{Name: &to}, engine.AdminAction{})
-				same(t, "update", core.CodeOf(err), core.CodeBudgetNotFound)
+				same(t, "update", base.CodeOf(err), base.CodeBudgetNotFound)
 			},
 			func() { ok(t, w.e.DropFound(w.ctx(), operator, ofName(id))) },
 		)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -23,8 +24,8 @@ type operation struct {
 	held   *core.Fence    // of a command that keeps the lease
 	docs   []store.DocRef // small records that it looks at
 	waits  bool           // it looks at the dossier and the signing keys
-	also   []core.UUID    // further executions that it concerns
-	locks  []core.UUID    // flows that it concerns, locked behind those; such a command has its transaction to itself
+	also   []base.UUID    // further executions that it concerns
+	locks  []base.UUID    // flows that it concerns, locked behind those; such a command has its transaction to itself
 	target string         // what it is about, where that is not the execution: a request key is good for one target (W4)
 	// repeat completes the recorded answer with what is never recorded; nil: nothing is missing.
 	repeat func(u *Tx, x *core.Execution) error
@@ -42,7 +43,7 @@ type operation struct {
 
 // operate runs an operator's command: a repeat of a recorded request gets the recorded answer, then `expect` is compared, then
 // the command is judged (L76, L77, L118).
-func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o operation) error {
+func (e *Engine) operate(ctx context.Context, c Caller, id base.GivenID, o operation) error {
 	if err := o.op.check(); err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o opera
 		return e.doAlone(ctx, cmd)
 	}
 	err := e.Do(ctx, cmd)
-	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, id.UUID) {
+	if base.CodeOf(err) == base.CodeExecutionNotFound && e.appeared(ctx, id.UUID) {
 		err = e.Do(ctx, cmd)
 	}
 	return err
@@ -67,10 +68,10 @@ func (e *Engine) operate(ctx context.Context, c Caller, id core.GivenID, o opera
 
 // check checks the arguments that every operator command has.
 func (op *Operator) check() error {
-	if err := core.CheckReason("reason", op.Reason); err != nil {
+	if err := base.CheckReason("reason", op.Reason); err != nil {
 		return err
 	}
-	return core.CheckRequestKey(op.RequestKey)
+	return base.CheckRequestKey(op.RequestKey)
 }
 
 // operatorCommand is an operation on its way.
@@ -78,7 +79,7 @@ type operatorCommand struct {
 	operation
 	e           *Engine
 	caller      Caller
-	id          core.GivenID
+	id          base.GivenID
 	request     store.DocRef // zero: no request key
 	fingerprint string
 }
@@ -98,7 +99,7 @@ func (o *operatorCommand) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (o *operatorCommand) Flows(u *Tx) []core.UUID {
+func (o *operatorCommand) Flows(u *Tx) []base.UUID {
 	if o.removes {
 		return append(u.FlowsBelow(o.id.UUID), o.locks...)
 	}
@@ -353,7 +354,7 @@ func (u *Tx) recordedRequest(ref store.DocRef, print string) (*recordedRequest, 
 		return nil, Corrupt("recorded request", err)
 	}
 	if rec.Fingerprint != print {
-		return nil, core.Errorf(core.CodeIdempotencyConflict, "the request key was used for another request").WithField("request_key")
+		return nil, base.Errorf(base.CodeIdempotencyConflict, "the request key was used for another request").WithField("request_key")
 	}
 	return &rec, nil
 }
@@ -370,11 +371,11 @@ func (u *Tx) RecordRequest(ref store.DocRef, print string, answer any) {
 	body, _ := json.Marshal(rec)
 	expires := u.Now.Add(requestWindow)
 	u.putOrAdd(store.Doc{DocRef: ref, Body: body, ExpiresAt: expires}) // if another process was faster it is Conflict
-	timer := u.TimerAt(timerRequests, RoundUp(expires, core.Minute))
+	timer := u.TimerAt(timerRequests, RoundUp(expires, base.Minute))
 	timer.Texts = append(timer.Texts, ref.Owner+ownerEnd+ref.Key)
 }
 
 // Corrupt returns the error of a record that cannot be read. Code: corruption.
 func Corrupt(record string, err error) error {
-	return core.Errorf(core.CodeCorruption, "%s: %w", record, err).With("record", record)
+	return base.Errorf(base.CodeCorruption, "%s: %w", record, err).With("record", record)
 }

@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // ReplayRequest says how a finished execution runs again (L109).
 type ReplayRequest struct {
-	DeadlineAt core.Time `json:"deadline_at,omitzero"`
+	DeadlineAt base.Time `json:"deadline_at,omitzero"`
 	KeepSteps  bool      `json:"keep_steps,omitempty"`
 
 	Cascade            string `json:"cascade,omitempty"`             // none (also ""), skipped, all: which descendants in its flow run again with it (F56)
@@ -19,7 +20,7 @@ type ReplayRequest struct {
 }
 
 // Cancel ends the execution as cancelled (L108). A fence makes it the lease holder's own cancel (L100).
-func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.Fence, source string, op Operator) (View, error) {
+func (e *Engine) Cancel(ctx context.Context, c Caller, id base.GivenID, f *core.Fence, source string, op Operator) (View, error) {
 	if f != nil {
 		if err := f.Validate(); err != nil {
 			return View{}, err
@@ -48,7 +49,7 @@ func (e *Engine) Cancel(ctx context.Context, c Caller, id core.GivenID, f *core.
 }
 
 // Replay runs a finished execution again (L109..L111), in a flow with what hangs on it (F54..F58).
-func (e *Engine) Replay(ctx context.Context, c Caller, id core.GivenID, r ReplayRequest, op Operator) (View, error) {
+func (e *Engine) Replay(ctx context.Context, c Caller, id base.GivenID, r ReplayRequest, op Operator) (View, error) {
 	if err := core.CheckCascade(r.Cascade); err != nil {
 		return View{}, err
 	}
@@ -58,11 +59,11 @@ func (e *Engine) Replay(ctx context.Context, c Caller, id core.GivenID, r Replay
 			return view, err
 		}
 	}
-	return View{}, core.Errorf(core.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
+	return View{}, base.Errorf(base.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
 }
 
-func (e *Engine) replay(ctx context.Context, c Caller, id core.GivenID, r ReplayRequest, op Operator) (View, error) {
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+func (e *Engine) replay(ctx context.Context, c Caller, id base.GivenID, r ReplayRequest, op Operator) (View, error) {
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 	if err != nil {
 		return View{}, err
 	}
@@ -117,7 +118,7 @@ func (u *Tx) Replay(x *core.Execution, fx *core.Effects, cmd core.ReplayCommand,
 }
 
 // replayDocs names the small records that a replay looks at: with keep_steps those of all that it opens again (L150).
-func replayDocs(id core.GivenID, r ReplayRequest, plan *graphReplay) []store.DocRef {
+func replayDocs(id base.GivenID, r ReplayRequest, plan *graphReplay) []store.DocRef {
 	if !r.KeepSteps {
 		return nil
 	}
@@ -131,7 +132,7 @@ func replayDocs(id core.GivenID, r ReplayRequest, plan *graphReplay) []store.Doc
 }
 
 // SetPriority changes the priority; in the queue it takes effect at once (L112).
-func (e *Engine) SetPriority(ctx context.Context, c Caller, id core.GivenID, priority int, op Operator) (View, error) {
+func (e *Engine) SetPriority(ctx context.Context, c Caller, id base.GivenID, priority int, op Operator) (View, error) {
 	var view View
 	err := e.operate(ctx, c, id, operation{
 		name: "set_priority", op: op, args: priority, view: &view,
@@ -141,7 +142,7 @@ func (e *Engine) SetPriority(ctx context.Context, c Caller, id core.GivenID, pri
 }
 
 // Hold keeps the execution from being claimed until ReleaseHold (L115).
-func (e *Engine) Hold(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
+func (e *Engine) Hold(ctx context.Context, c Caller, id base.GivenID, op Operator) (View, error) {
 	var view View
 	err := e.operate(ctx, c, id, operation{
 		name: "hold", op: op, view: &view,
@@ -153,7 +154,7 @@ func (e *Engine) Hold(ctx context.Context, c Caller, id core.GivenID, op Operato
 }
 
 // ReleaseHold ends a hold (L115).
-func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
+func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id base.GivenID, op Operator) (View, error) {
 	var view View
 	err := e.operate(ctx, c, id, operation{
 		name: "release_hold", op: op, view: &view,
@@ -163,7 +164,7 @@ func (e *Engine) ReleaseHold(ctx context.Context, c Caller, id core.GivenID, op 
 }
 
 // SetTags replaces tags; a nil value deletes one (L116).
-func (e *Engine) SetTags(ctx context.Context, c Caller, id core.GivenID, changes map[string]*string, op Operator) (core.Tags, error) {
+func (e *Engine) SetTags(ctx context.Context, c Caller, id base.GivenID, changes map[string]*string, op Operator) (base.Tags, error) {
 	var view View
 	err := e.operate(ctx, c, id, operation{
 		name: "set_tags", op: op, args: changes, view: &view,
@@ -187,14 +188,14 @@ func (u *Tx) SetTags(x *core.Execution, fx *core.Effects, changes map[string]*st
 
 // Retain keeps a finished execution from retention and delete, until a time or for ever (U54). For a member it takes the lock of the flow, so that
 // the flow is not removed meanwhile.
-func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until core.Time, op Operator) (View, error) {
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+func (e *Engine) Retain(ctx context.Context, c Caller, id base.GivenID, until base.Time, op Operator) (View, error) {
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 	if err != nil {
 		return View{}, err
 	}
-	var flow []core.UUID
+	var flow []base.UUID
 	if x.Member != nil {
-		flow = []core.UUID{x.FlowID.UUID}
+		flow = []base.UUID{x.FlowID.UUID}
 	}
 	var view View
 	err = e.operate(ctx, c, id, operation{
@@ -208,7 +209,7 @@ func (e *Engine) Retain(ctx context.Context, c Caller, id core.GivenID, until co
 }
 
 // EndRetain lets retention have the execution again (U54).
-func (e *Engine) EndRetain(ctx context.Context, c Caller, id core.GivenID, op Operator) (View, error) {
+func (e *Engine) EndRetain(ctx context.Context, c Caller, id base.GivenID, op Operator) (View, error) {
 	var view View
 	err := e.operate(ctx, c, id, operation{
 		name: "end_retain", op: op, view: &view,
@@ -224,7 +225,7 @@ func (e *Engine) EndRetain(ctx context.Context, c Caller, id core.GivenID, op Op
 }
 
 // Delete removes a finished execution with all its rows, and the flows below it with theirs (U55, L140, L141).
-func (e *Engine) Delete(ctx context.Context, c Caller, id core.GivenID, op Operator) error {
+func (e *Engine) Delete(ctx context.Context, c Caller, id base.GivenID, op Operator) error {
 	for range extendTries {
 		if err := e.deleteOne(ctx, c, id, op); !errors.Is(err, errOutdated) {
 			return err
@@ -233,12 +234,12 @@ func (e *Engine) Delete(ctx context.Context, c Caller, id core.GivenID, op Opera
 	return graphBusy()
 }
 
-func (e *Engine) deleteOne(ctx context.Context, c Caller, id core.GivenID, op Operator) error {
+func (e *Engine) deleteOne(ctx context.Context, c Caller, id base.GivenID, op Operator) error {
 	below := erasure{e: e}
-	var around []core.UUID
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+	var around []base.UUID
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 	if err == nil && x.Status.Terminal() {
-		var flows []core.UUID
+		var flows []base.UUID
 		for _, flow := range x.FlowsBelow() {
 			flows = append(flows, flow.UUID)
 		}

@@ -6,13 +6,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // inEveryStatus makes one execution in each status that this engine knows, and names it.
-func (w *world) inEveryStatus() map[core.Status]core.GivenID {
+func (w *world) inEveryStatus() map[core.Status]base.GivenID {
 	w.t.Helper()
-	made := map[core.Status]core.GivenID{}
+	made := map[core.Status]base.GivenID{}
 	for status, end := range map[core.Status]func(engine.Task){
 		core.Running:   func(engine.Task) {},
 		core.Suspended: func(task engine.Task) { w.suspend(task, operatorOnly) },
@@ -32,7 +33,7 @@ func (w *world) inEveryStatus() map[core.Status]core.GivenID {
 		end(task)
 		made[status] = given(task)
 	}
-	made[core.Delayed] = w.submit(core.Submission{DelayMS: ptr(core.Day)})
+	made[core.Delayed] = w.submit(core.Submission{DelayMS: ptr(base.Day)})
 	made[core.Blocked] = w.submit(core.Submission{})
 	w.hold(made[core.Blocked])
 	made[core.Ready] = w.submit(core.Submission{})
@@ -54,7 +55,7 @@ func TestLC16_cancel_ends_every_status_and_overwrites_no_outcome(t *testing.T) {
 			case status == core.Cancelled:
 				w.untouched(id, cancel, "")
 			case status.Terminal():
-				refusal := w.untouched(id, cancel, core.CodeExecutionNotActive)
+				refusal := w.untouched(id, cancel, base.CodeExecutionNotActive)
 				same(t, "names the outcome", refusal.Details["status"], any(status.String()))
 			default:
 				ok(t, cancel())
@@ -73,7 +74,7 @@ func TestL27_LC17_replay_resets_and_keeps_field_by_field(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		task := w.started(core.Submission{
-			Priority: 7, Tags: core.Tags{"a": "b"}, Input: core.Payload{Data: []byte("in")}, IdempotencyKey: "key",
+			Priority: 7, Tags: base.Tags{"a": "b"}, Input: core.Payload{Data: []byte("in")}, IdempotencyKey: "key",
 			PolicyJSON: []byte(`{"retry_policy":{"max_retries":1,"backoff":{"strategy":"fixed","delay_ms":0}}}`),
 		})
 		id := given(task)
@@ -119,7 +120,7 @@ func TestLC17_replay_from_every_status(t *testing.T) {
 				return err
 			}
 			if !status.Terminal() {
-				w.untouched(id, replay, core.CodeExecutionNotTerminal)
+				w.untouched(id, replay, base.CodeExecutionNotTerminal)
 				continue
 			}
 			ok(t, replay())
@@ -143,14 +144,14 @@ func TestLC17_the_replay_cap_and_the_deadline_of_a_replay(t *testing.T) {
 		same(t, "by policy", w.replay(id).DeadlineAt, w.now()+1000)
 		w.cancel(id)
 		bad := engine.ReplayRequest{DeadlineAt: w.now()}
-		w.untouched(id, func() error { _, err := w.e.Replay(w.ctx(), operator, id, bad, engine.Operator{}); return err }, core.CodeInvalidArgument)
+		w.untouched(id, func() error { _, err := w.e.Replay(w.ctx(), operator, id, bad, engine.Operator{}); return err }, base.CodeInvalidArgument)
 		good := engine.ReplayRequest{DeadlineAt: w.now() + 77}
 		same(t, "by call", must(w.e.Replay(w.ctx(), operator, id, good, engine.Operator{}))(t).Execution.DeadlineAt, w.now()+77)
 		w.cancel(id)
 		w.untouched(id, func() error {
 			_, err := w.e.Replay(w.ctx(), operator, id, engine.ReplayRequest{}, engine.Operator{})
 			return err
-		}, core.CodeMaxReplaysExhausted)
+		}, base.CodeMaxReplaysExhausted)
 
 		old := w.submit(core.Submission{DeadlineAt: w.now() + 10_000})
 		w.cancel(old)
@@ -189,13 +190,13 @@ func TestLC18_priority_in_every_status(t *testing.T) {
 				}
 			}
 			if status.Terminal() {
-				w.untouched(id, set(5), core.CodeExecutionNotActive)
+				w.untouched(id, set(5), base.CodeExecutionNotActive)
 				continue
 			}
 			before := w.get(id)
 			ok(t, set(100_000)())
 			x := w.get(id)
-			same(t, "clamped", x.Priority, core.MaxPriority)
+			same(t, "clamped", x.Priority, base.MaxPriority)
 			same(t, "status stays", x.Status, before.Status)
 			same(t, "lease is not disturbed", x.Lease, before.Lease)
 			w.untouched(id, set(9000), "")
@@ -211,13 +212,13 @@ func TestLC18_a_priority_change_shows_in_the_order_of_claims(t *testing.T) {
 		first, second := w.submit(core.Submission{}), w.submit(core.Submission{})
 		held, later := w.submit(core.Submission{}), w.submit(core.Submission{DelayMS: ptr(int64(100))})
 		w.hold(held)
-		for i, id := range []core.GivenID{later, second, held} {
+		for i, id := range []base.GivenID{later, second, held} {
 			must(w.e.SetPriority(w.ctx(), operator, id, 10-i, engine.Operator{}))(t)
 		}
 		w.turn(100)
 		w.becomes(later, core.Ready)
 		w.releaseHold(held)
-		for _, want := range []core.GivenID{later, second, held, first} {
+		for _, want := range []base.GivenID{later, second, held, first} {
 			same(t, "order", given(w.claim()), want)
 		}
 	})
@@ -230,8 +231,8 @@ func TestLC18_hold_and_release_in_every_status(t *testing.T) {
 			hold := func() error { _, err := w.e.Hold(w.ctx(), operator, id, engine.Operator{Reason: "stay"}); return err }
 			release := func() error { _, err := w.e.ReleaseHold(w.ctx(), operator, id, engine.Operator{}); return err }
 			if status.Terminal() {
-				w.untouched(id, hold, core.CodeExecutionNotActive)
-				w.untouched(id, release, core.CodeExecutionNotActive)
+				w.untouched(id, hold, base.CodeExecutionNotActive)
+				w.untouched(id, release, base.CodeExecutionNotActive)
 				continue
 			}
 			want := map[core.Status]core.Status{core.Ready: core.Blocked, core.Delayed: core.Delayed, core.Blocked: core.Blocked, core.Running: core.Running, core.Suspended: core.Suspended}[status]
@@ -286,12 +287,12 @@ func TestL113_revoke_queues_for_a_takeover_that_is_no_reclaim(t *testing.T) {
 		w.untouched(fresh, func() error {
 			_, err := w.e.Revoke(w.ctx(), operator, fresh, engine.RevokeRequest{}, engine.Operator{})
 			return err
-		}, core.CodeNoActiveLease)
+		}, base.CodeNoActiveLease)
 		w.cancel(fresh)
 		w.untouched(fresh, func() error {
 			_, err := w.e.Revoke(w.ctx(), operator, fresh, engine.RevokeRequest{}, engine.Operator{})
 			return err
-		}, core.CodeExecutionNotActive)
+		}, base.CodeExecutionNotActive)
 		lapsed := w.started(core.Submission{})
 		w.turn(30_000)
 		same(t, "after a lapse", w.revoke(given(lapsed)).Cause, "already_expired")
@@ -306,12 +307,12 @@ func TestL77_expect_guards_operator_commands(t *testing.T) {
 		for field, expect := range map[string]core.Expect{
 			"expect.status":      {Status: ptr(core.Ready)},
 			"expect.lease_epoch": {LeaseEpoch: ptr(int64(2))},
-			"expect.lease_id":    {LeaseID: ptr(core.UUID{1})},
+			"expect.lease_id":    {LeaseID: ptr(base.UUID{1})},
 		} {
 			refusal := w.untouched(id, func() error {
 				_, err := w.e.Cancel(w.ctx(), operator, id, nil, "", engine.Operator{Expect: expect})
 				return err
-			}, core.CodePreconditionFailed)
+			}, base.CodePreconditionFailed)
 			same(t, "field", refusal.Field, field)
 		}
 		right := core.Expect{Status: ptr(core.Running), LeaseEpoch: ptr(int64(1)), LeaseID: ptr(fence(task).LeaseID)}
@@ -323,12 +324,12 @@ func TestL116_tags_change_in_every_status_all_or_nothing(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		for status, id := range w.inEveryStatus() {
-			set := func(changes map[string]*string) (core.Tags, error) {
+			set := func(changes map[string]*string) (base.Tags, error) {
 				return w.e.SetTags(w.ctx(), operator, id, changes, engine.Operator{})
 			}
-			same(t, status.String(), must(set(map[string]*string{"a": ptr("1"), "b": ptr("2")}))(t), core.Tags{"a": "1", "b": "2"})
-			same(t, "null deletes", must(set(map[string]*string{"a": nil}))(t), core.Tags{"b": "2"})
-			w.untouched(id, func() error { _, err := set(map[string]*string{"c": ptr("3"), "Bad": ptr("")}); return err }, core.CodeInvalidTagKey)
+			same(t, status.String(), must(set(map[string]*string{"a": ptr("1"), "b": ptr("2")}))(t), base.Tags{"a": "1", "b": "2"})
+			same(t, "null deletes", must(set(map[string]*string{"a": nil}))(t), base.Tags{"b": "2"})
+			w.untouched(id, func() error { _, err := set(map[string]*string{"c": ptr("3"), "Bad": ptr("")}); return err }, base.CodeInvalidTagKey)
 			w.untouched(id, func() error { _, err := set(map[string]*string{"b": ptr("2")}); return err }, "")
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -61,9 +62,9 @@ func (w *world) polled(all ...*process) {
 }
 
 // inLine submits executions that stand in the queue one behind the other.
-func (w *world) inLine(n int, s core.Submission) []core.GivenID {
+func (w *world) inLine(n int, s core.Submission) []base.GivenID {
 	w.t.Helper()
-	ids := make([]core.GivenID, n)
+	ids := make([]base.GivenID, n)
 	for i := range ids {
 		w.turn(1)
 		ids[i] = w.submit(s)
@@ -72,7 +73,7 @@ func (w *world) inLine(n int, s core.Submission) []core.GivenID {
 }
 
 // next claims one execution at the process. wait is how long the claim would wait if there were none.
-func (p *process) next(wait time.Duration) core.GivenID {
+func (p *process) next(wait time.Duration) base.GivenID {
 	p.w.t.Helper()
 	r := ask()
 	r.Wait = wait
@@ -84,7 +85,7 @@ func (p *process) next(wait time.Duration) core.GivenID {
 }
 
 // follow checks that the process gets these next, one by one.
-func (p *process) follow(what string, ids ...core.GivenID) {
+func (p *process) follow(what string, ids ...base.GivenID) {
 	p.w.t.Helper()
 	for i, id := range ids {
 		if got := p.next(0); got != id {
@@ -129,7 +130,7 @@ func TestS6_SI16_better_work_in_a_queue_believed_to_be_empty_comes_next_though_n
 		backlog := w.inLine(8, core.Submission{})
 		b.follow("the queue of its kind is empty then", rare, backlog[0], backlog[1])
 		urgent := w.submit(core.Submission{Kind: "rare", Priority: 900})
-		same(t, "a claim gets what this process knows of, or better", slices.Contains([]core.GivenID{urgent, backlog[2]}, b.next(wait)), true)
+		same(t, "a claim gets what this process knows of, or better", slices.Contains([]base.GivenID{urgent, backlog[2]}, b.next(wait)), true)
 		again := w.submit(core.Submission{Kind: "rare", Priority: 901})
 		w.polled(all...)
 		same(t, "after the poll", b.next(wait), again)
@@ -161,7 +162,7 @@ func TestS6_SI16_better_work_in_one_of_hundreds_of_queues_comes_next_after_a_pol
 		for i := range many {
 			many[i] = core.Submission{Kind: fmt.Sprint("k", i%kinds), Priority: 5*kinds - 4*(i%kinds) - 2*(i/kinds)}
 		}
-		ids := make([]core.GivenID, len(many))
+		ids := make([]base.GivenID, len(many))
 		for i, item := range must(w.e.SubmitMany(w.ctx(), client, many, false))(t) {
 			ok(t, item.Err)
 			ids[i] = item.ID.Given()
@@ -289,7 +290,7 @@ func TestS9_rows_in_the_midst_that_another_process_lets_go_come_in_their_place(t
 			onShared(t, unpolled, func(t *testing.T, w *world) {
 				b := &process{w: w, e: w.e}
 				backlog := w.inLine(12, core.Submission{})
-				h := w.elsewhere(store.Want{Executions: []core.UUID{backlog[3].UUID, backlog[4].UUID}})
+				h := w.elsewhere(store.Want{Executions: []base.UUID{backlog[3].UUID, backlog[4].UUID}})
 				r := ask()
 				r.Max = 6
 				got := w.take(r)
@@ -308,7 +309,7 @@ func TestS9_rows_behind_those_whose_executions_another_process_holds_are_found_w
 	patiently(t, unpolled, func(t *testing.T, w *world, wait time.Duration) {
 		b := &process{w: w, e: w.e}
 		backlog := w.inLine(12, core.Submission{})
-		var held []core.UUID
+		var held []base.UUID
 		for _, id := range backlog[:7] {
 			held = append(held, id.UUID)
 		}
@@ -415,8 +416,8 @@ func TestS63_an_execution_that_was_mended_is_served_in_its_place_though_its_queu
 
 // line is what the oracle of the walk knows of an execution in the queue.
 type line struct {
-	id       core.GivenID
-	at       core.Time // a moment for each
+	id       base.GivenID
+	at       base.Time // a moment for each
 	priority int
 	epoch    int // polls before it was filed
 	by       int // the process that filed it

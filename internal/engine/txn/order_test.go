@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
 // drain claims everything and returns the ids in order.
-func (w *world) drain(r engine.ClaimRequest) []core.GivenID {
+func (w *world) drain(r engine.ClaimRequest) []base.GivenID {
 	w.t.Helper()
-	ids := []core.GivenID{}
+	ids := []base.GivenID{}
 	for {
 		tasks := w.take(r)
 		if len(tasks) == 0 {
@@ -29,9 +30,9 @@ func TestSC2_priority_then_age_across_all_partitions_and_classes(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		type item struct {
-			id       core.GivenID
+			id       base.GivenID
 			priority int
-			at       core.Time
+			at       base.Time
 		}
 		w.lane("default", core.LaneSettings{Fairness: core.FairnessOff}) // else namespaces take turns
 		var items []item
@@ -48,7 +49,7 @@ func TestSC2_priority_then_age_across_all_partitions_and_classes(t *testing.T) {
 			}
 			return int(a.at - b.at)
 		})
-		want := []core.GivenID{}
+		want := []base.GivenID{}
 		for _, it := range items {
 			want = append(want, it.id)
 		}
@@ -62,7 +63,7 @@ func TestS6_ties_go_by_UUID(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		ids := w.submitMany(20, core.Submission{})
-		slices.SortFunc(ids, func(a, b core.GivenID) int { return slices.Compare(a.UUID[:], b.UUID[:]) })
+		slices.SortFunc(ids, func(a, b base.GivenID) int { return slices.Compare(a.UUID[:], b.UUID[:]) })
 		same(t, "order", w.drain(ask()), ids)
 	})
 }
@@ -86,7 +87,7 @@ func TestS7_SC2_retry_and_replay_queue_behind_and_release_and_reclaim_come_befor
 		w.pass(30_000)
 		w.becomes(given(lapsed), core.Ready)
 		w.becomes(given(retried), core.Ready)
-		same(t, "order", w.drain(ask()), []core.GivenID{given(released), given(lapsed), fresh, given(replayed), given(retried)})
+		same(t, "order", w.drain(ask()), []base.GivenID{given(released), given(lapsed), fresh, given(replayed), given(retried)})
 	})
 }
 
@@ -99,7 +100,7 @@ func TestS6_with_ageing_old_work_passes_new_work_of_higher_priority(t *testing.T
 		w.turn(4001)
 		young := w.submit(core.Submission{Priority: 5}) // queued more than 4 x 1000 later
 		younger := w.submit(core.Submission{Priority: 6})
-		same(t, "order", w.drain(ask()), []core.GivenID{younger, old, young})
+		same(t, "order", w.drain(ask()), []base.GivenID{younger, old, young})
 	})
 }
 
@@ -115,11 +116,11 @@ func TestS8_a_switch_of_ageing_refiles_the_lane(t *testing.T) {
 		eventually(t, "old is refiled", func() bool { return w.get(old).OrderKey < w.get(high).OrderKey })
 		eventually(t, "high is refiled", func() bool { return w.get(high).OrderKey == int64(w.get(high).QueuedAt)-3*1000 })
 		w.releaseHold(held)
-		same(t, "order", w.drain(ask()), []core.GivenID{old, held, high})
+		same(t, "order", w.drain(ask()), []base.GivenID{old, held, high})
 		third, fourth := w.submit(core.Submission{}), w.submit(core.Submission{Priority: 1})
 		w.lane("default", core.LaneSettings{})
 		eventually(t, "refiled again", func() bool { return w.get(fourth).OrderKey == int64(w.get(fourth).QueuedAt)-1e12 })
-		same(t, "order", w.drain(ask()), []core.GivenID{fourth, third})
+		same(t, "order", w.drain(ask()), []base.GivenID{fourth, third})
 	})
 }
 
@@ -132,18 +133,18 @@ func TestS12_SI2_SC3_capabilities_match_as_subset_and_who_does_not_match_changes
 		both, one, none := w.submit(needs(`"b","a","b"`)), w.submit(needs(`"a"`)), w.submit(core.Submission{})
 		upper := w.submit(needs(`"A"`))
 		same(t, "sorted and unique", w.get(both).Class.Capabilities, []string{"a", "b"})
-		offer := func(tokens ...string) []core.GivenID {
+		offer := func(tokens ...string) []base.GivenID {
 			r := ask()
 			r.Capabilities = tokens
 			return w.drain(r)
 		}
 		before := w.get(both)
-		same(t, "disjoint", offer("z"), []core.GivenID{none})
-		same(t, "pooled capabilities of two workers do not count", offer("b"), []core.GivenID{})
-		same(t, "equal", offer("a"), []core.GivenID{one})
+		same(t, "disjoint", offer("z"), []base.GivenID{none})
+		same(t, "pooled capabilities of two workers do not count", offer("b"), []base.GivenID{})
+		same(t, "equal", offer("a"), []base.GivenID{one})
 		same(t, "a worker that does not match changes nothing (SI2)", w.get(both), before)
-		same(t, "superset", offer("c", "b", "a"), []core.GivenID{both})
-		same(t, "case counts", offer("A"), []core.GivenID{upper})
+		same(t, "superset", offer("c", "b", "a"), []base.GivenID{both})
+		same(t, "case counts", offer("A"), []base.GivenID{upper})
 	})
 }
 
@@ -154,10 +155,10 @@ func TestSC3_bad_capabilities_are_refused_with_side_and_why(t *testing.T) {
 			r := ask()
 			r.Capabilities = []string{token}
 			_, err := w.e.Claim(w.ctx(), client, r)
-			refusal := refused(t, err, core.CodeInvalidCapabilities)
+			refusal := refused(t, err, base.CodeInvalidCapabilities)
 			same(t, "details", [2]any{refusal.Details["side"], refusal.Details["why"]}, [2]any{"worker", why})
 			_, err = w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", PolicyJSON: fmt.Appendf(nil, `{"routing_requirements":{"required_capabilities":[%q]}}`, token)})
-			refusal = refused(t, err, core.CodeInvalidCapabilities)
+			refusal = refused(t, err, base.CodeInvalidCapabilities)
 			same(t, "details", [2]any{refusal.Details["side"], refusal.Details["why"]}, [2]any{"required", why})
 		}
 		many := make([]string, 257)
@@ -167,7 +168,7 @@ func TestSC3_bad_capabilities_are_refused_with_side_and_why(t *testing.T) {
 		r := ask()
 		r.Capabilities = many
 		_, err := w.e.Claim(w.ctx(), client, r)
-		same(t, "why", refused(t, err, core.CodeInvalidCapabilities).Details["why"], any("too_many_tokens"))
+		same(t, "why", refused(t, err, base.CodeInvalidCapabilities).Details["why"], any("too_many_tokens"))
 		r.Capabilities = many[:256]
 		w.take(r)
 	})
@@ -192,7 +193,7 @@ func TestS13_more_classes_than_one_transaction_asks_are_still_in_order(t *testin
 		for i := range all {
 			all[i] = core.Submission{Kind: fmt.Sprint("k", i), Priority: (i * 37) % 150}
 		}
-		want := make([]core.GivenID, len(all))
+		want := make([]base.GivenID, len(all))
 		for i, item := range must(w.e.SubmitMany(w.ctx(), client, all, false))(t) {
 			ok(t, item.Err)
 			want[len(all)-1-all[i].Priority] = item.ID.Given()

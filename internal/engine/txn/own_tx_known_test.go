@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -85,18 +86,18 @@ func TestL88_a_submit_with_the_key_of_a_committed_transaction_files_its_work_fir
 func TestL82_L85_an_id_that_a_committed_transaction_has_taken_is_taken(t *testing.T) {
 	t.Parallel()
 	unswept(t, func(t *testing.T, w *world) {
-		given := core.GivenID{UUID: core.UUID{0: 9, 15: 1}}
+		given := base.GivenID{UUID: base.UUID{0: 9, 15: 1}}
 		s := core.Submission{Kind: "k", ID: &given, Input: core.Payload{Data: []byte("in")}, Priority: 3}
 		w.submitOwn(s)
 		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "other", ID: &given})
-		refused(t, err, core.CodeIDConflict)
+		refused(t, err, base.CodeIDConflict)
 		same(t, "what is there", [2]any{w.get(given).Class.Kind, w.count(given, "execution.submitted")}, [2]any{"k", 1})
 
 		given.UUID[15]++
 		s.ID = &given
 		w.submitOwn(s)
 		items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "other", ID: &given}, {Kind: "k"}, s}, false))(t)
-		refused(t, items[0].Err, core.CodeIDConflict)
+		refused(t, items[0].Err, base.CodeIDConflict)
 		same(t, "a sibling", items[1].Outcome, "created")
 		same(t, "the same work", items[2].SubmitAnswer, engine.SubmitAnswer{Outcome: "duplicate", ID: given.ID(), PublicState: "waiting", Priority: 3})
 	})
@@ -105,7 +106,7 @@ func TestL82_L85_an_id_that_a_committed_transaction_has_taken_is_taken(t *testin
 func TestL82_a_submit_whose_id_an_open_transaction_has_waits_and_its_siblings_do_not(t *testing.T) {
 	t.Parallel()
 	unswept(t, func(t *testing.T, w *world) {
-		given := core.GivenID{UUID: core.UUID{0: 9, 15: 1}}
+		given := base.GivenID{UUID: base.UUID{0: 9, 15: 1}}
 		s := core.Submission{Kind: "k", ID: &given}
 		own := w.beginOwn()
 		must(w.e.SubmitTx(w.ctx(), client, own.tx, s))(t)
@@ -113,20 +114,20 @@ func TestL82_a_submit_whose_id_an_open_transaction_has_waits_and_its_siblings_do
 			ok(t, own.commit())
 		} else {
 			items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "other", ID: &given}, {Kind: "k"}}, false))(t)
-			refused(t, items[0].Err, core.CodeIdempotencyInProgress)
+			refused(t, items[0].Err, base.CodeIdempotencyInProgress)
 			same(t, "a sibling", items[1].Outcome, "created")
 			waiting := make(chan error, 1)
 			go func() {
 				for { // the wait is bounded by the host's clock, and the commit may be late: what is in progress is asked for again, as clients do
 					_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "other", ID: &given})
-					if core.CodeOf(err) != core.CodeIdempotencyInProgress {
+					if base.CodeOf(err) != base.CodeIdempotencyInProgress {
 						waiting <- err
 						return
 					}
 				}
 			}()
 			ok(t, own.commit())
-			refused(t, <-waiting, core.CodeIDConflict)
+			refused(t, <-waiting, base.CodeIDConflict)
 		}
 		same(t, "the same work", must(w.e.Submit(w.ctx(), client, s))(t).Outcome, "duplicate")
 		same(t, "what is there", [2]any{w.get(given).Class.Kind, w.count(given, "execution.submitted")}, [2]any{"k", 1})
@@ -142,7 +143,7 @@ func TestL82_a_submit_whose_id_an_open_transaction_has_waits_and_its_siblings_do
 func TestL88_what_another_process_has_filed_is_not_filed_again(t *testing.T) {
 	t.Parallel()
 	unswept(t, func(t *testing.T, w *world) {
-		given := core.GivenID{UUID: core.UUID{0: 9, 15: 1}}
+		given := base.GivenID{UUID: base.UUID{0: 9, 15: 1}}
 		w.submitOwn(core.Submission{Kind: "k", ID: &given, IdempotencyKey: "key", PolicyJSON: []byte(`{"dedup_window_ms":60000}`)})
 		var filing sync.WaitGroup
 		for range 4 {
@@ -169,7 +170,7 @@ func TestL84_the_key_of_a_transactional_submit_goes_when_its_window_is_over(t *t
 		w.submitOwn(core.Submission{Kind: "k", IdempotencyKey: "key", PolicyJSON: []byte(`{"dedup_window_ms":60000}`)})
 		ok(t, w.e.Nudge(w.ctx(), client))
 		same(t, "its key", w.hasKey("key"), true)
-		w.pass(3 * core.Minute)
+		w.pass(3 * base.Minute)
 		eventually(t, "no key", func() bool { return !w.hasKey("key") })
 	})
 }
@@ -180,7 +181,7 @@ func TestL88_a_submission_that_cannot_be_read_is_told_in_the_event_log(t *testin
 		own := w.beginOwn()
 		submitter, able := w.store.(store.TxSubmitter)
 		same(t, "able", able, true)
-		id := core.ID{UUID: core.UUID{0: 9, 15: 1}, N: 3}
+		id := base.ID{UUID: base.UUID{0: 9, 15: 1}, N: 3}
 		must(submitter.SubmitTx(w.ctx(), own.tx, nil, store.InboxRow{ID: id, Body: []byte("{")}))(t)
 		ok(t, own.commit())
 		eventually(t, "sweep.quarantined", func() bool { return len(w.events(engine.EventFilter{Kinds: []string{"sweep.quarantined"}})) == 1 })

@@ -11,6 +11,7 @@ import (
 	_ "modernc.org/sqlite" // as the user's own program would have it
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -66,10 +67,10 @@ func TestL88_a_submission_in_the_users_transaction_exists_iff_that_commits(t *te
 		same(t, "answer", answer.Outcome, "created")
 		ok(t, lost.rollback())
 		_, err := w.e.Describe(w.ctx(), client, answer.ID.Given())
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 
 		own := w.beginOwn()
-		s := core.Submission{Kind: "k", IdempotencyKey: "a", Priority: 9, Tags: core.Tags{"x": "y"}, Input: core.Payload{Data: []byte{0, 1}}, PolicyJSON: []byte(`{"max_reclaim_count":3}`)}
+		s := core.Submission{Kind: "k", IdempotencyKey: "a", Priority: 9, Tags: base.Tags{"x": "y"}, Input: core.Payload{Data: []byte{0, 1}}, PolicyJSON: []byte(`{"max_reclaim_count":3}`)}
 		answer = must(w.e.SubmitTx(w.ctx(), client, own.tx, s))(t)
 		w.unseenUntil(own, answer.ID.Given())
 		x := w.get(answer.ID.Given()) // the first read files it
@@ -82,11 +83,11 @@ func TestL88_a_submission_in_the_users_transaction_exists_iff_that_commits(t *te
 }
 
 // unseenUntil commits, and fails the test if the execution could be seen before.
-func (w *world) unseenUntil(own ownTx, id core.GivenID) {
+func (w *world) unseenUntil(own ownTx, id base.GivenID) {
 	w.t.Helper()
 	if w.url != "" { // a second SQLite writer would have to wait
 		_, err := w.e.Describe(w.ctx(), client, id)
-		refused(w.t, err, core.CodeExecutionNotFound)
+		refused(w.t, err, base.CodeExecutionNotFound)
 	}
 	ok(w.t, own.commit())
 }
@@ -94,7 +95,7 @@ func (w *world) unseenUntil(own ownTx, id core.GivenID) {
 func TestU137_an_engine_finds_the_submission_by_a_command_a_nudge_or_the_poll(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		submit := func(lane string) core.GivenID {
+		submit := func(lane string) base.GivenID {
 			own := w.beginOwn()
 			answer := must(w.e.SubmitTx(w.ctx(), client, own.tx, core.Submission{Kind: "k", Lane: lane}))(t)
 			ok(t, own.commit())
@@ -137,19 +138,19 @@ func TestL88_the_checks_of_a_submit_hold_and_a_refusal_leaves_the_transaction_us
 		own := w.beginOwn()
 		for name, c := range map[string]struct {
 			s    core.Submission
-			code core.Code
+			code base.Code
 		}{
-			"kind":       {core.Submission{}, core.CodeInvalidArgument},
-			"policy":     {core.Submission{Kind: "k", PolicyJSON: []byte(`{"x":1}`)}, core.CodeInvalidPolicy},
-			"budgets":    {core.Submission{Kind: "k", PolicyJSON: []byte(`{"budgets":[{"dimensions":{"tokens":{"hard":1}}}]}`)}, core.CodeInvalidPolicy},
-			"deadline":   {core.Submission{Kind: "k", DeadlineAt: w.now()}, core.CodeInvalidArgument},
-			"lane":       {core.Submission{Kind: "k", Lane: "closed"}, core.CodeLaneNotAccepting},
-			"key":        {core.Submission{Kind: "k", IdempotencyKey: "taken"}, core.CodeIdempotencyConflict},
-			"id":         {core.Submission{Kind: "other", ID: &first}, core.CodeIDConflict},
-			"nonsense":   {core.Submission{Kind: "k", Lane: "a b"}, core.CodeInvalidArgument},
-			"wrong kind": {core.Submission{Kind: "a b"}, core.CodeInvalidArgument},
+			"kind":       {core.Submission{}, base.CodeInvalidArgument},
+			"policy":     {core.Submission{Kind: "k", PolicyJSON: []byte(`{"x":1}`)}, base.CodeInvalidPolicy},
+			"budgets":    {core.Submission{Kind: "k", PolicyJSON: []byte(`{"budgets":[{"dimensions":{"tokens":{"hard":1}}}]}`)}, base.CodeInvalidPolicy},
+			"deadline":   {core.Submission{Kind: "k", DeadlineAt: w.now()}, base.CodeInvalidArgument},
+			"lane":       {core.Submission{Kind: "k", Lane: "closed"}, base.CodeLaneNotAccepting},
+			"key":        {core.Submission{Kind: "k", IdempotencyKey: "taken"}, base.CodeIdempotencyConflict},
+			"id":         {core.Submission{Kind: "other", ID: &first}, base.CodeIDConflict},
+			"nonsense":   {core.Submission{Kind: "k", Lane: "a b"}, base.CodeInvalidArgument},
+			"wrong kind": {core.Submission{Kind: "a b"}, base.CodeInvalidArgument},
 		} {
-			if _, err := w.e.SubmitTx(w.ctx(), client, own.tx, c.s); core.CodeOf(err) != c.code {
+			if _, err := w.e.SubmitTx(w.ctx(), client, own.tx, c.s); base.CodeOf(err) != c.code {
 				t.Errorf("%s: %v, want %s", name, err, c.code)
 			}
 		}
@@ -187,7 +188,7 @@ func TestU137_a_transaction_on_another_database_is_refused(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		_, err := w.e.SubmitTx(w.ctx(), client, "no transaction", core.Submission{Kind: "k"})
-		if code := core.CodeOf(err); code != core.CodeWrongDatabase && code != core.CodeInvalidArgument {
+		if code := base.CodeOf(err); code != base.CodeWrongDatabase && code != base.CodeInvalidArgument {
 			t.Fatal(err)
 		}
 		if w.url == "" {
@@ -202,7 +203,7 @@ func TestU137_a_transaction_on_another_database_is_refused(t *testing.T) {
 		tx, err := conn.Begin(t.Context())
 		ok(t, err)
 		_, err = w.e.SubmitTx(w.ctx(), client, tx, core.Submission{Kind: "k"})
-		refused(t, err, core.CodeWrongDatabase)
+		refused(t, err, base.CodeWrongDatabase)
 	})
 }
 
@@ -213,12 +214,12 @@ func TestU137_a_transaction_of_database_sql_submits_on_every_store(t *testing.T)
 		answer := must(w.e.SubmitTx(w.ctx(), client, lost, core.Submission{Kind: "k"}))(t)
 		ok(t, lost.Rollback())
 		_, err := w.e.Describe(w.ctx(), client, answer.ID.Given())
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 
 		w.submit(core.Submission{IdempotencyKey: "taken"})
 		own := w.beginSQL()
 		_, err = w.e.SubmitTx(w.ctx(), client, own, core.Submission{Kind: "other", IdempotencyKey: "taken"})
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 		answer = must(w.e.SubmitTx(w.ctx(), client, own, core.Submission{Kind: "k", Input: core.Payload{Data: []byte{0, 255}}}))(t)
 		ok(t, own.Commit())
 		w.is(answer.ID.Given(), core.Ready, core.WaitingForWorker)
@@ -239,7 +240,7 @@ func TestU137_a_transaction_of_database_sql_on_another_database_is_refused_and_g
 		}
 		elsewhere := beginAt(t, driver, source)
 		_, err := w.e.SubmitTx(w.ctx(), client, elsewhere, core.Submission{Kind: "k"})
-		refused(t, err, core.CodeWrongDatabase)
+		refused(t, err, base.CodeWrongDatabase)
 		_, err = elsewhere.ExecContext(t.Context(), "select 1")
 		ok(t, err)
 	})
@@ -259,14 +260,14 @@ func TestL80_a_transactional_submit_looks_at_the_key_then_the_id_then_the_lane(t
 			"key and id": {core.Submission{Kind: "k", Lane: "l", IdempotencyKey: "taken", ID: &byID}, byKey.ID()},
 			"id":         {core.Submission{Kind: "k", Lane: "l", ID: &byID}, byID.ID()},
 			"other key":  {core.Submission{Kind: "k", Lane: "l", IdempotencyKey: "free", ID: &byID}, byID.ID()},
-			"conflict":   {core.Submission{Kind: "other", Lane: "l", IdempotencyKey: "taken", ID: &byID}, core.CodeIdempotencyConflict},
-			"id of else": {core.Submission{Kind: "other", Lane: "l", ID: &byID}, core.CodeIDConflict},
-			"neither":    {core.Submission{Kind: "k", Lane: "l", IdempotencyKey: "free"}, core.CodeLaneNotAccepting},
+			"conflict":   {core.Submission{Kind: "other", Lane: "l", IdempotencyKey: "taken", ID: &byID}, base.CodeIdempotencyConflict},
+			"id of else": {core.Submission{Kind: "other", Lane: "l", ID: &byID}, base.CodeIDConflict},
+			"neither":    {core.Submission{Kind: "k", Lane: "l", IdempotencyKey: "free"}, base.CodeLaneNotAccepting},
 		} {
 			answer, err := w.e.SubmitTx(w.ctx(), client, own.tx, c.s)
 			var got any = answer.ID
 			if err != nil {
-				got = core.CodeOf(err)
+				got = base.CodeOf(err)
 			}
 			same(t, name, got, c.want)
 			if err == nil {
@@ -281,7 +282,7 @@ func TestL80_a_transactional_submit_looks_at_the_key_then_the_id_then_the_lane(t
 func TestU137_a_duplicate_is_answered_with_the_execution_as_it_is(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		s := core.Submission{Kind: "k", IdempotencyKey: "key", Priority: 3, Tags: core.Tags{"a": "b"}, Input: core.Payload{Data: []byte("in")}}
+		s := core.Submission{Kind: "k", IdempotencyKey: "key", Priority: 3, Tags: base.Tags{"a": "b"}, Input: core.Payload{Data: []byte("in")}}
 		repeat := core.Submission{Kind: "k", IdempotencyKey: "key", Input: core.Payload{Data: []byte("in")}}
 		check := func(what string, own ownTx, state string) {
 			t.Helper()
@@ -325,6 +326,6 @@ func TestU25_a_store_that_takes_no_part_in_other_transactions_says_so(t *testing
 		own := w.beginSQL()
 		e := w.openEngine(deaf{w.store}) // which hides everything beyond the contract
 		_, err := e.SubmitTx(w.ctx(), client, own, core.Submission{Kind: "k"})
-		refused(t, err, core.CodeNotImplemented)
+		refused(t, err, base.CodeNotImplemented)
 	})
 }

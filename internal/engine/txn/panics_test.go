@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -87,12 +88,12 @@ func TestS63_claims_pass_over_an_execution_that_makes_them_panic(t *testing.T) {
 				bad := w.submit(core.Submission{Priority: 5})
 				good := w.submitMany(3, core.Submission{})
 				traps.at(place, bad.UUID.String())
-				var got []core.GivenID
+				var got []base.GivenID
 				for range good {
 					got = append(got, given(w.claim()))
 				}
-				slices.SortFunc(good, func(a, b core.GivenID) int { return strings.Compare(a.UUID.String(), b.UUID.String()) })
-				slices.SortFunc(got, func(a, b core.GivenID) int { return strings.Compare(a.UUID.String(), b.UUID.String()) })
+				slices.SortFunc(good, func(a, b base.GivenID) int { return strings.Compare(a.UUID.String(), b.UUID.String()) })
+				slices.SortFunc(got, func(a, b base.GivenID) int { return strings.Compare(a.UUID.String(), b.UUID.String()) })
 				same(t, "the others are served", got, good)
 				w.nothing()
 				w.setAside(bad.UUID.String())
@@ -111,7 +112,7 @@ func TestS63_a_claim_that_panics_with_every_row_fails_alone_and_takes_no_row_wit
 		ids := w.submitMany(5, core.Submission{})
 		traps.at("claim", "")
 		_, err := w.e.Claim(w.ctx(), client, ask())
-		refused(t, err, core.CodeInternal)
+		refused(t, err, base.CodeInternal)
 		traps.clear()
 		for range ids {
 			w.claim()
@@ -136,7 +137,7 @@ func TestS63_a_command_that_panics_fails_alone_wherever_it_does(t *testing.T) {
 				w.batched(b, commands...)
 				for i, id := range ids {
 					if i == 1 {
-						refused(t, errs[i], core.CodeInternal)
+						refused(t, errs[i], base.CodeInternal)
 						if strings.Contains(errs[i].Error(), "trap") {
 							t.Errorf("the caller sees the panic: %v", errs[i])
 						}
@@ -185,7 +186,7 @@ func TestS63_a_timer_of_any_kind_that_panics_is_set_aside_and_the_others_of_its_
 			w.register(core.Registration{WorkerID: "w", InstanceID: instance, Lanes: []string{"default"}, MaxConcurrent: 1})
 		}
 		traps.at("timer:worker", "two")
-		w.turn(10 * core.Minute)
+		w.turn(10 * base.Minute)
 		dead := func() (instances []string) {
 			for _, event := range w.events(engine.EventFilter{Kinds: []string{"worker.dead"}}) {
 				instances = append(instances, event.InstanceID)
@@ -318,7 +319,7 @@ func TestS69_hints_and_events_of_others_that_panic_are_made_up_for(t *testing.T)
 				same(t, "its own", given(w.only(waiting)), id)
 				set.at(place, "")
 				waiting = w.waiting(w.e, ask())
-				answer := must(other.Submit(w.ctx(), client, core.Submission{Namespace: core.DefaultNamespace, Kind: "k"}))(t)
+				answer := must(other.Submit(w.ctx(), client, core.Submission{Namespace: base.DefaultNamespace, Kind: "k"}))(t)
 				same(t, "that of the other process", given(w.only(waiting)).UUID, answer.ID.UUID)
 				eventually(t, "a panic", func() bool { return set.hit() > 0 })
 				set.clear()

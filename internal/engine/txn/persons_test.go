@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -18,7 +19,7 @@ func TestW66_two_links_for_one_person_make_no_quorum_of_two(t *testing.T) {
 		}
 		same(t, "it waits on", w.get(id).Status, core.Suspended)
 		_, err := w.e.CreateLink(w.ctx(), operator, core.CreateLinkCommand{WaitpointID: waitpoint, Approver: "ana@example.com\u200b"}, engine.Operator{})
-		same(t, "field", refused(t, err, core.CodeInvalidArgument).Field, "approver")
+		same(t, "field", refused(t, err, base.CodeInvalidArgument).Field, "approver")
 		must(w.decideLink(w.link(waitpoint, "bob"), "approve"))(t)
 		same(t, "two people", w.get(id).Status, core.Ready)
 	})

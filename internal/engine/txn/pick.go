@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -64,15 +66,15 @@ type pick struct {
 	given    map[*claim][]grantedTask
 	drain    map[*claim]bool
 	over     map[*claim]bool // its request is answered with nothing, now or earlier (L117)
-	now      core.Time
+	now      base.Time
 	safe     *safety // durability of what was given
 
 	call      *claim // the call being served
 	committed bool
-	aside     map[core.UUID]aside // rows that it passes over because they made other picks panic
-	told      []core.UUID         // rows of aside for which this pick writes an event
+	aside     map[base.UUID]aside // rows that it passes over because they made other picks panic
+	told      []base.UUID         // rows of aside for which this pick writes an event
 
-	ring *core.KeyRing // signs grants; nil: no call asked for one
+	ring *keyring.Ring // signs grants; nil: no call asked for one
 
 	refresh bool                     // the records of instances are locked, so that they can be written
 	looks   map[string]*instanceLook // as this pick found them
@@ -116,7 +118,7 @@ type askedQueue struct {
 type grantedTask struct {
 	ent     *Row
 	got     core.Acquired
-	key     core.GrantKey     // of a grant
+	key     keyring.GrantKey  // of a grant
 	resumed *core.Observation // what it waited for, if the unit has it
 }
 
@@ -262,7 +264,7 @@ func (k *pick) sort(u *Tx) {
 			k.ended = true
 		}
 	}
-	u.row = core.UUID{}
+	u.row = base.UUID{}
 	for i, a := range k.asked {
 		k.passHeld(i, a)
 		k.noteDry(a)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -157,7 +158,7 @@ func (k *pick) speaksFor(class *core.Class, key string) bool {
 }
 
 // looksAt reports whether a timer is armed for the time at which the rate has room.
-func (p *picker) looksAt(key string, at core.Time) bool {
+func (p *picker) looksAt(key string, at base.Time) bool {
 	armed, ok := p.armed.Load(key)
 	return ok && armed == at
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -96,7 +97,7 @@ func surveys(want store.Want) bool { return len(want.Blocks) > 0 }
 // Of what goes on after a suspension a class that needs something has a queue of its own, which is made when the first is filed there.
 func TestS9_SI16_a_claim_that_does_not_wait_takes_what_was_filed_after_its_queues_were_chosen(t *testing.T) {
 	t.Parallel()
-	for name, stall := range map[string]core.Millis{"at once": 0, "on a machine that stands still for a second": core.Second} {
+	for name, stall := range map[string]base.Millis{"at once": 0, "on a machine that stands still for a second": base.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := withKey

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -42,7 +43,7 @@ func ofRoom(lock store.Lock) bool {
 // admissionKey returns the admission key that the row belongs to.
 func admissionKey(lock store.Lock) string {
 	if lock.Doc.Kind == DocBudget {
-		if id, ok := core.ParseUUID(lock.Doc.Key); ok {
+		if id, ok := base.ParseUUID(lock.Doc.Key); ok {
 			return core.BudgetKey(id)
 		}
 	}

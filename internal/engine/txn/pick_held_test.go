@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -56,7 +57,7 @@ var limiting = map[string]struct {
 		return costing(1, "team")
 	}},
 	"a rate": {"select from doc where owner = '' and kind = 27 for update", func(w *world) core.Submission {
-		w.quota("q", core.QuotaSettings{RateLimit: 100, WindowMS: core.Day})
+		w.quota("q", core.QuotaSettings{RateLimit: 100, WindowMS: base.Day})
 		return attached(use("q"))
 	}},
 	"slots": {"select from counter where key = 'slots:q' for update", func(w *world) core.Submission {

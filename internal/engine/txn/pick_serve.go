@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -15,7 +16,7 @@ func (k *pick) serveAll(u *Tx) {
 	for _, call := range k.calls {
 		k.call = call
 		k.serve(u, call)
-		k.call, u.row = nil, core.UUID{}
+		k.call, u.row = nil, base.UUID{}
 	}
 }
 
@@ -164,17 +165,17 @@ func (k *pick) repeat(u *Tx, call *claim) bool {
 }
 
 // claimedIDs returns the executions that the record of a claim names.
-func claimedIDs(doc *store.Doc) []core.UUID {
-	ids := make([]core.UUID, len(doc.Data)/len(core.UUID{}))
+func claimedIDs(doc *store.Doc) []base.UUID {
+	ids := make([]base.UUID, len(doc.Data)/len(base.UUID{}))
 	for i := range ids {
-		ids[i] = core.UUID(doc.Data[i*len(core.UUID{}):])
+		ids[i] = base.UUID(doc.Data[i*len(base.UUID{}):])
 	}
 	return ids
 }
 
 // recordClaim records which leases a claim got. The record is kept as long as one of them is held.
 func (k *pick) recordClaim(u *Tx, call *claim) {
-	ids := make([]byte, 0, len(core.UUID{})*len(k.given[call]))
+	ids := make([]byte, 0, len(base.UUID{})*len(k.given[call]))
 	for _, t := range k.given[call] {
 		ids = append(ids, t.ent.Exec.ID.UUID[:]...)
 	}
@@ -182,7 +183,7 @@ func (k *pick) recordClaim(u *Tx, call *claim) {
 	// Another server may be serving the same call, and a hand-over has not checked whether the call was answered before. In both cases the record
 	// exists already, this transaction fails with Conflict, and the next pick answers the repeat.
 	u.putOrAdd(store.Doc{DocRef: ref, Body: []byte("{}"), Data: ids})
-	timer := u.TimerAt(timerClaims, RoundUp(u.Now.Add(claimRecordLook), core.Second))
+	timer := u.TimerAt(timerClaims, RoundUp(u.Now.Add(claimRecordLook), base.Second))
 	timer.Texts = append(timer.Texts, ref.Key)
 }
 

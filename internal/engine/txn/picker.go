@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -58,7 +59,7 @@ type picker struct {
 	era     int64                           // era of the dictionary that matched and keyed were built from
 	looks   map[string]*instanceLook        // by instance; an instance that is missing must be looked at
 	pause   time.Time                       // after a failure of the store: no pick before this time
-	aside   map[core.UUID]*aside            // rows that made picks panic
+	aside   map[base.UUID]*aside            // rows that made picks panic
 	alone   int                             // number of rounds that serve one call each, because one of the calls makes picks panic
 }
 
@@ -88,7 +89,7 @@ type classQueue struct {
 	expected int32               // rows that the next look may take, according to the last one
 	more     int32               // rows to ask for beyond those that are wanted: everything that the last look saw was refused
 	held     int32               // looks in a row whose first row was at the floor and was not taken
-	bad      map[core.UUID]int64 // rows whose executions cannot be read, with their order keys
+	bad      map[base.UUID]int64 // rows whose executions cannot be read, with their order keys
 	asked    uint64              // number of the last poll that asked about it, or before which nothing was known of it
 	full     string              // the admission key that had no room for its first row; "": it has room as far as this process knows (S19)
 	behind   []*classQueue       // only in the queue for ready executions: the other queues of the class that may have rows
@@ -114,7 +115,7 @@ func (p *picker) add(call *claim) error {
 	case p.closed:
 		return errShuttingDown()
 	case len(p.waiting) >= p.e.Cfg.MaxWaitingClaims:
-		return core.Errorf(core.CodeOverloaded, "%d claims wait already", p.e.Cfg.MaxWaitingClaims).WithRetryAfter(1000)
+		return base.Errorf(base.CodeOverloaded, "%d claims wait already", p.e.Cfg.MaxWaitingClaims).WithRetryAfter(1000)
 	}
 	p.use(call)
 	p.waiting = append(p.waiting, call)
@@ -363,7 +364,7 @@ func (p *picker) conclude(pick *pick, call *claim) (answered bool) {
 		p.finishWhen(pick.safe, call, pick.errs[call])
 		return true
 	case call.gone:
-		p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
+		p.finish(call, base.Errorf(base.CodeTimeout, "the caller gave up"))
 	case p.closed:
 		p.finish(call, errShuttingDown())
 	}
@@ -418,7 +419,7 @@ func (p *picker) failed(pick *pick, err error) bool {
 	for _, call := range pick.calls {
 		call.serving, call.check = false, true
 		if call.gone {
-			p.finish(call, core.Errorf(core.CodeTimeout, "the caller gave up"))
+			p.finish(call, base.Errorf(base.CodeTimeout, "the caller gave up"))
 		}
 	}
 	p.e.held.watchRoom(store.Held(err)) // the next pick leaves out work that needs them
@@ -474,7 +475,7 @@ func (p *picker) runnable() []*claim {
 			call.serving, call.check = true, false // any change from now on sets check again
 			calls = append(calls, call)
 		case !call.deadline.After(now) && !p.outwaits(call, false):
-			call.answer.Now = core.TimeOf(now)
+			call.answer.Now = base.TimeOf(now)
 			p.finish(call, nil)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -32,13 +32,13 @@ const restartPause = time.Second
 // panicked is the error of what met a panic. Its callers see code internal, and nothing of the panic itself.
 type panicked struct {
 	cause *store.Panicked
-	row   core.UUID // the row being handled; zero: none
+	row   base.UUID // the row being handled; zero: none
 	graph bool      // flows were being advanced
-	told  *core.Error
+	told  *base.Error
 }
 
-func newPanicked(what string, cause *store.Panicked, row core.UUID) *panicked {
-	told := core.Errorf(core.CodeInternal, "%s met a fault of the engine", what).WithHint("its log tells where; nothing was changed")
+func newPanicked(what string, cause *store.Panicked, row base.UUID) *panicked {
+	told := base.Errorf(base.CodeInternal, "%s met a fault of the engine", what).WithHint("its log tells where; nothing was changed")
 	return &panicked{cause: cause, row: row, told: told}
 }
 
@@ -62,7 +62,7 @@ func (e *Engine) caught(place string, recovered any, err error) error {
 		return err
 	}
 	cause := store.Recovered(recovered)
-	fault := newPanicked(place, cause, core.UUID{})
+	fault := newPanicked(place, cause, base.UUID{})
 	e.reportPanic(place, "", fault)
 	return fault
 }
@@ -108,14 +108,14 @@ func (e *Engine) KeepRunning(place string, loop func()) {
 }
 
 // trap reports to a test which row is being handled.
-func (e *Engine) trap(place string, row core.UUID) {
+func (e *Engine) trap(place string, row base.UUID) {
 	if e.Cfg.Trap != nil {
 		e.Cfg.Trap(place, row.String())
 	}
 }
 
 // At records the row that the unit handles now: a panic is attributed to it.
-func (u *Tx) At(place string, row core.UUID) {
+func (u *Tx) At(place string, row base.UUID) {
 	u.row = row
 	u.Engine.trap(place, row)
 }
@@ -139,7 +139,7 @@ func (e *Engine) gaveUp(batch []*request, u *Tx, recovered any, err error) error
 	if recovered == nil {
 		return err
 	}
-	cause, row := store.Recovered(recovered), core.UUID{}
+	cause, row := store.Recovered(recovered), base.UUID{}
 	if u != nil {
 		row = u.row
 		if u.handing {
@@ -153,11 +153,11 @@ func (e *Engine) gaveUp(batch []*request, u *Tx, recovered any, err error) error
 }
 
 // guilty returns the error of a batch that met a panic. For a command on many rows it names the row being handled.
-func guilty(batch []*request, cause *store.Panicked, row core.UUID) *panicked {
+func guilty(batch []*request, cause *store.Panicked, row base.UUID) *panicked {
 	name := inCommand
 	if len(batch) > 0 {
 		name = batch[0].Name()
-		if many, ok := batch[0].command.(interface{ Panicked(row core.UUID) }); ok && len(batch) == 1 {
+		if many, ok := batch[0].command.(interface{ Panicked(row base.UUID) }); ok && len(batch) == 1 {
 			many.Panicked(row)
 		}
 	}
@@ -191,7 +191,7 @@ func (e *Engine) answering(batch []*request, f func()) {
 
 // unknownOutcome returns the answer for a call whose outcome is unknown.
 func unknownOutcome(err error) error {
-	return core.Errorf(core.CodeTimeout, "a fault of the engine was met before the answer: %w", err).WithHint("the outcome is unknown; the same call again is safe")
+	return base.Errorf(base.CodeTimeout, "a fault of the engine was met before the answer: %w", err).WithHint("the outcome is unknown; the same call again is safe")
 }
 
 // lends records the claims that the unit serves besides its commands, and the function that lets them keep waiting if the unit fails.
@@ -224,7 +224,7 @@ func (u *Tx) writeOut(ctx context.Context) (err error) {
 	err = u.tx.Commit(ctx, &u.Changes)
 	var cause *store.Panicked
 	if store.FaultOf(err) == store.Broken && errors.As(err, &cause) {
-		return newPanicked(inCommit, cause, core.UUID{})
+		return newPanicked(inCommit, cause, base.UUID{})
 	}
 	return err
 }

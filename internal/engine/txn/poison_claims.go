@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -119,7 +119,7 @@ func (p *picker) blame(k *pick, fault *panicked) bool {
 }
 
 // setAside keeps a row from picks for a while, longer each time. The lock is held.
-func (p *picker) setAside(row core.UUID, call *claim, now core.Time) {
+func (p *picker) setAside(row base.UUID, call *claim, now base.Time) {
 	if p.aside[row] == nil {
 		SetIn(&p.aside, row, &aside{})
 	}
@@ -160,11 +160,11 @@ func (p *picker) tryAside(now time.Time) {
 }
 
 // asideNow returns the rows that a pick passes over. The lock is held.
-func (p *picker) asideNow(now time.Time) map[core.UUID]aside {
+func (p *picker) asideNow(now time.Time) map[base.UUID]aside {
 	if len(p.aside) == 0 {
 		return nil
 	}
-	passed := map[core.UUID]aside{}
+	passed := map[base.UUID]aside{}
 	for row, s := range p.aside {
 		if s.until.After(now) {
 			passed[row] = *s
@@ -185,7 +185,7 @@ func (k *pick) passesAside(u *Tx, a *askedQueue, row store.QueueRow) bool {
 	}
 	if !s.told {
 		left := s.until.Sub(u.Engine.Cfg.Clock.Now())
-		u.Changes.Events = append(u.Changes.Events, quarantined(row.ID, core.CodeInternal, s.failures, u.Now, u.Now.Add(max(left.Milliseconds(), 0))))
+		u.Changes.Events = append(u.Changes.Events, quarantined(row.ID, base.CodeInternal, s.failures, u.Now, u.Now.Add(max(left.Milliseconds(), 0))))
 		k.told = append(k.told, row.ID)
 	}
 	return true

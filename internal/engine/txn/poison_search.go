@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -45,7 +46,7 @@ func (f *follower) split(ctx context.Context, round *store.Projection, rows []*c
 	f.e.reportPanic(InSearch, "", fault)
 	round.Rows = slices.DeleteFunc(round.Rows, func(x *core.Execution) bool { return x == bad })
 	now := f.e.Sweep.StoreNow()
-	ch := &store.Changes{Events: []core.Event{quarantined(bad.ID.UUID, core.CodeInternal, 1, now, 0)}}
+	ch := &store.Changes{Events: []core.Event{quarantined(bad.ID.UUID, base.CodeInternal, 1, now, 0)}}
 	return f.e.Write(ctx, "quarantine", ch)
 }
 
@@ -53,7 +54,7 @@ func (f *follower) split(ctx context.Context, round *store.Projection, rows []*c
 func (f *follower) tryProject(ctx context.Context, round store.Projection) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
-			err = newPanicked(InSearch, store.Recovered(what), core.UUID{})
+			err = newPanicked(InSearch, store.Recovered(what), base.UUID{})
 		}
 	}()
 	for _, x := range round.Rows {

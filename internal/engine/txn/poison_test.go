@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite"
 )
@@ -60,7 +61,7 @@ func TestA_command_that_panics_fails_alone_and_changes_nothing(t *testing.T) {
 			t.Errorf("submit %d: %v", i, r.err)
 		}
 	}
-	if <-batch[2].done; core.CodeOf(batch[2].err) != core.CodeInternal {
+	if <-batch[2].done; base.CodeOf(batch[2].err) != base.CodeInternal {
 		t.Errorf("poison: %v", batch[2].err)
 	}
 	page, err := e.ReadEvents(t.Context(), caller, EventsRequest{After: "start"})

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -18,9 +19,9 @@ func ofRow(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	var refusal *core.Error
+	var refusal *base.Error
 	if errors.As(err, &refusal) {
-		info := core.CodeOf(err).Info()
+		info := base.CodeOf(err).Info()
 		return info.Class != "unavailable" && !info.Retryable
 	}
 	return store.FaultOf(err) == store.Broken
@@ -60,7 +61,7 @@ func (e *Engine) quarantineTimer(ctx context.Context, t store.Timer, why error) 
 	e.notes.Error("a timer cannot be handled", "kind", timerName(t.Kind), "failures", failures+1, "error", why)
 	ch := &store.Changes{
 		AddTimers: []store.Timer{moved},
-		Events:    []core.Event{quarantined(rowOf(t), core.CodeOf(PublicFault(why)), failures+1, now, moved.At)},
+		Events:    []core.Event{quarantined(rowOf(t), base.CodeOf(PublicFault(why)), failures+1, now, moved.At)},
 	}
 	if err := e.Write(ctx, "quarantine", ch); err != nil {
 		return err
@@ -74,12 +75,12 @@ func byID(kind store.TimerKind) bool { return kind == timerWake || kind == timer
 
 // itemsOf is a timer for each row that a timer is for.
 func itemsOf(t store.Timer) (items []store.Timer) {
-	add := func(ids []core.UUID, texts []string) {
+	add := func(ids []base.UUID, texts []string) {
 		items = append(items, store.Timer{At: t.At, Kind: t.Kind, IDs: ids, Texts: texts})
 	}
 	if byID(t.Kind) {
 		for _, id := range t.IDs {
-			add([]core.UUID{id}, t.Texts)
+			add([]base.UUID{id}, t.Texts)
 		}
 		return items
 	}
@@ -118,14 +119,14 @@ func withFailures(t store.Timer, n int) store.Timer {
 		t.Texts = []string{strconv.Itoa(n)}
 		return t
 	}
-	var count core.UUID
+	var count base.UUID
 	binary.BigEndian.PutUint16(count[:], uint16(min(n, maxFailures)))
-	t.IDs = []core.UUID{count}
+	t.IDs = []base.UUID{count}
 	return t
 }
 
 // textsOf shows ids.
-func textsOf(ids []core.UUID) []string {
+func textsOf(ids []base.UUID) []string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = id.String()

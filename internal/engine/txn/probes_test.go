@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -61,7 +61,7 @@ func (c *counted) asked(ctx context.Context) {
 	}
 }
 
-func (c *counted) Now(ctx context.Context) (core.Time, error) {
+func (c *counted) Now(ctx context.Context) (base.Time, error) {
 	c.asked(ctx)
 	return c.Store.Now(ctx)
 }
@@ -119,7 +119,7 @@ func (c *counted) Notify(ctx context.Context, hint store.Hint) error {
 	return c.Store.Notify(ctx, hint)
 }
 
-func (c *counted) Maintain(ctx context.Context, before core.Time) error {
+func (c *counted) Maintain(ctx context.Context, before base.Time) error {
 	c.asked(ctx)
 	return c.Store.Maintain(ctx, before)
 }
@@ -138,7 +138,7 @@ func (t countedTx) Commit(ctx context.Context, ch *store.Changes) error {
 // poisoned is a store that cannot write one execution.
 type poisoned struct {
 	store.Store
-	id   core.UUID
+	id   base.UUID
 	cure atomic.Bool
 }
 

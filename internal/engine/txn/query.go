@@ -2,6 +2,7 @@ package txn
 
 import (
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -53,10 +54,10 @@ func partsOf(f *core.Filter) []store.Query {
 	return parts
 }
 
-func uuidsOf(texts []string) []core.UUID {
-	var ids []core.UUID
+func uuidsOf(texts []string) []base.UUID {
+	var ids []base.UUID
 	for _, text := range texts {
-		if id, err := core.ParseID(text); err == nil {
+		if id, err := base.ParseID(text); err == nil {
 			ids = append(ids, id.UUID)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -20,8 +21,8 @@ func underQuota(more string) core.Submission {
 }
 
 // ranked are the executions of a submit in the order in which claims take them: those of one moment by id.
-func ranked(ids []core.GivenID) []core.GivenID {
-	return slices.SortedFunc(slices.Values(ids), func(a, b core.GivenID) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
+func ranked(ids []base.GivenID) []base.GivenID {
+	return slices.SortedFunc(slices.Values(ids), func(a, b base.GivenID) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
 }
 
 // inUse is the use of a quota that has no keys.
@@ -35,7 +36,7 @@ func (w *world) inUse(id string) engine.QuotaKeyView {
 }
 
 // blockedOn fails the test unless the execution waits for that key.
-func (w *world) blockedOn(id core.GivenID, key string) {
+func (w *world) blockedOn(id base.GivenID, key string) {
 	w.t.Helper()
 	same(w.t, "blocked on", w.is(id, core.Blocked, core.WaitingForQuota).BlockedOn, key)
 }
@@ -290,7 +291,7 @@ func TestS47_deleting_a_quota_sends_its_blocked_rows_through_the_gate(t *testing
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.quota("q", core.QuotaSettings{RateLimit: 1, PerKey: true})
-		blocked := map[string]core.GivenID{}
+		blocked := map[string]base.GivenID{}
 		for i := range 3 {
 			key := fmt.Sprint(i)
 			ids := ranked(w.submitMany(2, attached(use("q", key))))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -24,7 +25,7 @@ func (e *Engine) DeleteQuota(ctx context.Context, c Caller, id string, force boo
 		return e.dropQuota(ctx, c, id, force, how, nil)
 	}
 	err = e.deleteUnused(ctx, c, id, how)
-	if core.CodeOf(err) == core.CodeQuotaNotFound { // the first try of this request may have been under way until now
+	if base.CodeOf(err) == base.CodeQuotaNotFound { // the first try of this request may have been under way until now
 		if repeated, _ := e.Answered(ctx, request); repeated {
 			return e.dropQuota(ctx, c, id, force, how, nil)
 		}
@@ -58,7 +59,7 @@ func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool,
 			quota, err := decodeQuota(doc)
 			if err != nil { // its record cannot be read
 				quota = core.NewQuota(id, u.Now)
-			} else if err := core.CheckRevision(how.Revision, quota.Revision); err != nil {
+			} else if err := base.CheckRevision(how.Revision, quota.Revision); err != nil {
 				return adminChange{}, err
 			}
 			fx := u.effects(c)
@@ -109,7 +110,7 @@ func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
 }
 
 func quotaInUse(id, why string, args ...any) error {
-	return core.Errorf(core.CodeQuotaInUse, "quota %q is in use: "+why, append([]any{id}, args...)...).WithHint("force lets them run without it")
+	return base.Errorf(base.CodeQuotaInUse, "quota %q is in use: "+why, append([]any{id}, args...)...).WithHint("force lets them run without it")
 }
 
 // unfinished are the statuses that are not terminal.
@@ -150,18 +151,18 @@ func (e *Engine) dictionaryNow(ctx context.Context) (*Dictionary, error) {
 }
 
 // unblock readmits executions whose keys were removed. pass does so with one, and reports whether it changed it.
-func (e *Engine) unblock(ctx context.Context, ids []core.UUID, pass func(u *Tx, x *core.Execution, fx *core.Effects) bool) error {
+func (e *Engine) unblock(ctx context.Context, ids []base.UUID, pass func(u *Tx, x *core.Execution, fx *core.Effects) bool) error {
 	cmds := make([]command, len(ids))
 	for i, id := range ids {
 		cmds[i] = &onOne{
-			op: "unblock", caller: EngineCaller, id: core.GivenID{UUID: id},
+			op: "unblock", caller: EngineCaller, id: base.GivenID{UUID: id},
 			act: func(u *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
 				return pass(u, x, fx), nil
 			},
 		}
 	}
 	for _, err := range e.doAll(ctx, cmds) {
-		if err != nil && core.CodeOf(err) != core.CodeExecutionNotFound {
+		if err != nil && base.CodeOf(err) != base.CodeExecutionNotFound {
 			return err
 		}
 	}
@@ -169,7 +170,7 @@ func (e *Engine) unblock(ctx context.Context, ids []core.UUID, pass func(u *Tx, 
 }
 
 // blockedOn finds executions that are blocked on a quota, a batch at a time. Rows of another key with the same block number are left out.
-func (e *Engine) blockedOn(ctx context.Context, dict *Dictionary, quota string) (ids []core.UUID, err error) {
+func (e *Engine) blockedOn(ctx context.Context, dict *Dictionary, quota string) (ids []base.UUID, err error) {
 	for some := range slices.Chunk(dict.ClassesOf(quota, everyClass), ClassesAsked) {
 		queues, err := e.blockedQueues(ctx, dict, some, quota)
 		if err != nil {
@@ -189,12 +190,12 @@ func (e *Engine) blockedOn(ctx context.Context, dict *Dictionary, quota string) 
 }
 
 // blockedIn finds those in one queue.
-func (e *Engine) blockedIn(ctx context.Context, queue blockedQueue, quota string) ([]core.UUID, error) {
+func (e *Engine) blockedIn(ctx context.Context, queue blockedQueue, quota string) ([]base.UUID, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(unblockBatch)}})
 	if err != nil {
 		return nil, PublicFault(err)
 	}
-	ids := make([]core.UUID, len(loaded.Picked))
+	ids := make([]base.UUID, len(loaded.Picked))
 	for i, row := range loaded.Picked {
 		ids[i] = row.ID
 	}
@@ -202,12 +203,12 @@ func (e *Engine) blockedIn(ctx context.Context, queue blockedQueue, quota string
 }
 
 // stillBlocked returns those of the executions that are blocked on a key of the quota.
-func (e *Engine) stillBlocked(ctx context.Context, ids []core.UUID, quota string) ([]core.UUID, error) {
+func (e *Engine) stillBlocked(ctx context.Context, ids []base.UUID, quota string) ([]base.UUID, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 	if err != nil {
 		return nil, PublicFault(err)
 	}
-	return slices.DeleteFunc(ids, func(id core.UUID) bool {
+	return slices.DeleteFunc(ids, func(id base.UUID) bool {
 		x := loaded.Executions[id]
 		return x == nil || !x.Queued() || quotaOfKey(x.BlockedOn) != quota
 	}), nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -22,11 +23,11 @@ type QuotaView struct {
 type QuotaKeyView struct {
 	Key     string
 	Held    int       // slots in use; for a caller that does not see all namespaces: by executions that it sees
-	Holders []core.ID // the first of their holders
+	Holders []base.ID // the first of their holders
 	// Admitted is how many admissions count now, and NextFree when there is room again, absent if there is. Both are over all namespaces, and shown
 	// only to a caller that sees all of them.
 	Admitted int
-	NextFree core.Time
+	NextFree base.Time
 	Blocked  int  // executions that wait for room, counted up to a bound
 	AtLeast  bool // Held or Blocked reached it
 }
@@ -262,7 +263,7 @@ func (e *Engine) findRecords(ctx context.Context, q store.Query) ([]store.Hit, *
 	if err != nil {
 		return nil, nil, PublicFault(err)
 	}
-	ids := make([]core.UUID, len(hits))
+	ids := make([]base.UUID, len(hits))
 	for i, hit := range hits {
 		ids[i] = hit.ID
 	}

@@ -7,10 +7,12 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-func noSuchQuota(id string) error { return core.Errorf(core.CodeQuotaNotFound, "no quota %q", id) }
+func noSuchQuota(id string) error { return base.Errorf(base.CodeQuotaNotFound, "no quota %q", id) }
 
 // PutQuota sets the whole record of a quota, and creates it if it is new (S36). It takes effect with its commit.
 func (e *Engine) PutQuota(ctx context.Context, c Caller, id string, s core.QuotaSettings, how AdminAction) (QuotaView, error) {
@@ -52,10 +54,10 @@ type quotaArgs struct {
 }
 
 // quotaToPut returns the quota as it is before it gets new settings. A record that cannot be read is written from scratch, which repairs it.
-func quotaToPut(id string, doc *store.Doc, expected *int64, now core.Time) (*core.Quota, error) {
+func quotaToPut(id string, doc *store.Doc, expected *int64, now base.Time) (*core.Quota, error) {
 	if doc != nil {
 		if quota, err := decodeQuota(doc); err == nil {
-			return quota, core.CheckRevision(expected, quota.Revision)
+			return quota, base.CheckRevision(expected, quota.Revision)
 		}
 	} else if expected != nil { // a quota that does not exist has no revision
 		return nil, noSuchQuota(id)
@@ -64,11 +66,11 @@ func quotaToPut(id string, doc *store.Doc, expected *int64, now core.Time) (*cor
 }
 
 // everywhere returns the chain of all namespaces, since quotas are shared by all.
-func everywhere(*store.Doc) ([]string, error) { return []string{core.Everywhere}, nil }
+func everywhere(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil }
 
 // quotaChange returns what a change of a quota writes; to is nil if it is removed.
 func quotaChange(from, to *core.Quota) adminChange {
-	change := adminChange{chain: core.Everywhere, entity: "quota", id: from.ID}
+	change := adminChange{chain: keyring.Everywhere, entity: "quota", id: from.ID}
 	if from.Revision > 0 {
 		change.before = from.Settings
 	}
@@ -96,7 +98,7 @@ func (e *Engine) Quota(ctx context.Context, c Caller, id string) (QuotaView, err
 	quota := dict.Quotas[id]
 	switch {
 	case quota == nil && dict.QuotaUnreadable(id):
-		return QuotaView{}, core.Errorf(core.CodeCorruption, "the record of quota %q cannot be read", id).WithHint("state it anew: nobody is admitted under it before")
+		return QuotaView{}, base.Errorf(base.CodeCorruption, "the record of quota %q cannot be read", id).WithHint("state it anew: nobody is admitted under it before")
 	case quota == nil:
 		return QuotaView{}, noSuchQuota(id)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -41,7 +43,7 @@ func TestS36_put_quota_states_the_whole_record_and_has_bounds(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		_, err := w.e.Quota(w.ctx(), client, "mail")
-		refused(t, err, core.CodeQuotaNotFound)
+		refused(t, err, base.CodeQuotaNotFound)
 		made := w.quota("mail", core.QuotaSettings{RateLimit: 3, ConcurrencyLimit: 2, PerKey: true}).Quota
 		same(t, "absent settings take the default", made.Settings, core.QuotaSettings{RateLimit: 3, WindowMS: 60_000, ConcurrencyLimit: 2, PerKey: true})
 		same(t, "made", [3]any{made.Revision, made.CreatedAt, made.UpdatedAt}, [3]any{int64(1), w.now(), w.now()})
@@ -56,10 +58,10 @@ func TestS36_put_quota_states_the_whole_record_and_has_bounds(t *testing.T) {
 			"rate_limit": {RateLimit: 1_000_001}, "window_ms": {WindowMS: 999}, "concurrency_limit": {ConcurrencyLimit: -1},
 		} {
 			_, err := w.e.PutQuota(w.ctx(), operator, "mail", bad, engine.AdminAction{})
-			same(t, "field", refused(t, err, core.CodeInvalidArgument).Field, field)
+			same(t, "field", refused(t, err, base.CodeInvalidArgument).Field, field)
 		}
 		_, err = w.e.PutQuota(w.ctx(), operator, "-", core.QuotaSettings{}, engine.AdminAction{})
-		refused(t, err, core.CodeInvalidArgument)
+		refused(t, err, base.CodeInvalidArgument)
 	})
 }
 
@@ -70,14 +72,14 @@ func TestU17_writes_of_quotas_take_the_revision_that_they_expect(t *testing.T) {
 			_, err := w.e.PutQuota(w.ctx(), operator, "q", core.QuotaSettings{RateLimit: 1}, engine.AdminAction{Revision: &revision})
 			return err
 		}
-		refused(t, put(1), core.CodeQuotaNotFound)
+		refused(t, put(1), base.CodeQuotaNotFound)
 		w.quota("q", core.QuotaSettings{RateLimit: 2})
-		same(t, "present", refused(t, put(7), core.CodePreconditionFailed).Details["revision"], any(int64(1)))
+		same(t, "present", refused(t, put(7), base.CodePreconditionFailed).Details["revision"], any(int64(1)))
 		ok(t, put(1))
-		refused(t, w.e.DeleteQuota(w.ctx(), operator, "q", false, engine.AdminAction{Revision: ptr(int64(1))}), core.CodePreconditionFailed)
+		refused(t, w.e.DeleteQuota(w.ctx(), operator, "q", false, engine.AdminAction{Revision: ptr(int64(1))}), base.CodePreconditionFailed)
 		ok(t, w.e.DeleteQuota(w.ctx(), operator, "q", false, engine.AdminAction{Revision: ptr(int64(2))}))
-		refused(t, w.deleteQuota("q", false), core.CodeQuotaNotFound)
-		refused(t, w.deleteQuota("q", true), core.CodeQuotaNotFound)
+		refused(t, w.deleteQuota("q", false), base.CodeQuotaNotFound)
+		refused(t, w.deleteQuota("q", true), base.CodeQuotaNotFound)
 	})
 }
 
@@ -89,7 +91,7 @@ func TestU13_writes_of_quotas_are_repeatable(t *testing.T) {
 			same(t, "revision", must(w.e.PutQuota(w.ctx(), operator, "q", core.QuotaSettings{RateLimit: 1}, key))(t).Quota.Revision, 1)
 		}
 		_, err := w.e.PutQuota(w.ctx(), operator, "q", core.QuotaSettings{RateLimit: 2}, key)
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 		for range 2 {
 			ok(t, w.e.DeleteQuota(w.ctx(), operator, "q", false, key))
 		}
@@ -105,7 +107,7 @@ func TestU131_changes_of_quotas_stand_in_the_audit_log(t *testing.T) {
 		ok(t, w.deleteQuota("q", true))
 		var deeds []string
 		for _, row := range w.told(operator, core.AuditFilter{Entity: "quota"}) {
-			same(t, "whose", [2]string{row.Namespace, row.EntityID}, [2]string{core.Everywhere, "q"})
+			same(t, "whose", [2]string{row.Namespace, row.EntityID}, [2]string{keyring.Everywhere, "q"})
 			deeds = append(deeds, row.Action+" "+row.Reason)
 		}
 		same(t, "deeds, newest first", deeds, []string{"delete_quota ", "put_quota twice as much", "put_quota "})
@@ -131,7 +133,7 @@ func TestS39_quotas_are_listed_by_id(t *testing.T) {
 		}
 		same(t, "ids", ids, []string{"a", "b", "c"})
 		_, _, err := w.e.Quotas(w.ctx(), client, "nonsense", nil)
-		refused(t, err, core.CodeInvalidCursor)
+		refused(t, err, base.CodeInvalidCursor)
 	})
 }
 
@@ -147,15 +149,15 @@ func TestS37_a_policy_attaches_quotas_that_exist_with_a_key_iff_they_count_by_ke
 		} {
 			s.Kind = "k"
 			_, err := w.e.Submit(w.ctx(), client, s)
-			same(t, "field", refused(t, err, core.CodeInvalidPolicy).Field, field)
+			same(t, "field", refused(t, err, base.CodeInvalidPolicy).Field, field)
 			items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{s, {Kind: "k"}}, false))(t)
-			same(t, "field of an item", refused(t, items[0].Err, core.CodeInvalidPolicy).Field, field)
+			same(t, "field of an item", refused(t, items[0].Err, base.CodeInvalidPolicy).Field, field)
 			ok(t, items[1].Err)
 			_, err = w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "k"}, s}, true)
-			same(t, "field of an atomic batch", refused(t, err, core.CodeInvalidPolicy).Field, field)
+			same(t, "field of an atomic batch", refused(t, err, base.CodeInvalidPolicy).Field, field)
 			own := w.beginOwn()
 			_, err = w.e.SubmitTx(w.ctx(), client, own.tx, s)
-			same(t, "field in the user's own transaction", refused(t, err, core.CodeInvalidPolicy).Field, field)
+			same(t, "field in the user's own transaction", refused(t, err, base.CodeInvalidPolicy).Field, field)
 			own.rollback()
 		}
 		id := w.submit(attached(use("keyed", "a"), use("plain")))
@@ -173,7 +175,7 @@ func TestL80_references_come_after_duplicates_and_the_state_of_the_lane(t *testi
 		s.Kind, s.IdempotencyKey = "k", "once"
 		first := w.submit(s)
 		byID := attached(use("q"))
-		byID.Kind, byID.ID = "k", ptr(core.IDOf(core.UUID{9, 15: 1}).Given())
+		byID.Kind, byID.ID = "k", ptr(base.IDOf(base.UUID{9, 15: 1}).Given())
 		second := w.submit(byID)
 		ok(t, w.deleteQuota("q", true))
 		again := must(w.e.Submit(w.ctx(), client, s))(t)
@@ -184,10 +186,10 @@ func TestL80_references_come_after_duplicates_and_the_state_of_the_lane(t *testi
 		s = attached(use("q"))
 		s.Kind, s.Lane = "k", "shut"
 		_, err := w.e.Submit(w.ctx(), client, s)
-		refused(t, err, core.CodeLaneNotAccepting)
+		refused(t, err, base.CodeLaneNotAccepting)
 		s.Lane = ""
 		_, err = w.e.Submit(w.ctx(), client, s)
-		refused(t, err, core.CodeInvalidPolicy)
+		refused(t, err, base.CodeInvalidPolicy)
 	})
 }
 
@@ -202,7 +204,7 @@ func TestL80_a_quota_of_another_process_is_known_at_once_and_gone_at_once(t *tes
 			must(other.Submit(w.ctx(), client, s))(t)
 			ok(t, w.deleteQuota("q", true))
 			_, err := other.Submit(w.ctx(), client, s)
-			refused(t, err, core.CodeInvalidPolicy)
+			refused(t, err, base.CodeInvalidPolicy)
 		}
 	})
 }
@@ -212,14 +214,14 @@ func TestS38_a_quota_in_use_is_deleted_by_force_alone(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		w.quota("q", core.QuotaSettings{RateLimit: 100})
 		id := w.submit(attached(use("q")))
-		refused(t, w.deleteQuota("q", false), core.CodeQuotaInUse)
+		refused(t, w.deleteQuota("q", false), base.CodeQuotaInUse)
 		w.cancel(id)
 		ok(t, w.deleteQuota("q", false)) // what has ended needs it no more
 		w.quota("q", core.QuotaSettings{RateLimit: 100})
 		id = w.submit(attached(use("q")))
 		ok(t, w.deleteQuota("q", true))
 		_, err := w.e.Quota(w.ctx(), client, "q")
-		refused(t, err, core.CodeQuotaNotFound)
+		refused(t, err, base.CodeQuotaNotFound)
 		w.complete(w.claim())
 		w.becomes(id, core.Succeeded)
 	})
@@ -232,11 +234,11 @@ func TestU101_a_namespace_gives_its_default_quotas_to_submits_that_do_not_name_t
 			_, err := w.e.PutNamespace(w.ctx(), operator, "acme", core.NamespaceSettings{DefaultQuotas: uses}, engine.AdminAction{})
 			return err
 		}
-		same(t, "unknown", refused(t, put(use("a")), core.CodeInvalidArgument).Field, "default_quotas[0].quota")
+		same(t, "unknown", refused(t, put(use("a")), base.CodeInvalidArgument).Field, "default_quotas[0].quota")
 		w.quota("a", core.QuotaSettings{RateLimit: 100})
 		w.quota("b", core.QuotaSettings{RateLimit: 100, PerKey: true})
-		same(t, "keyless", refused(t, put(use("a"), use("b")), core.CodeInvalidArgument).Field, "default_quotas[1].key")
-		same(t, "twice", refused(t, put(use("a"), use("a")), core.CodeInvalidArgument).Field, "default_quotas[1].quota")
+		same(t, "keyless", refused(t, put(use("a"), use("b")), base.CodeInvalidArgument).Field, "default_quotas[1].key")
+		same(t, "twice", refused(t, put(use("a"), use("a")), base.CodeInvalidArgument).Field, "default_quotas[1].quota")
 		ok(t, put(use("a"), use("b", "acme")))
 
 		s := attached(use("b", "mine"))
@@ -251,7 +253,7 @@ func TestU101_a_namespace_gives_its_default_quotas_to_submits_that_do_not_name_t
 		same(t, "also after the defaults have changed", must(w.e.Submit(w.ctx(), client, s))(t).Outcome, "duplicate")
 		same(t, "elsewhere", w.get(w.submit(core.Submission{})).Policy.Quotas, nil)
 
-		refused(t, w.deleteQuota("b", false), core.CodeQuotaInUse)
+		refused(t, w.deleteQuota("b", false), base.CodeQuotaInUse)
 		ok(t, w.deleteQuota("b", true))
 		same(t, "one that is gone", w.get(w.submit(core.Submission{Namespace: "acme"})).Policy.Quotas, nil)
 	})
@@ -264,7 +266,7 @@ func TestS45_a_quota_that_cannot_be_read_stops_nothing_but_what_needs_it(t *test
 		w.quota("good", core.QuotaSettings{RateLimit: 100})
 		w.tamper(store.Changes{PutDocs: []store.Doc{{DocRef: store.DocRef{Kind: 128, Key: "bad"}, Body: []byte(`{"quota_id":7}`)}}})
 		_, err := w.e.Quota(w.ctx(), client, "bad")
-		refused(t, err, core.CodeCorruption)
+		refused(t, err, base.CodeCorruption)
 		quotas, _, err := w.e.Quotas(w.ctx(), client, "", nil)
 		ok(t, err)
 		same(t, "listed", len(quotas), 1)
@@ -294,7 +296,7 @@ func TestI14_a_quota_shows_each_tenant_its_own_use(t *testing.T) {
 		w.submitMany(3, of("b"))
 		w.claim()
 		w.nothing() // the best of b is blocked, which speaks for the other (S19)
-		same(t, "what a sees of what they share", must(w.e.Quota(w.ctx(), a, "q"))(t).Keys, []engine.QuotaKeyView{{Held: 1, Holders: []core.ID{mine.ID()}}})
+		same(t, "what a sees of what they share", must(w.e.Quota(w.ctx(), a, "q"))(t).Keys, []engine.QuotaKeyView{{Held: 1, Holders: []base.ID{mine.ID()}}})
 		same(t, "as before, but for what nobody else was part of", before.Keys[0].Held, 1)
 		shared := must(w.e.Quota(w.ctx(), b, "q"))(t).Keys
 		same(t, "what b sees", [4]int{shared[0].Held, len(shared[0].Holders), shared[0].Blocked, shared[0].Admitted}, [4]int{1, 1, 1, 0})

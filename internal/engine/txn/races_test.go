@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -105,7 +106,7 @@ func (w *world) claiming(r engine.ClaimRequest) <-chan engine.ClaimAnswer {
 	r.Wait = max(r.Wait, patience)
 	go func() {
 		got, err := w.e.Claim(w.ctx(), client, r)
-		for core.CodeOf(err) == core.CodeOverloaded { // a test that looks whether it waits was in the way
+		for base.CodeOf(err) == base.CodeOverloaded { // a test that looks whether it waits was in the way
 			got, err = w.e.Claim(w.ctx(), client, r)
 		}
 		if err != nil {
@@ -157,7 +158,7 @@ func TestS68_nobody_waits_for_a_claim_that_peeks_and_what_is_filed_meanwhile_is_
 		other := ask()
 		other.InstanceID, other.Wait = "gone", patience
 		_, err := w.e.Claim(gone, client, other)
-		refused(t, err, core.CodeTimeout)
+		refused(t, err, base.CodeTimeout)
 		open()
 		same(t, "the row", given(w.only(answer)), id)
 	})
@@ -242,7 +243,7 @@ func TestL117_a_poll_that_failed_does_not_hide_that_a_claim_was_answered_before(
 		answer := w.claiming(r)
 		eventually(t, "it waits", func() bool {
 			_, err := w.e.Claim(w.ctx(), client, ask())
-			return core.CodeOf(err) == core.CodeOverloaded
+			return base.CodeOf(err) == base.CodeOverloaded
 		})
 		b.failPolls.Store(1)
 		for range 3 {
@@ -264,7 +265,7 @@ func TestE33_a_gap_in_the_log_that_the_store_cannot_explain_yet_is_looked_at_aga
 		b.hideLogs.Store(1)
 		probe.next("submit")
 		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "lost"}) // it is in the log, and this process was not told
-		refused(t, err, core.CodeTimeout)
+		refused(t, err, base.CodeTimeout)
 		w.submit(core.Submission{})
 		page = must(w.e.ReadEvents(w.ctx(), client, engine.EventsRequest{After: page.Next, Wait: patience}))(t)
 		if len(page.Events) == 0 {
@@ -301,8 +302,8 @@ func TestS9_a_row_that_a_refused_command_held_while_a_claim_looked_is_found(t *t
 			<-passed
 			w.seen("waiting") // its look is over
 		})
-		_, err := w.e.Cancel(w.ctx(), operator, given(task), &core.Fence{LeaseID: core.UUID{1}, AttemptID: task.Execution.Attempt.ID, Epoch: 9}, "", engine.Operator{})
-		refused(t, err, core.CodeStaleLease)
+		_, err := w.e.Cancel(w.ctx(), operator, given(task), &core.Fence{LeaseID: base.UUID{1}, AttemptID: task.Execution.Attempt.ID, Epoch: 9}, "", engine.Operator{})
+		refused(t, err, base.CodeStaleLease)
 		same(t, "the row", given(w.only(answer)), given(task))
 	})
 }
@@ -332,8 +333,8 @@ func (w *world) holding(e *engine.Engine, b *between, task engine.Task, meanwhil
 		}
 		meanwhile(answer)
 	})
-	_, err := e.Cancel(w.ctx(), operator, given(task), &core.Fence{LeaseID: core.UUID{1}, AttemptID: task.Execution.Attempt.ID, Epoch: 9}, "", engine.Operator{})
-	refused(w.t, err, core.CodeStaleLease)
+	_, err := e.Cancel(w.ctx(), operator, given(task), &core.Fence{LeaseID: base.UUID{1}, AttemptID: task.Execution.Attempt.ID, Epoch: 9}, "", engine.Operator{})
+	refused(w.t, err, base.CodeStaleLease)
 	return answer
 }
 
@@ -409,7 +410,7 @@ func TestS70_a_wait_ends_when_the_execution_ends_and_goes_in_one_transaction(t *
 		ok(t, w.e.Delete(w.ctx(), operator, id, engine.Operator{}))
 		select {
 		case err := <-ended:
-			refused(t, err, core.CodeExecutionNotFound)
+			refused(t, err, base.CodeExecutionNotFound)
 		case <-w.ctx().Done():
 			t.Fatal("it still waits")
 		}
@@ -441,7 +442,7 @@ func TestS72_a_stopping_engine_ends_claims_that_wait_for_a_lock(t *testing.T) {
 		}()
 		eventually(t, "it tries", func() bool { return s.tries.Load() > 2 })
 		closeEngine(t, w.e)
-		refused(t, <-claimed, core.CodeShuttingDown)
+		refused(t, <-claimed, base.CodeShuttingDown)
 	})
 }
 
@@ -472,6 +473,6 @@ func TestS52_leases_of_a_dead_instance_are_taken_though_it_registers_again_at_on
 		ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "gone", true))
 		w.is(given(task), core.Ready, core.WaitingForWorker)
 		_, err := w.renew(task, 0)
-		refused(t, err, core.CodeLeaseExpired)
+		refused(t, err, base.CodeLeaseExpired)
 	})
 }

@@ -5,11 +5,12 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 const (
-	rateSlice  = 5 * core.Second
+	rateSlice  = 5 * base.Second
 	rateSlices = 60 // five minutes
 )
 
@@ -22,7 +23,7 @@ type Rate struct{ OneMinute, FiveMinutes float64 }
 // rates counts what passes through each lane, from the log that the process follows: in memory, since its start.
 type rates struct {
 	mu    sync.Mutex
-	since core.Time // the first moment counted; absent: nothing yet
+	since base.Time // the first moment counted; absent: nothing yet
 	lanes map[ratedLane]*laneRate
 }
 
@@ -42,7 +43,7 @@ type rateCounts struct {
 func newRates() *rates { return &rates{lanes: map[ratedLane]*laneRate{}} }
 
 // start sets the time from which the log is followed.
-func (r *rates) start(now core.Time) {
+func (r *rates) start(now base.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.since = now
@@ -69,7 +70,7 @@ func (r *rates) hear(c *store.Commit) {
 }
 
 // slot is where an event of the class at that moment is counted. The lock is held.
-func (r *rates) slot(class *core.Class, at core.Time) *rateCounts {
+func (r *rates) slot(class *core.Class, at base.Time) *rateCounts {
 	slice := int64(at) / rateSlice
 	key := ratedLane{class.Lane, class.Namespace}
 	lane := r.lanes[key]
@@ -92,7 +93,7 @@ func (r *rates) forget(now int64) {
 }
 
 // of is what goes through a lane, as far as the caller sees it.
-func (r *rates) of(c Caller, lane string, now core.Time) Rates {
+func (r *rates) of(c Caller, lane string, now base.Time) Rates {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var answer Rates
@@ -104,7 +105,7 @@ func (r *rates) of(c Caller, lane string, now core.Time) Rates {
 	return answer
 }
 
-func (l *laneRate) add(to *Rates, since, now core.Time) {
+func (l *laneRate) add(to *Rates, since, now base.Time) {
 	present := int64(now) / rateSlice
 	for i := range l.slices {
 		slot := &l.slices[i]
@@ -125,7 +126,7 @@ func (l *laneRate) add(to *Rates, since, now core.Time) {
 }
 
 // span is how many seconds the last n slices cover by now: less right after the start, but never nothing.
-func span(since, now core.Time, n int64) float64 {
-	from := core.Time((int64(now)/rateSlice - n + 1) * rateSlice)
+func span(since, now base.Time, n int64) float64 {
+	from := base.Time((int64(now)/rateSlice - n + 1) * rateSlice)
 	return max(float64(now.Sub(max(from, since)))/1000, 1)
 }

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // ReadOne reads one execution with the other rows of want. An execution in the inbox is adopted first (L88).
-func (e *Engine) ReadOne(ctx context.Context, c Caller, id core.GivenID, want store.Want) (*store.Loaded, *core.Execution, error) {
+func (e *Engine) ReadOne(ctx context.Context, c Caller, id base.GivenID, want store.Want) (*store.Loaded, *core.Execution, error) {
 	for adopted := false; ; adopted = true {
 		loaded, err := e.Store.Read(ctx, want)
 		if err != nil {
@@ -32,8 +33,8 @@ func (e *Engine) ReadOne(ctx context.Context, c Caller, id core.GivenID, want st
 }
 
 // Describe shows an execution (L120).
-func (e *Engine) Describe(ctx context.Context, c Caller, id core.GivenID) (View, error) {
-	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}})
+func (e *Engine) Describe(ctx context.Context, c Caller, id base.GivenID) (View, error) {
+	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 	if err != nil {
 		return View{}, err
 	}
@@ -57,8 +58,8 @@ func (d *Dictionary) State(lane string) core.LaneState {
 }
 
 // Input reads the input of an execution (L125).
-func (e *Engine) Input(ctx context.Context, c Caller, id core.GivenID) (core.Payload, error) {
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Inputs: true})
+func (e *Engine) Input(ctx context.Context, c Caller, id base.GivenID) (core.Payload, error) {
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}, Inputs: true})
 	if err != nil {
 		return core.Payload{}, err
 	}
@@ -66,17 +67,17 @@ func (e *Engine) Input(ctx context.Context, c Caller, id core.GivenID) (core.Pay
 }
 
 // Result returns the result of a succeeded execution (L123), or nil if it has none.
-func (e *Engine) Result(ctx context.Context, c Caller, id core.GivenID) (*core.Payload, error) {
-	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}, Results: true})
+func (e *Engine) Result(ctx context.Context, c Caller, id base.GivenID) (*core.Payload, error) {
+	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}, Results: true})
 	switch {
 	case err != nil:
 		return nil, err
 	case x.Status == core.Succeeded && !x.ResultOf.IsZero():
 		return e.resultOfOther(ctx, x)
 	case !x.Status.Terminal():
-		return nil, core.Errorf(core.CodeExecutionNotTerminal, "the execution is %s", x.Status).With("status", x.Status.String())
+		return nil, base.Errorf(base.CodeExecutionNotTerminal, "the execution is %s", x.Status).With("status", x.Status.String())
 	case x.Status != core.Succeeded:
-		err := core.Errorf(core.CodeExecutionNotSucceeded, "the execution ended %s", x.Status).
+		err := base.Errorf(base.CodeExecutionNotSucceeded, "the execution ended %s", x.Status).
 			With("status", x.Status.String()).With("reason", x.Reason.String())
 		if x.Failure != nil {
 			err.With("failure", *x.Failure)
@@ -96,9 +97,9 @@ func (e *Engine) resultOfOther(ctx context.Context, x *core.Execution) (*core.Pa
 }
 
 // Attempts lists the attempts by index (L126).
-func (e *Engine) Attempts(ctx context.Context, c Caller, id core.GivenID) ([]core.Attempt, error) {
+func (e *Engine) Attempts(ctx context.Context, c Caller, id base.GivenID) ([]core.Attempt, error) {
 	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{
-		Executions: []core.UUID{id.UUID}, History: []store.HistoryRef{{ID: id.UUID, All: true}},
+		Executions: []base.UUID{id.UUID}, History: []store.HistoryRef{{ID: id.UUID, All: true}},
 	})
 	if err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func (e *Engine) Attempts(ctx context.Context, c Caller, id core.GivenID) ([]cor
 }
 
 // Attempt returns one attempt (L126): that of an index, or the last one if index is negative.
-func (e *Engine) Attempt(ctx context.Context, c Caller, id core.GivenID, index int) (core.Attempt, error) {
+func (e *Engine) Attempt(ctx context.Context, c Caller, id base.GivenID, index int) (core.Attempt, error) {
 	attempts, err := e.Attempts(ctx, c, id)
 	if err != nil {
 		return core.Attempt{}, err
@@ -120,11 +121,11 @@ func (e *Engine) Attempt(ctx context.Context, c Caller, id core.GivenID, index i
 			return attempt, nil
 		}
 	}
-	return core.Attempt{}, core.Errorf(core.CodeAttemptNotFound, "the execution has no such attempt").With("attempts", len(attempts))
+	return core.Attempt{}, base.Errorf(base.CodeAttemptNotFound, "the execution has no such attempt").With("attempts", len(attempts))
 }
 
 // Leases returns the lease history above an epoch (L127); more reports whether further entries exist.
-func (e *Engine) Leases(ctx context.Context, c Caller, id core.GivenID, after int64, limit int) (entries []core.LeaseRecord, more bool, err error) {
+func (e *Engine) Leases(ctx context.Context, c Caller, id base.GivenID, after int64, limit int) (entries []core.LeaseRecord, more bool, err error) {
 	loaded, x, err := e.readLeases(ctx, c, id, after, limit+1)
 	if err == nil && after < x.HistoryFloor() { // what the store has below is no longer in the history (L40)
 		loaded, x, err = e.readLeases(ctx, c, id, x.HistoryFloor(), limit+1)
@@ -143,7 +144,7 @@ func (e *Engine) Leases(ctx context.Context, c Caller, id core.GivenID, after in
 }
 
 // LeasesPage lists the lease history a part at a time (L127).
-func (e *Engine) LeasesPage(ctx context.Context, c Caller, id core.GivenID, cursor string, limit *int) (entries []core.LeaseRecord, next string, err error) {
+func (e *Engine) LeasesPage(ctx context.Context, c Caller, id base.GivenID, cursor string, limit *int) (entries []core.LeaseRecord, next string, err error) {
 	n, err := core.PageLimit(limit)
 	if err != nil {
 		return nil, "", err
@@ -161,14 +162,14 @@ func (e *Engine) LeasesPage(ctx context.Context, c Caller, id core.GivenID, curs
 	return entries, next, err
 }
 
-func (e *Engine) readLeases(ctx context.Context, c Caller, id core.GivenID, after int64, limit int) (*store.Loaded, *core.Execution, error) {
+func (e *Engine) readLeases(ctx context.Context, c Caller, id base.GivenID, after int64, limit int) (*store.Loaded, *core.Execution, error) {
 	return e.ReadOne(ctx, c, id, store.Want{
-		Executions: []core.UUID{id.UUID}, History: []store.HistoryRef{{ID: id.UUID, Epoch: after, All: true, Limit: limit}},
+		Executions: []base.UUID{id.UUID}, History: []store.HistoryRef{{ID: id.UUID, Epoch: after, All: true, Limit: limit}},
 	})
 }
 
 // ServerTime is the store's clock (L129).
-func (e *Engine) ServerTime(ctx context.Context) (core.Time, error) {
+func (e *Engine) ServerTime(ctx context.Context) (base.Time, error) {
 	now, err := e.Store.Now(ctx)
 	if err != nil {
 		return 0, PublicFault(err)
@@ -177,13 +178,13 @@ func (e *Engine) ServerTime(ctx context.Context) (core.Time, error) {
 }
 
 // StoreTime is the store's clock as the engine last saw it, carried on by the host's. It costs nothing.
-func (e *Engine) StoreTime() core.Time { return e.Sweep.StoreNow() }
+func (e *Engine) StoreTime() base.Time { return e.Sweep.StoreNow() }
 
 // MaxWait is the longest that a reader may wait (L124).
 const MaxWait = 60 * time.Second
 
 // Wait returns when the execution is terminal, or with its current state when d is over (L124).
-func (e *Engine) Wait(ctx context.Context, c Caller, id core.GivenID, d time.Duration) (View, error) {
+func (e *Engine) Wait(ctx context.Context, c Caller, id base.GivenID, d time.Duration) (View, error) {
 	return WaitFor(ctx, e, id.UUID, d, func(ctx context.Context) (View, bool, error) {
 		view, err := e.Describe(ctx, c, id)
 		return view, err == nil && view.Execution.Status.Terminal(), err
@@ -191,9 +192,9 @@ func (e *Engine) Wait(ctx context.Context, c Caller, id core.GivenID, d time.Dur
 }
 
 // WaitFor reads something until it has ended, or d is over. In between it waits for waiters.wake.
-func WaitFor[V any](ctx context.Context, e *Engine, id core.UUID, d time.Duration, read func(context.Context) (view V, ended bool, err error)) (view V, err error) {
+func WaitFor[V any](ctx context.Context, e *Engine, id base.UUID, d time.Duration, read func(context.Context) (view V, ended bool, err error)) (view V, err error) {
 	if d < 0 || d > MaxWait {
-		return view, core.Invalid("wait_ms", "%s, want 0..%s", d, MaxWait)
+		return view, base.Invalid("wait_ms", "%s, want 0..%s", d, MaxWait)
 	}
 	timer := e.Cfg.Clock.NewTimer(d)
 	defer timer.Stop()

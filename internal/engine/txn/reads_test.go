@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -14,9 +15,9 @@ func TestL108_a_cancel_of_what_does_not_exist_says_so(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		elsewhere := w.submit(core.Submission{Namespace: "other"})
 		here := engine.Caller{Principal: "op", Actor: "operator", Namespaces: []string{"default"}}
-		for _, id := range []core.GivenID{{UUID: core.UUID{1}}, elsewhere} {
+		for _, id := range []base.GivenID{{UUID: base.UUID{1}}, elsewhere} {
 			_, err := w.e.Cancel(w.ctx(), here, id, nil, "", engine.Operator{})
-			refused(t, err, core.CodeExecutionNotFound)
+			refused(t, err, base.CodeExecutionNotFound)
 		}
 		w.is(elsewhere, core.Ready, core.WaitingForWorker)
 	})
@@ -25,7 +26,7 @@ func TestL108_a_cancel_of_what_does_not_exist_says_so(t *testing.T) {
 func TestL120_reads_of_what_does_not_exist_say_so(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		id := core.GivenID{UUID: core.UUID{1}}
+		id := base.GivenID{UUID: base.UUID{1}}
 		for name, read := range map[string]func() error{
 			"describe": func() error { _, err := w.e.Describe(w.ctx(), client, id); return err },
 			"input":    func() error { _, err := w.e.Input(w.ctx(), client, id); return err },
@@ -35,7 +36,7 @@ func TestL120_reads_of_what_does_not_exist_say_so(t *testing.T) {
 			"steps":    func() error { _, err := w.e.Steps(w.ctx(), client, id, nil); return err },
 			"wait":     func() error { _, err := w.e.Wait(w.ctx(), client, id, time.Second); return err },
 		} {
-			if err := read(); core.CodeOf(err) != core.CodeExecutionNotFound {
+			if err := read(); base.CodeOf(err) != base.CodeExecutionNotFound {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -47,18 +48,18 @@ func TestL123_a_result_exists_only_after_success(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		task := w.started(core.Submission{})
 		_, err := w.e.Result(w.ctx(), client, given(task))
-		refused(t, err, core.CodeExecutionNotTerminal)
+		refused(t, err, base.CodeExecutionNotTerminal)
 		w.complete(task)
 		same(t, "without result", must(w.e.Result(w.ctx(), client, given(task)))(t), nil)
 		failed := w.started(core.Submission{})
 		w.fail(failed, "permanent")
 		_, err = w.e.Result(w.ctx(), client, given(failed))
-		refusal := refused(t, err, core.CodeExecutionNotSucceeded)
+		refusal := refused(t, err, base.CodeExecutionNotSucceeded)
 		same(t, "failure", refusal.Details["failure"].(core.Failure).Message, "it broke")
 		empty := w.started(core.Submission{})
 		must(w.e.Complete(w.ctx(), client, given(empty), fence(empty), &core.Payload{}))(t)
 		result := must(w.e.Result(w.ctx(), client, given(empty)))(t)
-		if result == nil || len(result.Data) != 0 || result.ContentType != core.DefaultContentType {
+		if result == nil || len(result.Data) != 0 || result.ContentType != base.DefaultContentType {
 			t.Fatalf("an empty result is a result (L7): %v", result)
 		}
 	})
@@ -97,7 +98,7 @@ func TestL124_a_wait_ends_with_the_present_state_when_its_time_is_over(t *testin
 		same(t, "little time", must(w.e.Wait(w.ctx(), client, id, 20*time.Millisecond))(t).Execution.Status, core.Ready)
 		for _, bad := range []time.Duration{-1, 60*time.Second + 1} {
 			_, err := w.e.Wait(w.ctx(), client, id, bad)
-			refused(t, err, core.CodeInvalidArgument)
+			refused(t, err, base.CodeInvalidArgument)
 		}
 	})
 }
@@ -119,7 +120,7 @@ func TestL25_L126_attempts_tell_their_whole_story(t *testing.T) {
 		first := attempts[0]
 		same(t, "first", [6]any{first.Index, first.Type, first.State, first.RunningMS, first.FirstEpoch, first.LastEpoch},
 			[6]any{0, core.AttemptInitial, core.EndedFailure, int64(110), int64(1), int64(2)})
-		same(t, "its times", [2]core.Time{first.StartedAt, first.EndedAt}, [2]core.Time{w.now() - 160, w.now()})
+		same(t, "its times", [2]base.Time{first.StartedAt, first.EndedAt}, [2]base.Time{w.now() - 160, w.now()})
 		same(t, "its failure", first.Failure.Class, "infra_crash")
 		same(t, "its worker", [2]string{first.WorkerID, first.InstanceID}, [2]string{"w", "w1"})
 		same(t, "its interruption", [2]any{first.Interruption, first.InterruptAt}, [2]any{core.InterruptedReleased, w.now() - 60})
@@ -152,7 +153,7 @@ func TestL127_the_lease_history_is_paged_by_epoch(t *testing.T) {
 		same(t, "epochs", epochs, []int64{1, 2, 3, 4, 5})
 		entries, _, err := w.e.Leases(w.ctx(), client, id, 4, 2)
 		ok(t, err)
-		same(t, "the open one", [2]any{entries[0].EndedAt, entries[0].End}, [2]any{core.Time(0), core.EndNone})
+		same(t, "the open one", [2]any{entries[0].EndedAt, entries[0].End}, [2]any{base.Time(0), core.EndNone})
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -64,8 +65,8 @@ func (s *submit) settled(outcome string, err error) { s.taken.settled(outcome ==
 
 // settled gives back what was taken, unless the request created it, or may have.
 func (t readyTaken) settled(created bool, err error) {
-	switch code := core.CodeOf(err); {
-	case code == core.CodeTimeout || code == core.CodeStoreUnavailable:
+	switch code := base.CodeOf(err); {
+	case code == base.CodeTimeout || code == base.CodeStoreUnavailable:
 	case err != nil || !created:
 		t.back()
 	}
@@ -156,7 +157,7 @@ func spareLater(cmds []*submit, refused map[*submit]error) {
 	if len(refused) == 0 {
 		return
 	}
-	keys, ids := map[store.Key]bool{}, map[core.UUID]bool{}
+	keys, ids := map[store.Key]bool{}, map[base.UUID]bool{}
 	for _, cmd := range cmds {
 		switch {
 		case cmd == nil:

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -55,7 +56,7 @@ func inA(key string) core.Submission {
 // isFull fails the test unless the error says that the namespace has as much as may wait.
 func isFull(t *testing.T, err error, most int) {
 	t.Helper()
-	full(t, err, core.CodeRateLimited, "max_ready", most, most)
+	full(t, err, base.CodeRateLimited, "max_ready", most, most)
 }
 
 func TestU101_L80_what_a_full_namespace_refuses_is_in_no_batch(t *testing.T) {
@@ -65,13 +66,13 @@ func TestU101_L80_what_a_full_namespace_refuses_is_in_no_batch(t *testing.T) {
 		repeatable := client
 		repeatable.RequestKey = "first"
 		first, second := inA("0"), inA("")
-		second.ID = &core.GivenID{UUID: core.UUID{0: 5, 15: 1}}
+		second.ID = &base.GivenID{UUID: base.UUID{0: 5, 15: 1}}
 		w.submit(first)
 		must(w.e.Submit(w.ctx(), repeatable, second))(t)
 		s.careful.Store(0)
 
 		fresh := inA("")
-		fresh.ID = &core.GivenID{UUID: core.UUID{0: 5, 15: 2}}
+		fresh.ID = &base.GivenID{UUID: base.UUID{0: 5, 15: 2}}
 		other := repeatable
 		other.RequestKey = "second"
 		for _, try := range []struct {
@@ -96,7 +97,7 @@ func TestU101_L80_what_a_full_namespace_refuses_is_in_no_batch(t *testing.T) {
 		changed := first
 		changed.Kind = "other"
 		_, err = w.e.Submit(w.ctx(), client, changed)
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 	})
 }
 
@@ -106,7 +107,7 @@ func TestU101_L87_an_item_that_repeats_another_of_its_call_is_a_duplicate_also_w
 		w.namespace("a", core.NamespaceSettings{MaxReady: 2})
 		var outcomes []string
 		for _, item := range must(w.e.SubmitMany(w.ctx(), client, []core.Submission{inA("0"), inA("1"), inA("0"), inA("2"), inA("2"), inA("1")}, false))(t) {
-			outcomes = append(outcomes, fmt.Sprint(item.Outcome, core.CodeOf(item.Err)))
+			outcomes = append(outcomes, fmt.Sprint(item.Outcome, base.CodeOf(item.Err)))
 		}
 		same(t, "outcomes", outcomes, []string{"created", "created", "duplicate", "rate_limited", "rate_limited", "duplicate"})
 	})
@@ -170,7 +171,7 @@ func TestU101_a_caller_that_gives_up_ends_its_count(t *testing.T) {
 			return ctx.Err()
 		}))
 		_, err := w.e.Submit(ctx, client, inA("gave up"))
-		refused(t, err, core.CodeTimeout)
+		refused(t, err, base.CodeTimeout)
 		s.onCount.Store(nil)
 		w.turn(1000)
 		_, err = w.e.Submit(w.ctx(), client, inA("gave up")) // whether or not the first was committed
@@ -211,12 +212,12 @@ func TestU101_submits_that_create_nothing_take_no_room(t *testing.T) {
 		for range 5 {
 			same(t, "a repeat", must(w.e.Submit(w.ctx(), client, inA("0")))(t).Outcome, "duplicate")
 			_, err := w.e.Submit(w.ctx(), client, closed)
-			refused(t, err, core.CodeLaneNotAccepting)
+			refused(t, err, base.CodeLaneNotAccepting)
 			items := must(w.e.SubmitMany(w.ctx(), client, []core.Submission{closed, inA("0")}, false))(t)
-			refused(t, items[0].Err, core.CodeLaneNotAccepting)
+			refused(t, items[0].Err, base.CodeLaneNotAccepting)
 			same(t, "a repeat", items[1].Outcome, "duplicate")
 			_, err = w.e.SubmitMany(w.ctx(), client, []core.Submission{inA(""), closed}, true)
-			refused(t, err, core.CodeLaneNotAccepting)
+			refused(t, err, base.CodeLaneNotAccepting)
 		}
 		w.submit(inA("1"))
 		w.submit(inA("2"))

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -22,12 +23,12 @@ const maxRecalled = 16_384
 // from the cache (unit.doubted): the batch is tried again with loaded rows.
 type recollection struct {
 	mu   sync.Mutex
-	rows map[core.UUID]*core.Execution // without inputs; must not be changed
+	rows map[base.UUID]*core.Execution // without inputs; must not be changed
 }
 
-func newRecollection() *recollection { return &recollection{rows: map[core.UUID]*core.Execution{}} }
+func newRecollection() *recollection { return &recollection{rows: map[base.UUID]*core.Execution{}} }
 
-func (r *recollection) of(id core.UUID) *core.Execution {
+func (r *recollection) of(id base.UUID) *core.Execution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.rows[id]
@@ -64,7 +65,7 @@ func (r *recollection) forgetAny() {
 	}
 }
 
-func (r *recollection) forget(id core.UUID) {
+func (r *recollection) forget(id base.UUID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.rows, id)
@@ -79,7 +80,7 @@ func (r *recollection) forgetAll() {
 // byWorker is a command of the holder of a lease. It needs only the row of its target.
 type byWorker interface {
 	command
-	Target() core.UUID
+	Target() base.UUID
 }
 
 // believe returns the cached rows that the commands of a batch can use, and adds to want what must be loaded.

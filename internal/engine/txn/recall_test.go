@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -15,7 +16,7 @@ import (
 type watched struct {
 	store.Store
 	mu  sync.Mutex
-	ids []core.UUID
+	ids []base.UUID
 }
 
 // Begin notes what is asked for.
@@ -26,7 +27,7 @@ func (s *watched) Begin(ctx context.Context, want store.Want) (store.Tx, *store.
 	return s.Store.Begin(ctx, want)
 }
 
-func (s *watched) loaded(id core.GivenID) bool {
+func (s *watched) loaded(id base.GivenID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Contains(s.ids, id.UUID)
@@ -65,7 +66,7 @@ func TestI3_a_refusal_is_never_given_from_memory(t *testing.T) {
 		stale := fence(task)
 		stale.Epoch++
 		_, err := w.e.Complete(w.ctx(), client, given(task), stale, nil)
-		refused(t, err, core.CodeStaleLease)
+		refused(t, err, base.CodeStaleLease)
 		same(t, "loaded", s.loaded(given(task)), true)
 		w.complete(task)
 	})
@@ -84,7 +85,7 @@ func TestI3_a_worker_of_a_deleted_execution_writes_nothing_into_the_next_one_of_
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		other := w.other()
-		id := must(core.ParseID("0190f0c2-1111-7aaa-8bbb-0123456789ab"))(t)
+		id := must(base.ParseID("0190f0c2-1111-7aaa-8bbb-0123456789ab"))(t)
 		w.submit(core.Submission{ID: &id})
 		old := w.claim()
 		must(other.Cancel(w.ctx(), operator, id, nil, "", engine.Operator{}))(t)
@@ -96,7 +97,7 @@ func TestI3_a_worker_of_a_deleted_execution_writes_nothing_into_the_next_one_of_
 		now := must(other.Claim(w.ctx(), client, r))(t).Tasks[0]
 		before := w.get(id)
 		_, err := w.e.Complete(w.ctx(), client, id, fence(old), &core.Payload{Data: []byte("of the old one")})
-		refused(t, err, core.CodeStaleLease)
+		refused(t, err, base.CodeStaleLease)
 		same(t, "untouched", w.get(id), before)
 		must(other.Complete(w.ctx(), client, id, fence(now), nil))(t)
 		w.is(id, core.Succeeded, core.Completed)
@@ -108,17 +109,17 @@ func TestI13_what_another_process_did_meanwhile_counts(t *testing.T) {
 	onShared(t, engine.Config{}, func(t *testing.T, w *world) {
 		other := w.another()
 		for name, did := range map[string]struct {
-			act  func(id core.GivenID) error
-			code core.Code
+			act  func(id base.GivenID) error
+			code base.Code
 		}{
-			"cancel": {func(id core.GivenID) error {
+			"cancel": {func(id base.GivenID) error {
 				_, err := other.Cancel(w.ctx(), operator, id, nil, "", engine.Operator{})
 				return err
-			}, core.CodeExecutionNotActive},
-			"revoke": {func(id core.GivenID) error {
+			}, base.CodeExecutionNotActive},
+			"revoke": {func(id base.GivenID) error {
 				_, err := other.Revoke(w.ctx(), operator, id, engine.RevokeRequest{}, engine.Operator{})
 				return err
-			}, core.CodeLeaseRevoked},
+			}, base.CodeLeaseRevoked},
 		} {
 			task, sibling := w.started(core.Submission{}), w.started(core.Submission{})
 			ok(t, did.act(given(task)))
@@ -126,7 +127,7 @@ func TestI13_what_another_process_did_meanwhile_counts(t *testing.T) {
 			var both sync.WaitGroup
 			both.Go(func() {
 				_, err := w.e.Complete(w.ctx(), client, given(task), fence(task), nil)
-				if core.CodeOf(err) != did.code {
+				if base.CodeOf(err) != did.code {
 					t.Errorf("%s: complete answered %v, want %s", name, err, did.code)
 				}
 			})

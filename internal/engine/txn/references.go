@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,7 +18,7 @@ import (
 type references struct {
 	given   *core.Policy                // as the caller gave it, without what the namespace adds
 	found   map[string]core.BudgetEntry // budgets of one execution or flow, by what names them: they are no rules, and looked for beforehand
-	budgets []core.UUID                 // those named, in the order of the policy, as last resolved, then those above found ones
+	budgets []base.UUID                 // those named, in the order of the policy, as last resolved, then those above found ones
 	fixed   bool                        // they were judged already
 }
 
@@ -36,10 +37,10 @@ func (r *references) resolve(rules *rules, namespace string) error {
 			return beingRemoved(quotaKey(use.Quota))
 		}
 		if err := rules.checkQuotaUse(use); err != nil {
-			return core.Errorf(core.CodeInvalidPolicy, "%s", err.why).WithField(fmt.Sprintf("quotas[%d].%s", i, err.member)).WithHint("%s", err.hint)
+			return base.Errorf(base.CodeInvalidPolicy, "%s", err.why).WithField(fmt.Sprintf("quotas[%d].%s", i, err.member)).WithHint("%s", err.hint)
 		}
 	}
-	var budgets, above []core.UUID
+	var budgets, above []base.UUID
 	for i, name := range r.given.BudgetIDs {
 		entry, ok := rules.registry.Resolve(namespace, name)
 		if !ok {
@@ -47,7 +48,7 @@ func (r *references) resolve(rules *rules, namespace string) error {
 			above = append(above, entry.Ancestors...) // the registry does not contain them (B6)
 		}
 		if !ok {
-			return core.Errorf(core.CodeInvalidPolicy, "no budget %q", name).WithField(fmt.Sprintf("budget_ids[%d]", i))
+			return base.Errorf(base.CodeInvalidPolicy, "no budget %q", name).WithField(fmt.Sprintf("budget_ids[%d]", i))
 		}
 		if key := core.BudgetKey(entry.ID); rules.removing[key] {
 			return beingRemoved(key)
@@ -68,7 +69,7 @@ func (r *references) foundBudget(name string) (core.BudgetEntry, bool) {
 	if entry, ok := r.found[name]; ok {
 		return entry, true
 	}
-	id, ok := core.ParseUUID(name)
+	id, ok := base.ParseUUID(name)
 	if !ok {
 		return core.BudgetEntry{}, false
 	}
@@ -106,7 +107,7 @@ func (u *Tx) checkDefaultQuotas(uses []core.QuotaUse) error {
 			return beingRemoved(quotaKey(use.Quota))
 		}
 		if err := u.dict.checkQuotaUse(use); err != nil {
-			return core.Invalid(fmt.Sprintf("default_quotas[%d].%s", i, err.member), "%s", err.why).WithHint("%s", err.hint)
+			return base.Invalid(fmt.Sprintf("default_quotas[%d].%s", i, err.member), "%s", err.why).WithHint("%s", err.hint)
 		}
 	}
 	u.Changes.Dictionary = u.dict.version
@@ -179,7 +180,7 @@ func (r *references) findBudgets(ctx context.Context, rules *rules, namespace st
 	for _, name := range r.given.BudgetIDs {
 		if _, known := rules.registry.Resolve(namespace, name); !known {
 			names = append(names, budgetNameRef(namespace, name))
-			if id, ok := core.ParseUUID(name); ok {
+			if id, ok := base.ParseUUID(name); ok {
 				records = append(records, BudgetDocRef(id))
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -28,13 +29,13 @@ type Refusal struct {
 	Action    string
 	Entity    string
 	EntityID  string
-	Code      core.Code // role_required, namespace_forbidden
+	Code      base.Code // role_required, namespace_forbidden
 }
 
 // refusalKind is what refusals are counted by.
 type refusalKind struct {
 	namespace, credential, action string
-	code                          core.Code
+	code                          base.Code
 }
 
 // refusals counts those of this process that are not in the audit log yet.
@@ -98,7 +99,7 @@ func (e *Engine) Refused(ctx context.Context, c Caller, r Refusal) error {
 	if r.Namespace == "" {
 		r.Namespace = ChainOf(c.Namespaces)
 	}
-	r.EntityID = cutText(core.BareID(r.EntityID), maxRefusedID)
+	r.EntityID = cutText(base.BareID(r.EntityID), maxRefusedID)
 	one := refused{caller: c, refusal: r}
 	one.caller.Repeated = nil
 	kind := refusalKind{namespace: r.Namespace, credential: c.registrant().Credential(), action: r.Action, code: r.Code}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -20,14 +21,14 @@ func TestU131_refusals_of_a_principal_for_an_action_are_two_rows_a_minute_howeve
 			c := byKey("k1", "ci", "a")
 			hold := func(c engine.Caller, id string) {
 				t.Helper()
-				ok(t, w.e.Refused(w.ctx(), c, engine.Refusal{Action: "hold", Entity: "execution", EntityID: id, Code: core.CodeRoleRequired}))
+				ok(t, w.e.Refused(w.ctx(), c, engine.Refusal{Action: "hold", Entity: "execution", EntityID: id, Code: base.CodeRoleRequired}))
 			}
 			long := strings.Repeat("ä", 4000)
 			for range 3000 {
 				hold(c, long)
 			}
 			hold(byKey("k2", "ci", "a"), "x") // another key is another principal
-			ok(t, w.e.Refused(w.ctx(), c, engine.Refusal{Action: "put_lane", Entity: "lane", EntityID: "l", Code: core.CodeRoleRequired}))
+			ok(t, w.e.Refused(w.ctx(), c, engine.Refusal{Action: "put_lane", Entity: "lane", EntityID: "l", Code: base.CodeRoleRequired}))
 			rows := w.told(admin, core.AuditFilter{})
 			same(t, "rows at once", actions(rows), []string{"a put_lane lane", "a hold execution", "a hold execution"})
 			if id := rows[2].EntityID; len(id) > 128 || !utf8.ValidString(id) || !strings.HasPrefix(long, id) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -128,7 +129,7 @@ func TestL117_a_key_whose_repeat_got_nothing_may_be_used_again_later(t *testing.
 		again := must(w.e.Claim(w.ctx(), client, r))(t).Tasks
 		same(t, "the same lease", leasesOf(again), leasesOf(got))
 		w.complete(got[0])
-		w.turn(10 * core.Minute)
+		w.turn(10 * base.Minute)
 		w.submit(core.Submission{})
 		same(t, "nobody remembers", len(must(w.e.Claim(w.ctx(), client, r))(t).Tasks), 1)
 	})

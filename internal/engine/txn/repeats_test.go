@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -14,7 +15,7 @@ func TestLC15_a_repeated_submit_is_a_duplicate(t *testing.T) {
 		id := w.submit(s)
 		again := must(w.e.Submit(w.ctx(), client, s))(t)
 		same(t, "by key", again, engine.SubmitAnswer{Outcome: "duplicate", ID: id.ID(), PublicState: "waiting"})
-		own := core.GivenID{UUID: core.UUID{15: 7, 0: 1}}
+		own := base.GivenID{UUID: base.UUID{15: 7, 0: 1}}
 		s = core.Submission{Kind: "k", ID: &own}
 		w.submit(s)
 		same(t, "by id", must(w.e.Submit(w.ctx(), client, s))(t).Outcome, "duplicate")
@@ -100,8 +101,8 @@ func TestL117_mark_dead_repeated_after_a_registration_leaves_the_new_leases(t *t
 	})
 }
 
-func leasesOf(tasks []engine.Task) map[core.ID]core.Fence {
-	leases := map[core.ID]core.Fence{}
+func leasesOf(tasks []engine.Task) map[base.ID]core.Fence {
+	leases := map[base.ID]core.Fence{}
 	for _, task := range tasks {
 		leases[task.Execution.ID] = fence(task)
 	}
@@ -150,7 +151,7 @@ func TestL119_LC15_lease_ending_commands_repeat_their_recorded_answer_whatever_i
 		same(t, "complete", again, core.CompleteAnswer{Status: core.Succeeded, Repeated: true})
 		same(t, "the stored result stays (L119)", string(must(w.e.Result(w.ctx(), client, id))(t).Data), "first")
 		repeatFail() // also when all is over
-		w.untouched(id, func() error { _, err := w.e.Delay(w.ctx(), client, id, fence(done), w.now()+1); return err }, core.CodeExecutionNotActive)
+		w.untouched(id, func() error { _, err := w.e.Delay(w.ctx(), client, id, fence(done), w.now()+1); return err }, base.CodeExecutionNotActive)
 	})
 }
 
@@ -221,9 +222,9 @@ func TestL118_LC15_operator_commands_repeat_by_request_key_for_a_day(t *testing.
 			w.untouched(id, func() error { return commands[name]("k1", false) }, "")
 		}
 		for _, name := range []string{"priority", "tags"} {
-			w.untouched(id, func() error { return commands[name]("k1", true) }, core.CodeIdempotencyConflict)
+			w.untouched(id, func() error { return commands[name]("k1", true) }, base.CodeIdempotencyConflict)
 		}
-		w.pass(core.Day)
+		w.pass(base.Day)
 		ok(t, commands["priority"]("k1", true)) // recorded answers live 24 h (L118)
 		same(t, "priority", w.get(id).Priority, 6)
 	})
@@ -233,7 +234,7 @@ func TestL117_a_repeat_of_an_operator_command_gets_the_recorded_answer(t *testin
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		s := core.Submission{
-			Tags: core.Tags{"a": "b"}, Input: core.Payload{Data: []byte("in")}, IdempotencyKey: "key", PolicyJSON: []byte(`{"max_replay_count":3}`),
+			Tags: base.Tags{"a": "b"}, Input: core.Payload{Data: []byte("in")}, IdempotencyKey: "key", PolicyJSON: []byte(`{"max_replay_count":3}`),
 		}
 		id := w.submit(s)
 		w.complete(w.claim())
@@ -284,7 +285,7 @@ func TestL118_LC15_a_replay_repeats_by_request_key_only(t *testing.T) {
 		}
 		ok(t, replay("k"))
 		w.untouched(id, func() error { return replay("k") }, "")
-		w.untouched(id, func() error { return replay("") }, core.CodeExecutionNotTerminal)
+		w.untouched(id, func() error { return replay("") }, base.CodeExecutionNotTerminal)
 		w.complete(w.claim())
 		w.untouched(id, func() error { return replay("k") }, "")
 		same(t, "replays", w.get(id).ReplayCount, 1)
@@ -318,7 +319,7 @@ func TestLC15_targeted_claims_repeat_by_request_key(t *testing.T) {
 		w.untouched(id, func() error {
 			_, err := w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{RequestKey: "other"})
 			return err
-		}, core.CodeLeaseConflict)
+		}, base.CodeLeaseConflict)
 		w.release(first)
 		worker := engine.TargetedRequest{WorkerID: "w", InstanceID: "w1", RequestKey: "k2"}
 		second := must(w.e.ClaimResumed(w.ctx(), client, id, worker))(t)
@@ -341,10 +342,10 @@ func TestLI14_LC15_a_lost_answer_is_found_again_by_the_same_call(t *testing.T) {
 		twice := func(command string, call func() error) {
 			t.Helper()
 			lost.next(command)
-			refused(t, call(), core.CodeTimeout)
+			refused(t, call(), base.CodeTimeout)
 			ok(t, call())
 		}
-		own := core.GivenID{UUID: core.UUID{0: 1, 15: 9}}
+		own := base.GivenID{UUID: base.UUID{0: 1, 15: 9}}
 		s := core.Submission{Kind: "k", ID: &own, PolicyJSON: []byte(`{"retry_policy":{"backoff":{"strategy":"fixed","delay_ms":0}}}`)}
 		twice("submit", func() error { _, err := w.e.Submit(w.ctx(), client, s); return err })
 		var task engine.Task

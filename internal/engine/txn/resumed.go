@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -73,7 +74,7 @@ func (e *Engine) tellTask(ctx context.Context, t Task) (Task, error) {
 
 // resumedWaits reads the waits that are over, and returns for which executions they cannot be read: for all, if the store does not answer. The
 // caller of a claim may have given up: it has the leases in any case, so the answer is built.
-func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[core.UUID]*core.Observation, unreadable map[core.UUID]error, fault error) {
+func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[base.UUID]*core.Observation, unreadable map[base.UUID]error, fault error) {
 	var want store.Want
 	room := maxClaimBytes
 	for i := range tasks {
@@ -95,7 +96,7 @@ func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[co
 	if fault != nil {
 		return nil, unreadableWaits(tasks, fault), fault
 	}
-	resumed, unreadable = map[core.UUID]*core.Observation{}, map[core.UUID]error{}
+	resumed, unreadable = map[base.UUID]*core.Observation{}, map[base.UUID]error{}
 	var data waitData
 	for i := range tasks {
 		t := &tasks[i]
@@ -111,7 +112,7 @@ func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[co
 			room -= data.observation(id, shown, max(room, 0))
 		}
 	}
-	var missing map[core.UUID]error
+	var missing map[base.UUID]error
 	fault = e.insist(ctx, func() (err error) {
 		missing, err = data.load(ctx, e.Store)
 		return err
@@ -127,8 +128,8 @@ func (e *Engine) resumedWaits(ctx context.Context, tasks []Task) (resumed map[co
 func (t *Task) unread() bool { return t.ResumedFrom == core.InterruptedSuspended && t.Resumed == nil }
 
 // unreadableWaits returns the same error for all tasks that continue after a wait.
-func unreadableWaits(tasks []Task, why error) map[core.UUID]error {
-	all := map[core.UUID]error{}
+func unreadableWaits(tasks []Task, why error) map[base.UUID]error {
+	all := map[base.UUID]error{}
 	for i := range tasks {
 		if tasks[i].unread() {
 			all[tasks[i].Execution.ID.UUID] = why
@@ -144,7 +145,7 @@ func (e *Engine) insist(ctx context.Context, read func() error) error {
 		if err == nil {
 			return nil
 		}
-		var refusal *core.Error
+		var refusal *base.Error
 		if errors.As(err, &refusal) || try == waitTries || ctx.Err() != nil || e.stopping() {
 			return PublicFault(err)
 		}

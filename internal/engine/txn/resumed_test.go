@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -132,6 +133,6 @@ func TestW10_a_wait_that_cannot_be_read_keeps_no_other_task_from_its_worker(t *t
 		tasks := w.take(r)
 		same(t, "tasks", [2]any{len(tasks), given(tasks[0]).UUID}, [2]any{1, good.UUID})
 		_, err := w.e.Observe(w.ctx(), client, bad)
-		refused(t, err, core.CodeCorruption)
+		refused(t, err, base.CodeCorruption)
 	})
 }

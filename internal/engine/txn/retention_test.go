@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // noTrace fails the test if anything of an execution is left in the store but events and idempotency keys (L141).
-func (w *world) noTrace(id core.GivenID) {
+func (w *world) noTrace(id base.GivenID) {
 	w.t.Helper()
 	owner := id.UUID.String()
 	loaded := must(w.store.Read(w.ctx(), store.Want{
-		Executions: []core.UUID{id.UUID}, Inputs: true, Results: true, History: []store.HistoryRef{{ID: id.UUID, All: true}},
+		Executions: []base.UUID{id.UUID}, Inputs: true, Results: true, History: []store.HistoryRef{{ID: id.UUID, All: true}},
 		Scans: []store.Scan{{Kind: 4, Owner: owner}, {Kind: 5, Owner: owner}},
 	}))(w.t)
 	same(w.t, "rows left", [4]int{len(loaded.Executions), len(loaded.History), len(loaded.Scanned[0]), len(loaded.Scanned[1])}, [4]int{})
@@ -37,7 +38,7 @@ func TestLC21_removal_takes_every_trace(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		task := w.started(core.Submission{
-			Input: core.Payload{Data: []byte("in")}, Tags: core.Tags{"a": "b"}, PolicyJSON: []byte(`{"retention_ms":5000}`),
+			Input: core.Payload{Data: []byte("in")}, Tags: base.Tags{"a": "b"}, PolicyJSON: []byte(`{"retention_ms":5000}`),
 		})
 		id := given(task)
 		w.step(task, "s", "result")
@@ -51,7 +52,7 @@ func TestLC21_removal_takes_every_trace(t *testing.T) {
 		w.pass(1001)
 		w.gone(id)
 		_, err := w.e.Complete(w.ctx(), client, id, fence(again), nil)
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 		same(t, "lists", len(must(w.e.List(w.ctx(), client, engine.ListRequest{}))(t).Items), 0)
 		eventually(t, "search rows", func() bool {
 			return len(must(w.store.Find(w.ctx(), store.Query{Text: &store.Text{IDPrefix: id.UUID.String()}, Limit: 1}))(t)) == 0
@@ -75,7 +76,7 @@ func TestI18_retention_while_the_search_rows_are_written_leaves_none_behind(t *t
 			defer close(removed)
 			w.pass(6000)
 			eventually(t, "removal", func() bool {
-				return len(must(w.store.Read(w.ctx(), store.Want{Executions: []core.UUID{id.UUID}}))(t).Executions) == 0
+				return len(must(w.store.Read(w.ctx(), store.Want{Executions: []base.UUID{id.UUID}}))(t).Executions) == 0
 			})
 		})
 		must(w.e.SetTags(w.ctx(), operator, id, map[string]*string{"c": ptr("d")}, engine.Operator{}))(t) // the follower has to load it again
@@ -89,7 +90,7 @@ func TestL139_policy_before_lane_before_defaults(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.lane("short", core.LaneSettings{RetentionMS: core.RetentionByStatus{Succeeded: ptr(int64(10_000)), Failed: ptr(int64(-1))}})
-		end := func(s core.Submission, class string) core.GivenID {
+		end := func(s core.Submission, class string) base.GivenID {
 			task := w.started(s)
 			if class == "" {
 				w.complete(task)
@@ -116,7 +117,7 @@ func TestL139_policy_before_lane_before_defaults(t *testing.T) {
 		w.turn(5000)
 		w.gone(longer)
 		w.is(byDefault, core.Succeeded, core.Completed)
-		w.turn(3 * core.Day)
+		w.turn(3 * base.Day)
 		w.gone(byDefault)
 		w.is(forever, core.Failed, core.Permanent)
 	})
@@ -126,16 +127,16 @@ func TestL139_the_defaults_by_status(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		made := w.inEveryStatus()
-		w.turn(3*core.Day - 120_000)
+		w.turn(3*base.Day - 120_000)
 		for _, id := range made {
 			w.get(id)
 		}
 		w.turn(240_000)
 		w.gone(made[core.Succeeded])
-		w.turn(4 * core.Day)
+		w.turn(4 * base.Day)
 		w.gone(made[core.Cancelled])
 		w.get(made[core.Failed])
-		w.turn(7 * core.Day)
+		w.turn(7 * base.Day)
 		w.gone(made[core.Failed])
 		w.gone(made[core.Expired])
 		w.get(made[core.Ready]) // what is not terminal stays
@@ -146,7 +147,7 @@ func TestL140_what_is_retained_stays_and_hides_nothing_behind_it(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		s := policy(`{"retention_ms":1000}`)
-		var finished []core.GivenID
+		var finished []base.GivenID
 		for range 4 {
 			task := w.started(s)
 			w.complete(task)
@@ -154,7 +155,7 @@ func TestL140_what_is_retained_stays_and_hides_nothing_behind_it(t *testing.T) {
 		}
 		must(w.e.Retain(w.ctx(), operator, finished[0], 0, engine.Operator{Reason: "legal"}))(t)
 		must(w.e.Retain(w.ctx(), operator, finished[1], w.now()+60_000, engine.Operator{}))(t)
-		refused(t, w.e.Delete(w.ctx(), operator, finished[0], engine.Operator{}), core.CodeRetained)
+		refused(t, w.e.Delete(w.ctx(), operator, finished[0], engine.Operator{}), base.CodeRetained)
 		w.turn(2000)
 		w.gone(finished[2])
 		w.gone(finished[3])
@@ -174,12 +175,12 @@ func TestU55_delete_removes_what_is_terminal_and_nothing_else(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		for status, id := range w.inEveryStatus() {
 			if !status.Terminal() {
-				w.untouched(id, func() error { return w.e.Delete(w.ctx(), operator, id, engine.Operator{}) }, core.CodeExecutionNotTerminal)
+				w.untouched(id, func() error { return w.e.Delete(w.ctx(), operator, id, engine.Operator{}) }, base.CodeExecutionNotTerminal)
 				continue
 			}
 			ok(t, w.e.Delete(w.ctx(), operator, id, engine.Operator{Reason: "gdpr"}))
 			_, err := w.e.Describe(w.ctx(), client, id)
-			refused(t, err, core.CodeExecutionNotFound)
+			refused(t, err, base.CodeExecutionNotFound)
 			same(t, "event", w.count(id, "execution.deleted"), 1)
 			w.noTrace(id)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/testseed"
@@ -18,7 +19,7 @@ type keptWalk struct {
 	*world
 	random   *rand.Rand
 	flows    []keptFlow
-	removed  map[core.ID]bool // what is gone stays gone: it is not asked for again
+	removed  map[base.ID]bool // what is gone stays gone: it is not asked for again
 	replayed int
 	late     int // replays of what retention had removed
 }
@@ -26,7 +27,7 @@ type keptWalk struct {
 // keptFlow is a flow whose members are all kept equally long after their end.
 type keptFlow struct {
 	engine.FlowAnswer
-	keep core.Millis
+	keep base.Millis
 }
 
 // begin submits a flow: a few nodes, some after others, one of them perhaps a flow of its own.
@@ -48,7 +49,7 @@ func (w *keptWalk) begin() {
 // work ends everything that can be claimed, mostly well.
 func (w *keptWalk) work() {
 	r := ask()
-	r.Max, r.TTL = 1000, core.Hour
+	r.Max, r.TTL = 1000, base.Hour
 	for _, task := range w.take(r) {
 		if w.random.IntN(5) == 0 {
 			w.fail(task, "permanent")
@@ -76,13 +77,13 @@ func (w *keptWalk) replayWhileTimePasses() {
 		answer <- <-answer
 	}
 	w.turn(passes)
-	switch err := <-answer; core.CodeOf(err) {
+	switch err := <-answer; base.CodeOf(err) {
 	case "":
 		w.replayed++
 		w.whole(f)
-	case core.CodeExecutionNotFound:
+	case base.CodeExecutionNotFound:
 		w.late++
-	case core.CodeExecutionNotTerminal, core.CodeDescendantActive: // it runs, or what hangs on it does
+	case base.CodeExecutionNotTerminal, base.CodeDescendantActive: // it runs, or what hangs on it does
 	default:
 		w.t.Fatalf("replay: %v", err)
 	}
@@ -107,7 +108,7 @@ func (w *keptWalk) open(f keptFlow) bool {
 		return false
 	}
 	view, err := w.e.Flow(w.ctx(), client, f.Flow.ID.Given())
-	if core.CodeOf(err) == core.CodeFlowNotFound {
+	if base.CodeOf(err) == base.CodeFlowNotFound {
 		w.removed[f.Flow.ID] = true
 		return false
 	}
@@ -132,7 +133,7 @@ func TestL141_a_replay_that_meets_the_removal_of_its_flow_finds_no_execution(t *
 				return slices.ContainsFunc(want.Owned, func(o store.Owned) bool { return o.Owner == member.UUID.String() })
 			}, func() { ok(t, w.deleteFlow(outer, "")) })
 			_, err := w.e.Replay(w.ctx(), operator, member.Given(), engine.ReplayRequest{}, engine.Operator{})
-			refused(t, err, core.CodeExecutionNotFound)
+			refused(t, err, base.CodeExecutionNotFound)
 			w.flowGone(outer)
 		}
 	})
@@ -141,7 +142,7 @@ func TestL141_a_replay_that_meets_the_removal_of_its_flow_finds_no_execution(t *
 func TestL140_F56_replays_and_retention_meet_and_leave_flows_whole_or_gone(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, plain *world) {
-		w := &keptWalk{world: plain, random: testseed.New(t), removed: map[core.ID]bool{}}
+		w := &keptWalk{world: plain, random: testseed.New(t), removed: map[base.ID]bool{}}
 		for range 25 {
 			if len(w.flows) == len(w.removed) || w.random.IntN(4) == 0 {
 				w.begin()
@@ -158,11 +159,11 @@ func TestL140_F56_replays_and_retention_meet_and_leave_flows_whole_or_gone(t *te
 			w.work()
 			return !slices.ContainsFunc(w.flows, w.open)
 		})
-		w.turn(core.Day)
+		w.turn(base.Day)
 		for _, f := range w.flows {
 			eventually(t, "the flow is gone", func() bool {
 				_, err := w.e.Flow(w.ctx(), client, f.Flow.ID.Given())
-				return core.CodeOf(err) == core.CodeFlowNotFound
+				return base.CodeOf(err) == base.CodeFlowNotFound
 			})
 			w.flowGone(f.FlowAnswer)
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -31,7 +31,7 @@ func (u *Tx) ride(ctx context.Context) (*pick, error) {
 		return nil, nil
 	}
 	u.lends(k, u.Engine.picker.fellOff)
-	u.Engine.trap("ride", core.UUID{})
+	u.Engine.trap("ride", base.UUID{})
 	if err := u.loadPick(ctx, k.Want()); err != nil {
 		return k, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
@@ -70,18 +71,18 @@ func TestS18_what_a_commit_files_stands_in_its_place_for_the_claims_that_ride_al
 		w.turn(1)
 		behind := w.submit(core.Submission{})
 		w.turn(1)
-		var best, last core.GivenID
+		var best, last base.GivenID
 		answer := together(
 			func() {
 				best = w.submit(core.Submission{Kind: "known", Priority: 5, Input: core.Payload{Data: []byte("best")}})
 			},
 			func() { last = w.submit(core.Submission{}) },
 		)
-		same(w.t, "claimed", []core.GivenID{given(answer.Tasks[0]), given(answer.Tasks[1])}, []core.GivenID{best, queued})
+		same(w.t, "claimed", []base.GivenID{given(answer.Tasks[0]), given(answer.Tasks[1])}, []base.GivenID{best, queued})
 		same(w.t, "its input", string(answer.Tasks[0].Execution.Input.Data), "best")
 		same(w.t, "one commit", w.commitOf(best, "lease.acquired"), w.commitOf(best, "execution.submitted"))
 		same(w.t, "and the other", w.commitOf(queued, "lease.acquired"), w.commitOf(best, "execution.submitted"))
-		for _, id := range []core.GivenID{behind, last} {
+		for _, id := range []base.GivenID{behind, last} {
 			w.is(id, core.Ready, core.WaitingForWorker)
 			same(w.t, "the next", given(w.claim()), id)
 		}

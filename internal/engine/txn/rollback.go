@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,7 +16,7 @@ type Rollback struct {
 	From        int64     `json:"from"` // the newest position of the event log that was known
 	To          int64     `json:"to"`   // where the log ended when that was noticed
 	Incarnation string    `json:"incarnation"`
-	At          core.Time `json:"at"` // when it was noticed
+	At          base.Time `json:"at"` // when it was noticed
 }
 
 // Rollbacks is the record of all of them. It is a rule, so that every process reads the dictionary, and with it the new identity of the
@@ -68,7 +70,7 @@ func (*loss) Want(w *store.Want, _ bool) {
 	w.LockDocs = true
 }
 
-func (*loss) Chains(*Tx) []string { return []string{core.Everywhere} }
+func (*loss) Chains(*Tx) []string { return []string{keyring.Everywhere} }
 
 func (l *loss) Decide(u *Tx) error {
 	if u.since != l.Incarnation {
@@ -88,7 +90,7 @@ func (l *loss) Decide(u *Tx) error {
 	body, _ := json.Marshal(known)
 	u.putOrAdd(store.Doc{DocRef: RollbackRef, Body: body})
 	u.Changes.NewLogID = u.Engine.Mint()
-	u.Audit(EngineCaller, core.AuditRow{Namespace: core.Everywhere, Action: l.Name(), Entity: "store", EntityID: u.Engine.Info().Installation.String()}, nil, l.Rollback)
+	u.Audit(EngineCaller, core.AuditRow{Namespace: keyring.Everywhere, Action: l.Name(), Entity: "store", EntityID: u.Engine.Info().Installation.String()}, nil, l.Rollback)
 	return nil
 }
 
@@ -98,7 +100,7 @@ func (e *Engine) AcknowledgeRollbacks(ctx context.Context, c Caller, how AdminAc
 	var answer []Rollback
 	cmd := &adminCommand{
 		op: "acknowledge_rollbacks", caller: c, how: how, ref: RollbackRef, answer: &answer,
-		where: func(*store.Doc) ([]string, error) { return []string{core.Everywhere}, nil },
+		where: func(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil },
 		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
 			known, err := DecodeRollbacks(doc)
 			if answer = slices.Clone(known.Open()); err != nil || len(answer) == 0 {
@@ -106,7 +108,7 @@ func (e *Engine) AcknowledgeRollbacks(ctx context.Context, c Caller, how AdminAc
 			}
 			known.Acknowledged = known.Count
 			body, _ := json.Marshal(known)
-			return adminChange{body: body, chain: core.Everywhere, entity: "store", id: e.Info().Installation.String(), after: answer}, nil
+			return adminChange{body: body, chain: keyring.Everywhere, entity: "store", id: e.Info().Installation.String(), after: answer}, nil
 		},
 	}
 	err := e.administer(ctx, cmd, "", nil)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -180,7 +181,7 @@ func (u *Tx) writeRate(key string, window *core.RateWindow) {
 	if known := u.Doc(doc.DocRef); known != nil && known.ExpiresAt >= until {
 		doc.ExpiresAt = known.ExpiresAt // the look at it is armed
 	} else {
-		doc.ExpiresAt = RoundUp(until.Add(length), core.Second) // late, so that a key in use has few timers
+		doc.ExpiresAt = RoundUp(until.Add(length), base.Second) // late, so that a key in use has few timers
 		timer := u.TimerAt(timerRates, doc.ExpiresAt)
 		timer.Texts = append(timer.Texts, key)
 	}
@@ -188,13 +189,13 @@ func (u *Tx) writeRate(key string, window *core.RateWindow) {
 }
 
 // rateWindow returns how long admissions of a rate key count. Those of a quota that was removed do not count any more.
-func (u *Tx) rateWindow(key string) core.Millis {
+func (u *Tx) rateWindow(key string) base.Millis {
 	id, _, _ := strings.Cut(strings.TrimPrefix(key, "rate:"), "/")
 	if quota := u.dict.Quotas[id]; quota != nil {
 		return quota.Settings.WindowMS
 	}
 	if u.dict.QuotaUnreadable(id) {
-		return core.Day // the longest possible: nothing is dropped before it is repaired
+		return base.Day // the longest possible: nothing is dropped before it is repaired
 	}
 	return 0
 }
@@ -221,7 +222,7 @@ func (u *Tx) admit(x *core.Execution, fx *core.Effects, force bool) error {
 	lane := u.Lane(x)
 	if lane != nil && !force && (lane.Counting || !u.hasPlace(lane)) {
 		u.Engine.Meter.full()
-		return core.Errorf(core.CodeAdmissionRefused, "lane %q is at its cap of %d", lane.Name, lane.Settings.MaxConcurrent).
+		return base.Errorf(base.CodeAdmissionRefused, "lane %q is at its cap of %d", lane.Name, lane.Settings.MaxConcurrent).
 			With("key", LaneCounter(lane.Name))
 	}
 	if u.limits(x) {

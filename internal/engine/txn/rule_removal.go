@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,12 +14,12 @@ import (
 
 // removalMark keeps submits from naming what is being removed.
 type removalMark struct {
-	Token core.UUID `json:"token"` // of the call that checks whether it is needed
+	Token base.UUID `json:"token"` // of the call that checks whether it is needed
 	key   string
 }
 
 // removalFor bounds how long a mark is kept whose process has ended: follow-up work removes it.
-const removalFor = core.Minute
+const removalFor = base.Minute
 
 func removalRef(key string) store.DocRef { return store.DocRef{Kind: docRemoval, Key: key} }
 
@@ -74,7 +74,7 @@ func (m *removalMark) stands(doc *store.Doc) bool {
 }
 
 // unmark removes the mark of a call that is over.
-func (e *Engine) unmark(ctx context.Context, key string, token core.UUID) error {
+func (e *Engine) unmark(ctx context.Context, key string, token base.UUID) error {
 	mark := &removalMark{key: key, Token: token}
 	return e.onRefs(ctx, []store.DocRef{removalRef(key)}, func(u *Tx, doc *store.Doc) error {
 		if mark.stands(doc) {
@@ -85,5 +85,5 @@ func (e *Engine) unmark(ctx context.Context, key string, token core.UUID) error 
 }
 
 func beingRemoved(key string) error {
-	return core.Errorf(core.CodeOverloaded, "%s is about to be deleted", key).WithRetryAfter(100)
+	return base.Errorf(base.CodeOverloaded, "%s is about to be deleted", key).WithRetryAfter(100)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -41,7 +42,7 @@ type removable struct {
 	make   func(w *world)
 	work   core.Submission
 	remove func(w *world) error
-	inUse  core.Code
+	inUse  base.Code
 	key    func(w *world) string
 }
 
@@ -55,7 +56,7 @@ func rulesToRemove() map[string]removable {
 			},
 			work:   costing(1, "b"),
 			remove: func(w *world) error { return w.e.DeleteBudget(w.ctx(), operator, ofName("b"), engine.AdminAction{}) },
-			inUse:  core.CodeBudgetInUse,
+			inUse:  base.CodeBudgetInUse,
 			key:    func(w *world) string { return core.BudgetKey(w.budget("b").ID) },
 		}
 	}
@@ -64,7 +65,7 @@ func rulesToRemove() map[string]removable {
 			make:   func(w *world) { w.quota("q", core.QuotaSettings{ConcurrencyLimit: 5}) },
 			work:   attached(use("q")),
 			remove: func(w *world) error { return w.deleteQuota("q", false) },
-			inUse:  core.CodeQuotaInUse,
+			inUse:  base.CodeQuotaInUse,
 			key:    func(*world) string { return "quota:q" },
 		},
 		"budget": budget(func(*world) core.BudgetScope { return core.BudgetScope{Type: core.ScopeNone} }),
@@ -95,7 +96,7 @@ func onRules(t *testing.T, f func(t *testing.T, w *world, c *tallied, r removabl
 func TestS38_B5_work_that_comes_while_it_is_counted_who_names_a_rule_keeps_it(t *testing.T) {
 	t.Parallel()
 	onRules(t, func(t *testing.T, w *world, c *tallied, r removable) {
-		var id core.GivenID
+		var id base.GivenID
 		c.at, c.act = 1, func() { id = w.submit(r.work) }
 		refused(t, r.remove(w), r.inUse)
 		task := w.claim()
@@ -114,9 +115,9 @@ func TestS38_B5_nobody_begins_to_name_a_rule_that_is_about_to_go(t *testing.T) {
 		var err error
 		c.at, c.act = 2, func() { _, err = w.e.Submit(w.ctx(), client, s) }
 		ok(t, r.remove(w))
-		refused(t, err, core.CodeOverloaded)
+		refused(t, err, base.CodeOverloaded)
 		_, err = w.e.Submit(w.ctx(), client, s)
-		refused(t, err, core.CodeInvalidPolicy)
+		refused(t, err, base.CodeInvalidPolicy)
 	})
 }
 
@@ -127,7 +128,7 @@ func TestS38_B5_a_crash_between_mark_and_removal_heals(t *testing.T) {
 		s := r.work
 		s.Kind = "k"
 		_, err := w.e.Submit(w.ctx(), client, s)
-		refused(t, err, core.CodeOverloaded)
+		refused(t, err, base.CodeOverloaded)
 		w.pass(60_000)
 		eventually(t, "it may be named again", func() bool {
 			_, err := w.e.Submit(w.ctx(), client, s)
@@ -141,7 +142,7 @@ func TestS38_B5_another_call_goes_on_with_what_one_has_left_behind_and_the_first
 	onRules(t, func(t *testing.T, w *world, c *tallied, r removable) {
 		ok(t, w.e.MarkRemoval(w.ctx(), r.key(w)))
 		c.at, c.act = 2, func() { ok(t, w.e.MarkRemoval(w.ctx(), r.key(w))) }
-		refused(t, r.remove(w), core.CodeOverloaded)
+		refused(t, r.remove(w), base.CodeOverloaded)
 		ok(t, r.remove(w))
 	})
 }
@@ -160,7 +161,7 @@ func TestS38_U13_a_repeat_that_comes_while_a_quota_is_deleted_is_answered_like_t
 		ok(t, remove())
 		ok(t, other)
 		same(t, "rows of the deletion", len(w.told(operator, core.AuditFilter{Action: "delete_quota"})), 1)
-		refused(t, w.deleteQuota("q", false), core.CodeQuotaNotFound)
+		refused(t, w.deleteQuota("q", false), base.CodeQuotaNotFound)
 	})
 }
 
@@ -170,7 +171,7 @@ func TestU101_a_quota_that_is_about_to_go_is_given_to_no_submit(t *testing.T) {
 		w.quota("q", core.QuotaSettings{ConcurrencyLimit: 5})
 		ok(t, w.e.MarkRemoval(w.ctx(), "quota:q"))
 		_, err := w.e.PutNamespace(w.ctx(), operator, "default", core.NamespaceSettings{DefaultQuotas: []core.QuotaUse{use("q")}}, engine.AdminAction{})
-		refused(t, err, core.CodeOverloaded)
+		refused(t, err, base.CodeOverloaded)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,7 +15,7 @@ type rules struct {
 	Quotas   map[string]*core.Quota // by id
 	budgets  []core.BudgetEntry
 	registry *core.BudgetRegistry // of them
-	lost     []core.UUID          // budgets whose rule cannot be read
+	lost     []base.UUID          // budgets whose rule cannot be read
 	removing map[string]bool      // what is being removed, by removalRef: new references to it are refused
 	// unreadable are the rules whose bytes cannot be read: an execution that needs one of them is not admitted (S45).
 	unreadable map[store.DocRef]bool
@@ -22,15 +23,15 @@ type rules struct {
 
 func quotaRef(id string) store.DocRef { return store.DocRef{Kind: docQuota, Key: id} }
 
-func budgetEntryRef(id core.UUID) store.DocRef {
+func budgetEntryRef(id base.UUID) store.DocRef {
 	return store.DocRef{Kind: docBudgetEntry, Key: id.String()}
 }
 
 // BudgetDocRef names the record of a budget.
-func BudgetDocRef(id core.UUID) store.DocRef { return store.DocRef{Kind: DocBudget, Key: id.String()} }
+func BudgetDocRef(id base.UUID) store.DocRef { return store.DocRef{Kind: DocBudget, Key: id.String()} }
 
 // budgetGoneRef names the mark of a budget that was deleted.
-func budgetGoneRef(id core.UUID) store.DocRef {
+func budgetGoneRef(id base.UUID) store.DocRef {
 	return store.DocRef{Kind: docBudgetGone, Key: id.String()}
 }
 
@@ -77,7 +78,7 @@ func decodeQuota(doc *store.Doc) (*core.Quota, error) {
 		return nil, Corrupt("quota", err)
 	}
 	if q.ID != doc.Key {
-		return nil, core.Errorf(core.CodeCorruption, "the record of quota %q is that of %q", doc.Key, q.ID)
+		return nil, base.Errorf(base.CodeCorruption, "the record of quota %q is that of %q", doc.Key, q.ID)
 	}
 	return &q, nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -17,14 +18,14 @@ import (
 func TestL76_arguments_existence_settling_repeats_expect_status_and_caps_are_looked_at_in_this_order(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, engine.Config{NoTimers: true}, func(t *testing.T, w *world) {
-		hold := func(id core.GivenID, o engine.Operator) error {
+		hold := func(id base.GivenID, o engine.Operator) error {
 			_, err := w.e.Hold(w.ctx(), operator, id, o)
 			return err
 		}
 		ready, blocked := core.Expect{Status: ptr(core.Ready)}, core.Expect{Status: ptr(core.Blocked)}
-		unknown := core.GivenID{UUID: core.UUID{1}}
-		refused(t, hold(unknown, engine.Operator{Reason: strings.Repeat("x", 1025)}), core.CodeInvalidArgument)
-		refused(t, hold(unknown, engine.Operator{Expect: ready}), core.CodeExecutionNotFound)
+		unknown := base.GivenID{UUID: base.UUID{1}}
+		refused(t, hold(unknown, engine.Operator{Reason: strings.Repeat("x", 1025)}), base.CodeInvalidArgument)
+		refused(t, hold(unknown, engine.Operator{Expect: ready}), base.CodeExecutionNotFound)
 
 		id := w.submit(core.Submission{DeadlineAt: w.now() + 1000, PolicyJSON: []byte(`{"max_replay_count":0}`)})
 		first := engine.Operator{RequestKey: "k", Expect: ready}
@@ -33,12 +34,12 @@ func TestL76_arguments_existence_settling_repeats_expect_status_and_caps_are_loo
 		w.is(id, core.Blocked, core.PausedByOperator) // reads do not settle
 		ok(t, hold(id, first))                        // neither what it expected nor the status is looked at again
 		w.is(id, core.Expired, core.ExecutionDeadline)
-		w.untouched(id, func() error { return hold(id, engine.Operator{RequestKey: "k", Expect: blocked}) }, core.CodeIdempotencyConflict)
-		refusal := w.untouched(id, func() error { return hold(id, engine.Operator{Expect: blocked}) }, core.CodePreconditionFailed)
+		w.untouched(id, func() error { return hold(id, engine.Operator{RequestKey: "k", Expect: blocked}) }, base.CodeIdempotencyConflict)
+		refusal := w.untouched(id, func() error { return hold(id, engine.Operator{Expect: blocked}) }, base.CodePreconditionFailed)
 		same(t, "what is the case", refusal.Details["status"], any("expired"))
-		w.untouched(id, func() error { return hold(id, engine.Operator{}) }, core.CodeExecutionNotActive)
+		w.untouched(id, func() error { return hold(id, engine.Operator{}) }, base.CodeExecutionNotActive)
 
-		replay := func(id core.GivenID) func() error {
+		replay := func(id base.GivenID) func() error {
 			return func() error {
 				_, err := w.e.Replay(w.ctx(), operator, id, engine.ReplayRequest{}, engine.Operator{})
 				return err
@@ -46,13 +47,13 @@ func TestL76_arguments_existence_settling_repeats_expect_status_and_caps_are_loo
 		}
 		waits := w.submit(policy(`{"max_replay_count":0}`))
 		w.lane("default", core.LaneSettings{State: core.LaneDisabled})
-		w.untouched(waits, replay(waits), core.CodeExecutionNotTerminal)
-		w.untouched(id, replay(id), core.CodeMaxReplaysExhausted)
+		w.untouched(waits, replay(waits), base.CodeExecutionNotTerminal)
+		w.untouched(id, replay(id), base.CodeMaxReplaysExhausted)
 	})
 }
 
 // refusals are the operations of the table that can be refused by status alone, as this engine offers them, under a lease of another execution.
-func (w *world) refusals(id core.GivenID, f core.Fence) map[string]func() error {
+func (w *world) refusals(id base.GivenID, f core.Fence) map[string]func() error {
 	o := engine.Operator{}
 	return map[string]func() error{
 		"operator_claim": func() error { _, err := w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{}); return err },
@@ -79,7 +80,7 @@ func (w *world) refusals(id core.GivenID, f core.Fence) map[string]func() error 
 }
 
 // refusalIn is the code with which a cell refuses a stranger's fence or an operation that does not fit the status, "" if it does not.
-func refusalIn(row core.Transition, status core.Status) core.Code {
+func refusalIn(row core.Transition, status core.Status) base.Code {
 	cell := row.Cell(status)
 	switch {
 	case status == core.Cancelled && row.Operation == "cancel":
@@ -89,9 +90,9 @@ func refusalIn(row core.Transition, status core.Status) core.Code {
 	case cell.Kind != core.CellFences:
 		return ""
 	case status.Terminal() || status == core.Suspended:
-		return core.CodeExecutionNotActive
+		return base.CodeExecutionNotActive
 	default:
-		return core.CodeStaleLease
+		return base.CodeStaleLease
 	}
 }
 
@@ -108,7 +109,7 @@ func TestLC2_L78_every_refusal_of_the_table_leaves_the_record_as_it_was(t *testi
 				}
 				cells++
 				refusal := w.untouched(id, command, code)
-				if code == core.CodeExecutionNotActive {
+				if code == base.CodeExecutionNotActive {
 					x := w.get(id)
 					_, vector := core.Derive(x, core.LaneActive)
 					same(t, row.Rule+" in "+status.String(), [4]any{refusal.Details["status"], refusal.Details["reason"], refusal.Details["terminal_outcome"], refusal.Details["lease_epoch"]},
@@ -262,9 +263,9 @@ func TestS60_one_loop_turns_every_kind_of_timer(t *testing.T) {
 		delayed := w.submit(core.Submission{Lane: "other", DelayMS: ptr(int64(1000))})
 		goes := w.submit(core.Submission{Lane: "other", IdempotencyKey: "key", PolicyJSON: []byte(`{"retention_ms":1000,"dedup_window_ms":1000}`)})
 		w.cancel(goes)
-		bulk := must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "priority", IDs: []core.GivenID{delayed}, Args: engine.BulkArgs{Priority: 3}}))(t)
+		bulk := must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "priority", IDs: []base.GivenID{delayed}, Args: engine.BulkArgs{Priority: 3}}))(t)
 		w.lane("default", core.LaneSettings{MaxConcurrent: 5})
-		w.pass(core.Minute + 1000)
+		w.pass(base.Minute + 1000)
 		w.becomes(given(lapses), core.Ready)
 		w.becomes(given(timesOut), core.Failed)
 		w.becomes(expires, core.Expired)
@@ -274,7 +275,7 @@ func TestS60_one_loop_turns_every_kind_of_timer(t *testing.T) {
 		same(t, "bulk job", w.ended(bulk.JobID).Done, 1)
 		eventually(t, "follow-up work", func() bool { return !must(w.e.GetLane(w.ctx(), client, "default"))(t).Lane.Counting })
 		eventually(t, "an instance lapses", func() bool { return len(w.events(engine.EventFilter{Kinds: []string{"worker.dead"}})) == 1 })
-		w.pass(core.Day)
+		w.pass(base.Day)
 		eventually(t, "and goes", func() bool { return len(w.workers(engine.WorkerQuery{State: "all"})) == 0 })
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -141,6 +142,6 @@ func TestI1_when_nobody_knows_whether_it_was_lost_the_outcome_is_unknown(t *test
 		_, failed := w.submitting(core.Submission{})
 		eventually(t, "it is committed", func() bool { return disk.waits() >= 1 })
 		disk.catchUp(&store.Fault{Kind: store.Unknown, Err: errors.New("the disk is torn")})
-		same(t, "code", core.CodeOf(<-failed), core.CodeTimeout)
+		same(t, "code", base.CodeOf(<-failed), base.CodeTimeout)
 	})
 }

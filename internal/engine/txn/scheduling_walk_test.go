@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -17,7 +18,7 @@ type walk struct {
 	*world
 	random  *rand.Rand
 	lanes   map[string]core.LaneSettings
-	work    []core.GivenID
+	work    []base.GivenID
 	running []engine.Task
 	empty   int // claims that found nothing
 	found   int
@@ -161,7 +162,7 @@ func (w *walk) setSome() {
 	})
 	if state := w.lanes[name].State; state == core.LaneDraining || state == core.LaneDisabled {
 		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", Lane: name})
-		refused(w.t, err, core.CodeLaneNotAccepting)
+		refused(w.t, err, base.CodeLaneNotAccepting)
 		w.set(name, core.LaneSettings{State: core.LanePaused, MaxConcurrent: w.lanes[name].MaxConcurrent})
 	}
 }

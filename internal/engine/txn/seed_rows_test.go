@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -18,19 +19,19 @@ func TestW6_L36_a_suspend_after_the_lapse_counts_and_one_of_another_epoch_is_sta
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
 		task := w.started(core.Submission{})
-		w.pass(core.Minute)
+		w.pass(base.Minute)
 		w.becomes(given(task), core.Ready)
 		other := waitFor(task, atA, func(c *core.SuspendCommand) { c.Fence.Epoch++ })
-		w.untouched(given(task), func() error { _, err := w.e.Suspend(w.ctx(), client, given(task), other); return err }, core.CodeStaleLease)
+		w.untouched(given(task), func() error { _, err := w.e.Suspend(w.ctx(), client, given(task), other); return err }, base.CodeStaleLease)
 		w.suspend(task, atA)
 		w.is(given(task), core.Suspended, core.WaitingForSignal)
 
 		late := w.started(core.Submission{Kind: "late"})
-		w.pass(core.Minute)
+		w.pass(base.Minute)
 		w.becomes(given(late), core.Ready)
 		w.claimKind("late")
 		_, err := w.e.Suspend(w.ctx(), client, given(late), waitFor(late, atA))
-		refused(t, err, core.CodeStaleLease)
+		refused(t, err, base.CodeStaleLease)
 	})
 }
 
@@ -45,16 +46,16 @@ func TestW56_a_key_of_a_suspend_is_good_for_its_lease_and_its_request_alone(t *t
 		w.untouched(id, func() error {
 			_, err := w.e.Suspend(w.ctx(), client, id, waitFor(task, atA, named("wait")))
 			return err
-		}, core.CodeIdempotencyConflict)
+		}, base.CodeIdempotencyConflict)
 		stranger := w.started(core.Submission{Kind: "stranger"})
 		got, err := w.e.Suspend(w.ctx(), client, id, waitFor(stranger, goAtA, named("wait")))
-		refused(t, err, core.CodeExecutionNotActive)
+		refused(t, err, base.CodeExecutionNotActive)
 		same(t, "sees no waitpoint", []int{len(got.Waitpoints), len(got.Tokens)}, []int{0, 0})
 	})
 }
 
 // listed are the waitpoints of an execution as a list shows them.
-func (w *world) listed(id core.GivenID, state string) []core.WaitpointView {
+func (w *world) listed(id base.GivenID, state string) []core.WaitpointView {
 	w.t.Helper()
 	return must(w.e.Waitpoints(w.ctx(), client, engine.WaitpointQuery{Execution: &id, State: state}))(w.t).Items
 }
@@ -92,9 +93,9 @@ func TestW36_W50_a_waitpoint_is_pending_until_a_suspend_adopts_it(t *testing.T) 
 		}
 		stale := fence(task)
 		stale.Epoch++
-		w.untouched(id, create(core.CreateWaitpointCommand{Fence: stale, Key: "a"}), core.CodeStaleLease)
-		for _, expiry := range []core.Millis{0, -1, 31_536_000_001} {
-			w.untouched(id, create(core.CreateWaitpointCommand{Fence: fence(task), Key: "a", ExpiresInMS: &expiry}), core.CodeInvalidWaitpoint)
+		w.untouched(id, create(core.CreateWaitpointCommand{Fence: stale, Key: "a"}), base.CodeStaleLease)
+		for _, expiry := range []base.Millis{0, -1, 31_536_000_001} {
+			w.untouched(id, create(core.CreateWaitpointCommand{Fence: fence(task), Key: "a", ExpiresInMS: &expiry}), base.CodeInvalidWaitpoint)
 		}
 		a, b := w.pending(task, "a"), w.pending(task, "b")
 		states := func() (all []string) {
@@ -128,9 +129,9 @@ func TestW80_WI17_a_claim_of_resumed_work_keeps_attempt_and_start(t *testing.T) 
 		r.TTL = 12_345
 		again := w.claimAs(r).Execution
 		same(t, "the attempt", []any{again.Attempt.ID, again.Attempt.Index, again.Attempt.StartedAt}, []any{before.Attempt.ID, before.Attempt.Index, before.Attempt.StartedAt})
-		same(t, "the first start", []core.Time{again.StartedAt, again.RunStartedAt}, []core.Time{before.StartedAt, before.RunStartedAt})
+		same(t, "the first start", []base.Time{again.StartedAt, again.RunStartedAt}, []base.Time{before.StartedAt, before.RunStartedAt})
 		same(t, "the epoch", again.LeaseEpoch, before.LeaseEpoch+1)
-		same(t, "a lease of its own", []any{again.Lease.ID != before.Lease.ID, again.Lease.TTL, again.Lease.ExpiresAt}, []any{true, core.Millis(12_345), w.now().Add(12_345)})
+		same(t, "a lease of its own", []any{again.Lease.ID != before.Lease.ID, again.Lease.TTL, again.Lease.ExpiresAt}, []any{true, base.Millis(12_345), w.now().Add(12_345)})
 		same(t, "running", again.Status, core.Running)
 	})
 }
@@ -148,7 +149,7 @@ func TestL108_L145_a_cancel_after_another_end_changes_nothing_and_each_end_is_to
 			w.untouched(given(task), func() error {
 				_, err := w.e.Cancel(w.ctx(), client, given(task), nil, "client", engine.Operator{})
 				return err
-			}, core.CodeExecutionNotActive)
+			}, base.CodeExecutionNotActive)
 			same(t, how+" is told once", w.count(given(task), "execution.completed"), 1)
 		}
 		id := w.submit(core.Submission{})
@@ -163,16 +164,16 @@ func TestW1_L5_every_moment_of_a_command_is_one_reading_of_the_stores_clock(t *t
 	onRunningClock(t, func(t *testing.T, w *world) {
 		id := w.submit(core.Submission{})
 		x := w.get(id)
-		same(t, "a submit", []core.Time{x.QueuedAt, x.StatusSince, x.LastMutationAt}, []core.Time{x.CreatedAt, x.CreatedAt, x.CreatedAt})
+		same(t, "a submit", []base.Time{x.QueuedAt, x.StatusSince, x.LastMutationAt}, []base.Time{x.CreatedAt, x.CreatedAt, x.CreatedAt})
 		task := w.claim()
 		got := task.Execution
-		same(t, "a claim", []core.Time{got.Attempt.StartedAt, got.StartedAt, got.LastMutationAt, got.Lease.ExpiresAt.Add(-got.Lease.TTL)},
-			[]core.Time{got.Lease.AcquiredAt, got.Lease.AcquiredAt, got.Lease.AcquiredAt, got.Lease.AcquiredAt})
+		same(t, "a claim", []base.Time{got.Attempt.StartedAt, got.StartedAt, got.LastMutationAt, got.Lease.ExpiresAt.Add(-got.Lease.TTL)},
+			[]base.Time{got.Lease.AcquiredAt, got.Lease.AcquiredAt, got.Lease.AcquiredAt, got.Lease.AcquiredAt})
 		s := w.suspend(task, twoApprovers)
 		must(w.approve("ann", id, core.ApproveCommand{WaitpointID: s.Waitpoints[0].ID, Name: "approved"}))(t)
 		seen := w.observed(id)
 		told := w.events(engine.EventFilter{Kinds: []string{"signal.accepted"}})
-		same(t, "an approval", []core.Time{told[0].At, w.get(id).LastMutationAt}, []core.Time{seen.Signals[0].AcceptedAt, seen.Signals[0].AcceptedAt})
+		same(t, "an approval", []base.Time{told[0].At, w.get(id).LastMutationAt}, []base.Time{seen.Signals[0].AcceptedAt, seen.Signals[0].AcceptedAt})
 	})
 }
 
@@ -220,7 +221,7 @@ func TestS30_L142_a_store_that_fails_says_nothing_of_a_grant(t *testing.T) {
 		w.e = w.openEngine(f)
 		g := w.granted(core.Submission{})
 		f.down.Store(true)
-		refused(t, w.verify(g), core.CodeStoreUnavailable)
+		refused(t, w.verify(g), base.CodeStoreUnavailable)
 		f.down.Store(false)
 		ok(t, w.verify(g))
 	})
@@ -231,20 +232,20 @@ func TestU26_the_flow_of_an_execution_is_shown_and_one_that_cannot_be_read_is_co
 	onStores(t, func(t *testing.T, w *world) {
 		flow := w.submitFlow(core.FlowSubmission{Kind: "f", Nodes: []core.FlowNode{{Name: "a", Kind: "a"}}})
 		member, alone := flow.Members["a"].Given(), w.submit(core.Submission{})
-		describe := func(id core.GivenID) (core.ID, error) {
+		describe := func(id base.GivenID) (base.ID, error) {
 			view, err := w.e.Describe(w.ctx(), client, id)
 			if err != nil {
-				return core.ID{}, err
+				return base.ID{}, err
 			}
 			return view.Execution.FlowID, nil
 		}
 		same(t, "of a member", must(describe(member))(t), w.flow(flow).Flow.ID)
-		same(t, "of none", must(describe(alone))(t), core.ID{})
-		_, err := describe(core.GivenID{UUID: core.UUID{1}})
-		refused(t, err, core.CodeExecutionNotFound)
+		same(t, "of none", must(describe(alone))(t), base.ID{})
+		_, err := describe(base.GivenID{UUID: base.UUID{1}})
+		refused(t, err, base.CodeExecutionNotFound)
 		w.spoil(member)
 		_, err = describe(member)
-		refused(t, err, core.CodeCorruption)
+		refused(t, err, base.CodeCorruption)
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -26,7 +28,7 @@ func TestW6_every_part_of_the_fence_counts_for_a_suspend(t *testing.T) {
 			w.untouched(given(task), func() error {
 				_, err := w.e.Suspend(w.ctx(), client, given(task), waitFor(task, goAtA, func(c *core.SuspendCommand) { c.Fence = wrong }))
 				return err
-			}, core.CodeStaleLease)
+			}, base.CodeStaleLease)
 		}
 		w.suspend(task, goAtA)
 	})
@@ -38,7 +40,7 @@ func TestW53_a_second_suspend_replaces_neither_condition_nor_signals(t *testing.
 		task := w.started(core.Submission{})
 		id := given(task)
 		s := w.suspend(task, goAtA)
-		same(t, "ignored", w.signalled(s, "stay"), core.EffectNotMatched)
+		same(t, "ignored", w.signalled(s, "stay"), condition.EffectNotMatched)
 		w.untouched(id, func() error { // the lease that made it has ended by it: it gets the first answer
 			again, err := w.e.Suspend(w.ctx(), client, id, waitFor(task, atA))
 			same(t, "answered", again.SuspensionID, s.SuspensionID)
@@ -46,7 +48,7 @@ func TestW53_a_second_suspend_replaces_neither_condition_nor_signals(t *testing.
 		}, "")
 		seen := w.observed(id)
 		same(t, "the wait", []any{seen.ID, heard(seen.Signals)}, []any{s.SuspensionID, []string{"stay: from stay"}})
-		same(t, "the condition", w.signalled(s, "go"), core.EffectSatisfied)
+		same(t, "the condition", w.signalled(s, "go"), condition.EffectSatisfied)
 	})
 }
 
@@ -78,8 +80,8 @@ func TestW62_pending_waitpoints_that_the_wait_had_nothing_to_do_with_outlive_it(
 		task := w.started(core.Submission{})
 		later := w.pending(task, "later")
 		s := w.suspend(task, goAtA)
-		same(t, "enough", w.signalled(s, "go"), core.EffectSatisfied)
-		same(t, "early", must(w.signal(later.ID, later.Token, "x"))(t).Effect, core.EffectBuffered)
+		same(t, "enough", w.signalled(s, "go"), condition.EffectSatisfied)
+		same(t, "early", must(w.signal(later.ID, later.Token, "x"))(t).Effect, condition.EffectBuffered)
 		again := w.claim()
 		passed := must(w.e.Suspend(w.ctx(), client, given(again),
 			waitFor(again, `{"type":"single","waitpoint_key":"later"}`, adopting(later.ID))))(t)
@@ -111,17 +113,17 @@ func TestW3_a_transaction_of_a_wait_that_aborts_is_tried_again_and_one_that_goes
 		task := w.started(core.Submission{})
 		below.on.Store(true)
 		_, err := w.e.Suspend(w.ctx(), client, given(task), waitFor(task, twoApprovers))
-		refused(t, err, core.CodeStoreUnavailable)
+		refused(t, err, base.CodeStoreUnavailable)
 		below.on.Store(false)
 		stumble()
 		slept := w.suspend(task, twoApprovers)
 		link := w.link(slept.Waitpoints[0].ID, "ana")
 		stumble()
-		same(t, "by token", w.signalled(slept, "note"), core.EffectNotMatched)
+		same(t, "by token", w.signalled(slept, "note"), condition.EffectNotMatched)
 		stumble()
-		same(t, "by link", must(w.decideLink(link, "approve"))(t).Signal.Effect, core.EffectAppended)
+		same(t, "by link", must(w.decideLink(link, "approve"))(t).Signal.Effect, condition.EffectAppended)
 		stumble()
-		same(t, "by an operator", must(w.approve("ben", given(task), core.ApproveCommand{Name: "approved"}))(t).Effect, core.EffectSatisfied)
+		same(t, "by an operator", must(w.approve("ben", given(task), core.ApproveCommand{Name: "approved"}))(t).Effect, condition.EffectSatisfied)
 		w.complete(w.claim())
 		same(t, "each happened once", w.story(given(task)), []string{
 			"execution.submitted", "lease.acquired", "waitpoint.created", "execution.suspended", "approval_link.created", "signal.accepted",

@@ -6,19 +6,21 @@ import (
 	"log/slog"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // SeedSigningKey installs the first signing key (W14). Codes: invalid_kid, invalid_secret_hex, seed_conflict.
-func (e *Engine) SeedSigningKey(ctx context.Context, c Caller, kid, secretHex string, how AdminAction) (core.SeedOutcome, error) {
-	seed, err := core.NewSeed(kid, secretHex)
+func (e *Engine) SeedSigningKey(ctx context.Context, c Caller, kid, secretHex string, how AdminAction) (keyring.SeedOutcome, error) {
+	seed, err := keyring.NewSeed(kid, secretHex)
 	if err != nil {
-		return core.SeedOutcome{}, err
+		return keyring.SeedOutcome{}, err
 	}
-	var answer core.SeedOutcome
+	var answer keyring.SeedOutcome
 	err = e.onKeySet(ctx, &keySetChange{
 		op: "seed_signing_key", caller: c, how: how, kid: kid, answer: &answer,
-		change: func(fx *core.Effects, set *core.KeySet) (err error) {
+		change: func(fx *core.Effects, set *keyring.KeySet) (err error) {
 			answer, err = set.Seed(fx, e.sealing(), seed)
 			return err
 		},
@@ -30,22 +32,22 @@ func (e *Engine) SeedSigningKey(ctx context.Context, c Caller, kid, secretHex st
 type Rotation struct {
 	Kid       string
 	SecretHex *string      // nil: that of the key, or a random one for a new key
-	GraceMS   *core.Millis // how long the former one verifies; nil: a day
+	GraceMS   *base.Millis // how long the former one verifies; nil: a day
 }
 
 // RotateSigningKey makes another key the active one (W15). Codes: invalid_kid, invalid_secret_hex, invalid_grace_ms,
 // rotation_conflict, key_retired.
-func (e *Engine) RotateSigningKey(ctx context.Context, c Caller, r Rotation, how AdminAction) (core.RotateOutcome, error) {
+func (e *Engine) RotateSigningKey(ctx context.Context, c Caller, r Rotation, how AdminAction) (keyring.RotateOutcome, error) {
 	var drawn [32]byte
 	crand.Read(drawn[:]) // never fails
-	rotation, err := core.NewRotation(r.Kid, r.SecretHex, r.GraceMS, drawn)
+	rotation, err := keyring.NewRotation(r.Kid, r.SecretHex, r.GraceMS, drawn)
 	if err != nil {
-		return core.RotateOutcome{}, err
+		return keyring.RotateOutcome{}, err
 	}
-	var answer core.RotateOutcome
+	var answer keyring.RotateOutcome
 	err = e.onKeySet(ctx, &keySetChange{
 		op: "rotate_signing_key", caller: c, how: how, kid: r.Kid, answer: &answer,
-		change: func(fx *core.Effects, set *core.KeySet) (err error) {
+		change: func(fx *core.Effects, set *keyring.KeySet) (err error) {
 			answer, err = set.Rotate(fx, e.sealing(), rotation)
 			return err
 		},
@@ -54,14 +56,14 @@ func (e *Engine) RotateSigningKey(ctx context.Context, c Caller, r Rotation, how
 }
 
 // RevokeSigningKey ends a key and every token of it (W18). Codes: invalid_kid, key_not_found, key_active.
-func (e *Engine) RevokeSigningKey(ctx context.Context, c Caller, kid string, force bool, how AdminAction) (core.RevokeOutcome, error) {
-	if err := core.CheckKid(kid); err != nil {
-		return core.RevokeOutcome{}, err
+func (e *Engine) RevokeSigningKey(ctx context.Context, c Caller, kid string, force bool, how AdminAction) (keyring.RevokeOutcome, error) {
+	if err := keyring.CheckKid(kid); err != nil {
+		return keyring.RevokeOutcome{}, err
 	}
-	var answer core.RevokeOutcome
+	var answer keyring.RevokeOutcome
 	err := e.onKeySet(ctx, &keySetChange{
 		op: "revoke_signing_key", caller: c, how: how, kid: kid, answer: &answer, erases: true,
-		change: func(fx *core.Effects, set *core.KeySet) (err error) {
+		change: func(fx *core.Effects, set *keyring.KeySet) (err error) {
 			answer, err = set.Revoke(fx, kid, force)
 			return err
 		},
@@ -72,14 +74,14 @@ func (e *Engine) RevokeSigningKey(ctx context.Context, c Caller, kid string, for
 // RewrapSigningKeys replaces the master key, in one transaction, and returns how many secrets are sealed under the new one (W24). This engine
 // continues with it; others on the same store sign nothing until they are started with it. Codes: invalid_argument, master_key_required,
 // master_key_mismatch.
-func (e *Engine) RewrapSigningKeys(ctx context.Context, c Caller, to core.MasterKey, how AdminAction) (int, error) {
+func (e *Engine) RewrapSigningKeys(ctx context.Context, c Caller, to keyring.MasterKey, how AdminAction) (int, error) {
 	if to.IsZero() {
-		return 0, core.Invalid("master_key", "there must be a new one")
+		return 0, base.Invalid("master_key", "there must be a new one")
 	}
 	sealed := 0
 	err := e.onKeySet(ctx, &keySetChange{
 		op: "rewrap_signing_keys", caller: c, how: how, kid: "*", answer: &sealed,
-		change: func(_ *core.Effects, set *core.KeySet) error {
+		change: func(_ *core.Effects, set *keyring.KeySet) error {
 			sealed = heldSecrets(set)
 			return set.Reseal(e.Signing.MasterKey(), to, nonces(len(set.Keys)+1))
 		},
@@ -92,7 +94,7 @@ func (e *Engine) RewrapSigningKeys(ctx context.Context, c Caller, to core.Master
 }
 
 // goOnWith takes a master key into use if what is stored opens under it. After a repeat of a recorded rewrap that is not sure.
-func (e *Engine) goOnWith(ctx context.Context, master core.MasterKey) error {
+func (e *Engine) goOnWith(ctx context.Context, master keyring.MasterKey) error {
 	_, set, err := e.ReadKeySet(ctx)
 	if err != nil {
 		return err
@@ -104,7 +106,7 @@ func (e *Engine) goOnWith(ctx context.Context, master core.MasterKey) error {
 	return nil
 }
 
-func heldSecrets(set *core.KeySet) (n int) {
+func heldSecrets(set *keyring.KeySet) (n int) {
 	if !set.Audit.IsZero() {
 		n++
 	}
@@ -117,21 +119,21 @@ func heldSecrets(set *core.KeySet) (n int) {
 }
 
 // SigningKeys shows the keys that verify now, and with retired the others too (W20).
-func (e *Engine) SigningKeys(ctx context.Context, retired bool) (core.KeyList, error) {
+func (e *Engine) SigningKeys(ctx context.Context, retired bool) (keyring.KeyList, error) {
 	loaded, set, err := e.ReadKeySet(ctx)
 	if err != nil {
-		return core.KeyList{}, err
+		return keyring.KeyList{}, err
 	}
 	return set.List(loaded.Now, retired), nil
 }
 
 // ReadKeySet reads the key set as it is now.
-func (e *Engine) ReadKeySet(ctx context.Context) (*store.Loaded, core.KeySet, error) {
+func (e *Engine) ReadKeySet(ctx context.Context) (*store.Loaded, keyring.KeySet, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{KeySetRef}})
 	if err != nil {
-		return nil, core.KeySet{}, PublicFault(err)
+		return nil, keyring.KeySet{}, PublicFault(err)
 	}
-	set, err := core.DecodeKeySet(loaded.Docs[KeySetRef].Body)
+	set, err := keyring.DecodeKeySet(loaded.Docs[KeySetRef].Body)
 	return loaded, set, err
 }
 
@@ -143,7 +145,7 @@ type keySetChange struct {
 	kid    string // "*": it concerns all keys
 	answer any
 	erases bool // it puts no secret in place: the others need not be open to it
-	change func(fx *core.Effects, set *core.KeySet) error
+	change func(fx *core.Effects, set *keyring.KeySet) error
 	after  func() // once it is committed; nil: nothing
 }
 
@@ -151,13 +153,13 @@ type keySetChange struct {
 func (e *Engine) onKeySet(ctx context.Context, k *keySetChange, args any) error {
 	return e.administer(ctx, &adminCommand{
 		op: k.op, caller: k.caller, how: k.how, ref: KeySetRef, answer: k.answer,
-		where: func(*store.Doc) ([]string, error) { return []string{core.Everywhere}, nil },
+		where: func(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil },
 		act:   k.act,
 	}, k.kid, args)
 }
 
 func (k *keySetChange) act(u *Tx, doc *store.Doc) (adminChange, error) {
-	set, err := core.DecodeKeySet(keySetText(doc))
+	set, err := keyring.DecodeKeySet(keySetText(doc))
 	if err != nil {
 		return adminChange{}, err
 	}
@@ -179,7 +181,7 @@ func (k *keySetChange) act(u *Tx, doc *store.Doc) (adminChange, error) {
 		u.After = append(u.After, k.after)
 	}
 	change := adminChange{
-		body: set.Encode(), made: doc == nil, chain: core.Everywhere, entity: "signing_key", id: k.kid,
+		body: set.Encode(), made: doc == nil, chain: keyring.Everywhere, entity: "signing_key", id: k.kid,
 		before: auditedKeys(&before, k.kid), after: auditedKeys(&set, k.kid),
 	}
 	return change, nil
@@ -187,12 +189,12 @@ func (k *keySetChange) act(u *Tx, doc *store.Doc) (adminChange, error) {
 
 // auditedKeySet is the key set in an audit row: which key signs, and the key that the change was about.
 type auditedKeySet struct {
-	Version    int64         `json:"version"`
-	CurrentKid string        `json:"current_kid"`
-	Key        *core.KeyView `json:"key,omitempty"`
+	Version    int64            `json:"version"`
+	CurrentKid string           `json:"current_kid"`
+	Key        *keyring.KeyView `json:"key,omitempty"`
 }
 
-func auditedKeys(set *core.KeySet, kid string) auditedKeySet {
+func auditedKeys(set *keyring.KeySet, kid string) auditedKeySet {
 	list := set.List(0, true) // states as they are stored
 	told := auditedKeySet{Version: set.Version, CurrentKid: list.CurrentKid}
 	for i := range list.Keys {
@@ -204,15 +206,15 @@ func auditedKeys(set *core.KeySet, kid string) auditedKeySet {
 }
 
 // armPurge lets the sweep erase secrets when their time is over (W17): each key whose end is new has a timer of its own.
-func (u *Tx) armPurge(before, after *core.KeySet) {
-	ends := map[string]core.Time{}
+func (u *Tx) armPurge(before, after *keyring.KeySet) {
+	ends := map[string]base.Time{}
 	for i := range before.Keys {
 		ends[before.Keys[i].Kid] = before.Keys[i].VerifyUntil
 	}
 	for i := range after.Keys {
 		k := &after.Keys[i]
-		if k.State == core.KeyVerifyOnly && !k.Secret.IsZero() && ends[k.Kid] != k.VerifyUntil {
-			timer := u.TimerAt(timerSigningKeys, RoundUp(k.VerifyUntil.Add(1), core.Minute))
+		if k.State == keyring.KeyVerifyOnly && !k.Secret.IsZero() && ends[k.Kid] != k.VerifyUntil {
+			timer := u.TimerAt(timerSigningKeys, RoundUp(k.VerifyUntil.Add(1), base.Minute))
 			timer.Texts = append(timer.Texts, k.Kid)
 		}
 	}
@@ -221,7 +223,7 @@ func (u *Tx) armPurge(before, after *core.KeySet) {
 // sweepSigningKeys erases the secrets of keys that are past their time (W17).
 func (e *Engine) sweepSigningKeys(ctx context.Context, _ store.Timer) error {
 	return e.onRefs(ctx, []store.DocRef{KeySetRef}, func(u *Tx, doc *store.Doc) error {
-		set, err := core.DecodeKeySet(doc.Body)
+		set, err := keyring.DecodeKeySet(doc.Body)
 		if err != nil {
 			return err
 		}
@@ -246,12 +248,12 @@ func tellPurged(log *slog.Logger, kids []string) {
 }
 
 // sealing says how a new secret is kept.
-func (e *Engine) sealing() core.Sealing {
-	return core.Sealing{Master: e.Signing.MasterKey(), Nonce: nonces(1)[0]}
+func (e *Engine) sealing() keyring.Sealing {
+	return keyring.Sealing{Master: e.Signing.MasterKey(), Nonce: nonces(1)[0]}
 }
 
-func nonces(n int) []core.SealNonce {
-	all := make([]core.SealNonce, n)
+func nonces(n int) []keyring.SealNonce {
+	all := make([]keyring.SealNonce, n)
 	for i := range all {
 		crand.Read(all[i][:]) // never fails
 	}

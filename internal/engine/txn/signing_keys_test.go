@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -22,8 +24,8 @@ func keyHex(n byte) string {
 }
 
 // seeding is the key that an engine of these tests is configured with.
-func seeding(kid string, n byte) *core.SeedCommand {
-	c, err := core.NewSeed(kid, keyHex(n))
+func seeding(kid string, n byte) *keyring.SeedCommand {
+	c, err := keyring.NewSeed(kid, keyHex(n))
 	if err != nil {
 		panic(err)
 	}
@@ -34,14 +36,14 @@ func seeding(kid string, n byte) *core.SeedCommand {
 var withKey = engine.Config{SigningKey: seeding("a", 1)}
 
 // signed are the fields of a token that tests mint.
-var signed = core.WaitpointFields{Namespace: "default", Key: "k", MintedAt: 1}
+var signed = keyring.WaitpointFields{Namespace: "default", Key: "k", MintedAt: 1}
 
-func (w *world) seedKey(kid string, n byte) (core.SeedOutcome, error) {
+func (w *world) seedKey(kid string, n byte) (keyring.SeedOutcome, error) {
 	return w.e.SeedSigningKey(w.ctx(), admin, kid, keyHex(n), engine.AdminAction{})
 }
 
 // rotate goes to a key with the secret of that number, without one for 0.
-func (w *world) rotateKey(kid string, n byte, grace core.Millis) (core.RotateOutcome, error) {
+func (w *world) rotateKey(kid string, n byte, grace base.Millis) (keyring.RotateOutcome, error) {
 	r := engine.Rotation{Kid: kid, GraceMS: &grace}
 	if n > 0 {
 		r.SecretHex = ptr(keyHex(n))
@@ -49,7 +51,7 @@ func (w *world) rotateKey(kid string, n byte, grace core.Millis) (core.RotateOut
 	return w.e.RotateSigningKey(w.ctx(), admin, r, engine.AdminAction{})
 }
 
-func (w *world) revokeKey(kid string, force bool) (core.RevokeOutcome, error) {
+func (w *world) revokeKey(kid string, force bool) (keyring.RevokeOutcome, error) {
 	return w.e.RevokeSigningKey(w.ctx(), admin, kid, force, engine.AdminAction{})
 }
 
@@ -64,7 +66,7 @@ func (w *world) keyStates() string {
 }
 
 // token is one that the active key of an engine has signed.
-func token(t *testing.T, e *engine.Engine) core.Token {
+func token(t *testing.T, e *engine.Engine) keyring.Token {
 	t.Helper()
 	ring, _, err := e.Ring(t.Context())
 	ok(t, err)
@@ -72,7 +74,7 @@ func token(t *testing.T, e *engine.Engine) core.Token {
 }
 
 // fault is what an engine says of a token in a transaction of now.
-func fault(t *testing.T, e *engine.Engine, token core.Token) string {
+func fault(t *testing.T, e *engine.Engine, token keyring.Token) string {
 	t.Helper()
 	ring, now, err := e.Ring(t.Context())
 	ok(t, err)
@@ -103,24 +105,24 @@ func TestW14_seed_row_by_row_in_the_store(t *testing.T) {
 		for name, row := range map[string]struct {
 			kid    string
 			secret byte
-			want   core.SeedOutcome
+			want   keyring.SeedOutcome
 		}{
-			"active, same secret":        {"a", 1, core.SeedOutcome{SameSecret: true, State: core.KeyActive}},
-			"active, other secret":       {"a", 9, core.SeedOutcome{OtherSecret: true, State: core.KeyActive}},
-			"verify_only, same secret":   {"v", 2, core.SeedOutcome{SameSecret: true, State: core.KeyVerifyOnly}},
-			"verify_only, other secret":  {"v", 9, core.SeedOutcome{OtherSecret: true, State: core.KeyVerifyOnly}},
-			"expired and not yet purged": {"e", 3, core.SeedOutcome{SameSecret: true, State: core.KeyExpired}},
-			"purged: no longer held":     {"p", 4, core.SeedOutcome{State: core.KeyExpired}},
-			"revoked: no longer held":    {"r", 5, core.SeedOutcome{State: core.KeyRevoked}},
+			"active, same secret":        {"a", 1, keyring.SeedOutcome{SameSecret: true, State: keyring.KeyActive}},
+			"active, other secret":       {"a", 9, keyring.SeedOutcome{OtherSecret: true, State: keyring.KeyActive}},
+			"verify_only, same secret":   {"v", 2, keyring.SeedOutcome{SameSecret: true, State: keyring.KeyVerifyOnly}},
+			"verify_only, other secret":  {"v", 9, keyring.SeedOutcome{OtherSecret: true, State: keyring.KeyVerifyOnly}},
+			"expired and not yet purged": {"e", 3, keyring.SeedOutcome{SameSecret: true, State: keyring.KeyExpired}},
+			"purged: no longer held":     {"p", 4, keyring.SeedOutcome{State: keyring.KeyExpired}},
+			"revoked: no longer held":    {"r", 5, keyring.SeedOutcome{State: keyring.KeyRevoked}},
 		} {
-			row.want.Outcome, row.want.Kid = core.OutcomeAlreadySeeded, row.kid
+			row.want.Outcome, row.want.Kid = keyring.OutcomeAlreadySeeded, row.kid
 			same(t, name, must(w.seedKey(row.kid, row.secret))(t), row.want)
 		}
 		_, err := w.seedKey("new", 9)
-		same(t, "names the active one", refused(t, err, core.CodeSeedConflict).Details["current_kid"], any("a"))
+		same(t, "names the active one", refused(t, err, base.CodeSeedConflict).Details["current_kid"], any("a"))
 		must(w.revokeKey("a", true))(t)
 		same(t, "none is active", must(w.e.SigningKeys(w.ctx(), false))(t).CurrentKid, "")
-		same(t, "seeded", must(w.seedKey("new", 9))(t), core.SeedOutcome{Outcome: core.OutcomeSeeded, Kid: "new"})
+		same(t, "seeded", must(w.seedKey("new", 9))(t), keyring.SeedOutcome{Outcome: keyring.OutcomeSeeded, Kid: "new"})
 		same(t, "states", w.keyStates(), "p expired, r revoked, e expired, v verify_only, a revoked, new active")
 	})
 }
@@ -129,36 +131,36 @@ func TestW15_rotate_row_by_row_in_the_store(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, wornKeys, func(t *testing.T, w *world) {
 		w.worn()
-		noop := core.RotateOutcome{Outcome: core.OutcomeNoop, Kid: "a"}
+		noop := keyring.RotateOutcome{Outcome: keyring.OutcomeNoop, Kid: "a"}
 		same(t, "active, equal", must(w.rotateKey("a", 1, 0))(t), noop)
 		same(t, "active, left out", must(w.rotateKey("a", 0, 0))(t), noop)
 		for name, row := range map[string]struct {
 			kid    string
 			secret byte
-			code   core.Code
+			code   base.Code
 		}{
-			"active, different":      {"a", 9, core.CodeRotationConflict},
-			"verify_only, different": {"v", 9, core.CodeRotationConflict},
-			"expired":                {"e", 3, core.CodeKeyRetired},
-			"expired, left out":      {"e", 0, core.CodeKeyRetired},
-			"expired, different":     {"e", 9, core.CodeKeyRetired},
-			"purged":                 {"p", 4, core.CodeKeyRetired},
-			"revoked":                {"r", 5, core.CodeKeyRetired},
+			"active, different":      {"a", 9, base.CodeRotationConflict},
+			"verify_only, different": {"v", 9, base.CodeRotationConflict},
+			"expired":                {"e", 3, base.CodeKeyRetired},
+			"expired, left out":      {"e", 0, base.CodeKeyRetired},
+			"expired, different":     {"e", 9, base.CodeKeyRetired},
+			"purged":                 {"p", 4, base.CodeKeyRetired},
+			"revoked":                {"r", 5, base.CodeKeyRetired},
 		} {
 			_, err := w.rotateKey(row.kid, row.secret, 0)
-			if core.CodeOf(err) != row.code {
+			if base.CodeOf(err) != row.code {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		same(t, "states", w.keyStates(), "p expired, r revoked, e expired, v verify_only, a active")
 		same(t, "verify_only, equal", must(w.rotateKey("v", 2, 5000))(t),
-			core.RotateOutcome{Outcome: core.OutcomeRotated, NewKid: "v", PreviousKid: "a", Reactivated: true, PurgedCount: 1})
+			keyring.RotateOutcome{Outcome: keyring.OutcomeRotated, NewKid: "v", PreviousKid: "a", Reactivated: true, PurgedCount: 1})
 		same(t, "verify_only, left out", must(w.rotateKey("a", 0, 5000))(t),
-			core.RotateOutcome{Outcome: core.OutcomeRotated, NewKid: "a", PreviousKid: "v", Reactivated: true})
-		same(t, "unknown", must(w.rotateKey("n", 6, 5000))(t), core.RotateOutcome{Outcome: core.OutcomeRotated, NewKid: "n", PreviousKid: "a"})
-		same(t, "unknown, left out", must(w.rotateKey("m", 0, 5000))(t), core.RotateOutcome{Outcome: core.OutcomeRotated, NewKid: "m", PreviousKid: "n"})
+			keyring.RotateOutcome{Outcome: keyring.OutcomeRotated, NewKid: "a", PreviousKid: "v", Reactivated: true})
+		same(t, "unknown", must(w.rotateKey("n", 6, 5000))(t), keyring.RotateOutcome{Outcome: keyring.OutcomeRotated, NewKid: "n", PreviousKid: "a"})
+		same(t, "unknown, left out", must(w.rotateKey("m", 0, 5000))(t), keyring.RotateOutcome{Outcome: keyring.OutcomeRotated, NewKid: "m", PreviousKid: "n"})
 		must(w.revokeKey("m", true))(t)
-		same(t, "none is active", must(w.rotateKey("o", 0, 5000))(t), core.RotateOutcome{Outcome: core.OutcomeRotated, NewKid: "o"})
+		same(t, "none is active", must(w.rotateKey("o", 0, 5000))(t), keyring.RotateOutcome{Outcome: keyring.OutcomeRotated, NewKid: "o"})
 	})
 }
 
@@ -168,22 +170,22 @@ func TestW18_revoke_row_by_row_in_the_store(t *testing.T) {
 		w.worn()
 		of := token(t, w.e)
 		for _, kid := range []string{"v", "e", "p"} {
-			same(t, kid, must(w.revokeKey(kid, false))(t), core.RevokeOutcome{Outcome: core.OutcomeRevoked, Kid: kid})
+			same(t, kid, must(w.revokeKey(kid, false))(t), keyring.RevokeOutcome{Outcome: keyring.OutcomeRevoked, Kid: kid})
 		}
-		same(t, "revoked", must(w.revokeKey("v", false))(t), core.RevokeOutcome{Outcome: core.OutcomeNoop, Kid: "v"})
+		same(t, "revoked", must(w.revokeKey("v", false))(t), keyring.RevokeOutcome{Outcome: keyring.OutcomeNoop, Kid: "v"})
 		_, err := w.revokeKey("a", false)
-		refused(t, err, core.CodeKeyActive)
+		refused(t, err, base.CodeKeyActive)
 		_, err = w.revokeKey("nobody", true)
-		refused(t, err, core.CodeKeyNotFound)
+		refused(t, err, base.CodeKeyNotFound)
 		_, err = w.revokeKey("a:b", true)
-		refused(t, err, core.CodeInvalidKid)
+		refused(t, err, base.CodeInvalidKid)
 		same(t, "yet", fault(t, w.e, of), "")
-		same(t, "by force", must(w.revokeKey("a", true))(t), core.RevokeOutcome{Outcome: core.OutcomeRevoked, Kid: "a"})
+		same(t, "by force", must(w.revokeKey("a", true))(t), keyring.RevokeOutcome{Outcome: keyring.OutcomeRevoked, Kid: "a"})
 		same(t, "dead at once", fault(t, w.e, of), "revoked_kid")
 		ring, _, err := w.e.Ring(t.Context())
 		ok(t, err)
 		_, err = ring.Mint(signed)
-		refused(t, err, core.CodeSigningKeyMissing) // W22
+		refused(t, err, base.CodeSigningKeyMissing) // W22
 		list := must(w.e.SigningKeys(w.ctx(), false))(t)
 		same(t, "list", []any{list.CurrentKid, len(list.Keys)}, []any{"", 0})
 	})
@@ -205,7 +207,7 @@ func TestW17_a_key_verifies_to_the_last_moment_of_its_grace_and_not_after(t *tes
 			return strings.Join(words, ", ")
 		}
 		for _, row := range []struct {
-			after core.Millis
+			after base.Millis
 			fault string
 			list  string
 		}{
@@ -217,7 +219,7 @@ func TestW17_a_key_verifies_to_the_last_moment_of_its_grace_and_not_after(t *tes
 			same(t, fmt.Sprintf("verify_until %+d ms", row.after), []string{fault(t, w.e, of), shown()}, []string{row.fault, row.list})
 		}
 		_, err := w.rotateKey("a", 1, 0)
-		refused(t, err, core.CodeKeyRetired)
+		refused(t, err, base.CodeKeyRetired)
 	})
 }
 
@@ -233,24 +235,24 @@ func TestW17_the_sweep_erases_secrets_and_keeps_the_kids(t *testing.T) {
 			}
 			return strings.Join(kids, " ")
 		}
-		w.turn(core.Minute)
+		w.turn(base.Minute)
 		eventually(t, "both are purged", func() bool { return purged() == "a b" })
 		same(t, "no secret", heldKids(t, w), []string{"c"})
 		for kid, n := range map[string]byte{"a": 1, "b": 2} {
-			same(t, kid, must(w.seedKey(kid, n))(t), core.SeedOutcome{Outcome: core.OutcomeAlreadySeeded, Kid: kid, State: core.KeyExpired})
+			same(t, kid, must(w.seedKey(kid, n))(t), keyring.SeedOutcome{Outcome: keyring.OutcomeAlreadySeeded, Kid: kid, State: keyring.KeyExpired})
 			_, err := w.rotateKey(kid, n, 0)
-			refused(t, err, core.CodeKeyRetired)
+			refused(t, err, base.CodeKeyRetired)
 		}
 	})
 }
 
 // storedKeys is the key set as it is stored.
-func storedKeys(t *testing.T, w *world) *core.KeySet {
+func storedKeys(t *testing.T, w *world) *keyring.KeySet {
 	t.Helper()
 	ref := store.DocRef{Kind: 14, Key: "signing_keys"}
 	loaded, err := w.store.Read(t.Context(), store.Want{Docs: []store.DocRef{ref}})
 	ok(t, err)
-	set := must(core.DecodeKeySet(loaded.Docs[ref].Body))(t)
+	set := must(keyring.DecodeKeySet(loaded.Docs[ref].Body))(t)
 	return &set
 }
 
@@ -304,14 +306,14 @@ func TestW21_what_one_process_does_to_the_keys_the_others_see_at_once(t *testing
 		other := w.another()
 		of := token(t, w.e)
 		same(t, "one set of keys", fault(t, other, of), "")
-		must(w.rotateKey("b", 2, core.Hour))(t)
+		must(w.rotateKey("b", 2, base.Hour))(t)
 		later := token(t, other)
 		kid, _ := later.Split()
 		same(t, "the new key signs", kid, "b")
 		same(t, "the old one verifies", fault(t, other, of), "")
 		must(w.revokeKey("a", false))(t)
 		same(t, "revoked", fault(t, other, of), "revoked_kid")
-		must(other.RotateSigningKey(w.ctx(), admin, engine.Rotation{Kid: "c", GraceMS: ptr(core.Millis(0))}, engine.AdminAction{}))(t)
+		must(other.RotateSigningKey(w.ctx(), admin, engine.Rotation{Kid: "c", GraceMS: ptr(base.Millis(0))}, engine.AdminAction{}))(t)
 		same(t, "at its last moment", fault(t, w.e, later), "")
 		w.turn(1)
 		same(t, "past its time", fault(t, w.e, later), "expired_kid")
@@ -329,7 +331,7 @@ func TestW21_a_ring_is_opened_once_for_every_version(t *testing.T) {
 		third, _, err := w.e.Ring(w.ctx())
 		ok(t, err)
 		same(t, "rings", []any{first == again, first == third, first.Version(), third.Version()}, []any{true, false, int64(1), int64(2)})
-		refused(t, w.e.Unloaded(w.ctx()), core.CodeInternal)
+		refused(t, w.e.Unloaded(w.ctx()), base.CodeInternal)
 	})
 }
 
@@ -337,13 +339,13 @@ func TestW25_U131_changes_of_keys_are_told_with_kids_alone(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, withKey, func(t *testing.T, w *world) {
 		how := func(key string) engine.AdminAction { return engine.AdminAction{Reason: "because", RequestKey: key} }
-		r := engine.Rotation{Kid: "b", SecretHex: ptr(keyHex(2)), GraceMS: ptr(core.Millis(1000))}
+		r := engine.Rotation{Kid: "b", SecretHex: ptr(keyHex(2)), GraceMS: ptr(base.Millis(1000))}
 		first := must(w.e.RotateSigningKey(w.ctx(), admin, r, how("1")))(t)
 		w.turn(500)
 		same(t, "a repeat", must(w.e.RotateSigningKey(w.ctx(), admin, r, how("1")))(t), first) // U13: not the no-op that it would be
 		r.SecretHex = ptr(keyHex(3))
 		_, err := w.e.RotateSigningKey(w.ctx(), admin, r, how("1"))
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 		must(w.e.RevokeSigningKey(w.ctx(), admin, "a", false, how("2")))(t)
 		must(w.e.RevokeSigningKey(w.ctx(), admin, "a", false, how("3")))(t) // changes nothing
 		must(w.e.RevokeSigningKey(w.ctx(), admin, "b", true, how("4")))(t)
@@ -378,14 +380,14 @@ func TestW13_arguments_of_key_commands_are_checked_before_anything_is_read(t *te
 		w.unaudited = true
 		ok(t, w.store.Close())
 		_, err := w.seedKey("a:b", 1)
-		refused(t, err, core.CodeInvalidKid)
+		refused(t, err, base.CodeInvalidKid)
 		_, err = w.e.SeedSigningKey(w.ctx(), admin, "a", "00", engine.AdminAction{})
-		refused(t, err, core.CodeInvalidSecretHex)
+		refused(t, err, base.CodeInvalidSecretHex)
 		_, err = w.rotateKey("a", 1, -1)
-		refused(t, err, core.CodeInvalidGraceMS)
+		refused(t, err, base.CodeInvalidGraceMS)
 		_, err = w.revokeKey("", false)
-		refused(t, err, core.CodeInvalidKid)
-		_, err = w.e.RewrapSigningKeys(w.ctx(), admin, core.MasterKey{}, engine.AdminAction{})
-		refused(t, err, core.CodeInvalidArgument)
+		refused(t, err, base.CodeInvalidKid)
+		_, err = w.e.RewrapSigningKeys(w.ctx(), admin, keyring.MasterKey{}, engine.AdminAction{})
+		refused(t, err, base.CodeInvalidArgument)
 	})
 }

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"sync"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -15,10 +16,10 @@ var KeySetRef = store.DocRef{Kind: docSigningKeys, Key: "signing_keys"}
 func wantKeys(w *store.Want) { w.Docs = append(w.Docs, KeySetRef) }
 
 // ring is the key set as this transaction has it, opened (W21): for commands whose want named it. Codes of KeySet.Open.
-func (u *Tx) ring() (*core.KeyRing, error) {
+func (u *Tx) ring() (*keyring.Ring, error) {
 	doc, loaded := u.docs[KeySetRef]
 	if !loaded {
-		return nil, core.Errorf(core.CodeInternal, "the signing keys were not loaded")
+		return nil, base.Errorf(base.CodeInternal, "the signing keys were not loaded")
 	}
 	return u.Engine.Signing.Open(keySetText(doc))
 }
@@ -34,20 +35,20 @@ func keySetText(doc *store.Doc) []byte {
 // that it was made of: every transaction brings the text that it has read.
 type keyRings struct {
 	mu     sync.Mutex
-	master core.MasterKey
+	master keyring.MasterKey
 	text   []byte
-	ring   *core.KeyRing
+	ring   *keyring.Ring
 }
 
-func newKeyRings(master core.MasterKey) *keyRings { return &keyRings{master: master} }
+func newKeyRings(master keyring.MasterKey) *keyRings { return &keyRings{master: master} }
 
-func (k *keyRings) Open(text []byte) (*core.KeyRing, error) {
+func (k *keyRings) Open(text []byte) (*keyring.Ring, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ring != nil && bytes.Equal(k.text, text) {
 		return k.ring, nil
 	}
-	set, err := core.DecodeKeySet(text)
+	set, err := keyring.DecodeKeySet(text)
 	if err != nil {
 		return nil, err
 	}
@@ -67,14 +68,14 @@ func (k *keyRings) forget() {
 }
 
 // MasterKey is the master key of this process; none when secrets are kept in clear.
-func (k *keyRings) MasterKey() core.MasterKey {
+func (k *keyRings) MasterKey() keyring.MasterKey {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.master
 }
 
 // exchanged takes another master key into use, which what is stored was sealed under.
-func (k *keyRings) exchanged(master core.MasterKey) {
+func (k *keyRings) exchanged(master keyring.MasterKey) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.master, k.text, k.ring = master, nil, nil

@@ -5,6 +5,8 @@ import (
 	crand "crypto/rand"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // startKeys makes the signing keys and that of the audit log ready when the engine starts (W23, W24, U131). A master key that does not open what is stored, and a
@@ -40,7 +42,7 @@ func (e *Engine) startKeys(ctx context.Context) error {
 // sealKeys seals secrets that an engine without a master key has left in clear.
 func (e *Engine) sealKeys(ctx context.Context) error {
 	sealed := 0
-	err := e.startChange(ctx, "seal_signing_keys", func(_ *core.Effects, set *core.KeySet) error {
+	err := e.startChange(ctx, "seal_signing_keys", func(_ *core.Effects, set *keyring.KeySet) error {
 		if sealed = 0; !set.Clear() { // another engine that started was faster
 			return nil
 		}
@@ -55,8 +57,8 @@ func (e *Engine) sealKeys(ctx context.Context) error {
 
 // seedConfigured installs the key of the configuration, unless it is there.
 func (e *Engine) seedConfigured(ctx context.Context) error {
-	var told core.SeedOutcome
-	err := e.startChange(ctx, "seed_signing_key", func(fx *core.Effects, set *core.KeySet) (err error) {
+	var told keyring.SeedOutcome
+	err := e.startChange(ctx, "seed_signing_key", func(fx *core.Effects, set *keyring.KeySet) (err error) {
 		told, err = set.Seed(fx, e.sealing(), *e.Cfg.SigningKey)
 		return err
 	})
@@ -64,7 +66,7 @@ func (e *Engine) seedConfigured(ctx context.Context) error {
 	case err != nil:
 		return err
 	case told.OtherSecret:
-		return core.Errorf(core.CodeSeedConflict, "the configured signing key %s is stored with another secret", told.Kid).
+		return base.Errorf(base.CodeSeedConflict, "the configured signing key %s is stored with another secret", told.Kid).
 			WithHint("configure the secret that it was seeded with, or another kid")
 	}
 	e.tellSeeded(told)
@@ -77,13 +79,13 @@ func (e *Engine) seedRandom(ctx context.Context) error {
 	var secret [32]byte
 	crand.Read(name[:]) // never fails
 	crand.Read(secret[:])
-	seed, err := core.AutoSeed(name, secret)
+	seed, err := keyring.AutoSeed(name, secret)
 	if err != nil {
 		return err
 	}
-	var told core.SeedOutcome
-	err = e.startChange(ctx, "seed_signing_key", func(fx *core.Effects, set *core.KeySet) (err error) {
-		if told = (core.SeedOutcome{}); len(set.Keys) > 0 {
+	var told keyring.SeedOutcome
+	err = e.startChange(ctx, "seed_signing_key", func(fx *core.Effects, set *keyring.KeySet) (err error) {
+		if told = (keyring.SeedOutcome{}); len(set.Keys) > 0 {
 			return nil
 		}
 		told, err = set.Seed(fx, e.sealing(), seed)
@@ -93,13 +95,13 @@ func (e *Engine) seedRandom(ctx context.Context) error {
 	return err
 }
 
-func (e *Engine) tellSeeded(told core.SeedOutcome) {
-	if told.Outcome == core.OutcomeSeeded {
+func (e *Engine) tellSeeded(told keyring.SeedOutcome) {
+	if told.Outcome == keyring.OutcomeSeeded {
 		e.Cfg.Logger.Info("a signing key was seeded", "key_id", told.Kid)
 	}
 }
 
 // startChange is a change of the key set by the engine itself, without an audit row.
-func (e *Engine) startChange(ctx context.Context, op string, change func(fx *core.Effects, set *core.KeySet) error) error {
+func (e *Engine) startChange(ctx context.Context, op string, change func(fx *core.Effects, set *keyring.KeySet) error) error {
 	return e.onKeySet(ownWork(ctx), &keySetChange{op: op, caller: EngineCaller, change: change}, nil)
 }

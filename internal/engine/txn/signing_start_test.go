@@ -14,14 +14,16 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
 // masterKey is one that differs from those of other numbers.
-func masterKey(n byte) core.MasterKey { return core.NewMasterKey([32]byte{0: n, 31: 1}) }
+func masterKey(n byte) keyring.MasterKey { return keyring.NewMasterKey([32]byte{0: n, 31: 1}) }
 
 // begins opens an engine on the world's store with other keys and closes it again; err tells why it does not start.
-func (w *world) begins(master core.MasterKey, seed *core.SeedCommand) error {
+func (w *world) begins(master keyring.MasterKey, seed *keyring.SeedCommand) error {
 	w.t.Helper()
 	e, err := engine.Open(w.t.Context(), w.store, engine.Config{MasterKey: master, SigningKey: seed, Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
@@ -71,15 +73,15 @@ func TestW23_a_configured_key_is_seeded_once_and_a_start_stops_at_another(t *tes
 		w.restart()
 		same(t, "states", w.keyStates(), "a active")
 		same(t, "one change", storedKeys(t, w).Version, int64(1))
-		other := refused(t, w.begins(core.MasterKey{}, seeding("a", 9)), core.CodeSeedConflict)
-		conflict := refused(t, w.begins(core.MasterKey{}, seeding("b", 2)), core.CodeSeedConflict)
+		other := refused(t, w.begins(keyring.MasterKey{}, seeding("a", 9)), base.CodeSeedConflict)
+		conflict := refused(t, w.begins(keyring.MasterKey{}, seeding("b", 2)), base.CodeSeedConflict)
 		if !strings.Contains(other.Message, "another secret") || !strings.Contains(conflict.Message, "the key a is active") {
 			t.Errorf("%q, %q", other.Message, conflict.Message)
 		}
 		must(w.rotateKey("b", 2, 0))(t)
-		ok(t, w.begins(core.MasterKey{}, seeding("a", 1))) // known, in whatever state
+		ok(t, w.begins(keyring.MasterKey{}, seeding("a", 1))) // known, in whatever state
 		must(w.revokeKey("a", false))(t)
-		ok(t, w.begins(core.MasterKey{}, seeding("a", 9))) // and its secret is no longer held
+		ok(t, w.begins(keyring.MasterKey{}, seeding("a", 9))) // and its secret is no longer held
 		same(t, "states", w.keyStates(), "a revoked, b active")
 	})
 }
@@ -97,7 +99,7 @@ func TestW23_a_key_that_was_revoked_by_force_is_not_replaced_by_itself(t *testin
 func TestW24_clear_secrets_are_sealed_at_the_next_start_with_a_master_key(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, withKey, func(t *testing.T, w *world) {
-		must(w.rotateKey("b", 2, core.Hour))(t)
+		must(w.rotateKey("b", 2, base.Hour))(t)
 		of := token(t, w.e)
 		before := storedKeys(t, w)
 		same(t, "in clear", []any{before.Clear(), before.Keys[0].Secret.Sealed()}, []any{true, false})
@@ -107,7 +109,7 @@ func TestW24_clear_secrets_are_sealed_at_the_next_start_with_a_master_key(t *tes
 		sealed := storedKeys(t, w)
 		same(t, "sealed", []any{sealed.Clear(), sealed.Version, sealed.Keys[0].Secret.Sealed(), sealed.Keys[1].Secret.Sealed()}, []any{false, before.Version + 1, true, true})
 		same(t, "the same secrets", fault(t, w.e, of), "")
-		must(w.rotateKey("c", 3, core.Hour))(t)
+		must(w.rotateKey("c", 3, base.Hour))(t)
 		same(t, "a new one is sealed too", storedKeys(t, w).Clear(), false)
 		w.restart()
 		same(t, "sealed once", storedKeys(t, w).Version, sealed.Version+1)
@@ -117,11 +119,11 @@ func TestW24_clear_secrets_are_sealed_at_the_next_start_with_a_master_key(t *tes
 func TestW24_a_start_without_the_master_key_or_with_a_wrong_one_fails(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, engine.Config{SigningKey: seeding("a", 1), MasterKey: masterKey(1)}, func(t *testing.T, w *world) {
-		refused(t, w.begins(core.MasterKey{}, nil), core.CodeMasterKeyRequired)
-		refused(t, w.begins(masterKey(2), nil), core.CodeMasterKeyMismatch)
+		refused(t, w.begins(keyring.MasterKey{}, nil), base.CodeMasterKeyRequired)
+		refused(t, w.begins(masterKey(2), nil), base.CodeMasterKeyMismatch)
 		ok(t, w.begins(masterKey(1), nil))
 		closeEngine(t, w.e)
-		for master, code := range map[core.MasterKey]core.Code{{}: core.CodeMasterKeyRequired, masterKey(2): core.CodeMasterKeyMismatch} {
+		for master, code := range map[keyring.MasterKey]base.Code{{}: base.CodeMasterKeyRequired, masterKey(2): base.CodeMasterKeyMismatch} {
 			w.cfg = engine.Config{MasterKey: master, NoTimers: true}
 			e := w.openEngine(w.store)
 			must(e.Submit(w.ctx(), client, core.Submission{Namespace: "default", Kind: "k"}))(t) // needs no secret
@@ -138,15 +140,15 @@ func TestW24_a_start_without_the_master_key_or_with_a_wrong_one_fails(t *testing
 func TestW24_a_rewrap_exchanges_the_master_key_in_one_transaction(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, engine.Config{SigningKey: seeding("a", 1), MasterKey: masterKey(1)}, func(t *testing.T, w *world) {
-		must(w.rotateKey("b", 2, core.Hour))(t)
-		must(w.rotateKey("c", 3, core.Hour))(t)
+		must(w.rotateKey("b", 2, base.Hour))(t)
+		must(w.rotateKey("c", 3, base.Hour))(t)
 		must(w.revokeKey("a", false))(t)
 		of, before := token(t, w.e), storedKeys(t, w)
 		same(t, "secrets", must(w.e.RewrapSigningKeys(w.ctx(), admin, masterKey(2), engine.AdminAction{Reason: "yearly"}))(t), 3) // two keys, and that of the audit log
 		same(t, "versions", storedKeys(t, w).Version, before.Version+1)
 		same(t, "this engine goes on", fault(t, w.e, of), "")
-		must(w.rotateKey("d", 4, core.Hour))(t)
-		refused(t, w.begins(masterKey(1), nil), core.CodeMasterKeyMismatch)
+		must(w.rotateKey("d", 4, base.Hour))(t)
+		refused(t, w.begins(masterKey(1), nil), base.CodeMasterKeyMismatch)
 		ok(t, w.begins(masterKey(2), nil))
 		row := w.told(admin, core.AuditFilter{Namespace: "*", Action: "rewrap_signing_keys"})[0]
 		same(t, "audit", []string{row.Entity, row.EntityID, row.Reason}, []string{"signing_key", "*", "yearly"})
@@ -168,7 +170,7 @@ func TestW24_a_repeated_rewrap_goes_on_with_the_new_master_key_or_says_that_it_i
 		ok(t, rewrap(2, "k"))
 		token(t, w.e)
 		same(t, "done once", storedKeys(t, w).Version, version)
-		refused(t, rewrap(3, "k"), core.CodeMasterKeyMismatch)
+		refused(t, rewrap(3, "k"), base.CodeMasterKeyMismatch)
 		token(t, w.e)
 	})
 }
@@ -180,9 +182,9 @@ func TestW24_an_engine_with_the_former_master_key_signs_no_more_after_a_rewrap(t
 		token(t, other)
 		must(w.e.RewrapSigningKeys(w.ctx(), admin, masterKey(2), engine.AdminAction{}))(t)
 		_, _, err := other.Ring(w.ctx())
-		refused(t, err, core.CodeMasterKeyMismatch)
+		refused(t, err, base.CodeMasterKeyMismatch)
 		_, err = other.RewrapSigningKeys(w.ctx(), admin, masterKey(3), engine.AdminAction{})
-		refused(t, err, core.CodeMasterKeyMismatch)
+		refused(t, err, base.CodeMasterKeyMismatch)
 	})
 }
 
@@ -246,7 +248,7 @@ func TestWI6_with_a_master_key_no_secret_is_in_the_database(t *testing.T) {
 		_, err := w.seedKey("b", 3)
 		ok(t, err)
 		_, err = w.rotateKey("b", 3, 0)
-		refusal := refused(t, err, core.CodeRotationConflict)
+		refusal := refused(t, err, base.CodeRotationConflict)
 		stored := w.dump()
 		if kid := "signing_keys"; !strings.Contains(stored, kid) && !strings.Contains(stored, fmt.Sprintf("%x", kid)) {
 			t.Errorf("the dump of %d bytes does not hold the keys", len(stored))
@@ -256,8 +258,8 @@ func TestWI6_with_a_master_key_no_secret_is_in_the_database(t *testing.T) {
 		mu.Unlock()
 		for place, text := range map[string]string{"the database": stored, "the log": logged, "a refusal": fmt.Sprintf("%+v %v", refusal, refusal.Details)} {
 			for n := byte(1); n <= 3; n++ {
-				raw := must(core.ParseStoredSecret("clear:" + keyHex(n)))(t)
-				for _, needle := range []string{keyHex(n), fmt.Sprintf("%x", keyHex(n)), fmt.Sprintf("%x", raw.Stored()), string(must(raw.Open(core.MasterKey{}, ""))(t))} {
+				raw := must(keyring.ParseStoredSecret("clear:" + keyHex(n)))(t)
+				for _, needle := range []string{keyHex(n), fmt.Sprintf("%x", keyHex(n)), fmt.Sprintf("%x", raw.Stored()), string(must(raw.Open(keyring.MasterKey{}, ""))(t))} {
 					if strings.Contains(text, needle) {
 						t.Errorf("secret %d is in %s", n, place)
 					}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -85,7 +86,7 @@ func TestS39_holders_of_many_keys_are_found_by_few_questions(t *testing.T) {
 				w.submit(attached(use("q", fmt.Sprint("k", i))))
 			}
 		}
-		first := map[string]core.ID{}
+		first := map[string]base.ID{}
 		for _, task := range w.take(engine.ClaimRequest{WorkerID: "w", InstanceID: "i", Lanes: []string{"default"}, Max: 2 * keys}) {
 			first[task.Execution.Policy.Quotas[0].Key] = task.Execution.ID
 		}

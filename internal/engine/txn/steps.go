@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -27,9 +28,9 @@ func (i *stepIndex) first(run int) int {
 }
 
 // StepsRef names the record of the steps of an execution.
-func StepsRef(id core.UUID) store.DocRef { return store.DocRef{Kind: docSteps, Owner: Owner(id)} }
+func StepsRef(id base.UUID) store.DocRef { return store.DocRef{Kind: docSteps, Owner: Owner(id)} }
 
-func stepRef(id core.UUID, run int, name string) store.DocRef {
+func stepRef(id base.UUID, run int, name string) store.DocRef {
 	return store.DocRef{Kind: docStep, Owner: Owner(id), Key: fmt.Sprintf("%06d/%s", run, name)}
 }
 
@@ -44,7 +45,7 @@ func decodeStepIndex(doc *store.Doc) (stepIndex, error) {
 	return index, nil
 }
 
-func (u *Tx) putStepIndex(id core.UUID, index stepIndex) {
+func (u *Tx) putStepIndex(id base.UUID, index stepIndex) {
 	body, _ := json.Marshal(index)
 	u.PutDoc(store.Doc{DocRef: StepsRef(id), Body: body})
 }
@@ -52,7 +53,7 @@ func (u *Tx) putStepIndex(id core.UUID, index stepIndex) {
 // putStep stores the result of a step (L149).
 type putStep struct {
 	caller Caller
-	id     core.GivenID
+	id     base.GivenID
 	fence  core.Fence
 	step   string
 	result core.Payload
@@ -60,12 +61,12 @@ type putStep struct {
 }
 
 // PutStep stores the result of a step. The first write of a name wins.
-func (e *Engine) PutStep(ctx context.Context, c Caller, id core.GivenID, f core.Fence, name string, result core.Payload) (StepAnswer, error) {
+func (e *Engine) PutStep(ctx context.Context, c Caller, id base.GivenID, f core.Fence, name string, result core.Payload) (StepAnswer, error) {
 	if err := core.CheckStepArguments(name, result.Data); err != nil {
 		return StepAnswer{}, err
 	}
-	setDefault(&result.ContentType, core.DefaultContentType)
-	if err := core.CheckContentType("result_content_type", result.ContentType); err != nil {
+	setDefault(&result.ContentType, base.DefaultContentType)
+	if err := base.CheckContentType("result_content_type", result.ContentType); err != nil {
 		return StepAnswer{}, err
 	}
 	if err := f.Validate(); err != nil {
@@ -153,9 +154,9 @@ func decodeStep(doc *store.Doc) (core.StepRecord, error) {
 }
 
 // Steps returns the steps that a run sees, in order of writing (L150); nil: the current run.
-func (e *Engine) Steps(ctx context.Context, c Caller, id core.GivenID, run *int) ([]core.StepRecord, error) {
+func (e *Engine) Steps(ctx context.Context, c Caller, id base.GivenID, run *int) ([]core.StepRecord, error) {
 	want := store.Want{
-		Executions: []core.UUID{id.UUID}, Docs: []store.DocRef{StepsRef(id.UUID)},
+		Executions: []base.UUID{id.UUID}, Docs: []store.DocRef{StepsRef(id.UUID)},
 		Scans: []store.Scan{{Kind: docStep, Owner: Owner(id.UUID)}},
 	}
 	loaded, x, err := e.ReadOne(ctx, c, id, want)
@@ -189,7 +190,7 @@ func (e *Engine) Steps(ctx context.Context, c Caller, id core.GivenID, run *int)
 }
 
 // checkSteps is the refusal of a replay that is to keep steps which cannot be found. Codes: corruption.
-func (u *Tx) checkSteps(id core.UUID, r ReplayRequest) error {
+func (u *Tx) checkSteps(id base.UUID, r ReplayRequest) error {
 	if !r.KeepSteps {
 		return nil
 	}

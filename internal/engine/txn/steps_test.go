@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -15,7 +16,7 @@ func (w *world) step(task engine.Task, name, result string) engine.StepAnswer {
 }
 
 // steps lists the steps that a run sees, as name=result.
-func (w *world) steps(id core.GivenID, run *int) []string {
+func (w *world) steps(id base.GivenID, run *int) []string {
 	w.t.Helper()
 	got := []string{}
 	for _, record := range must(w.e.Steps(w.ctx(), client, id, run))(w.t) {
@@ -44,7 +45,7 @@ func TestL149_L151_the_first_write_of_a_step_wins_and_changes_nothing_else(t *te
 		w.untouched(id, func() error {
 			_, err := w.e.PutStep(w.ctx(), client, id, fence(task), "c", core.Payload{})
 			return err
-		}, core.CodeExecutionNotActive)
+		}, base.CodeExecutionNotActive)
 	})
 }
 
@@ -96,10 +97,10 @@ func TestL149_steps_have_bounds(t *testing.T) {
 			return err
 		}
 		long := fmt.Sprintf("%0128d", 0)
-		refused(t, put("", 0), core.CodeInvalidArgument)
-		refused(t, put("a b", 0), core.CodeInvalidArgument)
-		refused(t, put(long+"x", 0), core.CodeInvalidArgument)
-		refused(t, put("big", 1<<20+1), core.CodePayloadTooLarge)
+		refused(t, put("", 0), base.CodeInvalidArgument)
+		refused(t, put("a b", 0), base.CodeInvalidArgument)
+		refused(t, put(long+"x", 0), base.CodeInvalidArgument)
+		refused(t, put("big", 1<<20+1), base.CodePayloadTooLarge)
 		same(t, "nothing was stored", w.steps(given(task), nil), []string{})
 		ok(t, put(long, 0))
 		ok(t, put("big", 1<<20))
@@ -123,7 +124,7 @@ func TestL149_ten_thousand_steps_and_no_more(t *testing.T) {
 		}
 		wg.Wait()
 		_, err := w.e.PutStep(w.ctx(), client, given(task), fence(task), "more", core.Payload{})
-		refused(t, err, core.CodeStepLimitExceeded)
+		refused(t, err, base.CodeStepLimitExceeded)
 		same(t, "known ones still answer", w.step(task, "0-0", "x").Outcome, "exists")
 	})
 }

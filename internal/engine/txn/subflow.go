@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // beginSubflow makes the sub-flow of a node that may start (F46), in one transaction with the note of it in the node.
 func (e *Engine) beginSubflow(ctx context.Context, t task) error {
 	loaded, err := e.Store.Read(ctx, store.Want{
-		Executions: []core.UUID{t.Execution}, Docs: []store.DocRef{subflowRef(t.Execution), inputsRef(t.Execution)},
+		Executions: []base.UUID{t.Execution}, Docs: []store.DocRef{subflowRef(t.Execution), inputsRef(t.Execution)},
 	})
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (e *Engine) submitSubflow(ctx context.Context, cmd *subflowBegin, node *cor
 	if err := s.CheckShape(anySize); err != nil { // it was accepted with its flow
 		return e.failNode(ctx, node, err)
 	}
-	cmd.flow = core.ID{N: outer.ID.N, UUID: e.Mint()}
+	cmd.flow = base.ID{N: outer.ID.N, UUID: e.Mint()}
 	cmd.root, cmd.agreed = outer.Root, true
 	cmd.above = core.FlowParent{Execution: node.ID, Run: node.RunIndex(), Root: outer.Root, Depth: outer.Depth + 1}
 	caller := EngineCaller
@@ -67,8 +68,8 @@ func (e *Engine) submitSubflow(ctx context.Context, cmd *subflowBegin, node *cor
 // failNode ends a node whose sub-flow cannot be made: a lane may have been closed, a budget removed since it was accepted. If it is the
 // store that does not answer, the work is tried again.
 func (e *Engine) failNode(ctx context.Context, node *core.Execution, why error) error {
-	code := core.CodeOf(why)
-	if info := code.Info(); info.HTTP >= 500 || info.Retryable && code != core.CodeLaneNotAccepting {
+	code := base.CodeOf(why)
+	if info := code.Info(); info.HTTP >= 500 || info.Retryable && code != base.CodeLaneNotAccepting {
 		return why
 	}
 	return e.Do(ctx, &onOne{
@@ -85,7 +86,7 @@ func (e *Engine) failNode(ctx context.Context, node *core.Execution, why error) 
 // subflowBegin is the submit of a sub-flow.
 type subflowBegin struct {
 	submitFlow
-	node   core.ID
+	node   base.ID
 	inputs []core.NamedInput // of the node: the roots of the sub-flow get them beside their own (F47)
 }
 
@@ -148,10 +149,10 @@ func (e *Engine) endNode(ctx context.Context, t task) error {
 
 // nodeEnd is the end of a sub-flow on its way to its node.
 type nodeEnd struct {
-	node   core.ID
-	flow   core.UUID
+	node   base.ID
+	flow   base.UUID
 	state  core.FlowState // of the sub-flow when it was looked at
-	output core.ID        // the member whose result is that of the node; absent: none is
+	output base.ID        // the member whose result is that of the node; absent: none is
 }
 
 func (n *nodeEnd) Name() string { return "end_node" }
@@ -164,7 +165,7 @@ func (n *nodeEnd) Want(w *store.Want, _ bool) {
 }
 
 // Flows returns both flows: the end of the node also advances its own flow.
-func (n *nodeEnd) Flows(u *Tx) []core.UUID { return append(flowOf(u.Entries[n.node.UUID]), n.flow) }
+func (n *nodeEnd) Flows(u *Tx) []base.UUID { return append(flowOf(u.Entries[n.node.UUID]), n.flow) }
 
 // Decide uses the sub-flow as it is under its lock. If it was opened again since, its next end is reported separately (F57, S64).
 func (n *nodeEnd) Decide(u *Tx) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -16,7 +17,7 @@ type submit struct {
 	caller      Caller
 	s           core.Submission
 	space       core.NamespaceSettings
-	id          core.ID
+	id          base.ID
 	refs        references
 	budgets     ownBudgets   // of the policy
 	class       *core.Class  // without a number: what the policy names was not found
@@ -106,7 +107,7 @@ func (e *Engine) checkSubmit(ctx context.Context, c Caller, s core.Submission, n
 	if s.ID != nil {
 		cmd.id = s.ID.ID()
 	} else {
-		cmd.id = core.IDOf(e.Mint())
+		cmd.id = base.IDOf(e.Mint())
 	}
 	if c.RequestKey != "" {
 		cmd.request, cmd.print = RequestRef(c, cmd.Name(), cmd.id.Full(), c.RequestKey), requestPrint(&s, priority)
@@ -146,7 +147,7 @@ func requestPrint(s *core.Submission, priority int) string {
 
 // anySize are the limits of payloads that some process may have accepted. Whether this one accepts them too matters only once it is known that
 // they are not those of a repeat (L117).
-var anySize = core.Limits{MaxPayload: core.MaxPayloadSetting}
+var anySize = base.Limits{MaxPayload: base.MaxPayloadSetting}
 
 // checkArguments normalizes a submission and checks it by itself. Bounds of the process and of the namespace are not checked: they may have
 // changed since the first try of a repeat.
@@ -275,7 +276,7 @@ func (s *submit) refusedBeside(u *Tx, taken takenBudgets) error {
 }
 
 // recordedSubmit is the record of a submit that is repeatable by its call's key: what it created, or was a duplicate of.
-type recordedSubmit struct{ ID core.ID }
+type recordedSubmit struct{ ID base.ID }
 
 // answered answers a call that was answered before.
 func (s *submit) answered(u *Tx) (bool, error) {
@@ -344,17 +345,17 @@ func (s *submit) fileFirst(u *Tx) {
 }
 
 func laneNotAccepting(lane *core.Lane) error {
-	return core.Errorf(core.CodeLaneNotAccepting, "lane %q is %s", lane.Name, lane.Settings.State).
+	return base.Errorf(base.CodeLaneNotAccepting, "lane %q is %s", lane.Name, lane.Settings.State).
 		WithField("lane").With("state", lane.Settings.State.String())
 }
 
-func keyConflict(id core.ID) error {
-	return core.Errorf(core.CodeIdempotencyConflict, "the key was used for another request").
+func keyConflict(id base.ID) error {
+	return base.Errorf(base.CodeIdempotencyConflict, "the key was used for another request").
 		WithField("idempotency_key").With("execution_id", id.String())
 }
 
 func idConflict() error {
-	return core.Errorf(core.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
+	return base.Errorf(base.CodeIDConflict, "the id belongs to another execution").WithField("execution_id")
 }
 
 // sameAs reports whether an execution that has the submission's id is what it submits (L85).
@@ -363,7 +364,7 @@ func (s *submit) sameAs(x *core.Execution) bool {
 }
 
 // brings reports whether the submission has the id of a stored execution. A bare UUID names it whatever its N (L2).
-func (s *submit) brings(id core.ID) bool {
+func (s *submit) brings(id base.ID) bool {
 	if s.s.ID == nil {
 		return s.id == id
 	}
@@ -376,7 +377,7 @@ func fingerprintOf(x *core.Execution) []byte {
 	return s.Fingerprint()
 }
 
-func (s *submit) duplicate(u *Tx, id core.ID) {
+func (s *submit) duplicate(u *Tx, id base.ID) {
 	s.answer = SubmitAnswer{Outcome: "duplicate", ID: id, Priority: s.s.Priority}
 	ent := u.Entries[id.UUID]
 	if ent == nil {
@@ -406,7 +407,7 @@ func (s *submit) write(u *Tx, expired *store.KeyRow) {
 			u.Changes.NewKeys = append(u.Changes.NewKeys, row)
 		}
 		SetIn(&u.keys, row.Key, row)
-		timer := u.TimerAt(timerKeys, RoundUp(row.ExpiresAt, core.Minute))
+		timer := u.TimerAt(timerKeys, RoundUp(row.ExpiresAt, base.Minute))
 		timer.Texts = append(timer.Texts, encodeKey(row.Key))
 	}
 	public, _ := core.Derive(x, u.LaneState(x))

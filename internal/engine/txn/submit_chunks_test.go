@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestL87_of_two_items_with_one_key_or_id_the_first_creates_however_far_they_are_apart(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		own := core.GivenID{UUID: core.UUID{0: 9, 15: 1}}
+		own := base.GivenID{UUID: base.UUID{0: 9, 15: 1}}
 		for name, twice := range map[string]core.Submission{"key": {Kind: "k", IdempotencyKey: "once"}, "id": {Kind: "k", ID: &own}} {
 			all := make([]core.Submission, 2500) // three chunks
 			for i := range all {

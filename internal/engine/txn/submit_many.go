@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -57,7 +58,7 @@ func (e *Engine) submitChunks(ctx context.Context, cmds []*submit, items []Submi
 	for start := 0; start < len(cmds); start += bulkChunk {
 		lines <- struct{}{}
 		if err := ctx.Err(); err != nil {
-			return core.Errorf(core.CodeTimeout, "gave up after %d items: %w", start, err)
+			return base.Errorf(base.CodeTimeout, "gave up after %d items: %w", start, err)
 		}
 		running.Go(func() {
 			defer func() { <-lines }()
@@ -76,14 +77,14 @@ func (e *Engine) submitChunks(ctx context.Context, cmds []*submit, items []Submi
 
 func checkBulkSize(all []core.Submission) error {
 	if len(all) > maxBulkItems {
-		return core.Errorf(core.CodeBatchTooLarge, "%d items, at most %d a call", len(all), maxBulkItems).With("limit", maxBulkItems)
+		return base.Errorf(base.CodeBatchTooLarge, "%d items, at most %d a call", len(all), maxBulkItems).With("limit", maxBulkItems)
 	}
 	total := 0
 	for i := range all {
 		total += len(all[i].Input.Data)
 	}
 	if total > maxBulkBytes {
-		return core.Errorf(core.CodeBatchTooLarge, "%d bytes of input, at most %d a call", total, maxBulkBytes).With("limit", maxBulkBytes)
+		return base.Errorf(base.CodeBatchTooLarge, "%d bytes of input, at most %d a call", total, maxBulkBytes).With("limit", maxBulkBytes)
 	}
 	return nil
 }
@@ -164,7 +165,7 @@ func anyRefused(cmds []*submit) bool {
 
 // repeated reports whether a key or an id is there twice: then the later item is the duplicate (L87).
 func repeated(cmds []*submit) bool {
-	keys, ids := map[store.Key]bool{}, map[core.UUID]bool{}
+	keys, ids := map[store.Key]bool{}, map[base.UUID]bool{}
 	for _, cmd := range cmds {
 		if cmd == nil {
 			continue
@@ -236,7 +237,7 @@ func (e *Engine) submitTogether(ctx context.Context, cmds []*submit, items []Sub
 }
 
 func withIndex(err error, index int) error {
-	var refusal *core.Error
+	var refusal *base.Error
 	if errors.As(err, &refusal) {
 		copied := *refusal
 		copied.Details = nil

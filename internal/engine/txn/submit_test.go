@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -23,8 +24,8 @@ func (w *world) empty() {
 func TestLC4_limits_of_a_submission_at_the_bound_and_above(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		tags := func(n int) core.Tags {
-			all := core.Tags{}
+		tags := func(n int) base.Tags {
+			all := base.Tags{}
 			for i := range n {
 				all[fmt.Sprint("t", i)] = strings.Repeat("v", 256)
 			}
@@ -33,30 +34,30 @@ func TestLC4_limits_of_a_submission_at_the_bound_and_above(t *testing.T) {
 		long := strings.Repeat
 		cases := map[string]struct {
 			at, above core.Submission
-			code      core.Code
+			code      base.Code
 		}{
-			"namespace":       {core.Submission{Namespace: long("n", 128)}, core.Submission{Namespace: long("n", 129)}, core.CodeInvalidArgument},
-			"lane":            {core.Submission{Lane: long("l", 64)}, core.Submission{Lane: long("l", 65)}, core.CodeInvalidArgument},
-			"kind":            {core.Submission{Kind: long("k", 128)}, core.Submission{Kind: long("k", 129)}, core.CodeInvalidArgument},
-			"idempotency key": {core.Submission{IdempotencyKey: long("i", 256)}, core.Submission{IdempotencyKey: long("i", 257)}, core.CodeInvalidArgument},
-			"creator":         {core.Submission{Creator: long("c", 256)}, core.Submission{Creator: long("c", 257)}, core.CodeInvalidArgument},
-			"content type":    {core.Submission{Input: core.Payload{ContentType: long("c", 128)}}, core.Submission{Input: core.Payload{ContentType: long("c", 129)}}, core.CodeInvalidArgument},
-			"input":           {core.Submission{Input: core.Payload{Data: make([]byte, 4<<20)}}, core.Submission{Input: core.Payload{Data: make([]byte, 4<<20+1)}}, core.CodePayloadTooLarge},
-			"tags":            {core.Submission{Tags: tags(64)}, core.Submission{Tags: tags(65)}, core.CodeInvalidArgument},
-			"tag key":         {core.Submission{Tags: core.Tags{long("k", 64): ""}}, core.Submission{Tags: core.Tags{long("k", 65): ""}}, core.CodeInvalidTagKey},
-			"tag value":       {core.Submission{Tags: core.Tags{"k": long("v", 256)}}, core.Submission{Tags: core.Tags{"k": long("v", 257)}}, core.CodeInvalidArgument},
-			"reserved tag":    {core.Submission{Tags: core.Tags{"ffx": ""}}, core.Submission{Tags: core.Tags{"ff.x": ""}}, core.CodeInvalidTagKey},
-			"delay":           {core.Submission{DelayUntil: w.now().Add(10 * core.Year)}, core.Submission{DelayUntil: w.now().Add(10*core.Year + 1)}, core.CodeInvalidArgument},
-			"delay_ms":        {core.Submission{DelayMS: ptr(10 * core.Year)}, core.Submission{DelayMS: ptr(10*core.Year + 1)}, core.CodeInvalidArgument},
-			"deadline":        {core.Submission{DeadlineAt: w.now().Add(10 * core.Year)}, core.Submission{DeadlineAt: w.now().Add(10*core.Year + 1)}, core.CodeInvalidArgument},
-			"passed deadline": {core.Submission{DeadlineAt: w.now() + 1}, core.Submission{DeadlineAt: w.now()}, core.CodeInvalidArgument},
-			"policy":          {policy(`{"max_reclaim_count":10000}`), policy(`{"max_reclaim_count":10001}`), core.CodeInvalidPolicy},
+			"namespace":       {core.Submission{Namespace: long("n", 128)}, core.Submission{Namespace: long("n", 129)}, base.CodeInvalidArgument},
+			"lane":            {core.Submission{Lane: long("l", 64)}, core.Submission{Lane: long("l", 65)}, base.CodeInvalidArgument},
+			"kind":            {core.Submission{Kind: long("k", 128)}, core.Submission{Kind: long("k", 129)}, base.CodeInvalidArgument},
+			"idempotency key": {core.Submission{IdempotencyKey: long("i", 256)}, core.Submission{IdempotencyKey: long("i", 257)}, base.CodeInvalidArgument},
+			"creator":         {core.Submission{Creator: long("c", 256)}, core.Submission{Creator: long("c", 257)}, base.CodeInvalidArgument},
+			"content type":    {core.Submission{Input: core.Payload{ContentType: long("c", 128)}}, core.Submission{Input: core.Payload{ContentType: long("c", 129)}}, base.CodeInvalidArgument},
+			"input":           {core.Submission{Input: core.Payload{Data: make([]byte, 4<<20)}}, core.Submission{Input: core.Payload{Data: make([]byte, 4<<20+1)}}, base.CodePayloadTooLarge},
+			"tags":            {core.Submission{Tags: tags(64)}, core.Submission{Tags: tags(65)}, base.CodeInvalidArgument},
+			"tag key":         {core.Submission{Tags: base.Tags{long("k", 64): ""}}, core.Submission{Tags: base.Tags{long("k", 65): ""}}, base.CodeInvalidTagKey},
+			"tag value":       {core.Submission{Tags: base.Tags{"k": long("v", 256)}}, core.Submission{Tags: base.Tags{"k": long("v", 257)}}, base.CodeInvalidArgument},
+			"reserved tag":    {core.Submission{Tags: base.Tags{"ffx": ""}}, core.Submission{Tags: base.Tags{"ff.x": ""}}, base.CodeInvalidTagKey},
+			"delay":           {core.Submission{DelayUntil: w.now().Add(10 * base.Year)}, core.Submission{DelayUntil: w.now().Add(10*base.Year + 1)}, base.CodeInvalidArgument},
+			"delay_ms":        {core.Submission{DelayMS: ptr(10 * base.Year)}, core.Submission{DelayMS: ptr(10*base.Year + 1)}, base.CodeInvalidArgument},
+			"deadline":        {core.Submission{DeadlineAt: w.now().Add(10 * base.Year)}, core.Submission{DeadlineAt: w.now().Add(10*base.Year + 1)}, base.CodeInvalidArgument},
+			"passed deadline": {core.Submission{DeadlineAt: w.now() + 1}, core.Submission{DeadlineAt: w.now()}, base.CodeInvalidArgument},
+			"policy":          {policy(`{"max_reclaim_count":10000}`), policy(`{"max_reclaim_count":10001}`), base.CodeInvalidPolicy},
 		}
 		for name, c := range cases {
 			if c.above.Kind == "" {
 				c.above.Kind = "k"
 			}
-			if _, err := w.e.Submit(w.ctx(), client, c.above); core.CodeOf(err) != c.code {
+			if _, err := w.e.Submit(w.ctx(), client, c.above); base.CodeOf(err) != c.code {
 				t.Errorf("%s above the bound: %v", name, err)
 			}
 		}
@@ -83,14 +84,14 @@ func TestL80_a_refused_submission_leaves_nothing(t *testing.T) {
 			"retry_policy.surprise":  {Kind: "k", PolicyJSON: []byte(`{"retry_policy":{"surprise":1}}`)},
 			"quotas[0].quota":        {Kind: "k", PolicyJSON: []byte(`{"quotas":[{"quota":"q"}]}`)},
 			"budget_ids[0]":          {Kind: "k", PolicyJSON: []byte(`{"budget_ids":["b"]}`)},
-			"execution_id":           {Kind: "k", ID: &core.GivenID{}},
+			"execution_id":           {Kind: "k", ID: &base.GivenID{}},
 			"timeout_policy.unknown": {Kind: "k", PolicyJSON: []byte(`{"timeout_policy":{"unknown":1}}`)},
 		} {
 			_, err := w.e.Submit(w.ctx(), client, s)
 			if err == nil {
 				t.Fatalf("%s was accepted", field)
 			}
-			same(t, "field", refused(t, err, core.CodeOf(err)).Field, field)
+			same(t, "field", refused(t, err, base.CodeOf(err)).Field, field)
 		}
 		w.empty()
 		lanes, _, err := w.e.Lanes(w.ctx(), client, "", nil)
@@ -106,7 +107,7 @@ func TestL79_the_answer_shows_state_and_clamped_priority(t *testing.T) {
 		same(t, "ready", [2]any{answer.PublicState, answer.Priority}, [2]any{"waiting", 9000})
 		answer = must(w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", Priority: -5, DelayMS: ptr(int64(5))}))(t)
 		same(t, "delayed", [2]any{answer.PublicState, answer.Priority}, [2]any{"delayed", 0})
-		same(t, "minted N (L3)", answer.ID.N, core.PartitionOf(answer.ID.UUID))
+		same(t, "minted N (L3)", answer.ID.N, base.PartitionOf(answer.ID.UUID))
 		x := w.get(answer.ID.Given())
 		same(t, "defaults", [5]string{x.Class.Namespace, x.Class.Lane, x.Creator, x.Input.ContentType, string(x.Policy.Encode())},
 			[5]string{"default", "default", "me", "application/octet-stream", ""})
@@ -116,13 +117,13 @@ func TestL79_the_answer_shows_state_and_clamped_priority(t *testing.T) {
 func TestL3_a_caller_may_bring_its_own_id(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		bare := core.GivenID{UUID: core.UUID{0: 9, 6: 0x40, 15: 3}} // any version
-		same(t, "computed N", w.submit(core.Submission{ID: &bare}).N, core.PartitionOf(bare.UUID))
-		full := core.GivenID{UUID: core.UUID{0: 9, 15: 4}, N: 200, Full: true}
+		bare := base.GivenID{UUID: base.UUID{0: 9, 6: 0x40, 15: 3}} // any version
+		same(t, "computed N", w.submit(core.Submission{ID: &bare}).N, base.PartitionOf(bare.UUID))
+		full := base.GivenID{UUID: base.UUID{0: 9, 15: 4}, N: 200, Full: true}
 		same(t, "stated N", w.submit(core.Submission{ID: &full}).N, 200)
-		wrong := core.GivenID{UUID: full.UUID, N: 201, Full: true}
+		wrong := base.GivenID{UUID: full.UUID, N: 201, Full: true}
 		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", ID: &wrong})
-		refused(t, err, core.CodeIDConflict)
+		refused(t, err, base.CodeIDConflict)
 	})
 }
 
@@ -141,7 +142,7 @@ func TestLC5_one_key_one_execution_whatever_lane_kind_or_id(t *testing.T) {
 			other := s
 			change(&other)
 			_, err := w.e.Submit(w.ctx(), client, other)
-			refusal := refused(t, err, core.CodeIdempotencyConflict)
+			refusal := refused(t, err, base.CodeIdempotencyConflict)
 			if refusal.Details["execution_id"] != id.ID().String() {
 				t.Fatalf("%s: details %v", name, refusal.Details)
 			}
@@ -150,9 +151,9 @@ func TestLC5_one_key_one_execution_whatever_lane_kind_or_id(t *testing.T) {
 			func(s *core.Submission) { s.Priority = 5 },
 			func(s *core.Submission) { s.DelayMS = ptr(int64(10)) },
 			func(s *core.Submission) { s.DeadlineAt = w.now() + 10 },
-			func(s *core.Submission) { s.Tags = core.Tags{"a": "b"} },
+			func(s *core.Submission) { s.Tags = base.Tags{"a": "b"} },
 			func(s *core.Submission) { s.Creator = "you" },
-			func(s *core.Submission) { s.ID = &core.GivenID{UUID: core.UUID{1}} },
+			func(s *core.Submission) { s.ID = &base.GivenID{UUID: base.UUID{1}} },
 			func(s *core.Submission) { s.PolicyJSON = []byte(`{"max_reclaim_count":10}`) }, // the default written out
 		} {
 			other := s
@@ -176,7 +177,7 @@ func TestLI15_I8_LC5_concurrent_submits_with_one_key_make_one_execution(t *testi
 			engines = append(engines, w.another())
 		}
 		var mu sync.Mutex
-		ids, created := map[core.ID]bool{}, 0
+		ids, created := map[base.ID]bool{}, 0
 		var wg sync.WaitGroup
 		for i := range 40 {
 			wg.Go(func() {
@@ -236,18 +237,18 @@ func TestL84_the_key_outlives_retention_and_leaves_no_row_behind(t *testing.T) {
 }
 
 // gone waits until an execution is removed.
-func (w *world) gone(id core.GivenID) {
+func (w *world) gone(id base.GivenID) {
 	w.t.Helper()
 	eventually(w.t, "removal of "+id.ID().String(), func() bool {
 		_, err := w.e.Describe(w.ctx(), client, id)
-		return core.CodeOf(err) == core.CodeExecutionNotFound
+		return base.CodeOf(err) == base.CodeExecutionNotFound
 	})
 }
 
 func TestL85_an_id_that_exists_is_a_duplicate_or_a_conflict(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		id := core.GivenID{UUID: core.UUID{0: 3, 15: 1}}
+		id := base.GivenID{UUID: base.UUID{0: 3, 15: 1}}
 		s := core.Submission{Kind: "k", ID: &id, Input: core.Payload{Data: []byte("a")}}
 		w.submit(s)
 		same(t, "same", must(w.e.Submit(w.ctx(), client, s))(t).Outcome, "duplicate")
@@ -257,7 +258,7 @@ func TestL85_an_id_that_exists_is_a_duplicate_or_a_conflict(t *testing.T) {
 			{Kind: "k2", ID: &id, Input: core.Payload{Data: []byte("a")}},
 		} {
 			_, err := w.e.Submit(w.ctx(), client, other)
-			refused(t, err, core.CodeIDConflict)
+			refused(t, err, base.CodeIDConflict)
 		}
 		w.complete(w.claim())
 		same(t, "when it is over", must(w.e.Submit(w.ctx(), client, s))(t).PublicState, "completed")
@@ -267,7 +268,7 @@ func TestL85_an_id_that_exists_is_a_duplicate_or_a_conflict(t *testing.T) {
 func TestL85_a_repeat_that_shares_its_batch_with_a_command_on_its_execution_is_a_duplicate(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		id := core.GivenID{UUID: core.UUID{0: 3, 15: 1}}
+		id := base.GivenID{UUID: base.UUID{0: 3, 15: 1}}
 		s := core.Submission{Kind: "k", ID: &id, IdempotencyKey: "key", Input: core.Payload{Data: []byte("a")}}
 		w.submit(s)
 		other := w.submit(core.Submission{})
@@ -304,7 +305,7 @@ func TestL80_a_duplicate_is_known_before_the_lane_is_asked(t *testing.T) {
 		w.lane("default", core.LaneSettings{State: core.LaneDisabled})
 		same(t, "duplicate", must(w.e.Submit(w.ctx(), client, s))(t).Outcome, "duplicate")
 		_, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k"})
-		refused(t, err, core.CodeLaneNotAccepting)
+		refused(t, err, base.CodeLaneNotAccepting)
 	})
 }
 
@@ -326,21 +327,21 @@ func TestL136_LC6_a_bulk_submit_of_ten_thousand_is_counted_exactly_and_one_more_
 		w.submit(core.Submission{})
 		eventually(t, "then at least", func() bool { return counted().AtLeast })
 		_, err := w.e.SubmitMany(w.ctx(), client, make([]core.Submission, 10_001), false)
-		refused(t, err, core.CodeBatchTooLarge)
+		refused(t, err, base.CodeBatchTooLarge)
 		big := core.Submission{Kind: "k", Input: core.Payload{Data: make([]byte, 4<<20)}}
 		large := make([]core.Submission, 17)
 		for i := range large {
 			large[i] = big
 		}
 		_, err = w.e.SubmitMany(w.ctx(), client, large, false)
-		refused(t, err, core.CodeBatchTooLarge)
+		refused(t, err, base.CodeBatchTooLarge)
 	})
 }
 
 func TestL87_LC6_mixed_errors_keep_their_order_and_duplicates_inside_a_call_are_found(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		own := core.GivenID{UUID: core.UUID{0: 5, 15: 5}}
+		own := base.GivenID{UUID: base.UUID{0: 5, 15: 5}}
 		all := []core.Submission{
 			{Kind: "k", IdempotencyKey: "a"},
 			{},
@@ -356,7 +357,7 @@ func TestL87_LC6_mixed_errors_keep_their_order_and_duplicates_inside_a_call_are_
 		items := must(w.e.SubmitMany(w.ctx(), client, all, false))(t)
 		got := []string{}
 		for _, item := range items {
-			got = append(got, item.Outcome+string(core.CodeOf(item.Err)))
+			got = append(got, item.Outcome+string(base.CodeOf(item.Err)))
 		}
 		same(t, "results", got, []string{
 			"created", "invalid_argument", "duplicate", "idempotency_conflict", "created", "duplicate", "id_conflict", "invalid_policy", "invalid_argument", "created",
@@ -371,12 +372,12 @@ func TestL87_LC6_an_atomic_bulk_submit_is_refused_as_a_whole(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		for _, c := range []struct {
 			all   []core.Submission
-			code  core.Code
+			code  base.Code
 			index int
 		}{
-			{[]core.Submission{{Kind: "k"}, {Kind: "k"}, {}}, core.CodeInvalidArgument, 2},
-			{[]core.Submission{{Kind: "k", IdempotencyKey: "a"}, {Kind: "b", IdempotencyKey: "a"}}, core.CodeIdempotencyConflict, 1},
-			{[]core.Submission{{Kind: "k"}, {Kind: "k", DeadlineAt: w.now()}, {Kind: "k"}}, core.CodeInvalidArgument, 1},
+			{[]core.Submission{{Kind: "k"}, {Kind: "k"}, {}}, base.CodeInvalidArgument, 2},
+			{[]core.Submission{{Kind: "k", IdempotencyKey: "a"}, {Kind: "b", IdempotencyKey: "a"}}, base.CodeIdempotencyConflict, 1},
+			{[]core.Submission{{Kind: "k"}, {Kind: "k", DeadlineAt: w.now()}, {Kind: "k"}}, base.CodeInvalidArgument, 1},
 		} {
 			_, err := w.e.SubmitMany(w.ctx(), client, c.all, true)
 			same(t, "index", refused(t, err, c.code).Details["index"], any(c.index))
@@ -407,7 +408,7 @@ func TestLI16_LC24_bytes_come_back_bit_for_bit(t *testing.T) {
 		}
 		task := w.started(core.Submission{})
 		_, err := w.e.Complete(w.ctx(), client, given(task), fence(task), &core.Payload{Data: make([]byte, 4<<20+1)})
-		refused(t, err, core.CodePayloadTooLarge)
+		refused(t, err, base.CodePayloadTooLarge)
 		w.is(given(task), core.Running, core.ReasonNone) // the lease stays as it was (L89)
 		must(w.e.Fail(w.ctx(), client, given(task), core.FailCommand{Fence: fence(task), Class: "permanent", Message: "a\xffb" + strings.Repeat("é", 10_000), Detail: append(every, make([]byte, 64<<10)...)}))(t)
 		failure := w.get(given(task)).Failure
@@ -431,7 +432,7 @@ func TestL82_a_key_held_by_an_open_transaction_is_waited_for_aside(t *testing.T)
 		for range 20 { // its siblings do not wait
 			w.submit(core.Submission{})
 		}
-		refused(t, <-blocked, core.CodeIdempotencyInProgress)
+		refused(t, <-blocked, base.CodeIdempotencyInProgress)
 		ok(t, own.commit())
 		same(t, "afterwards", must(w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", IdempotencyKey: "held"}))(t).Outcome, "duplicate")
 	})
@@ -444,7 +445,7 @@ func TestL82_an_atomic_bulk_submit_is_told_that_its_key_is_in_progress(t *testin
 		own := w.beginOwn()
 		must(w.e.SubmitTx(w.ctx(), client, own.tx, held))(t)
 		_, err := w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "k", IdempotencyKey: "free"}, held}, true)
-		refused(t, err, core.CodeIdempotencyInProgress)
+		refused(t, err, base.CodeIdempotencyInProgress)
 		ok(t, own.rollback())
 		for _, item := range must(w.e.SubmitMany(w.ctx(), client, []core.Submission{{Kind: "k", IdempotencyKey: "free"}, held}, true))(t) {
 			same(t, "afterwards", item.Outcome, "created")

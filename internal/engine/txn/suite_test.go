@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
@@ -225,19 +225,19 @@ func (w *world) time() time.Time {
 }
 
 // now is the store's clock in the engine's form.
-func (w *world) now() core.Time { return core.TimeOf(w.time()) }
+func (w *world) now() base.Time { return base.TimeOf(w.time()) }
 
 // setBack sets the store's clock back, as an operator might.
-func (w *world) setBack(d core.Millis) { w.back.Add(d * int64(time.Millisecond)) }
+func (w *world) setBack(d base.Millis) { w.back.Add(d * int64(time.Millisecond)) }
 
 // turn moves the store's clock forward.
-func (w *world) turn(d core.Millis) {
+func (w *world) turn(d base.Millis) {
 	w.clock.TurnTo(w.clock.Now().Add(time.Duration(d) * time.Millisecond))
 }
 
 // pass moves the store's clock forward far enough that the sweep has seen everything due within d: an entry of the due index
 // may be late by up to 50 ms (L19).
-func (w *world) pass(d core.Millis) {
+func (w *world) pass(d base.Millis) {
 	w.turn(d)
 	if rest := int64(w.now()) % 50; rest != 0 {
 		w.turn(50 - rest)
@@ -245,7 +245,7 @@ func (w *world) pass(d core.Millis) {
 }
 
 // turnTo moves the store's clock forward to a moment.
-func (w *world) turnTo(at core.Time) { w.turn(at.Sub(w.now())) }
+func (w *world) turnTo(at base.Time) { w.turn(at.Sub(w.now())) }
 
 // ctx ends when the test does, or when it has waited too long.
 func (w *world) ctx() context.Context {
@@ -272,7 +272,7 @@ func eventually(t *testing.T, what string, cond func() bool) {
 
 // turning is eventually while the clock goes on, no further than tests have leases for: how often a condition is looked at depends on how
 // busy the machine is, and what happens must not.
-func (w *world) turning(step core.Millis, what string, cond func() bool) {
+func (w *world) turning(step base.Millis, what string, cond func() bool) {
 	w.t.Helper()
 	until := w.now().Add(20_000)
 	eventually(w.t, what, func() bool {

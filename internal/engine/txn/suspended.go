@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -233,7 +235,7 @@ func (l *suspendedList) item(w *waiting) (*SuspendedItem, error) {
 // neededSources returns how many different people the condition requires; of several numbers the first.
 func neededSources(nodes []core.NodeProgress) int {
 	for _, node := range nodes {
-		if node.Node.Kind == core.ConditionCount && node.Node.CountKind == core.CountDistinctSources {
+		if node.Node.Kind == condition.Count && node.Node.CountKind == condition.CountDistinctSources {
 			return node.Needed
 		}
 	}
@@ -295,7 +297,7 @@ func suspendedPosition(key string) (core.Position, error) {
 	if err != nil {
 		return core.Position{}, Corrupt("suspended", err)
 	}
-	return core.Position{At: core.Time(at), ID: id}, nil
+	return core.Position{At: base.Time(at), ID: id}, nil
 }
 
 func comparePositions(a, b core.Position) int {

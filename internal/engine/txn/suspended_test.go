@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // suspendedIDs are the executions of a list of suspended ones, in its order.
-func (w *world) suspendedIDs(c engine.Caller, q engine.SuspendedQuery) []core.UUID {
+func (w *world) suspendedIDs(c engine.Caller, q engine.SuspendedQuery) []base.UUID {
 	w.t.Helper()
-	found := []core.UUID{}
+	found := []base.UUID{}
 	for _, item := range must(w.e.Suspended(w.ctx(), c, q))(w.t).Items {
 		found = append(found, item.ExecutionID.UUID)
 	}
@@ -23,9 +24,9 @@ func (w *world) suspendedIDs(c engine.Caller, q engine.SuspendedQuery) []core.UU
 func TestW84_suspended_executions_are_listed_oldest_first_by_every_filter(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
-		flow := core.IDOf(core.UUID{0: 7, 6: 0x70, 8: 0x80, 15: 7})
+		flow := base.IDOf(base.UUID{0: 7, 6: 0x70, 8: 0x80, 15: 7})
 		approval := func(c *core.SuspendCommand) { c.ReasonCode = "waiting_for_approval" }
-		var all []core.UUID
+		var all []base.UUID
 		at := map[string]engine.SuspendAnswer{}
 		for _, c := range []struct {
 			name string
@@ -35,7 +36,7 @@ func TestW84_suspended_executions_are_listed_oldest_first_by_every_filter(t *tes
 			{"plain", core.Submission{}, func(*core.SuspendCommand) {}},
 			{"lane", core.Submission{Lane: "l2"}, approval},
 			{"flow", core.Submission{FlowID: flow}, func(*core.SuspendCommand) {}},
-			{"tag", core.Submission{Tags: core.Tags{"tenant": "7"}}, approval},
+			{"tag", core.Submission{Tags: base.Tags{"tenant": "7"}}, approval},
 			{"namespace", core.Submission{Namespace: "n2"}, func(*core.SuspendCommand) {}},
 			{"link", core.Submission{}, approval},
 		} {
@@ -48,11 +49,11 @@ func TestW84_suspended_executions_are_listed_oldest_first_by_every_filter(t *tes
 
 		for name, c := range map[string]struct {
 			q    engine.SuspendedQuery
-			want []core.UUID
+			want []base.UUID
 		}{
 			"all":             {engine.SuspendedQuery{}, all},
 			"a lane":          {engine.SuspendedQuery{Lane: "l2"}, all[1:2]},
-			"a reason":        {engine.SuspendedQuery{ReasonCodes: []string{"waiting_for_approval", "paused_by_budget"}}, []core.UUID{all[1], all[3], all[5]}},
+			"a reason":        {engine.SuspendedQuery{ReasonCodes: []string{"waiting_for_approval", "paused_by_budget"}}, []base.UUID{all[1], all[3], all[5]}},
 			"a flow":          {engine.SuspendedQuery{FlowID: ptr(flow.Given())}, all[2:3]},
 			"a tag":           {engine.SuspendedQuery{Tags: map[string]string{"tenant": "7"}}, all[3:4]},
 			"another value":   {engine.SuspendedQuery{Tags: map[string]string{"tenant": "8"}}, nil},
@@ -62,22 +63,22 @@ func TestW84_suspended_executions_are_listed_oldest_first_by_every_filter(t *tes
 			"another person":  {engine.SuspendedQuery{Approver: "bob@example.com"}, nil},
 			"a lane and more": {engine.SuspendedQuery{Lane: "l2", Tags: map[string]string{"tenant": "7"}}, nil},
 		} {
-			same(t, name, w.suspendedIDs(client, c.q), append([]core.UUID{}, c.want...))
+			same(t, name, w.suspendedIDs(client, c.q), append([]base.UUID{}, c.want...))
 		}
 		of := engine.Caller{Principal: "me", Actor: "client", Namespaces: []string{"n2", "n3"}}
 		same(t, "those of the caller", w.suspendedIDs(of, engine.SuspendedQuery{}), all[4:5])
-		same(t, "not of another", w.suspendedIDs(of, engine.SuspendedQuery{Namespace: "default"}), []core.UUID{})
+		same(t, "not of another", w.suspendedIDs(of, engine.SuspendedQuery{Namespace: "default"}), []base.UUID{})
 		_, err := w.e.Suspended(w.ctx(), client, engine.SuspendedQuery{Tags: map[string]string{"no key": "x"}})
-		refused(t, err, core.CodeInvalidFilter)
+		refused(t, err, base.CodeInvalidFilter)
 		_, err = w.e.Suspended(w.ctx(), client, engine.SuspendedQuery{ReasonCodes: []string{"waiting_for_godot"}})
-		refused(t, err, core.CodeInvalidArgument)
+		refused(t, err, base.CodeInvalidArgument)
 	})
 }
 
 func TestU85_an_entry_of_the_inbox_tells_all_that_somebody_who_decides_must_know(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
-		id, at := w.asleep(twoApprovers, timingOut(core.Hour, core.BehaviorFail))
+		id, at := w.asleep(twoApprovers, timingOut(base.Hour, core.BehaviorFail))
 		suspended := w.now()
 		w.turn(100)
 		w.signalled(at, "approved") // of somebody whom nobody knows
@@ -85,7 +86,7 @@ func TestU85_an_entry_of_the_inbox_tells_all_that_somebody_who_decides_must_know
 		w.link(at.Waitpoints[0].ID, "ann@example.com")
 		item := must(w.e.Suspended(w.ctx(), client, engine.SuspendedQuery{}))(t).Items[0]
 		same(t, "entry", [5]any{item.ExecutionID.UUID, item.SuspensionID, item.SuspendedAt, item.TimeoutAt, item.ReasonCode},
-			[5]any{id.UUID, at.SuspensionID, suspended, suspended.Add(core.Hour), "waiting_for_signal"})
+			[5]any{id.UUID, at.SuspensionID, suspended, suspended.Add(base.Hour), "waiting_for_signal"})
 		same(t, "waitpoints", [4]any{len(item.Waitpoints), item.Waitpoints[0].RequiredNames[0], item.Waitpoints[0].SignalCount, item.Waitpoints[0].State}, [4]any{1, "approved", 2, "active"})
 		same(t, "progress", [3]int{len(item.Progress), item.Progress[0].Progress, item.Progress[0].Needed}, [3]int{1, 1, 2})
 		same(t, "needed", item.Needed, 2)
@@ -105,10 +106,10 @@ func TestW75_an_escalation_that_is_due_is_listed_as_one(t *testing.T) {
 		signal := engine.SuspendedQuery{ReasonCodes: []string{"waiting_for_signal"}}
 		same(t, "before", [2]int{len(w.suspendedIDs(client, review)), len(w.suspendedIDs(client, signal))}, [2]int{0, 2})
 		w.turn(1000)
-		same(t, "escalated", w.suspendedIDs(client, review), []core.UUID{id.UUID})
-		same(t, "nothing waits for a signal", w.suspendedIDs(client, signal), []core.UUID{})
+		same(t, "escalated", w.suspendedIDs(client, review), []base.UUID{id.UUID})
+		same(t, "nothing waits for a signal", w.suspendedIDs(client, signal), []base.UUID{})
 		_, _, err := w.resume(other, core.ResumeCommand{})
-		refused(t, err, core.CodeExecutionNotActive)
+		refused(t, err, base.CodeExecutionNotActive)
 	})
 }
 
@@ -174,7 +175,7 @@ func churn(t *testing.T, stay map[string]bool, page func(cursor string) (shown [
 func TestW8_what_is_suspended_all_the_time_is_listed_once_while_others_come_and_go(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
-		at, by := map[string]engine.SuspendAnswer{}, map[string]core.GivenID{}
+		at, by := map[string]engine.SuspendAnswer{}, map[string]base.GivenID{}
 		stay := map[string]bool{}
 		rest := func(namespace string) string {
 			id, answer := w.resting(core.Submission{Namespace: namespace}, waitsAt("a"))
@@ -279,7 +280,7 @@ func TestW84_work_that_was_suspended_anew_between_the_looks_is_shown_in_its_new_
 			w.reach(at, 0, "go", nil)
 			at = w.rests(w.claim(), waitsAt("a"))
 		})
-		same(t, "under its old mark", w.suspendedIDs(client, engine.SuspendedQuery{}), []core.UUID{})
+		same(t, "under its old mark", w.suspendedIDs(client, engine.SuspendedQuery{}), []base.UUID{})
 		item := must(w.e.Suspended(w.ctx(), client, engine.SuspendedQuery{}))(t).Items[0]
 		same(t, "under its new one", [2]any{item.ExecutionID.UUID, item.SuspensionID}, [2]any{id.UUID, at.SuspensionID})
 	})

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -30,8 +30,8 @@ type sweeper struct {
 	began   bool // the clock was compared with the log
 
 	mu     sync.Mutex
-	next   core.Time   // earliest known timer, by the store's clock; absent: none
-	offset core.Millis // store's clock minus the host's
+	next   base.Time   // earliest known timer, by the store's clock; absent: none
+	offset base.Millis // store's clock minus the host's
 	clock  clockWatch
 	kinds  map[store.TimerKind]bool // that are being handled
 	works  map[store.TimerKind]*workKind
@@ -44,7 +44,7 @@ func newSweeper(e *Engine) *sweeper {
 }
 
 // armed records the time of a timer that this process has written, or that the poll has seen.
-func (s *sweeper) armed(at core.Time) {
+func (s *sweeper) armed(at base.Time) {
 	if at == 0 || s.e.Cfg.NoTimers {
 		return
 	}
@@ -60,7 +60,7 @@ func (s *sweeper) armed(at core.Time) {
 }
 
 // sees records the store's clock, which was read within a span of time, and returns by how much it was set since the last call.
-func (s *sweeper) sees(now core.Time, read ClockRead) (step core.Millis) {
+func (s *sweeper) sees(now base.Time, read ClockRead) (step base.Millis) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.offset = read.Offset(now, s.offset)
@@ -68,18 +68,18 @@ func (s *sweeper) sees(now core.Time, read ClockRead) (step core.Millis) {
 }
 
 // Ahead returns how far the store's clock is ahead of the host's.
-func (s *sweeper) Ahead() core.Millis {
+func (s *sweeper) Ahead() base.Millis {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.offset
 }
 
 // StoreNow estimates the store's clock.
-func (s *sweeper) StoreNow() core.Time { return s.storeTime(s.e.Cfg.Clock.Now()) }
+func (s *sweeper) StoreNow() base.Time { return s.storeTime(s.e.Cfg.Clock.Now()) }
 
 // storeTime estimates the store's clock at a time of the host's clock.
-func (s *sweeper) storeTime(host time.Time) core.Time {
-	return core.TimeOf(host).Add(s.Ahead())
+func (s *sweeper) storeTime(host time.Time) base.Time {
+	return base.TimeOf(host).Add(s.Ahead())
 }
 
 // run polls and runs timers until ctx ends. Periodic work is first done one period after the engine was opened, however late this goroutine begins.
@@ -130,7 +130,7 @@ func (s *sweeper) untilDue(now time.Time) time.Duration {
 }
 
 // nextKnown returns the earliest known timer; absent: none.
-func (s *sweeper) nextKnown() core.Time {
+func (s *sweeper) nextKnown() base.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.next
@@ -151,7 +151,7 @@ func (s *sweeper) turn(ctx context.Context) {
 		timers, err := s.e.Store.TakeDue(ctx, sweepLimit, sweepHide, s.atWork()...)
 		if s.e.failed(err) != nil {
 			s.e.notes.Warn("cannot look for due timers", "error", err)
-			s.armed(s.StoreNow().Add(core.Second))
+			s.armed(s.StoreNow().Add(base.Second))
 			return
 		}
 		s.e.Meter.fired(timers, s.StoreNow())
@@ -208,7 +208,7 @@ func (s *sweeper) ask(ctx context.Context, asked []store.Before) {
 }
 
 func (s *sweeper) maintain(ctx context.Context) {
-	var before core.Time
+	var before base.Time
 	if s.e.Cfg.EventRetention > 0 {
 		before = s.StoreNow().Add(-s.e.Cfg.EventRetention.Milliseconds())
 	}

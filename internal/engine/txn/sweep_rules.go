@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -16,8 +18,8 @@ const sweepChunk = 500
 
 // wake settles one execution and arms its next timer.
 type wake struct {
-	id core.UUID
-	at core.Time // time of the entry in the due index, which is used up
+	id base.UUID
+	at base.Time // time of the entry in the due index, which is used up
 }
 
 func (w *wake) Name() string { return "wake" }
@@ -64,7 +66,7 @@ func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 		if err != nil {
 			return err
 		}
-		var due []core.UUID
+		var due []base.UUID
 		var cmds []command
 		for _, id := range ids {
 			x := loaded.Executions[id]
@@ -81,13 +83,13 @@ func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 }
 
 // quarantine moves the timers of rows whose rule failed, so that they delay no others (S63).
-func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID, errs []error) error {
+func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []base.UUID, errs []error) error {
 	failures := failuresOf(t)
 	for i, err := range errs {
 		if err == nil {
 			continue
 		}
-		if core.CodeOf(err).Info().Class == "unavailable" {
+		if base.CodeOf(err).Info().Class == "unavailable" {
 			return err // the store failed, not the row: the whole timer is tried again
 		}
 		now, unread := e.Store.Now(ctx)
@@ -97,8 +99,8 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 		next := now.Add(laterBy(failures))
 		e.notes.Error("an execution's timer cannot be handled", "execution_id", ids[i], "failures", failures+1, "error", err)
 		ch := &store.Changes{
-			AddTimers: []store.Timer{withFailures(store.Timer{At: next, Kind: t.Kind, IDs: []core.UUID{ids[i]}}, failures+1)},
-			Events:    []core.Event{quarantined(ids[i], core.CodeOf(err), failures+1, now, next)},
+			AddTimers: []store.Timer{withFailures(store.Timer{At: next, Kind: t.Kind, IDs: []base.UUID{ids[i]}}, failures+1)},
+			Events:    []core.Event{quarantined(ids[i], base.CodeOf(err), failures+1, now, next)},
 		}
 		if err := e.Write(ctx, "quarantine", ch); err != nil {
 			return err
@@ -112,25 +114,25 @@ func (e *Engine) quarantine(ctx context.Context, t store.Timer, ids []core.UUID,
 const maxFailures = 12
 
 // laterBy is the pause before the next try of what has failed so often before in a row (S63).
-func laterBy(failures int) core.Millis {
-	return min(core.Second<<min(failures, maxFailures), 5*core.Minute)
+func laterBy(failures int) base.Millis {
+	return min(base.Second<<min(failures, maxFailures), 5*base.Minute)
 }
 
 // quarantined returns the event about a row that was set aside: an execution or follow-up work, by its UUID, or a part of the log, by its position.
 // If next is absent, it is not tried again.
-func quarantined(row any, why core.Code, failures int, now, next core.Time) core.Event {
+func quarantined(row any, why base.Code, failures int, now, next base.Time) core.Event {
 	fields := map[string]any{"row": row, "error": string(why), "failures": failures}
 	if next != 0 {
 		maps.Copy(fields, map[string]any{"next_try_at": next})
 	}
 	data, _ := json.Marshal(fields)
 	return core.Event{
-		Kind: "sweep.quarantined", At: now, AttemptIndex: -1, Actor: core.EngineActor(), Data: core.EventDataOfJSON(data),
+		Kind: "sweep.quarantined", At: now, AttemptIndex: -1, Actor: core.EngineActor(), Data: eventdata.OfJSON(data),
 	}
 }
 
 // removal removes one finished execution whose time is over (L139..L141).
-type removal struct{ id core.UUID }
+type removal struct{ id base.UUID }
 
 func (r *removal) Name() string { return "remove" }
 
@@ -138,7 +140,7 @@ func (r *removal) Want(want *store.Want, _ bool) { want.Executions = append(want
 
 func (r *removal) More(u *Tx, want *store.Want) { u.WantRemovable(want, r.id) }
 
-func (r *removal) Flows(u *Tx) []core.UUID { return u.FlowsBelow(r.id) }
+func (r *removal) Flows(u *Tx) []base.UUID { return u.FlowsBelow(r.id) }
 
 func (r *removal) Decide(u *Tx) error {
 	ent := u.Entries[r.id]
@@ -149,15 +151,15 @@ func (r *removal) Decide(u *Tx) error {
 	switch {
 	case !ok:
 	case at > u.Now:
-		u.timer(timerRetain, RoundUp(at, core.Second), r.id)
+		u.timer(timerRetain, RoundUp(at, base.Second), r.id)
 	case ent.Exec.Member != nil:
 		u.addTask(task{Kind: taskRemoveFlow, Flow: ent.Exec.FlowID.UUID})
 	case ent.Exec.CheckRemovable(u.Now) != nil:
 		if until := ent.Exec.Retain.Until; until != 0 {
-			u.timer(timerRetain, RoundUp(until, core.Second), r.id)
+			u.timer(timerRetain, RoundUp(until, base.Second), r.id)
 		}
 	case u.CheckRemovable(ent.Exec) != nil:
-		u.timer(timerRetain, RoundUp(u.Now.Add(lookForChildren), core.Minute), r.id)
+		u.timer(timerRetain, RoundUp(u.Now.Add(lookForChildren), base.Minute), r.id)
 	default:
 		u.Remove(ent)
 	}
@@ -241,7 +243,7 @@ func (e *Engine) sweepClaims(ctx context.Context, t store.Timer) error {
 		key, grants := strings.CutSuffix(key, grantMark)
 		for _, x := range loaded.Executions {
 			if grants && x.HoldsGrantOf(instance, key) || !grants && x.HoldsLeaseOf(instance, key) {
-				timer := u.TimerAt(timerClaims, RoundUp(u.Now.Add(claimRecordLook), core.Second))
+				timer := u.TimerAt(timerClaims, RoundUp(u.Now.Add(claimRecordLook), base.Second))
 				timer.Texts = append(timer.Texts, doc.Key)
 				return nil
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -132,17 +133,17 @@ func TestS61_a_slow_kind_of_timer_holds_up_no_other(t *testing.T) {
 		open := sync.OnceFunc(func() { close(keys.open) })
 		defer open() // also when the test fails
 		w.submit(core.Submission{Lane: "other", IdempotencyKey: "key", PolicyJSON: []byte(`{"dedup_window_ms":1000}`)})
-		w.pass(core.Minute + 1000)
+		w.pass(base.Minute + 1000)
 		<-keys.reached
 		task := w.started(core.Submission{})
 		later := w.submit(core.Submission{Lane: "other", IdempotencyKey: "later", PolicyJSON: []byte(`{"dedup_window_ms":1000,"retention_ms":0}`)})
-		w.pass(core.Minute)
+		w.pass(base.Minute)
 		w.becomes(given(task), core.Ready)
 		w.cancel(later)
 		w.pass(1000)
 		w.gone(later)
 		open()
-		w.pass(core.Minute)
+		w.pass(base.Minute)
 		eventually(t, "the kind goes on when it can", func() bool {
 			again, err := w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", Lane: "other", IdempotencyKey: "later"})
 			return err == nil && again.Outcome == "created"
@@ -163,7 +164,7 @@ func TestS62_timers_that_a_dead_process_had_taken_act_within_two_seconds(t *test
 		w.e = w.openEngine(w.store)
 		w.turn(2000)
 		eventually(t, "the delay is over", func() bool { // a claim would settle it
-			return must(w.store.Read(w.ctx(), store.Want{Executions: []core.UUID{delayed.UUID}}))(t).Executions[delayed.UUID].Status == core.Ready
+			return must(w.store.Read(w.ctx(), store.Want{Executions: []base.UUID{delayed.UUID}}))(t).Executions[delayed.UUID].Status == core.Ready
 		})
 	})
 }
@@ -175,9 +176,9 @@ func TestS64_a_timer_that_is_handled_for_long_stays_hidden_from_others(t *testin
 		open := sync.OnceFunc(func() { close(keys.open) })
 		defer open()
 		w.submit(core.Submission{IdempotencyKey: "key", PolicyJSON: []byte(`{"dedup_window_ms":1000}`)})
-		w.turn(2 * core.Minute)
+		w.turn(2 * base.Minute)
 		<-keys.reached
-		next := func() core.Time { return must(w.store.Poll(w.ctx(), store.PollAsk{}))(t).NextTimer }
+		next := func() base.Time { return must(w.store.Poll(w.ctx(), store.PollAsk{}))(t).NextTimer }
 		for range 5 { // it is the only timer
 			hidden := next()
 			w.turning(10, "it is hidden for longer", func() bool { return next() > hidden })

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -11,26 +13,26 @@ import (
 type targeted struct {
 	op     string
 	caller Caller
-	id     core.GivenID
+	id     base.GivenID
 	req    TargetedRequest
 	check  func(x *core.Execution, t core.Targeted) error
-	ring   *core.KeyRing // of a grant
-	since  core.Time     // when the caller got the instance: earlier leases belong to another caller
+	ring   *keyring.Ring // of a grant
+	since  base.Time     // when the caller got the instance: earlier leases belong to another caller
 	task   Task
 }
 
 // ClaimResumed takes an execution whose wait is over (L46).
-func (e *Engine) ClaimResumed(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Task, error) {
+func (e *Engine) ClaimResumed(ctx context.Context, c Caller, id base.GivenID, r TargetedRequest) (Task, error) {
 	return e.claimOne(ctx, &targeted{op: "claim_resumed", caller: c, id: id, req: r, check: (*core.Execution).CheckClaimResumed})
 }
 
 // Reclaim takes over an execution whose lease was lost (L47, L114).
-func (e *Engine) Reclaim(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Task, error) {
+func (e *Engine) Reclaim(ctx context.Context, c Caller, id base.GivenID, r TargetedRequest) (Task, error) {
 	return e.claimOne(ctx, &targeted{op: "reclaim", caller: c, id: id, req: r, check: (*core.Execution).CheckReclaim})
 }
 
 // OperatorClaim takes an execution for an operator, whatever capabilities it asks for (S35).
-func (e *Engine) OperatorClaim(ctx context.Context, c Caller, id core.GivenID, r TargetedRequest) (Task, error) {
+func (e *Engine) OperatorClaim(ctx context.Context, c Caller, id base.GivenID, r TargetedRequest) (Task, error) {
 	setDefault(&r.WorkerID, "operator")
 	setDefault(&r.InstanceID, "operator")
 	return e.claimOne(ctx, &targeted{op: "operator_claim", caller: c, id: id, req: r, check: (*core.Execution).CheckOperatorClaim})
@@ -50,11 +52,11 @@ func (e *Engine) takeOne(ctx context.Context, cmd *targeted) error {
 		return err
 	}
 	setDefault(&r.TTL, e.Cfg.LeaseTTL)
-	if err := core.CheckTTL(r.TTL); err != nil {
+	if err := base.CheckTTL(r.TTL); err != nil {
 		return err
 	}
 	if r.RequestKey != "" {
-		if err := core.CheckRequestKey(r.RequestKey); err != nil {
+		if err := base.CheckRequestKey(r.RequestKey); err != nil {
 			return err
 		}
 	}
@@ -63,7 +65,7 @@ func (e *Engine) takeOne(ctx context.Context, cmd *targeted) error {
 		return err
 	}
 	err = e.Do(ctx, cmd)
-	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, cmd.id.UUID) { // of a user's own transaction (L88)
+	if base.CodeOf(err) == base.CodeExecutionNotFound && e.appeared(ctx, cmd.id.UUID) { // of a user's own transaction (L88)
 		err = e.Do(ctx, cmd)
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -14,12 +15,12 @@ func worker2() engine.TargetedRequest { return engine.TargetedRequest{WorkerID: 
 func TestSC8_targeted_claims_in_every_status(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		terminal := map[string]core.Code{"resumed": core.CodeNotAResumedExecution, "reclaim": core.CodeExecutionNotActive, "operator": core.CodeExecutionNotActive}
-		want := map[core.Status]map[string]core.Code{
-			core.Ready:     {"resumed": core.CodeNotAResumedExecution, "reclaim": core.CodeExecutionNotReclaimable},
-			core.Delayed:   {"resumed": core.CodeNotAResumedExecution, "reclaim": core.CodeExecutionNotReclaimable, "operator": core.CodeExecutionNotEligible},
-			core.Blocked:   {"resumed": core.CodeNotAResumedExecution, "reclaim": core.CodeExecutionNotReclaimable, "operator": core.CodeExecutionNotEligible},
-			core.Running:   {"resumed": core.CodeNotAResumedExecution, "reclaim": core.CodeLeaseConflict, "operator": core.CodeLeaseConflict},
+		terminal := map[string]base.Code{"resumed": base.CodeNotAResumedExecution, "reclaim": base.CodeExecutionNotActive, "operator": base.CodeExecutionNotActive}
+		want := map[core.Status]map[string]base.Code{
+			core.Ready:     {"resumed": base.CodeNotAResumedExecution, "reclaim": base.CodeExecutionNotReclaimable},
+			core.Delayed:   {"resumed": base.CodeNotAResumedExecution, "reclaim": base.CodeExecutionNotReclaimable, "operator": base.CodeExecutionNotEligible},
+			core.Blocked:   {"resumed": base.CodeNotAResumedExecution, "reclaim": base.CodeExecutionNotReclaimable, "operator": base.CodeExecutionNotEligible},
+			core.Running:   {"resumed": base.CodeNotAResumedExecution, "reclaim": base.CodeLeaseConflict, "operator": base.CodeLeaseConflict},
 			core.Succeeded: terminal, core.Failed: terminal, core.Cancelled: terminal, core.Expired: terminal,
 		}
 		made := w.inEveryStatus()
@@ -43,8 +44,8 @@ func TestSC8_targeted_claims_in_every_status(t *testing.T) {
 		task := must(w.e.OperatorClaim(w.ctx(), operator, made[core.Ready], engine.TargetedRequest{}))(t)
 		same(t, "operator", [2]string{task.Execution.Lease.WorkerID, task.Execution.Lease.InstanceID}, [2]string{"operator", "operator"})
 		w.complete(task)
-		_, err := w.e.Reclaim(w.ctx(), client, core.GivenID{UUID: core.UUID{1}}, worker2())
-		refused(t, err, core.CodeExecutionNotFound)
+		_, err := w.e.Reclaim(w.ctx(), client, base.GivenID{UUID: base.UUID{1}}, worker2())
+		refused(t, err, base.CodeExecutionNotFound)
 	})
 }
 
@@ -57,7 +58,7 @@ func TestL114_S34_SC8_a_resumed_and_a_lapsed_execution_are_taken_by_name(t *test
 		resumed := must(w.e.ClaimResumed(w.ctx(), client, id, worker2()))(t)
 		same(t, "resumed", [3]any{resumed.How, resumed.ResumedFrom, resumed.Execution.LeaseEpoch}, [3]any{"resumed", core.InterruptedReleased, int64(2)})
 		w.delay(resumed, w.now()+1000)
-		w.untouched(id, func() error { _, err := w.e.ClaimResumed(w.ctx(), client, id, worker2()); return err }, core.CodeNotAResumedExecution)
+		w.untouched(id, func() error { _, err := w.e.ClaimResumed(w.ctx(), client, id, worker2()); return err }, base.CodeNotAResumedExecution)
 		w.turn(1000) // settling makes it ready
 		must(w.e.ClaimResumed(w.ctx(), client, id, worker2()))(t)
 		w.turn(30_000)
@@ -83,20 +84,20 @@ func TestL75_S14_targeted_claims_test_lane_state_capabilities_and_cap_in_that_or
 		}
 		wrong := worker2()
 		wrong.Lane = "elsewhere"
-		w.untouched(id, resume(wrong), core.CodeLaneMismatch)
-		w.untouched(id, resume(worker2()), core.CodeLaneNotClaimable)
+		w.untouched(id, resume(wrong), base.CodeLaneMismatch)
+		w.untouched(id, resume(worker2()), base.CodeLaneNotClaimable)
 		w.lane("default", core.LaneSettings{MaxConcurrent: 1})
-		refusal := w.untouched(id, resume(worker2()), core.CodeCapabilityMismatch)
+		refusal := w.untouched(id, resume(worker2()), base.CodeCapabilityMismatch)
 		same(t, "missing", refusal.Details["missing"], any([]string{"gpu", "x"}))
 		w.started(core.Submission{})
 		able := worker2()
 		able.Capabilities = []string{"gpu", "x", "y"}
-		refusal = w.untouched(id, resume(able), core.CodeAdmissionRefused)
+		refusal = w.untouched(id, resume(able), base.CodeAdmissionRefused)
 		same(t, "key", refusal.Details["key"], any("lane:default"))
 		w.untouched(id, func() error {
 			_, err := w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{})
 			return err
-		}, core.CodeAdmissionRefused)
+		}, base.CodeAdmissionRefused)
 		forced := must(w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{Force: true}))(t)
 		events := w.events(engine.EventFilter{ExecutionID: &id, Kinds: []string{"lease.acquired"}})
 		same(t, "force is recorded", data(t, events[len(events)-1])["forced"], any(true))
@@ -112,12 +113,12 @@ func TestS14_S35_an_operators_claim_asks_for_no_capabilities_and_force_never_ski
 		w.untouched(id, func() error {
 			_, err := w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{})
 			return err
-		}, core.CodeLaneNotClaimable)
+		}, base.CodeLaneNotClaimable)
 		w.hold(id)
 		w.untouched(id, func() error {
 			_, err := w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{Force: true})
 			return err
-		}, core.CodeExecutionNotEligible)
+		}, base.CodeExecutionNotEligible)
 		w.releaseHold(id)
 		task := must(w.e.OperatorClaim(w.ctx(), operator, id, engine.TargetedRequest{Force: true, TTL: 5000}))(t)
 		same(t, "capabilities are not tested", task.Execution.Lease.TTL, 5000)
@@ -132,7 +133,7 @@ func TestL88_an_operator_claims_what_a_users_own_transaction_has_just_committed(
 		answer := must(w.e.SubmitTx(w.ctx(), client, own.tx, core.Submission{Kind: "k"}))(t)
 		if w.url != "" { // SQLite has one writer
 			_, err := w.e.OperatorClaim(w.ctx(), operator, answer.ID.Given(), engine.TargetedRequest{})
-			refused(t, err, core.CodeExecutionNotFound)
+			refused(t, err, base.CodeExecutionNotFound)
 		}
 		ok(t, own.commit())
 		w.complete(must(w.e.OperatorClaim(w.ctx(), operator, answer.ID.Given(), engine.TargetedRequest{}))(t))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -21,21 +22,21 @@ type task struct {
 	Cursor    string                  `json:"cursor,omitempty"`    // of the scan of the lane: done up to here
 
 	Quota  string    `json:"quota,omitempty"`
-	Budget core.UUID `json:"budget,omitzero"`
-	Gone   core.UUID `json:"gone,omitzero"`   // the budget below it that was deleted
-	Before core.Time `json:"before,omitzero"` // what came later is not concerned
+	Budget base.UUID `json:"budget,omitzero"`
+	Gone   base.UUID `json:"gone,omitzero"`   // the budget below it that was deleted
+	Before base.Time `json:"before,omitzero"` // what came later is not concerned
 
-	Execution core.UUID `json:"execution,omitzero"`
+	Execution base.UUID `json:"execution,omitzero"`
 	Epoch     int64     `json:"epoch,omitempty"`
 
 	Rule  string    `json:"rule,omitempty"`
-	Token core.UUID `json:"token,omitzero"`
+	Token base.UUID `json:"token,omitzero"`
 
-	Flow core.UUID      `json:"flow,omitzero"`
+	Flow base.UUID      `json:"flow,omitzero"`
 	End  *core.EndedRun `json:"end,omitempty"` // how the execution ended (F27)
 
 	Satisfied bool      `json:"satisfied,omitempty"` // how a wait for children was decided; Cursor names the list of them
-	Since     core.Time `json:"since,omitzero"`      // when that was
+	Since     base.Time `json:"since,omitzero"`      // when that was
 
 	Failures int `json:"failures,omitempty"` // in a row
 }
@@ -78,12 +79,12 @@ const (
 func (u *Tx) addTask(t task) { u.addTaskAt(t, u.Now) }
 
 // addTaskAt adds follow-up work that starts at that time.
-func (u *Tx) addTaskAt(t task, at core.Time) {
+func (u *Tx) addTaskAt(t task, at base.Time) {
 	u.addTaskAs(u.Engine.Mint().String(), t, at)
 }
 
 // addTaskAs adds follow-up work under an id. If it exists already it is done once, at the earlier time.
-func (u *Tx) addTaskAs(id string, t task, at core.Time) {
+func (u *Tx) addTaskAs(id string, t task, at base.Time) {
 	u.PutDoc(t.doc(store.DocRef{Kind: docTask, Key: id}))
 	timer := u.TimerAt(taskTimer(t.Kind), at)
 	timer.Texts = append(timer.Texts, id)
@@ -130,7 +131,7 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 	next := now.Add(wait)
 	e.notes.Error("follow-up work fails", "row", id, "failures", failures, "error", why)
 	ch.AddTimers = []store.Timer{{At: next, Kind: kind, Texts: []string{id}}}
-	ch.Events = []core.Event{quarantined(id, core.CodeOf(why), failures, now, next)}
+	ch.Events = []core.Event{quarantined(id, base.CodeOf(why), failures, now, next)}
 	if err := e.Write(ctx, "quarantine", ch); err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (e *Engine) setTaskAside(ctx context.Context, id string, why error) error {
 }
 
 // sweepTask runs a piece of follow-up work that was due then, until it is done.
-func (e *Engine) sweepTask(ctx context.Context, id string, due core.Time) (err error) {
+func (e *Engine) sweepTask(ctx context.Context, id string, due base.Time) (err error) {
 	defer func() { err = e.caught(inTask, recover(), err) }()
 	doc, err := e.taskDoc(ctx, id)
 	if err != nil || doc == nil {
@@ -281,7 +282,7 @@ func (e *Engine) eachMatching(ctx context.Context, f core.Filter, batch int, cmd
 			cmds[i] = cmd(item.Execution)
 		}
 		for _, err := range e.doAll(ctx, cmds) {
-			if err != nil && core.CodeOf(err) != core.CodeExecutionNotFound {
+			if err != nil && base.CodeOf(err) != base.CodeExecutionNotFound {
 				return err
 			}
 		}

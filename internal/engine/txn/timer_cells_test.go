@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -27,7 +28,7 @@ type timerCell struct {
 	shared   bool   // only a store that processes share has it
 	together bool   // what is due for one row does the same for all that are due
 	// arm makes rows that become due at a moment; done counts what the sweep has done for them, twice if it has done it twice.
-	arm func(w *world, lane string) (due core.Time, done func() int)
+	arm func(w *world, lane string) (due base.Time, done func() int)
 }
 
 // timerCells are the kinds of S60 that there are. Deliveries of webhooks (E43) and frames of streams (E8) get theirs with them; events (E37)
@@ -89,13 +90,13 @@ func (w *world) dropped(kind store.DocKind) func() int {
 	return func() int { return there - w.left(kind) }
 }
 
-func armDelays(w *world, lane string) (core.Time, func() int) {
-	each(func(int) { w.submit(core.Submission{Lane: lane, DelayMS: ptr(core.Minute)}) })
-	return w.now().Add(core.Minute), w.toldOf("execution.ready", nil)
+func armDelays(w *world, lane string) (base.Time, func() int) {
+	each(func(int) { w.submit(core.Submission{Lane: lane, DelayMS: ptr(base.Minute)}) })
+	return w.now().Add(base.Minute), w.toldOf("execution.ready", nil)
 }
 
-func armWaitpoints(w *world, lane string) (core.Time, func() int) {
-	expires := core.Hour
+func armWaitpoints(w *world, lane string) (base.Time, func() int) {
+	expires := base.Hour
 	each(func(int) {
 		task := w.started(core.Submission{Lane: lane})
 		must(w.e.CreateWaitpoint(w.ctx(), client, given(task), core.CreateWaitpointCommand{Fence: fence(task), Key: "a", ExpiresInMS: &expires}))(w.t)
@@ -105,65 +106,65 @@ func armWaitpoints(w *world, lane string) (core.Time, func() int) {
 	return w.now().Add(expires), w.toldOf("waitpoint.closed", nil)
 }
 
-func armRates(w *world, lane string) (core.Time, func() int) {
-	w.quota("q", core.QuotaSettings{RateLimit: 1, WindowMS: core.Minute, PerKey: true})
+func armRates(w *world, lane string) (base.Time, func() int) {
+	w.quota("q", core.QuotaSettings{RateLimit: 1, WindowMS: base.Minute, PerKey: true})
 	each(func(i int) {
 		s := attached(use("q", fmt.Sprint(i)))
 		s.Lane = lane
 		w.complete(w.started(s))
 	})
-	return w.now().Add(2 * core.Minute), w.dropped(27) // a window later than nothing counts any more: a key in use has few timers
+	return w.now().Add(2 * base.Minute), w.dropped(27) // a window later than nothing counts any more: a key in use has few timers
 }
 
 // mortals registers instances whose names begin so.
 func (w *world) mortals(prefix string) (dead func() int) {
 	w.t.Helper()
 	each(func(i int) {
-		w.register(core.Registration{WorkerID: "w", InstanceID: fmt.Sprint(prefix, i), Lanes: []string{"l"}, MaxConcurrent: 1, LivenessTTLMS: core.Minute})
+		w.register(core.Registration{WorkerID: "w", InstanceID: fmt.Sprint(prefix, i), Lanes: []string{"l"}, MaxConcurrent: 1, LivenessTTLMS: base.Minute})
 	})
 	return w.toldOf("worker.dead", func(ev engine.LoggedEvent) bool { return strings.HasPrefix(ev.InstanceID, prefix) })
 }
 
-func armLiveness(w *world, _ string) (core.Time, func() int) {
+func armLiveness(w *world, _ string) (base.Time, func() int) {
 	dead := w.mortals("mortal")
-	return w.now().Add(core.Minute), dead
+	return w.now().Add(base.Minute), dead
 }
 
-func armWorkers(w *world, _ string) (core.Time, func() int) {
+func armWorkers(w *world, _ string) (base.Time, func() int) {
 	seen, dead := w.now(), w.mortals("forgotten")
-	w.turn(core.Minute)
+	w.turn(base.Minute)
 	eventually(w.t, "they have lapsed", func() bool { return dead() == cellRows })
-	return seen.Add(core.Day), func() int {
+	return seen.Add(base.Day), func() int {
 		all := w.workers(engine.WorkerQuery{State: "all"})
 		return cellRows - len(slices.DeleteFunc(all, func(id string) bool { return !strings.HasPrefix(id, "forgotten") }))
 	}
 }
 
-func armResets(w *world, _ string) (core.Time, func() int) {
-	at := w.now().Add(core.Hour)
+func armResets(w *world, _ string) (base.Time, func() int) {
+	at := w.now().Add(base.Hour)
 	each(func(i int) {
-		w.create(tokens(fmt.Sprint("resets", i), 10, resetting(core.BudgetReset{Type: "interval", EveryMS: 300 * core.Day, AnchorAt: at})))
+		w.create(tokens(fmt.Sprint("resets", i), 10, resetting(core.BudgetReset{Type: "interval", EveryMS: 300 * base.Day, AnchorAt: at})))
 	})
 	return at, w.toldOf("budget.reset", nil)
 }
 
-func armSigningKeys(w *world, _ string) (core.Time, func() int) {
-	const grace = core.Hour - 1 // to the last moment of which a key verifies
+func armSigningKeys(w *world, _ string) (base.Time, func() int) {
+	const grace = base.Hour - 1 // to the last moment of which a key verifies
 	each(func(i int) { must(w.rotateKey(fmt.Sprint("next", i), byte(i+2), grace))(w.t) })
-	return w.now().Add(core.Hour), w.toldOf("key.purged", nil)
+	return w.now().Add(base.Hour), w.toldOf("key.purged", nil)
 }
 
-func armRetention(w *world, lane string) (core.Time, func() int) {
-	var ids []core.GivenID
+func armRetention(w *world, lane string) (base.Time, func() int) {
+	var ids []base.GivenID
 	each(func(int) {
 		s := policy(`{"retention_ms":60000}`)
 		s.Lane = lane
 		ids = append(ids, w.submit(s))
 		w.cancel(ids[len(ids)-1])
 	})
-	return w.now().Add(core.Minute), func() (gone int) {
+	return w.now().Add(base.Minute), func() (gone int) {
 		for _, id := range ids {
-			if _, err := w.e.Describe(w.ctx(), client, id); core.CodeOf(err) == core.CodeExecutionNotFound {
+			if _, err := w.e.Describe(w.ctx(), client, id); base.CodeOf(err) == base.CodeExecutionNotFound {
 				gone++
 			}
 		}
@@ -171,7 +172,7 @@ func armRetention(w *world, lane string) (core.Time, func() int) {
 	}
 }
 
-func armAudit(w *world, lane string) (core.Time, func() int) {
+func armAudit(w *world, lane string) (base.Time, func() int) {
 	each(func(i int) { w.hold(w.submit(core.Submission{Lane: lane, Namespace: fmt.Sprint("told", i)})) })
 	return w.now().Add(auditedFor), func() (gone int) {
 		for i := range cellRows {
@@ -183,11 +184,11 @@ func armAudit(w *world, lane string) (core.Time, func() int) {
 	}
 }
 
-func armKeys(w *world, lane string) (core.Time, func() int) {
+func armKeys(w *world, lane string) (base.Time, func() int) {
 	each(func(i int) {
 		w.submit(core.Submission{Lane: lane, IdempotencyKey: fmt.Sprint("key", i), PolicyJSON: []byte(`{"dedup_window_ms":60000}`)})
 	})
-	return w.now().Add(core.Minute), func() (free int) {
+	return w.now().Add(base.Minute), func() (free int) {
 		for i := range cellRows {
 			if !w.hasKey(fmt.Sprint("key", i)) {
 				free++
@@ -197,50 +198,50 @@ func armKeys(w *world, lane string) (core.Time, func() int) {
 	}
 }
 
-func armRequests(w *world, lane string) (core.Time, func() int) {
+func armRequests(w *world, lane string) (base.Time, func() int) {
 	each(func(i int) {
 		must(w.e.PutLane(w.ctx(), operator, fmt.Sprint(lane, i), core.LaneSettings{}, engine.Operator{RequestKey: "once"}))(w.t)
 	})
-	return w.now().Add(core.Day), w.dropped(2)
+	return w.now().Add(base.Day), w.dropped(2)
 }
 
-func armCharges(w *world, _ string) (core.Time, func() int) {
+func armCharges(w *world, _ string) (base.Time, func() int) {
 	w.create(tokens("charged", 100))
 	each(func(i int) {
 		must(w.charge("charged", 1, func(r *engine.ChargeRequest) { r.DedupKey = fmt.Sprint("once", i) }))(w.t)
 	})
-	return w.now().Add(7 * core.Day), w.dropped(26)
+	return w.now().Add(7 * base.Day), w.dropped(26)
 }
 
-func armClaims(w *world, lane string) (core.Time, func() int) {
+func armClaims(w *world, lane string) (base.Time, func() int) {
 	each(func(i int) {
 		w.submit(core.Submission{Lane: lane})
 		r := ask()
 		r.Lanes, r.RequestKey = []string{lane}, fmt.Sprint("claim", i)
 		w.complete(w.claimAs(r))
 	})
-	return w.now().Add(core.Minute), w.dropped(3)
+	return w.now().Add(base.Minute), w.dropped(3)
 }
 
-func armAllowances(w *world, _ string) (core.Time, func() int) {
+func armAllowances(w *world, _ string) (base.Time, func() int) {
 	each(func(i int) {
 		_, _, err := w.e.TakeRate(w.ctx(), fmt.Sprint("limit", i), 10, 1)
 		ok(w.t, err)
 	})
-	return w.now().Add(2 * core.Hour), w.dropped(13) // an hour after it was last used, or up to one later
+	return w.now().Add(2 * base.Hour), w.dropped(13) // an hour after it was last used, or up to one later
 }
 
-func armFlows(w *world, lane string) (core.Time, func() int) {
-	var flows []core.GivenID
+func armFlows(w *world, lane string) (base.Time, func() int) {
+	var flows []base.GivenID
 	each(func(int) {
 		s := core.FlowSubmission{Kind: "f", Nodes: []core.FlowNode{{Name: "a", Kind: "a", Lane: lane, PolicyJSON: []byte(`{"retention_ms":60000}`)}}}
 		flow := w.submitFlow(s)
 		w.cancelFlow(flow, core.CancelAll, "")
 		flows = append(flows, flow.Flow.ID.Given())
 	})
-	return w.now().Add(core.Minute), func() (gone int) {
+	return w.now().Add(base.Minute), func() (gone int) {
 		for _, id := range flows {
-			if _, err := w.e.Flow(w.ctx(), client, id); core.CodeOf(err) == core.CodeFlowNotFound {
+			if _, err := w.e.Flow(w.ctx(), client, id); base.CodeOf(err) == base.CodeFlowNotFound {
 				gone++
 			}
 		}
@@ -251,12 +252,12 @@ func armFlows(w *world, lane string) (core.Time, func() int) {
 // bulkJobs is the kind of record that a bulk job has.
 const bulkJobs store.DocKind = 6
 
-func armJobs(w *world, lane string) (core.Time, func() int) {
+func armJobs(w *world, lane string) (base.Time, func() int) {
 	each(func(int) {
-		job := must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "hold", IDs: []core.GivenID{w.submit(core.Submission{Lane: lane})}}))(w.t)
+		job := must(w.e.Bulk(w.ctx(), operator, engine.BulkRequest{Action: "hold", IDs: []base.GivenID{w.submit(core.Submission{Lane: lane})}}))(w.t)
 		w.ended(job.JobID)
 	})
-	return w.now().Add(7 * core.Day), w.dropped(bulkJobs)
+	return w.now().Add(7 * base.Day), w.dropped(bulkJobs)
 }
 
 // unruly is the store of a process that meets everything that S61 to S64 allow for: it gets the due timers a few at a time, each of them again when it
@@ -267,12 +268,12 @@ type unruly struct {
 
 	mu    sync.Mutex
 	label string        // of the timers that it dies with; "": it lives
-	due   core.Time     // and since when they are due: older ones may be left over
+	due   base.Time     // and since when they are due: older ones may be left over
 	again []store.Timer // that were given once
 }
 
 // dies says with which timers it dies from now on.
-func (u *unruly) dies(label string, due core.Time) {
+func (u *unruly) dies(label string, due base.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.label, u.due = label, due
@@ -312,7 +313,7 @@ func (w *world) looksAFew() {
 }
 
 // auditedFor is how long the worlds of these tests keep rows of the audit log.
-const auditedFor = core.Hour
+const auditedFor = base.Hour
 
 func TestS60_every_kind_of_timer_acts_at_its_time_once_in_batches_and_whatever_happens_to_others(t *testing.T) {
 	t.Parallel()
@@ -348,7 +349,7 @@ func (c *timerCell) show(t *testing.T, w *world, lane string) {
 	w.cfg.Trap = traps.trap
 	closeEngine(t, w.e)
 	w.e = w.openEngine(unruly)
-	w.turn(core.Hour - int64(w.now())%core.Hour) // due times are rounded up to whole seconds, minutes or hours
+	w.turn(base.Hour - int64(w.now())%base.Hour) // due times are rounded up to whole seconds, minutes or hours
 	due, done := c.arm(w, lane)
 	w.turnTo(due - 1)
 	w.looksAFew()
@@ -362,7 +363,7 @@ func (c *timerCell) show(t *testing.T, w *world, lane string) {
 	unruly.dies("", 0)
 	traps.at("timer:"+c.label, bad)
 	w.e = w.openEngine(unruly)
-	w.turn(2 * core.Second) // until when the timers of the dead are hidden (S62)
+	w.turn(2 * base.Second) // until when the timers of the dead are hidden (S62)
 	rest := cellRows - 1
 	if c.together {
 		rest = cellRows
@@ -374,7 +375,7 @@ func (c *timerCell) show(t *testing.T, w *world, lane string) {
 	w.looksAFew()
 	same(t, "done without the bad one", done(), rest)
 	traps.clear()
-	w.turn(2 * core.Second)
+	w.turn(2 * base.Second)
 	eventually(t, "the bad one is done, too", func() bool { return done() >= cellRows })
 	w.looksAFew()
 	same(t, "done, each once", done(), cellRows)
@@ -388,7 +389,7 @@ type upkeep struct {
 }
 
 // Maintain counts.
-func (u *upkeep) Maintain(ctx context.Context, before core.Time) error {
+func (u *upkeep) Maintain(ctx context.Context, before base.Time) error {
 	defer u.tries.Add(1) // when it is over, so that a test can wait for it
 	if u.fails.Load() {
 		return errors.New("the connection was lost")
@@ -398,7 +399,7 @@ func (u *upkeep) Maintain(ctx context.Context, before core.Time) error {
 
 func TestE37_S60_events_go_when_their_time_is_over_and_not_before_though_the_first_try_fails(t *testing.T) {
 	t.Parallel()
-	const keep = core.Day
+	const keep = base.Day
 	cfg := engine.Config{Clock: turned, EventRetention: time.Duration(keep) * time.Millisecond}
 	onStoresWith(t, cfg, func(t *testing.T, w *world) {
 		w.unaudited = true // its log has no beginning
@@ -409,19 +410,19 @@ func TestE37_S60_events_go_when_their_time_is_over_and_not_before_though_the_fir
 			t.Helper()
 			for range 2 { // one may have begun before
 				tries := upkeep.tries.Load()
-				w.turn(core.Minute)
+				w.turn(base.Minute)
 				eventually(t, "the loop looks at the log", func() bool { return upkeep.tries.Load() > tries })
 			}
 		}
 		w.submit(core.Submission{})
 		log := func() store.PollAnswer { return must(w.store.Poll(w.ctx(), store.PollAsk{}))(t) }
 		old := log()
-		w.turn(keep - 10*core.Minute)
+		w.turn(keep - 10*base.Minute)
 		w.submit(core.Submission{})
 		maintained()
 		same(t, "the log begins before the time is over", log().LogStart, old.LogStart)
 		upkeep.fails.Store(true)
-		w.turn(10 * core.Minute)
+		w.turn(10 * base.Minute)
 		maintained()
 		same(t, "the log begins after a try that failed", log().LogStart, old.LogStart)
 		upkeep.fails.Store(false)

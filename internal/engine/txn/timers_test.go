@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -17,14 +18,14 @@ func TestLC7_a_delay_in_the_past_or_present_is_none_and_one_ahead_holds(t *testi
 		zero := w.submit(core.Submission{DelayMS: ptr(int64(0))})
 		ahead := w.submit(core.Submission{DelayUntil: w.now() + 1000})
 		also := w.submit(core.Submission{DelayMS: ptr(int64(2000))})
-		for _, id := range []core.GivenID{past, present, zero} {
+		for _, id := range []base.GivenID{past, present, zero} {
 			x := w.is(id, core.Ready, core.WaitingForWorker)
 			same(t, "queued_at", x.QueuedAt, x.CreatedAt)
 		}
 		for range 3 {
 			w.complete(w.claim())
 		}
-		for _, id := range []core.GivenID{ahead, also} {
+		for _, id := range []base.GivenID{ahead, also} {
 			x := w.is(id, core.Delayed, core.WaitingForDelay)
 			same(t, "queued_at", x.QueuedAt, x.DelayUntil)
 		}
@@ -100,15 +101,15 @@ func TestLC8_backoff_follows_the_formula(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		for _, c := range []struct {
 			policy string
-			delays []core.Millis
+			delays []base.Millis
 			end    core.Reason
 		}{
-			{`{"retry_policy":{"max_retries":2,"backoff":{"strategy":"fixed","delay_ms":700}}}`, []core.Millis{700, 700}, core.RetriesExhausted},
-			{`{"retry_policy":{"max_retries":5,"backoff":{"initial_ms":100,"max_ms":900,"multiplier":2.5}}}`, []core.Millis{100, 250, 625, 900, 900}, core.RetriesExhausted},
-			{`{"retry_policy":{}}`, []core.Millis{1000, 2000, 4000}, core.RetriesExhausted},
+			{`{"retry_policy":{"max_retries":2,"backoff":{"strategy":"fixed","delay_ms":700}}}`, []base.Millis{700, 700}, core.RetriesExhausted},
+			{`{"retry_policy":{"max_retries":5,"backoff":{"initial_ms":100,"max_ms":900,"multiplier":2.5}}}`, []base.Millis{100, 250, 625, 900, 900}, core.RetriesExhausted},
+			{`{"retry_policy":{}}`, []base.Millis{1000, 2000, 4000}, core.RetriesExhausted},
 			{`{"retry_policy":{"max_retries":0}}`, nil, core.RetriesExhausted},
 			{`{}`, nil, core.NoRetryPolicy},
-			{`{"retry_policy":{"max_retries":9,"max_elapsed_ms":3000,"backoff":{"strategy":"fixed","delay_ms":1500}}}`, []core.Millis{1500, 1500}, core.RetryWindowElapsed},
+			{`{"retry_policy":{"max_retries":9,"max_elapsed_ms":3000,"backoff":{"strategy":"fixed","delay_ms":1500}}}`, []base.Millis{1500, 1500}, core.RetryWindowElapsed},
 		} {
 			id := w.submit(policy(c.policy))
 			for i, delay := range c.delays {
@@ -174,21 +175,21 @@ func TestLC8_class_and_category_decide_whether_there_is_a_retry(t *testing.T) {
 			w.cancelQuietly(given(task))
 		}
 		task := w.started(s)
-		for _, bad := range []core.FailCommand{{Class: "odd"}, {Category: "Upper"}, {RetryAfter: ptr(int64(-1))}, {RetryAfter: ptr(30*core.Day + 1)}} {
+		for _, bad := range []core.FailCommand{{Class: "odd"}, {Category: "Upper"}, {RetryAfter: ptr(int64(-1))}, {RetryAfter: ptr(30*base.Day + 1)}} {
 			bad.Fence = fence(task)
 			w.untouched(given(task), func() error {
 				_, err := w.e.Fail(w.ctx(), client, given(task), bad)
 				return err
-			}, core.CodeInvalidArgument)
+			}, base.CodeInvalidArgument)
 		}
 	})
 }
 
 // cancelQuietly ends what may or may not be over.
-func (w *world) cancelQuietly(id core.GivenID) {
+func (w *world) cancelQuietly(id base.GivenID) {
 	w.t.Helper()
 	_, err := w.e.Cancel(w.ctx(), operator, id, nil, "", engine.Operator{})
-	if err != nil && core.CodeOf(err) != core.CodeExecutionNotActive {
+	if err != nil && base.CodeOf(err) != base.CodeExecutionNotActive {
 		w.t.Fatal(err)
 	}
 }
@@ -204,12 +205,12 @@ func TestLC9_an_attempt_that_runs_too_long_is_retried_and_then_fails(t *testing.
 		w.turn(1)
 		x := w.becomes(id, core.Delayed)
 		same(t, "retry counts from the timeout", x.DelayUntil, w.now()+100)
-		refused(t, w.completing(task), core.CodeExecutionNotActive)
+		refused(t, w.completing(task), base.CodeExecutionNotActive)
 		w.turn(100)
 		task = w.claim()
 		same(t, "lineage", *task.Execution.Attempt.Lineage, core.Lineage{Class: "timeout", Category: "timeout"})
 		w.turn(2000)
-		refused(t, w.completing(task), core.CodeExecutionNotActive) // whether or not the sweep was here before
+		refused(t, w.completing(task), base.CodeExecutionNotActive) // whether or not the sweep was here before
 		x = w.is(id, core.Failed, core.AttemptTimeout)
 		same(t, "failure", x.Failure.Class, "timeout")
 		ends := []core.LeaseEnd{}
@@ -263,7 +264,7 @@ func TestLC10_the_deadline_ends_every_status_that_is_not_terminal(t *testing.T) 
 		delayed := w.submit(core.Submission{DeadlineAt: deadline, DelayMS: ptr(int64(20_000))})
 		blocked := w.submit(s)
 		w.hold(blocked)
-		ids := []core.GivenID{ready, delayed, blocked, given(running), given(resting)}
+		ids := []base.GivenID{ready, delayed, blocked, given(running), given(resting)}
 		w.turn(9999)
 		for _, id := range ids {
 			if x := w.get(id); x.Status.Terminal() {
@@ -279,9 +280,9 @@ func TestLC10_the_deadline_ends_every_status_that_is_not_terminal(t *testing.T) 
 		}
 		same(t, "lease of the running one", w.get(given(running)).LastLease.End, core.EndDeadline)
 		same(t, "attempt of the delayed one", w.attempts(given(resting))[0].State, core.EndedFailure)
-		refused(t, w.completing(running), core.CodeExecutionNotActive)
+		refused(t, w.completing(running), base.CodeExecutionNotActive)
 		_, err := w.renew(running, 0)
-		refused(t, err, core.CodeExecutionNotActive)
+		refused(t, err, base.CodeExecutionNotActive)
 	})
 }
 
@@ -294,7 +295,7 @@ func TestLC10_a_completion_one_millisecond_before_the_deadline_counts_and_at_it_
 		w.turn(999)
 		w.complete(first)
 		w.turn(1)
-		refusal := refused(t, w.completing(second), core.CodeExecutionNotActive)
+		refusal := refused(t, w.completing(second), base.CodeExecutionNotActive)
 		same(t, "details", fmt.Sprint(refusal.Details["status"], refusal.Details["reason"], refusal.Details["terminal_outcome"], refusal.Details["lease_epoch"], refusal.Details["attempt_index"]),
 			fmt.Sprint("expired", "execution_deadline", "expired", int64(1), 0))
 		w.is(given(second), core.Expired, core.ExecutionDeadline)
@@ -323,7 +324,7 @@ func TestLI13_answers_do_not_depend_on_the_sweep(t *testing.T) {
 		ok(t, err)
 		w.turn(2500)
 		_, err = w.renew(lapsed, 0)
-		refused(t, err, core.CodeLeaseExpired)
+		refused(t, err, base.CodeLeaseExpired)
 		same(t, "lapsed", w.is(given(lapsed), core.Ready, core.WaitingForWorker).LastLease.EndedAt, w.now()-1500)
 		same(t, "late", w.complete(late), core.CompleteAnswer{Status: core.Succeeded, Late: true})
 		w.is(delayed, core.Delayed, core.WaitingForDelay) // reads do not settle

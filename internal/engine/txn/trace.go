@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Tracer makes spans of what the engine does for its callers (U216). What it does by itself, such as turning timers, has none.
@@ -24,7 +25,7 @@ type Span interface {
 
 // Facts are the attributes of a span about an execution.
 type Facts struct {
-	ID      core.ID
+	ID      base.ID
 	Class   *core.Class
 	Status  core.Status
 	Attempt int // index; -1 before the first
@@ -73,7 +74,7 @@ func (u *Tx) tellSpans(batch []*request) {
 }
 
 // subjectOf is the execution that a command is about; the zero UUID when it is about none or about many.
-func subjectOf(cmd command) core.UUID {
+func subjectOf(cmd command) base.UUID {
 	switch c := cmd.(type) {
 	case *submit:
 		return c.answer.ID.UUID
@@ -83,10 +84,10 @@ func subjectOf(cmd command) core.UUID {
 		return c.id.UUID
 	case *targeted:
 		return c.id.UUID
-	case interface{ Target() core.UUID }:
+	case interface{ Target() base.UUID }:
 		return c.Target()
 	default:
-		return core.UUID{}
+		return base.UUID{}
 	}
 }
 

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-func someTrace() *core.Trace {
-	return core.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "rojo=1", "user=7")
+func someTrace() *base.Trace {
+	return base.ParseTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "rojo=1", "user=7")
 }
 
 func TestU215_a_trace_context_stays_with_its_work(t *testing.T) {
@@ -123,7 +124,7 @@ func TestU216_every_command_of_a_caller_has_one_span_and_its_commit_names_it(t *
 		_, err := w.e.Replay(w.ctx(), client, id, engine.ReplayRequest{DeadlineAt: 1}, engine.Operator{})
 		submit, claim, complete, replay := log.named("submit"), log.named("claim"), log.named("complete"), log.named("replay")
 		same(t, "spans", [4]int{len(submit), len(claim), len(complete), len(replay)}, [4]int{1, 1, 1, 1})
-		same(t, "refusal", core.CodeOf(replay[0].err), core.CodeOf(err))
+		same(t, "refusal", base.CodeOf(replay[0].err), base.CodeOf(err))
 		for _, s := range []loggedSpan{submit[0], claim[0], complete[0], replay[0]} {
 			same(t, s.name+" ended", s.ended, 1)
 			same(t, s.name+" is about", s.facts.ID.Given(), id)
@@ -162,7 +163,7 @@ func TestU216_what_the_engine_does_by_itself_has_no_span(t *testing.T) {
 	onStores(t, func(t *testing.T, w *world) {
 		log := w.traced(&spanLog{})
 		s := policy(`{}`)
-		short := core.Millis(30)
+		short := base.Millis(30)
 		s.DelayMS = &short
 		w.submit(s)
 		w.turn(1000)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -30,7 +31,7 @@ import (
 type Tx struct {
 	Engine  *Engine
 	tx      store.Tx
-	Now     core.Time
+	Now     base.Time
 	dict    *Dictionary
 	since   string // the incarnation that decisions rest on; read before anything cached was used (R2)
 	version int64  // highest version of the dictionary seen in this transaction
@@ -38,22 +39,22 @@ type Tx struct {
 	redo    error                    // set by a command that requires the whole batch to be tried again
 	doubted bool                     // set if a command must not be answered from the cache
 	picks   bool                     // it belongs to a pick, which passes over work whose rows others hold
-	passed  map[core.UUID]store.Lock // what a pick has passed over for that reason and cannot settle
+	passed  map[base.UUID]store.Lock // what a pick has passed over for that reason and cannot settle
 	heeds   bool                     // it does not wait for rows that are known to be held
 	line    *heldLine
 
-	row       core.UUID // the row being handled; a panic is attributed to it
+	row       base.UUID // the row being handled; a panic is attributed to it
 	advancing bool      // advanceFlows is running
 	leaves    bool      // all edges are left to follow-up work: resolving them in the transaction made an earlier try panic
 	handing   bool      // work is being leased to claims, which no command asked for
 	lent      *pick     // the claims that get it; nil: none
 	back      func(*pick, error)
 
-	Entries  map[core.UUID]*Row
+	Entries  map[base.UUID]*Row
 	order    []*Row // in order of first use
-	held     map[core.UUID]bool
-	unfiled  map[core.UUID]bool  // ids of submissions in the inbox
-	broken   map[core.UUID]error // executions whose bytes cannot be read
+	held     map[base.UUID]bool
+	unfiled  map[base.UUID]bool  // ids of submissions in the inbox
+	broken   map[base.UUID]error // executions whose bytes cannot be read
 	keys     map[store.Key]store.KeyRow
 	docs     map[store.DocRef]*store.Doc // nil value: known to be absent
 	wanted   wantIndex                   // of the want that is being put together
@@ -76,7 +77,7 @@ type Tx struct {
 	began    time.Duration          // by the meter's clock
 	audits   []core.AuditRow        // rows that this unit adds to the audit log
 	spans    []Span                 // of the commands it runs
-	waits    map[core.UUID]*waitFile
+	waits    map[base.UUID]*waitFile
 
 	blocks     map[int32][]int32           // block numbers under which classes have rows
 	books      *core.Books                 // the budgets in this unit; nil: none
@@ -92,7 +93,7 @@ type Tx struct {
 }
 
 type historyKey struct {
-	id    core.UUID
+	id    base.UUID
 	epoch int64
 }
 
@@ -118,8 +119,8 @@ type Row struct {
 	leased   int64             // the lease epoch of that reservation
 	used     map[string]int64  // its meters when loaded
 
-	readySince core.Time // set when it is acquired: when it became ready
-	acquiredAt core.Time
+	readySince base.Time // set when it is acquired: when it became ready
+	acquiredAt base.Time
 	suspended  bool // set when it is acquired: it continues after a suspension
 }
 
@@ -191,7 +192,7 @@ func (u *Tx) begin(ctx context.Context, want store.Want) error {
 	}
 	u.tx, u.Now, u.dict, u.began = tx, loaded.Now, dict, began
 	e.Sweep.clock.of(loaded.Now)
-	u.Entries = make(map[core.UUID]*Row, len(want.Executions)+len(loaded.Picked))
+	u.Entries = make(map[base.UUID]*Row, len(want.Executions)+len(loaded.Picked))
 	u.safe.e = e
 	begun := false
 	defer func() {
@@ -306,7 +307,7 @@ func loadedEntry(x *core.Execution) *Row {
 
 // Find returns the execution that the caller named, or execution_not_found, also for an execution of another namespace (W5); role_required for one
 // in a lane that the caller does not work on.
-func (u *Tx) Find(c Caller, id core.GivenID) (*Row, error) {
+func (u *Tx) Find(c Caller, id base.GivenID) (*Row, error) {
 	if err := u.broken[id.UUID]; err != nil {
 		return nil, err
 	}
@@ -334,7 +335,7 @@ func (u *Tx) engineEffects() *core.Effects {
 
 // on settles the named execution and applies op to it (L76). A refusal leaves the record as settling left it (L78). op reports whether it changed
 // the record.
-func (u *Tx) on(c Caller, id core.GivenID, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
+func (u *Tx) on(c Caller, id base.GivenID, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
 	ent, err := u.Find(c, id)
 	if err != nil {
 		return err
@@ -441,7 +442,7 @@ func (u *Tx) keepRecord(rec core.LeaseRecord) {
 }
 
 // pending returns an entry of the lease history that this transaction is going to write, or nil.
-func (u *Tx) pending(id core.UUID, epoch int64) *core.LeaseRecord {
+func (u *Tx) pending(id base.UUID, epoch int64) *core.LeaseRecord {
 	if at, ok := u.ended[historyKey{id, epoch}]; ok {
 		return &u.Changes.History[at]
 	}
@@ -490,7 +491,7 @@ func (u *Tx) dropDoc(ref store.DocRef) {
 func (u *Tx) Lane(x *core.Execution) *core.Lane { return u.laneNamed(x.Class.Lane) }
 
 // record returns the lease history entry that a fence names, as this transaction writes it, else as it was loaded.
-func (u *Tx) record(id core.UUID, epoch int64) *core.LeaseRecord {
+func (u *Tx) record(id base.UUID, epoch int64) *core.LeaseRecord {
 	if pending := u.pending(id, epoch); pending != nil {
 		copied := *pending
 		return &copied

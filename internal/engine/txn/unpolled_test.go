@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -47,8 +48,8 @@ func TestS47_room_in_a_key_wakes_the_claim_that_waits_for_it_without_the_poll(t 
 func TestB33_B36_a_scheduled_reset_wakes_the_claim_that_waits_without_the_poll(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, unpolled, func(t *testing.T, w *world) {
-		const until = 20 * core.Second
-		w.create(tokens("team", 10, resetting(core.BudgetReset{Type: "interval", EveryMS: core.Hour, AnchorAt: w.now().Add(until)})))
+		const until = 20 * base.Second
+		w.create(tokens("team", 10, resetting(core.BudgetReset{Type: "interval", EveryMS: base.Hour, AnchorAt: w.now().Add(until)})))
 		must(w.charge("team", 10))(t)
 		id := w.submit(costing(4, "team"))
 		w.nothing()
@@ -74,14 +75,14 @@ func TestB33_B36_a_scheduled_reset_wakes_the_claim_that_waits_without_the_poll(t
 func TestB33_B36_the_sweep_alone_carries_out_a_scheduled_reset_and_wakes_the_claim_that_waits(t *testing.T) {
 	t.Parallel()
 	onBudgets(t, func(t *testing.T, w *world) {
-		w.create(tokens("team", 10, resetting(core.BudgetReset{Type: "interval", EveryMS: core.Hour, AnchorAt: w.now()})))
+		w.create(tokens("team", 10, resetting(core.BudgetReset{Type: "interval", EveryMS: base.Hour, AnchorAt: w.now()})))
 		must(w.charge("team", 10))(t)
 		id := w.submit(costing(4, "team"))
 		w.nothing()
 		w.is(id, core.Blocked, core.WaitingForBudget)
 		answer := w.waiting(w.e, ask())
 		w.waiters(1)
-		w.turn(core.Hour) // and nobody touches the budget
+		w.turn(base.Hour) // and nobody touches the budget
 		same(t, "woken", given(w.only(answer)), id)
 		same(t, "told", len(w.events(engine.EventFilter{Kinds: []string{"budget.reset"}})), 1)
 	})

@@ -4,14 +4,14 @@ import (
 	"maps"
 	"math"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // A row whose execution cannot be read stays in its queue, so that it is served as soon as it is repaired, and every pick passes over it (S63).
 
 // unreadableLook is after which time a row that cannot be read is looked at again: the poll finds it in its queue.
-const unreadableLook = core.Second
+const unreadableLook = base.Second
 
 // knownBad counts the rows from the floor on that are known to be unreadable. Only the picker's own goroutine uses them.
 func (a *askedQueue) knownBad() int {
@@ -33,7 +33,7 @@ func (k *pick) setAside(u *Tx, a *askedQueue, row store.QueueRow) {
 	}
 	k.ended = true
 	u.Engine.notes.Error("an execution cannot be read: claims pass over it", "execution_id", row.ID, "lane", a.class.Lane)
-	u.Changes.Events = append(u.Changes.Events, quarantined(row.ID, core.CodeCorruption, 1, u.Now, u.Now.Add(unreadableLook)))
+	u.Changes.Events = append(u.Changes.Events, quarantined(row.ID, base.CodeCorruption, 1, u.Now, u.Now.Add(unreadableLook)))
 }
 
 // learnBad records which of the rows that were seen cannot be read.
@@ -45,7 +45,7 @@ func (a *askedQueue) learnBad() {
 	if a.got < a.limit {
 		reach = math.MaxInt64
 	}
-	maps.DeleteFunc(a.classQueue.bad, func(_ core.UUID, order int64) bool { return order >= a.from && order <= reach })
+	maps.DeleteFunc(a.classQueue.bad, func(_ base.UUID, order int64) bool { return order >= a.from && order <= reach })
 	for _, row := range a.bad {
 		SetIn(&a.classQueue.bad, row.ID, row.Order)
 	}

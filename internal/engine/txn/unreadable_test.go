@@ -4,25 +4,27 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // spoil makes the stored bytes of an execution unreadable. What it returns mends them.
-func (w *world) spoil(id core.GivenID) (mend func()) {
+func (w *world) spoil(id base.GivenID) (mend func()) {
 	w.t.Helper()
 	w.unaudited = true
-	good := must(w.store.Read(w.ctx(), store.Want{Executions: []core.UUID{id.UUID}}))(w.t).Executions[id.UUID]
+	good := must(w.store.Read(w.ctx(), store.Want{Executions: []base.UUID{id.UUID}}))(w.t).Executions[id.UUID]
 	write := func(x *core.Execution) {
 		w.t.Helper()
-		tx, _ := w.beginOn(w.store, store.Want{Executions: []core.UUID{id.UUID}, SkipUnreadable: true})
+		tx, _ := w.beginOn(w.store, store.Want{Executions: []base.UUID{id.UUID}, SkipUnreadable: true})
 		ok(w.t, tx.Commit(w.ctx(), &store.Changes{Update: []*core.Execution{x}}))
 	}
 	bad := good.Clone()
 	bad.LastLease = &core.LastLease{End: 250} // no lease ends like that
 	write(bad)
 	_, err := w.e.Describe(w.ctx(), client, id)
-	refused(w.t, err, core.CodeCorruption)
+	refused(w.t, err, base.CodeCorruption)
 	return func() { write(good) }
 }
 
@@ -34,7 +36,7 @@ func TestS63_claims_pass_over_executions_that_cannot_be_read(t *testing.T) {
 		for _, id := range spoiled {
 			mends = append(mends, w.spoil(id))
 		}
-		var good []core.GivenID
+		var good []base.GivenID
 		for range 3 {
 			w.turn(1)
 			good = append(good, w.submit(core.Submission{}))
@@ -88,7 +90,7 @@ func TestL131_lists_go_on_beside_an_execution_that_cannot_be_read(t *testing.T) 
 		page := must(w.e.List(w.ctx(), client, engine.ListRequest{Filter: core.Filter{Kind: []string{"good"}, Status: []string{"succeeded"}}}))(t)
 		same(t, "listed", len(page.Items), 1)
 		_, err := w.e.Describe(w.ctx(), client, bad)
-		refused(t, err, core.CodeCorruption)
+		refused(t, err, base.CodeCorruption)
 	})
 }
 
@@ -114,7 +116,7 @@ func (w *world) tell(events ...core.Event) {
 
 // unreadable is an event that no reader accepts: its data has no shape.
 func (w *world) unreadable() core.Event {
-	return core.Event{Kind: "lane.changed", At: w.now(), AttemptIndex: -1, Data: core.EventDataOf("\xff", "", nil)}
+	return core.Event{Kind: "lane.changed", At: w.now(), AttemptIndex: -1, Data: eventdata.Of("\xff", "", nil)}
 }
 
 func TestI6_readers_are_told_of_a_commit_that_cannot_be_read_and_of_all_others(t *testing.T) {
@@ -139,7 +141,7 @@ func TestI6_readers_are_told_of_a_commit_that_cannot_be_read_and_of_all_others(t
 			same(t, name+": behind it", page.Events[0].ExecutionID.UUID, last.UUID)
 		}
 		check("as it happens")
-		own := engine.Caller{Principal: "me", Actor: "client", Namespaces: []string{core.DefaultNamespace}}
+		own := engine.Caller{Principal: "me", Actor: "client", Namespaces: []string{base.DefaultNamespace}}
 		page := must(w.e.ReadEvents(w.ctx(), own, engine.EventsRequest{After: "start", Filter: engine.EventFilter{Kinds: kinds}}))(t)
 		same(t, "of one namespace (E35)", len(page.Events), 2)
 		w.restart()
@@ -174,7 +176,7 @@ func TestS70_who_waits_for_an_execution_looks_again_when_a_commit_cannot_be_read
 			view, _ := w.e.Wait(t.Context(), client, id, 2*patience)
 			answer <- view
 		}()
-		tx, loaded := w.beginOn(w.store, store.Want{Executions: []core.UUID{id.UUID}})
+		tx, loaded := w.beginOn(w.store, store.Want{Executions: []base.UUID{id.UUID}})
 		x := loaded.Executions[id.UUID]
 		x.Status, x.Reason = core.Cancelled, core.CancelledByRequest
 		ok(t, tx.Commit(w.ctx(), &store.Changes{Update: []*core.Execution{x}, Events: []core.Event{w.unreadable()}}))

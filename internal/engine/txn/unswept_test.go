@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -17,7 +18,7 @@ func unswept(t *testing.T, f func(t *testing.T, w *world)) {
 func TestL18_a_duplicate_is_answered_with_the_state_after_due_timers(t *testing.T) {
 	t.Parallel()
 	unswept(t, func(t *testing.T, w *world) {
-		own := core.GivenID{UUID: core.UUID{0: 3, 15: 1}}
+		own := base.GivenID{UUID: base.UUID{0: 3, 15: 1}}
 		s := core.Submission{Kind: "k", ID: &own, DelayUntil: w.now() + 1000}
 		same(t, "at first", must(w.e.Submit(w.ctx(), client, s))(t).PublicState, "delayed")
 		w.turn(1000)
@@ -51,7 +52,7 @@ func TestL141_delete_takes_the_place_in_the_queue_that_a_due_deadline_left(t *te
 func TestL141_recorded_answers_go_with_the_execution(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		own := core.GivenID{UUID: core.UUID{0: 3, 15: 1}}
+		own := base.GivenID{UUID: base.UUID{0: 3, 15: 1}}
 		once := engine.Operator{RequestKey: "once"}
 		for range 2 {
 			must(w.e.Submit(w.ctx(), client, core.Submission{Kind: "k", ID: &own}))(t)

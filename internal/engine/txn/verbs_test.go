@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -32,12 +33,12 @@ func ok(t *testing.T, err error) {
 }
 
 // refused fails the test unless err has that code; it returns the error.
-func refused(t *testing.T, err error, code core.Code) *core.Error {
+func refused(t *testing.T, err error, code base.Code) *base.Error {
 	t.Helper()
-	if core.CodeOf(err) != code {
+	if base.CodeOf(err) != code {
 		t.Fatalf("error %v, want code %s", err, code)
 	}
-	var refusal *core.Error
+	var refusal *base.Error
 	errors.As(err, &refusal)
 	return refusal
 }
@@ -56,7 +57,7 @@ func ptr[T any](v T) *T { return &v }
 func policy(text string) core.Submission { return core.Submission{PolicyJSON: []byte(text)} }
 
 // submit creates an execution; kind "k" unless given.
-func (w *world) submit(s core.Submission) core.GivenID {
+func (w *world) submit(s core.Submission) base.GivenID {
 	w.t.Helper()
 	if s.Kind == "" {
 		s.Kind = "k"
@@ -72,7 +73,7 @@ func (w *world) submit(s core.Submission) core.GivenID {
 }
 
 // submitMany creates n executions of one shape, in order of their ids' creation.
-func (w *world) submitMany(n int, s core.Submission) []core.GivenID {
+func (w *world) submitMany(n int, s core.Submission) []base.GivenID {
 	w.t.Helper()
 	if s.Kind == "" {
 		s.Kind = "k"
@@ -81,7 +82,7 @@ func (w *world) submitMany(n int, s core.Submission) []core.GivenID {
 	for i := range all {
 		all[i] = s
 	}
-	ids := make([]core.GivenID, n)
+	ids := make([]base.GivenID, n)
 	for i, item := range must(w.e.SubmitMany(w.ctx(), client, all, false))(w.t) {
 		ok(w.t, item.Err)
 		ids[i] = item.ID.Given()
@@ -141,7 +142,7 @@ func (w *world) started(s core.Submission) engine.Task {
 }
 
 // given is the id of a task.
-func given(task engine.Task) core.GivenID { return task.Execution.ID.Given() }
+func given(task engine.Task) base.GivenID { return task.Execution.ID.Given() }
 
 // fence is the fence of a task's lease.
 func fence(task engine.Task) core.Fence {
@@ -150,13 +151,13 @@ func fence(task engine.Task) core.Fence {
 }
 
 // get reads an execution.
-func (w *world) get(id core.GivenID) *core.Execution {
+func (w *world) get(id base.GivenID) *core.Execution {
 	w.t.Helper()
 	return must(w.e.Describe(w.ctx(), client, id))(w.t).Execution
 }
 
 // public is the public state of an execution.
-func (w *world) public(id core.GivenID) string {
+func (w *world) public(id base.GivenID) string {
 	w.t.Helper()
 	view := must(w.e.Describe(w.ctx(), client, id))(w.t)
 	state, _ := core.Derive(view.Execution, view.Lane)
@@ -164,7 +165,7 @@ func (w *world) public(id core.GivenID) string {
 }
 
 // vector is the state vector of an execution.
-func (w *world) vector(id core.GivenID) core.Vector {
+func (w *world) vector(id base.GivenID) core.Vector {
 	w.t.Helper()
 	view := must(w.e.Describe(w.ctx(), client, id))(w.t)
 	_, v := core.Derive(view.Execution, view.Lane)
@@ -172,7 +173,7 @@ func (w *world) vector(id core.GivenID) core.Vector {
 }
 
 // becomes waits until the sweep has brought the execution into a status.
-func (w *world) becomes(id core.GivenID, status core.Status) *core.Execution {
+func (w *world) becomes(id base.GivenID, status core.Status) *core.Execution {
 	w.t.Helper()
 	var x *core.Execution
 	eventually(w.t, "status "+status.String(), func() bool {
@@ -183,7 +184,7 @@ func (w *world) becomes(id core.GivenID, status core.Status) *core.Execution {
 }
 
 // is fails the test unless the execution has this status and reason.
-func (w *world) is(id core.GivenID, status core.Status, reason core.Reason) *core.Execution {
+func (w *world) is(id base.GivenID, status core.Status, reason core.Reason) *core.Execution {
 	w.t.Helper()
 	x := w.get(id)
 	if x.Status != status || x.Reason != reason {
@@ -202,7 +203,7 @@ func (w *world) fail(task engine.Task, class string) core.FailAnswer {
 	return must(w.e.Fail(w.ctx(), client, given(task), core.FailCommand{Fence: fence(task), Class: class, Message: "it broke"}))(w.t)
 }
 
-func (w *world) delay(task engine.Task, until core.Time) core.LeaveAnswer {
+func (w *world) delay(task engine.Task, until base.Time) core.LeaveAnswer {
 	w.t.Helper()
 	return must(w.e.Delay(w.ctx(), client, given(task), fence(task), until))(w.t)
 }
@@ -212,33 +213,33 @@ func (w *world) release(task engine.Task) core.LeaveAnswer {
 	return must(w.e.Release(w.ctx(), client, given(task), fence(task), "stopping"))(w.t)
 }
 
-func (w *world) cancel(id core.GivenID) {
+func (w *world) cancel(id base.GivenID) {
 	w.t.Helper()
 	must(w.e.Cancel(w.ctx(), operator, id, nil, "", engine.Operator{Reason: "no more"}))(w.t)
 }
 
-func (w *world) replay(id core.GivenID) *core.Execution {
+func (w *world) replay(id base.GivenID) *core.Execution {
 	w.t.Helper()
 	return must(w.e.Replay(w.ctx(), operator, id, engine.ReplayRequest{}, engine.Operator{Reason: "again"}))(w.t).Execution
 }
 
-func (w *world) hold(id core.GivenID) {
+func (w *world) hold(id base.GivenID) {
 	w.t.Helper()
 	must(w.e.Hold(w.ctx(), operator, id, engine.Operator{Reason: "stay"}))(w.t)
 }
 
-func (w *world) releaseHold(id core.GivenID) {
+func (w *world) releaseHold(id base.GivenID) {
 	w.t.Helper()
 	must(w.e.ReleaseHold(w.ctx(), operator, id, engine.Operator{}))(w.t)
 }
 
-func (w *world) revoke(id core.GivenID) core.RevokeAnswer {
+func (w *world) revoke(id base.GivenID) core.RevokeAnswer {
 	w.t.Helper()
 	return must(w.e.Revoke(w.ctx(), operator, id, engine.RevokeRequest{}, engine.Operator{Reason: "stop it"}))(w.t).RevokeAnswer
 }
 
 // renew extends a task's lease and returns the error of that one renewal.
-func (w *world) renew(task engine.Task, ttl core.Millis) (engine.LeaseView, error) {
+func (w *world) renew(task engine.Task, ttl base.Millis) (engine.LeaseView, error) {
 	w.t.Helper()
 	items := must(w.e.Renew(w.ctx(), client, []engine.LeaseRef{{ID: given(task), Fence: fence(task), TTL: ttl}}))(w.t)
 	return items[0].Lease, items[0].Err
@@ -251,7 +252,7 @@ func (w *world) lane(name string, s core.LaneSettings) {
 }
 
 // attempts lists the attempts of an execution.
-func (w *world) attempts(id core.GivenID) []core.Attempt {
+func (w *world) attempts(id base.GivenID) []core.Attempt {
 	w.t.Helper()
 	return must(w.e.Attempts(w.ctx(), client, id))(w.t)
 }
@@ -277,7 +278,7 @@ func (w *world) events(f engine.EventFilter) []engine.LoggedEvent {
 }
 
 // story is the kinds of the events of an execution, in order.
-func (w *world) story(id core.GivenID) []string {
+func (w *world) story(id base.GivenID) []string {
 	w.t.Helper()
 	kinds := []string{}
 	for _, ev := range w.events(engine.EventFilter{ExecutionID: &id}) {
@@ -287,7 +288,7 @@ func (w *world) story(id core.GivenID) []string {
 }
 
 // count tells how many events of a kind an execution has.
-func (w *world) count(id core.GivenID, kind string) int {
+func (w *world) count(id base.GivenID, kind string) int {
 	w.t.Helper()
 	return len(w.events(engine.EventFilter{ExecutionID: &id, Kinds: []string{kind}}))
 }
@@ -303,7 +304,7 @@ func data(t *testing.T, ev engine.LoggedEvent) map[string]any {
 }
 
 // untouched runs a command that must change nothing, and compares the execution before and after, byte for byte (L78).
-func (w *world) untouched(id core.GivenID, command func() error, code core.Code) *core.Error {
+func (w *world) untouched(id base.GivenID, command func() error, code base.Code) *base.Error {
 	w.t.Helper()
 	before, story := w.get(id), w.story(id)
 	err := command()
@@ -314,7 +315,7 @@ func (w *world) untouched(id core.GivenID, command func() error, code core.Code)
 	}
 	same(w.t, "record after a command that changes nothing", w.get(id), before)
 	same(w.t, "events after a command that changes nothing", w.story(id), story)
-	var refusal *core.Error
+	var refusal *base.Error
 	errors.As(err, &refusal)
 	return refusal
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -13,16 +15,16 @@ import (
 type bearer struct {
 	op          string
 	caller      Caller
-	id          core.GivenID // of the execution
-	given       *core.GivenID
-	token       core.Token
-	proved      core.ID      // the execution, if the token is valid according to the cache
+	id          base.GivenID // of the execution
+	given       *base.GivenID
+	token       keyring.Token
+	proved      base.ID      // the execution, if the token is valid according to the cache
 	request     store.DocRef // zero: no request key
 	keyed       error        // what is wrong with the request key; returned only after the token is verified
 	fingerprint string
 	answer      any
 	// fields returns what the token must match; nil: the target does not exist.
-	fields func(d *core.Dossier) core.TokenFields
+	fields func(d *core.Dossier) keyring.TokenFields
 	// refusal is the one answer to every token that is not good.
 	refusal func(err error) error
 	check   func() error // of the arguments, after the token (W57)
@@ -33,7 +35,7 @@ type bearer struct {
 // bear runs a bearer's command on what ref finds. The token is checked before anything is locked, and again inside: a caller without a valid token
 // blocks no other command, and learns nothing of the state of the target.
 func (e *Engine) bear(ctx context.Context, ref store.DocRef, b *bearer, args any) error {
-	id, proved := b.proved, b.proved != core.ID{}
+	id, proved := b.proved, b.proved != base.ID{}
 	if !proved {
 		rows, err := e.readBorne(ctx, ref)
 		if err != nil {
@@ -46,7 +48,7 @@ func (e *Engine) bear(ctx context.Context, ref store.DocRef, b *bearer, args any
 	}
 	b.id = id.Given()
 	b.caller.Namespaces = nil
-	if b.keyed = core.CheckRequestKey(b.caller.RequestKey); b.keyed == nil && b.caller.RequestKey != "" {
+	if b.keyed = base.CheckRequestKey(b.caller.RequestKey); b.keyed == nil && b.caller.RequestKey != "" {
 		b.request = RequestRef(b.caller, b.op, ref.Key, b.caller.RequestKey)
 		b.request.Owner = Owner(b.id.UUID) // it is removed with the execution (L141)
 		b.fingerprint = Fingerprint(args)
@@ -65,7 +67,7 @@ type borneRows struct {
 func (e *Engine) readBorne(ctx context.Context, ref store.DocRef) (rows borneRows, err error) {
 	at, _, err := e.whereIs(ctx, ref)
 	switch {
-	case core.CodeOf(err) == core.CodeCorruption:
+	case base.CodeOf(err) == base.CodeCorruption:
 		e.notes.Error("what a token was sent for cannot be found", "row", ref.Key, "error", err)
 		at = whereabouts{}
 	case err != nil:
@@ -100,7 +102,7 @@ func (e *Engine) judge(rows borneRows, b *bearer) error {
 	}
 	fault, err := ring.Verify(rows.Now, b.token, b.fields(rows.vouched()))
 	if err == nil && b.given != nil && !b.given.Names(rows.at.ExecutionID) {
-		fault, err = core.TokenWrongExecution, core.InvalidToken()
+		fault, err = keyring.TokenWrongExecution, keyring.InvalidToken()
 	}
 	if err != nil {
 		e.Meter.tokenRefused(fault)
@@ -121,15 +123,15 @@ func (b *bearer) Want(w *store.Want, _ bool) {
 }
 
 // verified reports whether the token is good for what it was sent for; if not, ent is nil.
-func (b *bearer) verified(u *Tx) (ent *Row, d *core.Dossier, fault core.TokenFault, err error) {
+func (b *bearer) verified(u *Tx) (ent *Row, d *core.Dossier, fault keyring.TokenFault, err error) {
 	ring, err := u.ring()
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	if ent, err = u.Find(b.caller, b.id); core.CodeOf(err) == core.CodeCorruption {
+	if ent, err = u.Find(b.caller, b.id); base.CodeOf(err) == base.CodeCorruption {
 		return nil, nil, 0, err
 	}
-	var fields core.TokenFields
+	var fields keyring.TokenFields
 	if ent != nil {
 		if d, err = u.Dossier(ent); err != nil {
 			return nil, nil, 0, err
@@ -138,7 +140,7 @@ func (b *bearer) verified(u *Tx) (ent *Row, d *core.Dossier, fault core.TokenFau
 	}
 	fault, err = ring.Verify(u.Now, b.token, fields)
 	if err == nil && b.given != nil && !b.given.Names(ent.Exec.ID) {
-		fault, err = core.TokenWrongExecution, core.InvalidToken()
+		fault, err = keyring.TokenWrongExecution, keyring.InvalidToken()
 	}
 	if err != nil {
 		return nil, nil, fault, b.refusal(err)
@@ -188,14 +190,14 @@ func (b *bearer) Decide(u *Tx) error {
 }
 
 // tokenRefused counts a token that was not good: nothing else remembers it (W34).
-func (u *Tx) tokenRefused(fault core.TokenFault) {
+func (u *Tx) tokenRefused(fault keyring.TokenFault) {
 	u.After = append(u.After, func() { u.Engine.Meter.tokenRefused(fault) })
 }
 
 // Signal delivers a signal to the waitpoint of a token (section 6). id, if given, must be the waitpoint's execution (W33).
-func (e *Engine) Signal(ctx context.Context, c Caller, id *core.GivenID, token core.Token, cmd core.SignalCommand) (core.SignalAnswer, error) {
+func (e *Engine) Signal(ctx context.Context, c Caller, id *base.GivenID, token keyring.Token, cmd core.SignalCommand) (core.SignalAnswer, error) {
 	if token.Reveal() == "" {
-		_, err := (&core.KeyRing{}).Verify(0, token, nil)
+		_, err := (&keyring.Ring{}).Verify(0, token, nil)
 		return core.SignalAnswer{}, err
 	}
 	args := cmd
@@ -204,7 +206,7 @@ func (e *Engine) Signal(ctx context.Context, c Caller, id *core.GivenID, token c
 	var answer core.SignalAnswer
 	err := e.bear(ctx, waitpointAtRef(cmd.WaitpointID), &bearer{
 		op: "signal", caller: c, given: id, token: token, proved: e.proved(cmd.WaitpointID, token), answer: &answer,
-		fields: func(d *core.Dossier) core.TokenFields {
+		fields: func(d *core.Dossier) keyring.TokenFields {
 			if w := d.Waitpoint(cmd.WaitpointID); w != nil {
 				return w.TokenFields()
 			}
@@ -221,13 +223,13 @@ func (e *Engine) Signal(ctx context.Context, c Caller, id *core.GivenID, token c
 }
 
 // Decide takes the decision of the holder of a link (W71, W72).
-func (e *Engine) Decide(ctx context.Context, c Caller, token core.Token, cmd core.DecideCommand) (core.DecideAnswer, error) {
+func (e *Engine) Decide(ctx context.Context, c Caller, token keyring.Token, cmd core.DecideCommand) (core.DecideAnswer, error) {
 	args := cmd
 	cmd.MintedID = e.Mint()
 	var answer core.DecideAnswer
 	err := e.bear(ctx, linkAtRef(cmd.LinkID), &bearer{
 		op: "decide", caller: c, token: token, answer: &answer,
-		fields:  func(d *core.Dossier) core.TokenFields { return linkFields(d, d.Link(cmd.LinkID)) },
+		fields:  func(d *core.Dossier) keyring.TokenFields { return linkFields(d, d.Link(cmd.LinkID)) },
 		refusal: func(error) error { return noLink() },
 		check:   func() error { return nil }, // a link that is decided or closed says so first
 		act: func(d *core.Dossier, x *core.Execution, fx *core.Effects) (_ bool, err error) {

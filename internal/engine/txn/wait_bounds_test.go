@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -143,7 +144,7 @@ func TestW10_lists_pass_over_what_cannot_be_read(t *testing.T) {
 			DropDocs: []store.DocRef{{Kind: 16, Owner: said.UUID.String(), Key: "g00000001"}},
 			PutDocs:  []store.Doc{{DocRef: store.DocRef{Kind: 18, Key: "01"}, Body: []byte("{")}},
 		})
-		same(t, "suspended", w.suspendedIDs(client, engine.SuspendedQuery{}), []core.UUID{said.UUID, good.UUID})
+		same(t, "suspended", w.suspendedIDs(client, engine.SuspendedQuery{}), []base.UUID{said.UUID, good.UUID})
 		waitpoints := must(w.e.Waitpoints(w.ctx(), client, engine.WaitpointQuery{}))(t).Items
 		listed := slices.ContainsFunc(waitpoints, func(p core.WaitpointView) bool { return p.ID == at.Waitpoints[0].ID }) // those of one moment may come in any order
 		same(t, "waitpoints", [2]any{len(waitpoints), listed}, [2]any{2, true})
@@ -176,7 +177,7 @@ func TestW8_a_page_ends_after_ten_thousand_marks_and_goes_on_there(t *testing.T)
 			)
 		}
 		w.tamper(store.Changes{PutDocs: foreign})
-		own := engine.Caller{Principal: "me", Actor: "client", Namespaces: []string{core.DefaultNamespace}}
+		own := engine.Caller{Principal: "me", Actor: "client", Namespaces: []string{base.DefaultNamespace}}
 		waitpoints := must(w.e.Waitpoints(w.ctx(), own, engine.WaitpointQuery{}))(t)
 		same(t, "a short page", [2]any{len(waitpoints.Items), waitpoints.Next != ""}, [2]any{0, true})
 		waitpoints = must(w.e.Waitpoints(w.ctx(), own, engine.WaitpointQuery{Cursor: waitpoints.Next}))(t)
@@ -196,27 +197,27 @@ func TestW33_WI5_a_token_is_judged_without_a_lock_and_whatever_state_its_target_
 	onSigning(t, func(t *testing.T, w *world) {
 		w.unaudited = true
 		held, at := w.asleep(atA)
-		tx, _ := w.beginOn(w.store, store.Want{Executions: []core.UUID{held.UUID}})
+		tx, _ := w.beginOn(w.store, store.Want{Executions: []base.UUID{held.UUID}})
 		_, err := w.signal(at.Waitpoints[0].ID, spoilt(at.Tokens[0]), "go")
 		tx.Rollback(w.ctx())
-		want := refused(t, err, core.CodeInvalidToken)
+		want := refused(t, err, base.CodeInvalidToken)
 
 		link := w.link(at.Waitpoints[0].ID, "ann")
 		w.spoil(held)
 		_, err = w.signal(at.Waitpoints[0].ID, spoilt(at.Tokens[0]), "go")
-		same(t, "a row that cannot be read", refused(t, err, core.CodeInvalidToken).Message, want.Message)
+		same(t, "a row that cannot be read", refused(t, err, base.CodeInvalidToken).Message, want.Message)
 		_, err = w.signal(at.Waitpoints[0].ID, at.Tokens[0], "go")
-		refused(t, err, core.CodeCorruption)
+		refused(t, err, base.CodeCorruption)
 		_, err = w.e.OpenLink(w.ctx(), stranger, link.ID, spoilt(link.Token))
-		refused(t, err, core.CodeLinkNotFound)
+		refused(t, err, base.CodeLinkNotFound)
 		_, err = w.e.OpenLink(w.ctx(), stranger, link.ID, link.Token)
-		refused(t, err, core.CodeCorruption)
+		refused(t, err, base.CodeCorruption)
 
 		w.tamper(store.Changes{PutDocs: []store.Doc{{DocRef: store.DocRef{Kind: 17, Key: at.Waitpoints[0].ID.String()}, Body: []byte("{")}}})
 		closeEngine(t, w.e)
 		w.e = w.openEngine(w.store) // one that remembers nothing
 		_, err = w.signal(at.Waitpoints[0].ID, at.Tokens[0], "go")
-		same(t, "a place that cannot be read", refused(t, err, core.CodeInvalidToken).Message, want.Message)
+		same(t, "a place that cannot be read", refused(t, err, base.CodeInvalidToken).Message, want.Message)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -19,13 +20,13 @@ type waitData struct {
 // blankPayload is a payload whose bytes are not loaded yet.
 type blankPayload struct {
 	ref       store.DocRef
-	execution core.UUID
+	execution base.UUID
 	payload   *core.Payload
 }
 
 // observation requests what a suspension shows, as far as there is room: what it keeps for the worker that continues, the signals that count, then
 // the others. It returns how many bytes that is.
-func (d *waitData) observation(id core.UUID, o *core.Observation, room int) (used int) {
+func (d *waitData) observation(id base.UUID, o *core.Observation, room int) (used int) {
 	room = min(room, waitBytes)
 	if c := o.Continuation; c != nil && c.Size <= room {
 		d.add(id, continuationRef(id, o.Seq), c)
@@ -35,7 +36,7 @@ func (d *waitData) observation(id core.UUID, o *core.Observation, room int) (use
 }
 
 // signalsWithin asks for the bytes of signals that have room, those that count first. The list must not move until they are filled.
-func (d *waitData) signalsWithin(id core.UUID, signals []core.Signal, room int) (used int) {
+func (d *waitData) signalsWithin(id base.UUID, signals []core.Signal, room int) (used int) {
 	for _, matched := range []bool{true, false} {
 		for i := range signals {
 			if s := &signals[i]; s.Matched == matched && s.Payload.Size <= room-used {
@@ -50,14 +51,14 @@ func (d *waitData) signalsWithin(id core.UUID, signals []core.Signal, room int) 
 }
 
 // signals asks for the bytes of all the signals.
-func (d *waitData) signals(id core.UUID, signals []core.Signal) {
+func (d *waitData) signals(id base.UUID, signals []core.Signal) {
 	for i := range signals {
 		d.add(id, signalDataRef(id, signals[i].Ordinal), &signals[i].Payload)
 	}
 }
 
 // add asks for one payload. An empty one is not stored; one that is there, because a timer has made it just now, is not asked for.
-func (d *waitData) add(id core.UUID, ref store.DocRef, p *core.Payload) {
+func (d *waitData) add(id base.UUID, ref store.DocRef, p *core.Payload) {
 	if p.Size == 0 {
 		p.Data = []byte{}
 	}
@@ -67,7 +68,7 @@ func (d *waitData) add(id core.UUID, ref store.DocRef, p *core.Payload) {
 }
 
 // load fills in the payloads, and returns for which executions bytes are missing. Nothing is read if there are no payloads.
-func (d *waitData) load(ctx context.Context, s store.Store) (missing map[core.UUID]error, err error) {
+func (d *waitData) load(ctx context.Context, s store.Store) (missing map[base.UUID]error, err error) {
 	if len(d.blank) == 0 {
 		return nil, nil
 	}
@@ -86,7 +87,7 @@ func (d *waitData) load(ctx context.Context, s store.Store) (missing map[core.UU
 			continue
 		}
 		if !ok || len(doc.Data) != b.payload.Size {
-			SetIn(&missing, b.execution, error(core.Errorf(core.CodeCorruption, "the bytes of a payload are missing").With("record", b.ref.Owner).With("field", b.ref.Key)))
+			SetIn(&missing, b.execution, error(base.Errorf(base.CodeCorruption, "the bytes of a payload are missing").With("record", b.ref.Owner).With("field", b.ref.Key)))
 			continue
 		}
 		b.payload.Data = doc.Data

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -23,7 +24,7 @@ const (
 )
 
 // waitRef names the doc of a record.
-func waitRef(id core.UUID, record core.WaitRecord) store.DocRef {
+func waitRef(id base.UUID, record core.WaitRecord) store.DocRef {
 	return store.DocRef{Kind: DocWait, Owner: Owner(id), Key: waitKey(record)}
 }
 
@@ -52,46 +53,46 @@ func waitKey(record core.WaitRecord) string {
 func numbered(letter rune, n int) string { return fmt.Sprintf("%c%08d", letter, n) }
 
 // signalDataRef names the bytes of a signal.
-func signalDataRef(id core.UUID, ordinal int) store.DocRef {
+func signalDataRef(id base.UUID, ordinal int) store.DocRef {
 	return store.DocRef{Kind: docWaitData, Owner: Owner(id), Key: numbered(signalLetter, ordinal)}
 }
 
 // continuationRef names the bytes that a suspension keeps for the worker that continues.
-func continuationRef(id core.UUID, seq int) store.DocRef {
+func continuationRef(id base.UUID, seq int) store.DocRef {
 	return store.DocRef{Kind: docWaitData, Owner: Owner(id), Key: numbered(suspensionLetter, seq)}
 }
 
-func waitpointAtRef(waitpoint core.UUID) store.DocRef {
+func waitpointAtRef(waitpoint base.UUID) store.DocRef {
 	return store.DocRef{Kind: DocWaitpointAt, Key: waitpoint.String()}
 }
 
-func waitpointOpenRef(waitpoint core.UUID) store.DocRef {
+func waitpointOpenRef(waitpoint base.UUID) store.DocRef {
 	return store.DocRef{Kind: DocWaitpointOpen, Key: waitpoint.String()}
 }
 
-func linkAtRef(link core.UUID) store.DocRef {
+func linkAtRef(link base.UUID) store.DocRef {
 	return store.DocRef{Kind: DocLinkAt, Key: link.String()}
 }
 
 // suspendedRef names the mark of an execution that is suspended: in order of the moment within a namespace.
-func suspendedRef(namespace string, at core.Time, id core.UUID) store.DocRef {
+func suspendedRef(namespace string, at base.Time, id base.UUID) store.DocRef {
 	return store.DocRef{Kind: DocSuspended, Key: fmt.Sprintf("%s%016x\x01%s", suspendedPrefix(namespace), int64(at), id)}
 }
 
 func suspendedPrefix(namespace string) string { return namespace + "\x01" }
 
 // SuspendedID is the execution that such a mark stands for.
-func SuspendedID(key string) (core.UUID, error) {
-	id, ok := core.ParseUUID(key[strings.LastIndexByte(key, 1)+1:])
+func SuspendedID(key string) (base.UUID, error) {
+	id, ok := base.ParseUUID(key[strings.LastIndexByte(key, 1)+1:])
 	if !ok {
-		return core.UUID{}, core.Errorf(core.CodeCorruption, "the mark of a suspended execution cannot be read").With("record", "suspended")
+		return base.UUID{}, base.Errorf(base.CodeCorruption, "the mark of a suspended execution cannot be read").With("record", "suspended")
 	}
 	return id, nil
 }
 
 // whereabouts names the execution that has a waitpoint or a link: the body of docWaitpointAt, docWaitpointOpen and docLinkAt. It never changes.
 type whereabouts struct {
-	ExecutionID core.ID `json:"execution_id"`
+	ExecutionID base.ID `json:"execution_id"`
 	Namespace   string  `json:"namespace"`
 	Key         string  `json:"waitpoint_key,omitempty"` // of a waitpoint
 }
@@ -113,7 +114,7 @@ func DecodeWhereabouts(doc *store.Doc) (p whereabouts, err error) {
 type suspendedMark struct {
 	Lane       string  `json:"lane"`
 	ReasonCode string  `json:"reason_code"`
-	FlowID     core.ID `json:"flow_id,omitzero"`
+	FlowID     base.ID `json:"flow_id,omitzero"`
 }
 
 func (m suspendedMark) doc(ref store.DocRef) store.Doc {
@@ -173,7 +174,7 @@ func readInto[T any](list *[]T, body []byte, decode func([]byte) (T, error)) err
 }
 
 // wantDossier adds everything that is stored of an execution's waits. It is read under the lock of the execution, where that is taken.
-func wantDossier(w *store.Want, id core.UUID) {
+func wantDossier(w *store.Want, id base.UUID) {
 	owned := DossierKey(id)
 	if !slices.Contains(w.Owned, owned) {
 		w.Owned = append(w.Owned, owned)
@@ -181,9 +182,9 @@ func wantDossier(w *store.Want, id core.UUID) {
 }
 
 // DossierKey names the records of what an execution waits for.
-func DossierKey(id core.UUID) store.Owned { return store.Owned{Kind: DocWait, Owner: Owner(id)} }
+func DossierKey(id base.UUID) store.Owned { return store.Owned{Kind: DocWait, Owner: Owner(id)} }
 
 // LoadedDossier is the dossier of an execution for which wantDossier asked. Codes: corruption.
-func LoadedDossier(loaded *store.Loaded, id core.UUID) (*core.Dossier, error) {
+func LoadedDossier(loaded *store.Loaded, id base.UUID) (*core.Dossier, error) {
 	return dossierOf(loaded.Owned[DossierKey(id)])
 }

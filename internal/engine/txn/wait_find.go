@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -36,20 +38,20 @@ func (e *Engine) operateAt(ctx context.Context, c Caller, ref store.DocRef, miss
 	}
 	o.waits, o.target = true, ref.Key
 	err = e.operate(ctx, c, at.ExecutionID.Given(), o)
-	if core.CodeOf(err) == core.CodeExecutionNotFound { // it was removed since
+	if base.CodeOf(err) == base.CodeExecutionNotFound { // it was removed since
 		return missing
 	}
 	return err
 }
 
 func noWaitpoint() error {
-	return core.Errorf(core.CodeWaitpointNotFound, "there is no such waitpoint").WithField("waitpoint_id")
+	return base.Errorf(base.CodeWaitpointNotFound, "there is no such waitpoint").WithField("waitpoint_id")
 }
 
-func noLink() error { return core.Errorf(core.CodeLinkNotFound, "there is no such link") }
+func noLink() error { return base.Errorf(base.CodeLinkNotFound, "there is no such link") }
 
 // waitsOf is what commands on the waits of an execution look at. Codes: corruption, those of KeySet.Open.
-func (u *Tx) waitsOf(x *core.Execution) (*core.Dossier, *core.KeyRing, error) {
+func (u *Tx) waitsOf(x *core.Execution) (*core.Dossier, *keyring.Ring, error) {
 	d, err := u.Dossier(u.Entries[x.ID.UUID])
 	if err != nil {
 		return nil, nil, err
@@ -59,10 +61,10 @@ func (u *Tx) waitsOf(x *core.Execution) (*core.Dossier, *core.KeyRing, error) {
 }
 
 // tokenFor makes the token of a row; there is none when no key is active (W27).
-func tokenFor(ring *core.KeyRing, f core.TokenFields) core.Token {
+func tokenFor(ring *keyring.Ring, f keyring.TokenFields) keyring.Token {
 	token, err := ring.Mint(f)
 	if err != nil {
-		return core.Token{}
+		return keyring.Token{}
 	}
 	return token
 }

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // maxKnownWaitpoints is how many waitpoints a process remembers.
@@ -13,8 +15,8 @@ const maxKnownWaitpoints = 4096
 // the transaction, which checks it again with what is stored. Nothing is refused because of the cache.
 type knownWaitpoints struct {
 	mu    sync.Mutex
-	of    map[core.UUID]core.WaitpointFields
-	order []core.UUID // a ring of those that are remembered
+	of    map[base.UUID]keyring.WaitpointFields
+	order []base.UUID // a ring of those that are remembered
 	next  int
 }
 
@@ -23,7 +25,7 @@ func (k *knownWaitpoints) add(w *core.Waitpoint) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.of == nil {
-		k.of = make(map[core.UUID]core.WaitpointFields)
+		k.of = make(map[base.UUID]keyring.WaitpointFields)
 	}
 	if _, known := k.of[w.ID]; !known {
 		if len(k.order) < maxKnownWaitpoints {
@@ -43,7 +45,7 @@ func (k *knownWaitpoints) forgetAll() {
 	k.of, k.order, k.next = nil, nil, 0
 }
 
-func (k *knownWaitpoints) get(id core.UUID) (core.WaitpointFields, bool) {
+func (k *knownWaitpoints) get(id base.UUID) (keyring.WaitpointFields, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	fields, ok := k.of[id]
@@ -51,20 +53,20 @@ func (k *knownWaitpoints) get(id core.UUID) (core.WaitpointFields, bool) {
 }
 
 // proved returns the execution of the waitpoint if the token is valid according to the cache; zero: the store must be read.
-func (e *Engine) proved(waitpoint core.UUID, token core.Token) core.ID {
+func (e *Engine) proved(waitpoint base.UUID, token keyring.Token) base.ID {
 	fields, known := e.waitpoints.get(waitpoint)
 	ring := e.Signing.last()
 	if !known || ring == nil {
-		return core.ID{}
+		return base.ID{}
 	}
 	if _, err := ring.Verify(e.Sweep.StoreNow(), token, fields); err != nil {
-		return core.ID{}
+		return base.ID{}
 	}
 	return fields.ExecutionID
 }
 
 // last is the ring that was opened last; nil: none was.
-func (k *keyRings) last() *core.KeyRing {
+func (k *keyRings) last() *keyring.Ring {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.ring

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 )
 
 // CreateLink makes a link (W68), for an operator or, with cmd.Fence, for the holder of the lease.
@@ -12,7 +14,7 @@ func (e *Engine) CreateLink(ctx context.Context, c Caller, cmd core.CreateLinkCo
 		return IssuedLink{}, err
 	}
 	var answer IssuedLink
-	var recorded core.UUID
+	var recorded base.UUID
 	args := cmd
 	args.Fence = nil
 	cmd.LinkID = e.Mint()
@@ -49,7 +51,7 @@ func (e *Engine) CreateLink(ctx context.Context, c Caller, cmd core.CreateLinkCo
 	return answered(&answer, err)
 }
 
-func issuedLink(ring *core.KeyRing, d *core.Dossier, link core.Link) IssuedLink {
+func issuedLink(ring *keyring.Ring, d *core.Dossier, link core.Link) IssuedLink {
 	answer := IssuedLink{Link: link}
 	if w := d.Waitpoint(link.WaitpointID); w != nil {
 		answer.Token = tokenFor(ring, link.TokenFields(w.MintedAt))
@@ -58,7 +60,7 @@ func issuedLink(ring *core.KeyRing, d *core.Dossier, link core.Link) IssuedLink 
 }
 
 // linkAgain shows a link to whom it was shown before.
-func (u *Tx) linkAgain(x *core.Execution, id core.UUID) (IssuedLink, error) {
+func (u *Tx) linkAgain(x *core.Execution, id base.UUID) (IssuedLink, error) {
 	d, ring, err := u.waitsOf(x)
 	if err != nil {
 		return IssuedLink{}, err
@@ -71,7 +73,7 @@ func (u *Tx) linkAgain(x *core.Execution, id core.UUID) (IssuedLink, error) {
 }
 
 // ReadLink shows a link with its token to an operator, and audits that (W68).
-func (e *Engine) ReadLink(ctx context.Context, c Caller, link core.UUID) (IssuedLink, error) {
+func (e *Engine) ReadLink(ctx context.Context, c Caller, link base.UUID) (IssuedLink, error) {
 	var answer IssuedLink
 	err := e.operateAt(ctx, c, linkAtRef(link), noLink(), operation{
 		name: "read_link_url", shows: true,
@@ -92,7 +94,7 @@ func (e *Engine) ReadLink(ctx context.Context, c Caller, link core.UUID) (Issued
 }
 
 // RevokeLink withdraws a link (W74).
-func (e *Engine) RevokeLink(ctx context.Context, c Caller, link core.UUID, f *core.Fence, op Operator) error {
+func (e *Engine) RevokeLink(ctx context.Context, c Caller, link base.UUID, f *core.Fence, op Operator) error {
 	return e.operateAt(ctx, c, linkAtRef(link), noLink(), operation{
 		name: "revoke_link", op: op, held: f,
 		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {

@@ -4,17 +4,19 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // recordedWaitpoint is what is kept of an answer that showed a waitpoint (W4): its token is made of its row each time.
 type recordedWaitpoint struct {
-	WaitpointID core.UUID `json:"waitpoint_id"`
-	ExpiresAt   core.Time `json:"expires_at,omitzero"` // as it was
+	WaitpointID base.UUID `json:"waitpoint_id"`
+	ExpiresAt   base.Time `json:"expires_at,omitzero"` // as it was
 }
 
 // CreateWaitpoint makes a pending waitpoint for the holder of the lease (W36, W37).
-func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id core.GivenID, cmd core.CreateWaitpointCommand) (Issued, error) {
+func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id base.GivenID, cmd core.CreateWaitpointCommand) (Issued, error) {
 	if err := cmd.Check(); err != nil {
 		return Issued{}, err
 	}
@@ -61,7 +63,7 @@ func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id core.GivenID,
 }
 
 // issued shows a waitpoint with its token. Codes: corruption.
-func issued(ring *core.KeyRing, x *core.Execution, d *core.Dossier, w core.Waitpoint) (Issued, error) {
+func issued(ring *keyring.Ring, x *core.Execution, d *core.Dossier, w core.Waitpoint) (Issued, error) {
 	s, err := standing(x, d, &w)
 	return Issued{Waitpoint: w, Standing: s, Token: tokenFor(ring, w.TokenFields())}, err
 }
@@ -93,7 +95,7 @@ func (u *Tx) issuedAgain(x *core.Execution, recorded *recordedWaitpoint) (Issued
 }
 
 // CloseWaitpoint closes a pending waitpoint, for an operator or, with a fence, for the holder of the lease (W38).
-func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint core.UUID, f *core.Fence, op Operator) (bool, error) {
+func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint base.UUID, f *core.Fence, op Operator) (bool, error) {
 	var already bool
 	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), operation{
 		name: "close_waitpoint", op: op, answer: &already, held: f,
@@ -119,7 +121,7 @@ func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint core.UU
 }
 
 // ReadToken shows the token of an open waitpoint of the execution (W31). The record is left as it is: the event is all that it writes.
-func (e *Engine) ReadToken(ctx context.Context, c Caller, id core.GivenID, waitpoint core.UUID) (Issued, error) {
+func (e *Engine) ReadToken(ctx context.Context, c Caller, id base.GivenID, waitpoint base.UUID) (Issued, error) {
 	var answer Issued
 	err := e.operate(ctx, c, id, operation{
 		name: "read_waitpoint_token", waits: true, shows: true,
@@ -146,10 +148,10 @@ func (e *Engine) ReadToken(ctx context.Context, c Caller, id core.GivenID, waitp
 }
 
 // ReissueToken kills every token and link of a waitpoint and shows the new token (W32).
-func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint core.UUID, op Operator) (Issued, error) {
+func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint base.UUID, op Operator) (Issued, error) {
 	var answer Issued
 	var recorded recordedWaitpoint
-	var before core.Time
+	var before base.Time
 	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), operation{
 		name: "reissue_token", op: op, answer: &recorded,
 		act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
@@ -177,7 +179,7 @@ func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint core.UUID
 		told: func(*Tx, *core.Execution) toldChange {
 			return toldChange{
 				entity: "waitpoint", id: waitpoint.String(),
-				before: map[string]core.Time{"minted_at": before}, after: map[string]core.Time{"minted_at": answer.MintedAt},
+				before: map[string]base.Time{"minted_at": before}, after: map[string]base.Time{"minted_at": answer.MintedAt},
 			}
 		},
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -12,11 +13,11 @@ import (
 type waiting struct {
 	x   *core.Execution
 	d   *core.Dossier
-	now core.Time
+	now base.Time
 }
 
 // WantWaiting adds what waitingOf needs.
-func WantWaiting(w *store.Want, id core.UUID) {
+func WantWaiting(w *store.Want, id base.UUID) {
 	w.Executions = append(w.Executions, id)
 	w.Owned = append(w.Owned, DossierKey(id))
 }
@@ -34,7 +35,7 @@ func waitingOf(loaded *store.Loaded, x *core.Execution) (waiting, error) {
 }
 
 // readWaiting reads one execution with its waits. Codes: execution_not_found, corruption.
-func (e *Engine) readWaiting(ctx context.Context, c Caller, id core.GivenID) (waiting, error) {
+func (e *Engine) readWaiting(ctx context.Context, c Caller, id base.GivenID) (waiting, error) {
 	var want store.Want
 	WantWaiting(&want, id.UUID)
 	loaded, x, err := e.ReadOne(ctx, c, id, want)
@@ -45,13 +46,13 @@ func (e *Engine) readWaiting(ctx context.Context, c Caller, id core.GivenID) (wa
 }
 
 // fill loads the payloads of an execution. They go with it: if it was removed meanwhile, that is the answer.
-func (e *Engine) fill(ctx context.Context, c Caller, id core.GivenID, data *waitData) error {
+func (e *Engine) fill(ctx context.Context, c Caller, id base.GivenID, data *waitData) error {
 	missing, err := data.load(ctx, e.Store)
 	if err != nil {
 		return PublicFault(err)
 	}
 	if err = missing[id.UUID]; err != nil {
-		if _, _, gone := e.ReadOne(ctx, c, id, store.Want{Executions: []core.UUID{id.UUID}}); gone != nil {
+		if _, _, gone := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}}); gone != nil {
 			return gone
 		}
 	}
@@ -60,7 +61,7 @@ func (e *Engine) fill(ctx context.Context, c Caller, id core.GivenID, data *wait
 
 // Observe shows the open suspension, or the one of this run that closed last, with as many of its payloads as have room; nil: there was
 // none (W82).
-func (e *Engine) Observe(ctx context.Context, c Caller, id core.GivenID) (*core.Observation, error) {
+func (e *Engine) Observe(ctx context.Context, c Caller, id base.GivenID) (*core.Observation, error) {
 	w, err := e.readWaiting(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (e *Engine) Observe(ctx context.Context, c Caller, id core.GivenID) (*core.
 }
 
 // Suspensions is the history of an execution's waits (W85).
-func (e *Engine) Suspensions(ctx context.Context, c Caller, id core.GivenID, cursor string, limit *int) (SuspensionPage, error) {
+func (e *Engine) Suspensions(ctx context.Context, c Caller, id base.GivenID, cursor string, limit *int) (SuspensionPage, error) {
 	part, err := numberedPart("suspensions\x00"+id.UUID.String(), cursor, limit)
 	if err != nil {
 		return SuspensionPage{}, err
@@ -99,7 +100,7 @@ func (e *Engine) Suspensions(ctx context.Context, c Caller, id core.GivenID, cur
 const signalPageBytes = 8 << 20
 
 // Signals lists the signals of an execution (W85).
-func (e *Engine) Signals(ctx context.Context, c Caller, id core.GivenID, q SignalQuery) (SignalPage, error) {
+func (e *Engine) Signals(ctx context.Context, c Caller, id base.GivenID, q SignalQuery) (SignalPage, error) {
 	part, err := numberedPart("signals\x00"+id.UUID.String()+"\x00"+q.Suspension.String(), q.Cursor, q.Limit)
 	if err != nil {
 		return SignalPage{}, err

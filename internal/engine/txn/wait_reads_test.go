@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -21,13 +23,13 @@ func unsweptWithKey(t *testing.T, f func(t *testing.T, w *world)) {
 }
 
 // oneSignal is met by any signal at the key.
-func oneSignal(key string) *core.Condition {
-	return &core.Condition{Kind: core.ConditionSingle, Waitpoints: []string{key}}
+func oneSignal(key string) *condition.Condition {
+	return &condition.Condition{Kind: condition.Single, Waitpoints: []string{key}}
 }
 
 // everySignal is met once there is a signal at each of the keys.
-func everySignal(keys ...string) *core.Condition {
-	all := &core.Condition{Kind: core.ConditionAllOf}
+func everySignal(keys ...string) *condition.Condition {
+	all := &condition.Condition{Kind: condition.AllOf}
 	for _, key := range keys {
 		all.Members = append(all.Members, *oneSignal(key))
 	}
@@ -35,10 +37,10 @@ func everySignal(keys ...string) *core.Condition {
 }
 
 // people is met once so many different people have approved at the key.
-func people(n int, key string) *core.Condition {
-	return &core.Condition{
-		Kind: core.ConditionCount, N: n, CountKind: core.CountDistinctSources, Matcher: core.ByName("approved"),
-		SourceTypes: []string{core.SourceOperator, core.SourceApprover}, Waitpoints: []string{key},
+func people(n int, key string) *condition.Condition {
+	return &condition.Condition{
+		Kind: condition.Count, N: n, CountKind: condition.CountDistinctSources, Matcher: condition.ByName("approved"),
+		SourceTypes: []string{condition.SourceOperator, condition.SourceApprover}, Waitpoints: []string{key},
 	}
 }
 
@@ -63,7 +65,7 @@ func (w *world) rests(task engine.Task, cmd core.SuspendCommand) engine.SuspendA
 }
 
 // resting is an execution that was submitted, taken and suspended.
-func (w *world) resting(s core.Submission, cmd core.SuspendCommand) (core.GivenID, engine.SuspendAnswer) {
+func (w *world) resting(s core.Submission, cmd core.SuspendCommand) (base.GivenID, engine.SuspendAnswer) {
 	w.t.Helper()
 	task := w.started(s)
 	return given(task), w.rests(task, cmd)
@@ -103,13 +105,13 @@ func TestW82_observe_shows_the_open_suspension_and_then_the_one_closed_last(t *t
 		same(t, "never suspended", must(w.e.Observe(w.ctx(), client, id))(t), nil)
 
 		cmd := waitsAt("a", "b")
-		cmd.ReasonCode, cmd.TimeoutMS = "waiting_for_callback", ptr(core.Hour)
+		cmd.ReasonCode, cmd.TimeoutMS = "waiting_for_callback", ptr(base.Hour)
 		cmd.Continuation = &core.Payload{ContentType: "text/c", Data: everyByteOf(3000), Size: 3000}
 		at := w.rests(task, cmd)
 		w.reach(at, 0, "one", everyByteOf(100_000))
 		w.reach(at, 0, "two", nil)
 		open := must(w.e.Observe(w.ctx(), client, id))(t)
-		same(t, "suspension", [4]any{open.ID, open.Cause, open.ReasonCode, open.TimeoutAt}, [4]any{at.SuspensionID, core.SuspensionCause(""), "waiting_for_callback", w.now().Add(core.Hour)})
+		same(t, "suspension", [4]any{open.ID, open.Cause, open.ReasonCode, open.TimeoutAt}, [4]any{at.SuspensionID, core.SuspensionCause(""), "waiting_for_callback", w.now().Add(base.Hour)})
 		first := []string{"1 one at a, 100000 bytes, whole true, matched true", "2 two at a, 0 bytes, whole true, matched true"}
 		same(t, "signals", arrived(open.Signals), first)
 		same(t, "reading consumes nothing", arrived(must(w.e.Observe(w.ctx(), client, id))(t).Signals), first)
@@ -133,11 +135,11 @@ func TestW5_reads_of_what_is_not_there_and_of_other_namespaces_are_answered_alik
 		id, at := w.resting(core.Submission{}, waitsAt("a"))
 		for what, who := range map[string]struct {
 			c  engine.Caller
-			id core.GivenID
-			wp core.UUID
+			id base.GivenID
+			wp base.UUID
 		}{
 			"foreign": {stranger, id, at.Waitpoints[0].ID},
-			"unknown": {client, core.GivenID{UUID: core.UUID{0: 9, 15: 1}}, core.UUID{0: 9, 15: 2}},
+			"unknown": {client, base.GivenID{UUID: base.UUID{0: 9, 15: 1}}, base.UUID{0: 9, 15: 2}},
 		} {
 			for call, err := range map[string]error{
 				"observe":     second(w.e.Observe(w.ctx(), who.c, who.id)),
@@ -145,12 +147,12 @@ func TestW5_reads_of_what_is_not_there_and_of_other_namespaces_are_answered_alik
 				"signals":     second(w.e.Signals(w.ctx(), who.c, who.id, engine.SignalQuery{})),
 				"waitpoints":  second(w.e.Waitpoints(w.ctx(), who.c, engine.WaitpointQuery{Execution: &who.id})),
 			} {
-				if core.CodeOf(err) != core.CodeExecutionNotFound {
+				if base.CodeOf(err) != base.CodeExecutionNotFound {
 					t.Errorf("%s, %s: %v", what, call, err)
 				}
 			}
-			refused(t, second(w.e.Waitpoint(w.ctx(), who.c, who.wp)), core.CodeWaitpointNotFound)
-			refused(t, second(w.e.Links(w.ctx(), who.c, who.wp)), core.CodeWaitpointNotFound)
+			refused(t, second(w.e.Waitpoint(w.ctx(), who.c, who.wp)), base.CodeWaitpointNotFound)
+			refused(t, second(w.e.Links(w.ctx(), who.c, who.wp)), base.CodeWaitpointNotFound)
 		}
 		same(t, "of all executions", len(must(w.e.Waitpoints(w.ctx(), stranger, engine.WaitpointQuery{}))(t).Items), 0)
 		same(t, "suspended", len(must(w.e.Suspended(w.ctx(), stranger, engine.SuspendedQuery{}))(t).Items), 0)
@@ -183,9 +185,9 @@ func TestW85_signals_come_in_order_of_acceptance_with_their_payloads(t *testing.
 		})
 		of := must(w.e.Signals(w.ctx(), client, id, engine.SignalQuery{Suspension: at.SuspensionID}))(t)
 		same(t, "of the suspension", arrived(of.Items), slices.Delete(arrived(all.Items), 1, 2))
-		same(t, "of an unknown one", len(must(w.e.Signals(w.ctx(), client, id, engine.SignalQuery{Suspension: core.UUID{1}}))(t).Items), 0)
+		same(t, "of an unknown one", len(must(w.e.Signals(w.ctx(), client, id, engine.SignalQuery{Suspension: base.UUID{1}}))(t).Items), 0)
 		_, err := w.e.Signals(w.ctx(), client, id, engine.SignalQuery{Cursor: "x"})
-		refused(t, err, core.CodeInvalidCursor)
+		refused(t, err, base.CodeInvalidCursor)
 	})
 }
 
@@ -230,9 +232,9 @@ func TestW2_reads_show_what_due_timers_have_ended(t *testing.T) {
 		same(t, "open", len(must(w.e.Waitpoints(w.ctx(), client, engine.WaitpointQuery{Execution: &id}))(t).Items), 2)
 		same(t, "of all", len(must(w.e.Waitpoints(w.ctx(), client, engine.WaitpointQuery{}))(t).Items), 2)
 		w.turn(1)
-		for what, of := range map[string]*core.GivenID{"of one": &id, "of all": nil} {
+		for what, of := range map[string]*base.GivenID{"of one": &id, "of all": nil} {
 			open := must(w.e.Waitpoints(w.ctx(), client, engine.WaitpointQuery{Execution: of}))(t).Items
-			same(t, what, []core.UUID{open[0].ID}, []core.UUID{at.Waitpoints[0].ID})
+			same(t, what, []base.UUID{open[0].ID}, []base.UUID{at.Waitpoints[0].ID})
 			closed := must(w.e.Waitpoints(w.ctx(), client, engine.WaitpointQuery{Execution: of, State: "closed"}))(t).Items
 			same(t, what+" closed", [2]any{closed[0].ID, closed[0].CloseReason}, [2]any{pending.ID, core.ClosedExpired})
 		}
@@ -280,7 +282,7 @@ func TestW8_limits_of_0_1000_and_1001(t *testing.T) {
 			second(w.e.Suspensions(w.ctx(), client, id, "", ptr(-1))),
 			second(w.e.Waitpoints(w.ctx(), client, engine.WaitpointQuery{State: "open"})),
 		} {
-			refused(t, err, core.CodeInvalidArgument)
+			refused(t, err, base.CodeInvalidArgument)
 		}
 	})
 }

@@ -1,7 +1,7 @@
 package txn
 
 import (
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -9,7 +9,7 @@ import (
 // name it. Marks of what is open follow the record (markWaits), and work that is over has none.
 
 // WantRemovable adds the rows that the removal of an execution needs. One that never waited needs none.
-func (u *Tx) WantRemovable(w *store.Want, id core.UUID) {
+func (u *Tx) WantRemovable(w *store.Want, id base.UUID) {
 	ent := u.Entries[id]
 	if ent != nil && ent.Exec.Waits != nil {
 		w.Owned = append(w.Owned, DossierKey(id))
@@ -23,7 +23,7 @@ func (u *Tx) WantRemovable(w *store.Want, id core.UUID) {
 
 // removeWhereabouts removes the locators of the execution's waitpoints and links. It needs only the keys, so that records which cannot be read do
 // not prevent it.
-func (u *Tx) removeWhereabouts(id core.UUID) {
+func (u *Tx) removeWhereabouts(id base.UUID) {
 	file := u.waits[id]
 	if file == nil {
 		return

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -17,7 +18,7 @@ var (
 )
 
 // waitDocs counts the docs that tell of waits, by kind; those with an owner of these executions.
-func (w *world) waitDocs(ids ...core.GivenID) map[store.DocKind]int {
+func (w *world) waitDocs(ids ...base.GivenID) map[store.DocKind]int {
 	w.t.Helper()
 	var want store.Want
 	for _, kind := range looseWaitDocs {
@@ -42,7 +43,7 @@ func (w *world) waitDocs(ids ...core.GivenID) map[store.DocKind]int {
 }
 
 // waited is an execution with everything that a wait may leave behind, suspended for a second time.
-func (w *world) waited() (core.GivenID, engine.SuspendAnswer) {
+func (w *world) waited() (base.GivenID, engine.SuspendAnswer) {
 	w.t.Helper()
 	task := w.started(policy(`{"retention_ms":5000}`))
 	w.pending(task, "p")
@@ -50,7 +51,7 @@ func (w *world) waited() (core.GivenID, engine.SuspendAnswer) {
 	w.link(at.Waitpoints[0].ID, "ann")
 	w.signalled(at, "x")
 	id := given(task)
-	at = w.suspend(w.claim(), atA, timingOut(core.Hour, core.BehaviorFail))
+	at = w.suspend(w.claim(), atA, timingOut(base.Hour, core.BehaviorFail))
 	l := w.link(at.Waitpoints[0].ID, "ann")
 	ok(w.t, w.e.RevokeLink(w.ctx(), operator, l.ID, nil, engine.Operator{}))
 	same(w.t, "docs", w.waitDocs(id), map[store.DocKind]int{15: 3 + 1 + 2 + 1 + 1 + 2 + 1, 16: 1, 17: 3, 18: 2, 19: 2, 20: 1})
@@ -59,22 +60,22 @@ func (w *world) waited() (core.GivenID, engine.SuspendAnswer) {
 
 func TestL141_W35_removal_takes_everything_that_waits_left_behind(t *testing.T) {
 	t.Parallel()
-	for name, remove := range map[string]func(w *world, id core.GivenID){
-		"delete": func(w *world, id core.GivenID) {
+	for name, remove := range map[string]func(w *world, id base.GivenID){
+		"delete": func(w *world, id base.GivenID) {
 			must(w.e.Cancel(w.ctx(), operator, id, nil, "", engine.Operator{}))(w.t)
 			same(w.t, "marks of what is over", w.waitDocs(id)[18]+w.waitDocs(id)[20], 0)
 			ok(w.t, w.e.Delete(w.ctx(), operator, id, engine.Operator{}))
 		},
-		"delete when the timeout is due": func(w *world, id core.GivenID) {
-			w.turn(core.Hour)
+		"delete when the timeout is due": func(w *world, id base.GivenID) {
+			w.turn(base.Hour)
 			ok(w.t, w.e.Delete(w.ctx(), operator, id, engine.Operator{}))
 		},
-		"bulk": func(w *world, id core.GivenID) {
+		"bulk": func(w *world, id base.GivenID) {
 			must(w.e.Cancel(w.ctx(), operator, id, nil, "", engine.Operator{}))(w.t)
-			view := w.bulk(engine.BulkRequest{Action: "delete", IDs: []core.GivenID{id}})
+			view := w.bulk(engine.BulkRequest{Action: "delete", IDs: []base.GivenID{id}})
 			same(w.t, "deleted", view.Done, 1)
 		},
-		"retention": func(w *world, id core.GivenID) {
+		"retention": func(w *world, id base.GivenID) {
 			must(w.e.Cancel(w.ctx(), operator, id, nil, "", engine.Operator{}))(w.t)
 			w.pass(5001)
 			w.gone(id)
@@ -86,8 +87,8 @@ func TestL141_W35_removal_takes_everything_that_waits_left_behind(t *testing.T) 
 				id, at := w.waited()
 				remove(w, id)
 				same(t, "docs left", w.waitDocs(id), map[store.DocKind]int{})
-				refused(t, second(w.e.Waitpoint(w.ctx(), client, at.Waitpoints[0].ID)), core.CodeWaitpointNotFound)
-				refused(t, second(w.signal(at.Waitpoints[0].ID, at.Tokens[0], "x")), core.CodeInvalidToken)
+				refused(t, second(w.e.Waitpoint(w.ctx(), client, at.Waitpoints[0].ID)), base.CodeWaitpointNotFound)
+				refused(t, second(w.signal(at.Waitpoints[0].ID, at.Tokens[0], "x")), base.CodeInvalidToken)
 			})
 		})
 	}
@@ -96,7 +97,7 @@ func TestL141_W35_removal_takes_everything_that_waits_left_behind(t *testing.T) 
 func TestL141_W35_a_bulk_delete_of_many_waits_leaves_those_of_others(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
-		var over []core.GivenID
+		var over []base.GivenID
 		for range 5 {
 			id, _ := w.asleep(atA)
 			over = append(over, id)

@@ -4,10 +4,11 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Approve delivers an operator's signal (W65..W67).
-func (e *Engine) Approve(ctx context.Context, c Caller, id core.GivenID, cmd core.ApproveCommand, op Operator) (core.SignalAnswer, error) {
+func (e *Engine) Approve(ctx context.Context, c Caller, id base.GivenID, cmd core.ApproveCommand, op Operator) (core.SignalAnswer, error) {
 	args := cmd
 	cmd.Principal, cmd.MintedID = c.Principal, e.Mint()
 	var answer core.SignalAnswer
@@ -37,7 +38,7 @@ type recordedResume struct {
 }
 
 // Resume ends a suspension on an operator's word (W78). already: the expected one was resumed before.
-func (e *Engine) Resume(ctx context.Context, c Caller, id core.GivenID, cmd core.ResumeCommand, op Operator) (View, bool, error) {
+func (e *Engine) Resume(ctx context.Context, c Caller, id base.GivenID, cmd core.ResumeCommand, op Operator) (View, bool, error) {
 	cmd.By, cmd.Reason = c.Principal, op.Reason
 	if err := cmd.Check(); err != nil {
 		return View{}, false, err

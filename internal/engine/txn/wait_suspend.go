@@ -5,17 +5,19 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // recordedSuspend is what is kept of an answered suspend (W4): everything else follows from the dossier.
 type recordedSuspend struct {
-	SuspensionID core.UUID `json:"suspension_id"`
+	SuspensionID base.UUID `json:"suspension_id"`
 	Satisfied    bool      `json:"satisfied,omitempty"`
 }
 
 // Suspend hands the lease back until the condition is met (section 5).
-func (e *Engine) Suspend(ctx context.Context, c Caller, id core.GivenID, cmd core.SuspendCommand) (SuspendAnswer, error) {
+func (e *Engine) Suspend(ctx context.Context, c Caller, id base.GivenID, cmd core.SuspendCommand) (SuspendAnswer, error) {
 	if err := cmd.Check(); err != nil {
 		return SuspendAnswer{}, err
 	}
@@ -78,7 +80,7 @@ func freshRefs(bindings []core.Binding) (refs []store.DocRef) {
 }
 
 // waitpointTaken reports whether a waitpoint has the id, of whichever execution: for ids that the command has named before.
-func (u *Tx) waitpointTaken(id core.UUID) bool { return u.Doc(waitpointAtRef(id)) != nil }
+func (u *Tx) waitpointTaken(id base.UUID) bool { return u.Doc(waitpointAtRef(id)) != nil }
 
 // known is a dossier with what this command has begun and closed: how its waitpoints stand depends on that.
 func known(d *core.Dossier, fx *core.Effects) *core.Dossier {
@@ -94,7 +96,7 @@ func known(d *core.Dossier, fx *core.Effects) *core.Dossier {
 }
 
 // suspendAnswer shows the waitpoints of a suspension with their tokens. Codes: corruption.
-func suspendAnswer(ring *core.KeyRing, x *core.Execution, d *core.Dossier, got core.SuspendAnswer) (SuspendAnswer, error) {
+func suspendAnswer(ring *keyring.Ring, x *core.Execution, d *core.Dossier, got core.SuspendAnswer) (SuspendAnswer, error) {
 	answer := SuspendAnswer{SuspendAnswer: got}
 	for i := range got.Waitpoints {
 		s, err := standing(x, d, &got.Waitpoints[i])

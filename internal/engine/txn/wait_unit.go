@@ -2,6 +2,7 @@ package txn
 
 import (
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,7 +15,7 @@ type waitFile struct {
 	wrote   []core.WaitWrite
 }
 
-func (u *Tx) waitFile(id core.UUID) *waitFile {
+func (u *Tx) waitFile(id base.UUID) *waitFile {
 	if u.waits[id] == nil {
 		SetIn(&u.waits, id, &waitFile{})
 	}
@@ -24,7 +25,7 @@ func (u *Tx) waitFile(id core.UUID) *waitFile {
 // absorbWaits takes in the dossiers that were loaded. One that the unit has already stays as the commands left it.
 func (u *Tx) absorbWaits(want *store.Want, loaded *store.Loaded) {
 	for _, owned := range want.Owned {
-		id, ok := core.ParseUUID(owned.Owner)
+		id, ok := base.ParseUUID(owned.Owner)
 		if owned.Kind != DocWait || !ok {
 			continue
 		}
@@ -42,7 +43,7 @@ func (u *Tx) Dossier(ent *Row) (*core.Dossier, error) {
 	case file.dossier != nil || file.err != nil:
 		return file.dossier, file.err
 	case !file.asked && ent.waits != nil:
-		return nil, core.Errorf(core.CodeInternal, "the dossier of %s was not loaded", ent.Exec.ID)
+		return nil, base.Errorf(base.CodeInternal, "the dossier of %s was not loaded", ent.Exec.ID)
 	}
 	if file.dossier, file.err = dossierOf(file.docs); file.err == nil {
 		file.dossier.Apply(file.wrote)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -49,7 +50,7 @@ type waitpointList struct {
 
 func (e *Engine) newWaitpointList(c Caller, q *WaitpointQuery) (*waitpointList, error) {
 	if states := []string{openWaitpoints, core.WaitpointPending, core.WaitpointActive, core.WaitpointClosed, allWaitpoints}; !slices.Contains(states, q.State) {
-		return nil, core.Invalid("state", "%q, want pending, active, closed or all", q.State)
+		return nil, base.Invalid("state", "%q, want pending, active, closed or all", q.State)
 	}
 	if err := core.CheckFilterText("waitpoint_key", q.Key); err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func (e *Engine) newWaitpointList(c Caller, q *WaitpointQuery) (*waitpointList, 
 		return nil, err
 	}
 	l := &waitpointList{e: e, caller: c, query: q, limit: n}
-	var of core.UUID
+	var of base.UUID
 	if q.Execution != nil {
 		of = q.Execution.UUID
 	}
@@ -92,7 +93,7 @@ func (l *waitpointList) keeps(v *core.WaitpointView) bool {
 }
 
 // ofOne is the part of the list that one execution has. Codes: execution_not_found.
-func (l *waitpointList) ofOne(ctx context.Context, id core.GivenID) (page WaitpointPage, err error) {
+func (l *waitpointList) ofOne(ctx context.Context, id base.GivenID) (page WaitpointPage, err error) {
 	w, err := l.e.readWaiting(ctx, l.caller, id)
 	if err != nil {
 		return page, err
@@ -160,7 +161,7 @@ func (l *waitpointList) show(ctx context.Context) func(marks []store.Doc) ([]*co
 			return nil, err
 		}
 		for i := range marks {
-			id, _ := core.ParseUUID(marks[i].Key)
+			id, _ := base.ParseUUID(marks[i].Key)
 			view, err := group.waitpoint(places[i].ExecutionID.UUID, id)
 			if err != nil {
 				l.e.passedOver(places[i].ExecutionID.UUID, err)
@@ -173,7 +174,7 @@ func (l *waitpointList) show(ctx context.Context) func(marks []store.Doc) ([]*co
 }
 
 // Waitpoint shows one waitpoint.
-func (e *Engine) Waitpoint(ctx context.Context, c Caller, waitpoint core.UUID) (core.WaitpointView, error) {
+func (e *Engine) Waitpoint(ctx context.Context, c Caller, waitpoint base.UUID) (core.WaitpointView, error) {
 	w, err := e.waitingAt(ctx, c, waitpoint)
 	if err != nil {
 		return core.WaitpointView{}, err
@@ -182,7 +183,7 @@ func (e *Engine) Waitpoint(ctx context.Context, c Caller, waitpoint core.UUID) (
 }
 
 // Links lists the links of a waitpoint (W74).
-func (e *Engine) Links(ctx context.Context, c Caller, waitpoint core.UUID) ([]core.LinkView, error) {
+func (e *Engine) Links(ctx context.Context, c Caller, waitpoint base.UUID) ([]core.LinkView, error) {
 	w, err := e.waitingAt(ctx, c, waitpoint)
 	if err != nil {
 		return nil, err
@@ -191,7 +192,7 @@ func (e *Engine) Links(ctx context.Context, c Caller, waitpoint core.UUID) ([]co
 }
 
 // waitingAt finds the execution that has the waitpoint. Codes: waitpoint_not_found, also for one of another namespace (W5).
-func (e *Engine) waitingAt(ctx context.Context, c Caller, waitpoint core.UUID) (waiting, error) {
+func (e *Engine) waitingAt(ctx context.Context, c Caller, waitpoint base.UUID) (waiting, error) {
 	at, found, err := e.whereIs(ctx, waitpointAtRef(waitpoint))
 	switch {
 	case err != nil:
@@ -201,7 +202,7 @@ func (e *Engine) waitingAt(ctx context.Context, c Caller, waitpoint core.UUID) (
 	}
 	w, err := e.readWaiting(ctx, c, at.ExecutionID.Given())
 	switch {
-	case core.CodeOf(err) == core.CodeExecutionNotFound || err == nil && w.d.Waitpoint(waitpoint) == nil:
+	case base.CodeOf(err) == base.CodeExecutionNotFound || err == nil && w.d.Waitpoint(waitpoint) == nil:
 		return waiting{}, noWaitpoint()
 	case err != nil:
 		return waiting{}, err
@@ -214,14 +215,14 @@ type waitingGroup struct {
 	e      *Engine
 	want   store.Want
 	loaded *store.Loaded
-	of     map[core.UUID]*waiting
+	of     map[base.UUID]*waiting
 }
 
 func (e *Engine) newWaitingGroup() *waitingGroup {
-	return &waitingGroup{e: e, of: map[core.UUID]*waiting{}, want: store.Want{SkipUnreadable: true}}
+	return &waitingGroup{e: e, of: map[base.UUID]*waiting{}, want: store.Want{SkipUnreadable: true}}
 }
 
-func (g *waitingGroup) add(id core.UUID) {
+func (g *waitingGroup) add(id base.UUID) {
 	if _, known := g.of[id]; !known {
 		g.of[id] = nil
 		WantWaiting(&g.want, id)
@@ -251,12 +252,12 @@ func (g *waitingGroup) load(ctx context.Context) (err error) {
 }
 
 // passedOver notes what a list does not show because it cannot be read.
-func (e *Engine) passedOver(id core.UUID, why error) {
+func (e *Engine) passedOver(id base.UUID, why error) {
 	e.notes.Error("a list passes over waits that cannot be read", "execution_id", id, "error", why)
 }
 
 // waitpoint shows a waitpoint of one of the executions; nil if it or the execution is gone, or the execution was not added.
-func (g *waitingGroup) waitpoint(execution, id core.UUID) (*core.WaitpointView, error) {
+func (g *waitingGroup) waitpoint(execution, id base.UUID) (*core.WaitpointView, error) {
 	w := g.of[execution]
 	if w == nil {
 		return nil, nil

@@ -3,19 +3,19 @@ package txn
 import (
 	"sync"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // waiters are the calls that wait for executions to end (S70).
 type waiters struct {
 	mu sync.Mutex
-	of map[core.UUID]map[chan struct{}]struct{}
+	of map[base.UUID]map[chan struct{}]struct{}
 }
 
-func newWaiters() *waiters { return &waiters{of: map[core.UUID]map[chan struct{}]struct{}{}} }
+func newWaiters() *waiters { return &waiters{of: map[base.UUID]map[chan struct{}]struct{}{}} }
 
 // enter returns a channel that is closed when the execution ends, and a function to call when the caller stops waiting.
-func (w *waiters) enter(id core.UUID) (<-chan struct{}, func()) {
+func (w *waiters) enter(id base.UUID) (<-chan struct{}, func()) {
 	ended := make(chan struct{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -26,7 +26,7 @@ func (w *waiters) enter(id core.UUID) (<-chan struct{}, func()) {
 	return ended, func() { w.leave(id, ended) }
 }
 
-func (w *waiters) leave(id core.UUID, ended chan struct{}) {
+func (w *waiters) leave(id base.UUID, ended chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.of[id], ended)
@@ -36,7 +36,7 @@ func (w *waiters) leave(id core.UUID, ended chan struct{}) {
 }
 
 // Wake wakes the calls that wait for the execution: it has ended.
-func (w *waiters) Wake(id core.UUID) {
+func (w *waiters) Wake(id base.UUID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.end(id)
@@ -52,7 +52,7 @@ func (w *waiters) wakeAll() {
 }
 
 // end wakes the calls that wait for the execution. The lock is held.
-func (w *waiters) end(id core.UUID) {
+func (w *waiters) end(id base.UUID) {
 	for ended := range w.of[id] {
 		close(ended)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -97,7 +98,7 @@ func TestW4_whatever_became_of_a_call_the_same_call_again_gets_one_answer(t *tes
 					call, c := prepare(w), engine.Caller{Principal: "op", Actor: "operator", RequestKey: "k"}
 					lost.armed.Store(true)
 					_, err := call(c)
-					same(t, "unknown", core.CodeOf(err) == core.CodeTimeout, written)
+					same(t, "unknown", base.CodeOf(err) == base.CodeTimeout, written)
 					if err == nil || lost.armed.Load() {
 						t.Fatalf("nothing was lost: %v", err)
 					}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -35,7 +36,7 @@ func TestW86_waits_are_told_with_all_their_fields_and_what_changes_nothing_is_no
 		must(w.signal(early.ID, early.Token, "go", twice))(t)
 		same(t, "again", must(w.signal(early.ID, early.Token, "go", twice))(t).Duplicate, true)
 		_, err := w.signal(early.ID, spoilt(early.Token), "go")
-		refused(t, err, core.CodeInvalidToken)
+		refused(t, err, base.CodeInvalidToken)
 		passed := must(w.e.Suspend(w.ctx(), client, id, waitFor(task, goAtA, adopting(early.ID))))(t)
 		same(t, "passed", passed.Satisfied, true)
 
@@ -87,7 +88,7 @@ func TestWI18_a_timeout_is_acted_on_by_the_sweep_alone_and_never_early(t *testin
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
 		// The sweep looks in steps of 50 ms: the other one is due at a step, and this one a millisecond after it.
-		step := core.Millis(1000) + (50-core.Millis(w.now())%50)%50
+		step := base.Millis(1000) + (50-base.Millis(w.now())%50)%50
 		id, s := w.asleep(atA, timingOut(step+1, core.BehaviorFail))
 		other, o := w.asleep(atA, timingOut(step, core.BehaviorFail))
 		w.turnTo(s.TimeoutAt - 1)
@@ -96,10 +97,10 @@ func TestWI18_a_timeout_is_acted_on_by_the_sweep_alone_and_never_early(t *testin
 		w.pass(1)
 		eventually(t, "the sweep acts", func() bool { return w.count(id, "execution.completed") == 1 })
 		for _, x := range []struct {
-			id core.GivenID
+			id base.GivenID
 			s  engine.SuspendAnswer
 		}{{id, s}, {other, o}} {
-			if ended := w.get(x.id).CompletedAt; ended < x.s.TimeoutAt || ended > x.s.TimeoutAt+core.Time(core.Second) {
+			if ended := w.get(x.id).CompletedAt; ended < x.s.TimeoutAt || ended > x.s.TimeoutAt+base.Time(base.Second) {
 				t.Errorf("ended at %d, due at %d", ended, x.s.TimeoutAt)
 			}
 		}
@@ -109,14 +110,14 @@ func TestWI18_a_timeout_is_acted_on_by_the_sweep_alone_and_never_early(t *testin
 func TestW54_a_suspension_has_one_cause_whoever_comes_after(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
-		for cause, end := range map[core.SuspensionCause]func(id core.GivenID, s engine.SuspendAnswer){
-			core.CauseSignal: func(_ core.GivenID, s engine.SuspendAnswer) { w.signalled(s, "go") },
-			core.CauseOperator: func(id core.GivenID, _ engine.SuspendAnswer) {
+		for cause, end := range map[core.SuspensionCause]func(id base.GivenID, s engine.SuspendAnswer){
+			core.CauseSignal: func(_ base.GivenID, s engine.SuspendAnswer) { w.signalled(s, "go") },
+			core.CauseOperator: func(id base.GivenID, _ engine.SuspendAnswer) {
 				_, _, err := w.resume(id, core.ResumeCommand{})
 				ok(t, err)
 			},
-			core.CauseCancelled: func(id core.GivenID, _ engine.SuspendAnswer) { w.cancel(id) },
-			core.CauseTimeout: func(id core.GivenID, s engine.SuspendAnswer) {
+			core.CauseCancelled: func(id base.GivenID, _ engine.SuspendAnswer) { w.cancel(id) },
+			core.CauseTimeout: func(id base.GivenID, s engine.SuspendAnswer) {
 				w.turnTo(s.TimeoutAt)
 				w.pass(0)
 				w.becomes(id, core.Failed)
@@ -124,8 +125,8 @@ func TestW54_a_suspension_has_one_cause_whoever_comes_after(t *testing.T) {
 		} {
 			id, s := w.asleep(goAtA, timingOut(1000, core.BehaviorFail))
 			end(id, s)
-			_, err := w.signal(s.Waitpoints[0].ID, s.Tokens[0], "go", func(c *core.SignalCommand) { c.SignalID = core.UUID{9} })
-			refused(t, err, core.CodeWaitpointClosed)
+			_, err := w.signal(s.Waitpoints[0].ID, s.Tokens[0], "go", func(c *core.SignalCommand) { c.SignalID = base.UUID{9} })
+			refused(t, err, base.CodeWaitpointClosed)
 			if _, _, err := w.resume(id, core.ResumeCommand{}); err == nil {
 				t.Errorf("%s: it was resumed a second time", cause)
 			}

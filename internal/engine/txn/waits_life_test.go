@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -20,8 +22,8 @@ func TestW50_W62_W80_work_waits_for_a_signal_and_goes_on_with_it(t *testing.T) {
 		w.nothing()
 		waiter := w.claiming(ask())
 		w.waiters(1)
-		same(t, "another name", w.signalled(s, "stay"), core.EffectNotMatched)
-		same(t, "the name", w.signalled(s, "go"), core.EffectSatisfied)
+		same(t, "another name", w.signalled(s, "stay"), condition.EffectNotMatched)
+		same(t, "the name", w.signalled(s, "go"), condition.EffectSatisfied)
 		again := w.only(waiter)
 		same(t, "the attempt goes on", []any{again.How, again.ResumedFrom, again.Execution.Attempt.ID, again.Execution.Attempt.Index},
 			[]any{"resumed", core.InterruptedSuspended, task.Execution.Attempt.ID, 0})
@@ -36,7 +38,7 @@ func TestW50_W62_W80_work_waits_for_a_signal_and_goes_on_with_it(t *testing.T) {
 			"waitpoint.closed", "execution.resumed", "lease.acquired", "execution.completed",
 		})
 		_, err := w.signal(s.Waitpoints[0].ID, s.Tokens[0], "late")
-		same(t, "why it is closed", refused(t, err, core.CodeWaitpointClosed).Details["close_reason"], any("resumed"))
+		same(t, "why it is closed", refused(t, err, base.CodeWaitpointClosed).Details["close_reason"], any("resumed"))
 	})
 }
 
@@ -46,7 +48,7 @@ func TestW48_W49_signals_that_come_early_meet_the_condition(t *testing.T) {
 		task := w.started(core.Submission{})
 		id := given(task)
 		a := w.pending(task, "a")
-		same(t, "buffered", must(w.signal(a.ID, a.Token, "go"))(t).Effect, core.EffectBuffered)
+		same(t, "buffered", must(w.signal(a.ID, a.Token, "go"))(t).Effect, condition.EffectBuffered)
 		got := must(w.e.Suspend(w.ctx(), client, id, waitFor(task, goAtA, adopting(a.ID))))(t)
 		same(t, "outcome", []any{got.Satisfied, got.Cause, got.Repeated}, []any{true, core.CauseEarlySignals, false})
 		same(t, "signals", heard(got.Signals), []string{"go: from go"})
@@ -71,8 +73,8 @@ func TestWI10_early_signals_that_are_not_enough_count_once_the_wait_begins(t *te
 			c.Waitpoints = append(c.Waitpoints, core.Binding{Key: ptr("c")})
 		})
 		same(t, "came early", []int{s.Standings[0].SignalCount, s.Standings[0].MatchedSignals, s.Standings[1].SignalCount}, []int{1, 1, 0})
-		same(t, "b", must(w.signal(b.ID, b.Token, "x"))(t).Effect, core.EffectAppended)
-		same(t, "c", must(w.signal(s.Waitpoints[2].ID, s.Tokens[2], "y"))(t).Effect, core.EffectSatisfied)
+		same(t, "b", must(w.signal(b.ID, b.Token, "x"))(t).Effect, condition.EffectAppended)
+		same(t, "c", must(w.signal(s.Waitpoints[2].ID, s.Tokens[2], "y"))(t).Effect, condition.EffectSatisfied)
 		same(t, "signals", heard(w.claim().Resumed.Signals), []string{"go: from go", "x: from x", "y: from y"})
 	})
 }
@@ -87,7 +89,7 @@ func TestW56_a_handler_that_runs_again_passes_the_waits_it_has_passed(t *testing
 		same(t, "the same outcome", []any{repeat.Satisfied, repeat.SuspensionID, repeat.Tokens[0].Reveal(), repeat.Repeated},
 			[]any{false, first.SuspensionID, first.Tokens[0].Reveal(), true})
 		_, err := w.e.Suspend(w.ctx(), client, id, waitFor(task, goAtA, named("one")))
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 		w.signalled(first, "go")
 
 		task = w.claim() // from its top
@@ -144,51 +146,51 @@ func TestL34_W4_the_answer_of_a_suspend_is_given_again(t *testing.T) {
 		same(t, "over, again", []any{early2.Satisfied, early2.SuspensionID, heard(early2.Signals), early2.Tokens[0].Reveal()},
 			[]any{true, early.SuspensionID, []string{"go: from go"}, a.Token.Reveal()})
 		_, err := w.e.Suspend(w.ctx(), keyed, id, waitFor(task, goAtA, adopting(a.ID)))
-		refused(t, err, core.CodeIdempotencyConflict)
+		refused(t, err, base.CodeIdempotencyConflict)
 	})
 }
 
 func TestW44_W46_W47_arguments_come_before_state_and_the_execution_before_the_fence(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
-		nobody := core.GivenID{UUID: core.UUID{1}}
+		nobody := base.GivenID{UUID: base.UUID{1}}
 		task := w.started(core.Submission{})
-		suspend := func(id core.GivenID, c core.SuspendCommand) error {
+		suspend := func(id base.GivenID, c core.SuspendCommand) error {
 			_, err := w.e.Suspend(w.ctx(), client, id, c)
 			return err
 		}
 		spent := core.SuspendCommand{SpentHandle: true}
-		refused(t, suspend(nobody, spent), core.CodeAlreadySuspended)
+		refused(t, suspend(nobody, spent), base.CodeAlreadySuspended)
 		empty := core.SuspendCommand{Condition: parsedCondition(atA)}
-		same(t, "reason", refused(t, suspend(nobody, empty), core.CodeInvalidSuspend).Details["reason"], any("waitpoints_empty"))
+		same(t, "reason", refused(t, suspend(nobody, empty), base.CodeInvalidSuspend).Details["reason"], any("waitpoints_empty"))
 		unfenced := waitFor(task, atA)
 		unfenced.Fence = core.Fence{}
-		refused(t, suspend(nobody, unfenced), core.CodeExecutionNotFound)
-		refused(t, suspend(given(task), unfenced), core.CodeFenceRequired)
+		refused(t, suspend(nobody, unfenced), base.CodeExecutionNotFound)
+		refused(t, suspend(given(task), unfenced), base.CodeFenceRequired)
 		stale := waitFor(task, atA)
-		stale.Fence.LeaseID = core.UUID{9}
-		w.untouched(given(task), func() error { return suspend(given(task), stale) }, core.CodeStaleLease)
+		stale.Fence.LeaseID = base.UUID{9}
+		w.untouched(given(task), func() error { return suspend(given(task), stale) }, base.CodeStaleLease)
 		foreign := engine.Caller{Principal: "me", Actor: "client", Namespaces: []string{"other"}}
 		_, err := w.e.Suspend(w.ctx(), foreign, given(task), waitFor(task, atA))
-		refused(t, err, core.CodeExecutionNotFound)
+		refused(t, err, base.CodeExecutionNotFound)
 	})
 }
 
 func TestW47_ids_of_waitpoints_are_used_once_whoever_has_them(t *testing.T) {
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
-		id := core.UUID{7, 7, 7}
+		id := base.UUID{7, 7, 7}
 		first, second := w.started(core.Submission{}), w.started(core.Submission{})
 		with := func(c *core.SuspendCommand) { c.Waitpoints[0].ID = id }
 		s := w.suspend(first, atA, with)
 		same(t, "its id", s.Waitpoints[0].ID, id)
 		_, err := w.e.Suspend(w.ctx(), client, given(second), waitFor(second, atA, with))
-		refused(t, err, core.CodeWaitpointAlreadyExists)
+		refused(t, err, base.CodeWaitpointAlreadyExists)
 		_, err = w.e.CreateWaitpoint(w.ctx(), client, given(second), core.CreateWaitpointCommand{Fence: fence(second), Key: "a", WaitpointID: id})
-		refused(t, err, core.CodeWaitpointAlreadyExists)
+		refused(t, err, base.CodeWaitpointAlreadyExists)
 		_, err = w.e.Suspend(w.ctx(), client, given(second), waitFor(second, atA, adopting(id)))
-		refused(t, err, core.CodeWaitpointNotFound)
-		same(t, "whose it is", w.signalled(s, "go"), core.EffectSatisfied)
+		refused(t, err, base.CodeWaitpointNotFound)
+		same(t, "whose it is", w.signalled(s, "go"), condition.EffectSatisfied)
 	})
 }
 
@@ -202,9 +204,9 @@ func TestW35_W36_W37_pending_waitpoints_outlive_their_attempt_and_are_made_once_
 			return w.e.CreateWaitpoint(w.ctx(), client, id, c)
 		}
 		_, err := create(task, core.CreateWaitpointCommand{Key: ""})
-		refused(t, err, core.CodeInvalidWaitpoint)
+		refused(t, err, base.CodeInvalidWaitpoint)
 		a := must(create(task, core.CreateWaitpointCommand{Key: "a", IdempotencyKey: "x"}))(t)
-		same(t, "expires", a.ExpiresAt, w.now().Add(core.Day))
+		same(t, "expires", a.ExpiresAt, w.now().Add(base.Day))
 		same(t, "not the same", must(create(task, core.CreateWaitpointCommand{Key: "a"}))(t).ID != a.ID, true)
 		w.fail(task, "")
 		w.pass(1)
@@ -213,8 +215,8 @@ func TestW35_W36_W37_pending_waitpoints_outlive_their_attempt_and_are_made_once_
 		again := must(create(task, core.CreateWaitpointCommand{Key: "a", IdempotencyKey: "x"}))(t)
 		same(t, "the same", []any{again.ID, again.Token.Reveal(), again.Repeated}, []any{a.ID, a.Token.Reveal(), true})
 		_, err = create(task, core.CreateWaitpointCommand{Key: "b", IdempotencyKey: "x"})
-		refused(t, err, core.CodeIdempotencyConflict)
-		same(t, "signals", must(w.signal(a.ID, a.Token, "go"))(t).Effect, core.EffectBuffered)
+		refused(t, err, base.CodeIdempotencyConflict)
+		same(t, "signals", must(w.signal(a.ID, a.Token, "go"))(t).Effect, condition.EffectBuffered)
 		w.complete(task)
 		same(t, "closed by the end", w.closed(a.ID), core.ClosedEnded)
 
@@ -223,9 +225,9 @@ func TestW35_W36_W37_pending_waitpoints_outlive_their_attempt_and_are_made_once_
 		later := must(create(task, core.CreateWaitpointCommand{Key: "a", IdempotencyKey: "x"}))(t)
 		same(t, "another run, another waitpoint", []any{later.ID != a.ID, later.RunIndex, later.Repeated}, []any{true, 1, false})
 		_, err = w.signal(a.ID, a.Token, "go again")
-		refused(t, err, core.CodeWaitpointClosed)
+		refused(t, err, base.CodeWaitpointClosed)
 		_, err = w.e.Suspend(w.ctx(), client, id, waitFor(task, atA, adopting(a.ID)))
-		refused(t, err, core.CodeWaitpointNotFound)
+		refused(t, err, base.CodeWaitpointNotFound)
 	})
 }
 
@@ -238,7 +240,7 @@ func TestW36_more_than_256_waitpoints_of_an_execution_are_not_open(t *testing.T)
 			last = w.pending(task, "a")
 		}
 		_, err := w.e.CreateWaitpoint(w.ctx(), client, given(task), core.CreateWaitpointCommand{Fence: fence(task), Key: "a"})
-		refused(t, err, core.CodeWaitpointLimitExceeded)
+		refused(t, err, base.CodeWaitpointLimitExceeded)
 		same(t, "closed by its worker", must(w.e.CloseWaitpoint(w.ctx(), client, last.ID, ptr(fence(task)), engine.Operator{}))(t), false)
 		w.pending(task, "a")
 		w.complete(task)
@@ -249,28 +251,28 @@ func TestW38_a_pending_waitpoint_is_closed_by_its_worker_or_an_operator(t *testi
 	t.Parallel()
 	onSigning(t, func(t *testing.T, w *world) {
 		task := w.started(core.Submission{Namespace: "a"})
-		shut := func(c engine.Caller, id core.UUID, f *core.Fence, key string) (bool, error) {
+		shut := func(c engine.Caller, id base.UUID, f *core.Fence, key string) (bool, error) {
 			return w.e.CloseWaitpoint(w.ctx(), c, id, f, engine.Operator{Reason: "no use", RequestKey: key})
 		}
 		one, two, three := w.pending(task, "a"), w.pending(task, "b"), w.pending(task, "c")
 		stale := fence(task)
-		stale.LeaseID = core.UUID{1}
+		stale.LeaseID = base.UUID{1}
 		_, err := shut(client, one.ID, &stale, "")
-		refused(t, err, core.CodeStaleLease)
+		refused(t, err, base.CodeStaleLease)
 		same(t, "by its worker", must(shut(client, one.ID, ptr(fence(task)), ""))(t), false)
 		same(t, "by an operator", must(shut(operator, two.ID, nil, "k"))(t), false)
 		same(t, "the same request", must(shut(operator, two.ID, nil, "k"))(t), false)
 		same(t, "another one", must(shut(operator, two.ID, nil, "l"))(t), true)
-		_, err = shut(operator, core.UUID{3}, nil, "")
-		refused(t, err, core.CodeWaitpointNotFound)
+		_, err = shut(operator, base.UUID{3}, nil, "")
+		refused(t, err, base.CodeWaitpointNotFound)
 		foreign := engine.Caller{Principal: "op", Actor: "operator", Namespaces: []string{"b"}}
 		_, err = shut(foreign, three.ID, nil, "")
-		refused(t, err, core.CodeWaitpointNotFound)
+		refused(t, err, base.CodeWaitpointNotFound)
 		_, err = w.signal(two.ID, two.Token, "go")
-		refused(t, err, core.CodeWaitpointClosed)
+		refused(t, err, base.CodeWaitpointClosed)
 		w.suspend(task, `{"type":"single","waitpoint_key":"c"}`, adopting(three.ID))
 		_, err = shut(operator, three.ID, nil, "")
-		refused(t, err, core.CodeWaitpointActive)
+		refused(t, err, base.CodeWaitpointActive)
 		same(t, "told", w.deeds("a"), []string{"a close_waitpoint waitpoint"})
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -13,13 +15,13 @@ func TestWI9_of_many_signals_at_once_one_resumes(t *testing.T) {
 	onSigning(t, func(t *testing.T, w *world) {
 		id, s := w.asleep(goAtA)
 		engines := []*engine.Engine{w.e, w.another1()}
-		effects := make([]core.SignalEffect, 64)
+		effects := make([]condition.SignalEffect, 64)
 		var wg sync.WaitGroup
 		for i := range effects {
 			wg.Go(func() {
 				got, err := engines[i%2].Signal(w.ctx(), stranger, nil, s.Tokens[0], core.SignalCommand{WaitpointID: s.Waitpoints[0].ID, Name: "go"})
 				if err != nil {
-					refused(t, err, core.CodeWaitpointClosed)
+					refused(t, err, base.CodeWaitpointClosed)
 				}
 				effects[i] = got.Effect
 			})
@@ -27,7 +29,7 @@ func TestWI9_of_many_signals_at_once_one_resumes(t *testing.T) {
 		wg.Wait()
 		satisfied := 0
 		for _, effect := range effects {
-			if effect == core.EffectSatisfied {
+			if effect == condition.EffectSatisfied {
 				satisfied++
 			}
 		}
@@ -58,8 +60,8 @@ func TestWI9_a_suspension_ends_once_whatever_races(t *testing.T) {
 				func() error { w.turn(1000); return nil },
 			} {
 				wg.Go(func() {
-					switch code := core.CodeOf(act()); code {
-					case "", core.CodeWaitpointClosed, core.CodeExecutionNotSuspended, core.CodeExecutionNotActive:
+					switch code := base.CodeOf(act()); code {
+					case "", base.CodeWaitpointClosed, base.CodeExecutionNotSuspended, base.CodeExecutionNotActive:
 					default:
 						t.Errorf("refused with %s", code)
 					}
@@ -106,18 +108,18 @@ func TestW47_of_two_waitpoints_with_one_id_at_once_one_is_made(t *testing.T) {
 	onSigning(t, func(t *testing.T, w *world) {
 		other := w.another1()
 		for n := range 8 {
-			id := core.UUID{byte(n + 1)}
-			var codes [2]core.Code
+			id := base.UUID{byte(n + 1)}
+			var codes [2]base.Code
 			var wg sync.WaitGroup
 			for i, e := range []*engine.Engine{w.e, other} {
 				task := w.started(core.Submission{})
 				wg.Go(func() {
 					_, err := e.CreateWaitpoint(w.ctx(), client, given(task), core.CreateWaitpointCommand{Fence: fence(task), Key: "a", WaitpointID: id})
-					codes[i] = core.CodeOf(err)
+					codes[i] = base.CodeOf(err)
 				})
 			}
 			wg.Wait()
-			if codes != [2]core.Code{"", core.CodeWaitpointAlreadyExists} && codes != [2]core.Code{core.CodeWaitpointAlreadyExists, ""} {
+			if codes != [2]base.Code{"", base.CodeWaitpointAlreadyExists} && codes != [2]base.Code{base.CodeWaitpointAlreadyExists, ""} {
 				t.Fatalf("answers %q", codes)
 			}
 		}
@@ -129,6 +131,6 @@ func TestL88_work_of_a_users_own_transaction_can_be_approved_about_and_resumed(t
 	onSigning(t, func(t *testing.T, w *world) {
 		answer := w.submitOwn(core.Submission{Kind: "k"})
 		_, err := w.approve("ann", answer.ID.Given(), core.ApproveCommand{Name: "yes"})
-		refused(t, err, core.CodeWaitpointAmbiguous) // it is known
+		refused(t, err, base.CodeWaitpointAmbiguous) // it is known
 	})
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -24,8 +27,8 @@ const (
 	twoApprovers = `{"type":"count","n":2,"count_kind":"distinct_sources","name":"approved","source_types":["operator","approver"],"waitpoints":["a"]}`
 )
 
-func parsedCondition(text string) *core.Condition {
-	c, err := core.ParseCondition([]byte(text))
+func parsedCondition(text string) *condition.Condition {
+	c, err := condition.Parse([]byte(text))
 	if err != nil {
 		panic(err)
 	}
@@ -44,11 +47,11 @@ func waitFor(task engine.Task, text string, edits ...func(*core.SuspendCommand))
 	return c
 }
 
-func timingOut(ms core.Millis, behavior string) func(*core.SuspendCommand) {
+func timingOut(ms base.Millis, behavior string) func(*core.SuspendCommand) {
 	return func(c *core.SuspendCommand) { c.TimeoutMS, c.Behavior = &ms, behavior }
 }
 
-func adopting(ids ...core.UUID) func(*core.SuspendCommand) {
+func adopting(ids ...base.UUID) func(*core.SuspendCommand) {
 	return func(c *core.SuspendCommand) {
 		c.Waitpoints = nil
 		for _, id := range ids {
@@ -72,7 +75,7 @@ func (w *world) suspend(task engine.Task, text string, edits ...func(*core.Suspe
 }
 
 // asleep submits, claims and suspends.
-func (w *world) asleep(text string, edits ...func(*core.SuspendCommand)) (core.GivenID, engine.SuspendAnswer) {
+func (w *world) asleep(text string, edits ...func(*core.SuspendCommand)) (base.GivenID, engine.SuspendAnswer) {
 	w.t.Helper()
 	task := w.started(core.Submission{})
 	return given(task), w.suspend(task, text, edits...)
@@ -88,7 +91,7 @@ func (w *world) pending(task engine.Task, key string) engine.Issued {
 var stranger = engine.Caller{Principal: "stranger", Actor: "client", Namespaces: []string{"nowhere"}}
 
 // signal delivers one under a token.
-func (w *world) signal(waitpoint core.UUID, token core.Token, name string, edits ...func(*core.SignalCommand)) (core.SignalAnswer, error) {
+func (w *world) signal(waitpoint base.UUID, token keyring.Token, name string, edits ...func(*core.SignalCommand)) (core.SignalAnswer, error) {
 	w.t.Helper()
 	c := core.SignalCommand{WaitpointID: waitpoint, Name: name, Payload: core.Payload{Data: []byte("from " + name), ContentType: "text/plain"}}
 	for _, edit := range edits {
@@ -98,22 +101,22 @@ func (w *world) signal(waitpoint core.UUID, token core.Token, name string, edits
 }
 
 // signalled delivers a signal to the first waitpoint of a suspension and tells its effect.
-func (w *world) signalled(s engine.SuspendAnswer, name string, edits ...func(*core.SignalCommand)) core.SignalEffect {
+func (w *world) signalled(s engine.SuspendAnswer, name string, edits ...func(*core.SignalCommand)) condition.SignalEffect {
 	w.t.Helper()
 	return must(w.signal(s.Waitpoints[0].ID, s.Tokens[0], name, edits...))(w.t).Effect
 }
 
-func (w *world) resume(id core.GivenID, c core.ResumeCommand) (engine.View, bool, error) {
+func (w *world) resume(id base.GivenID, c core.ResumeCommand) (engine.View, bool, error) {
 	return w.e.Resume(w.ctx(), operator, id, c, engine.Operator{})
 }
 
 // approve is the approval of somebody.
-func (w *world) approve(who string, id core.GivenID, c core.ApproveCommand) (core.SignalAnswer, error) {
+func (w *world) approve(who string, id base.GivenID, c core.ApproveCommand) (core.SignalAnswer, error) {
 	return w.e.Approve(w.ctx(), engine.Caller{Principal: who, Actor: "operator"}, id, c, engine.Operator{})
 }
 
 // link makes a link for somebody.
-func (w *world) link(waitpoint core.UUID, approver string, edits ...func(*core.CreateLinkCommand)) engine.IssuedLink {
+func (w *world) link(waitpoint base.UUID, approver string, edits ...func(*core.CreateLinkCommand)) engine.IssuedLink {
 	w.t.Helper()
 	c := core.CreateLinkCommand{WaitpointID: waitpoint, Approver: approver}
 	for _, edit := range edits {
@@ -127,7 +130,7 @@ func (w *world) decideLink(l engine.IssuedLink, decision string) (core.DecideAns
 }
 
 // observed is the suspension that observe shows.
-func (w *world) observed(id core.GivenID) *core.Observation {
+func (w *world) observed(id base.GivenID) *core.Observation {
 	w.t.Helper()
 	seen := must(w.e.Observe(w.ctx(), client, id))(w.t)
 	if seen == nil {
@@ -146,13 +149,13 @@ func heard(signals []core.Signal) []string {
 }
 
 // closed is why a waitpoint closed; "" while it is open.
-func (w *world) closed(waitpoint core.UUID) core.CloseReason {
+func (w *world) closed(waitpoint base.UUID) core.CloseReason {
 	w.t.Helper()
 	return must(w.e.Waitpoint(w.ctx(), client, waitpoint))(w.t).CloseReason
 }
 
 // spoilWaits makes the first record of an execution's waits unreadable.
-func (w *world) spoilWaits(id core.GivenID) {
+func (w *world) spoilWaits(id base.GivenID) {
 	w.t.Helper()
 	owned := store.Owned{Kind: 15, Owner: id.UUID.String()}
 	docs := must(w.store.Read(w.ctx(), store.Want{Owned: []store.Owned{owned}}))(w.t).Owned[owned]

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -11,7 +12,7 @@ import (
 type onOne struct {
 	op     string
 	caller Caller
-	id     core.GivenID
+	id     base.GivenID
 	fence  *core.Fence // of a lease-ending command: its recorded answer may be wanted (L34)
 	held   *core.Fence // of a command that keeps the lease
 	act    func(u *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (changed bool, err error)
@@ -21,7 +22,7 @@ func (o *onOne) Name() string { return o.op }
 
 func (o *onOne) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, o.id.UUID) }
 
-func (o *onOne) Target() core.UUID { return o.id.UUID }
+func (o *onOne) Target() base.UUID { return o.id.UUID }
 
 // More loads the lease history entry of a fence that is not the current lease's.
 func (o *onOne) More(u *Tx, w *store.Want) {
@@ -50,7 +51,7 @@ func (o *onOne) Decide(u *Tx) error {
 // onExecution runs a command on one execution. An execution that a user's own transaction has just submitted is adopted first (L88).
 func (e *Engine) onExecution(ctx context.Context, cmd *onOne) error {
 	err := e.Do(ctx, cmd)
-	if core.CodeOf(err) == core.CodeExecutionNotFound && e.appeared(ctx, cmd.id.UUID) {
+	if base.CodeOf(err) == base.CodeExecutionNotFound && e.appeared(ctx, cmd.id.UUID) {
 		return e.Do(ctx, cmd)
 	}
 	return err
@@ -65,12 +66,12 @@ func (c Caller) asWorker(x *core.Execution, fx *core.Effects) {
 }
 
 // Complete ends the execution as succeeded (L89).
-func (e *Engine) Complete(ctx context.Context, c Caller, id core.GivenID, f core.Fence, result *core.Payload) (core.CompleteAnswer, error) {
+func (e *Engine) Complete(ctx context.Context, c Caller, id base.GivenID, f core.Fence, result *core.Payload) (core.CompleteAnswer, error) {
 	return e.CompleteWith(ctx, c, id, core.Completion{Fence: f, Result: result})
 }
 
 // CompleteWith is Complete for a command that may say what was used (B16).
-func (e *Engine) CompleteWith(ctx context.Context, c Caller, id core.GivenID, cmd core.Completion) (core.CompleteAnswer, error) {
+func (e *Engine) CompleteWith(ctx context.Context, c Caller, id base.GivenID, cmd core.Completion) (core.CompleteAnswer, error) {
 	var answer core.CompleteAnswer
 	one, err := e.newComplete(c, id, cmd, &answer)
 	if err == nil {
@@ -84,7 +85,7 @@ func (e *Engine) CompleteWith(ctx context.Context, c Caller, id core.GivenID, cm
 
 // Ending is one of several completions.
 type Ending struct {
-	ID core.GivenID
+	ID base.GivenID
 	core.Completion
 }
 
@@ -120,7 +121,7 @@ func (e *Engine) CompleteMany(ctx context.Context, c Caller, all []Ending) []Com
 }
 
 // newComplete checks a completion.
-func (e *Engine) newComplete(c Caller, id core.GivenID, cmd core.Completion, answer *core.CompleteAnswer) (*onOne, error) {
+func (e *Engine) newComplete(c Caller, id base.GivenID, cmd core.Completion, answer *core.CompleteAnswer) (*onOne, error) {
 	if err := cmd.Fence.Validate(); err != nil {
 		return nil, err
 	}
@@ -148,8 +149,8 @@ func (e *Engine) checkPayload(field string, p *core.Payload) (_ *core.Payload, t
 		return nil, nil, nil
 	}
 	checked := *p
-	setDefault(&checked.ContentType, core.DefaultContentType)
-	if err := core.CheckContentType(field+"_content_type", checked.ContentType); err != nil {
+	setDefault(&checked.ContentType, base.DefaultContentType)
+	if err := base.CheckContentType(field+"_content_type", checked.ContentType); err != nil {
 		return nil, nil, err
 	}
 	if err := anySize.CheckPayload(field, len(checked.Data)); err != nil {
@@ -163,7 +164,7 @@ func (e *Engine) checkPayload(field string, p *core.Payload) (_ *core.Payload, t
 }
 
 // CompleteOverride completes a running execution on an operator's word (L37).
-func (e *Engine) CompleteOverride(ctx context.Context, c Caller, id core.GivenID, result *core.Payload, op Operator) (core.CompleteAnswer, error) {
+func (e *Engine) CompleteOverride(ctx context.Context, c Caller, id base.GivenID, result *core.Payload, op Operator) (core.CompleteAnswer, error) {
 	result, tooLarge, err := e.checkPayload("result", result)
 	if err != nil {
 		return core.CompleteAnswer{}, err
@@ -180,7 +181,7 @@ func (e *Engine) CompleteOverride(ctx context.Context, c Caller, id core.GivenID
 }
 
 // Fail ends the attempt as failed; the policy decides whether a retry follows (L90..L94).
-func (e *Engine) Fail(ctx context.Context, c Caller, id core.GivenID, cmd core.FailCommand) (core.FailAnswer, error) {
+func (e *Engine) Fail(ctx context.Context, c Caller, id base.GivenID, cmd core.FailCommand) (core.FailAnswer, error) {
 	if err := cmd.Fence.Validate(); err != nil {
 		return core.FailAnswer{}, err
 	}
@@ -205,7 +206,7 @@ func (e *Engine) Fail(ctx context.Context, c Caller, id core.GivenID, cmd core.F
 }
 
 // FailOverride fails a running execution on an operator's word (L37).
-func (e *Engine) FailOverride(ctx context.Context, c Caller, id core.GivenID, cmd core.FailCommand, op Operator) (core.FailAnswer, error) {
+func (e *Engine) FailOverride(ctx context.Context, c Caller, id base.GivenID, cmd core.FailCommand, op Operator) (core.FailAnswer, error) {
 	if err := cmd.Normalize(); err != nil {
 		return core.FailAnswer{}, err
 	}
@@ -222,20 +223,20 @@ func (e *Engine) FailOverride(ctx context.Context, c Caller, id core.GivenID, cm
 }
 
 // Delay hands the execution back until a moment (L95).
-func (e *Engine) Delay(ctx context.Context, c Caller, id core.GivenID, f core.Fence, until core.Time) (core.LeaveAnswer, error) {
+func (e *Engine) Delay(ctx context.Context, c Caller, id base.GivenID, f core.Fence, until base.Time) (core.LeaveAnswer, error) {
 	return e.DelayWith(ctx, c, id, core.DelayCommand{Fence: f, Until: until}, nil)
 }
 
 // DelayFor hands the execution back for a while, which is counted by the store's clock (U70).
-func (e *Engine) DelayFor(ctx context.Context, c Caller, id core.GivenID, f core.Fence, d core.Millis) (core.LeaveAnswer, error) {
+func (e *Engine) DelayFor(ctx context.Context, c Caller, id base.GivenID, f core.Fence, d base.Millis) (core.LeaveAnswer, error) {
 	return e.DelayWith(ctx, c, id, core.DelayCommand{Fence: f}, &d)
 }
 
 // DelayWith is Delay for a command that may say what was used (B16). after is in place of its moment, counted by the store's clock;
 // nil: the moment counts.
-func (e *Engine) DelayWith(ctx context.Context, c Caller, id core.GivenID, cmd core.DelayCommand, after *core.Millis) (core.LeaveAnswer, error) {
-	if after != nil && (*after < 0 || *after > core.MaxAhead) {
-		return core.LeaveAnswer{}, core.Invalid("delay_ms", "must be in 0..%d", core.MaxAhead)
+func (e *Engine) DelayWith(ctx context.Context, c Caller, id base.GivenID, cmd core.DelayCommand, after *base.Millis) (core.LeaveAnswer, error) {
+	if after != nil && (*after < 0 || *after > base.MaxAhead) {
+		return core.LeaveAnswer{}, base.Invalid("delay_ms", "must be in 0..%d", base.MaxAhead)
 	}
 	if err := cmd.Fence.Validate(); err != nil {
 		return core.LeaveAnswer{}, err
@@ -251,7 +252,7 @@ func (e *Engine) DelayWith(ctx context.Context, c Caller, id core.GivenID, cmd c
 			if command.Recorded = rec; after != nil {
 				command.Until = u.Now.Add(*after)
 			}
-			if err := core.CheckAhead("until", command.Until, u.Now); err != nil {
+			if err := base.CheckAhead("until", command.Until, u.Now); err != nil {
 				return false, err
 			}
 			c.asWorker(x, fx)
@@ -266,11 +267,11 @@ func (e *Engine) DelayWith(ctx context.Context, c Caller, id core.GivenID, cmd c
 }
 
 // Release hands the execution back for another worker, without using anything up (L98).
-func (e *Engine) Release(ctx context.Context, c Caller, id core.GivenID, f core.Fence, reason string) (core.LeaveAnswer, error) {
+func (e *Engine) Release(ctx context.Context, c Caller, id base.GivenID, f core.Fence, reason string) (core.LeaveAnswer, error) {
 	if err := f.Validate(); err != nil {
 		return core.LeaveAnswer{}, err
 	}
-	if err := core.CheckReason("reason", reason); err != nil {
+	if err := base.CheckReason("reason", reason); err != nil {
 		return core.LeaveAnswer{}, err
 	}
 	var answer core.LeaveAnswer
@@ -289,11 +290,11 @@ func (e *Engine) Release(ctx context.Context, c Caller, id core.GivenID, f core.
 }
 
 // Progress records how far the worker is (L99).
-func (e *Engine) Progress(ctx context.Context, c Caller, id core.GivenID, f core.Fence, percent *int, message *string) error {
+func (e *Engine) Progress(ctx context.Context, c Caller, id base.GivenID, f core.Fence, percent *int, message *string) error {
 	if err := f.Validate(); err != nil {
 		return err
 	}
-	if err := core.CheckProgress(percent, message); err != nil {
+	if err := base.CheckProgress(percent, message); err != nil {
 		return err
 	}
 	return e.onExecution(ctx, &onOne{

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -26,17 +27,17 @@ func TestS49_U103_a_live_instance_is_of_the_key_that_registered_it_and_no_other_
 		} {
 			other := core.Registration{WorkerID: "f", InstanceID: "f-1", Lanes: []string{"mail"}, LivenessTTLMS: 1000}
 			_, err := w.e.Register(w.ctx(), thief, other)
-			same(t, name+": told", len(refused(t, err, core.CodeInstanceIDTaken).Details), 0)
+			same(t, name+": told", len(refused(t, err, base.CodeInstanceIDTaken).Details), 0)
 			claim := ask()
 			claim.WorkerID, claim.InstanceID, claim.Lanes = "f", "f-1", []string{"mail"}
 			_, err = w.e.Claim(w.ctx(), thief, claim)
-			refused(t, err, core.CodeInstanceIDTaken)
+			refused(t, err, base.CodeInstanceIDTaken)
 			same(t, name+": heartbeat", must(w.e.Heartbeat(w.ctx(), thief, "f-1", nil))(t).Registered, false)
 			thief.OwnInstances = true
-			refused(t, w.e.Drain(w.ctx(), thief, "", "f-1", true), core.CodeWorkerNotRegistered)
-			refused(t, w.e.Drain(w.ctx(), thief, "f", "", true), core.CodeWorkerNotRegistered)
-			refused(t, w.e.Leave(w.ctx(), thief, "f-1"), core.CodeWorkerNotRegistered)
-			refused(t, w.e.MarkDead(w.ctx(), thief, "f-1", "r", true), core.CodeWorkerNotRegistered)
+			refused(t, w.e.Drain(w.ctx(), thief, "", "f-1", true), base.CodeWorkerNotRegistered)
+			refused(t, w.e.Drain(w.ctx(), thief, "f", "", true), base.CodeWorkerNotRegistered)
+			refused(t, w.e.Leave(w.ctx(), thief, "f-1"), base.CodeWorkerNotRegistered)
+			refused(t, w.e.MarkDead(w.ctx(), thief, "f-1", "r", true), base.CodeWorkerNotRegistered)
 		}
 		same(t, "the record", must(w.e.Worker(w.ctx(), client, "f-1"))(t), before)
 		r.Version = "2" // its own key, also after a rotation, which keeps the id
@@ -67,15 +68,15 @@ func TestS49_an_instance_whose_owner_is_gone_is_taken_over_only_by_a_key_of_all_
 			claim.WorkerID, claim.InstanceID = "f", instance
 			_, claimErr := w.e.Claim(w.ctx(), c.next, claim)
 			if !c.takes {
-				refused(t, err, core.CodeInstanceIDTaken)
-				refused(t, claimErr, core.CodeInstanceIDTaken)
+				refused(t, err, base.CodeInstanceIDTaken)
+				refused(t, claimErr, base.CodeInstanceIDTaken)
 				same(t, instance+" comes back", must(w.e.Register(w.ctx(), c.owner, r))(t).Outcome, "refreshed")
 				continue
 			}
 			ok(t, err)
 			ok(t, claimErr)
 			_, err = w.e.Register(w.ctx(), c.owner, r)
-			refused(t, err, core.CodeInstanceIDTaken)
+			refused(t, err, base.CodeInstanceIDTaken)
 		}
 	})
 }
@@ -87,7 +88,7 @@ func TestS52_who_takes_an_instance_over_has_no_power_over_the_leases_of_its_owne
 		second.OwnInstances = true
 		id := w.submit(core.Submission{})
 		r := ask()
-		r.RequestKey, r.TTL = "again", core.Hour
+		r.RequestKey, r.TTL = "again", base.Hour
 		theirs := must(w.e.Claim(w.ctx(), first, r))(t).Tasks
 		same(t, "claimed", given(theirs[0]), id)
 		ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "gone", false))
@@ -96,7 +97,7 @@ func TestS52_who_takes_an_instance_over_has_no_power_over_the_leases_of_its_owne
 		refused(t, func() error {
 			_, err := w.e.Reclaim(w.ctx(), second, id, engine.TargetedRequest{WorkerID: "w", InstanceID: "w1", RequestKey: "again"})
 			return err
-		}(), core.CodeLeaseConflict)
+		}(), base.CodeLeaseConflict)
 		w.turn(1)
 		own := w.submit(core.Submission{})
 		r.RequestKey = ""
@@ -126,10 +127,10 @@ func TestS49_an_instance_of_an_older_version_is_the_first_key_s_of_its_name(t *t
 		must(w.e.Register(w.ctx(), byKey("k1", "fleet"), core.Registration{WorkerID: "f", InstanceID: "f-1"}))(t)
 		w.forgetOwner("f-1")
 		_, err := w.e.Register(w.ctx(), byKey("k2", "other"), core.Registration{WorkerID: "f", InstanceID: "f-1"})
-		refused(t, err, core.CodeInstanceIDTaken)
+		refused(t, err, base.CodeInstanceIDTaken)
 		same(t, "a sign of life", must(w.e.Heartbeat(w.ctx(), byKey("k1", "fleet"), "f-1", nil))(t).Registered, true)
 		_, err = w.e.Register(w.ctx(), byKey("k3", "fleet"), core.Registration{WorkerID: "f", InstanceID: "f-1"})
-		refused(t, err, core.CodeInstanceIDTaken)
+		refused(t, err, base.CodeInstanceIDTaken)
 	})
 }
 
@@ -158,6 +159,6 @@ func TestS49_U103_an_instance_is_its_owner_s_whatever_namespaces_a_claim_names(t
 		other := narrower
 		other.Principal = "another"
 		_, err := w.e.Claim(w.ctx(), other, r)
-		refused(t, err, core.CodeInstanceIDTaken)
+		refused(t, err, base.CodeInstanceIDTaken)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -35,7 +36,7 @@ func (u *Tx) putWorker(w *core.Worker) { u.putOrAdd(u.workerDoc(w)) }
 func (u *Tx) workerDoc(w *core.Worker) store.Doc {
 	body, _ := json.Marshal(w)
 	ref := workerRef(w.InstanceID)
-	next := RoundUp(max(w.NextLook(), u.Now+1), core.Second)
+	next := RoundUp(max(w.NextLook(), u.Now+1), base.Second)
 	armed := next
 	if doc := u.Doc(ref); doc != nil && doc.ExpiresAt > u.Now && doc.ExpiresAt <= next {
 		armed = doc.ExpiresAt
@@ -177,7 +178,7 @@ func (u *Tx) Target(c Caller, workerID, instanceID string) (*core.Worker, error)
 }
 
 // workerView is an instance as the caller may see it: without namespaces that are not the caller's.
-func (c Caller) workerView(w *core.Worker, now core.Time) WorkerView {
+func (c Caller) workerView(w *core.Worker, now base.Time) WorkerView {
 	shown := *w
 	if len(w.Namespaces) > 0 {
 		shown.Namespaces = narrow(w.Namespaces, c.Namespaces)
@@ -234,7 +235,7 @@ func (c Caller) serving(asked []string) ([]string, error) {
 	}
 	kept := narrow(asked, c.Namespaces)
 	if len(kept) == 0 {
-		return nil, core.Errorf(core.CodeNamespaceForbidden, "the caller has none of these namespaces").WithField("namespaces")
+		return nil, base.Errorf(base.CodeNamespaceForbidden, "the caller has none of these namespaces").WithField("namespaces")
 	}
 	return kept, nil
 }
@@ -261,7 +262,7 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 			}
 		}
 		if len(instances) == 0 {
-			return core.Errorf(core.CodeWorkerNotRegistered, "no instance of worker %q", workerID)
+			return base.Errorf(base.CodeWorkerNotRegistered, "no instance of worker %q", workerID)
 		}
 	}
 	op, by := "drain", ""
@@ -317,15 +318,15 @@ func (e *Engine) Leave(ctx context.Context, c Caller, instanceID string) error {
 }
 
 func notRegistered(instanceID string) error {
-	return core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instanceID)
+	return base.Errorf(base.CodeWorkerNotRegistered, "no instance %q", instanceID)
 }
 
 // MarkDead says that an instance is gone. With takeLeases its leases lapse at once (S52).
 func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason string, takeLeases bool) error {
-	if err := core.CheckReason("reason", reason); err != nil {
+	if err := base.CheckReason("reason", reason); err != nil {
 		return err
 	}
-	var gone core.Time // leases that it had until then end, also if it registers again before they do
+	var gone base.Time // leases that it had until then end, also if it registers again before they do
 	err := e.Do(ctx, &onWorker{
 		op: "mark_dead", caller: c, instanceID: instanceID, reason: reason, audited: true, args: takeLeases, answer: &gone,
 		act: func(_ *Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
@@ -350,7 +351,7 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 }
 
 // lapseLeases lets the leases of an instance lapse that is gone since then.
-func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, until core.Time) error {
+func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, until base.Time) error {
 	if err := e.Follower.ReachAll(ctx); err != nil {
 		return err
 	}
@@ -363,7 +364,7 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, u
 		cmds[i] = &lapse{caller: c, id: view.Execution.ID.Given(), instanceID: instanceID, until: until}
 	}
 	for _, err := range e.doAll(ctx, cmds) {
-		if err != nil && core.CodeOf(err) != core.CodeExecutionNotFound {
+		if err != nil && base.CodeOf(err) != base.CodeExecutionNotFound {
 			return err
 		}
 	}
@@ -373,9 +374,9 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, u
 // lapse ends the lease that an instance which is gone has on an execution (S52).
 type lapse struct {
 	caller     Caller
-	id         core.GivenID
+	id         base.GivenID
 	instanceID string
-	until      core.Time // what it acquired later is new, if it has registered again
+	until      base.Time // what it acquired later is new, if it has registered again
 }
 
 func (l *lapse) Name() string { return "mark_dead" }
@@ -429,7 +430,7 @@ func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]Worker
 		return nil, "", err
 	}
 	if states := []string{"", "live", "draining", "dead", "all"}; !slices.Contains(states, q.State) {
-		return nil, "", core.Invalid("state", "must be live, draining, dead or all")
+		return nil, "", base.Invalid("state", "must be live, draining, dead or all")
 	}
 	if err := cmp.Or(core.CheckFilterText("lane", q.Lane), core.CheckFilterText("capability", q.Capability)); err != nil {
 		return nil, "", err
@@ -467,7 +468,7 @@ func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]Worker
 	return views, next, e.CountLeases(ctx, c, views)
 }
 
-func workerState(w *core.Worker, now core.Time) string {
+func workerState(w *core.Worker, now base.Time) string {
 	switch {
 	case !w.Live(now):
 		return "dead"
@@ -531,7 +532,7 @@ func (e *Engine) Worker(ctx context.Context, c Caller, instanceID string) (Worke
 		}
 	}
 	if w == nil || !c.reaches(w, "") {
-		return WorkerView{}, core.Errorf(core.CodeWorkerNotRegistered, "no instance %q", instanceID)
+		return WorkerView{}, base.Errorf(base.CodeWorkerNotRegistered, "no instance %q", instanceID)
 	}
 	views := []WorkerView{c.workerView(w, loaded.Now)}
 	err = e.CountLeases(ctx, c, views)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -46,17 +47,17 @@ func TestS49_SC10_an_instance_registers_and_refreshes(t *testing.T) {
 		taken := r
 		taken.WorkerID = "other"
 		_, err := w.e.Register(w.ctx(), client, taken)
-		refused(t, err, core.CodeInstanceIDTaken)
+		refused(t, err, base.CodeInstanceIDTaken)
 		w.turn(9000)
 		same(t, "when it has lapsed", w.register(taken).Outcome, "registered")
 		for _, bad := range []core.Registration{
 			{WorkerID: "w"}, {InstanceID: "i"}, {WorkerID: "w", InstanceID: "i", LivenessTTLMS: 999}, {WorkerID: "w", InstanceID: "i", LivenessTTLMS: 3_600_001},
 		} {
 			_, err := w.e.Register(w.ctx(), client, bad)
-			refused(t, err, core.CodeInvalidArgument)
+			refused(t, err, base.CodeInvalidArgument)
 		}
 		_, err = w.e.Worker(w.ctx(), client, "nobody")
-		refused(t, err, core.CodeWorkerNotRegistered)
+		refused(t, err, base.CodeWorkerNotRegistered)
 	})
 }
 
@@ -71,7 +72,7 @@ func TestS49_an_instance_serves_no_namespace_that_its_key_lacks(t *testing.T) {
 			same(t, instance, must(w.e.Worker(w.ctx(), client, instance))(t).Worker.Namespaces, c.given)
 		}
 		_, err := w.e.Register(w.ctx(), key, core.Registration{WorkerID: "w", InstanceID: "none", Namespaces: []string{"other"}})
-		same(t, "field", refused(t, err, core.CodeNamespaceForbidden).Field, "namespaces")
+		same(t, "field", refused(t, err, base.CodeNamespaceForbidden).Field, "namespaces")
 	})
 }
 
@@ -82,7 +83,7 @@ func TestI14_a_claim_for_namespaces_that_its_key_lacks_is_refused(t *testing.T) 
 		r := ask()
 		r.Namespaces = []string{"b"}
 		_, err := w.e.Claim(w.ctx(), key, r)
-		same(t, "field", refused(t, err, core.CodeNamespaceForbidden).Field, "namespaces")
+		same(t, "field", refused(t, err, base.CodeNamespaceForbidden).Field, "namespaces")
 		same(t, "nobody is registered", w.workers(engine.WorkerQuery{State: "all"}), []string{})
 		r.Namespaces = []string{"b", "a"}
 		must(w.e.Claim(w.ctx(), key, r))(t)
@@ -104,7 +105,7 @@ func TestSI13_an_instance_id_registered_at_two_servers_at_once_is_of_one_worker(
 		<-g.reached
 		must(other.Register(w.ctx(), client, core.Registration{WorkerID: "two", InstanceID: "i"}))(t)
 		close(g.open)
-		refused(t, <-first, core.CodeInstanceIDTaken)
+		refused(t, <-first, base.CodeInstanceIDTaken)
 		same(t, "of", must(w.e.Worker(w.ctx(), client, "i"))(t).Worker.WorkerID, "two")
 	})
 }
@@ -136,10 +137,10 @@ func TestSI13_a_claim_under_the_instance_id_of_another_worker_is_refused_while_t
 		for _, wait := range []time.Duration{0, patience} {
 			r.Wait = wait
 			_, err := w.e.Claim(w.ctx(), client, r)
-			same(t, "whose", refused(t, err, core.CodeInstanceIDTaken).Details["worker_id"], any("w"))
+			same(t, "whose", refused(t, err, base.CodeInstanceIDTaken).Details["worker_id"], any("w"))
 		}
 		_, err := w.e.Reclaim(w.ctx(), client, given(task), engine.TargetedRequest{WorkerID: "other", InstanceID: "w1"})
-		refused(t, err, core.CodeInstanceIDTaken)
+		refused(t, err, base.CodeInstanceIDTaken)
 		w.turn(30_000)
 		r.Wait = 0
 		must(w.e.Claim(w.ctx(), client, r))(t)
@@ -260,7 +261,7 @@ func TestS51_SC10_a_heartbeat_renews_a_thousand_leases_in_one_call(t *testing.T)
 		same(t, "registered", [2]any{answer.Registered, answer.ExpiresAt}, [2]any{true, w.now() + 30_000})
 		for i, item := range answer.Leases {
 			if i == 500 {
-				refused(t, item.Err, core.CodeStaleLease)
+				refused(t, item.Err, base.CodeStaleLease)
 				continue
 			}
 			ok(t, item.Err)
@@ -274,13 +275,13 @@ func TestS51_SC10_a_heartbeat_renews_a_thousand_leases_in_one_call(t *testing.T)
 func TestS52_SC10_mark_dead_takes_the_leases_or_leaves_them(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
-		refused(t, w.e.MarkDead(w.ctx(), operator, "nobody", "", true), core.CodeWorkerNotRegistered)
+		refused(t, w.e.MarkDead(w.ctx(), operator, "nobody", "", true), base.CodeWorkerNotRegistered)
 		kept := w.started(policy(`{"lease_grace_ms":60000}`))
 		ok(t, w.e.MarkDead(w.ctx(), operator, "w1", "stopping", false))
 		w.is(given(kept), core.Running, core.ReasonNone)
 		w.renewed(kept)
 		_, err := w.e.Claim(w.ctx(), client, ask())
-		refused(t, err, core.CodeWorkerNotRegistered)
+		refused(t, err, base.CodeWorkerNotRegistered)
 		same(t, "heartbeat", must(w.e.Heartbeat(w.ctx(), client, "w1", nil))(t).Registered, false)
 		w.register(core.Registration{WorkerID: "w", InstanceID: "w1"})
 		w.nothing() // it may claim again
@@ -303,11 +304,11 @@ func TestS52_targeted_claims_of_a_marked_instance_are_refused_until_it_registers
 		w.untouched(given(task), func() error {
 			_, err := w.e.Reclaim(w.ctx(), client, given(task), again)
 			return err
-		}, core.CodeWorkerNotRegistered)
+		}, base.CodeWorkerNotRegistered)
 		w.untouched(given(task), func() error {
 			_, err := w.e.ClaimResumed(w.ctx(), client, given(task), again)
 			return err
-		}, core.CodeWorkerNotRegistered)
+		}, base.CodeWorkerNotRegistered)
 		w.register(core.Registration{WorkerID: "w", InstanceID: "w1"})
 		must(w.e.Reclaim(w.ctx(), client, given(task), again))(t)
 	})
@@ -377,8 +378,8 @@ func TestS53_a_draining_instance_gets_nothing_and_is_told_at_once(t *testing.T) 
 		same(t, "state", must(w.e.Worker(w.ctx(), client, "waiting"))(t).State, "draining")
 		ok(t, w.e.Drain(w.ctx(), operator, "w", "", false)) // all instances of the worker
 		same(t, "off again", len(w.take(r)), 1)
-		refused(t, w.e.Drain(w.ctx(), operator, "", "nobody", true), core.CodeWorkerNotRegistered)
-		refused(t, w.e.Drain(w.ctx(), operator, "nobody", "", true), core.CodeWorkerNotRegistered)
+		refused(t, w.e.Drain(w.ctx(), operator, "", "nobody", true), base.CodeWorkerNotRegistered)
+		refused(t, w.e.Drain(w.ctx(), operator, "nobody", "", true), base.CodeWorkerNotRegistered)
 		same(t, "events", len(w.events(engine.EventFilter{Kinds: []string{"worker.draining"}})), 2)
 	})
 }
@@ -400,7 +401,7 @@ func TestS53_an_instance_that_leaves_takes_nothing_until_it_registers_again(t *t
 		same(t, "drain", w.register(core.Registration{WorkerID: r.WorkerID, InstanceID: "waiting"}).Drain, false)
 		same(t, "registered again", len(w.take(r)), 1)
 		same(t, "events", len(w.events(engine.EventFilter{Kinds: []string{"worker.draining"}})), 1)
-		refused(t, w.e.Leave(w.ctx(), client, "nobody"), core.CodeWorkerNotRegistered)
+		refused(t, w.e.Leave(w.ctx(), client, "nobody"), base.CodeWorkerNotRegistered)
 	})
 }
 
@@ -443,7 +444,7 @@ func TestS54_SC10_workers_are_listed_by_every_filter_and_page_over_dying_rows(t 
 		same(t, "first page", len(first), 2)
 		w.turn(1000) // b, where the cursor stands, lapses
 		same(t, "rest", w.workers(engine.WorkerQuery{Limit: ptr(2), Cursor: next}), []string{"c"})
-		w.pass(core.Day + 60_000)
+		w.pass(base.Day + 60_000)
 		eventually(t, "removed a day after they were last seen", func() bool { return len(w.workers(engine.WorkerQuery{State: "all"})) == 0 })
 	})
 }
@@ -452,7 +453,7 @@ func TestS54_a_state_that_no_worker_has_is_refused(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		_, _, err := w.e.Workers(w.ctx(), operator, engine.WorkerQuery{State: "asleep"})
-		refused(t, err, core.CodeInvalidArgument)
+		refused(t, err, base.CodeInvalidArgument)
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -15,12 +15,12 @@ const freshness = time.Second
 // carriedClock is the last reading of the database's clock, with the dictionary version that was read at the same time.
 type carriedClock struct {
 	mu         sync.Mutex
-	now        core.Time
+	now        base.Time
 	dictionary int64
 	read       time.Time // when, by the host's monotonic clock
 }
 
-func (c *carriedClock) set(now core.Time, dictionary int64, read time.Time) {
+func (c *carriedClock) set(now base.Time, dictionary int64, read time.Time) {
 	c.mu.Lock()
 	c.now, c.dictionary, c.read = now, dictionary, read
 	c.mu.Unlock()
@@ -30,7 +30,7 @@ func (c *carriedClock) set(now core.Time, dictionary int64, read time.Time) {
 func (c *carriedClock) forget() { c.set(0, 0, time.Time{}) }
 
 // at extrapolates the last reading; ok is false if the reading is too old.
-func (c *carriedClock) at(host time.Time) (now core.Time, dictionary int64, ok bool) {
+func (c *carriedClock) at(host time.Time) (now base.Time, dictionary int64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	age := host.Sub(c.read)
@@ -38,7 +38,7 @@ func (c *carriedClock) at(host time.Time) (now core.Time, dictionary int64, ok b
 }
 
 // observe records a reading and returns it. The host's clock is read after the database's, so that the extrapolated time is never ahead.
-func (s *Store) observe(m *memory, now core.Time, dictionary int64) core.Time {
+func (s *Store) observe(m *memory, now base.Time, dictionary int64) base.Time {
 	m.carry.set(now, dictionary, s.cfg.Clock.Now())
 	if s.cfg.Now != nil {
 		return s.cfg.Now()
@@ -58,7 +58,7 @@ func (s *Store) ownTime(ch *store.Changes) {
 }
 
 // carried returns the clock without a trip if that is allowed, else with one, and the memory that it belongs to.
-func (s *Store) carried(ctx context.Context) (core.Time, int64, *memory, error) {
+func (s *Store) carried(ctx context.Context) (base.Time, int64, *memory, error) {
 	m := s.memory.Load()
 	now, dictionary, ok := m.carry.at(s.cfg.Clock.Now())
 	if ok {
@@ -71,12 +71,12 @@ func (s *Store) carried(ctx context.Context) (core.Time, int64, *memory, error) 
 }
 
 // Now reads the database's clock.
-func (s *Store) Now(ctx context.Context) (core.Time, error) {
+func (s *Store) Now(ctx context.Context) (base.Time, error) {
 	now, _, _, err := s.readClock(ctx)
 	return now, err
 }
 
-func (s *Store) readClock(ctx context.Context) (now core.Time, dictionary int64, m *memory, err error) {
+func (s *Store) readClock(ctx context.Context) (now base.Time, dictionary int64, m *memory, err error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	conn, err := s.acquire(ctx)

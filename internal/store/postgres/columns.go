@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Arguments of statements are encoded directly in Postgres's binary form: with hundreds of rows and dozens of columns per commit, a general encoder
@@ -73,7 +73,7 @@ func (c *column) element(length int) {
 	c.data = binary.BigEndian.AppendUint32(c.data, uint32(length))
 }
 
-func (c *column) uuid(v core.UUID) {
+func (c *column) uuid(v base.UUID) {
 	c.element(16)
 	c.data = append(c.data, v[:]...)
 }
@@ -88,7 +88,7 @@ func (c *column) bigint(v int64) {
 	c.data = binary.BigEndian.AppendUint64(c.data, uint64(v))
 }
 
-func (c *column) time(v core.Time) { c.bigint(int64(v)) }
+func (c *column) time(v base.Time) { c.bigint(int64(v)) }
 
 func (c *column) int(v int32) {
 	c.element(4)
@@ -170,7 +170,7 @@ func blob(v []byte) []byte {
 	return v
 }
 
-func uuidColumn(ids []core.UUID) []byte {
+func uuidColumn(ids []base.UUID) []byte {
 	c := uuids(len(ids))
 	for _, id := range ids {
 		c.uuid(id)

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -94,7 +94,7 @@ func (t *tx) write(w *writer, ch *store.Changes) (err error) {
 // writer turns changes into the statements of a trip.
 type writer struct {
 	trip   *trip
-	now    core.Time
+	now    base.Time
 	places *places // of the rows that the transaction has locked
 	spare  *spare  // columns for reuse
 	draw   []byte  // random bits of the versions, as an argument

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -24,7 +24,7 @@ func (w *writer) remembered(ch *store.Changes) {
 	}
 	until := ch.AssumeUntil
 	if until == 0 {
-		until = core.Time(math.MaxInt64)
+		until = base.Time(math.MaxInt64)
 	}
 	w.trip.add("update_remembered", nil, slices.Concat(arguments(id), changing.arguments(), arguments(version, draw), [][]byte{bigint(int64(until)), w.draw})...)
 	w.trip.columns = append(w.trip.columns, id, version, draw, changing.stage, changing.order, changing.state)

@@ -9,10 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-func compareUUIDs(a, b core.UUID) int { return bytes.Compare(a[:], b[:]) }
+func compareUUIDs(a, b base.UUID) int { return bytes.Compare(a[:], b[:]) }
 
 func compareKeys(a, b store.Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Text, b.Text), cmp.Compare(a.Space, b.Space))
@@ -248,7 +249,7 @@ func (w *writer) inbox(ch *store.Changes) {
 	w.trip.add("free_ids", nil, uuidColumn(ids))
 }
 
-func sortedIDs(ids []core.UUID) []core.UUID {
+func sortedIDs(ids []base.UUID) []base.UUID {
 	ids = slices.Clone(ids)
 	slices.SortFunc(ids, compareUUIDs)
 	return ids
@@ -272,7 +273,7 @@ func (w *writer) remove(ch *store.Changes) {
 }
 
 // ownerColumn returns the owners of the docs of executions.
-func ownerColumn(ids []core.UUID) []byte {
+func ownerColumn(ids []base.UUID) []byte {
 	owners := make([]string, len(ids))
 	for i, id := range sortedIDs(ids) {
 		owners[i] = id.String()

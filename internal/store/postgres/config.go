@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // The values of Config.Migrate.
@@ -49,7 +49,7 @@ type Config struct {
 	// the row. 0: DefaultLockWait.
 	LockWait time.Duration
 	// Now replaces the database's clock, for tests. Nil: the database's.
-	Now func() core.Time
+	Now func() base.Time
 	// Kept holds connections between the closing of one store and the opening of another on the same database, for tests. Nil: they are closed with
 	// the store.
 	Kept *Kept
@@ -82,7 +82,7 @@ func (c *Config) normalize() error {
 		problems = append(problems, fmt.Errorf("config: Migrate %q is none of auto, check, off", c.Migrate))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return core.Invalid("store", "%w", err)
+		return base.Invalid("store", "%w", err)
 	}
 	if c.PoolSize == 0 {
 		c.PoolSize = DefaultPool

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -79,26 +81,26 @@ func (c *cycler) within(t testing.TB, want store.Want, decide func(*store.Loaded
 	}
 }
 
-func mint(now core.Time) core.UUID {
+func mint(now base.Time) base.UUID {
 	var random [10]byte
 	_, _ = rand.Read(random[:])
-	return core.MintUUID(now, random)
+	return base.MintUUID(now, random)
 }
 
-func (c *cycler) execution(now core.Time) *core.Execution {
+func (c *cycler) execution(now base.Time) *core.Execution {
 	input := make([]byte, 256)
 	return &core.Execution{
-		ID: core.IDOf(mint(now)), Class: c.class, Creator: "alice", Policy: core.DefaultPolicy(),
+		ID: base.IDOf(mint(now)), Class: c.class, Creator: "alice", Policy: core.DefaultPolicy(),
 		Input:  core.Payload{ContentType: "application/json", Data: input, Size: len(input)},
 		Status: core.Ready, Reason: core.WaitingForWorker, Next: core.NextInitial,
 		StatusSince: now, QueuedAt: now, OrderKey: int64(now), CreatedAt: now, LastMutationAt: now,
 	}
 }
 
-func (c *cycler) event(kind string, x *core.Execution, now core.Time) core.Event {
+func (c *cycler) event(kind string, x *core.Execution, now base.Time) core.Event {
 	return core.Event{
 		Kind: kind, At: now, Namespace: c.class.Namespace, ExecutionID: x.ID, Class: c.class, AttemptIndex: -1,
-		Actor: core.Actor{Type: "client", ID: "alice"}, Data: core.EventDataOfJSON(json.RawMessage(`{"public_state":"waiting"}`)),
+		Actor: core.Actor{Type: "client", ID: "alice"}, Data: eventdata.OfJSON(json.RawMessage(`{"public_state":"waiting"}`)),
 	}
 }
 
@@ -121,7 +123,7 @@ func (c *cycler) submit(t testing.TB, n int) (list []*core.Execution) {
 	return list
 }
 
-func (c *cycler) claim(t testing.TB, n int) (ids []core.UUID) {
+func (c *cycler) claim(t testing.TB, n int) (ids []base.UUID) {
 	want := store.Want{ShareLanes: []int32{c.lane.ID}, Pick: []store.Pick{{Class: c.class.ID, Floor: c.floor, Limit: n}}}
 	floor := c.floor
 	c.within(t, want, func(got *store.Loaded) *store.Changes {
@@ -143,7 +145,7 @@ func (c *cycler) claim(t testing.TB, n int) (ids []core.UUID) {
 }
 
 // acquire does to an execution what an acquisition does.
-func acquire(x *core.Execution, now core.Time) {
+func acquire(x *core.Execution, now base.Time) {
 	lease, attempt := mint(now), mint(now)
 	x.Status, x.Reason, x.Next, x.StatusSince, x.LastMutationAt = core.Running, core.ReasonNone, core.NextNone, now, now
 	x.LeaseEpoch++
@@ -159,7 +161,7 @@ func acquire(x *core.Execution, now core.Time) {
 	x.WakeAt, x.TimerAt = x.Lease.ExpiresAt, x.Lease.ExpiresAt
 }
 
-func (c *cycler) complete(t testing.TB, ids []core.UUID) {
+func (c *cycler) complete(t testing.TB, ids []base.UUID) {
 	c.within(t, store.Want{Executions: ids}, func(got *store.Loaded) *store.Changes {
 		ch := &store.Changes{}
 		for _, id := range ids {
@@ -173,7 +175,7 @@ func (c *cycler) complete(t testing.TB, ids []core.UUID) {
 }
 
 // finish does to a running execution what a completion does.
-func finish(x *core.Execution, now core.Time) core.LeaseRecord {
+func finish(x *core.Execution, now base.Time) core.LeaseRecord {
 	lease := x.Lease
 	x.Status, x.Reason, x.StatusSince, x.LastMutationAt, x.CompletedAt = core.Succeeded, core.Completed, now, now, now
 	x.WakeAt, x.TimerAt, x.Lease = 0, 0, nil

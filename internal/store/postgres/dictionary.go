@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -21,8 +22,8 @@ func (s *Store) Dictionary(ctx context.Context) (*store.Dictionary, error) {
 	}
 	defer conn.Release()
 	d := &store.Dictionary{}
-	var now core.Time
-	var logID core.UUID
+	var now base.Time
+	var logID base.UUID
 	t := s.trip(conn)
 	t.add("begin_snapshot", nil)
 	t.settings(s.impatient)

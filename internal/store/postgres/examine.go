@@ -6,14 +6,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 var _ store.Examiner = (*Store)(nil)
 
 // Examine inspects the server through a connection of the pool, because that is how the process reaches it.
-func (s *Store) Examine(ctx context.Context, now core.Time) (*store.Condition, error) {
+func (s *Store) Examine(ctx context.Context, now base.Time) (*store.Condition, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	conn, err := s.acquire(ctx)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,7 +17,7 @@ func fault(err error) error {
 		return nil
 	}
 	var already *store.Fault
-	var refused *core.Error
+	var refused *base.Error
 	if errors.As(err, &already) || errors.As(err, &refused) {
 		return err
 	}
@@ -27,7 +27,7 @@ func fault(err error) error {
 	case isCode(err, fullCode):
 		return store.NoRoom(err)
 	case isCode(err, "XX001"), isCode(err, "XX002"):
-		return &store.Fault{Kind: store.Broken, Err: core.Errorf(core.CodeCorruption, "the database is damaged: %w", err).WithHint("go back to a backup")}
+		return &store.Fault{Kind: store.Broken, Err: base.Errorf(base.CodeCorruption, "the database is damaged: %w", err).WithHint("go back to a backup")}
 	}
 	return &store.Fault{Kind: kindOf(err), Err: err}
 }

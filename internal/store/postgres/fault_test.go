@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -33,8 +34,8 @@ func TestReliability5_each_answer_of_the_server_is_the_right_fault(t *testing.T)
 		if store.FaultOf(err) != want {
 			t.Errorf("SQLSTATE %s: %v, want %v", code, err, want)
 		}
-		told := map[string]core.Code{"53100": core.CodeStoreFull, "XX001": core.CodeCorruption}[code]
-		if told != "" && core.CodeOf(err) != told {
+		told := map[string]base.Code{"53100": base.CodeStoreFull, "XX001": base.CodeCorruption}[code]
+		if told != "" && base.CodeOf(err) != told {
 			t.Errorf("SQLSTATE %s: %v, want code %s", code, err, told)
 		}
 	}
@@ -52,7 +53,7 @@ func TestA_connection_lost_before_the_commit_was_sent_is_unavailable(t *testing.
 	c := newCycler(t, s, "default")
 	killer := connectAt(t, url)
 	list := c.submit(t, 1)
-	tx, _, err := s.Begin(t.Context(), store.Want{Executions: []core.UUID{list[0].ID.UUID}})
+	tx, _, err := s.Begin(t.Context(), store.Want{Executions: []base.UUID{list[0].ID.UUID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestA_connection_lost_before_the_commit_was_sent_is_unavailable(t *testing.
 	if _, err := s.Now(t.Context()); err != nil && store.FaultOf(err) != store.Unavailable {
 		t.Fatalf("Now after all connections were lost: %v", err)
 	}
-	if _, err := s.Read(t.Context(), store.Want{Executions: []core.UUID{list[0].ID.UUID}}); err != nil {
+	if _, err := s.Read(t.Context(), store.Want{Executions: []base.UUID{list[0].ID.UUID}}); err != nil {
 		t.Fatalf("the store does not recover: %v", err)
 	}
 }
@@ -75,7 +76,7 @@ func TestA_connection_lost_with_the_changes_under_way_writes_nothing_or_is_unkno
 	c := newCycler(t, s, "default")
 	killer := connectAt(t, url)
 	list := c.submit(t, 1)
-	tx, got, err := s.Begin(t.Context(), store.Want{Executions: []core.UUID{list[0].ID.UUID}})
+	tx, got, err := s.Begin(t.Context(), store.Want{Executions: []base.UUID{list[0].ID.UUID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestA_connection_lost_with_the_changes_under_way_writes_nothing_or_is_unkno
 	if kind := store.FaultOf(err); err == nil || kind != store.Unavailable && kind != store.Unknown {
 		t.Fatalf("Commit on a lost connection: %v", err)
 	}
-	loaded, err := s.Read(t.Context(), store.Want{Executions: []core.UUID{x.ID.UUID}})
+	loaded, err := s.Read(t.Context(), store.Want{Executions: []base.UUID{x.ID.UUID}})
 	if err != nil || len(loaded.Executions) != 0 {
 		t.Fatalf("the lost transaction left %v, %v", loaded.Executions, err)
 	}

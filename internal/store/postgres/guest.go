@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
 )
@@ -15,7 +16,7 @@ import (
 // guest accepts submissions through a transaction of the user.
 type guest struct {
 	cold         map[string]string
-	installation core.UUID
+	installation base.UUID
 }
 
 // NewGuest returns the guest of a store that another process has open; info is the Info of that store.
@@ -42,7 +43,7 @@ func (g *guest) enter(ctx context.Context, tx any) (ownTx, error) {
 // checkDatabase refuses a transaction on another database. It checks whether the table exists before it reads it, because reading a missing table
 // would abort the user's transaction.
 func (g *guest) checkDatabase(ctx context.Context, query ownTx) error {
-	wrong := core.Errorf(core.CodeWrongDatabase, "the transaction belongs to another database than this store")
+	wrong := base.Errorf(base.CodeWrongDatabase, "the transaction belongs to another database than this store")
 	var exists bool
 	var id string
 	err := query(ctx, g.cold["installation_exists"]).Scan(&exists)
@@ -80,7 +81,7 @@ func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRe
 	if settings.Valid {
 		seen.Lane = &core.LaneSettings{}
 		if err := json.Unmarshal([]byte(settings.String), seen.Lane); err != nil {
-			return store.Glance{}, core.Errorf(core.CodeCorruption, "the stored settings of lane %s cannot be read: %w", lane, err)
+			return store.Glance{}, base.Errorf(base.CodeCorruption, "the stored settings of lane %s cannot be read: %w", lane, err)
 		}
 	}
 	return seen, nil
@@ -94,7 +95,7 @@ func (g *guest) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 	if err != nil {
 		return nil, err
 	}
-	var now core.Time
+	var now base.Time
 	if err := query(ctx, g.cold["glance"], "", int16(0), []byte{}).Scan((*int64)(&now), new(sql.NullString), new([]byte)); err != nil {
 		return nil, fault(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -36,7 +37,7 @@ func TestReliability12_every_transaction_has_limits_on_the_server(t *testing.T) 
 	t.Parallel()
 	limited(t, Config{PoolSize: 1, Timeout: 20 * time.Second, IdleLimit: 7 * time.Second}, func(t *testing.T, s *Store, _ string) {
 		s.texts["limits_in_force"] = limitsInForce
-		begun, _, err := s.Begin(t.Context(), store.Want{Executions: []core.UUID{mint(1)}})
+		begun, _, err := s.Begin(t.Context(), store.Want{Executions: []base.UUID{mint(1)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +110,7 @@ func idleOut(t *testing.T, s *Store, url string) (store.Tx, *core.Execution) {
 	t.Helper()
 	s.cfg.IdleLimit = DefaultIdle
 	x := newCycler(t, s, "default").submit(t, 1)[0]
-	begun, got, err := s.Begin(t.Context(), store.Want{Executions: []core.UUID{x.ID.UUID}})
+	begun, got, err := s.Begin(t.Context(), store.Want{Executions: []base.UUID{x.ID.UUID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestReliability3_25P03_a_process_that_was_frozen_in_a_transaction_has_writt
 			t.Errorf("a commit: %v", err)
 		}
 		s.cfg.IdleLimit = DefaultIdle
-		want := store.Want{Executions: []core.UUID{x.ID.UUID}}
+		want := store.Want{Executions: []base.UUID{x.ID.UUID}}
 		tx, got, err := s.Begin(t.Context(), want)
 		if err != nil {
 			t.Fatalf("its lock is held still: %v", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -35,7 +36,7 @@ type load struct {
 	places *places
 
 	rows    []store.Row // of unknown classes
-	exists  []core.UUID
+	exists  []base.UUID
 	picked  []pickedRow
 	results map[resultKey]*store.HistoryRow
 }
@@ -47,13 +48,13 @@ type pickedRow struct {
 }
 
 type resultKey struct {
-	id    core.UUID
+	id    base.UUID
 	epoch int64
 }
 
 func (s *Store) newLoad(m *memory, want *store.Want, locks bool, taken rank) *load {
 	return &load{s: s, m: m, want: want, locks: locks, taken: taken, out: &store.Loaded{
-		Keys: map[store.Key]store.KeyRow{}, Executions: make(map[core.UUID]*core.Execution, len(want.Executions)), Counters: map[string]int64{},
+		Keys: map[store.Key]store.KeyRow{}, Executions: make(map[base.UUID]*core.Execution, len(want.Executions)), Counters: map[string]int64{},
 		Lanes: map[int32]core.Lane{}, Docs: map[store.DocRef]store.Doc{},
 	}}
 }
@@ -304,7 +305,7 @@ func (l *load) finish(ctx context.Context, conn *pgxpool.Conn) (*store.Loaded, e
 		r := &l.rows[i]
 		class := l.m.classes.get(r.Class)
 		if class == nil {
-			return nil, core.Errorf(core.CodeCorruption, "execution %s has class %d, which does not exist", r.ID, r.Class)
+			return nil, base.Errorf(base.CodeCorruption, "execution %s has class %d, which does not exist", r.ID, r.Class)
 		}
 		if err := l.keep(r, class); err != nil {
 			return nil, err

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -95,9 +95,9 @@ func (l *load) finishPick() {
 	if !slices.IsSortedFunc(l.picked, order) {
 		slices.SortFunc(l.picked, order)
 	}
-	var seen map[core.UUID]bool
+	var seen map[base.UUID]bool
 	if len(l.want.Pick) > 1 { // one Pick finds no row twice
-		seen = make(map[core.UUID]bool, len(l.picked))
+		seen = make(map[base.UUID]bool, len(l.picked))
 	}
 	for _, p := range l.picked {
 		if seen[p.ID] {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -156,7 +156,7 @@ func (s *Store) fill(ctx context.Context, numbers []int64) error {
 
 // fillDrawn fills the number of a transaction that was rolled back after drawing it. If that fails, readers find out by themselves that it will
 // never appear.
-func (s *Store) fillDrawn(ctx context.Context, seq int64, now core.Time) {
+func (s *Store) fillDrawn(ctx context.Context, seq int64, now base.Time) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
 	column := bigints(1)

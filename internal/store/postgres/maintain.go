@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -68,7 +68,7 @@ func (s *Store) makeRoom(ctx context.Context, conn *pgx.Conn) error {
 
 // Maintain creates log partitions, drops log rows older than logBefore, and vacuums small tables with a high turnover if the server's own vacuum
 // does not keep up.
-func (s *Store) Maintain(ctx context.Context, logBefore core.Time) error {
+func (s *Store) Maintain(ctx context.Context, logBefore base.Time) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	return fault(s.apart(ctx, func(conn *pgx.Conn) error {
@@ -77,7 +77,7 @@ func (s *Store) Maintain(ctx context.Context, logBefore core.Time) error {
 }
 
 // trimLog raises the floor of the log above everything older than before, drops the partitions below it, and deletes the remaining rows.
-func (s *Store) trimLog(ctx context.Context, conn *pgx.Conn, before core.Time) error {
+func (s *Store) trimLog(ctx context.Context, conn *pgx.Conn, before base.Time) error {
 	if before.IsZero() {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (s *Store) trimLog(ctx context.Context, conn *pgx.Conn, before core.Time) e
 
 // floorFor returns the last number of the log that is older than before, or the present floor. It never passes a number that may still be
 // committed.
-func (s *Store) floorFor(ctx context.Context, conn *pgx.Conn, before core.Time) (int64, error) {
+func (s *Store) floorFor(ctx context.Context, conn *pgx.Conn, before base.Time) (int64, error) {
 	var floor, first int64
 	if err := conn.QueryRow(ctx, s.cold["raise_floor"], int64(0)).Scan(&floor); err != nil {
 		return 0, err

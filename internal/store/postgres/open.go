@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/quiet"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -40,7 +40,7 @@ type Store struct {
 	pool      *pgxpool.Pool
 	closed    atomic.Bool               // the pool may be another store's
 	info      store.Info                // except the identity of the log
-	logID     atomic.Pointer[core.UUID] // as last read
+	logID     atomic.Pointer[base.UUID] // as last read
 	memory    atomic.Pointer[memory]
 	service   string            // that stores commits below the server; "": none
 	texts     map[string]string // statements of trips, by name
@@ -222,7 +222,7 @@ func (s *Store) directConfig() (*pgx.ConnConfig, error) {
 	}
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, core.Invalid("store", "the address of the database cannot be read").WithHint("write postgres://user@host/database")
+		return nil, base.Invalid("store", "the address of the database cannot be read").WithHint("write postgres://user@host/database")
 	}
 	if s.cfg.pooled() && s.cfg.DirectURL == "" {
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -238,7 +238,7 @@ func (s *Store) checkServer(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	if version < oldestServer {
-		return core.Invalid("store", "Postgres %s is too old", s.info.Version).With(store.CheckDetail, "version").WithHint("use Postgres 14 or newer")
+		return base.Invalid("store", "Postgres %s is too old", s.info.Version).With(store.CheckDetail, "version").WithHint("use Postgres 14 or newer")
 	}
 	service, err := s.serviceOf(ctx, conn)
 	if err != nil {
@@ -246,7 +246,7 @@ func (s *Store) checkServer(ctx context.Context, conn *pgx.Conn) error {
 	}
 	s.service = service
 	if off := risks(service, fsync, pages, commit); len(off) > 0 && !s.cfg.UnsafeDurability {
-		return core.Invalid("store", "%s: this server may lose commits that were acknowledged", strings.Join(off, ", ")).
+		return base.Invalid("store", "%s: this server may lose commits that were acknowledged", strings.Join(off, ", ")).
 			With(store.CheckDetail, "durability").WithHint("switch it on, or say that you accept the loss")
 	}
 	if s.cfg.PoolSize > most/2 {
@@ -265,7 +265,7 @@ func (s *Store) connect(ctx context.Context) error {
 	}
 	config, err := pgxpool.ParseConfig(s.url)
 	if err != nil {
-		return core.Invalid("store", "the address of the database cannot be read").WithHint("write postgres://user@host/database")
+		return base.Invalid("store", "the address of the database cannot be read").WithHint("write postgres://user@host/database")
 	}
 	config.MaxConns = int32(s.cfg.PoolSize)
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -292,7 +292,7 @@ func (s *Store) settle(ctx context.Context, conn *pgx.Conn) error {
 	}
 	s.info.Kind, s.info.Shared, s.info.Pool = "postgres", true, s.cfg.PoolSize
 	s.info.Installation = id
-	s.logID.Store((*core.UUID)(&logID))
+	s.logID.Store((*base.UUID)(&logID))
 	m.log.known(max(floor, position))
 	s.memory.Store(m)
 	return s.makeRoom(ctx, conn)

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -19,7 +20,7 @@ func refused(t *testing.T, url string, cfg Config, words string) {
 		_ = s.Close()
 		t.Fatalf("Open succeeded, want a refusal with %q", words)
 	}
-	if core.CodeOf(err) != core.CodeInvalidArgument || !strings.Contains(err.Error(), words) {
+	if base.CodeOf(err) != base.CodeInvalidArgument || !strings.Contains(err.Error(), words) {
 		t.Fatalf("Open: %v, want invalid_argument with %q", err, words)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 func TestS9_two_processes_that_claim_at_once_never_get_one_execution_twice(t *testing.T) {
@@ -14,7 +14,7 @@ func TestS9_two_processes_that_claim_at_once_never_get_one_execution_twice(t *te
 	filler := newCycler(t, first, "default")
 	const total, batch = 3000, 40
 	filler.submit(t, total)
-	taken := map[core.UUID]int{}
+	taken := map[base.UUID]int{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, s := range []*Store{first, second, first, second} {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -20,7 +20,7 @@ type places struct {
 }
 
 type executionPlace struct {
-	id core.UUID
+	id base.UUID
 	place
 }
 
@@ -51,8 +51,8 @@ func (p *places) sort() {
 	}
 }
 
-func (p *places) ofExecution(id core.UUID) (place, bool) {
-	i, found := slices.BinarySearchFunc(p.executions, id, func(e executionPlace, id core.UUID) int { return compareUUIDs(e.id, id) })
+func (p *places) ofExecution(id base.UUID) (place, bool) {
+	i, found := slices.BinarySearchFunc(p.executions, id, func(e executionPlace, id base.UUID) int { return compareUUIDs(e.id, id) })
 	if !found {
 		return place{}, false
 	}

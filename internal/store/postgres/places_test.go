@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -13,7 +14,7 @@ func TestAn_execution_that_was_waited_for_is_written_where_it_lies_then(t *testi
 	s, url := open(t, Config{})
 	c := newCycler(t, s, "default")
 	list := c.submit(t, 3)
-	ids := []core.UUID{list[0].ID.UUID, list[1].ID.UUID, list[2].ID.UUID}
+	ids := []base.UUID{list[0].ID.UUID, list[1].ID.UUID, list[2].ID.UUID}
 	first, loaded, err := s.Begin(t.Context(), store.Want{Executions: ids, Patient: true})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +51,7 @@ func TestAn_execution_that_was_waited_for_is_written_where_it_lies_then(t *testi
 	}
 }
 
-func inOrder(loaded *store.Loaded, ids []core.UUID) (list []*core.Execution) {
+func inOrder(loaded *store.Loaded, ids []base.UUID) (list []*core.Execution) {
 	for _, id := range ids {
 		list = append(list, loaded.Executions[id])
 	}

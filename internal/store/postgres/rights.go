@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -25,9 +25,9 @@ func (s *Store) mayCreate(ctx context.Context, tx pgx.Tx) error {
 	if err := tx.QueryRow(ctx, s.cold["may_create"]).Scan(&role, &schema, &may); err != nil || may {
 		return err
 	}
-	refused := core.Invalid("store", "the role %s lacks the right CREATE on schema %s", role, schema)
+	refused := base.Invalid("store", "the role %s lacks the right CREATE on schema %s", role, schema)
 	if schema == "" {
-		refused = core.Invalid("store", "the role %s may use no schema of its search_path", role)
+		refused = base.Invalid("store", "the role %s may use no schema of its search_path", role)
 	}
 	return refused.WithHint("as owner of the schema: GRANT CREATE, USAGE ON SCHEMA … TO %s", role)
 }
@@ -40,7 +40,7 @@ func (s *Store) checkRights(ctx context.Context, conn *pgx.Conn) error {
 	if err := conn.QueryRow(ctx, s.cold["missing_rights"]).Scan(&role, &owner, &missing); err != nil || len(missing) == 0 {
 		return err
 	}
-	refused := core.Invalid("store", "the role %s lacks the right %s", role, strings.Join(missing, ", "))
+	refused := base.Invalid("store", "the role %s lacks the right %s", role, strings.Join(missing, ", "))
 	if role == owner { // a right was revoked
 		return refused.WithHint("as superuser: GRANT ALL ON SCHEMA …, GRANT ALL ON ALL TABLES IN SCHEMA …, GRANT ALL ON ALL SEQUENCES IN SCHEMA … TO %s", role)
 	}
@@ -50,17 +50,17 @@ func (s *Store) checkRights(ctx context.Context, conn *pgx.Conn) error {
 // unfit explains why a database does not let this role log in, or do what opening a store requires. Other errors are returned unchanged.
 func unfit(err error) error {
 	var reply *pgconn.PgError
-	var known *core.Error
+	var known *base.Error
 	if errors.As(err, &known) || !errors.As(err, &reply) {
 		return err
 	}
 	switch {
 	case reply.Code == rightCode:
-		return core.Invalid("store", "the role lacks a right: %w", err).WithHint(grantHint)
+		return base.Invalid("store", "the role lacks a right: %w", err).WithHint(grantHint)
 	case reply.Code == databaseCode:
-		return core.Invalid("store", "there is no such database: %w", err).WithHint("create it, or name another in the address")
+		return base.Invalid("store", "there is no such database: %w", err).WithHint("create it, or name another in the address")
 	case strings.HasPrefix(reply.Code, entryClass):
-		return core.Invalid("store", "the server does not let the role in: %w", err).WithHint("check role and password of the address, and pg_hba.conf")
+		return base.Invalid("store", "the server does not let the role in: %w", err).WithHint("check role and password of the address, and pg_hba.conf")
 	default:
 		return err
 	}
@@ -73,6 +73,6 @@ const grantHint = "let the role own the tables of the store, or be a member of t
 func lacksRight(err error) error {
 	return &store.Fault{
 		Kind: store.Broken,
-		Err:  core.Errorf(core.CodeStoreUnavailable, "the role of the store lacks a right: %w", err).WithRetryAfter(1000).WithHint(grantHint),
+		Err:  base.Errorf(base.CodeStoreUnavailable, "the role of the store lacks a right: %w", err).WithRetryAfter(1000).WithHint(grantHint),
 	}
 }

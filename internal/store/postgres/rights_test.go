@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -49,7 +50,7 @@ func lacking(t *testing.T, url, words string) {
 	t.Helper()
 	refused(t, url, Config{}, words)
 	_, err := Open(t.Context(), url, Config{})
-	var refusal *core.Error
+	var refusal *base.Error
 	if !errors.As(err, &refusal) || refusal.Hint == "" {
 		t.Fatalf("%v has no hint", err)
 	}
@@ -63,7 +64,7 @@ func TestA_role_that_may_not_create_is_told_so(t *testing.T) {
 	owner := connectAt(t, cluster.AdminURL(t, empty)) // of the schema, which belongs to the owner of the database only since version 15
 	execute(t, owner, "revoke create on schema public from public")
 	lacking(t, url, "the role "+role+" lacks the right CREATE on schema public")
-	if _, err := Migrate(t.Context(), url, Config{}, 0, func(store.SchemaStep) {}); core.CodeOf(err) != core.CodeInvalidArgument {
+	if _, err := Migrate(t.Context(), url, Config{}, 0, func(store.SchemaStep) {}); base.CodeOf(err) != base.CodeInvalidArgument {
 		t.Fatalf("Migrate: %v", err)
 	}
 	execute(t, owner, "revoke usage on schema public from public")
@@ -114,7 +115,7 @@ func TestA_right_that_is_revoked_while_the_store_is_open_is_named_to_whoever_nee
 	}
 	insert := &store.Changes{Insert: []*core.Execution{c.execution(1)}}
 	err := write(insert)
-	if core.CodeOf(err) != core.CodeStoreUnavailable || store.FaultOf(err) != store.Broken || !strings.Contains(err.Error(), "table exec") {
+	if base.CodeOf(err) != base.CodeStoreUnavailable || store.FaultOf(err) != store.Broken || !strings.Contains(err.Error(), "table exec") {
 		t.Fatalf("%v, want store_unavailable for this transaction alone", err)
 	}
 	if err := write(&store.Changes{Counters: map[string]int64{"a": 1}}); err != nil {

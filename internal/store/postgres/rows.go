@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // row is one result row in binary form. Its bytes are valid until the next row is read.
@@ -16,9 +16,9 @@ func (r row) smallint(i int) int   { return int(int16(binary.BigEndian.Uint16(r[
 func (r row) bool(i int) bool      { return r[i][0] != 0 }
 func (r row) text(i int) string    { return string(r[i]) }
 func (r row) null(i int) bool      { return r[i] == nil }
-func (r row) time(i int) core.Time { return core.Time(r.bigint(i)) }
+func (r row) time(i int) base.Time { return base.Time(r.bigint(i)) }
 
-func (r row) uuid(i int) (v core.UUID) {
+func (r row) uuid(i int) (v base.UUID) {
 	copy(v[:], r[i])
 	return v
 }
@@ -37,7 +37,7 @@ func (r row) blob(i int) []byte {
 }
 
 // id assembles an id.
-func (r row) id(uuid, n int) core.ID { return core.ID{N: uint8(r.smallint(n)), UUID: r.uuid(uuid)} }
+func (r row) id(uuid, n int) base.ID { return base.ID{N: uint8(r.smallint(n)), UUID: r.uuid(uuid)} }
 
 var errArray = errors.New("an array in an unexpected form")
 
@@ -85,12 +85,12 @@ func (r row) texts(i int) ([]string, error) {
 }
 
 // uuids reads an array of uuids; an empty one becomes nil.
-func (r row) uuids(i int) ([]core.UUID, error) {
+func (r row) uuids(i int) ([]base.UUID, error) {
 	list, err := elements(r[i])
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	out := make([]core.UUID, len(list))
+	out := make([]base.UUID, len(list))
 	for at, one := range list {
 		copy(out[at][:], one)
 	}

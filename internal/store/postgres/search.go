@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,8 +18,8 @@ const separator = "\x1f"
 func tagTerm(key string) string             { return term("t", key) }
 func tagValueTerm(key, value string) string { return term("v", key+"="+value) }
 func wordTerm(word string) string           { return term("w", word) }
-func flowTerm(id core.UUID) string          { return term("f", id.String()) }
-func parentTerm(id core.UUID) string        { return term("p", id.String()) }
+func flowTerm(id base.UUID) string          { return term("f", id.String()) }
+func parentTerm(id base.UUID) string        { return term("p", id.String()) }
 func instanceTerm(id string) string         { return term("i", id) }
 func creatorTerm(name string) string        { return term("c", name) }
 func keyTerm(key string) string             { return term("k", key) }
@@ -99,7 +100,7 @@ func (s *Store) Project(ctx context.Context, p store.Projection) error {
 		moved = true
 		return nil
 	}, bigint(p.From), bigint(p.To))
-	there := map[core.UUID]bool{}
+	there := map[base.UUID]bool{}
 	if len(p.Doubted) > 0 {
 		opening.add("hold_executions", func(r row) error {
 			there[r.uuid(0)] = true
@@ -114,7 +115,7 @@ func (s *Store) Project(ctx context.Context, p store.Projection) error {
 	if !moved {
 		return &store.Fault{Kind: store.Stale, Err: errProjection}
 	}
-	p = p.Without(func(id core.UUID) bool { return !there[id] })
+	p = p.Without(func(id base.UUID) bool { return !there[id] })
 	writing := s.trip(t.conn)
 	if len(p.Rows) > 0 {
 		writing.add("put_search", nil, searchColumns(p.Rows)...)
@@ -295,7 +296,7 @@ func textFilter(values []string, as func(string) string) []byte {
 	return column.argument()
 }
 
-func uuidFilter(ids []core.UUID, as func(core.UUID) string) []byte {
+func uuidFilter(ids []base.UUID, as func(base.UUID) string) []byte {
 	if ids == nil {
 		return nil
 	}
@@ -314,7 +315,7 @@ func classFilter(classes []int32) []byte {
 	return intColumn(classes)
 }
 
-func bound(t core.Time) []byte {
+func bound(t base.Time) []byte {
 	if t.IsZero() {
 		return nil
 	}
@@ -339,7 +340,7 @@ func prefixRange(prefix string) (low, high []byte) {
 
 // rawUUID returns null for a text that is not a UUID.
 func rawUUID(text string) []byte {
-	id, ok := core.ParseUUID(text)
+	id, ok := base.ParseUUID(text)
 	if !ok {
 		return nil
 	}

@@ -3,7 +3,7 @@ package postgres
 import (
 	"testing"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -35,7 +35,7 @@ func TestEvery_transaction_has_its_patience_and_its_plans_with_and_without_a_poo
 			t.Parallel()
 			s := open(t)
 			s.texts["probe"] = "select current_setting('lock_timeout'), current_setting('plan_cache_mode'), current_setting('enable_seqscan')"
-			want := store.Want{Executions: []core.UUID{mint(1)}}
+			want := store.Want{Executions: []base.UUID{mint(1)}}
 			for _, patience := range []bool{false, true, false} { // a patient transaction leaves nothing behind
 				want.Patient = patience
 				begun, _, err := s.Begin(t.Context(), want)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -32,7 +32,7 @@ func ownTxOf(tx any) (ownTx, error) {
 			return tx.QueryRowContext(ctx, sql, values...)
 		}, nil
 	default:
-		return nil, core.Invalid("tx", "%T is no transaction that this store can use", tx).WithHint("pass a pgx.Tx or a *sql.Tx")
+		return nil, base.Invalid("tx", "%T is no transaction that this store can use", tx).WithHint("pass a pgx.Tx or a *sql.Tx")
 	}
 }
 
@@ -54,7 +54,7 @@ func (s *Store) SubmitTx(ctx context.Context, tx any, key *store.KeyRow, row sto
 }
 
 // submit inserts a key and a submission.
-func (g *guest) submit(ctx context.Context, query ownTx, now core.Time, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
+func (g *guest) submit(ctx context.Context, query ownTx, now base.Time, key *store.KeyRow, row store.InboxRow) (*store.Existing, error) {
 	var space, keyText, fingerprint, expires, body any
 	namespace := ""
 	if key != nil {
@@ -77,14 +77,14 @@ func (g *guest) submit(ctx context.Context, query ownTx, now core.Time, key *sto
 	case outcome == submitWritten:
 		return nil, nil
 	case outcome == submitHeld:
-		return nil, core.Errorf(core.CodeIdempotencyInProgress, "another open transaction submits the same key or id")
+		return nil, base.Errorf(base.CodeIdempotencyInProgress, "another open transaction submits the same key or id")
 	}
 	found := &store.Existing{Body: foundBody}
-	found.Fingerprint, found.ExpiresAt = foundFingerprint, core.Time(foundExpires.Int64)
+	found.Fingerprint, found.ExpiresAt = foundFingerprint, base.Time(foundExpires.Int64)
 	if foundFingerprint != nil {
 		found.Key = key.Key
 	}
-	found.ID.UUID, _ = core.ParseUUID(foundID.String)
+	found.ID.UUID, _ = base.ParseUUID(foundID.String)
 	found.ID.N = uint8(foundN.Int16)
 	return found, nil
 }

@@ -6,14 +6,14 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-func submission(now core.Time, key string) (*store.KeyRow, store.InboxRow) {
-	id := core.IDOf(mint(now))
+func submission(now base.Time, key string) (*store.KeyRow, store.InboxRow) {
+	id := base.IDOf(mint(now))
 	return &store.KeyRow{
-		Key: store.Key{Space: store.ExecutionKeys, Namespace: "default", Text: key}, Fingerprint: []byte("print"), ID: id, ExpiresAt: now.Add(core.Day),
+		Key: store.Key{Space: store.ExecutionKeys, Namespace: "default", Text: key}, Fingerprint: []byte("print"), ID: id, ExpiresAt: now.Add(base.Day),
 	}, store.InboxRow{ID: id, Body: []byte("body")}
 }
 
@@ -64,7 +64,7 @@ func TestL88_a_refusal_leaves_the_users_transaction_usable(t *testing.T) {
 		t.Fatal(err)
 	}
 	other, otherRow := submission(now, "held")
-	if _, err := s.SubmitTx(t.Context(), second, other, otherRow); core.CodeOf(err) != core.CodeIdempotencyInProgress {
+	if _, err := s.SubmitTx(t.Context(), second, other, otherRow); base.CodeOf(err) != base.CodeIdempotencyInProgress {
 		t.Fatalf("a key held by an open transaction: %v", err)
 	}
 	var wait string
@@ -82,7 +82,7 @@ func TestL88_a_database_without_flowfabric_is_the_wrong_one_and_its_transaction_
 	s, _ := open(t, Config{})
 	tx := beginAt(t, cluster.Empty(t))
 	key, row := submission(1, "lost")
-	if _, err := s.SubmitTx(t.Context(), tx, key, row); core.CodeOf(err) != core.CodeWrongDatabase {
+	if _, err := s.SubmitTx(t.Context(), tx, key, row); base.CodeOf(err) != base.CodeWrongDatabase {
 		t.Fatalf("SubmitTx: %v, want wrong_database", err)
 	}
 	execute(t, tx, "select 1")

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -49,7 +49,7 @@ func readTimers(list *[]store.Timer) func(r row) error {
 }
 
 // TimersAhead returns timers that are due after from, and by to.
-func (s *Store) TimersAhead(ctx context.Context, from, to core.Time, after int64, limit int) (ahead []store.Timer, err error) {
+func (s *Store) TimersAhead(ctx context.Context, from, to base.Time, after int64, limit int) (ahead []store.Timer, err error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	err = s.alone(ctx, func(t *trip) {

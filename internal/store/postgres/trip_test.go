@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -120,16 +121,16 @@ func TestPerformance5_loading_is_one_round_trip_and_committing_another(t *testin
 	var list []*core.Execution
 	w.during(t, "a submit", 1, func() { list = c.submit(t, 3) })
 	w.during(t, "a claim", 2, func() { c.claim(t, 3) })
-	w.during(t, "a completion", 2, func() { c.complete(t, []core.UUID{list[0].ID.UUID, list[1].ID.UUID}) })
+	w.during(t, "a completion", 2, func() { c.complete(t, []base.UUID{list[0].ID.UUID, list[1].ID.UUID}) })
 	w.during(t, "a renewal that is rolled back", 2, func() {
-		tx, _, err := s.Begin(t.Context(), store.Want{Executions: []core.UUID{list[2].ID.UUID}, ShareLanes: []int32{c.lane.ID}, Counters: []string{"a"}})
+		tx, _, err := s.Begin(t.Context(), store.Want{Executions: []base.UUID{list[2].ID.UUID}, ShareLanes: []int32{c.lane.ID}, Counters: []string{"a"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		tx.Rollback(t.Context())
 	})
 	w.during(t, "a read", 1, func() {
-		if _, err := s.Read(t.Context(), store.Want{Executions: []core.UUID{list[2].ID.UUID}, Results: true}); err != nil {
+		if _, err := s.Read(t.Context(), store.Want{Executions: []base.UUID{list[2].ID.UUID}, Results: true}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -28,7 +28,7 @@ type tx struct {
 	taken    rank
 	places   places    // of the rows locked
 	counters []string  // locked, possibly created by the lock
-	now      core.Time // as of the last answer
+	now      base.Time // as of the last answer
 	answered time.Time // time of the last answer, by the host's clock
 	ended    bool
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // Backup writes a consistent copy of the whole file to path, which must not exist, while the store is in use. The copy's event log gets an identity
@@ -18,7 +18,7 @@ func (s *Store) Backup(ctx context.Context, path string, progress func(done, tot
 		return unavailable(err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		return core.Invalid("path", "%s is there already", path)
+		return base.Invalid("path", "%s is there already", path)
 	}
 	partial := path + ".partial"
 	if err := s.writeCopy(ctx, partial, path, progress); err != nil {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/storetest"
 )
@@ -32,10 +34,10 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-func happened(kind string, x *core.Execution, at core.Time) core.Event {
+func happened(kind string, x *core.Execution, at base.Time) core.Event {
 	return core.Event{
 		Kind: kind, At: at, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class, AttemptIndex: -1,
-		Actor: core.Actor{Type: "client", ID: "bench"}, Data: core.EventDataOfJSON(json.RawMessage(`{"lane":"default"}`)),
+		Actor: core.Actor{Type: "client", ID: "bench"}, Data: eventdata.OfJSON(json.RawMessage(`{"lane":"default"}`)),
 	}
 }
 

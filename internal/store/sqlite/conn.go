@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite/lite"
 )
@@ -143,15 +143,15 @@ func rows(statement *lite.Stmt, read func(row) error, args []any) error {
 // row is the current row of a statement, valid until the next step. Bytes and texts taken from it are copies.
 type row struct{ *lite.Stmt }
 
-func (r row) time(i int) core.Time { return core.Time(r.Int(i)) }
+func (r row) time(i int) base.Time { return base.Time(r.Int(i)) }
 
-func (r row) uuid(i int) (u core.UUID) {
+func (r row) uuid(i int) (u base.UUID) {
 	copy(u[:], r.Show(i))
 	return u
 }
 
 // optional returns null for the absent id.
-func optional(u *core.UUID) any {
+func optional(u *base.UUID) any {
 	if u.IsZero() {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -75,11 +76,11 @@ func TestI1_what_was_acknowledged_survives_a_kill_and_an_open_transaction_does_n
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var acknowledged []core.UUID
+	var acknowledged []base.UUID
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && lines.Text() != "open" {
 		if id, found := strings.CutPrefix(lines.Text(), "committed "); found {
-			uuid, _ := core.ParseUUID(id)
+			uuid, _ := base.ParseUUID(id)
 			acknowledged = append(acknowledged, uuid)
 		}
 	}
@@ -125,10 +126,10 @@ func TestE32_a_copy_equals_the_store_but_for_the_identity_of_its_log(t *testing.
 		}
 	}
 	checkIntegrity(t, again)
-	if _, err := s.SubmitTx(t.Context(), ownTx(t, path), nil, store.InboxRow{ID: queued(s, x.Class).ID, Body: []byte{}}); core.CodeOf(err) != core.CodeWrongDatabase {
+	if _, err := s.SubmitTx(t.Context(), ownTx(t, path), nil, store.InboxRow{ID: queued(s, x.Class).ID, Body: []byte{}}); base.CodeOf(err) != base.CodeWrongDatabase {
 		t.Fatalf("a submission into the copy: %v", err)
 	}
-	if err := s.Backup(t.Context(), path, nil); core.CodeOf(err) != core.CodeInvalidArgument {
+	if err := s.Backup(t.Context(), path, nil); base.CodeOf(err) != base.CodeInvalidArgument {
 		t.Fatalf("a copy over a file: %v", err)
 	}
 }
@@ -173,7 +174,7 @@ func TestL88_while_a_transaction_of_the_user_is_open_others_wait_and_then_are_bu
 	if existing, err := s.SubmitTx(t.Context(), own, nil, row); existing != nil || err != nil {
 		t.Fatal(existing, err)
 	}
-	want := store.Want{Executions: []core.UUID{x.ID.UUID}}
+	want := store.Want{Executions: []base.UUID{x.ID.UUID}}
 	if _, _, err := s.Begin(t.Context(), want); store.FaultOf(err) != store.Busy {
 		t.Fatalf("Begin: %v", err)
 	}

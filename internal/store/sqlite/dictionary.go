@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -104,7 +105,7 @@ func laneOf(r row) (core.Lane, error) {
 func classOf(r row) (*core.Class, error) {
 	class := &core.Class{ID: int32(r.Int(0)), Namespace: r.Text(1), Lane: r.Text(2), Kind: r.Text(3), FairnessKey: r.Text(5), Needs: r.Text(6)}
 	if err := json.Unmarshal([]byte(r.Text(4)), &class.Capabilities); err != nil {
-		return nil, core.Errorf(core.CodeCorruption, "the stored capabilities of class %d cannot be read: %w", class.ID, err)
+		return nil, base.Errorf(base.CodeCorruption, "the stored capabilities of class %d cannot be read: %w", class.ID, err)
 	}
 	return class, nil
 }
@@ -120,7 +121,7 @@ func (s *Store) class(c *conn, id int32) (*core.Class, error) {
 		return err
 	}, int64(id))
 	if err == nil && class == nil {
-		err = core.Errorf(core.CodeCorruption, "an execution has class %d, which is not there", id)
+		err = base.Errorf(base.CodeCorruption, "an execution has class %d, which is not there", id)
 	}
 	return class, err
 }

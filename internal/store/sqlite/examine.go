@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,7 +18,7 @@ var (
 )
 
 // Examine inspects the file and its disk.
-func (s *Store) Examine(ctx context.Context, now core.Time) (*store.Condition, error) {
+func (s *Store) Examine(ctx context.Context, now base.Time) (*store.Condition, error) {
 	found := &store.Condition{Place: filepath.Dir(s.path)}
 	if s.cfg.UnsafeDurability {
 		found.Risks = []string{neverSynced}
@@ -85,7 +86,7 @@ func (s *Store) Scrub(ctx context.Context, damaged func(what error)) error {
 		},
 		"scrub leases": func(r row) error {
 			id := r.uuid(10)
-			_, err := leaseOf(id, r).Record(core.ID{UUID: id})
+			_, err := leaseOf(id, r).Record(base.ID{UUID: id})
 			return tell(err)
 		},
 		"scrub docs": func(r row) error {

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -12,7 +12,7 @@ func TestU165_a_file_tells_its_size_its_place_and_what_is_overdue(t *testing.T) 
 	t.Parallel()
 	s := open(t, file(t), quick())
 	now := s.now()
-	commit(t, s, store.Want{}, &store.Changes{AddTimers: []store.Timer{{At: now.Add(-5000), Kind: 1}, {At: now.Add(core.Hour), Kind: 1}}})
+	commit(t, s, store.Want{}, &store.Changes{AddTimers: []store.Timer{{At: now.Add(-5000), Kind: 1}, {At: now.Add(base.Hour), Kind: 1}}})
 	found, err := s.Examine(t.Context(), now)
 	if err != nil {
 		t.Fatal(err)

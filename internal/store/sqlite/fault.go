@@ -8,7 +8,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/sqlite/lite"
 )
@@ -36,13 +36,13 @@ func isBusy(err error) bool {
 
 // fault classifies a failure of a statement. Errors of core and faults are returned unchanged.
 func fault(err error) error {
-	var refused *core.Error
+	var refused *base.Error
 	var known *store.Fault
 	if err == nil || errors.As(err, &refused) || errors.As(err, &known) {
 		return err
 	}
 	if damaged(err) {
-		return &store.Fault{Kind: store.Broken, Err: core.Errorf(core.CodeCorruption, "the file is damaged: %w", err).WithHint(restore)}
+		return &store.Fault{Kind: store.Broken, Err: base.Errorf(base.CodeCorruption, "the file is damaged: %w", err).WithHint(restore)}
 	}
 	if full(err) {
 		return store.NoRoom(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/standstill"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -81,7 +82,7 @@ func TestNobody_sees_what_could_still_be_lost(t *testing.T) {
 	seen := make(chan error, 2)
 	for _, ctx := range []context.Context{t.Context(), gone} {
 		go func() {
-			_, err := s.Read(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}})
+			_, err := s.Read(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}})
 			seen <- err
 		}()
 	}
@@ -89,7 +90,7 @@ func TestNobody_sees_what_could_still_be_lost(t *testing.T) {
 	if err := <-seen; store.FaultOf(err) != store.Unavailable || !errors.Is(err, context.Canceled) {
 		t.Fatalf("who gave up got %v", err)
 	}
-	tx, loaded, err := s.Begin(t.Context(), store.Want{Executions: []core.UUID{x.ID.UUID}})
+	tx, loaded, err := s.Begin(t.Context(), store.Want{Executions: []base.UUID{x.ID.UUID}})
 	if err != nil || len(loaded.Executions) != 1 {
 		t.Fatalf("the next transaction does not see it: %v", err)
 	}
@@ -141,11 +142,11 @@ func TestAfter_a_sync_that_failed_nothing_is_promised_any_more(t *testing.T) {
 	if err := <-told; store.FaultOf(err) != store.Unknown || !errors.Is(err, torn) {
 		t.Fatalf("the commit was told to be %v", err)
 	}
-	_, _, err := s.Begin(t.Context(), store.Want{Executions: []core.UUID{x.ID.UUID}})
+	_, _, err := s.Begin(t.Context(), store.Want{Executions: []base.UUID{x.ID.UUID}})
 	if store.FaultOf(err) != store.Unavailable || !errors.Is(err, torn) {
 		t.Errorf("a transaction after that: %v", err)
 	}
-	if _, err := s.Read(t.Context(), store.Want{Executions: []core.UUID{x.ID.UUID}}); store.FaultOf(err) != store.Unavailable {
+	if _, err := s.Read(t.Context(), store.Want{Executions: []base.UUID{x.ID.UUID}}); store.FaultOf(err) != store.Unavailable {
 		t.Errorf("a read after that: %v", err)
 	}
 	if len(d.asked) != 0 {

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -39,7 +39,7 @@ func TestReliability5_a_full_disk_is_told_as_such_and_nothing_is_half_written(t 
 		t.Fatal(err)
 	}
 	room(t, s, 1)
-	if err := write(1 << 20); store.FaultOf(err) != store.Unavailable || core.CodeOf(err) != core.CodeStoreFull {
+	if err := write(1 << 20); store.FaultOf(err) != store.Unavailable || base.CodeOf(err) != base.CodeStoreFull {
 		t.Fatalf("on a full disk: %v", err)
 	}
 	found, err := s.Read(t.Context(), store.Want{Docs: []store.DocRef{ref}})

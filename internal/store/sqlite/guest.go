@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
 )
@@ -17,7 +18,7 @@ import (
 type guest struct {
 	statements map[string]string
 	info       store.Info
-	now        func() core.Time
+	now        func() base.Time
 	patience   time.Duration // for other writers
 }
 
@@ -32,14 +33,14 @@ func NewGuest(info store.Info) (store.Guest, error) {
 		return nil, err
 	}
 	host := clock.System()
-	return &guest{statements: statements, info: info, now: func() core.Time { return core.TimeOf(host.Now()) }, patience: guestPatience}, nil
+	return &guest{statements: statements, info: info, now: func() base.Time { return base.TimeOf(host.Now()) }, patience: guestPatience}, nil
 }
 
 // enter checks the user's transaction and gives it the right to write.
 func (g *guest) enter(ctx context.Context, tx any) (*sql.Tx, error) {
 	own, ok := tx.(*sql.Tx)
 	if !ok {
-		return nil, core.Errorf(core.CodeWrongDatabase, "a %T is no transaction on the store's file", tx).
+		return nil, base.Errorf(base.CodeWrongDatabase, "a %T is no transaction on the store's file", tx).
 			WithHint("give the *sql.Tx of a database/sql connection to the same file")
 	}
 	if err := g.takeTurn(ctx, own); err != nil {
@@ -60,7 +61,7 @@ func (g *guest) Glance(ctx context.Context, tx any, lane string, ref store.DocRe
 	case err == nil:
 		seen.Lane = &core.LaneSettings{}
 		if err := json.Unmarshal([]byte(settings), seen.Lane); err != nil {
-			return store.Glance{}, core.Errorf(core.CodeCorruption, "the stored settings of lane %s cannot be read: %w", lane, err)
+			return store.Glance{}, base.Errorf(base.CodeCorruption, "the stored settings of lane %s cannot be read: %w", lane, err)
 		}
 	case !errors.Is(err, sql.ErrNoRows):
 		return store.Glance{}, fault(err)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -62,7 +63,7 @@ func loadKeys(c *conn, keys []store.Key, to *store.Loaded) error {
 
 func keyRowOf(key store.Key, r row) store.KeyRow {
 	return store.KeyRow{
-		Key: key, Fingerprint: r.Bytes(0), ID: core.ID{N: uint8(r.Int(2)), UUID: r.uuid(1)}, ExpiresAt: r.time(3),
+		Key: key, Fingerprint: r.Bytes(0), ID: base.ID{N: uint8(r.Int(2)), UUID: r.uuid(1)}, ExpiresAt: r.time(3),
 	}
 }
 
@@ -79,7 +80,7 @@ func (s *Store) loadExecutions(c *conn, want *store.Want, to *store.Loaded, why 
 		picked, to.LeftOut = store.BestRows(picked, want.PickBest), true
 	}
 	to.Picked = picked
-	to.Executions = make(map[core.UUID]*core.Execution, len(want.Executions)+len(picked))
+	to.Executions = make(map[base.UUID]*core.Execution, len(want.Executions)+len(picked))
 	if err := s.loadRows(c, want.Executions, want.Inputs, want.SkipUnreadable, to); err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (s *Store) loadExecutions(c *conn, want *store.Want, to *store.Loaded, why 
 	if why == reading || len(picked) == 0 {
 		return nil
 	}
-	ids := make([]core.UUID, len(picked))
+	ids := make([]base.UUID, len(picked))
 	for i := range picked {
 		ids[i] = picked[i].ID
 	}
@@ -116,7 +117,7 @@ func loadPicks(c *conn, picks []store.Pick) (picked []store.QueueRow, err error)
 }
 
 // loadRows adds the executions that exist.
-func (s *Store) loadRows(c *conn, ids []core.UUID, inputs, skipUnreadable bool, to *store.Loaded) error {
+func (s *Store) loadRows(c *conn, ids []base.UUID, inputs, skipUnreadable bool, to *store.Loaded) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -151,7 +152,7 @@ func (s *Store) loadRows(c *conn, ids []core.UUID, inputs, skipUnreadable bool, 
 }
 
 // listOf encodes ids as a JSON array of hexadecimal texts.
-func listOf(ids []core.UUID) string {
+func listOf(ids []base.UUID) string {
 	text := make([]byte, 0, 2+35*len(ids))
 	text = append(text, '[')
 	for i := range ids {
@@ -184,7 +185,7 @@ func loadResults(c *conn, to *store.Loaded, skipUnreadable bool) error {
 		}, flag(true), id[:], x.ResultEpoch)
 		switch {
 		case err == nil:
-		case skipUnreadable && core.CodeOf(err) == core.CodeCorruption:
+		case skipUnreadable && base.CodeOf(err) == base.CodeCorruption:
 			delete(to.Executions, id)
 			to.SetUnreadable(id, err)
 		default:
@@ -195,7 +196,7 @@ func loadResults(c *conn, to *store.Loaded, skipUnreadable bool) error {
 }
 
 // leaseOf reads the columns of "load lease".
-func leaseOf(id core.UUID, r row) *store.HistoryRow {
+func leaseOf(id base.UUID, r row) *store.HistoryRow {
 	return &store.HistoryRow{
 		ID: id, Epoch: r.Int(1), LeaseID: r.uuid(2), EndedAt: r.time(3), End: core.LeaseEnd(r.Int(4)), Body: r.Bytes(5),
 		PatchState: core.AttemptState(r.Int(6)), PatchBody: r.Bytes(7), HasResult: r.Int(8) != 0, Result: r.Bytes(9),
@@ -206,7 +207,7 @@ func loadHistory(c *conn, refs []store.HistoryRef, results bool, to *store.Loade
 	for i := range refs {
 		ref := &refs[i]
 		read := func(r row) error {
-			record, err := leaseOf(ref.ID, r).Record(core.ID{N: uint8(r.Int(0)), UUID: ref.ID})
+			record, err := leaseOf(ref.ID, r).Record(base.ID{N: uint8(r.Int(0)), UUID: ref.ID})
 			to.History = append(to.History, record)
 			return err
 		}

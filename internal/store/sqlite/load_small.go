@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -143,7 +144,7 @@ func loadInbox(c *conn, limit int, to *store.Loaded) error {
 		return nil
 	}
 	return c.each("load inbox", func(r row) error {
-		to.Inbox = append(to.Inbox, store.InboxRow{ID: core.ID{N: uint8(r.Int(1)), UUID: r.uuid(0)}, Body: r.Bytes(2)})
+		to.Inbox = append(to.Inbox, store.InboxRow{ID: base.ID{N: uint8(r.Int(1)), UUID: r.uuid(0)}, Body: r.Bytes(2)})
 		return nil
 	}, int64(limit))
 }

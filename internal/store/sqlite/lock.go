@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // fileLock keeps other engines from opening a store (U133). It is an operating system lock on a file beside the store that names the holder, and on
@@ -20,15 +20,15 @@ type fileLock struct {
 func lockFile(path string) (*fileLock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, privateFile) //nolint:gosec // G703: the path is a setting of the operator
 	if err != nil {
-		return nil, core.Invalid("store", "the lock file cannot be opened: %w", err)
+		return nil, base.Invalid("store", "the lock file cannot be opened: %w", err)
 	}
 	taken, err := lockHandle(file)
 	if err != nil {
-		return nil, errors.Join(core.Invalid("store", "the lock file cannot be locked: %w", err), file.Close())
+		return nil, errors.Join(base.Invalid("store", "the lock file cannot be locked: %w", err), file.Close())
 	}
 	if !taken {
 		holder := holderOf(file)
-		return nil, errors.Join(core.Errorf(core.CodeStoreLocked, "process %s has this file open", holder).
+		return nil, errors.Join(base.Errorf(base.CodeStoreLocked, "process %s has this file open", holder).
 			With("pid", holder).WithHint("a SQLite file has one engine: use the one that runs, or a server"), file.Close())
 	}
 	err = file.Truncate(0)

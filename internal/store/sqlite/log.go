@@ -3,7 +3,7 @@ package sqlite
 import (
 	"context"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -27,7 +27,7 @@ func (s *Store) Log(ctx context.Context, after int64, limit int) (commits []stor
 const dropAtOnce = 500
 
 // Maintain drops old log rows and lets SQLite update its table statistics. Free pages are reused; the file does not shrink.
-func (s *Store) Maintain(ctx context.Context, logBefore core.Time) error {
+func (s *Store) Maintain(ctx context.Context, logBefore base.Time) error {
 	if logBefore != 0 {
 		if err := s.dropLog(ctx, logBefore); err != nil {
 			return err
@@ -36,7 +36,7 @@ func (s *Store) Maintain(ctx context.Context, logBefore core.Time) error {
 	return s.write(ctx, eventually, func(c *conn) error { return c.run("optimize") })
 }
 
-func (s *Store) dropLog(ctx context.Context, before core.Time) error {
+func (s *Store) dropLog(ctx context.Context, before base.Time) error {
 	var firstKept int64
 	err := s.read(ctx, func(c *conn) error {
 		return c.search(ctx, s.statements["first kept commit"], func(r row) error { firstKept = r.Int(0); return nil }, []any{int64(before)})

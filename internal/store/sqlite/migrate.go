@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -179,7 +179,7 @@ func schemaOf(c *conn) (level int, err error) {
 	found := false
 	err = c.each("read installation", func(r row) error { level, found = int(r.Int(2)), true; return nil })
 	if err == nil && !found {
-		err = core.Errorf(core.CodeCorruption, "the file has our tables, but no row that says which installation it is").WithHint(restore)
+		err = base.Errorf(base.CodeCorruption, "the file has our tables, but no row that says which installation it is").WithHint(restore)
 	}
 	return level, err
 }

@@ -13,7 +13,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/store/sqltext"
 )
@@ -48,10 +48,10 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	path, err := resolve(path)
 	if err != nil {
-		return nil, core.Invalid("store", "the file cannot be opened: %w", err)
+		return nil, base.Invalid("store", "the file cannot be opened: %w", err)
 	}
 	if found, err := os.Stat(path); err == nil && !found.Mode().IsRegular() { //nolint:gosec // G703: the path is a setting of the operator
-		return nil, core.Invalid("store", "%s is a %s, not a file", path, kindOf(found)).WithHint(ownFile)
+		return nil, base.Invalid("store", "%s is a %s, not a file", path, kindOf(found)).WithHint(ownFile)
 	}
 	statements, err := sqltext.Load(statementFiles, "sql/*.sql")
 	if err != nil {
@@ -64,7 +64,7 @@ func prepare(ctx context.Context, path string, cfg Config) (*Store, error) {
 	makePrivate(path)
 	inode, taken := lockInode(path)
 	if !taken {
-		return nil, errors.Join(core.Errorf(core.CodeStoreLocked, "another engine has this file open, perhaps by another name").
+		return nil, errors.Join(base.Errorf(base.CodeStoreLocked, "another engine has this file open, perhaps by another name").
 			WithHint("a SQLite file has one engine and one name: use the engine that runs, and remove hard links to the file"), lock.release())
 	}
 	lock.inode = inode
@@ -110,11 +110,11 @@ const (
 func unfit(err error) error {
 	switch codeOf(err) & primary {
 	case sqlite3.SQLITE_NOTADB:
-		return core.Invalid("store", "the file is no SQLite database: %w", err).WithHint(ownFile)
+		return base.Invalid("store", "the file is no SQLite database: %w", err).WithHint(ownFile)
 	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM:
-		return core.Invalid("store", "the file cannot be opened for writing: %w", err).WithHint(writable)
+		return base.Invalid("store", "the file cannot be opened for writing: %w", err).WithHint(writable)
 	case sqlite3.SQLITE_CORRUPT:
-		return core.Errorf(core.CodeCorruption, "the file is damaged: %w", err).WithHint(restore)
+		return base.Errorf(base.CodeCorruption, "the file is damaged: %w", err).WithHint(restore)
 	default:
 		return err
 	}
@@ -226,7 +226,7 @@ func checkWriter(c *conn) error {
 	mode := ""
 	err := c.each("journal mode", func(r row) error { mode = r.Text(0); return nil })
 	if err == nil && mode != "wal" {
-		err = core.Invalid("store", "the journal mode of the file is %q: it cannot be opened with a write-ahead log", mode)
+		err = base.Invalid("store", "the journal mode of the file is %q: it cannot be opened with a write-ahead log", mode)
 	}
 	return err
 }
@@ -257,7 +257,7 @@ func (s *Store) checkVersion(c *conn) error {
 	if err != nil || s.cfg.UnsafeDurability || atLeast(s.info.Version, oldestSafe) {
 		return err
 	}
-	return core.Invalid("store", "SQLite %s can lose acknowledged commits", s.info.Version).With(store.CheckDetail, "version").
+	return base.Invalid("store", "SQLite %s can lose acknowledged commits", s.info.Version).With(store.CheckDetail, "version").
 		WithHint("use a build with SQLite %d.%d.%d or newer", oldestSafe[0], oldestSafe[1], oldestSafe[2])
 }
 
@@ -287,8 +287,8 @@ func (s *Store) identify(c *conn) error {
 }
 
 // mint makes a new id for the time.
-func mint(now core.Time) core.UUID {
+func mint(now base.Time) base.UUID {
 	var random [10]byte
 	_, _ = rand.Read(random[:]) // never fails
-	return core.MintUUID(now, random)
+	return base.MintUUID(now, random)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -44,7 +45,7 @@ func plant(s *Store) (*core.Execution, error) {
 func queued(s *Store, class *core.Class) *core.Execution {
 	now := s.now()
 	return &core.Execution{
-		ID: core.IDOf(mint(now)), Class: class, Input: core.Payload{ContentType: "text/plain", Data: []byte("in"), Size: 2}, Policy: core.DefaultPolicy(),
+		ID: base.IDOf(mint(now)), Class: class, Input: core.Payload{ContentType: "text/plain", Data: []byte("in"), Size: 2}, Policy: core.DefaultPolicy(),
 		Status: core.Ready, Reason: core.WaitingForWorker, Next: core.NextInitial, OrderKey: int64(now), CreatedAt: now,
 	}
 }
@@ -66,9 +67,9 @@ func put(s *Store, want store.Want, ch *store.Changes) error {
 	return tx.Commit(context.Background(), ch)
 }
 
-func exists(t testing.TB, s *Store, id core.UUID) bool {
+func exists(t testing.TB, s *Store, id base.UUID) bool {
 	t.Helper()
-	loaded, err := s.Read(context.Background(), store.Want{Executions: []core.UUID{id}})
+	loaded, err := s.Read(context.Background(), store.Want{Executions: []base.UUID{id}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestU133_a_second_engine_is_refused_and_told_who_has_the_file(t *testing.T)
 	}
 	for _, name := range []string{path, link} {
 		_, err := Open(t.Context(), name, quick())
-		if core.CodeOf(err) != core.CodeStoreLocked || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+		if base.CodeOf(err) != base.CodeStoreLocked || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
@@ -128,12 +129,12 @@ func TestU133_a_second_engine_is_refused_by_every_name_and_without_a_lock_file(t
 	if err := os.Link(path, link); err != nil {
 		t.Fatal(err)
 	}
-	refuses(t, link, core.CodeStoreLocked, "another engine")
+	refuses(t, link, base.CodeStoreLocked, "another engine")
 	if runtime.GOOS == "linux" { // elsewhere nothing but the lock file tells
 		if err := os.Remove(path + ".lock"); err != nil {
 			t.Fatal(err)
 		}
-		refuses(t, path, core.CodeStoreLocked, "another engine")
+		refuses(t, path, base.CodeStoreLocked, "another engine")
 	}
 	if !exists(t, s, x.ID.UUID) {
 		t.Fatal("the engine that runs has lost its work")
@@ -162,19 +163,19 @@ func TestU163_a_newer_schema_is_refused(t *testing.T) {
 		cfg := quick()
 		cfg.Migrate = how
 		_, err := Open(t.Context(), path, cfg)
-		if core.CodeOf(err) != core.CodeInvalidArgument || !strings.Contains(err.Error(), "schema "+strconv.Itoa(newer)) {
+		if base.CodeOf(err) != base.CodeInvalidArgument || !strings.Contains(err.Error(), "schema "+strconv.Itoa(newer)) {
 			t.Fatalf("migrate=%s: %v", how, err)
 		}
 	}
 }
 
 // refuses expects that neither Open nor Migrate takes the file, and both say why.
-func refuses(t *testing.T, path string, code core.Code, words string) {
+func refuses(t *testing.T, path string, code base.Code, words string) {
 	t.Helper()
 	_, opened := Open(t.Context(), path, quick())
 	_, migrated := Migrate(t.Context(), path, quick(), 0, func(store.SchemaStep) {})
 	for _, err := range []error{opened, migrated} {
-		var refusal *core.Error
+		var refusal *base.Error
 		if !errors.As(err, &refusal) || refusal.Code != code || refusal.Hint == "" || !strings.Contains(err.Error(), words) {
 			t.Fatalf("%v, want %s with %q and a hint", err, code, words)
 		}
@@ -187,7 +188,7 @@ func TestOpen_refuses_a_directory_and_leaves_nothing_beside_it(t *testing.T) {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	refuses(t, path, core.CodeInvalidArgument, "is a directory")
+	refuses(t, path, base.CodeInvalidArgument, "is a directory")
 	if _, err := os.Stat(path + ".lock"); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("a lock file: %v", err)
 	}
@@ -200,7 +201,7 @@ func TestOpen_refuses_a_file_that_is_no_database(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		refuses(t, path, core.CodeInvalidArgument, "no SQLite database")
+		refuses(t, path, base.CodeInvalidArgument, "no SQLite database")
 		if got, err := os.ReadFile(path); err != nil || string(got) != text {
 			t.Fatalf("the file was changed: %v", err)
 		}
@@ -231,7 +232,7 @@ func TestOpen_refuses_a_damaged_database(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refuses(t, path, core.CodeCorruption, "damaged")
+	refuses(t, path, base.CodeCorruption, "damaged")
 }
 
 func TestOpen_refuses_a_database_that_lost_its_installation(t *testing.T) {
@@ -245,7 +246,7 @@ func TestOpen_refuses_a_database_that_lost_its_installation(t *testing.T) {
 	if err := errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	refuses(t, path, core.CodeCorruption, "which installation it is")
+	refuses(t, path, base.CodeCorruption, "which installation it is")
 }
 
 func TestOpen_refuses_a_file_or_a_directory_that_may_not_be_written(t *testing.T) {
@@ -260,7 +261,7 @@ func TestOpen_refuses_a_file_or_a_directory_that_may_not_be_written(t *testing.T
 			open(t, path, quick())
 			continue
 		}
-		refuses(t, path, core.CodeInvalidArgument, "for writing")
+		refuses(t, path, base.CodeInvalidArgument, "for writing")
 	}
 }
 
@@ -271,7 +272,7 @@ func TestA_connection_that_can_only_read_is_no_writer(t *testing.T) {
 	if store.FaultOf(err) != store.Unavailable {
 		t.Fatalf("while the store is open: %v, want unavailable", err)
 	}
-	if err := unfit(err); core.CodeOf(err) != core.CodeInvalidArgument {
+	if err := unfit(err); base.CodeOf(err) != base.CodeInvalidArgument {
 		t.Fatalf("when it is opened: %v, want invalid_argument", err)
 	}
 }
@@ -282,7 +283,7 @@ func TestU184_a_file_without_schema_is_refused_unless_it_may_be_migrated(t *test
 		path := file(t)
 		cfg := quick()
 		cfg.Migrate = how
-		if _, err := Open(t.Context(), path, cfg); core.CodeOf(err) != core.CodeInvalidArgument {
+		if _, err := Open(t.Context(), path, cfg); base.CodeOf(err) != base.CodeInvalidArgument {
 			t.Fatalf("migrate=%s: %v", how, err)
 		}
 		s, err := Open(t.Context(), path, quick()) // the refused file is not locked
@@ -300,12 +301,12 @@ func TestOpen_reports_every_problem_of_the_configuration_at_once(t *testing.T) {
 	t.Parallel()
 	_, err := Open(t.Context(), file(t), Config{Migrate: "maybe", BusyTimeout: -1, Readers: -1})
 	for _, part := range []string{"maybe", "busy timeout", "readers"} {
-		if core.CodeOf(err) != core.CodeInvalidArgument || !strings.Contains(err.Error(), part) {
+		if base.CodeOf(err) != base.CodeInvalidArgument || !strings.Contains(err.Error(), part) {
 			t.Fatalf("%q is missing in %v", part, err)
 		}
 	}
 	for _, path := range []string{"", ":memory:", filepath.Join(t.TempDir(), "absent", "store.db")} {
-		if _, err := Open(t.Context(), path, quick()); core.CodeOf(err) != core.CodeInvalidArgument {
+		if _, err := Open(t.Context(), path, quick()); base.CodeOf(err) != base.CodeInvalidArgument {
 			t.Fatalf("%q: %v", path, err)
 		}
 	}
@@ -345,7 +346,7 @@ func TestL5_the_store_reads_the_clock_it_is_given(t *testing.T) {
 	if err := errors.Join(err, beginErr); err != nil {
 		t.Fatal(err)
 	}
-	if now != core.TimeOf(moment) || loaded.Now != now {
+	if now != base.TimeOf(moment) || loaded.Now != now {
 		t.Fatalf("now is %v and %v", now, loaded.Now)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -45,12 +46,12 @@ func isPiece(name string) bool {
 // searches puts together statements that use every piece.
 func searches(s *Store) []string {
 	value, one := "v", 1
-	id := core.UUID{1}
+	id := base.UUID{1}
 	span := store.Range{From: 1, To: 2}
 	q := store.Query{
 		Statuses: core.Statuses(), Reasons: []core.Reason{1}, Nexts: []core.Next{1}, Lanes: []string{"a", "b"}, Kinds: []string{"k"},
 		Namespaces: []string{"n"}, Classes: []int32{1, 2}, Tags: []store.TagTerm{{Key: "k"}, {Key: "k", Value: &value}}, Created: span, Completed: span, Updated: span,
-		Flows: []core.UUID{id}, Parents: []core.UUID{id}, Instances: []string{"i"}, Creators: []string{"c"}, Keys: []string{"k"},
+		Flows: []base.UUID{id}, Parents: []base.UUID{id}, Instances: []string{"i"}, Creators: []string{"c"}, Keys: []string{"k"},
 		PriorityMin: &one, PriorityMax: &one, Text: &store.Text{IDPrefix: "0", Key: "k", Words: []string{"w", "v"}}, After: &store.Hit{ID: id}, Limit: 1,
 	}
 	var texts []string
@@ -128,8 +129,8 @@ func TestLists_by_one_value_walk_an_index_in_order(t *testing.T) {
 		"ff_search_by_lane":      {Lanes: []string{"default"}},
 		"ff_search_by_kind":      {Kinds: []string{"mail"}},
 		"ff_search_by_key":       {Keys: []string{"key"}},
-		"ff_search_by_flow":      {Flows: []core.UUID{{1}}},
-		"ff_search_by_parent":    {Parents: []core.UUID{{1}}},
+		"ff_search_by_flow":      {Flows: []base.UUID{{1}}},
+		"ff_search_by_parent":    {Parents: []base.UUID{{1}}},
 		"ff_search_by_instance":  {Instances: []string{"w-1"}},
 	} {
 		f := s.finding("find")
@@ -228,7 +229,7 @@ func TestL141_nothing_is_left_of_an_execution_that_is_removed(t *testing.T) {
 	y := queued(s, x.Class)
 	y.Input.Data = make([]byte, 10*longInput)
 	y.Input.Size = len(y.Input.Data)
-	y.Tags = core.Tags{"a": "1"}
+	y.Tags = base.Tags{"a": "1"}
 	id := y.ID.UUID
 	commit(t, s, store.Want{}, &store.Changes{
 		Insert: []*core.Execution{y}, Enqueue: []store.QueueRow{{Class: y.Class.ID, Block: 7, Order: y.OrderKey, ID: id}},
@@ -238,11 +239,11 @@ func TestL141_nothing_is_left_of_an_execution_that_is_removed(t *testing.T) {
 	if err := s.Project(t.Context(), store.Projection{Rows: []*core.Execution{x, y}}); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := s.Read(t.Context(), store.Want{Executions: []core.UUID{id}, Inputs: true})
+	loaded, err := s.Read(t.Context(), store.Want{Executions: []base.UUID{id}, Inputs: true})
 	if err != nil || len(loaded.Executions[id].Input.Data) != 10*longInput {
 		t.Fatalf("a long input: %v", err)
 	}
-	commit(t, s, store.Want{}, &store.Changes{Remove: []core.UUID{id}})
+	commit(t, s, store.Want{}, &store.Changes{Remove: []base.UUID{id}})
 	want := map[string]int64{"ff_exec": 1, "ff_queue": 1, "ff_search": 1, "ff_input": 0, "ff_lease": 0, "ff_doc": 0, "ff_search_tag": 0}
 	for table, left := range want {
 		if n := countOf(t, s, table); n != left {

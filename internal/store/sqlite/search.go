@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -23,7 +24,7 @@ func (s *Store) Project(ctx context.Context, p store.Projection) error {
 		if moved != 1 {
 			return &store.Fault{Kind: store.Stale, Err: fmt.Errorf("the projection does not stand at %d", p.From)}
 		}
-		there := map[core.UUID]bool{}
+		there := map[base.UUID]bool{}
 		for i := range p.Doubted {
 			err := c.each("execution is there", func(row) error {
 				there[p.Doubted[i]] = true
@@ -33,7 +34,7 @@ func (s *Store) Project(ctx context.Context, p store.Projection) error {
 				return err
 			}
 		}
-		p := p.Without(func(id core.UUID) bool { return !there[id] })
+		p := p.Without(func(id base.UUID) bool { return !there[id] })
 		for _, x := range p.Rows {
 			if err := putSearch(c, x); err != nil {
 				return err
@@ -192,7 +193,7 @@ func among[T any](f *finding, piece string, values []T, value func(T) any) {
 
 func number[T ~uint8](v T) any { return int64(v) }
 func text(v string) any        { return v }
-func raw(v core.UUID) any      { return v[:] }
+func raw(v base.UUID) any      { return v[:] }
 
 // span adds the conditions on [from, to).
 func (f *finding) span(piece string, r store.Range) {
@@ -277,8 +278,8 @@ func idsWith(prefix string) (low, high []byte, ok bool) {
 	if prefix == "" || len(prefix) > len(least) {
 		return nil, nil, false
 	}
-	first, ok := core.ParseUUID(prefix + least[len(prefix):])
-	last, _ := core.ParseUUID(prefix + most[len(prefix):])
+	first, ok := base.ParseUUID(prefix + least[len(prefix):])
+	last, _ := base.ParseUUID(prefix + most[len(prefix):])
 	return first[:], last[:], ok
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -67,7 +67,7 @@ func (c *Config) normalize() error {
 		problems = append(problems, errors.New("the number of readers is negative"))
 	}
 	if len(problems) > 0 {
-		return core.Invalid("store", "%w", errors.Join(problems...))
+		return base.Invalid("store", "%w", errors.Join(problems...))
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ type Store struct {
 	path        string
 	cfg         Config
 	info        store.Info                // except the identity of the log
-	logID       atomic.Pointer[core.UUID] // as of the last commit that changed it
+	logID       atomic.Pointer[base.UUID] // as of the last commit that changed it
 	incarnation string                    // of this handle: no other process has the file open
 	statements  map[string]string
 	lock        *fileLock
@@ -108,14 +108,14 @@ func (s *Store) Info() store.Info {
 }
 
 // Now reads the store's clock.
-func (s *Store) Now(ctx context.Context) (core.Time, error) {
+func (s *Store) Now(ctx context.Context) (base.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, unavailable(err)
 	}
 	return s.now(), nil
 }
 
-func (s *Store) now() core.Time { return core.TimeOf(s.cfg.Clock()) }
+func (s *Store) now() base.Time { return base.TimeOf(s.cfg.Clock()) }
 
 // Notify does nothing: no other process has the file open.
 func (s *Store) Notify(ctx context.Context, _ store.Hint) error { return ctx.Err() }

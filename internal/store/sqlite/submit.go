@@ -9,7 +9,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -58,7 +58,7 @@ func (g *guest) takeTurn(ctx context.Context, own *sql.Tx) error {
 		case !isLocked(err):
 			return nil
 		case codeOf(err) == sqlite3.SQLITE_BUSY_SNAPSHOT:
-			return core.Errorf(core.CodeStoreUnavailable, "the transaction has read what another one has changed since, so that it may not write: %w", err).
+			return base.Errorf(base.CodeStoreUnavailable, "the transaction has read what another one has changed since, so that it may not write: %w", err).
 				WithHint("roll back and run the whole transaction again; begun with _txlock=immediate in the data source name it takes its turn before it reads")
 		}
 		again := time.NewTimer(pause)
@@ -69,7 +69,7 @@ func (g *guest) takeTurn(ctx context.Context, own *sql.Tx) error {
 		case <-enough.C:
 		}
 		again.Stop()
-		return core.Errorf(core.CodeStoreUnavailable, "another transaction writes to the store's file: %w", err).WithRetryAfter(retryPause.Milliseconds()).
+		return base.Errorf(base.CodeStoreUnavailable, "another transaction writes to the store's file: %w", err).WithRetryAfter(retryPause.Milliseconds()).
 			WithHint("the transaction can go on: try again, or begin it with _txlock=immediate and a busy timeout in the data source name, so that it waits for its turn")
 	}
 }
@@ -88,15 +88,15 @@ func (g *guest) checkInstallation(ctx context.Context, own *sql.Tx) error {
 	case ctx.Err() != nil:
 		return fault(err)
 	case err != nil:
-		return core.Errorf(core.CodeWrongDatabase, "the transaction is not on the store's file: %w", err)
+		return base.Errorf(base.CodeWrongDatabase, "the transaction is not on the store's file: %w", err)
 	case string(id) != string(g.info.Installation[:]) || string(logID) != string(g.info.LogID[:]):
-		return core.Errorf(core.CodeWrongDatabase, "the transaction is on another store")
+		return base.Errorf(base.CodeWrongDatabase, "the transaction is on another store")
 	}
 	return nil
 }
 
 // existing returns what already has the key or, failing that, the id (L80).
-func (g *guest) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id core.ID) (*store.Existing, error) {
+func (g *guest) existing(ctx context.Context, own *sql.Tx, key *store.KeyRow, id base.ID) (*store.Existing, error) {
 	found, err := g.existingKey(ctx, own, key)
 	if found == nil && err == nil {
 		found, err = g.existingID(ctx, own, id)
@@ -130,8 +130,8 @@ func (g *guest) existingKey(ctx context.Context, own *sql.Tx, key *store.KeyRow)
 	return &found, nil
 }
 
-func (g *guest) existingID(ctx context.Context, own *sql.Tx, id core.ID) (*store.Existing, error) {
-	found := store.Existing{KeyRow: store.KeyRow{ID: core.ID{UUID: id.UUID}}}
+func (g *guest) existingID(ctx context.Context, own *sql.Tx, id base.ID) (*store.Existing, error) {
+	found := store.Existing{KeyRow: store.KeyRow{ID: base.ID{UUID: id.UUID}}}
 	err := own.QueryRowContext(ctx, g.statements["find id"], id.UUID[:]).Scan(&found.ID.N)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -51,14 +51,14 @@ func beginEngine(t *testing.T, s *Store) (commit func()) {
 }
 
 func submissionRow() store.InboxRow {
-	return store.InboxRow{ID: core.IDOf(core.UUID{1}), Body: []byte("body")}
+	return store.InboxRow{ID: base.IDOf(base.UUID{1}), Body: []byte("body")}
 }
 
 // expectLocked wants the refusal of a transaction that may not write: a code, and a hint that helps.
 func expectLocked(t *testing.T, err error) {
 	t.Helper()
-	var refusal *core.Error
-	if !errors.As(err, &refusal) || refusal.Code != core.CodeStoreUnavailable || !strings.Contains(refusal.Hint, "_txlock=immediate") {
+	var refusal *base.Error
+	if !errors.As(err, &refusal) || refusal.Code != base.CodeStoreUnavailable || !strings.Contains(refusal.Hint, "_txlock=immediate") {
 		t.Fatalf("SubmitTx: %v, want store_unavailable with a hint at _txlock=immediate", err)
 	}
 }

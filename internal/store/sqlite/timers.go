@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -74,14 +74,14 @@ func numbersOf[T ~uint8 | ~int32](values []T) string {
 }
 
 // TimersAhead returns timers that are due after from, and by to.
-func (s *Store) TimersAhead(ctx context.Context, from, to core.Time, after int64, limit int) (ahead []store.Timer, err error) {
+func (s *Store) TimersAhead(ctx context.Context, from, to base.Time, after int64, limit int) (ahead []store.Timer, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		return c.each("timers ahead", readTimers(&ahead), int64(from), int64(to), after, int64(limit))
 	})
 	return ahead, err
 }
 
-func loadDue(c *conn, now core.Time, limit int, except string) (timers []store.Timer, err error) {
+func loadDue(c *conn, now base.Time, limit int, except string) (timers []store.Timer, err error) {
 	err = c.each("due timers", readTimers(&timers), int64(now), except, int64(limit))
 	return timers, err
 }
@@ -93,7 +93,7 @@ func readTimers(list *[]store.Timer) func(r row) error {
 		timer.IDs = splitIDs(r.Bytes(3))
 		if text := r.Text(4); text != "" {
 			if err := json.Unmarshal([]byte(text), &timer.Texts); err != nil {
-				return core.Errorf(core.CodeCorruption, "the stored texts of timer %d cannot be read: %w", timer.Seq, err)
+				return base.Errorf(base.CodeCorruption, "the stored texts of timer %d cannot be read: %w", timer.Seq, err)
 			}
 		}
 		*list = append(*list, timer)
@@ -123,23 +123,23 @@ func writeTimers(c *conn, ch *store.Changes) error {
 }
 
 // joinIDs concatenates the raw bytes of ids.
-func joinIDs(ids []core.UUID) []byte {
+func joinIDs(ids []base.UUID) []byte {
 	if len(ids) == 0 {
 		return nil
 	}
-	data := make([]byte, 0, len(ids)*len(core.UUID{}))
+	data := make([]byte, 0, len(ids)*len(base.UUID{}))
 	for i := range ids {
 		data = append(data, ids[i][:]...)
 	}
 	return data
 }
 
-func splitIDs(data []byte) []core.UUID {
-	const size = len(core.UUID{})
+func splitIDs(data []byte) []base.UUID {
+	const size = len(base.UUID{})
 	if len(data) < size {
 		return nil
 	}
-	ids := make([]core.UUID, len(data)/size)
+	ids := make([]base.UUID, len(data)/size)
 	for i := range ids {
 		copy(ids[i][:], data[i*size:])
 	}

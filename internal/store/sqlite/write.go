@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -262,7 +263,7 @@ func writeDoc(c *conn, how string, d *store.Doc) error {
 }
 
 // dropInbox removes submissions, so that executions can have their ids.
-func dropInbox(c *conn, ids []core.UUID) error {
+func dropInbox(c *conn, ids []base.UUID) error {
 	for i := range ids {
 		if err := errors.Join(c.run("drop inbox", ids[i][:]), c.run("free id", ids[i][:])); err != nil {
 			return err
@@ -283,7 +284,7 @@ func kindList(kinds []store.DocKind) string {
 
 // remove deletes the rows of executions, and those of their docs that the statement selects. The queue comes first: the place of its row is found
 // through the execution.
-func remove(c *conn, ids []core.UUID, docs string, leaves ...any) error {
+func remove(c *conn, ids []base.UUID, docs string, leaves ...any) error {
 	for i := range ids {
 		for _, statement := range [...]string{
 			"remove from queues", "remove execution", "remove input", "remove leases", "remove search", "remove search tags",

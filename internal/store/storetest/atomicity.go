@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -99,10 +100,10 @@ func newBatch(ctx context.Context, w *world) *batch {
 		Insert: []*core.Execution{x}, Update: []*core.Execution{updated}, Renew: []*core.Execution{renewed}, History: []core.LeaseRecord{record},
 		Patches: []core.AttemptPatch{{ExecutionID: held.ID, Epoch: 1, State: core.EndedFailure, EndedAt: w.now.Add(7)}},
 		Enqueue: []store.QueueRow{queueRow(x)}, Dequeue: []store.QueueRow{queueRow(queued)},
-		AddTimers: []store.Timer{{At: w.now.Add(60_000), Kind: 2, IDs: []core.UUID{x.ID.UUID}}}, DropTimers: timers,
+		AddTimers: []store.Timer{{At: w.now.Add(60_000), Kind: 2, IDs: []base.UUID{x.ID.UUID}}}, DropTimers: timers,
 		Counters: map[string]int64{"c": -5, "d": 2}, Lanes: []core.Lane{lane},
 		PutDocs: []store.Doc{doc(1, "", "put", "{}"), doc(store.FirstRule, "", "rule", "{}")}, NewDocs: []store.Doc{doc(1, "", "new", "{}")}, DropDocs: []store.DocRef{dropped.DocRef},
-		Remove: []core.UUID{done.ID.UUID}, Events: []core.Event{event(x, w.now, 1), event(b.old, w.now, 2)},
+		Remove: []base.UUID{done.ID.UUID}, Events: []core.Event{event(x, w.now, 1), event(b.old, w.now, 2)},
 	}
 	return b
 }
@@ -192,14 +193,14 @@ func endedContext(t *testing.T, f Factory) {
 	x := w.execution()
 	ended, end := context.WithCancel(ctx)
 	end()
-	if tx, _, err := w.s.Begin(ended, store.Want{Executions: []core.UUID{x.ID.UUID}}); err == nil {
+	if tx, _, err := w.s.Begin(ended, store.Want{Executions: []base.UUID{x.ID.UUID}}); err == nil {
 		tx.Rollback(ctx)
 		t.Fatal("Begin with a context that has ended succeeded")
 	}
-	if _, err := w.s.Read(ended, store.Want{Executions: []core.UUID{x.ID.UUID}}); err == nil {
+	if _, err := w.s.Read(ended, store.Want{Executions: []base.UUID{x.ID.UUID}}); err == nil {
 		t.Fatal("Read with a context that has ended succeeded")
 	}
-	for _, want := range []store.Want{{}, {Executions: []core.UUID{x.ID.UUID}}} {
+	for _, want := range []store.Want{{}, {Executions: []base.UUID{x.ID.UUID}}} {
 		tx, _ := w.begin(ctx, want)
 		if err := tx.Commit(ended, &store.Changes{Insert: []*core.Execution{x}, Enqueue: []store.QueueRow{queueRow(x)}}); err == nil {
 			t.Fatal("Commit with a context that has ended succeeded")
@@ -218,7 +219,7 @@ func rolledBack(t *testing.T, f Factory) {
 	x := w.execution()
 	w.file(ctx, x)
 	want := store.Want{
-		Executions: []core.UUID{x.ID.UUID}, Inputs: true, Counters: []string{"c"}, LockLanes: []int32{w.lane.ID},
+		Executions: []base.UUID{x.ID.UUID}, Inputs: true, Counters: []string{"c"}, LockLanes: []int32{w.lane.ID},
 		Pick: []store.Pick{{Class: w.class.ID, Floor: math.MinInt64, Limit: 1}},
 	}
 	for range 3 { // each round finds the rows free again
@@ -269,7 +270,7 @@ func toldWhenSafe(t *testing.T, f Factory) {
 	x := w.execution()
 	w.put(ctx, store.Want{}, &store.Changes{Insert: []*core.Execution{x}, Safe: safe})
 	w.equal("told of the commit", nil, <-told)
-	tx, _ := w.begin(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}})
+	tx, _ := w.begin(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}})
 	tx.Rollback(ctx)
 	tx.Seen(safe)
 	w.equal("told of what was seen", nil, <-told)

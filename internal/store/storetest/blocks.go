@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -42,7 +43,7 @@ func blockedByAdmission(t *testing.T, f Factory) {
 		tx, got := w.begin(ctx, store.Want{Pick: []store.Pick{pick}})
 		tx.Rollback(ctx)
 		w.equal("picked", []store.QueueRow{queueRow(x)}, got.Picked)
-		w.equal("execution", map[core.UUID]*core.Execution{x.ID.UUID: x}, got.Executions)
+		w.equal("execution", map[base.UUID]*core.Execution{x.ID.UUID: x}, got.Executions)
 	}
 	free := quota.Clone()
 	free.Status, free.Reason, free.BlockedOn, free.BlockingDetail = core.Ready, core.WaitingForWorker, "", nil
@@ -51,7 +52,7 @@ func blockedByAdmission(t *testing.T, f Factory) {
 	})
 	w.equal("numbers", map[int32][]int32{w.class.ID: {core.BlockNumber("budget:1")}}, w.read(ctx, want).Blocks)
 	w.put(ctx, store.Want{Executions: idsOf([]*core.Execution{budget})}, &store.Changes{
-		Dequeue: []store.QueueRow{queueRow(budget)}, Remove: []core.UUID{budget.ID.UUID},
+		Dequeue: []store.QueueRow{queueRow(budget)}, Remove: []base.UUID{budget.ID.UUID},
 	})
 	w.equal("numbers when nothing is blocked", 0, len(w.read(ctx, want).Blocks))
 }
@@ -112,7 +113,7 @@ func manyRowsOfOneBlock(t *testing.T, f Factory) {
 func waitedBlocksAreFresh(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	id := w.insert(ctx, w.execution())[0]
-	want := store.Want{Executions: []core.UUID{id}, Blocks: []int32{w.class.ID}}
+	want := store.Want{Executions: []base.UUID{id}, Blocks: []int32{w.class.ID}}
 	const each = 10
 	err := together(crowd, func(int) error {
 		for range each {

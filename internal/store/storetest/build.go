@@ -8,14 +8,16 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // newUUID mints an id for the time.
-func newUUID(at core.Time) core.UUID {
+func newUUID(at base.Time) base.UUID {
 	var random [10]byte
 	_, _ = rand.Read(random[:]) // never fails
-	return core.MintUUID(at, random)
+	return base.MintUUID(at, random)
 }
 
 func (w *world) newLane(name string) core.Lane {
@@ -36,7 +38,7 @@ func payload(contentType string, data []byte) core.Payload {
 // execution returns a new execution that is ready to be claimed.
 func (w *world) execution() *core.Execution {
 	return &core.Execution{
-		ID: core.IDOf(newUUID(w.now)), Class: w.class, Creator: "alice",
+		ID: base.IDOf(newUUID(w.now)), Class: w.class, Creator: "alice",
 		Input: payload("text/plain", []byte("input")), Policy: core.DefaultPolicy(),
 		Status: core.Ready, Reason: core.WaitingForWorker, Next: core.NextInitial,
 		StatusSince: w.now, QueuedAt: w.now, OrderKey: int64(w.now),
@@ -53,14 +55,14 @@ func (w *world) executions(n int) []*core.Execution {
 }
 
 // insert writes new executions without queue rows.
-func (w *world) insert(ctx context.Context, list ...*core.Execution) []core.UUID {
+func (w *world) insert(ctx context.Context, list ...*core.Execution) []base.UUID {
 	w.t.Helper()
 	w.add(ctx, &store.Changes{Insert: list})
 	return idsOf(list)
 }
 
 // file writes new executions and puts them into the queue of their class.
-func (w *world) file(ctx context.Context, list ...*core.Execution) []core.UUID {
+func (w *world) file(ctx context.Context, list ...*core.Execution) []base.UUID {
 	w.t.Helper()
 	ch := &store.Changes{Insert: list}
 	for _, x := range list {
@@ -70,8 +72,8 @@ func (w *world) file(ctx context.Context, list ...*core.Execution) []core.UUID {
 	return idsOf(list)
 }
 
-func idsOf(list []*core.Execution) []core.UUID {
-	ids := make([]core.UUID, len(list))
+func idsOf(list []*core.Execution) []base.UUID {
+	ids := make([]base.UUID, len(list))
 	for i, x := range list {
 		ids[i] = x.ID.UUID
 	}
@@ -83,7 +85,7 @@ func queueRow(x *core.Execution) store.QueueRow {
 }
 
 // claimed returns x as an acquisition leaves it.
-func claimed(x *core.Execution, now core.Time) *core.Execution {
+func claimed(x *core.Execution, now base.Time) *core.Execution {
 	y := x.Clone()
 	lease, attempt := newUUID(now), newUUID(now)
 	y.Status, y.Reason, y.Next, y.StatusSince, y.LastMutationAt = core.Running, core.ReasonNone, core.NextNone, now, now
@@ -104,7 +106,7 @@ func claimed(x *core.Execution, now core.Time) *core.Execution {
 }
 
 // completed returns a running x as a completion leaves it, with the entry of the lease history that carries the result.
-func completed(x *core.Execution, result *core.Payload, now core.Time) (*core.Execution, core.LeaseRecord) {
+func completed(x *core.Execution, result *core.Payload, now base.Time) (*core.Execution, core.LeaseRecord) {
 	y := x.Clone()
 	y.Status, y.Reason, y.Next = core.Succeeded, core.Completed, core.NextNone
 	y.StatusSince, y.LastMutationAt, y.CompletedAt = now, now, now
@@ -124,11 +126,11 @@ func completed(x *core.Execution, result *core.Payload, now core.Time) (*core.Ex
 }
 
 // event returns an event that identifies the change of x that it describes.
-func event(x *core.Execution, at core.Time, n int) core.Event {
+func event(x *core.Execution, at base.Time, n int) core.Event {
 	return core.Event{
 		Kind: "execution.changed", At: at, Namespace: x.Class.Namespace, ExecutionID: x.ID, Class: x.Class,
 		FlowID: x.FlowID, AttemptIndex: -1, Actor: core.Actor{Type: "engine"},
-		Data: core.EventDataOfJSON(fmt.Appendf(nil, `{"n":%d}`, n)),
+		Data: eventdata.OfJSON(fmt.Appendf(nil, `{"n":%d}`, n)),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -55,8 +56,8 @@ func docRoundTrip(t *testing.T, f Factory) {
 		doc(100, newUUID(w.now).String(), "data", `{}`),
 		doc(3, "", "without data", `[]`),
 	}
-	docs[1].Data, docs[1].ExpiresAt = everyByte(), w.now.Add(-core.Day) // stores ignore the expiry of a doc
-	docs[0].ExpiresAt = w.now.Add(core.Year)
+	docs[1].Data, docs[1].ExpiresAt = everyByte(), w.now.Add(-base.Day) // stores ignore the expiry of a doc
+	docs[0].ExpiresAt = w.now.Add(base.Year)
 	w.add(ctx, &store.Changes{NewDocs: docs})
 	for _, locked := range []bool{false, true} {
 		want := store.Want{Docs: refsOf(docs), LockDocs: locked}
@@ -177,7 +178,7 @@ func waitedDocsAreFresh(t *testing.T, f Factory) {
 	x := w.execution()
 	id := w.insert(ctx, x)[0]
 	whose := store.Owned{Kind: 1, Owner: id.String()}
-	want := store.Want{Executions: []core.UUID{id}, Owned: []store.Owned{whose}}
+	want := store.Want{Executions: []base.UUID{id}, Owned: []store.Owned{whose}}
 	const each = 20
 	err := together(crowd, func(int) error {
 		for range each {
@@ -207,7 +208,7 @@ func waitedCountIsFresh(t *testing.T, f Factory) {
 	x := w.execution()
 	id := w.insert(ctx, x)[0]
 	ref := store.DocRef{Kind: 1, Owner: id.String(), Key: "count"}
-	want := store.Want{Executions: []core.UUID{id}, Docs: []store.DocRef{ref, {Kind: 2, Key: "of nobody"}}}
+	want := store.Want{Executions: []base.UUID{id}, Docs: []store.DocRef{ref, {Kind: 2, Key: "of nobody"}}}
 	count := func(got *store.Loaded) int {
 		n, _ := strconv.Atoi(string(got.Docs[ref].Body)) // none: 0
 		return n

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // policies returns the policies of drawn executions.
@@ -38,32 +39,32 @@ func drawBytes(t *rapid.T, name string) []byte {
 	return rapid.SliceOfN(rapid.Byte(), 0, 64).Draw(t, name)
 }
 
-func drawTime(t *rapid.T, name string, now core.Time) core.Time {
+func drawTime(t *rapid.T, name string, now base.Time) base.Time {
 	if rapid.Bool().Draw(t, name+" present") {
-		return now.Add(rapid.Int64Range(-10*core.Day, 10*core.Year).Draw(t, name))
+		return now.Add(rapid.Int64Range(-10*base.Day, 10*base.Year).Draw(t, name))
 	}
 	return 0
 }
 
-func drawMoment(t *rapid.T, name string, now core.Time) core.Time {
-	return now.Add(rapid.Int64Range(-core.Year, core.Year).Draw(t, name))
+func drawMoment(t *rapid.T, name string, now base.Time) base.Time {
+	return now.Add(rapid.Int64Range(-base.Year, base.Year).Draw(t, name))
 }
 
-func drawUUID(t *rapid.T, name string) core.UUID {
-	var u core.UUID
+func drawUUID(t *rapid.T, name string) base.UUID {
+	var u base.UUID
 	copy(u[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, name))
 	u[0] |= 1 // never the zero UUID
 	return u
 }
 
-func drawOptionalID(t *rapid.T, name string) core.ID {
+func drawOptionalID(t *rapid.T, name string) base.ID {
 	if rapid.Bool().Draw(t, name+" present") {
-		return core.ID{N: rapid.Byte().Draw(t, name+" n"), UUID: drawUUID(t, name)}
+		return base.ID{N: rapid.Byte().Draw(t, name+" n"), UUID: drawUUID(t, name)}
 	}
-	return core.ID{}
+	return base.ID{}
 }
 
-func drawTags(t *rapid.T) core.Tags {
+func drawTags(t *rapid.T) base.Tags {
 	keys := rapid.SampledFrom([]string{"team", "tier.level", "a", "z_9"})
 	return rapid.MapOfN(keys, rapid.Map(rapid.IntRange(0, 3), func(i int) string { return []string{"", "gold", "ümlaut", "x'y"}[i] }), 0, 4).Draw(t, "tags")
 }
@@ -88,13 +89,13 @@ func maybe[V any](t *rapid.T, name string, draw func() V) *V {
 // granted, completed_at iff terminal, the last lease is that of the current epoch and of the current attempt.
 func (w *world) drawExecution(t *rapid.T) *core.Execution {
 	x := &core.Execution{
-		ID:    core.ID{N: rapid.Byte().Draw(t, "n"), UUID: newUUID(w.now)},
+		ID:    base.ID{N: rapid.Byte().Draw(t, "n"), UUID: newUUID(w.now)},
 		Class: w.class, Creator: drawText(t, "creator"), CreatorKey: drawText(t, "creator key"), IdempotencyKey: drawText(t, "idempotency key"),
 		FlowID: drawOptionalID(t, "flow"), ParentID: drawOptionalID(t, "parent"),
 		Input:  payload(rapid.SampledFrom([]string{"application/octet-stream", "text/plain; charset=utf-8"}).Draw(t, "content type"), drawBytes(t, "input")),
 		Policy: drawPolicy(t), CreatedAt: drawMoment(t, "created", w.now),
-		Trace: maybe(t, "trace", func() core.Trace {
-			return core.Trace{Parent: drawText(t, "traceparent"), State: drawText(t, "tracestate"), Baggage: drawText(t, "baggage")}
+		Trace: maybe(t, "trace", func() base.Trace {
+			return base.Trace{Parent: drawText(t, "traceparent"), State: drawText(t, "tracestate"), Baggage: drawText(t, "baggage")}
 		}),
 	}
 	w.drawState(t, x)
@@ -154,7 +155,7 @@ func (w *world) drawLease(t *rapid.T, x *core.Execution) {
 		x.Lease = &core.Lease{
 			ID: drawUUID(t, "lease"), AttemptID: x.Attempt.ID, WorkerID: drawText(t, "worker"), InstanceID: drawText(t, "instance"),
 			AcquiredAt: drawMoment(t, "acquired", w.now), RenewedAt: drawMoment(t, "renewed", w.now),
-			TTL: rapid.Int64Range(500, core.Day).Draw(t, "ttl"), ExpiresAt: drawMoment(t, "expires", w.now),
+			TTL: rapid.Int64Range(500, base.Day).Draw(t, "ttl"), ExpiresAt: drawMoment(t, "expires", w.now),
 			RequestKey: drawText(t, "lease key"), GrantHash: drawBytes(t, "lease grant"),
 		}
 	case x.Attempt != nil && rapid.Bool().Draw(t, "last lease present"):
@@ -163,7 +164,7 @@ func (w *world) drawLease(t *rapid.T, x *core.Execution) {
 			End: core.LeaseEnd(rapid.IntRange(int(core.EndComplete), int(core.EndBudgetExceeded)).Draw(t, "end")),
 		}
 	}
-	x.AttemptRemaining = rapid.Int64Range(0, core.Year).Draw(t, "remaining")
+	x.AttemptRemaining = rapid.Int64Range(0, base.Year).Draw(t, "remaining")
 	x.AttemptDeadline = drawTime(t, "attempt deadline", w.now)
 	x.ReplayLineage = maybe(t, "replay lineage", func() core.Lineage { return drawLineage(t) })
 	x.RetryCount = rapid.IntRange(0, 10000).Draw(t, "retries")
@@ -179,7 +180,7 @@ func (w *world) drawAttempt(t *rapid.T) core.Attempt {
 		Type:      core.AttemptType(rapid.IntRange(int(core.AttemptInitial), int(core.AttemptReplay)).Draw(t, "attempt type")),
 		State:     core.AttemptState(rapid.IntRange(int(core.AttemptStarted), int(core.InterruptedReclaimed)).Draw(t, "attempt state")),
 		StartedAt: drawMoment(t, "attempt started", w.now), EndedAt: drawTime(t, "attempt ended", w.now),
-		RunningMS: rapid.Int64Range(0, core.Year).Draw(t, "running ms"), FirstEpoch: rapid.Int64Range(1, 1<<40).Draw(t, "first epoch"),
+		RunningMS: rapid.Int64Range(0, base.Year).Draw(t, "running ms"), FirstEpoch: rapid.Int64Range(1, 1<<40).Draw(t, "first epoch"),
 		LastEpoch: rapid.Int64Range(1, 1<<40).Draw(t, "last epoch"), WorkerID: drawText(t, "attempt worker"), InstanceID: drawText(t, "attempt instance"),
 		Failure:      maybe(t, "attempt failure", func() core.Failure { return w.drawFailure(t) }),
 		Interruption: core.Interruption(rapid.IntRange(0, int(core.InterruptedLeaseRevoked)).Draw(t, "interruption")),
@@ -240,8 +241,8 @@ func drawAmounts(t *rapid.T, name string) map[string]int64 {
 
 // drawAdmission draws the admission fields of an execution.
 func (w *world) drawAdmission(t *rapid.T, x *core.Execution) {
-	budgets := func(name string) []core.UUID {
-		return rapid.SliceOfN(rapid.Map(rapid.Byte(), func(b byte) core.UUID { return core.UUID{b, 1} }), 0, 2).Draw(t, name)
+	budgets := func(name string) []base.UUID {
+		return rapid.SliceOfN(rapid.Map(rapid.Byte(), func(b byte) base.UUID { return base.UUID{b, 1} }), 0, 2).Draw(t, name)
 	}
 	x.Reservation = maybe(t, "reservation", func() (r core.Reservation) {
 		for _, budget := range budgets("holds") {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -56,30 +57,30 @@ func everyFieldUpdated(t *testing.T, f Factory) {
 		y := x.Clone()
 		w.drawState(rt, y)
 		written := y.Clone()
-		written.Creator, written.CreatorKey, written.IdempotencyKey, written.FlowID = "mallory", "stolen", "other", core.IDOf(drawUUID(rt, "other flow"))
+		written.Creator, written.CreatorKey, written.IdempotencyKey, written.FlowID = "mallory", "stolen", "other", base.IDOf(drawUUID(rt, "other flow"))
 		written.Input, written.Policy = core.Payload{ContentType: "x/y"}, drawPolicy(rt)
 		ch := &store.Changes{Update: []*core.Execution{written}}
 		if y.Result != nil {
 			ch.History = []core.LeaseRecord{w.resultRecord(y)}
 		}
-		w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, ch)
+		w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, ch)
 		w.equal("execution", y, w.load(ctx, x.ID.UUID))
 	})
 }
 
 func traceContext(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	full := &core.Trace{
+	full := &base.Trace{
 		Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=" + strings.Repeat("x", 510), Baggage: "k=" + strings.Repeat("v", 8190),
 	}
-	baggageAlone := &core.Trace{Baggage: "user=7"}
-	for _, trace := range []*core.Trace{full, baggageAlone, nil} {
+	baggageAlone := &base.Trace{Baggage: "user=7"}
+	for _, trace := range []*base.Trace{full, baggageAlone, nil} {
 		x := w.execution()
 		x.Trace = trace
 		w.insert(ctx, x)
 		w.equal("execution", x, w.load(ctx, x.ID.UUID))
 		running := claimed(x, w.now)
-		w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Update: []*core.Execution{running}})
+		w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{Update: []*core.Execution{running}})
 		w.equal("running execution", running, w.load(ctx, x.ID.UUID))
 	}
 }
@@ -101,7 +102,7 @@ func (w *world) finish(ctx context.Context, result *core.Payload) *core.Executio
 	x := claimed(w.execution(), w.now)
 	w.insert(ctx, x)
 	done, record := completed(x, result, w.now.Add(5))
-	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{
+	w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{
 		Update: []*core.Execution{done}, History: []core.LeaseRecord{record},
 	})
 	return done
@@ -147,7 +148,7 @@ func bytesOnlyOnDemand(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	result := payload("text/plain", []byte("result"))
 	x := w.finish(ctx, &result)
-	id := []core.UUID{x.ID.UUID}
+	id := []base.UUID{x.ID.UUID}
 	w.equal("neither", light(x), w.read(ctx, store.Want{Executions: id}).Executions[id[0]])
 	w.equal("input", withoutResult(x), w.read(ctx, store.Want{Executions: id, Inputs: true}).Executions[id[0]])
 	onlyResult := x.Clone()
@@ -186,7 +187,7 @@ func removal(t *testing.T, f Factory) {
 	if err := w.s.Project(ctx, store.Projection{From: end, To: end, Rows: []*core.Execution{x, kept}}); err != nil {
 		t.Fatal(err)
 	}
-	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Remove: []core.UUID{x.ID.UUID}})
+	w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{Remove: []base.UUID{x.ID.UUID}})
 	w.gone(ctx, x.ID.UUID)
 	want := store.Want{Docs: []store.DocRef{docs[0].DocRef, docs[1].DocRef, docs[2].DocRef}}
 	for _, y := range []*core.Execution{x, kept} {
@@ -215,15 +216,15 @@ func stripping(t *testing.T, f Factory) {
 		}
 	}
 	w.add(ctx, &store.Changes{PutDocs: docs})
-	both := store.Want{Executions: []core.UUID{x.ID.UUID, other.ID.UUID}}
-	w.put(ctx, both, &store.Changes{Strip: []core.UUID{x.ID.UUID}, StripLeaves: []store.DocKind{1, 3}, Remove: []core.UUID{other.ID.UUID}})
+	both := store.Want{Executions: []base.UUID{x.ID.UUID, other.ID.UUID}}
+	w.put(ctx, both, &store.Changes{Strip: []base.UUID{x.ID.UUID}, StripLeaves: []store.DocKind{1, 3}, Remove: []base.UUID{other.ID.UUID}})
 	w.gone(ctx, x.ID.UUID)
 	w.gone(ctx, other.ID.UUID)
 	want := store.Want{Docs: refsOf(docs), History: []store.HistoryRef{{ID: x.ID.UUID, All: true}}}
 	got := w.read(ctx, want)
 	w.equal("docs", docMap(docs[0], docs[2]), got.Docs)
 	w.equal("entries of the history", 0, len(got.History))
-	w.add(ctx, &store.Changes{Remove: []core.UUID{x.ID.UUID}}) // its row is gone already; the remaining docs are removed
+	w.add(ctx, &store.Changes{Remove: []base.UUID{x.ID.UUID}}) // its row is gone already; the remaining docs are removed
 	w.equal("docs that were left", 0, len(w.read(ctx, want).Docs))
 }
 
@@ -232,7 +233,7 @@ func removalLeavesTheKey(t *testing.T, f Factory) {
 	x := w.execution()
 	row := w.key("order-1", x)
 	w.add(ctx, &store.Changes{NewKeys: []store.KeyRow{row}, Insert: []*core.Execution{x}})
-	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Remove: []core.UUID{x.ID.UUID}})
+	w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{Remove: []base.UUID{x.ID.UUID}})
 	w.equal("keys", map[store.Key]store.KeyRow{row.Key: row}, w.read(ctx, store.Want{Keys: []store.Key{row.Key}}).Keys)
 }
 
@@ -254,7 +255,7 @@ func namedTwiceOrAbsent(t *testing.T, f Factory) {
 	w.insert(ctx, x)
 	absent := newUUID(w.now)
 	want := store.Want{
-		Executions: []core.UUID{x.ID.UUID, absent, x.ID.UUID}, Inputs: true,
+		Executions: []base.UUID{x.ID.UUID, absent, x.ID.UUID}, Inputs: true,
 		Keys:       []store.Key{{Space: store.ExecutionKeys, Namespace: "default", Text: "none"}, {Space: store.ExecutionKeys, Namespace: "default", Text: "none"}},
 		Counters:   []string{"none", "none"},
 		ShareLanes: []int32{w.lane.ID, w.lane.ID, 1 << 30},
@@ -262,7 +263,7 @@ func namedTwiceOrAbsent(t *testing.T, f Factory) {
 	}
 	check := func(got *store.Loaded) {
 		t.Helper()
-		w.equal("executions", map[core.UUID]*core.Execution{x.ID.UUID: x}, got.Executions)
+		w.equal("executions", map[base.UUID]*core.Execution{x.ID.UUID: x}, got.Executions)
 		w.equal("lanes", map[int32]core.Lane{w.lane.ID: w.lane}, got.Lanes)
 		if len(got.Keys) != 0 || len(got.Docs) != 0 || got.Counters["none"] != 0 || len(got.Held) != 0 {
 			t.Fatalf("found what is not there: %+v", got)

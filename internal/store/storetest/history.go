@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -70,7 +71,7 @@ func everyFieldOfAnEntry(t *testing.T, f Factory) {
 		w := w.on(rt)
 		epoch++
 		record := w.drawRecord(rt, x, epoch)
-		w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{History: []core.LeaseRecord{record}})
+		w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{History: []core.LeaseRecord{record}})
 		w.equal("entry", []core.LeaseRecord{record}, w.history(ctx, store.HistoryRef{ID: x.ID.UUID, Epoch: epoch}))
 	})
 }
@@ -101,7 +102,7 @@ func entriesByReference(t *testing.T, f Factory) {
 		{"of nobody", []store.HistoryRef{{ID: newUUID(w.now), All: true}}, nil},
 	} {
 		w.equal(one.what, one.want, w.history(ctx, one.refs...))
-		tx, got := w.begin(ctx, store.Want{Executions: []core.UUID{id}, History: one.refs, Results: true})
+		tx, got := w.begin(ctx, store.Want{Executions: []base.UUID{id}, History: one.refs, Results: true})
 		tx.Rollback(ctx)
 		w.equal(one.what+", in a transaction", one.want, got.History)
 	}
@@ -177,7 +178,7 @@ func resultOfAnEntry(t *testing.T, f Factory) {
 	first.Result = &older
 	x.LeaseEpoch = 9
 	done, second := completed(x, &result, w.now)
-	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{
+	w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{
 		Update: []*core.Execution{done}, History: []core.LeaseRecord{first, second},
 	})
 	w.equal("execution", done, w.load(ctx, x.ID.UUID))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -62,7 +63,7 @@ func (g *guest) inbox(ctx context.Context) []store.InboxRow {
 }
 
 func (g *guest) row(body string) store.InboxRow {
-	return store.InboxRow{ID: core.ID{N: 77, UUID: newUUID(g.now)}, Body: append([]byte(body), everyByte()...)}
+	return store.InboxRow{ID: base.ID{N: 77, UUID: newUUID(g.now)}, Body: append([]byte(body), everyByte()...)}
 }
 
 func submitCommitsOrNot(t *testing.T, f Factory) {
@@ -96,16 +97,16 @@ func adoption(t *testing.T, f Factory) {
 	g.submit(ctx, t, nil, row, true)
 	x := g.execution()
 	x.ID = row.ID
-	adopt := &store.Changes{Insert: []*core.Execution{x}, Enqueue: []store.QueueRow{queueRow(x)}, DropInbox: []core.UUID{row.ID.UUID}}
+	adopt := &store.Changes{Insert: []*core.Execution{x}, Enqueue: []store.QueueRow{queueRow(x)}, DropInbox: []base.UUID{row.ID.UUID}}
 	tx, got := g.begin(ctx, store.Want{Inbox: 10})
 	g.equal("inbox", []store.InboxRow{row}, got.Inbox)
 	tx.Rollback(ctx)
 	g.equal("inbox after a rollback", []store.InboxRow{row}, g.inbox(ctx))
-	g.equal("ids that it has", []core.UUID{row.ID.UUID}, g.read(ctx, store.Want{Executions: []core.UUID{row.ID.UUID, newUUID(g.now)}}).Unfiled)
-	g.put(ctx, store.Want{Inbox: 10, Executions: []core.UUID{row.ID.UUID}}, adopt)
+	g.equal("ids that it has", []base.UUID{row.ID.UUID}, g.read(ctx, store.Want{Executions: []base.UUID{row.ID.UUID, newUUID(g.now)}}).Unfiled)
+	g.put(ctx, store.Want{Inbox: 10, Executions: []base.UUID{row.ID.UUID}}, adopt)
 	g.equal("inbox after the adoption", 0, len(g.inbox(ctx)))
 	g.equal("execution", x, g.load(ctx, x.ID.UUID))
-	g.equal("ids after the adoption", 0, len(g.read(ctx, store.Want{Executions: []core.UUID{row.ID.UUID}}).Unfiled))
+	g.equal("ids after the adoption", 0, len(g.read(ctx, store.Want{Executions: []base.UUID{row.ID.UUID}}).Unfiled))
 }
 
 // inboxTakesIDs: an execution cannot have the id of a submission in the inbox, unless it is made from it (L82).
@@ -116,10 +117,10 @@ func inboxTakesIDs(t *testing.T, f Factory) {
 	x := g.execution()
 	x.ID = row.ID
 	g.refuse(ctx, store.Want{}, &store.Changes{Insert: []*core.Execution{g.execution(), x}}, store.Conflict)
-	tx, got := g.begin(ctx, store.Want{Executions: []core.UUID{row.ID.UUID}, SkipLocked: true})
-	g.equal("ids that it has", []core.UUID{row.ID.UUID}, got.Unfiled)
+	tx, got := g.begin(ctx, store.Want{Executions: []base.UUID{row.ID.UUID}, SkipLocked: true})
+	g.equal("ids that it has", []base.UUID{row.ID.UUID}, got.Unfiled)
 	g.equal("executions and held ones", [2]int{}, [2]int{len(got.Executions), len(got.Held)})
-	if err := tx.Commit(ctx, &store.Changes{DropInbox: []core.UUID{row.ID.UUID}}); err != nil {
+	if err := tx.Commit(ctx, &store.Changes{DropInbox: []base.UUID{row.ID.UUID}}); err != nil {
 		t.Fatal(err)
 	}
 	g.insert(ctx, x) // free again
@@ -227,7 +228,7 @@ func submitWrongDatabase(t *testing.T, f Factory) {
 	tx, _, rollback := f.OwnTx(t, other)
 	_, err := g.to.SubmitTx(ctx, tx, nil, g.row("lost"))
 	_ = rollback() // in whatever state the refusal left it
-	if core.CodeOf(err) != core.CodeWrongDatabase {
+	if base.CodeOf(err) != base.CodeWrongDatabase {
 		t.Fatalf("a transaction of another database: %v", err)
 	}
 	if _, err := g.to.SubmitTx(ctx, "no transaction", nil, g.row("lost")); err == nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -38,7 +39,7 @@ func oneIncarnation(t *testing.T, f Factory) {
 	}
 	x := w.execution()
 	w.insert(ctx, x)
-	for what, names := range map[string]store.Want{"nothing": {}, "rows": {Executions: []core.UUID{x.ID.UUID}}} {
+	for what, names := range map[string]store.Want{"nothing": {}, "rows": {Executions: []base.UUID{x.ID.UUID}}} {
 		tx, loaded := w.begin(ctx, names)
 		w.equal("Begin with "+what, want, loaded.Incarnation)
 		more, err := tx.Load(ctx, store.Want{Counters: []string{"a"}})
@@ -66,7 +67,7 @@ func sharedIncarnation(t *testing.T, f Factory) {
 func otherIncarnation(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	x := w.runs(ctx)
-	for what, want := range map[string]store.Want{"unseen": {}, "seen": {Executions: []core.UUID{x.ID.UUID}}} {
+	for what, want := range map[string]store.Want{"unseen": {}, "seen": {Executions: []base.UUID{x.ID.UUID}}} {
 		for _, dictionary := range []int64{0, w.version(ctx)} {
 			fresh := w.execution()
 			changes := func(incarnation string) *store.Changes {
@@ -111,14 +112,14 @@ func drawnVersions(t *testing.T, f Factory) {
 				t.Fatalf("version %x came twice", now.Version)
 			}
 			seen[now.Version] = true
-			w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Update: []*core.Execution{later(now)}})
+			w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{Update: []*core.Execution{later(now)}})
 		}
-		w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Remove: []core.UUID{x.ID.UUID}})
+		w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{Remove: []base.UUID{x.ID.UUID}})
 	}
 }
 
 // renames gives the log a new identity.
-func (w *world) renames(ctx context.Context) core.UUID {
+func (w *world) renames(ctx context.Context) base.UUID {
 	w.t.Helper()
 	id := newUUID(w.now)
 	w.add(ctx, &store.Changes{NewLogID: id})
@@ -178,12 +179,12 @@ func failedOver(t *testing.T, f Factory) {
 	lost := w.execution()
 	w.insert(ctx, lost)
 	w = w.at(fallible.Fall())
-	loaded := w.insisted(ctx, store.Want{Executions: []core.UUID{x.ID.UUID, lost.ID.UUID}, Inputs: true})
+	loaded := w.insisted(ctx, store.Want{Executions: []base.UUID{x.ID.UUID, lost.ID.UUID}, Inputs: true})
 	if loaded.Incarnation == before || loaded.Executions[lost.ID.UUID] != nil {
 		t.Fatalf("incarnation %q after %q, the lost one: %v", loaded.Incarnation, before, loaded.Executions[lost.ID.UUID])
 	}
 	w.equal("kept", x, loaded.Executions[x.ID.UUID])
-	for what, want := range map[string]store.Want{"unseen": {}, "seen": {Executions: []core.UUID{x.ID.UUID}}} {
+	for what, want := range map[string]store.Want{"unseen": {}, "seen": {Executions: []base.UUID{x.ID.UUID}}} {
 		ch := &store.Changes{Update: []*core.Execution{later(x)}, Dictionary: version, Incarnation: before}
 		if what == "unseen" {
 			ch.Update, ch.Assume = nil, ch.Update
@@ -199,12 +200,12 @@ func writtenAnew(t *testing.T, f Factory) {
 	x := w.runs(ctx)
 	fallible.Mark()
 	writes := func() *core.Execution {
-		w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Update: []*core.Execution{later(x)}})
+		w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{Update: []*core.Execution{later(x)}})
 		return w.load(ctx, x.ID.UUID)
 	}
 	lost := writes()
 	w = w.at(fallible.Fall())
-	w.insisted(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}})
+	w.insisted(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}})
 	now := writes()
 	w.equal("written equally often", lost.Version>>32, now.Version>>32)
 	w.refuse(ctx, store.Want{}, &store.Changes{Assume: []*core.Execution{later(lost)}}, store.Conflict)
@@ -220,7 +221,7 @@ func classesAnew(t *testing.T, f Factory) {
 	w.insert(ctx, x)
 	w.load(ctx, x.ID.UUID)
 	w = w.at(fallible.Fall())
-	w.insisted(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}})
+	w.insisted(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}})
 	_, anew := w.register(ctx, nil, []core.Class{newClass("default", "anew")})
 	for tries := 0; anew[0].ID < lost[0].ID && tries < 100; tries++ { // numbers may be assigned in steps
 		_, anew = w.register(ctx, nil, []core.Class{newClass("default", string(rune('a'+tries)))})

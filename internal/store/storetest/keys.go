@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -24,7 +25,7 @@ func keyTests() []test {
 func (w *world) key(text string, x *core.Execution) store.KeyRow {
 	return store.KeyRow{
 		Key:         store.Key{Space: store.ExecutionKeys, Namespace: "default", Text: text},
-		Fingerprint: []byte{0, 1, 2, 0xff}, ID: x.ID, ExpiresAt: w.now.Add(core.Day),
+		Fingerprint: []byte{0, 1, 2, 0xff}, ID: x.ID, ExpiresAt: w.now.Add(base.Day),
 	}
 }
 
@@ -50,7 +51,7 @@ func keyRoundTrip(t *testing.T, f Factory) {
 	x.ID.N = 200
 	a, expired := w.key("a", x), w.key("expired", x)
 	a.Fingerprint = everyByte()[:32]
-	expired.ExpiresAt = w.now.Add(-core.Hour) // the engine decides on expiry, not the store
+	expired.ExpiresAt = w.now.Add(-base.Hour) // the engine decides on expiry, not the store
 	w.add(ctx, &store.Changes{NewKeys: []store.KeyRow{a, expired}, Insert: []*core.Execution{x}})
 	want := store.Want{Keys: []store.Key{a.Key, expired.Key, {Space: store.ExecutionKeys, Namespace: "default", Text: "b"}}}
 	w.equal("read", keyMap(a, expired), w.read(ctx, want).Keys)
@@ -86,7 +87,7 @@ func keyIdentity(t *testing.T, f Factory) {
 func keyReplaced(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	old, other, next := w.key("a", w.execution()), w.key("b", w.execution()), w.key("a", w.execution())
-	next.Fingerprint, next.ExpiresAt = []byte("next"), w.now.Add(2*core.Day)
+	next.Fingerprint, next.ExpiresAt = []byte("next"), w.now.Add(2*base.Day)
 	w.add(ctx, &store.Changes{NewKeys: []store.KeyRow{old, other}})
 	w.put(ctx, store.Want{Keys: []store.Key{old.Key}}, &store.Changes{ReplaceKeys: []store.KeyRow{next}})
 	w.equal("keys", keyMap(next, other), w.read(ctx, store.Want{Keys: []store.Key{old.Key, other.Key}}).Keys)
@@ -96,7 +97,7 @@ func keyDropped(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	expired, live := w.key("expired", w.execution()), w.key("live", w.execution())
 	expired.ExpiresAt = w.now
-	live.ExpiresAt = w.now.Add(core.Hour)
+	live.ExpiresAt = w.now.Add(base.Hour)
 	w.add(ctx, &store.Changes{NewKeys: []store.KeyRow{expired, live}})
 	for w.clock(ctx) <= w.now { // until the expiry has certainly passed
 	}
@@ -123,7 +124,7 @@ func oneKeyWins(t *testing.T, f Factory) {
 			if err != nil && store.FaultOf(err) != store.Conflict {
 				return err
 			}
-			if loaded, readErr := w.s.Read(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}); readErr != nil {
+			if loaded, readErr := w.s.Read(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}); readErr != nil {
 				return readErr
 			} else if len(loaded.Executions) == 1 {
 				winner.Store(int64(i))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -244,7 +245,7 @@ func staleDictionary(t *testing.T, f Factory) {
 	w.add(ctx, &store.Changes{Dictionary: v, Insert: []*core.Execution{x}})
 	w.register(ctx, []core.Lane{w.newLane("second")}, nil)
 	w.refuse(ctx, store.Want{}, &store.Changes{Dictionary: v, Insert: []*core.Execution{y}}, store.Stale)
-	w.refuse(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Dictionary: v, Insert: []*core.Execution{y}}, store.Stale)
+	w.refuse(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{Dictionary: v, Insert: []*core.Execution{y}}, store.Stale)
 	w.gone(ctx, y.ID.UUID)
 	w.add(ctx, &store.Changes{Dictionary: w.version(ctx), Insert: []*core.Execution{y}})
 	w.equal("execution", y, w.load(ctx, y.ID.UUID))
@@ -296,7 +297,7 @@ func unusedClasses(t *testing.T, f Factory) {
 		return ids
 	}
 	w.equal("unused", sorted(added[0], added[2]), unused())
-	w.put(ctx, store.Want{Executions: []core.UUID{y.ID.UUID}}, &store.Changes{Remove: []core.UUID{y.ID.UUID}})
+	w.put(ctx, store.Want{Executions: []base.UUID{y.ID.UUID}}, &store.Changes{Remove: []base.UUID{y.ID.UUID}})
 	w.equal("unused", sorted(added...), unused())
 }
 

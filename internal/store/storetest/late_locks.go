@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -136,7 +136,7 @@ func lateLocksEnd(t *testing.T, f Factory) {
 		}
 		for range 25 {
 			for {
-				err := inTwoTrips(ctx, w.s, store.Want{Executions: []core.UUID{ids[i]}, Patient: true}, late, func(*store.Loaded) *store.Changes {
+				err := inTwoTrips(ctx, w.s, store.Want{Executions: []base.UUID{ids[i]}, Patient: true}, late, func(*store.Loaded) *store.Changes {
 					return &store.Changes{Counters: map[string]int64{"x": 1, "y": 1}}
 				})
 				if err == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -44,7 +45,7 @@ func patience(t *testing.T, f Factory) {
 	ids := w.insert(ctx, w.execution())
 	tx, _ := w.begin(ctx, store.Want{Executions: ids})
 	defer tx.Rollback(ctx)
-	wait := func(patient bool) core.Millis {
+	wait := func(patient bool) base.Millis {
 		begun := w.clock(ctx)
 		w.busy(ctx, store.Want{Executions: ids, Patient: patient})
 		return w.clock(ctx).Sub(begun)
@@ -83,10 +84,10 @@ func waitedRowIsFresh(t *testing.T, f Factory) {
 }
 
 // count raises the priority of one execution n times from each of a crowd of goroutines.
-func count(ctx context.Context, id core.UUID, n int, handles ...store.Store) error {
+func count(ctx context.Context, id base.UUID, n int, handles ...store.Store) error {
 	return together(crowd, func(i int) error {
 		for range n {
-			err := insist(ctx, handles[i%len(handles)], store.Want{Executions: []core.UUID{id}}, func(got *store.Loaded) *store.Changes {
+			err := insist(ctx, handles[i%len(handles)], store.Want{Executions: []base.UUID{id}}, func(got *store.Loaded) *store.Changes {
 				x := got.Executions[id]
 				x.Priority++
 				return &store.Changes{Update: []*core.Execution{x}}
@@ -121,9 +122,9 @@ func noLostUpdateOfTwoProcesses(t *testing.T, f Factory) {
 	w.equal("execution", x, w.load(ctx, x.ID.UUID))
 }
 
-func sortIDs(ids []core.UUID) []core.UUID {
+func sortIDs(ids []base.UUID) []base.UUID {
 	ids = slices.Clone(ids)
-	slices.SortFunc(ids, func(a, b core.UUID) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(ids, func(a, b base.UUID) int { return slices.Compare(a[:], b[:]) })
 	return ids
 }
 
@@ -135,10 +136,10 @@ func heldExecutionsAreNamed(t *testing.T, f Factory) {
 		t.Fatalf("of four free executions %d were loaded and %v held", len(got.Executions), got.Held)
 	}
 	tx.Rollback(ctx)
-	holder, _ := w.begin(ctx, store.Want{Executions: []core.UUID{ids[1], ids[3]}})
+	holder, _ := w.begin(ctx, store.Want{Executions: []base.UUID{ids[1], ids[3]}})
 	absent := newUUID(w.now)
 	tx, got = w.begin(ctx, store.Want{Executions: append(slices.Clone(ids), absent), SkipLocked: true})
-	w.equal("held", []core.UUID{ids[1], ids[3]}, sortIDs(got.Held))
+	w.equal("held", []base.UUID{ids[1], ids[3]}, sortIDs(got.Held))
 	if len(got.Executions) != 2 || got.Executions[ids[0]] == nil || got.Executions[ids[2]] == nil {
 		t.Fatalf("loaded %v", got.Executions)
 	}
@@ -152,7 +153,7 @@ func oneLockOrder(t *testing.T, f Factory) {
 	backwards := slices.Clone(ids)
 	slices.Reverse(backwards)
 	err := together(4, func(i int) error {
-		named := [][]core.UUID{ids, backwards}[i%2]
+		named := [][]base.UUID{ids, backwards}[i%2]
 		for range 25 {
 			for {
 				err := apply(ctx, w.s, store.Want{Executions: named}, func(*store.Loaded) *store.Changes { return &store.Changes{} })
@@ -182,7 +183,7 @@ func laterRowsOnlyIfFree(t *testing.T, f Factory) {
 		t.Fatalf("Load of an execution after a lane: %v", err)
 	}
 	w.equal("held", ids[:1], got.Held)
-	w.equal("loaded", map[core.UUID]*core.Execution{ids[1]: light(list[1])}, got.Executions)
+	w.equal("loaded", map[base.UUID]*core.Execution{ids[1]: light(list[1])}, got.Executions)
 	changed := claimed(list[1], w.now)
 	w.commit(ctx, tx, &store.Changes{Update: []*core.Execution{changed}})
 	holder.Rollback(ctx)

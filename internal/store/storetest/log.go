@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -59,21 +61,21 @@ func (w *world) events(ctx context.Context, after int64) []core.Event {
 func everyFieldOfAnEvent(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	_, classes := w.register(ctx, nil, []core.Class{{Namespace: "n", Lane: "default", Kind: "k", Capabilities: []string{"a", "b"}, FairnessKey: "f"}})
-	id, flow, root := core.IDOf(newUUID(w.now)), core.IDOf(newUUID(w.now)), core.ID{N: 3, UUID: newUUID(w.now)}
+	id, flow, root := base.IDOf(newUUID(w.now)), base.IDOf(newUUID(w.now)), base.ID{N: 3, UUID: newUUID(w.now)}
 	events := []core.Event{
 		{
 			Kind: "execution.completed", At: w.now, Namespace: "n", ExecutionID: id, Class: classes[0], FlowID: flow, RootFlowID: root,
-			AttemptIndex: 7, InstanceID: "w-1", Tags: core.Tags{"team": "ü", "empty": ""}, Actor: core.Actor{Type: "worker", ID: "ann"},
-			RequestID: "req-1", Data: core.EventDataOfJSON(json.RawMessage(`{ "b":1, "a":"\u0000é", "f":1.0 }`)),
+			AttemptIndex: 7, InstanceID: "w-1", Tags: base.Tags{"team": "ü", "empty": ""}, Actor: core.Actor{Type: "worker", ID: "ann"},
+			RequestID: "req-1", Data: eventdata.OfJSON(json.RawMessage(`{ "b":1, "a":"\u0000é", "f":1.0 }`)),
 		},
-		{Kind: "lane.changed", At: w.now.Add(1), AttemptIndex: -1, Actor: core.Actor{Type: "operator", ID: "bob"}, Data: core.EventDataOfJSON(json.RawMessage(`{}`))},
+		{Kind: "lane.changed", At: w.now.Add(1), AttemptIndex: -1, Actor: core.Actor{Type: "operator", ID: "bob"}, Data: eventdata.OfJSON(json.RawMessage(`{}`))},
 		{Kind: "execution.submitted", At: w.now, Namespace: "default", ExecutionID: id, Class: w.class, AttemptIndex: 0, Actor: core.Actor{Type: "engine"}},
 	}
 	w.add(ctx, &store.Changes{Events: events})
 	got := w.commits(ctx, 0)
 	w.equal("commits", 1, len(got))
 	w.equal("events", asLogged(events), asLogged(got[0].Events))
-	if at := got[0].At; at < w.now.Add(-core.Minute) || at > w.clock(ctx).Add(core.Minute) {
+	if at := got[0].At; at < w.now.Add(-base.Minute) || at > w.clock(ctx).Add(base.Minute) {
 		t.Fatalf("the commit is of %v, now is %v", at, w.now)
 	}
 }
@@ -136,7 +138,7 @@ func commitTellsPosition(t *testing.T, f Factory) {
 		ch := &store.Changes{Events: []core.Event{event(x, w.now, n)}}
 		want := store.Want{}
 		if n == 1 {
-			want.Executions = []core.UUID{x.ID.UUID}
+			want.Executions = []base.UUID{x.ID.UUID}
 		}
 		w.put(ctx, want, ch)
 		commits := w.commits(ctx, ch.Seq-1)
@@ -181,10 +183,10 @@ func failedWriterFillsItsNumber(t *testing.T, f Factory) {
 
 // follow reads the log from a position until it has seen that many events, and returns their numbers by execution. It fails if positions are not
 // consecutive.
-func follow(ctx context.Context, s store.Store, after int64, total int) (map[core.UUID][]int, error) {
+func follow(ctx context.Context, s store.Store, after int64, total int) (map[base.UUID][]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, followBound)
 	defer cancel()
-	seen := map[core.UUID][]int{}
+	seen := map[base.UUID][]int{}
 	for total > 0 {
 		commits, err := s.Log(ctx, after, 5)
 		if err != nil {
@@ -213,8 +215,8 @@ func follow(ctx context.Context, s store.Store, after int64, total int) (map[cor
 }
 
 // raise raises the priority of an execution by one and logs the new value; if stumble is set, it first fails with a conflict and rolls back.
-func raise(ctx context.Context, s store.Store, id core.UUID, stumble bool) error {
-	want := store.Want{Executions: []core.UUID{id}, Inputs: true}
+func raise(ctx context.Context, s store.Store, id base.UUID, stumble bool) error {
+	want := store.Want{Executions: []base.UUID{id}, Inputs: true}
 	next := func(got *store.Loaded) *store.Changes {
 		x := got.Executions[id]
 		x.Priority++
@@ -251,7 +253,7 @@ func writeAndFollow(ctx context.Context, t *testing.T, w *world, handles []store
 	const rounds, readers = 12, 2
 	ids := w.insert(ctx, w.executions(4)...)
 	from := w.poll(ctx).LogEnd
-	seen := make([]map[core.UUID][]int, readers)
+	seen := make([]map[base.UUID][]int, readers)
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	err := together(crowd+readers, func(i int) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -55,7 +56,7 @@ func (o oracle) countBy(q store.Query, by store.GroupBy) map[store.Group]int {
 
 // firstOfLanes takes the first matching rows, and keeps the first few of every lane.
 func (o oracle) firstOfLanes(q store.Query, each int) (hits []store.LaneHit) {
-	lanes, kept := map[core.UUID]string{}, map[string]int{}
+	lanes, kept := map[base.UUID]string{}, map[string]int{}
 	for _, x := range o {
 		lanes[x.ID.UUID] = x.Class.Lane
 	}
@@ -85,7 +86,7 @@ func compareHits(order store.Order, a, b store.Hit) int {
 
 func among[V comparable](list []V, v V) bool { return len(list) == 0 || slices.Contains(list, v) }
 
-func within(r store.Range, at core.Time) bool {
+func within(r store.Range, at base.Time) bool {
 	if r.From == 0 && r.To == 0 {
 		return true
 	}

@@ -8,17 +8,18 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 func laneRoundTrip(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	ms := func(n core.Millis) *core.Millis { return &n }
+	ms := func(n base.Millis) *base.Millis { return &n }
 	full := core.Lane{
 		Name: "full~lane", Revision: 3, Since: w.now.Add(-5), Counting: true, RegisteredBy: "put_lane",
 		Settings: core.LaneSettings{
 			State: core.LaneDraining, MaxConcurrent: 7, AgeingMS: 60_000, Fairness: "key", FairnessWeights: map[string]int{"gold": 3, "ü": 1},
-			RetentionMS: core.RetentionByStatus{Succeeded: ms(-1), Failed: ms(0), Cancelled: ms(1), Expired: ms(core.Day), Skipped: ms(10 * core.Year)},
+			RetentionMS: core.RetentionByStatus{Succeeded: ms(-1), Failed: ms(0), Cancelled: ms(1), Expired: ms(base.Day), Skipped: ms(10 * base.Year)},
 		},
 	}
 	lanes, _ := w.register(ctx, []core.Lane{full}, nil)

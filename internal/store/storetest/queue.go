@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -190,7 +191,7 @@ func bestPassesOverPicked(t *testing.T, f Factory) {
 	second, got := w.begin(ctx, want)
 	w.equal("the second", all[2:], got.Picked)
 	second.Rollback(ctx)
-	held, _ := w.begin(ctx, store.Want{Executions: []core.UUID{all[2].ID}})
+	held, _ := w.begin(ctx, store.Want{Executions: []base.UUID{all[2].ID}})
 	defer held.Rollback(ctx)
 	third, got := w.begin(ctx, store.Want{Pick: []store.Pick{whole(classes[0].ID, 9), whole(classes[1].ID, 9)}, PickBest: 1})
 	third.Rollback(ctx)
@@ -222,8 +223,8 @@ func pickBringsExecutions(t *testing.T, f Factory) {
 	x.Input = payload("application/octet-stream", everyByte())
 	w.file(ctx, x, behind)
 	tx, got := w.begin(ctx, store.Want{Pick: []store.Pick{whole(w.class.ID, 1)}})
-	w.equal("executions", map[core.UUID]*core.Execution{x.ID.UUID: x}, got.Executions)
-	w.busy(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}})
+	w.equal("executions", map[base.UUID]*core.Execution{x.ID.UUID: x}, got.Executions)
+	w.busy(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}})
 	tx.Rollback(ctx)
 }
 
@@ -263,7 +264,7 @@ func movedRow(t *testing.T, f Factory) {
 }
 
 // claimSome takes up to n rows of a queue and returns their ids.
-func claimSome(ctx context.Context, s store.Store, pick store.Pick, now core.Time) (taken []core.UUID, err error) {
+func claimSome(ctx context.Context, s store.Store, pick store.Pick, now base.Time) (taken []base.UUID, err error) {
 	err = insist(ctx, s, store.Want{Pick: []store.Pick{pick}}, func(got *store.Loaded) *store.Changes {
 		taken = nil
 		ch := &store.Changes{Dequeue: got.Picked}
@@ -280,7 +281,7 @@ func concurrentPickers(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	ids := w.file(ctx, w.executions(120)...)
 	var lock sync.Mutex
-	times := map[core.UUID]int{}
+	times := map[base.UUID]int{}
 	left := len(ids)
 	err := together(crowd, func(i int) error {
 		for {
@@ -339,7 +340,7 @@ func pickPassesOverHeld(t *testing.T, f Factory) {
 	holder, _ := w.begin(ctx, store.Want{Executions: ids[:1]})
 	picker, got := w.begin(ctx, store.Want{Pick: []store.Pick{whole(w.class.ID, 9)}})
 	w.equal("picked", sortedRows(list[1:]), got.Picked)
-	w.equal("executions", map[core.UUID]*core.Execution{ids[1]: list[1], ids[2]: list[2]}, got.Executions)
+	w.equal("executions", map[base.UUID]*core.Execution{ids[1]: list[1], ids[2]: list[2]}, got.Executions)
 	picker.Rollback(ctx)
 	holder.Rollback(ctx)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -52,7 +53,7 @@ func transactionsReadTheClock(t *testing.T, f Factory) {
 		tx.Rollback(ctx)
 		after := w.clock(ctx)
 		// A transaction that only creates may use an extrapolated reading: off by some milliseconds, never by a second (L5).
-		if got.Now < before.Add(-core.Second) || got.Now > after.Add(core.Second) {
+		if got.Now < before.Add(-base.Second) || got.Now > after.Add(base.Second) {
 			t.Fatalf("%s: Begin says %v between %v and %v", what, got.Now, before, after)
 		}
 		if what == "with rows" && (got.Now < before || got.Now > after) {
@@ -101,7 +102,7 @@ func readSeesOneSnapshot(t *testing.T, f Factory) {
 }
 
 // numbered moves everything from number n-1 to n.
-func numbered(got *store.Loaded, ids []core.UUID, n int) *store.Changes {
+func numbered(got *store.Loaded, ids []base.UUID, n int) *store.Changes {
 	ch := &store.Changes{
 		Counters: map[string]int64{"n": 1}, PutDocs: []store.Doc{doc(1, "", "n", fmt.Sprint(n))},
 		Enqueue: []store.QueueRow{{Class: got.Executions[ids[0]].Class.ID, Order: int64(n), ID: ids[0]}},

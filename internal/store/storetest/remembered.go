@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -41,7 +42,7 @@ func rememberedRows(t *testing.T, f Factory) {
 		ch := &store.Changes{
 			Assume: next, Update: []*core.Execution{later(loaded)}, AssumeUntil: w.clock(ctx).Add(60_000), Dictionary: w.version(ctx),
 		}
-		w.put(ctx, store.Want{Executions: []core.UUID{loaded.ID.UUID}}, ch)
+		w.put(ctx, store.Want{Executions: []base.UUID{loaded.ID.UUID}}, ch)
 		for _, x := range next {
 			got := w.load(ctx, x.ID.UUID)
 			w.equal("written", x, got)
@@ -61,7 +62,7 @@ func writtenSince(t *testing.T, f Factory) {
 			t.Parallel()
 			ctx, w := start(t, f)
 			x, sibling, fresh := w.runs(ctx), w.runs(ctx), w.execution()
-			w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, write(x))
+			w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, write(x))
 			now := w.load(ctx, x.ID.UUID)
 			w.refuse(ctx, store.Want{}, &store.Changes{
 				Insert: []*core.Execution{fresh}, Assume: []*core.Execution{later(sibling), later(x)}, Events: []core.Event{event(x, w.now, 1)},
@@ -77,7 +78,7 @@ func writtenSince(t *testing.T, f Factory) {
 func goneSince(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
 	x := w.runs(ctx)
-	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Remove: []core.UUID{x.ID.UUID}})
+	w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{Remove: []base.UUID{x.ID.UUID}})
 	w.refuse(ctx, store.Want{}, &store.Changes{Assume: []*core.Execution{later(x)}}, store.Conflict)
 	w.gone(ctx, x.ID.UUID)
 }
@@ -87,7 +88,7 @@ func insertedAgain(t *testing.T, f Factory) {
 	x := claimed(w.execution(), w.now)
 	w.insert(ctx, x)
 	old := w.load(ctx, x.ID.UUID)
-	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Remove: []core.UUID{x.ID.UUID}})
+	w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{Remove: []base.UUID{x.ID.UUID}})
 	w.insert(ctx, x.Clone())
 	now := w.load(ctx, x.ID.UUID)
 	w.equal("written equally often", old.Version>>32, now.Version>>32)

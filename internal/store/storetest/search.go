@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
@@ -74,7 +75,7 @@ func (w *world) population(ctx context.Context, n int) oracle {
 		}
 		x.Priority, x.Creator, x.IdempotencyKey = i%3, fmt.Sprint("c", i%3), []string{"", "key-1", "key-2"}[i%3]
 		x.FlowID.UUID[0], x.ParentID.UUID[0] = byte(i%3), byte(i%2)
-		x.Tags = core.Tags{}
+		x.Tags = base.Tags{}
 		if i%2 == 0 {
 			x.Tags["tier.level"] = values[i/2%3]
 		}
@@ -91,7 +92,7 @@ func (w *world) population(ctx context.Context, n int) oracle {
 }
 
 // project updates search rows without moving the projection.
-func (w *world) project(ctx context.Context, rows []*core.Execution, gone []core.UUID) {
+func (w *world) project(ctx context.Context, rows []*core.Execution, gone []base.UUID) {
 	w.t.Helper()
 	at := w.poll(ctx).Projected
 	if err := w.s.Project(ctx, store.Projection{From: at, To: at, Rows: rows, Gone: gone}); err != nil {
@@ -148,8 +149,8 @@ func drawQuery(t *rapid.T, w *world, o oracle) store.Query {
 	q.Instances = drawSome(t, "instances", []string{"w-0", "w-1", "absent"})
 	q.Creators = drawSome(t, "creators", []string{"c0", "c1", "absent"})
 	q.Keys = drawSome(t, "keys", []string{"key-1", "key-2", "absent"})
-	q.Flows = drawSome(t, "flows", []core.UUID{{1}, {2}, {9}})
-	q.Parents = drawSome(t, "parents", []core.UUID{{1}, {9}})
+	q.Flows = drawSome(t, "flows", []base.UUID{{1}, {2}, {9}})
+	q.Parents = drawSome(t, "parents", []base.UUID{{1}, {9}})
 	if sometimes("minimum") {
 		q.PriorityMin = new(rapid.IntRange(0, 3).Draw(t, "minimum"))
 	}
@@ -253,8 +254,8 @@ func everyFilterAlone(t *testing.T, f Factory) {
 		{"completed from", store.Query{Completed: store.Range{From: w.now.Add(2)}}},
 		{"updated", store.Query{Updated: store.Range{From: w.now.Add(5)}}},
 		{"updated, or running", store.Query{Updated: store.Range{From: w.now.Add(5)}, Later: []core.Status{core.Running}}},
-		{"flow", store.Query{Flows: []core.UUID{{1}, {9}}}},
-		{"parent", store.Query{Parents: []core.UUID{{1}}}},
+		{"flow", store.Query{Flows: []base.UUID{{1}, {9}}}},
+		{"parent", store.Query{Parents: []base.UUID{{1}}}},
 		{"instance", store.Query{Instances: []string{"w-1"}}},
 		{"creator", store.Query{Creators: []string{"c1", "c2"}}},
 		{"key", store.Query{Keys: []string{"key-1"}}},
@@ -387,7 +388,7 @@ func projectionReplaces(t *testing.T, f Factory) {
 	changed := make(oracle, 0, 10)
 	for _, x := range o[:10] {
 		y := claimed(x, w.now.Add(50))
-		y.CompletedAt, y.Priority, y.Tags, y.Failure = 0, 9000, core.Tags{"team": "silver", "fresh": "1"}, nil
+		y.CompletedAt, y.Priority, y.Tags, y.Failure = 0, 9000, base.Tags{"team": "silver", "fresh": "1"}, nil
 		changed = append(changed, y)
 	}
 	gone := idsOf(o[10:20])
@@ -458,8 +459,8 @@ func removedBeforeShown(t *testing.T, f Factory) {
 	x, kept := claimed(w.execution(), w.now), claimed(w.execution(), w.now)
 	w.insert(ctx, x, kept)
 	at := w.poll(ctx).Projected
-	w.put(ctx, store.Want{Executions: []core.UUID{x.ID.UUID}}, &store.Changes{Remove: []core.UUID{x.ID.UUID}})
-	shown := store.Projection{From: at, To: at, Rows: []*core.Execution{x, kept}, Doubted: []core.UUID{kept.ID.UUID, x.ID.UUID, x.ID.UUID}}
+	w.put(ctx, store.Want{Executions: []base.UUID{x.ID.UUID}}, &store.Changes{Remove: []base.UUID{x.ID.UUID}})
+	shown := store.Projection{From: at, To: at, Rows: []*core.Execution{x, kept}, Doubted: []base.UUID{kept.ID.UUID, x.ID.UUID, x.ID.UUID}}
 	if err := w.s.Project(ctx, shown); err != nil {
 		t.Fatal(err)
 	}
@@ -477,11 +478,11 @@ func removedWhileShown(t *testing.T, f Factory) {
 		w.insert(ctx, x)
 		removed := make(chan error, 1)
 		go func() {
-			removed <- insist(ctx, w.s, store.Want{Executions: []core.UUID{x.ID.UUID}}, func(*store.Loaded) *store.Changes {
-				return &store.Changes{Remove: []core.UUID{x.ID.UUID}}
+			removed <- insist(ctx, w.s, store.Want{Executions: []base.UUID{x.ID.UUID}}, func(*store.Loaded) *store.Changes {
+				return &store.Changes{Remove: []base.UUID{x.ID.UUID}}
 			})
 		}()
-		if err := w.s.Project(ctx, store.Projection{From: at, To: at, Rows: []*core.Execution{x}, Doubted: []core.UUID{x.ID.UUID}}); err != nil && !passing(err) {
+		if err := w.s.Project(ctx, store.Projection{From: at, To: at, Rows: []*core.Execution{x}, Doubted: []base.UUID{x.ID.UUID}}); err != nil && !passing(err) {
 			t.Fatal(err)
 		}
 		if err := <-removed; err != nil {

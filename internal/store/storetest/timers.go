@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -39,7 +39,7 @@ func (w *world) takeDue(ctx context.Context, limit int, hide time.Duration, exce
 }
 
 // timer returns a timer that is due that many milliseconds after the world was made.
-func (w *world) timer(after core.Millis, text string) store.Timer {
+func (w *world) timer(after base.Millis, text string) store.Timer {
 	return store.Timer{At: w.now.Add(after), Kind: 1, Texts: []string{text}}
 }
 
@@ -53,8 +53,8 @@ func textsOf(timers []store.Timer) []string {
 
 func dueTimers(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	w.add(ctx, &store.Changes{AddTimers: []store.Timer{w.timer(-10, "d"), w.timer(-4000, "a"), w.timer(core.Hour, "later")}})
-	w.add(ctx, &store.Changes{AddTimers: []store.Timer{w.timer(-3000, "b"), w.timer(0, "e"), w.timer(-20, "c"), w.timer(core.Year, "much later")}})
+	w.add(ctx, &store.Changes{AddTimers: []store.Timer{w.timer(-10, "d"), w.timer(-4000, "a"), w.timer(base.Hour, "later")}})
+	w.add(ctx, &store.Changes{AddTimers: []store.Timer{w.timer(-3000, "b"), w.timer(0, "e"), w.timer(-20, "c"), w.timer(base.Year, "much later")}})
 	w.equal("first two", []string{"a", "b"}, textsOf(w.takeDue(ctx, 2, time.Hour)))
 	w.equal("the rest", []string{"c", "d", "e"}, textsOf(w.takeDue(ctx, 100, time.Hour)))
 	w.equal("nothing left", 0, len(w.takeDue(ctx, 100, time.Hour)))
@@ -62,13 +62,13 @@ func dueTimers(t *testing.T, f Factory) {
 
 func timersAhead(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	due, ahead, late := w.timer(-10, "due"), w.timer(core.Hour, "ahead"), w.timer(core.Year, "much later")
+	due, ahead, late := w.timer(-10, "due"), w.timer(base.Hour, "ahead"), w.timer(base.Year, "much later")
 	w.add(ctx, &store.Changes{AddTimers: []store.Timer{ahead, due, late}})
-	w.add(ctx, &store.Changes{AddTimers: []store.Timer{w.timer(core.Minute, "soon")}})
+	w.add(ctx, &store.Changes{AddTimers: []store.Timer{w.timer(base.Minute, "soon")}})
 	w.takeDue(ctx, 10, 2*time.Hour)
 	var texts []string
 	for after, more := int64(0), true; more; {
-		page, err := w.s.TimersAhead(ctx, w.now.Add(core.Second), w.now.Add(3*core.Hour), after, 2)
+		page, err := w.s.TimersAhead(ctx, w.now.Add(base.Second), w.now.Add(3*base.Hour), after, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +135,7 @@ func hiddenTimer(t *testing.T, f Factory) {
 
 func timerTakenAgain(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	ids := []core.UUID{newUUID(w.now)}
+	ids := []base.UUID{newUUID(w.now)}
 	w.add(ctx, &store.Changes{AddTimers: []store.Timer{{At: w.now.Add(-100), Kind: 7, IDs: ids, Texts: []string{"a"}}}})
 	var last store.Timer
 	for tries := range 4 {
@@ -149,7 +149,7 @@ func timerTakenAgain(t *testing.T, f Factory) {
 		}
 	}
 	w.add(ctx, &store.Changes{DropTimers: []store.Timer{last}})
-	w.equal("next timer", core.Time(0), w.poll(ctx).NextTimer)
+	w.equal("next timer", base.Time(0), w.poll(ctx).NextTimer)
 }
 
 func droppedTimer(t *testing.T, f Factory) {
@@ -165,7 +165,7 @@ func droppedTimer(t *testing.T, f Factory) {
 	}
 	w.equal("taken again", kept.Texts, textsOf(again))
 	w.add(ctx, &store.Changes{DropTimers: again})
-	w.equal("next timer", core.Time(0), w.poll(ctx).NextTimer)
+	w.equal("next timer", base.Time(0), w.poll(ctx).NextTimer)
 }
 
 func leftOut(t *testing.T, f Factory) {
@@ -199,7 +199,7 @@ func hiddenAnew(t *testing.T, f Factory) {
 
 func hiddenNoEarlier(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	due := w.now.Add(core.Hour)
+	due := w.now.Add(base.Hour)
 	w.add(ctx, &store.Changes{AddTimers: []store.Timer{{At: due, Kind: 1, Texts: []string{"of another incarnation"}}}})
 	ahead, err := w.s.TimersAhead(ctx, w.now, due, 0, 10)
 	if err != nil {
@@ -259,16 +259,16 @@ func concurrentCallers(t *testing.T, f Factory) {
 
 func nextTimer(t *testing.T, f Factory) {
 	ctx, w := start(t, f)
-	w.equal("no timer", core.Time(0), w.poll(ctx).NextTimer)
-	hour, year := w.timer(core.Hour, "hour"), w.timer(core.Year, "year")
+	w.equal("no timer", base.Time(0), w.poll(ctx).NextTimer)
+	hour, year := w.timer(base.Hour, "hour"), w.timer(base.Year, "year")
 	w.add(ctx, &store.Changes{AddTimers: []store.Timer{year, hour}})
 	w.equal("the earlier", hour.At, w.poll(ctx).NextTimer)
-	due := w.timer(-core.Hour, "due")
+	due := w.timer(-base.Hour, "due")
 	w.add(ctx, &store.Changes{AddTimers: []store.Timer{due}})
 	w.equal("a due one", due.At, w.poll(ctx).NextTimer)
 	taken := w.takeDue(ctx, 10, time.Minute)
 	answer := w.poll(ctx)
-	if answer.NextTimer <= answer.Now || answer.NextTimer > w.clock(ctx).Add(core.Minute) {
+	if answer.NextTimer <= answer.Now || answer.NextTimer > w.clock(ctx).Add(base.Minute) {
 		t.Fatalf("with a timer hidden for a minute the next one is at %v, now is %v", answer.NextTimer, answer.Now)
 	}
 	w.add(ctx, &store.Changes{DropTimers: taken})

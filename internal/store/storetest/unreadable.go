@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -36,10 +38,10 @@ func unreadableIsCorruption(t *testing.T, f Factory) {
 		"picked": {Pick: []store.Pick{whole(w.class.ID, 2)}},
 	} {
 		_, _, err := w.s.Begin(ctx, want)
-		w.equal(name, core.CodeCorruption, core.CodeOf(err))
+		w.equal(name, base.CodeCorruption, base.CodeOf(err))
 	}
 	_, err := w.s.Read(ctx, store.Want{Executions: ids})
-	w.equal("read", core.CodeCorruption, core.CodeOf(err))
+	w.equal("read", base.CodeCorruption, base.CodeOf(err))
 	w.equal("the other", list[1].ID, w.load(ctx, ids[1]).ID)
 }
 
@@ -56,10 +58,10 @@ func unreadableIsNamed(t *testing.T, f Factory) {
 }
 
 // named checks that one execution is unreadable and the others were loaded.
-func (w *world) named(got *store.Loaded, bad core.UUID, good ...core.UUID) {
+func (w *world) named(got *store.Loaded, bad base.UUID, good ...base.UUID) {
 	w.t.Helper()
-	w.equal("unreadable", []core.UUID{bad}, slices.Collect(maps.Keys(got.Unreadable)))
-	w.equal("why", core.CodeCorruption, core.CodeOf(got.Unreadable[bad]))
+	w.equal("unreadable", []base.UUID{bad}, slices.Collect(maps.Keys(got.Unreadable)))
+	w.equal("why", base.CodeCorruption, base.CodeOf(got.Unreadable[bad]))
 	w.equal("loaded", len(good), len(got.Executions))
 	for _, id := range good {
 		if got.Executions[id] == nil {
@@ -91,9 +93,9 @@ func unreadableIsNotHeld(t *testing.T, f Factory) {
 }
 
 // brokenEvent returns an event that can be written, but whose commit cannot be read: its data has no shape.
-func brokenEvent(x *core.Execution, at core.Time) core.Event {
+func brokenEvent(x *core.Execution, at base.Time) core.Event {
 	e := event(x, at, 0)
-	e.Data = core.EventDataOf("\xff", "", nil)
+	e.Data = eventdata.Of("\xff", "", nil)
 	return e
 }
 
@@ -110,7 +112,7 @@ func unreadableCommit(t *testing.T, f Factory) {
 		w.equal("commits", int(before+3-after), len(commits))
 		for i, commit := range commits {
 			w.equal("position", after+int64(i)+1, commit.Seq)
-			if broken := commit.Seq == before+2; broken != (core.CodeOf(commit.Unreadable) == core.CodeCorruption) || broken != (len(commit.Events) == 0) {
+			if broken := commit.Seq == before+2; broken != (base.CodeOf(commit.Unreadable) == base.CodeCorruption) || broken != (len(commit.Events) == 0) {
 				t.Fatalf("commit %d has %d events and is unreadable: %v", commit.Seq, len(commit.Events), commit.Unreadable)
 			}
 			if commit.At < w.now {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -144,13 +145,13 @@ func maintainKeepsTheYounger(t *testing.T, f Factory) {
 	b := newBatch(ctx, w)
 	w.put(ctx, b.want, b.ch)
 	before := b.picture(ctx, w)
-	for _, logBefore := range []core.Time{0, w.now.Add(-core.Hour)} {
+	for _, logBefore := range []base.Time{0, w.now.Add(-base.Hour)} {
 		if err := w.s.Maintain(ctx, logBefore); err != nil {
 			t.Fatalf("Maintain: %v", err)
 		}
 		w.equal("everything", before, b.picture(ctx, w))
 	}
-	if err := w.s.Maintain(ctx, w.now.Add(core.Year)); err != nil {
+	if err := w.s.Maintain(ctx, w.now.Add(base.Year)); err != nil {
 		t.Fatalf("Maintain: %v", err)
 	}
 	after := b.rows(ctx, w)
@@ -165,7 +166,7 @@ func positionsGoOn(t *testing.T, f Factory) {
 		w.add(ctx, &store.Changes{Events: []core.Event{event(x, w.now, n)}})
 	}
 	end := w.poll(ctx).LogEnd
-	if err := w.s.Maintain(ctx, w.now.Add(core.Year)); err != nil {
+	if err := w.s.Maintain(ctx, w.now.Add(base.Year)); err != nil {
 		t.Fatalf("Maintain: %v", err)
 	}
 	answer := w.poll(ctx)

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/eventdata"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -33,7 +35,7 @@ type reporter interface {
 type world struct {
 	t     reporter
 	s     store.Store
-	now   core.Time // of the store, when the world was made
+	now   base.Time // of the store, when the world was made
 	lane  core.Lane
 	class *core.Class
 }
@@ -196,16 +198,16 @@ func (w *world) read(ctx context.Context, want store.Want) *store.Loaded {
 }
 
 // load reads one execution with all its bytes.
-func (w *world) load(ctx context.Context, id core.UUID) *core.Execution {
+func (w *world) load(ctx context.Context, id base.UUID) *core.Execution {
 	w.t.Helper()
-	x := w.read(ctx, store.Want{Executions: []core.UUID{id}, Inputs: true, Results: true}).Executions[id]
+	x := w.read(ctx, store.Want{Executions: []base.UUID{id}, Inputs: true, Results: true}).Executions[id]
 	if x == nil {
 		w.t.Fatalf("execution %v is not there", id)
 	}
 	return x
 }
 
-func (w *world) gone(ctx context.Context, ids ...core.UUID) {
+func (w *world) gone(ctx context.Context, ids ...base.UUID) {
 	w.t.Helper()
 	for id := range w.read(ctx, store.Want{Executions: ids}).Executions {
 		w.t.Fatalf("execution %v is there", id)
@@ -221,7 +223,7 @@ func (w *world) poll(ctx context.Context, queues ...store.Before) store.PollAnsw
 	return answer
 }
 
-func (w *world) clock(ctx context.Context) core.Time {
+func (w *world) clock(ctx context.Context) base.Time {
 	w.t.Helper()
 	now, err := w.s.Now(ctx)
 	if err != nil {
@@ -254,7 +256,7 @@ func difference(want, got any) string {
 }
 
 // sameData compares the data of events by what readers see.
-func sameData(a, b core.EventData) bool { return string(a.JSON()) == string(b.JSON()) }
+func sameData(a, b eventdata.Data) bool { return string(a.JSON()) == string(b.JSON()) }
 
 func samePolicy(a, b *core.Policy) bool {
 	if a == nil || b == nil {

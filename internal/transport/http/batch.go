@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -142,7 +142,7 @@ func (b *batcher[A]) leave(ctx context.Context, g *group[A]) error {
 	default:
 	}
 	if g.taken {
-		return refuse(core.CodeTimeout, "the call ended before the answer came: %w", context.Cause(ctx))
+		return refuse(base.CodeTimeout, "the call ended before the answer came: %w", context.Cause(ctx))
 	}
 	for i, other := range b.queue {
 		if other == g {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -12,7 +12,7 @@ import (
 // Do does an operation at the server. What only the process can do that has the store is not_implemented.
 func (t *Transport) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
 	if op.Local != "" {
-		return refuse(core.CodeNotImplemented, "%s is not part of the HTTP API", op.Local).At("", "use a client of sqlite.Open or postgres.Open on the store")
+		return refuse(base.CodeNotImplemented, "%s is not part of the HTTP API", op.Local).At("", "use a client of sqlite.Open or postgres.Open on the store")
 	}
 	if into, ok := answer.(*wire.Sink); ok {
 		return t.stream(ctx, op, request, into)

@@ -19,6 +19,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -116,9 +117,9 @@ func (t *Transport) send(ctx context.Context, o *wire.Operation, m wire.Message,
 func (t *Transport) deliver(ctx context.Context, o *wire.Operation, m wire.Message, how sending) (sent, error) {
 	switch {
 	case !wire.HeaderText(how.namespace):
-		return sent{}, refuse(core.CodeInvalidArgument, "%q is not a namespace", how.namespace).At("namespace", "name one")
+		return sent{}, refuse(base.CodeInvalidArgument, "%q is not a namespace", how.namespace).At("namespace", "name one")
 	case len(how.key) > maxRequestKey || !wire.HeaderText(how.key):
-		return sent{}, refuse(core.CodeInvalidArgument, "the request key has 1..%d characters of 0x21..0x7e", maxRequestKey).
+		return sent{}, refuse(base.CodeInvalidArgument, "the request key has 1..%d characters of 0x21..0x7e", maxRequestKey).
 			At("request_key", "leave it out: the client mints one")
 	}
 	ctx, done, err := t.begin(ctx, how.wait > 0, how.entered)
@@ -138,7 +139,7 @@ func (t *Transport) deliver(ctx context.Context, o *wire.Operation, m wire.Messa
 			answer.tries = try + 1
 			return answer, nil
 		}
-		unknown = unknown || api.CodeOf(err) == string(core.CodeTimeout) && o.Method != http.MethodGet
+		unknown = unknown || api.CodeOf(err) == string(base.CodeTimeout) && o.Method != http.MethodGet
 		if ctx.Err() == nil && !repeatable(err) {
 			return sent{}, err
 		}
@@ -154,9 +155,9 @@ func (t *Transport) deliver(ctx context.Context, o *wire.Operation, m wire.Messa
 func (t *Transport) givenUp(ctx context.Context, o *wire.Operation, err error, unknown bool) error {
 	switch {
 	case unknown && ctx.Err() != nil:
-		return refuse(core.CodeTimeout, "whether %s happened is not known: %w", o.ID, context.Cause(ctx))
-	case unknown && api.CodeOf(err) != string(core.CodeTimeout):
-		return refuse(core.CodeTimeout, "whether %s happened is not known: %w", o.ID, err)
+		return refuse(base.CodeTimeout, "whether %s happened is not known: %w", o.ID, context.Cause(ctx))
+	case unknown && api.CodeOf(err) != string(base.CodeTimeout):
+		return refuse(base.CodeTimeout, "whether %s happened is not known: %w", o.ID, err)
 	case ctx.Err() == nil:
 		return err
 	case t.isClosed():
@@ -207,7 +208,7 @@ func (t *Transport) isClosed() bool {
 
 // closedError is what calls on a closed client are told. It is made of an error of the engine, by which isClosed knows it from that of a server.
 func closedError() error {
-	return api.AsError(core.Errorf(core.CodeShuttingDown, "the client is closed"))
+	return api.AsError(base.Errorf(base.CodeShuttingDown, "the client is closed"))
 }
 
 // putHead adds the headers that every request has.
@@ -268,7 +269,7 @@ func (t *Transport) request(ctx context.Context, m wire.Message) (*http.Request,
 	}
 	request, err := http.NewRequestWithContext(ctx, m.Method, address, bytes.NewReader(m.Body))
 	if err != nil {
-		return nil, refuse(core.CodeInvalidArgument, "the request cannot be written: %w", withoutPath(err))
+		return nil, refuse(base.CodeInvalidArgument, "the request cannot be written: %w", withoutPath(err))
 	}
 	request.Header = m.Header.Clone()
 	return request, nil
@@ -278,9 +279,9 @@ func (t *Transport) request(ctx context.Context, m wire.Message) (*http.Request,
 func unanswered(err error, reached bool) error {
 	err = withoutPath(err)
 	if reached {
-		return refuse(core.CodeTimeout, "the connection was lost before the answer came: %w", err)
+		return refuse(base.CodeTimeout, "the connection was lost before the answer came: %w", err)
 	}
-	return refuse(core.CodeStoreUnavailable, "the server cannot be reached: %w", err)
+	return refuse(base.CodeStoreUnavailable, "the server cannot be reached: %w", err)
 }
 
 // withoutPath leaves the path out of the text of a failure: of some calls it holds a token (W27).
@@ -326,22 +327,22 @@ func problemFrom(response *http.Response) error {
 }
 
 // foreignCodes are what an answer means that is not the server's own. After a bad gateway the server may have done its work.
-var foreignCodes = map[int]core.Code{
-	http.StatusUnauthorized:          core.CodeInvalidCredentials,
-	http.StatusForbidden:             core.CodeRoleRequired,
-	http.StatusNotFound:              core.CodeRouteNotFound,
-	http.StatusMethodNotAllowed:      core.CodeMethodNotAllowed,
-	http.StatusRequestEntityTooLarge: core.CodePayloadTooLarge,
-	http.StatusTooManyRequests:       core.CodeRateLimited,
-	http.StatusBadGateway:            core.CodeTimeout,
-	http.StatusServiceUnavailable:    core.CodeOverloaded,
-	http.StatusGatewayTimeout:        core.CodeTimeout,
+var foreignCodes = map[int]base.Code{
+	http.StatusUnauthorized:          base.CodeInvalidCredentials,
+	http.StatusForbidden:             base.CodeRoleRequired,
+	http.StatusNotFound:              base.CodeRouteNotFound,
+	http.StatusMethodNotAllowed:      base.CodeMethodNotAllowed,
+	http.StatusRequestEntityTooLarge: base.CodePayloadTooLarge,
+	http.StatusTooManyRequests:       base.CodeRateLimited,
+	http.StatusBadGateway:            base.CodeTimeout,
+	http.StatusServiceUnavailable:    base.CodeOverloaded,
+	http.StatusGatewayTimeout:        base.CodeTimeout,
 }
 
 func foreign(response *http.Response) error {
 	code, known := foreignCodes[response.StatusCode]
 	if !known {
-		code = core.CodeInternal
+		code = base.CodeInternal
 	}
 	e := refuse(code, "%s answered with status %d, and not in the form of the API", response.Request.URL.Host, response.StatusCode)
 	e.Hint, e.RetryAfter = "check the address of the server", retryAfterOf(response)
@@ -363,9 +364,9 @@ func repeatable(err error) bool {
 	if !api.Retryable(err) {
 		return false
 	}
-	switch core.Code(api.CodeOf(err)) {
-	case core.CodeOverloaded, core.CodeStoreUnavailable, core.CodeStoreFull, core.CodeShuttingDown, core.CodeStarting, core.CodeTimeout,
-		core.CodeRateLimited, core.CodeIdempotencyInProgress:
+	switch base.Code(api.CodeOf(err)) {
+	case base.CodeOverloaded, base.CodeStoreUnavailable, base.CodeStoreFull, base.CodeShuttingDown, base.CodeStarting, base.CodeTimeout,
+		base.CodeRateLimited, base.CodeIdempotencyInProgress:
 		return true
 	default:
 		return false
@@ -401,7 +402,7 @@ func (t *Transport) backoff(try int) time.Duration {
 func readAnswer[W any](text []byte) (*W, error) {
 	answer := new(W)
 	if err := wire.Unmarshal(text, answer); err != nil {
-		return answer, refuse(core.CodeInvalidJSON, "this is not the JSON of the API: %w", err)
+		return answer, refuse(base.CodeInvalidJSON, "this is not the JSON of the API: %w", err)
 	}
 	return answer, nil
 }

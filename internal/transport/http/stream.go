@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -36,7 +36,7 @@ func (t *Transport) stream(ctx context.Context, op *wire.Operation, request any,
 		return problemFrom(response)
 	}
 	if _, err := io.Copy(&pageCounter{w: into.To, told: into.Progress}, response.Body); err != nil {
-		return refuse(core.CodeStoreUnavailable, "the copy did not come whole: %w", err)
+		return refuse(base.CodeStoreUnavailable, "the copy did not come whole: %w", err)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -62,7 +62,7 @@ func (t *Transport) submitTogether(ctx context.Context, text []byte) (api.Submit
 		if err == nil {
 			return result, nil
 		}
-		unknown = unknown || api.CodeOf(err) == string(core.CodeTimeout)
+		unknown = unknown || api.CodeOf(err) == string(base.CodeTimeout)
 		if ctx.Err() == nil && !repeatable(err) {
 			return api.SubmitResult{}, err
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -103,7 +103,7 @@ func newHTTP() *http.Client {
 }
 
 // refuse makes an error of that code; %w keeps the cause.
-func refuse(code core.Code, format string, args ...any) *api.Error {
+func refuse(code base.Code, format string, args ...any) *api.Error {
 	return api.Errorf(string(code), format, args...)
 }
 

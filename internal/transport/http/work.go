@@ -8,7 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
-	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -72,7 +72,7 @@ func (t *Transport) doAll(ctx context.Context, group []*command[api.WorkAnswer])
 		}
 		var unknown []*command[api.WorkAnswer]
 		for _, c := range group {
-			if api.CodeOf(c.answer.Err) == string(core.CodeTimeout) {
+			if api.CodeOf(c.answer.Err) == string(base.CodeTimeout) {
 				unknown = append(unknown, &command[api.WorkAnswer]{text: c.text, answer: c.answer, trace: c.trace})
 			}
 		}
@@ -91,7 +91,7 @@ func fillIn(a *api.WorkAnswer, item *api.WorkItem) {
 	if a.Usage != nil && item.Usage.DedupKey == "" {
 		*a.Usage = a.Usage.First()
 	}
-	given, err := core.ParseID(string(item.ID))
+	given, err := base.ParseID(string(item.ID))
 	for i := range a.Waitpoints {
 		if w := &a.Waitpoints[i]; err == nil && w.ExecutionID == "" {
 			w.ExecutionID = api.ID(given.UUID.String())
@@ -132,7 +132,7 @@ func (t *Transport) override(ctx context.Context, item *api.WorkItem) (api.WorkA
 		}
 		return api.WorkAnswer{Outcome: answer.Outcome, RetryAt: answer.RetryAt.Time, Reason: answer.Reason, Late: answer.Late}, nil
 	default:
-		return api.WorkAnswer{}, refuse(core.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).At("override", "complete and fail can")
+		return api.WorkAnswer{}, refuse(base.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).At("override", "complete and fail can")
 	}
 }
 

@@ -1,0 +1,386 @@
+package base
+
+// Code is the stable name of a refusal (L142). Callers match on it.
+type Code string
+
+// CodeInfo holds the fixed properties of a code: one class, one HTTP status, one retryable flag (L142, U25).
+type CodeInfo struct {
+	Class     string
+	HTTP      int  // 0: raised at start only, never over HTTP
+	Retryable bool // the same call, unchanged, may succeed later
+}
+
+// The codes of all pages of the specification, in the order of L142.
+const (
+	CodeInvalidArgument          Code = "invalid_argument"
+	CodeInvalidID                Code = "invalid_id"
+	CodeInvalidPolicy            Code = "invalid_policy"
+	CodeInvalidCapabilities      Code = "invalid_capabilities"
+	CodeInvalidTagKey            Code = "invalid_tag_key"
+	CodeInvalidCursor            Code = "invalid_cursor"
+	CodeInvalidFilter            Code = "invalid_filter"
+	CodePartialFence             Code = "partial_fence"
+	CodeFenceRequired            Code = "fence_required"
+	CodeInvalidHandle            Code = "invalid_handle"
+	CodeGrantMalformed           Code = "grant_malformed"
+	CodeLaneMismatch             Code = "lane_mismatch"
+	CodeInvalidKid               Code = "invalid_kid"
+	CodeInvalidSecretHex         Code = "invalid_secret_hex"
+	CodeInvalidGraceMS           Code = "invalid_grace_ms"
+	CodeInvalidSuspend           Code = "invalid_suspend"
+	CodeInvalidWaitpoint         Code = "invalid_waitpoint"
+	CodeInvalidSignal            Code = "invalid_signal"
+	CodeReservedName             Code = "reserved_name"
+	CodeReservedSourceType       Code = "reserved_source_type"
+	CodeWaitpointAmbiguous       Code = "waitpoint_ambiguous"
+	CodePrincipalRequired        Code = "principal_required"
+	CodeInvalidFlow              Code = "invalid_flow"
+	CodeInvalidJoin              Code = "invalid_join"
+	CodeDuplicateName            Code = "duplicate_name"
+	CodeUnknownName              Code = "unknown_name"
+	CodeJoinWithoutEdges         Code = "join_without_edges"
+	CodeQuorumExceedsEdges       Code = "quorum_exceeds_edges"
+	CodeSelfReferencingEdge      Code = "self_referencing_edge"
+	CodePartitionMismatch        Code = "partition_mismatch"
+	CodeFlowLimitExceeded        Code = "flow_limit_exceeded"
+	CodeNestingLimitExceeded     Code = "nesting_limit_exceeded"
+	CodeReplayTooLarge           Code = "replay_too_large"
+	CodeInvalidBudget            Code = "invalid_budget"
+	CodeInvalidUsage             Code = "invalid_usage"
+	CodeAmountOutOfRange         Code = "amount_out_of_range"
+	CodeUnknownDimension         Code = "unknown_dimension"
+	CodeReservedDimension        Code = "reserved_dimension"
+	CodeInvalidFrame             Code = "invalid_frame"
+	CodeInvalidPatch             Code = "invalid_patch"
+	CodePatchTooDeep             Code = "patch_too_deep"
+	CodeInvalidWebhookURL        Code = "invalid_webhook_url"
+	CodeInvalidSecret            Code = "invalid_secret"
+	CodeInvalidJSON              Code = "invalid_json"
+	CodeUnknownField             Code = "unknown_field"
+	CodeMissingField             Code = "missing_field"
+	CodeNamespaceRequired        Code = "namespace_required"
+	CodeMethodNotAllowed         Code = "method_not_allowed"
+	CodeUnsupportedMediaType     Code = "unsupported_media_type"
+	CodeInvalidDecision          Code = "invalid_decision"
+	CodePayloadTooLarge          Code = "payload_too_large"
+	CodeBatchTooLarge            Code = "batch_too_large"
+	CodeFrameTooLarge            Code = "frame_too_large"
+	CodeSummaryTooLarge          Code = "summary_too_large"
+	CodeMasterKeyRequired        Code = "master_key_required"
+	CodeMasterKeyMismatch        Code = "master_key_mismatch"
+	CodeMissingCredentials       Code = "missing_credentials"
+	CodeInvalidCredentials       Code = "invalid_credentials" //nolint:gosec // G101: it is a code
+	CodeAPIKeyExpired            Code = "api_key_expired"
+	CodeAPIKeyRevoked            Code = "api_key_revoked"
+	CodeMissingToken             Code = "missing_token"
+	CodeInvalidToken             Code = "invalid_token"
+	CodeRoleRequired             Code = "role_required"
+	CodeNamespaceForbidden       Code = "namespace_forbidden"
+	CodeOriginForbidden          Code = "origin_forbidden"
+	CodeExecutionNotFound        Code = "execution_not_found"
+	CodeAttemptNotFound          Code = "attempt_not_found"
+	CodeLaneNotFound             Code = "lane_not_found"
+	CodeQuotaNotFound            Code = "quota_not_found"
+	CodeJobNotFound              Code = "job_not_found"
+	CodeWorkerNotRegistered      Code = "worker_not_registered"
+	CodeGrantUnknown             Code = "grant_unknown"
+	CodeWaitpointNotFound        Code = "waitpoint_not_found"
+	CodeLinkNotFound             Code = "link_not_found"
+	CodeKeyNotFound              Code = "key_not_found"
+	CodeFlowNotFound             Code = "flow_not_found"
+	CodeExecutionNotInFlow       Code = "execution_not_in_flow"
+	CodeChildNotFound            Code = "child_not_found"
+	CodeEdgeNotFound             Code = "edge_not_found"
+	CodeInputNotFound            Code = "input_not_found"
+	CodeBudgetNotFound           Code = "budget_not_found"
+	CodeSummaryNotFound          Code = "summary_not_found"
+	CodeWebhookNotFound          Code = "webhook_not_found"
+	CodeDeliveryNotFound         Code = "delivery_not_found"
+	CodeNamespaceNotFound        Code = "namespace_not_found"
+	CodeAPIKeyNotFound           Code = "api_key_not_found" //nolint:gosec // G101: it is a code
+	CodeRouteNotFound            Code = "route_not_found"
+	CodeIdempotencyConflict      Code = "idempotency_conflict"
+	CodeIDConflict               Code = "id_conflict"
+	CodeInstanceIDTaken          Code = "instance_id_taken"
+	CodeQuotaInUse               Code = "quota_in_use"
+	CodeBulkLimitExceeded        Code = "bulk_limit_exceeded"
+	CodeSeedConflict             Code = "seed_conflict"
+	CodeRotationConflict         Code = "rotation_conflict"
+	CodeWaitpointAlreadyExists   Code = "waitpoint_already_exists"
+	CodeSuspensionAlreadyExists  Code = "suspension_already_exists"
+	CodeSuspensionMismatch       Code = "suspension_mismatch"
+	CodeFlowAlreadyExists        Code = "flow_already_exists"
+	CodeStaleGraphRevision       Code = "stale_graph_revision"
+	CodeExecutionAlreadyInFlow   Code = "execution_already_in_flow"
+	CodeNameTaken                Code = "name_taken"
+	CodeDependencyAlreadyExists  Code = "dependency_already_exists"
+	CodeEdgeIDTaken              Code = "edge_id_taken"
+	CodeJoinAlreadyFixed         Code = "join_already_fixed"
+	CodeCycleDetected            Code = "cycle_detected"
+	CodeBudgetAlreadyExists      Code = "budget_already_exists"
+	CodeStaleVersion             Code = "stale_version"
+	CodeLimitBelowUsage          Code = "limit_below_usage"
+	CodeBudgetInUse              Code = "budget_in_use"
+	CodeStaleAppend              Code = "stale_append"
+	CodeWrongDatabase            Code = "wrong_database"
+	CodeStoreLocked              Code = "store_locked"
+	CodeIdempotencyInProgress    Code = "idempotency_in_progress"
+	CodePreconditionFailed       Code = "precondition_failed"
+	CodeExecutionNotActive       Code = "execution_not_active"
+	CodeExecutionNotTerminal     Code = "execution_not_terminal"
+	CodeExecutionNotSucceeded    Code = "execution_not_succeeded"
+	CodeExecutionNotSuspended    Code = "execution_not_suspended"
+	CodeNotAResumedExecution     Code = "not_a_resumed_execution"
+	CodeExecutionNotReclaimable  Code = "execution_not_reclaimable"
+	CodeNoActiveLease            Code = "no_active_lease"
+	CodeMaxReplaysExhausted      Code = "max_replays_exhausted"
+	CodeDependenciesImpossible   Code = "dependencies_impossible"
+	CodeDescendantActive         Code = "descendant_active"
+	CodeCapabilityMismatch       Code = "capability_mismatch"
+	CodeRetained                 Code = "retained"
+	CodeFlowAlreadyTerminal      Code = "flow_already_terminal"
+	CodeFlowNotTerminal          Code = "flow_not_terminal"
+	CodeMemberDeleted            Code = "member_deleted"
+	CodeFlowSealed               Code = "flow_sealed"
+	CodeJoinAlreadyDecided       Code = "join_already_decided"
+	CodeDownstreamAlreadyStarted Code = "downstream_already_started"
+	CodeAlreadySuspended         Code = "already_suspended"
+	CodeAlreadySatisfied         Code = "already_satisfied"
+	CodeWaitpointNotPending      Code = "waitpoint_not_pending"
+	CodeWaitpointActive          Code = "waitpoint_active"
+	CodeLinkAlreadyDecided       Code = "link_already_decided"
+	CodeKeyRetired               Code = "key_retired"
+	CodeKeyActive                Code = "key_active"
+	CodeLastAdminKey             Code = "last_admin_key"
+	CodeBudgetClosed             Code = "budget_closed"
+	CodeStreamFull               Code = "stream_full"
+	CodeNamespaceNotEmpty        Code = "namespace_not_empty"
+	CodeExecutionNotEligible     Code = "execution_not_eligible"
+	CodeLeaseConflict            Code = "lease_conflict"
+	CodeGrantOutstanding         Code = "grant_outstanding"
+	CodeLaneNotAccepting         Code = "lane_not_accepting"
+	CodeLaneNotClaimable         Code = "lane_not_claimable"
+	CodeStaleLease               Code = "stale_lease"
+	CodeLeaseExpired             Code = "lease_expired"
+	CodeLeaseRevoked             Code = "lease_revoked"
+	CodeGrantExpired             Code = "grant_expired"
+	CodeGrantUnknownKid          Code = "grant_unknown_kid"
+	CodeGrantSignatureMismatch   Code = "grant_signature_mismatch"
+	CodeWaitpointExpired         Code = "waitpoint_expired"
+	CodeWaitpointClosed          Code = "waitpoint_closed"
+	CodeLinkExpired              Code = "link_expired"
+	CodeLinkRevoked              Code = "link_revoked"
+	CodeCursorTooOld             Code = "cursor_too_old"
+	CodeAdmissionRefused         Code = "admission_refused"
+	CodeRateLimited              Code = "rate_limited"
+	CodeSignalLimitExceeded      Code = "signal_limit_exceeded"
+	CodeNamespaceLimitExceeded   Code = "namespace_limit_exceeded"
+	CodeWaitpointLimitExceeded   Code = "waitpoint_limit_exceeded"
+	CodeStepLimitExceeded        Code = "step_limit_exceeded"
+	CodeOverloaded               Code = "overloaded"
+	CodeStoreUnavailable         Code = "store_unavailable"
+	CodeStoreFull                Code = "store_full"
+	CodeShuttingDown             Code = "shutting_down"
+	CodeStarting                 Code = "starting"
+	CodeSigningKeyMissing        Code = "signing_key_missing"
+	CodeTimeout                  Code = "timeout"
+	CodeCorruption               Code = "corruption"
+	CodeInternal                 Code = "internal"
+	CodeNotImplemented           Code = "not_implemented"
+)
+
+// codes is the one table of L142.
+var codes = map[Code]CodeInfo{
+	CodeInvalidArgument:          {"invalid", 400, false},
+	CodeInvalidID:                {"invalid", 400, false},
+	CodeInvalidPolicy:            {"invalid", 400, false},
+	CodeInvalidCapabilities:      {"invalid", 400, false},
+	CodeInvalidTagKey:            {"invalid", 400, false},
+	CodeInvalidCursor:            {"invalid", 400, false},
+	CodeInvalidFilter:            {"invalid", 400, false},
+	CodePartialFence:             {"invalid", 400, false},
+	CodeFenceRequired:            {"invalid", 400, false},
+	CodeInvalidHandle:            {"invalid", 400, false},
+	CodeGrantMalformed:           {"invalid", 400, false},
+	CodeLaneMismatch:             {"invalid", 400, false},
+	CodeInvalidKid:               {"invalid", 400, false},
+	CodeInvalidSecretHex:         {"invalid", 400, false},
+	CodeInvalidGraceMS:           {"invalid", 400, false},
+	CodeInvalidSuspend:           {"invalid", 400, false},
+	CodeInvalidWaitpoint:         {"invalid", 400, false},
+	CodeInvalidSignal:            {"invalid", 400, false},
+	CodeReservedName:             {"invalid", 400, false},
+	CodeReservedSourceType:       {"invalid", 400, false},
+	CodeWaitpointAmbiguous:       {"invalid", 400, false},
+	CodePrincipalRequired:        {"invalid", 400, false},
+	CodeInvalidFlow:              {"invalid", 400, false},
+	CodeInvalidJoin:              {"invalid", 400, false},
+	CodeDuplicateName:            {"invalid", 400, false},
+	CodeUnknownName:              {"invalid", 400, false},
+	CodeJoinWithoutEdges:         {"invalid", 400, false},
+	CodeQuorumExceedsEdges:       {"invalid", 400, false},
+	CodeSelfReferencingEdge:      {"invalid", 400, false},
+	CodePartitionMismatch:        {"invalid", 400, false},
+	CodeFlowLimitExceeded:        {"invalid", 400, false},
+	CodeNestingLimitExceeded:     {"invalid", 400, false},
+	CodeReplayTooLarge:           {"invalid", 400, false},
+	CodeInvalidBudget:            {"invalid", 400, false},
+	CodeInvalidUsage:             {"invalid", 400, false},
+	CodeAmountOutOfRange:         {"invalid", 400, false},
+	CodeUnknownDimension:         {"invalid", 400, false},
+	CodeReservedDimension:        {"invalid", 400, false},
+	CodeInvalidFrame:             {"invalid", 400, false},
+	CodeInvalidPatch:             {"invalid", 400, false},
+	CodePatchTooDeep:             {"invalid", 400, false},
+	CodeInvalidWebhookURL:        {"invalid", 400, false},
+	CodeInvalidSecret:            {"invalid", 400, false},
+	CodeInvalidJSON:              {"invalid", 400, false},
+	CodeUnknownField:             {"invalid", 400, false},
+	CodeMissingField:             {"invalid", 400, false},
+	CodeNamespaceRequired:        {"invalid", 400, false},
+	CodeMethodNotAllowed:         {"invalid", 405, false},
+	CodeUnsupportedMediaType:     {"invalid", 415, false},
+	CodeInvalidDecision:          {"invalid", 422, false},
+	CodePayloadTooLarge:          {"invalid", 413, false},
+	CodeBatchTooLarge:            {"invalid", 413, false},
+	CodeFrameTooLarge:            {"invalid", 413, false},
+	CodeSummaryTooLarge:          {"invalid", 413, false},
+	CodeMasterKeyRequired:        {"invalid", 0, false},
+	CodeMasterKeyMismatch:        {"invalid", 0, false},
+	CodeMissingCredentials:       {"unauthenticated", 401, false},
+	CodeInvalidCredentials:       {"unauthenticated", 401, false},
+	CodeAPIKeyExpired:            {"unauthenticated", 401, false},
+	CodeAPIKeyRevoked:            {"unauthenticated", 401, false},
+	CodeMissingToken:             {"unauthenticated", 401, false},
+	CodeInvalidToken:             {"unauthenticated", 401, false},
+	CodeRoleRequired:             {"forbidden", 403, false},
+	CodeNamespaceForbidden:       {"forbidden", 403, false},
+	CodeOriginForbidden:          {"forbidden", 403, false},
+	CodeExecutionNotFound:        {"not_found", 404, false},
+	CodeAttemptNotFound:          {"not_found", 404, false},
+	CodeLaneNotFound:             {"not_found", 404, false},
+	CodeQuotaNotFound:            {"not_found", 404, false},
+	CodeJobNotFound:              {"not_found", 404, false},
+	CodeWorkerNotRegistered:      {"not_found", 404, false},
+	CodeGrantUnknown:             {"not_found", 404, false},
+	CodeWaitpointNotFound:        {"not_found", 404, false},
+	CodeLinkNotFound:             {"not_found", 404, false},
+	CodeKeyNotFound:              {"not_found", 404, false},
+	CodeFlowNotFound:             {"not_found", 404, false},
+	CodeExecutionNotInFlow:       {"not_found", 404, false},
+	CodeChildNotFound:            {"not_found", 404, false},
+	CodeEdgeNotFound:             {"not_found", 404, false},
+	CodeInputNotFound:            {"not_found", 404, false},
+	CodeBudgetNotFound:           {"not_found", 404, false},
+	CodeSummaryNotFound:          {"not_found", 404, false},
+	CodeWebhookNotFound:          {"not_found", 404, false},
+	CodeDeliveryNotFound:         {"not_found", 404, false},
+	CodeNamespaceNotFound:        {"not_found", 404, false},
+	CodeAPIKeyNotFound:           {"not_found", 404, false},
+	CodeRouteNotFound:            {"not_found", 404, false},
+	CodeIdempotencyConflict:      {"conflict", 409, false},
+	CodeIDConflict:               {"conflict", 409, false},
+	CodeInstanceIDTaken:          {"conflict", 409, false},
+	CodeQuotaInUse:               {"conflict", 409, false},
+	CodeBulkLimitExceeded:        {"conflict", 409, false},
+	CodeSeedConflict:             {"conflict", 409, false},
+	CodeRotationConflict:         {"conflict", 409, false},
+	CodeWaitpointAlreadyExists:   {"conflict", 409, false},
+	CodeSuspensionAlreadyExists:  {"conflict", 409, false},
+	CodeSuspensionMismatch:       {"conflict", 409, false},
+	CodeFlowAlreadyExists:        {"conflict", 409, false},
+	CodeStaleGraphRevision:       {"conflict", 409, false},
+	CodeExecutionAlreadyInFlow:   {"conflict", 409, false},
+	CodeNameTaken:                {"conflict", 409, false},
+	CodeDependencyAlreadyExists:  {"conflict", 409, false},
+	CodeEdgeIDTaken:              {"conflict", 409, false},
+	CodeJoinAlreadyFixed:         {"conflict", 409, false},
+	CodeCycleDetected:            {"conflict", 409, false},
+	CodeBudgetAlreadyExists:      {"conflict", 409, false},
+	CodeStaleVersion:             {"conflict", 409, false},
+	CodeLimitBelowUsage:          {"conflict", 409, false},
+	CodeBudgetInUse:              {"conflict", 409, false},
+	CodeStaleAppend:              {"conflict", 409, false},
+	CodeWrongDatabase:            {"conflict", 409, false},
+	CodeStoreLocked:              {"conflict", 409, false},
+	CodeIdempotencyInProgress:    {"conflict", 409, true},
+	CodePreconditionFailed:       {"conflict", 412, false},
+	CodeExecutionNotActive:       {"state", 409, false},
+	CodeExecutionNotTerminal:     {"state", 409, false},
+	CodeExecutionNotSucceeded:    {"state", 409, false},
+	CodeExecutionNotSuspended:    {"state", 409, false},
+	CodeNotAResumedExecution:     {"state", 409, false},
+	CodeExecutionNotReclaimable:  {"state", 409, false},
+	CodeNoActiveLease:            {"state", 409, false},
+	CodeMaxReplaysExhausted:      {"state", 409, false},
+	CodeDependenciesImpossible:   {"state", 409, false},
+	CodeDescendantActive:         {"state", 409, false},
+	CodeCapabilityMismatch:       {"state", 409, false},
+	CodeRetained:                 {"state", 409, false},
+	CodeFlowAlreadyTerminal:      {"state", 409, false},
+	CodeFlowNotTerminal:          {"state", 409, false},
+	CodeMemberDeleted:            {"state", 409, false},
+	CodeFlowSealed:               {"state", 409, false},
+	CodeJoinAlreadyDecided:       {"state", 409, false},
+	CodeDownstreamAlreadyStarted: {"state", 409, false},
+	CodeAlreadySuspended:         {"state", 409, false},
+	CodeAlreadySatisfied:         {"state", 409, false},
+	CodeWaitpointNotPending:      {"state", 409, false},
+	CodeWaitpointActive:          {"state", 409, false},
+	CodeLinkAlreadyDecided:       {"state", 409, false},
+	CodeKeyRetired:               {"state", 409, false},
+	CodeKeyActive:                {"state", 409, false},
+	CodeLastAdminKey:             {"state", 409, false},
+	CodeBudgetClosed:             {"state", 409, false},
+	CodeStreamFull:               {"state", 409, false},
+	CodeNamespaceNotEmpty:        {"state", 409, false},
+	CodeExecutionNotEligible:     {"state", 409, true},
+	CodeLeaseConflict:            {"state", 409, true},
+	CodeGrantOutstanding:         {"state", 409, true},
+	CodeLaneNotAccepting:         {"state", 409, true},
+	CodeLaneNotClaimable:         {"state", 409, true},
+	CodeStaleLease:               {"fenced", 409, false},
+	CodeLeaseExpired:             {"fenced", 409, false},
+	CodeLeaseRevoked:             {"fenced", 409, false},
+	CodeGrantExpired:             {"grant", 410, false},
+	CodeGrantUnknownKid:          {"grant", 401, false},
+	CodeGrantSignatureMismatch:   {"grant", 403, false},
+	CodeWaitpointExpired:         {"gone", 410, false},
+	CodeWaitpointClosed:          {"gone", 410, false},
+	CodeLinkExpired:              {"gone", 410, false},
+	CodeLinkRevoked:              {"gone", 410, false},
+	CodeCursorTooOld:             {"gone", 410, false},
+	CodeAdmissionRefused:         {"admission", 429, true},
+	CodeRateLimited:              {"limited", 429, true},
+	CodeSignalLimitExceeded:      {"limited", 429, false},
+	CodeWaitpointLimitExceeded:   {"limited", 429, false},
+	CodeStepLimitExceeded:        {"limited", 429, false},
+	CodeNamespaceLimitExceeded:   {"limited", 429, false},
+	CodeOverloaded:               {"unavailable", 503, true},
+	CodeStoreUnavailable:         {"unavailable", 503, true},
+	CodeStoreFull:                {"unavailable", 503, true},
+	CodeShuttingDown:             {"unavailable", 503, true},
+	CodeStarting:                 {"unavailable", 503, true},
+	CodeSigningKeyMissing:        {"unavailable", 503, false},
+	CodeTimeout:                  {"unavailable", 504, true},
+	CodeCorruption:               {"internal", 500, false},
+	CodeInternal:                 {"internal", 500, false},
+	CodeNotImplemented:           {"not_implemented", 501, false},
+}
+
+// Info returns the entry of the code in the table of L142. An unknown code is treated as internal.
+func (c Code) Info() CodeInfo {
+	if info, ok := codes[c]; ok {
+		return info
+	}
+	return codes[CodeInternal]
+}
+
+// Codes returns every code with its properties.
+func Codes() map[Code]CodeInfo {
+	all := make(map[Code]CodeInfo, len(codes))
+	for code, info := range codes {
+		all[code] = info
+	}
+	return all
+}
