@@ -3,6 +3,9 @@ package archtest
 import (
 	"fmt"
 	"go/ast"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,12 +16,101 @@ const (
 	maxFunction = 80
 )
 
+// maxPackage bounds the files of a package, tests aside; wide has packages with a bound of their own.
+const maxPackage = 60
+
+// wide are packages of more files, with the most that they may have: core is one aggregate, and the others are to shrink to the common bound.
+var wide = map[string]int{
+	"internal/core":       105,
+	"internal/engine/txn": 191,
+	"internal/server":     61,
+}
+
 // long names files that may pass the bound, with the reason. Only data belongs here.
 var long = map[string]string{}
 
 func TestFilesAndFunctionsAreShort(t *testing.T) {
 	t.Parallel()
 	holds(t, checkSize, fmt.Sprintf("a file holds one idea and a function one step: aim at 300 and 40 lines, past %d and %d split", maxFile, maxFunction))
+}
+
+func TestPackagesAreSmall(t *testing.T) {
+	t.Parallel()
+	holds(t, checkPackages, fmt.Sprintf("a reader keeps %d files in mind at most: split a package along its subjects. A bound in wide may only become smaller", maxPackage))
+}
+
+func TestLargePackagesAreFound(t *testing.T) {
+	t.Parallel()
+	files := func(dir string, n int) map[string]string {
+		all := map[string]string{dir + "/a_test.go": "package a\n"}
+		for i := range n {
+			all[fmt.Sprintf("%s/a%d.go", dir, i)] = "package a\n"
+		}
+		return all
+	}
+	finds(t, checkPackages, []example{
+		{name: "as many as may be", files: files("a", maxPackage)},
+		{name: "one more", files: files("a", maxPackage+1), want: []string{"a has 61 files"}},
+		{name: "a wide one", files: files("internal/core", wide["internal/core"])},
+		{name: "one more than a wide one", files: files("internal/core", wide["internal/core"]+1), want: []string{"internal/core has 106 files, at most 105"}},
+	})
+}
+
+func TestCoreHasAMap(t *testing.T) {
+	t.Parallel()
+	holds(t, checkCoreMap, "core is flat: doc.go says which files belong together, by the beginnings of their names")
+	finds(t, checkCoreMap, []example{{
+		name: "a file of a subject that is not mapped",
+		files: map[string]string{
+			"internal/core/doc.go": "// Package core has budgets.\n//\n//   - budget: budgets\npackage core\n", "internal/core/budget_book.go": "package core\n",
+			"internal/core/quota.go": "package core\n", "internal/core/flow_test.go": "package core\n", "internal/core/base/id.go": "package base\n",
+		},
+		want: []string{"internal/core/quota.go"},
+	}})
+}
+
+// checkPackages finds packages of too many files.
+func checkPackages(all []source) []string {
+	count := map[string]int{}
+	for _, s := range all {
+		if s.isGo() && !s.isTest() && !s.foreign() {
+			count[s.dir()]++
+		}
+	}
+	var found []string
+	for _, dir := range slices.Sorted(maps.Keys(count)) {
+		most := max(maxPackage, wide[dir])
+		if n := count[dir]; n > most {
+			found = append(found, fmt.Sprintf("%s has %d files, at most %d", dir, n, most))
+		}
+	}
+	return found
+}
+
+// checkCoreMap finds files of core whose subject does not stand in the list of doc.go.
+func checkCoreMap(all []source) []string {
+	var listed []string
+	for _, s := range all {
+		if s.path == "internal/core/doc.go" {
+			for line := range strings.SplitSeq(s.file.Doc.Text(), "\n") {
+				if line, ok := strings.CutPrefix(strings.TrimSpace(line), "- "); ok {
+					names, _, _ := strings.Cut(line, ":")
+					listed = append(listed, strings.Split(names, ", ")...)
+				}
+			}
+		}
+	}
+	var found []string
+	for _, s := range all {
+		if !s.isGo() || s.isTest() || s.dir() != "internal/core" || s.path == "internal/core/doc.go" {
+			continue
+		}
+		name := strings.TrimSuffix(path.Base(s.path), ".go")
+		if !slices.ContainsFunc(listed, func(subject string) bool { return name == subject || strings.HasPrefix(name, subject+"_") }) {
+			found = append(found, s.path+" belongs to no subject in the list of doc.go")
+		}
+	}
+	return found
 }
 
 func TestLongFilesStillExist(t *testing.T) {

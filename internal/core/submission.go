@@ -144,3 +144,47 @@ func (s *Submission) Class() Class {
 		FairnessKey:  s.Policy.FairnessKey,
 	}
 }
+
+// NewExecution makes the record of an accepted submission (L79..L81). s is normalized and its times are checked; class is
+// s.Class() with the store's number.
+func NewExecution(fx *Effects, s *Submission, id base.ID, class *Class) *Execution {
+	now := fx.Now
+	x := &Execution{
+		ID: id, Class: class, Creator: s.Creator, CreatorKey: s.CreatorKey, IdempotencyKey: s.IdempotencyKey, FlowID: s.FlowID, ParentID: s.ParentID, Member: s.Member, Budgets: s.Budgets, Trace: s.Trace,
+		Input: s.Input, Policy: s.Policy, Tags: s.Tags,
+		Next: NextInitial, Priority: s.Priority, CreatedAt: now,
+		DeadlineAt: s.DeadlineAt,
+	}
+	if start := s.StartAt(now); start != 0 {
+		x.DelayUntil, x.DelayReason = start, WaitingForDelay
+	}
+	x.QueuedAt = base.Later(now, x.DelayUntil)
+	if relative := s.Policy.ExecutionDeadlineMS; relative > 0 {
+		x.DeadlineAt = base.Earliest(x.DeadlineAt, now.Add(relative))
+	}
+	x.Dependency = s.Member.dependency()
+	x.gate(now)
+	x.emitSubmitted(fx)
+	return x
+}
+
+// Submitter is the principal that submitted an execution or a flow. A submission with an API key is identified by the id of the key: names of keys
+// are not unique, and a rotated key keeps its id. One with only a name was submitted without a key, or by an older version.
+type Submitter struct {
+	Name  string // of the principal
+	KeyID string // of its API key; "": only the name is known
+}
+
+// Submitter returns who submitted the execution, or the parent that spawned it.
+func (x *Execution) Submitter() Submitter { return Submitter{x.Creator, x.CreatorKey} }
+
+// Submitter returns who submitted the flow, or what it belongs to.
+func (f *Flow) Submitter() Submitter { return Submitter{f.Creator, f.CreatorKey} }
+
+// Is reports whether it is the same principal: keys are compared by id, others by name.
+func (s Submitter) Is(by Submitter) bool {
+	if s.KeyID == "" {
+		return s.Name == by.Name
+	}
+	return s.KeyID == by.KeyID
+}

@@ -1,5 +1,10 @@
 package base
 
+import (
+	"encoding/binary"
+	"hash"
+)
+
 // NameOf returns the name of n in a table.
 func NameOf(names []string, n int) string {
 	if n < len(names) {
@@ -31,4 +36,12 @@ func SetOf(texts []string) map[string]bool {
 		set[text] = true
 	}
 	return set
+}
+
+// AddPart writes the length first, so that different lists of parts never have the same bytes.
+func AddPart(h hash.Hash, part []byte) {
+	var length [8]byte
+	binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+	h.Write(length[:])
+	h.Write(part)
 }
