@@ -12,21 +12,21 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
+// longRead is how long a call may take that reads everything.
+const longRead = time.Hour
+
 // Admin is what administrators do. An engine in this process administers its whole store; a caller of a server the namespaces that
 // its API key is for, and what belongs to none only with a key for all of them ("*").
 type Admin struct{ via transport.Transport }
 
-// NewAdmin is what administrators do behind a transport. Programs get theirs from Client.Admin.
-func NewAdmin(t transport.Transport) Admin { return Admin{t} }
-
 // APIKeys are the credentials of a server's callers.
-func (a Admin) APIKeys() APIKeys { return NewAPIKeys(a.via) }
+func (a Admin) APIKeys() APIKeys { return APIKeys(a) }
 
 // SigningKeys are the keys that sign tokens.
-func (a Admin) SigningKeys() SigningKeys { return NewSigningKeys(a.via) }
+func (a Admin) SigningKeys() SigningKeys { return SigningKeys(a) }
 
 // Namespaces are the tenants of the store.
-func (a Admin) Namespaces() Namespaces { return NewNamespaces(a.via) }
+func (a Admin) Namespaces() Namespaces { return Namespaces(a) }
 
 // AdminAction is what an administrator's change may carry.
 type AdminAction struct {
@@ -85,7 +85,7 @@ type Difference = api.Difference
 //
 // Codes: invalid_cursor.
 func (a Admin) Audit(ctx context.Context, o ...AuditFilter) iter.Seq2[AuditRow, error] {
-	filter, err := single(o)
+	filter, err := transport.Single(o)
 	return walk(err, filter.Cursor, func(cursor string) (Page[AuditRow], error) {
 		filter.Cursor = cursor
 		return a.AuditPage(ctx, filter)
@@ -151,7 +151,7 @@ func (a Admin) Doctor(ctx context.Context) (Checkup, error) {
 // AcknowledgeRollbacks states that an administrator knows of acknowledged commits that the database came back without, after a
 // failover or a restore: Doctor fails no more on their account. It returns those that were open; none is no error.
 func (a Admin) AcknowledgeRollbacks(ctx context.Context, o ...AdminAction) ([]Rollback, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (a Admin) Settings(ctx context.Context) ([]Setting, error) {
 // Backup writes a consistent copy of the whole store while it is in use: of SQLite the file. Postgres has its own means:
 // not_implemented, with the command as hint.
 func (a Admin) Backup(ctx context.Context, w io.Writer, o ...BackupOptions) error {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return err
 	}

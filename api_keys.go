@@ -13,9 +13,6 @@ import (
 // APIKeys are the credentials of a server's callers.
 type APIKeys struct{ via transport.Transport }
 
-// NewAPIKeys are the keys behind a transport. Programs get theirs from Client.Admin.
-func NewAPIKeys(t transport.Transport) APIKeys { return APIKeys{t} }
-
 // APIKeySettings are what a key may do.
 type APIKeySettings = api.APIKeySettings
 
@@ -53,7 +50,7 @@ func (k APIKeys) List(ctx context.Context) iter.Seq2[*APIKey, error] {
 
 // Page returns one page of the keys. Codes: invalid_cursor.
 func (k APIKeys) Page(ctx context.Context, o ...PageOptions) (Page[*APIKey], error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return Page[*APIKey]{}, err
 	}
@@ -71,7 +68,7 @@ func (k APIKeys) Get(ctx context.Context, id string) (*APIKey, error) {
 // Codes: invalid_argument, namespace_forbidden, invalid_credentials and id_conflict for a given Secret, which Connect clients cannot
 // install: not_implemented.
 func (k APIKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOptions) (*NewAPIKey, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +87,7 @@ func (k APIKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOpt
 // Codes: api_key_not_found, key_retired for one that was revoked, invalid_argument, namespace_forbidden, precondition_failed,
 // last_admin_key when no key would be left that administers all namespaces.
 func (k APIKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...AdminAction) (*APIKey, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +100,7 @@ func (k APIKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...Adm
 //
 // Codes: api_key_not_found, precondition_failed, last_admin_key when no other key administers all namespaces.
 func (k APIKeys) Revoke(ctx context.Context, id string, o ...RevokeAPIKeyOptions) error {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return err
 	}
@@ -119,7 +116,7 @@ func (k APIKeys) Revoke(ctx context.Context, id string, o ...RevokeAPIKeyOptions
 //
 // Codes: api_key_not_found, key_retired for one that was revoked, invalid_argument, precondition_failed.
 func (k APIKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (*NewAPIKey, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 	storage "github.com/flowfabric/flowfabric/internal/store"
@@ -17,8 +18,8 @@ import (
 // sealedWorld opens a store with a master key; the client is closed by stop.
 func sealedWorld(t *testing.T, url string) (w *world, stop func()) {
 	t.Helper()
-	client := must[flowfabric.Client](t)(flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), url,
-		flowfabric.OpenConfig{MasterKey: masterOne, Logger: silent()}))
+	client := must[*flowfabric.Client](t)(embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), url,
+		embedded.Config{EngineConfig: flowfabric.EngineConfig{MasterKey: masterOne, Logger: silent()}}))
 	return &world{Client: client, url: url}, func() {
 		if err := client.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)

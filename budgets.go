@@ -15,9 +15,6 @@ import (
 // A Revision in an AdminAction that is not the budget's is stale_version.
 type Budgets struct{ via transport.Transport }
 
-// NewBudgets are the budgets behind a transport. Programs get theirs from Client.Budgets.
-func NewBudgets(t transport.Transport) Budgets { return Budgets{t} }
-
 // Budget is the definition of a budget.
 type Budget = api.Budget
 
@@ -112,7 +109,7 @@ type SpendQuery struct {
 // Codes: invalid_budget with the field, budget_already_exists for another definition, budget_not_found for the parent,
 // execution_not_found and flow_not_found for the scope, idempotency_conflict.
 func (b Budgets) Create(ctx context.Context, definition Budget, o ...AdminAction) (*CreatedBudget, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +128,7 @@ func (b Budgets) Get(ctx context.Context, budget string) (*BudgetStatus, error) 
 
 // List iterates over the budgets by id, the oldest first. Codes: invalid_argument, invalid_cursor.
 func (b Budgets) List(ctx context.Context, q ...BudgetQuery) iter.Seq2[*BudgetStatus, error] {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[*BudgetStatus], error) {
 		query.Cursor = cursor
 		return b.Page(ctx, query)
@@ -140,7 +137,7 @@ func (b Budgets) List(ctx context.Context, q ...BudgetQuery) iter.Seq2[*BudgetSt
 
 // Page returns one page of them. Codes: invalid_argument, invalid_cursor.
 func (b Budgets) Page(ctx context.Context, q ...BudgetQuery) (Page[*BudgetStatus], error) {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	if err != nil {
 		return Page[*BudgetStatus]{}, err
 	}
@@ -155,7 +152,7 @@ func (b Budgets) Page(ctx context.Context, q ...BudgetQuery) (Page[*BudgetStatus
 // Codes: budget_not_found, stale_version, invalid_budget, limit_below_usage with the minimum, budget_in_use for a dimension that is
 // reserved, budget_already_exists for a name that is taken.
 func (b Budgets) Update(ctx context.Context, budget string, u BudgetUpdate, o ...AdminAction) (*BudgetStatus, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +185,7 @@ func (b Budgets) Delete(ctx context.Context, budget string, o ...AdminAction) er
 
 // changeBudget makes a change that needs no more than the name of a budget.
 func changeBudget[Ans any](ctx context.Context, b Budgets, call wire.Call[wire.ChangeBudgetRequest, Ans], budget string, o []AdminAction) (*Ans, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +209,7 @@ func (b Budgets) Charge(ctx context.Context, budget string, c Charge) (UsageRece
 // ReleaseSpend gives back what an execution has used of the budget in its present epoch, and returns how much that was, by dimension.
 // A second time there is nothing to give back. Codes: budget_not_found, stale_version.
 func (b Budgets) ReleaseSpend(ctx context.Context, budget string, execution ID, o ...AdminAction) (map[string]int64, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +231,7 @@ func (b Budgets) Epochs(ctx context.Context, budget string) iter.Seq2[BudgetEpoc
 
 // EpochsPage returns one page of them. Codes: budget_not_found, invalid_cursor.
 func (b Budgets) EpochsPage(ctx context.Context, budget string, o ...PageOptions) (Page[BudgetEpoch], error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return Page[BudgetEpoch]{}, err
 	}
@@ -244,7 +241,7 @@ func (b Budgets) EpochsPage(ctx context.Context, budget string, o ...PageOptions
 
 // Spend iterates over what executions have used, the largest first. Codes: budget_not_found.
 func (b Budgets) Spend(ctx context.Context, budget string, q ...SpendQuery) iter.Seq2[BudgetSpend, error] {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[BudgetSpend], error) {
 		query.Cursor = cursor
 		return b.SpendPage(ctx, budget, query)
@@ -253,7 +250,7 @@ func (b Budgets) Spend(ctx context.Context, budget string, q ...SpendQuery) iter
 
 // SpendPage returns one page of it. Codes: budget_not_found, invalid_cursor.
 func (b Budgets) SpendPage(ctx context.Context, budget string, q ...SpendQuery) (Page[BudgetSpend], error) {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	if err != nil {
 		return Page[BudgetSpend]{}, err
 	}

@@ -17,7 +17,9 @@ import (
 	_ "modernc.org/sqlite" // the driver of the user's own transaction
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/postgres"
 )
 
 const echo flowfabric.Kind[flowfabric.Payload, flowfabric.Payload] = "echo"
@@ -27,8 +29,8 @@ func TestU132_two_option_structs_are_refused(t *testing.T) {
 	w := openSQLite(t, engine.Hooks{})
 	ctx := inTime(t)
 	two := []flowfabric.SubmitOptions{{}, {}}
-	_, openErr := flowfabric.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), flowfabric.OpenConfig{}, flowfabric.OpenConfig{})
-	_, submitErr := echo.Submit(ctx, w, flowfabric.Payload{}, two...)
+	_, openErr := embedded.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), embedded.Config{}, embedded.Config{})
+	_, submitErr := echo.Submit(ctx, w.Client, flowfabric.Payload{}, two...)
 	_, laterErr := w.Submit(ctx, echo.Submission(flowfabric.Payload{}, two...))
 	_, pageErr := w.Executions().Page(ctx, flowfabric.ListOptions{}, flowfabric.ListOptions{})
 	_, holdErr := w.Operate().Hold(ctx, "x", flowfabric.Action{}, flowfabric.Action{})
@@ -42,7 +44,7 @@ func TestU132_two_option_structs_are_refused(t *testing.T) {
 func TestU132_an_address_that_is_no_store_is_refused_with_a_hint(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"", "app.db", "mysql://x", "sqlite:"} {
-		_, err := flowfabric.Open(inTime(t), address)
+		_, err := embedded.Open(inTime(t), address)
 		var refusal *flowfabric.Error
 		if !errors.As(err, &refusal) || refusal.Code != "invalid_argument" || refusal.Field != "store" {
 			t.Errorf("Open(%q) = %v, want invalid_argument of store", address, err)
@@ -53,7 +55,7 @@ func TestU132_an_address_that_is_no_store_is_refused_with_a_hint(t *testing.T) {
 func TestU133_a_second_open_of_a_file_is_store_locked(t *testing.T) {
 	t.Parallel()
 	w := openSQLite(t, engine.Hooks{})
-	_, err := flowfabric.Open(inTime(t), w.url)
+	_, err := embedded.Open(inTime(t), w.url)
 	if flowfabric.CodeOf(err) != "store_locked" || !errors.Is(err, flowfabric.ErrConflict) {
 		t.Fatalf("second Open = %v, want store_locked", err)
 	}
@@ -101,7 +103,7 @@ func TestU133_follow_gives_every_event_in_order_and_ends_with_its_context(t *tes
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx, cancel := context.WithCancel(inTime(t))
 		defer cancel()
-		run := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w, flowfabric.Text("x")))
+		run := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w.Client, flowfabric.Text("x")))
 		must[*flowfabric.Execution](t)(w.Cancel(ctx, run.ID(), "enough"))
 		var kinds []string
 		for event, err := range w.Events().Follow(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: run.ID()}}) {
@@ -123,7 +125,7 @@ func TestU134_an_id_is_checked_and_both_forms_name_the_execution(t *testing.T) {
 	t.Parallel()
 	w := openSQLite(t, engine.Hooks{})
 	ctx := inTime(t)
-	run := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w, flowfabric.Text("x")))
+	run := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w.Client, flowfabric.Text("x")))
 	bare := string(run.ID())
 	x := must[*flowfabric.Execution](t)(w.Get(ctx, run.ID()))
 	full := flowfabric.ID(fmt.Sprintf("{fp:%d}:%s", x.Partition, bare))
@@ -146,7 +148,7 @@ func TestU134_a_submission_keeps_all_its_options(t *testing.T) {
 		ctx := inTime(t)
 		start, deadline := time.Now().Add(time.Hour).Truncate(time.Millisecond), time.Now().Add(2*time.Hour).Truncate(time.Millisecond)
 		id := flowfabric.ID("0190f0c2-1111-7aaa-8bbb-0123456789ab")
-		run := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w, flowfabric.Bytes([]byte{0, 255}, "x/y"), flowfabric.SubmitOptions{
+		run := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w.Client, flowfabric.Bytes([]byte{0, 255}, "x/y"), flowfabric.SubmitOptions{
 			ID: id, Lane: "slow", IdempotencyKey: "key", Priority: 99999, StartAt: start, Deadline: deadline,
 			Tags: map[string]string{"a": "b"}, Requires: []string{"gpu"},
 		}))
@@ -158,13 +160,13 @@ func TestU134_a_submission_keeps_all_its_options(t *testing.T) {
 		if !bytes.Equal(x.Input.Data, []byte{0, 255}) || x.Input.ContentType != "x/y" || x.Input.Size() != 2 {
 			t.Errorf("input %+v of %d bytes", x.Input, x.Input.Size())
 		}
-		again := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w, flowfabric.Bytes([]byte{0, 255}, "x/y"), flowfabric.SubmitOptions{
+		again := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w.Client, flowfabric.Bytes([]byte{0, 255}, "x/y"), flowfabric.SubmitOptions{
 			Lane: "slow", IdempotencyKey: "key", Requires: []string{"gpu"},
 		}))
 		if again.ID() != run.ID() || !again.Duplicate() || run.Duplicate() {
 			t.Errorf("the same key again: %s, duplicate %v", again.ID(), again.Duplicate())
 		}
-		_, err := echo.Submit(ctx, w, flowfabric.Text("other"), flowfabric.SubmitOptions{IdempotencyKey: "key"})
+		_, err := echo.Submit(ctx, w.Client, flowfabric.Text("other"), flowfabric.SubmitOptions{IdempotencyKey: "key"})
 		if flowfabric.CodeOf(err) != "idempotency_conflict" {
 			t.Errorf("the same key for other work: %v, want idempotency_conflict", err)
 		}
@@ -174,7 +176,7 @@ func TestU134_a_submission_keeps_all_its_options(t *testing.T) {
 func TestU134_an_encoding_error_is_reported_by_the_call_that_uses_the_payload(t *testing.T) {
 	t.Parallel()
 	w := openSQLite(t, engine.Hooks{})
-	_, err := flowfabric.Kind[any, flowfabric.None]("odd").Submit(inTime(t), w, func() {})
+	_, err := flowfabric.Kind[any, flowfabric.None]("odd").Submit(inTime(t), w.Client, func() {})
 	var refusal *flowfabric.Error
 	if !errors.As(err, &refusal) || refusal.Code != "invalid_argument" || refusal.Field != "input" {
 		t.Errorf("a function as input: %v, want invalid_argument of input", err)
@@ -205,13 +207,13 @@ func TestU134_every_field_of_a_policy_reaches_the_rules(t *testing.T) {
 		"retention_ms.failed":                  {Retention: flowfabric.Retention{Failed: 20 * 365 * 24 * time.Hour}},
 	}
 	for field, policy := range refused {
-		_, err := echo.Submit(ctx, w, flowfabric.Payload{}, flowfabric.SubmitOptions{Policy: &policy})
+		_, err := echo.Submit(ctx, w.Client, flowfabric.Payload{}, flowfabric.SubmitOptions{Policy: &policy})
 		var refusal *flowfabric.Error
 		if !errors.As(err, &refusal) || refusal.Code != "invalid_policy" || refusal.Field != "policy."+field {
 			t.Errorf("%s out of range: %v", field, err)
 		}
 	}
-	_, err := echo.Submit(ctx, w, flowfabric.Payload{}, flowfabric.SubmitOptions{
+	_, err := echo.Submit(ctx, w.Client, flowfabric.Payload{}, flowfabric.SubmitOptions{
 		Requires: []string{"a"}, Policy: &flowfabric.Policy{Capabilities: []string{"b"}},
 	})
 	if flowfabric.CodeOf(err) != "invalid_argument" {
@@ -222,7 +224,7 @@ func TestU134_every_field_of_a_policy_reaches_the_rules(t *testing.T) {
 		AttemptTimeout: time.Minute, Deadline: time.Hour, LeaseGrace: time.Second, MaxReclaims: -1, MaxReplays: 5,
 		Capabilities: []string{"gpu"}, FairnessKey: "k", DedupWindow: time.Hour, Retention: flowfabric.Retention{Succeeded: flowfabric.KeepForever},
 	}
-	if _, err := echo.Submit(ctx, w, flowfabric.Payload{}, flowfabric.SubmitOptions{Policy: full}); err != nil {
+	if _, err := echo.Submit(ctx, w.Client, flowfabric.Payload{}, flowfabric.SubmitOptions{Policy: full}); err != nil {
 		t.Errorf("a full policy: %v", err)
 	}
 }
@@ -278,7 +280,7 @@ func contentOf(t *testing.T, contentType string) func(*flowfabric.Execution) {
 func roundTrip[T any](t *testing.T, w *world, kind flowfabric.Kind[T, T], in T, check func(*flowfabric.Execution)) {
 	t.Helper()
 	ctx := inTime(t)
-	run := must[*flowfabric.Run[T]](t)(kind.Submit(ctx, w, in))
+	run := must[*flowfabric.Run[T]](t)(kind.Submit(ctx, w.Client, in))
 	out := must[T](t)(run.Result(ctx))
 	if fmt.Sprint(in) != fmt.Sprint(out) {
 		t.Errorf("%s came back as another value", kind)
@@ -294,7 +296,7 @@ func TestU136_an_execution_that_ended_otherwise_gives_an_execution_error(t *test
 		w.work(t, flowfabric.WorkerConfig{}, func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, fails, func(context.Context, *flowfabric.Task, int) (int, error) { return 0, errors.New("no luck") })
 		})
-		failed := must[*flowfabric.Run[int]](t)(fails.Submit(ctx, w, 1))
+		failed := must[*flowfabric.Run[int]](t)(fails.Submit(ctx, w.Client, 1))
 		_, err := failed.Result(ctx)
 		var ended *flowfabric.ExecutionError
 		if !errors.As(err, &ended) || !errors.Is(err, flowfabric.ErrExecutionFailed) || errors.Is(err, flowfabric.ErrExecutionCancelled) {
@@ -303,17 +305,17 @@ func TestU136_an_execution_that_ended_otherwise_gives_an_execution_error(t *test
 		if ended.ID != failed.ID() || ended.Reason != "no_retry_policy" || ended.Failure == nil || ended.Failure.Message != "no luck" {
 			t.Errorf("ExecutionError = %+v", ended)
 		}
-		cancelled := must[*flowfabric.Run[int]](t)(fails.Submit(ctx, w, 1, flowfabric.SubmitOptions{Delay: time.Hour}))
+		cancelled := must[*flowfabric.Run[int]](t)(fails.Submit(ctx, w.Client, 1, flowfabric.SubmitOptions{Delay: time.Hour}))
 		if err := cancelled.Cancel(ctx, "not needed"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := cancelled.Result(ctx); !errors.Is(err, flowfabric.ErrExecutionCancelled) {
 			t.Errorf("Result of a cancelled one = %v", err)
 		}
-		expired := must[*flowfabric.Run[int]](t)(fails.Submit(ctx, w, 1, flowfabric.SubmitOptions{
+		expired := must[*flowfabric.Run[int]](t)(fails.Submit(ctx, w.Client, 1, flowfabric.SubmitOptions{
 			Delay: time.Hour, Policy: &flowfabric.Policy{Deadline: 200 * time.Millisecond}, // from the submit on, however late that comes
 		}))
-		if _, err := flowfabric.Attach[int](w, expired.ID()).Result(ctx); !errors.Is(err, flowfabric.ErrExecutionExpired) {
+		if _, err := flowfabric.Attach[int](w.Client, expired.ID()).Result(ctx); !errors.Is(err, flowfabric.ErrExecutionExpired) {
 			t.Errorf("Result of an expired one = %v", err)
 		}
 	})
@@ -321,7 +323,7 @@ func TestU136_an_execution_that_ended_otherwise_gives_an_execution_error(t *test
 
 func TestU136_a_wait_ends_with_its_context_and_with_the_client(t *testing.T) {
 	t.Parallel()
-	client := must[flowfabric.Client](t)(flowfabric.Open(inTime(t), "sqlite:"+filepath.Join(t.TempDir(), "app.db")))
+	client := must[*flowfabric.Client](t)(embedded.Open(inTime(t), "sqlite:"+filepath.Join(t.TempDir(), "app.db")))
 	run := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(t.Context(), client, flowfabric.Text("x")))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("bored"))
@@ -353,14 +355,14 @@ func ownTx(t *testing.T, w *world) (submit func(flowfabric.Submission) (*flowfab
 		t.Cleanup(func() { _ = db.Close() })
 		tx := must[*sql.Tx](t)(db.BeginTx(ctx, nil))
 		return func(s flowfabric.Submission) (*flowfabric.Execution, error) {
-			return flowfabric.SubmitSQLTx(ctx, w, tx, s)
+			return embedded.SubmitSQLTx(ctx, w.Client, tx, s)
 		}, tx.Commit, tx.Rollback
 	}
 	conn := must[*pgx.Conn](t)(pgx.Connect(ctx, w.url))
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(ctx)) })
 	tx := must[pgx.Tx](t)(conn.Begin(ctx))
 	return func(s flowfabric.Submission) (*flowfabric.Execution, error) {
-			return flowfabric.SubmitTx(ctx, w, tx, s)
+			return postgres.SubmitTx(ctx, w.Client, tx, s)
 		},
 		func() error { return tx.Commit(ctx) }, func() error { return tx.Rollback(ctx) }
 }
@@ -383,7 +385,7 @@ func TestU137_a_transactional_submit_exists_iff_its_transaction_commits(t *testi
 		if err := w.Nudge(ctx, kept.Lane); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := flowfabric.Attach[int](w, kept.ID).Result(ctx); err != nil || got != 42 {
+		if got, err := flowfabric.Attach[int](w.Client, kept.ID).Result(ctx); err != nil || got != 42 {
 			t.Errorf("Result = %d, %v", got, err)
 		}
 		submit, _, rollback := ownTx(t, w)
@@ -467,7 +469,7 @@ func TestU15_unknown_is_never_reported_as_failed(t *testing.T) {
 			probe.left.Store(2)
 			w := openSQLite(t, engine.Hooks{Probe: probe})
 			ctx := inTime(t)
-			run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 21))
+			run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 21))
 			if run.Duplicate() {
 				t.Error("a repeated submit says that it is a duplicate of itself")
 			}

@@ -37,7 +37,7 @@ func (i *inbox) all() []letter {
 }
 
 // serve answers requests one by one, the n-th with the n-th answer and all later ones with the last.
-func serve(t *testing.T, answers ...http.HandlerFunc) (*inbox, flowfabric.Client) {
+func serve(t *testing.T, answers ...http.HandlerFunc) (*inbox, *flowfabric.Client) {
 	t.Helper()
 	in := &inbox{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func serve(t *testing.T, answers ...http.HandlerFunc) (*inbox, flowfabric.Client
 }
 
 // connect connects a client that repeats in a hurry.
-func connect(t testing.TB, address string, cfg flowfabric.ConnectConfig) flowfabric.Client {
+func connect(t testing.TB, address string, cfg flowfabric.ConnectConfig) *flowfabric.Client {
 	t.Helper()
 	cfg.Retry.Backoff = flowfabric.Backoff{Initial: time.Millisecond, Max: time.Millisecond}
 	client, err := flowfabric.Connect(address, cfg)

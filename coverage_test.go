@@ -27,7 +27,7 @@ func TestU2_every_operation_of_the_table_has_its_go_call(t *testing.T) {
 // callable walks a path such as Admin.APIKeys.List from the Client through its groups.
 func callable(path string) bool {
 	path, _, _ = strings.Cut(strings.TrimPrefix(path, "Client."), "(")
-	at := reflect.TypeFor[flowfabric.Client]()
+	at := reflect.TypeFor[*flowfabric.Client]()
 	parts := strings.Split(path, ".")
 	for i, name := range parts {
 		method, found := at.MethodByName(name)

@@ -16,6 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -45,7 +47,7 @@ func TestU165_the_doctor_warns_of_files_of_a_store_that_others_can_read(t *testi
 	ctx := inTime(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "app.db")
-	client := must[flowfabric.Client](t)(flowfabric.Open(engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true}), "sqlite:"+path))
+	client := must[*flowfabric.Client](t)(embedded.Open(engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true}), "sqlite:"+path))
 	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(ctx)) })
 	says := func(state, detail string) {
 		t.Helper()
@@ -78,8 +80,8 @@ func TestU165_the_doctor_warns_of_files_of_a_store_that_others_can_read(t *testi
 func TestU113_settings_tell_where_they_came_from(t *testing.T) {
 	t.Parallel()
 	ctx := inTime(t)
-	client, err := flowfabric.Open(engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true}), "sqlite:"+filepath.Join(t.TempDir(), "app.db"),
-		flowfabric.OpenConfig{QueueLimit: 7, EventRetention: flowfabric.KeepForever})
+	client, err := embedded.Open(engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true}), "sqlite:"+filepath.Join(t.TempDir(), "app.db"),
+		embedded.Config{EngineConfig: flowfabric.EngineConfig{QueueLimit: 7, EventRetention: flowfabric.KeepForever}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +108,8 @@ func TestU113_settings_tell_where_they_came_from(t *testing.T) {
 func TestU194_a_rotated_key_works_on_for_as_long_as_the_engine_is_set_to(t *testing.T) {
 	t.Parallel()
 	ctx := inTime(t)
-	client, err := flowfabric.Open(engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true}), "sqlite:"+filepath.Join(t.TempDir(), "app.db"),
-		flowfabric.OpenConfig{KeyGrace: time.Millisecond})
+	client, err := embedded.Open(engine.WithHooks(ctx, engine.Hooks{UnsafeDurability: true}), "sqlite:"+filepath.Join(t.TempDir(), "app.db"),
+		embedded.Config{EngineConfig: flowfabric.EngineConfig{KeyGrace: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +132,7 @@ func TestU164_a_backup_tells_how_many_pages_are_there(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t, stores["sqlite"](t), engine.Hooks{})
 	ctx := inTime(t)
-	for name, client := range map[string]flowfabric.Client{"here": w, "over HTTP": w.overHTTP(t)} {
+	for name, client := range map[string]*flowfabric.Client{"here": w.Client, "over HTTP": w.overHTTP(t).Client} {
 		var pages, total atomic.Int64
 		var file bytes.Buffer
 		err := client.Admin().Backup(ctx, &file, flowfabric.BackupOptions{Progress: func(done, all int) {
@@ -146,35 +148,35 @@ func TestU164_a_backup_tells_how_many_pages_are_there(t *testing.T) {
 func TestU163_the_schema_goes_forward_step_by_step_and_never_back(t *testing.T) {
 	t.Parallel()
 	for kind, address := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "new.db"), "postgres": cluster.Empty(t)} {
-		ctx, how := inTime(t), flowfabric.MigrateConfig{UnsafeDurability: true}
-		known := flowfabric.KnownSchemas()[kind]
-		plan := must[flowfabric.Schema](t)(flowfabric.SchemaOf(ctx, address, how))
+		ctx, how := inTime(t), embedded.MigrateConfig{MigrateConfig: api.MigrateConfig{UnsafeDurability: true}}
+		known := embedded.KnownSchemas()[kind]
+		plan := must[embedded.Schema](t)(embedded.SchemaOf(ctx, address, how))
 		if plan.Kind != kind || plan.Level != 0 || plan.Known != known || len(plan.Steps) != known || plan.Steps[0].Applied {
 			t.Errorf("%s: %+v", kind, plan)
 		}
 		how.To = 1
 		var told []int
-		how.Told = func(step flowfabric.SchemaStep) { told = append(told, step.Number) }
-		if first := must[flowfabric.Schema](t)(flowfabric.Migrate(ctx, address, how)); first.Level != 1 || !first.Steps[0].Applied {
+		how.Told = func(step api.SchemaStep) { told = append(told, step.Number) }
+		if first := must[embedded.Schema](t)(embedded.Migrate(ctx, address, how)); first.Level != 1 || !first.Steps[0].Applied {
 			t.Errorf("%s: %+v", kind, first)
 		}
 		if known > 1 {
-			if _, err := flowfabric.Open(ctx, address, flowfabric.OpenConfig{Migrate: "check", UnsafeDurability: true}); flowfabric.CodeOf(err) != "invalid_argument" {
+			if _, err := embedded.Open(ctx, address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Migrate: api.MigrateCheck, UnsafeDurability: true}}); flowfabric.CodeOf(err) != "invalid_argument" {
 				t.Errorf("%s: a store that is behind is opened: %v", kind, err)
 			}
 		}
 		how.To = 0
-		if all := must[flowfabric.Schema](t)(flowfabric.Migrate(ctx, address, how)); all.Level != known || len(told) != known {
+		if all := must[embedded.Schema](t)(embedded.Migrate(ctx, address, how)); all.Level != known || len(told) != known {
 			t.Errorf("%s: %+v, told %v", kind, all, told)
 		}
 		for to, words := range map[int]string{known + 1: "there is no schema", -1: "there is no schema"} {
 			how.To = to
-			if _, err := flowfabric.Migrate(ctx, address, how); flowfabric.CodeOf(err) != "invalid_argument" || !strings.Contains(err.Error(), words) {
+			if _, err := embedded.Migrate(ctx, address, how); flowfabric.CodeOf(err) != "invalid_argument" || !strings.Contains(err.Error(), words) {
 				t.Errorf("%s to %d: %v", kind, to, err)
 			}
 		}
 		if how.To = 1; known > 1 {
-			if _, err := flowfabric.Migrate(ctx, address, how); err == nil || !strings.Contains(err.Error(), "only goes forward") {
+			if _, err := embedded.Migrate(ctx, address, how); err == nil || !strings.Contains(err.Error(), "only goes forward") {
 				t.Errorf("%s back: %v", kind, err)
 			}
 		}
@@ -193,9 +195,9 @@ func TestU163_a_newer_schema_is_refused_with_both_numbers_and_what_is_needed(t *
 	if _, err := conn.Exec(ctx, "insert into schema_migration (version, name) values (1000, 'tomorrow')"); err != nil {
 		t.Fatal(err)
 	}
-	how := flowfabric.MigrateConfig{UnsafeDurability: true}
-	_, planned := flowfabric.SchemaOf(ctx, address, how)
-	_, migrated := flowfabric.Migrate(ctx, address, how)
+	how := embedded.MigrateConfig{MigrateConfig: api.MigrateConfig{UnsafeDurability: true}}
+	_, planned := embedded.SchemaOf(ctx, address, how)
+	_, migrated := embedded.Migrate(ctx, address, how)
 	for _, err := range []error{planned, migrated} {
 		var refusal *flowfabric.Error
 		if !errors.As(err, &refusal) || refusal.Code != "invalid_argument" || !strings.Contains(refusal.Message, "schema 1000, this program knows schema 4") || !strings.Contains(refusal.Hint, "knows schema 1000 or a later one") {

@@ -20,9 +20,6 @@ type Events struct {
 	clock clock.Clock // by which Follow pauses while the log cannot be read
 }
 
-// NewEvents is the log behind a transport; c is the clock by which Follow pauses. Programs get theirs from Client.Events.
-func NewEvents(t transport.Transport, c clock.Clock) Events { return Events{t, c} }
-
 // Positions in the log besides cursors.
 const (
 	FromStart = api.FromStart // the oldest event kept
@@ -61,7 +58,7 @@ type EventFilter struct {
 
 // Read returns the events after a position. Codes: invalid_cursor, invalid_filter, cursor_too_old.
 func (e Events) Read(ctx context.Context, o ...ReadOptions) (EventPage, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return EventPage{}, err
 	}
@@ -85,7 +82,7 @@ const followPiece = 30 * time.Second
 // Codes: invalid_cursor, invalid_filter, cursor_too_old.
 func (e Events) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		options, err := single(o)
+		options, err := transport.Single(o)
 		if err != nil {
 			yield(Event{}, err)
 			return

@@ -14,7 +14,7 @@ import (
 const oneEvent = `{"items":[{"id":"e","cursor":"c","kind":"execution.submitted","v":1,"actor":{"type":"client"},"attempt_index":0}],"next":"c","at_end":true}`
 
 // followed follows the log until it ends by itself, and says when the first event came.
-func followed(t *testing.T, c flowfabric.Client) (came <-chan flowfabric.Event, ended <-chan error) {
+func followed(t *testing.T, c *flowfabric.Client) (came <-chan flowfabric.Event, ended <-chan error) {
 	t.Helper()
 	first, end := make(chan flowfabric.Event, 1), make(chan error, 1)
 	go func() {
@@ -35,17 +35,17 @@ func followed(t *testing.T, c flowfabric.Client) (came <-chan flowfabric.Event, 
 
 func TestU132_closing_ends_what_follows_the_log(t *testing.T) {
 	t.Parallel()
-	clients := map[string]func(t *testing.T) flowfabric.Client{
-		"of a server": func(t *testing.T) flowfabric.Client {
+	clients := map[string]func(t *testing.T) *flowfabric.Client{
+		"of a server": func(t *testing.T) *flowfabric.Client {
 			_, client := serve(t, says(http.StatusOK, oneEvent), func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 			return client
 		},
 	}
 	for name, address := range everyStore() {
-		clients[name] = func(t *testing.T) flowfabric.Client {
+		clients[name] = func(t *testing.T) *flowfabric.Client {
 			w := openWorld(t, address(t), engine.Hooks{})
 			must[flowfabric.SubmitResult](t)(w.Submit(inTime(t), flowfabric.Submission{Kind: "k"}))
-			return w
+			return w.Client
 		}
 	}
 	for name, open := range clients {

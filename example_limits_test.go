@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/sqlite"
 )
 
 // Reply is what a model says and how many tokens that took.
@@ -66,7 +67,7 @@ func ExampleTask_ReportUsage() {
 }
 
 // approveWhenAsked is the operator.
-func approveWhenAsked(ctx context.Context, client flowfabric.Client, id flowfabric.ID) error {
+func approveWhenAsked(ctx context.Context, client *flowfabric.Client, id flowfabric.ID) error {
 	asked := flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id, Kinds: []string{"execution.suspended"}}}
 	for _, err := range client.Events().Follow(ctx, asked) {
 		if err != nil {
@@ -175,9 +176,9 @@ func ExampleQuotas() {
 // One process chooses the work, another one does it: the grant is a signed promise that only the named worker can redeem.
 func ExampleWork_grant() {
 	ctx := context.Background()
-	address, remove := store()
+	path, remove := store()
 	defer remove()
-	client, err := flowfabric.Open(ctx, address)
+	client, err := sqlite.Open(ctx, path)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -214,9 +215,9 @@ func ExampleWork_grant() {
 // Why work does not run, by the rules that decide over it.
 func ExampleExplanation() {
 	ctx := context.Background()
-	address, remove := store()
+	path, remove := store()
 	defer remove()
-	client, err := flowfabric.Open(ctx, address, flowfabric.OpenConfig{Principal: "ana"})
+	client, err := sqlite.Open(ctx, path, sqlite.Config{Principal: "ana"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -23,7 +23,7 @@ func pay(ctx context.Context, t *flowfabric.Task, order string) (string, error) 
 	})
 }
 
-func payOnce(ctx context.Context, client flowfabric.Client, order string) (string, error) {
+func payOnce(ctx context.Context, client *flowfabric.Client, order string) (string, error) {
 	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{})
 	flowfabric.Handle(w, Pay, pay)
 	go w.Run(ctx)

@@ -2,7 +2,6 @@ package flowfabric_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/sqlite"
 )
 
 type Charge struct {
@@ -33,18 +33,18 @@ func (Bank) Charge(_ context.Context, in Charge, key string) (Receipt, error) {
 }
 
 // store is a new SQLite file, and how to remove it.
-func store() (address string, remove func()) {
+func store() (path string, remove func()) {
 	dir, err := os.MkdirTemp("", "flowfabric")
 	if err != nil {
 		panic(err)
 	}
-	return "sqlite:" + filepath.Join(dir, "app.db"), func() { _ = os.RemoveAll(dir) }
+	return filepath.Join(dir, "app.db"), func() { _ = os.RemoveAll(dir) }
 }
 
 // begin opens a client on a new store and runs a worker with these handlers. The returned function stops both.
-func begin(ctx context.Context, register func(*flowfabric.Worker)) (flowfabric.Client, func()) {
-	address, remove := store()
-	client, err := flowfabric.Open(ctx, address)
+func begin(ctx context.Context, register func(*flowfabric.Worker)) (*flowfabric.Client, func()) {
+	path, remove := store()
+	client, err := sqlite.Open(ctx, path)
 	if err != nil {
 		panic(err)
 	}
@@ -69,10 +69,10 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	bank := Bank{}
-	address, remove := store()
+	path, remove := store()
 	defer remove()
 
-	client, err := flowfabric.Open(ctx, address) // "sqlite:app.db" or "postgres://…"
+	client, err := sqlite.Open(ctx, path) // or postgres.Open(ctx, url)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -171,69 +171,12 @@ func ExampleRetryPolicy() {
 	// true permanent http://example.com is gone
 }
 
-// The order row and the work for it come into being together, or not at all.
-func ExampleSubmitSQLTx() {
-	ctx := context.Background()
-	address, remove := store()
-	defer remove()
-	client, err := flowfabric.Open(ctx, address)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = client.Close(ctx) }()
-	db, err := sql.Open("sqlite", address[len("sqlite:"):]+"?_txlock=immediate&_pragma=busy_timeout(5000)")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer func() { _ = db.Close() }()
-
-	place := func(order string, pay bool) (flowfabric.ID, error) {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return "", err
-		}
-		defer func() { _ = tx.Rollback() }()
-		if _, err := tx.ExecContext(ctx, "create table if not exists orders (number text)"); err != nil {
-			return "", err
-		}
-		if _, err := tx.ExecContext(ctx, "insert into orders values (?)", order); err != nil {
-			return "", err
-		}
-		x, err := flowfabric.SubmitSQLTx(ctx, client, tx, ChargeCard.Submission(Charge{Order: order, Cents: 1999}))
-		if err != nil || !pay {
-			return x.ID, err // rolled back
-		}
-		if err := tx.Commit(); err != nil {
-			return "", err
-		}
-		return x.ID, client.Nudge(ctx, x.Lane) // start at once
-	}
-	for _, pay := range []bool{true, false} {
-		id, err := place("o-17", pay)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		x, err := client.Get(ctx, id)
-		if err != nil {
-			fmt.Println(flowfabric.CodeOf(err))
-			continue
-		}
-		fmt.Println(x.Kind, x.Status)
-	}
-	// Output:
-	// charge ready
-	// execution_not_found
-}
-
 // What an operator does: look, hold, let go, cancel, run again.
 func ExampleOperate() {
 	ctx := context.Background()
-	address, remove := store()
+	path, remove := store()
 	defer remove()
-	client, err := flowfabric.Open(ctx, address, flowfabric.OpenConfig{Principal: "ana"})
+	client, err := sqlite.Open(ctx, path, sqlite.Config{Principal: "ana"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,10 +1,6 @@
 package flowfabric
 
-import (
-	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
-	"github.com/flowfabric/flowfabric/internal/core/base"
-)
+import "github.com/flowfabric/flowfabric/api"
 
 // Status is the one stored status of an execution.
 type Status = api.Status
@@ -75,27 +71,3 @@ type LeaseRecord = api.LeaseRecord
 
 // StepRecord is the remembered result of a step.
 type StepRecord = api.StepRecord
-
-// fenceOf is the fence of the lease that goes with a command.
-func fenceOf(l Lease) (core.Fence, error) {
-	fence, err := fenceParts(l)
-	return fence, within("lease", err)
-}
-
-// fenceParts parses the three parts of the fence; absent ones are for the rules to refuse (fence_required, partial_fence).
-func fenceParts(l Lease) (core.Fence, error) {
-	fence := core.Fence{Epoch: l.Epoch}
-	for _, part := range []struct {
-		name string
-		text string
-		into *base.UUID
-	}{{"lease_id", l.ID, &fence.LeaseID}, {"attempt_id", l.AttemptID, &fence.AttemptID}} {
-		parsed, ok := base.ParseUUID(part.text)
-		if !ok && part.text != "" {
-			err := newError(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(part.text))
-			return core.Fence{}, err.At(part.name, "hand the lease back as the claim gave it")
-		}
-		*part.into = parsed
-	}
-	return fence, nil
-}

@@ -15,15 +15,12 @@ import (
 // Executions reads executions.
 type Executions struct{ via transport.Transport }
 
-// NewExecutions are the executions behind a transport. Programs get theirs from Client.Executions.
-func NewExecutions(t transport.Transport) Executions { return Executions{t} }
-
 // List walks the executions that match, fetching pages as the loop goes. What is there during the whole walk, and keeps its
 // place in the order, appears exactly once. An error ends the walk.
 //
 // Codes: invalid_filter, invalid_cursor.
 func (e Executions) List(ctx context.Context, o ...ListOptions) iter.Seq2[*Execution, error] {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	return walk(err, options.Cursor, func(cursor string) (Page[*Execution], error) {
 		options.Cursor = cursor
 		return e.Page(ctx, options)
@@ -32,7 +29,7 @@ func (e Executions) List(ctx context.Context, o ...ListOptions) iter.Seq2[*Execu
 
 // Page gives one page of the list. Codes: invalid_filter, invalid_cursor.
 func (e Executions) Page(ctx context.Context, o ...ListOptions) (Page[*Execution], error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return Page[*Execution]{}, err
 	}
@@ -45,7 +42,7 @@ func (e Executions) Page(ctx context.Context, o ...ListOptions) (Page[*Execution
 // Count counts what matches: exactly up to 10 000, and on request also by value. Codes: invalid_filter, invalid_argument for
 // a By that is none.
 func (e Executions) Count(ctx context.Context, f Filter, o ...CountOptions) (Count, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return Count{}, err
 	}
@@ -194,7 +191,7 @@ func (e Executions) SuspensionsPage(ctx context.Context, id ID, o ...PageOptions
 
 // Signals walks the signals that were taken in, in their order. Codes: execution_not_found.
 func (e Executions) Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error] {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[SignalRecord], error) {
 		query.Cursor = cursor
 		return e.SignalsPage(ctx, id, query)

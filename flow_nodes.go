@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // Node is a member of a flow to submit, or a child to spawn. Kind.Node and SubFlow make one; its methods say what it waits for. A Node
@@ -27,7 +28,7 @@ type Node struct {
 // Node is a member with this kind of work. An input that does not encode, and two option structs, are refused by the call that uses the
 // node.
 func (k Kind[In, Out]) Node(name string, in In, opts ...SubmitOptions) Node {
-	options, err := single(opts)
+	options, err := transport.Single(opts)
 	return Node{Name: name, Kind: string(k), Input: encode(in), SubmitOptions: options, err: err}
 }
 

@@ -1,15 +1,15 @@
-// Package flowfabric runs durable work: executions that survive the death of any process, on an embedded SQLite file or on
-// Postgres.
+// Package flowfabric runs durable work: executions that survive the death of any process. It contains the client and the worker, and no
+// engine: that comes with the packages sqlite and postgres, or runs in a server.
 //
 // # A client
 //
-// [Open] starts the engine inside this process and returns a [Client]:
+// The packages sqlite and postgres start the engine inside this process and return a [Client]:
 //
-//	client, err := flowfabric.Open(ctx, "sqlite:app.db") // or "postgres://user@host/db"
+//	client, err := sqlite.Open(ctx, "app.db") // or postgres.Open(ctx, "postgres://user@host/db")
 //	defer client.Close(ctx)
 //
-// Importing the package starts nothing. A SQLite file has one engine at a time; on Postgres as many processes as you like open
-// the same database.
+// Importing them starts nothing. A SQLite file has one engine at a time; on Postgres as many processes as you like open
+// the same database. The package embedded takes the address of a store, for programs that leave the choice to their users.
 //
 // [Connect] returns the same Client of a server somewhere else. What follows holds for both, except where it says otherwise:
 //
@@ -27,7 +27,7 @@
 //
 // []byte, string and [Payload] travel as they are, [None] is nothing, everything else is JSON. When Submit returns without an
 // error the execution is durable. The client mints its id before the first try, so that a repeat after a lost answer finds the
-// execution instead of making a second one. [SubmitTx] and [SubmitSQLTx] submit inside your own database transaction.
+// execution instead of making a second one. SubmitTx and SubmitSQLTx of the stores' packages submit inside your own database transaction.
 //
 // # A worker
 //

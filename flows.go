@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -20,9 +21,6 @@ type Flows struct {
 	via   transport.Transport
 	clock clock.Clock // by which ids are minted and a cancel knows how long it has waited
 }
-
-// NewFlows are the flows behind a transport; c is the clock by which it mints ids and waits. Programs get theirs from Client.Flows.
-func NewFlows(t transport.Transport, c clock.Clock) Flows { return Flows{t, c} }
 
 // Submit hands in a whole graph, all of it or nothing. When it returns without an error the graph is durable, and members that
 // wait for nobody may start. The same flow again, by its idempotency key or its id, finds the one that there is.
@@ -38,7 +36,7 @@ func (f Flows) Submit(ctx context.Context, flow Flow) (*FlowRun, error) {
 func (f Flows) make(ctx context.Context, flow Flow, empty bool) (*FlowRun, error) {
 	minted := flow.ID == ""
 	if minted {
-		flow.ID = mintID(f.clock)
+		flow.ID = mint.ID(f.clock)
 	}
 	request, err := flow.request()
 	if err != nil {
@@ -60,7 +58,7 @@ func (f Flows) make(ctx context.Context, flow Flow, empty bool) (*FlowRun, error
 // Codes: those of Submit.
 func (f Flows) Check(ctx context.Context, flow Flow) (order []string, err error) {
 	if flow.ID == "" {
-		flow.ID = mintID(f.clock)
+		flow.ID = mint.ID(f.clock)
 	}
 	request, err := flow.request()
 	if err != nil {
@@ -123,7 +121,7 @@ func (f Flows) get(ctx context.Context, id ID, wait time.Duration) (*FlowView, e
 	if err != nil {
 		return nil, err
 	}
-	return transport.Call(ctx, f.via, wire.GetFlow, &wire.GetFlowRequest{ByFlow: path, WaitFields: prefer(wait)}, transport.Options{Wait: wait})
+	return transport.Call(ctx, f.via, wire.GetFlow, &wire.GetFlowRequest{ByFlow: path, WaitFields: wire.WaitUpTo(wait)}, transport.Options{Wait: wait})
 }
 
 // Wait returns the flow when it has ended, however it ended. It waits as long as ctx allows. Codes: flow_not_found.
@@ -169,7 +167,7 @@ func (f Flows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*FlowGra
 
 // List walks the flows, newest first, without counts. Codes: invalid_argument, invalid_cursor.
 func (f Flows) List(ctx context.Context, q ...FlowQuery) iter.Seq2[*FlowView, error] {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[*FlowView], error) {
 		query.Cursor = cursor
 		return f.Page(ctx, query)
@@ -178,7 +176,7 @@ func (f Flows) List(ctx context.Context, q ...FlowQuery) iter.Seq2[*FlowView, er
 
 // Page gives one page of them. Codes: invalid_argument, invalid_cursor.
 func (f Flows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView], error) {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	if err != nil {
 		return Page[*FlowView]{}, err
 	}
@@ -194,7 +192,7 @@ func (f Flows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView], error
 
 // Members walks the members by name. Codes: flow_not_found, invalid_argument.
 func (f Flows) Members(ctx context.Context, id ID, q ...MemberQuery) iter.Seq2[FlowMember, error] {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[FlowMember], error) {
 		query.Cursor = cursor
 		return f.MembersPage(ctx, id, query)
@@ -213,7 +211,7 @@ func (f Flows) MembersPage(ctx context.Context, id ID, q ...MemberQuery) (Page[F
 
 // Edges walks the edges, or those of one member. Codes: flow_not_found, execution_not_in_flow.
 func (f Flows) Edges(ctx context.Context, id ID, q ...EdgeQuery) iter.Seq2[EdgeView, error] {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[EdgeView], error) {
 		query.Cursor = cursor
 		return f.EdgesPage(ctx, id, query)
@@ -372,7 +370,7 @@ func byFlow(id ID) (wire.ByFlow, error) {
 
 // ofFlow reads the options of a call on a flow and puts the id of the flow into a path.
 func ofFlow[O any](id ID, o []O) (options O, path wire.ByFlow, err error) {
-	if options, err = single(o); err == nil {
+	if options, err = transport.Single(o); err == nil {
 		path, err = byFlow(id)
 	}
 	return options, path, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // HandlerConfig sets up one handler.
@@ -65,7 +66,7 @@ func encodeResult(out any) (Payload, error) {
 func (w *Worker) handle(kind string, cfgs []HandlerConfig, do HandlerFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	cfg, err := single(cfgs)
+	cfg, err := transport.Single(cfgs)
 	switch {
 	case err != nil:
 		w.problems = append(w.problems, err)

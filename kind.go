@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // Kind is a kind of work with the types of its input and its result; an untyped string constant is one. []byte, string and
@@ -14,8 +15,8 @@ type Kind[In, Out any] string
 //
 // Codes: invalid_argument, invalid_id, invalid_policy, invalid_capabilities, invalid_tag_key, payload_too_large,
 // idempotency_conflict, id_conflict, idempotency_in_progress, lane_not_accepting, overloaded, store_unavailable, timeout.
-func (k Kind[In, Out]) Submit(ctx context.Context, c Client, in In, opts ...SubmitOptions) (*Run[Out], error) {
-	o, err := single(opts)
+func (k Kind[In, Out]) Submit(ctx context.Context, c *Client, in In, opts ...SubmitOptions) (*Run[Out], error) {
+	o, err := transport.Single(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +29,7 @@ func (k Kind[In, Out]) Submit(ctx context.Context, c Client, in In, opts ...Subm
 
 // Submission is what Submit sends, for SubmitMany and SubmitTx. Two option structs are refused by the call that uses it.
 func (k Kind[In, Out]) Submission(in In, opts ...SubmitOptions) Submission {
-	o, err := single(opts)
+	o, err := transport.Single(opts)
 	s := Submission{Kind: string(k), Input: encode(in), SubmitOptions: o}
 	if err != nil {
 		s.Input = api.Failed(err)
@@ -47,13 +48,13 @@ type SubmitResult = api.SubmitResult
 
 // Run is an execution that was submitted, with the type of its result.
 type Run[Out any] struct {
-	client    Client
+	client    *Client
 	id        ID
 	duplicate bool
 }
 
 // Attach makes a Run of an execution that is known by its id. It reads nothing.
-func Attach[Out any](c Client, id ID) *Run[Out] { return &Run[Out]{client: c, id: id} }
+func Attach[Out any](c *Client, id ID) *Run[Out] { return &Run[Out]{client: c, id: id} }
 
 // ID names the execution.
 func (r *Run[Out]) ID() ID { return r.id }

@@ -12,9 +12,6 @@ import (
 // Lanes controls the named queues. A lane begins to exist with the first submit or Put that names it.
 type Lanes struct{ via transport.Transport }
 
-// NewLanes are the lanes behind a transport. Programs get theirs from Client.Lanes.
-func NewLanes(t transport.Transport) Lanes { return Lanes{t} }
-
 // LaneState opens or closes a lane.
 type LaneState = api.LaneState
 
@@ -54,7 +51,7 @@ func (l Lanes) List(ctx context.Context) iter.Seq2[*Lane, error] {
 
 // Page returns one page of the lanes. Codes: invalid_cursor.
 func (l Lanes) Page(ctx context.Context, o ...PageOptions) (Page[*Lane], error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return Page[*Lane]{}, err
 	}
@@ -69,7 +66,7 @@ func (l Lanes) Get(ctx context.Context, name string) (*Lane, error) {
 // Put states all settings of a lane, creating it if need be. Codes: invalid_argument, precondition_failed, lane_not_found with a Revision of
 // one that is not there.
 func (l Lanes) Put(ctx context.Context, name string, s LaneSettings, o ...LaneAction) (*Lane, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +97,7 @@ func (l Lanes) Disable(ctx context.Context, name string, o ...LaneAction) (*Lane
 }
 
 func (l Lanes) act(ctx context.Context, call wire.Call[wire.LaneActionRequest, Lane], name string, o []LaneAction) (*Lane, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}

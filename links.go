@@ -56,7 +56,7 @@ func concealedLink(issued *IssuedLink, err error) (ApprovalLink, error) {
 
 // RevokeLink withdraws a link. Codes: link_not_found, link_already_decided, and with a lease those of the fence.
 func (w Waitpoints) RevokeLink(ctx context.Context, linkID string, o ...CloseOptions) error {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return err
 	}
@@ -92,11 +92,11 @@ func closedPage(err error) (*LinkPage, error) {
 	}
 	text, wrong := wire.Marshal(told.Current[wire.FactLink])
 	if wrong != nil {
-		return nil, garbled(wrong)
+		return nil, transport.Garbled(wrong)
 	}
 	page := new(LinkPage)
 	if wrong := wire.DecodeAnswer(text, page); wrong != nil {
-		return nil, garbled(wrong)
+		return nil, transport.Garbled(wrong)
 	}
 	delete(told.Current, wire.FactLink)
 	page.Refused = told
@@ -134,7 +134,7 @@ func signalVia(ctx context.Context, via transport.Transport, s Signal) (SignalRe
 		return SignalReceipt{}, err
 	}
 	token := s.Token.Reveal()
-	if !headerText(token) {
+	if !wire.HeaderText(token) {
 		token = malformedToken
 	}
 	if s.ExecutionID == "" {

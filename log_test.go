@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -75,16 +76,16 @@ func (b *logBook) await(t testing.TB, msg string) []map[string]any {
 	}
 }
 
-func openLogged(t testing.TB, url string, book *logBook, level slog.Level, hooks engine.Hooks) flowfabric.Client {
+func openLogged(t testing.TB, url string, book *logBook, level slog.Level, hooks engine.Hooks) *flowfabric.Client {
 	t.Helper()
 	hooks.UnsafeDurability = true
-	c := must[flowfabric.Client](t)(flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), url), url, flowfabric.OpenConfig{Logger: book.logger(level)}))
+	c := must[*flowfabric.Client](t)(embedded.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), url), url, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: book.logger(level)}}))
 	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
 	return c
 }
 
 // talk does what has secrets and payloads in it, over HTTP with a key, and returns what no log may show.
-func talk(t testing.TB, c flowfabric.Client, book *logBook, level slog.Level) (id flowfabric.ID, hidden []string) {
+func talk(t testing.TB, c *flowfabric.Client, book *logBook, level slog.Level) (id flowfabric.ID, hidden []string) {
 	t.Helper()
 	ctx := inTime(t)
 	key := must[*flowfabric.NewAPIKey](t)(c.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{

@@ -100,10 +100,10 @@ func (w *metered) scrape(t testing.TB) map[string]float64 {
 // gaugesKept is longer than what the store tells is kept.
 const gaugesKept = 3 * time.Second
 
-func scrape(t testing.TB, c flowfabric.Client) map[string]float64 {
+func scrape(t testing.TB, c *flowfabric.Client) map[string]float64 {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	flowfabric.Metrics(c).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	c.Metrics().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if answer.Code != 200 {
 		t.Fatalf("%d %s", answer.Code, answer.Body)
 	}

@@ -62,7 +62,7 @@ func TestU199_an_engine_shows_the_metrics_of_the_table_and_no_others(t *testing.
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := openMetered(t, name, address(t))
-			if err := metrics.Compare(metrics.Engine, w.Client.(metrics.Source).Collector()); err != nil {
+			if err := metrics.Compare(metrics.Engine, w.Connection().Metrics); err != nil {
 				t.Error(err)
 			}
 		})
@@ -489,7 +489,7 @@ func TestU138_the_metrics_of_an_engine_elsewhere_are_those_of_its_server(t *test
 	t.Parallel()
 	w := openWorld(t, stores["sqlite"](t), engine.Hooks{})
 	answer := httptest.NewRecorder()
-	flowfabric.Metrics(w.overHTTP(t).Client).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	w.overHTTP(t).Client.Metrics().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if answer.Code != 404 {
 		t.Errorf("%d %s", answer.Code, answer.Body)
 	}

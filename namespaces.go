@@ -13,9 +13,6 @@ import (
 // the default.
 type Namespaces struct{ via transport.Transport }
 
-// NewNamespaces are the namespaces behind a transport. Programs get theirs from Client.Admin.
-func NewNamespaces(t transport.Transport) Namespaces { return Namespaces{t} }
-
 // NamespaceSettings are all settings of a namespace. The zero value is the default.
 type NamespaceSettings = api.NamespaceSettings
 
@@ -29,7 +26,7 @@ func (n Namespaces) List(ctx context.Context) iter.Seq2[*Namespace, error] {
 
 // Page returns one page of the namespaces. Codes: invalid_cursor.
 func (n Namespaces) Page(ctx context.Context, o ...PageOptions) (Page[*Namespace], error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return Page[*Namespace]{}, err
 	}
@@ -45,7 +42,7 @@ func (n Namespaces) Get(ctx context.Context, name string) (*Namespace, error) {
 // Put states all settings of a namespace, setting it up if need be. Codes: invalid_argument, precondition_failed,
 // namespace_not_found with a Revision of one that is not set up.
 func (n Namespaces) Put(ctx context.Context, name string, s NamespaceSettings, o ...AdminAction) (*Namespace, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +55,7 @@ func (n Namespaces) Put(ctx context.Context, name string, s NamespaceSettings, o
 //
 // Codes: namespace_not_found, namespace_not_empty, precondition_failed.
 func (n Namespaces) Delete(ctx context.Context, name string, o ...AdminAction) error {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return err
 	}

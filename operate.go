@@ -18,9 +18,6 @@ import (
 // idempotency_conflict (the request key was used for something else).
 type Operate struct{ via transport.Transport }
 
-// NewOperate is what operators do behind a transport. Programs get theirs from Client.Operate.
-func NewOperate(t transport.Transport) Operate { return Operate{t} }
-
 // Replay opens a finished execution again, with a new attempt; a member of a flow with what hangs on it. A flow that had completed
 // or failed is then open again.
 //
@@ -226,7 +223,7 @@ func (p Operate) job(ctx context.Context, jobID string, wait time.Duration) (*Bu
 	if err != nil {
 		return nil, err
 	}
-	return transport.Call(ctx, p.via, wire.GetBulk, &wire.GetBulkRequest{BulkByID: path, WaitFields: prefer(wait)}, transport.Options{Wait: wait})
+	return transport.Call(ctx, p.via, wire.GetBulk, &wire.GetBulkRequest{BulkByID: path, WaitFields: wire.WaitUpTo(wait)}, transport.Options{Wait: wait})
 }
 
 // jobRuns is the state of a job that is not at its end.
@@ -247,7 +244,7 @@ func (p Operate) WaitBulk(ctx context.Context, jobID string) (*BulkJob, error) {
 
 // StopBulk stops a job; what is done stays done. Codes: job_not_found.
 func (p Operate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (*BulkJob, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +264,7 @@ func (p Operate) BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error] {
 
 // BulkJobsPage gives one page of the jobs. Codes: invalid_cursor.
 func (p Operate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*BulkJob], error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return Page[*BulkJob]{}, err
 	}
@@ -280,7 +277,7 @@ func (p Operate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*Bulk
 //
 // Codes: job_not_found, invalid_cursor.
 func (p Operate) BulkItems(ctx context.Context, jobID string, o ...BulkItemOptions) iter.Seq2[BulkItem, error] {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	return walk(err, options.Cursor, func(cursor string) (Page[BulkItem], error) {
 		options.Cursor = cursor
 		return p.BulkItemsPage(ctx, jobID, options)
@@ -289,7 +286,7 @@ func (p Operate) BulkItems(ctx context.Context, jobID string, o ...BulkItemOptio
 
 // BulkItemsPage gives one page of what a job did. Codes: job_not_found, invalid_cursor.
 func (p Operate) BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemOptions) (Page[BulkItem], error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return Page[BulkItem]{}, err
 	}

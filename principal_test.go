@@ -228,7 +228,7 @@ var notTried = map[string]string{
 func untried(answers tried) []string {
 	var missing []string
 	for name, group := range map[string]reflect.Type{
-		"Client": reflect.TypeFor[flowfabric.Client](), "Executions": reflect.TypeFor[flowfabric.Executions](), "Operate": reflect.TypeFor[flowfabric.Operate](),
+		"Client": reflect.TypeFor[*flowfabric.Client](), "Executions": reflect.TypeFor[flowfabric.Executions](), "Operate": reflect.TypeFor[flowfabric.Operate](),
 		"Events": reflect.TypeFor[flowfabric.Events](), "Lanes": reflect.TypeFor[flowfabric.Lanes](), "Quotas": reflect.TypeFor[flowfabric.Quotas](), "Workers": reflect.TypeFor[flowfabric.Workers](),
 		"Work": reflect.TypeFor[flowfabric.Work](), "Admin": reflect.TypeFor[flowfabric.Admin](), "APIKeys": reflect.TypeFor[flowfabric.APIKeys](),
 		"Namespaces": reflect.TypeFor[flowfabric.Namespaces](), "Waitpoints": reflect.TypeFor[flowfabric.Waitpoints](), "Budgets": reflect.TypeFor[flowfabric.Budgets](),
@@ -354,7 +354,7 @@ func TestU13_the_key_of_a_request_makes_its_commands_repeatable(t *testing.T) {
 		ctx := inTime(t)
 		request := principal.With(ctx, principal.Principal{Name: "ci", Namespaces: []string{"a"}, RequestKey: "k-1", Operator: true})
 		submit := func(kind string) (*flowfabric.SubmitResult, error) { // as a server does: the client itself would mint an id
-			return transport.Call(request, w, wire.SubmitBriefly, &wire.SubmitRequest{Body: flowfabric.Submission{Kind: kind}}, transport.Options{})
+			return transport.Call(request, w.Connection(), wire.SubmitBriefly, &wire.SubmitRequest{Body: flowfabric.Submission{Kind: kind}}, transport.Options{})
 		}
 		first, again := must[*flowfabric.SubmitResult](t)(submit("k")), must[*flowfabric.SubmitResult](t)(submit("k"))
 		if *first != *again || first.Duplicate {
@@ -365,8 +365,8 @@ func TestU13_the_key_of_a_request_makes_its_commands_repeatable(t *testing.T) {
 		}
 		batch := &wire.SubmitManyRequest{}
 		batch.Body.Items = []flowfabric.Submission{{Kind: "k"}, {Kind: "k"}}
-		one := *must[*wire.SubmitResults](t)(transport.Call(request, w, wire.SubmitMany, batch, transport.Options{}))
-		two := *must[*wire.SubmitResults](t)(transport.Call(request, w, wire.SubmitMany, batch, transport.Options{}))
+		one := *must[*wire.SubmitResults](t)(transport.Call(request, w.Connection(), wire.SubmitMany, batch, transport.Options{}))
+		two := *must[*wire.SubmitResults](t)(transport.Call(request, w.Connection(), wire.SubmitMany, batch, transport.Options{}))
 		if diff := cmp.Diff(one, two); diff != "" || one[0].ID == one[1].ID {
 			t.Errorf("a batch again: %s", diff)
 		}

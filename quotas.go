@@ -13,9 +13,6 @@ import (
 // them by its policy. Work that finds no room waits as blocked, and starts by itself when there is room.
 type Quotas struct{ via transport.Transport }
 
-// NewQuotas are the quotas behind a transport. Programs get theirs from Client.Quotas.
-func NewQuotas(t transport.Transport) Quotas { return Quotas{t} }
-
 // QuotaSettings are all settings of a quota. The zero value limits nothing.
 type QuotaSettings = api.QuotaSettings
 
@@ -41,7 +38,7 @@ func (q Quotas) List(ctx context.Context) iter.Seq2[*Quota, error] {
 
 // Page returns one page of the quotas. Codes: invalid_cursor.
 func (q Quotas) Page(ctx context.Context, o ...PageOptions) (Page[*Quota], error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return Page[*Quota]{}, err
 	}
@@ -56,7 +53,7 @@ func (q Quotas) Get(ctx context.Context, id string) (*Quota, error) {
 // Put states all settings of a quota, creating it if need be. They act at once; a limit that is lowered takes nothing away from
 // executions that run already. Codes: invalid_argument, precondition_failed, quota_not_found with a Revision of one that is not there.
 func (q Quotas) Put(ctx context.Context, id string, s QuotaSettings, o ...AdminAction) (*Quota, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +65,7 @@ func (q Quotas) Put(ctx context.Context, id string, s QuotaSettings, o ...AdminA
 // Delete removes a quota. Codes: quota_not_found, precondition_failed, quota_in_use while work that has not ended is attached to it
 // or a namespace gives it to its submits.
 func (q Quotas) Delete(ctx context.Context, id string, o ...DeleteQuotaOptions) error {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/server"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // barrier holds the first two requests of a client back, so that its next submits queue.
@@ -45,7 +45,7 @@ func (g *barrier) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // gated is a client whose first two requests are held back.
-func gated(t *testing.T, address string) (*barrier, flowfabric.Client) {
+func gated(t *testing.T, address string) (*barrier, *flowfabric.Client) {
 	t.Helper()
 	g := newBarrier()
 	return g, connect(t, address, flowfabric.ConnectConfig{HTTP: &http.Client{Transport: g}})
@@ -58,7 +58,7 @@ type submitted struct {
 }
 
 // together submits all of them in one batch. Two others, in requests of their own, come before.
-func (g *barrier) together(t *testing.T, client flowfabric.Client, contexts []context.Context, all []flowfabric.Submission) (wait func() []submitted) {
+func (g *barrier) together(t *testing.T, client *flowfabric.Client, contexts []context.Context, all []flowfabric.Submission) (wait func() []submitted) {
 	t.Helper()
 	var calls sync.WaitGroup
 	for range cap(g.holds) {
@@ -282,7 +282,7 @@ func TestU215_only_submits_of_one_trace_share_a_request(t *testing.T) {
 	parents := []string{"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203332-01", ""}
 	for i := range contexts {
 		if parent := parents[i%len(parents)]; parent != "" {
-			contexts[i] = principal.WithTrace(contexts[i], principal.Trace{Parent: parent})
+			contexts[i] = transport.WithTrace(contexts[i], flowfabric.TraceContext{Traceparent: parent})
 		}
 	}
 	wait := g.together(t, client, contexts, all)

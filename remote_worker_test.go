@@ -20,7 +20,7 @@ type outage struct {
 	missed chan struct{} // requests that came while it was down
 }
 
-func newOutage(t testing.TB, client flowfabric.Client) *outage {
+func newOutage(t testing.TB, client *flowfabric.Client) *outage {
 	t.Helper()
 	s, err := server.New(client, server.Config{Open: true, Logger: silent()})
 	if err != nil {
@@ -71,11 +71,11 @@ func TestU145_a_worker_bridges_the_outage_of_its_server(t *testing.T) {
 		})
 	})
 	ctx := inTime(t)
-	first := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 1))
+	first := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1))
 	receive(t, entered)
 	o.fall(t, 3)
 	close(gate) // its ending finds nobody
-	second := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 2))
+	second := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 2))
 	o.fall(t, 3)
 	o.down.Store(false)
 	for in, run := range map[int]*flowfabric.Run[int]{1: first, 2: second} {
@@ -116,7 +116,7 @@ func TestU145_a_worker_that_drains_leaves_no_lease_behind(t *testing.T) {
 }
 
 // deafServer serves with nobody told that a caller has gone: its word takes a while to come.
-func deafServer(t testing.TB, client flowfabric.Client) string {
+func deafServer(t testing.TB, client *flowfabric.Client) string {
 	t.Helper()
 	s, err := server.New(client, server.Config{Open: true, Logger: silent()})
 	if err != nil {
@@ -146,7 +146,7 @@ func TestU145_a_worker_that_stops_does_not_take_what_it_hands_back(t *testing.T)
 			_, stop := remote.work(t, cfg, func(worker *flowfabric.Worker) {
 				flowfabric.Handle(worker, double, handler.handle)
 			})
-			run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 21))
+			run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 21))
 			receive(t, handler.started)
 			awaitClaims(t, w, 1)
 			stop()

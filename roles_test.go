@@ -21,7 +21,7 @@ import (
 var roleStories = []struct {
 	name  string
 	roles []string // none: no key at all
-	story func(t *testing.T, k *keyed, c flowfabric.Client)
+	story func(t *testing.T, k *keyed, c *flowfabric.Client)
 }{
 	{"work: a worker does all that handlers may do", []string{"work"}, workerStory},
 	{"work: a worker learns at once that its work was cancelled", []string{"work"}, cancelledStory},
@@ -68,7 +68,7 @@ func (k *keyed) nobodyRefused(t *testing.T) {
 	}
 }
 
-func workerStory(t *testing.T, k *keyed, c flowfabric.Client) {
+func workerStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	ctx := inTime(t)
 	links := make(chan []flowfabric.ApprovalLink, 8)
 	minimal := &world{Client: c}
@@ -108,7 +108,7 @@ func workerStory(t *testing.T, k *keyed, c flowfabric.Client) {
 			return append(got, said, d.By[0]), nil
 		})
 	})
-	run := must[*flowfabric.Run[[]string]](t)(wait.Submit(ctx, k, flowfabric.None{}))
+	run := must[*flowfabric.Run[[]string]](t)(wait.Submit(ctx, k.Client, flowfabric.None{}))
 	word := k.awaits(t, run.ID(), "word")
 	must[flowfabric.SignalReceipt](t)(k.Signal(ctx, flowfabric.Signal{WaitpointID: word.ID, Token: word.Token, Name: "word", Payload: flowfabric.Text("said")}))
 	link := receive(t, links)[0]
@@ -126,7 +126,7 @@ func workerStory(t *testing.T, k *keyed, c flowfabric.Client) {
 	}
 }
 
-func cancelledStory(t *testing.T, k *keyed, c flowfabric.Client) {
+func cancelledStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	ctx := inTime(t)
 	began, ended := make(chan struct{}), make(chan error, 1)
 	_, stop := (&world{Client: c}).work(t, flowfabric.WorkerConfig{LeaseTTL: time.Hour}, func(w *flowfabric.Worker) { // no renewal tells
@@ -137,7 +137,7 @@ func cancelledStory(t *testing.T, k *keyed, c flowfabric.Client) {
 			return 0, ctx.Err()
 		})
 	})
-	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, k, 1))
+	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, k.Client, 1))
 	receive(t, began)
 	must[*flowfabric.Execution](t)(k.Cancel(ctx, run.ID(), "enough"))
 	if cause := receive(t, ended); !errors.Is(cause, flowfabric.ErrCancelled) {
@@ -146,7 +146,7 @@ func cancelledStory(t *testing.T, k *keyed, c flowfabric.Client) {
 	stop()
 }
 
-func brokerStory(t *testing.T, k *keyed, c flowfabric.Client) {
+func brokerStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	ctx := inTime(t)
 	id := must[flowfabric.SubmitResult](t)(k.Submit(ctx, echo.Submission(flowfabric.Text("in")))).ID
 	grants := must[[]flowfabric.Grant](t)(c.Work().Grant(ctx, forRender("default")))
@@ -168,7 +168,7 @@ func brokerStory(t *testing.T, k *keyed, c flowfabric.Client) {
 	}
 }
 
-func submitStory(t *testing.T, k *keyed, c flowfabric.Client) {
+func submitStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	ctx := inTime(t)
 	once := flowfabric.SubmitOptions{IdempotencyKey: "once", Tags: map[string]string{"a": "b"}}
 	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, c, 21, once))
@@ -206,7 +206,7 @@ func submitStory(t *testing.T, k *keyed, c flowfabric.Client) {
 	}
 }
 
-func flowStory(t *testing.T, k *keyed, c flowfabric.Client) {
+func flowStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	ctx := inTime(t)
 	k.parts(t)
 	run := must[*flowfabric.FlowRun](t)(c.Flows().Create(ctx, flowfabric.Flow{Kind: "graph"}))
@@ -230,7 +230,7 @@ func flowStory(t *testing.T, k *keyed, c flowfabric.Client) {
 	must[flowfabric.FlowCancelProgress](t)(c.Flows().Cancel(ctx, second.ID, flowfabric.FlowCancel{}))
 }
 
-func readStory(t *testing.T, k *keyed, c flowfabric.Client) {
+func readStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	ctx := inTime(t)
 	id := must[flowfabric.SubmitResult](t)(k.Submit(ctx, echo.Submission(flowfabric.Text("in")))).ID
 	flow := must[*flowfabric.FlowRun](t)(k.Flows().Submit(ctx, flowfabric.Flow{Kind: "graph", Nodes: []flowfabric.Node{part.Node("a", "A")}}))
@@ -266,7 +266,7 @@ func readStory(t *testing.T, k *keyed, c flowfabric.Client) {
 	}
 }
 
-func operateStory(t *testing.T, k *keyed, c flowfabric.Client) {
+func operateStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	readStory(t, k, c)
 	ctx := inTime(t)
 	id := must[flowfabric.SubmitResult](t)(k.Submit(ctx, echo.Submission(flowfabric.Text("in")))).ID
@@ -292,7 +292,7 @@ func operateStory(t *testing.T, k *keyed, c flowfabric.Client) {
 	}
 }
 
-func adminStory(t *testing.T, k *keyed, c flowfabric.Client) {
+func adminStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	ctx := inTime(t)
 	made := must[*flowfabric.NewAPIKey](t)(c.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"default"}}))
 	must[*flowfabric.NewAPIKey](t)(c.Admin().APIKeys().Rotate(ctx, made.ID))
@@ -303,7 +303,7 @@ func adminStory(t *testing.T, k *keyed, c flowfabric.Client) {
 	submitStory(t, k, c)
 }
 
-func tokenStory(t *testing.T, k *keyed, c flowfabric.Client) {
+func tokenStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	ctx := inTime(t)
 	links := make(chan []flowfabric.ApprovalLink, 1)
 	run := k.waits(t, func(ctx context.Context, task *flowfabric.Task) ([]string, error) {
@@ -328,7 +328,7 @@ func tokenStory(t *testing.T, k *keyed, c flowfabric.Client) {
 }
 
 // withoutEvents serves a world with an event log that is refused as a server does which does not let workers read it.
-func withoutEvents(t *testing.T, w *world, asked *atomic.Int64) flowfabric.Client {
+func withoutEvents(t *testing.T, w *world, asked *atomic.Int64) *flowfabric.Client {
 	t.Helper()
 	s := must[*server.Server](t)(server.New(w.Client, server.Config{Open: true, Logger: silent()}))
 	handler := s.Handler()
@@ -371,10 +371,10 @@ func TestU145_a_worker_whose_feed_is_refused_works_without_it_and_says_so_once(t
 					return 0, ctx.Err()
 				})
 			})
-			if got := must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 21)).Result(ctx)); got != 42 {
+			if got := must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 21)).Result(ctx)); got != 42 {
 				t.Errorf("the result is %d", got)
 			}
-			lost := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 0))
+			lost := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 0))
 			receive(t, began)
 			must[*flowfabric.Execution](t)(w.Cancel(ctx, lost.ID(), "enough"))
 			if cause := receive(t, ended); !errors.Is(cause, flowfabric.ErrCancelled) {

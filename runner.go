@@ -24,7 +24,7 @@ import (
 // acknowledged, and three loops that look after the leases. The claimers fill slots; a task empties its own when its handler has
 // returned, so that the next one is claimed while the ending travels.
 type runner struct {
-	client Client
+	client *Client
 	work   Work
 	cfg    WorkerConfig
 	log    *slog.Logger
@@ -68,11 +68,11 @@ type runner struct {
 const never = math.MaxInt64
 
 func newRunner(w *Worker) *runner {
-	cfg, seam := w.cfg, w.client.seam()
-	host := seam.clock
+	cfg, conn := w.cfg, w.client.conn
+	host := conn.Clock
 	r := &runner{
 		client: w.client, work: w.client.Work(), cfg: cfg, log: cfg.Logger.With("worker", cfg.Instance),
-		clock: host, meter: w.meter, tracer: seam.tracer, born: host.Now(),
+		clock: host, meter: w.meter, tracer: conn.Tracer, born: host.Now(),
 		handlers: make(map[string]*handler, len(w.handlers)),
 		slots:    make([]atomic.Pointer[Task], 2*cfg.Concurrency), tasks: make(chan *Task, cfg.Concurrency),
 		looked:   make(chan struct{}, 1),
@@ -90,7 +90,7 @@ func newRunner(w *Worker) *runner {
 			r.open = append(r.open, h.kind)
 		}
 	}
-	r.claimers = r.newClaimers(seam.claims, seam.brief)
+	r.claimers = r.newClaimers(w.client.claims, conn.Brief)
 	return r
 }
 

@@ -6,10 +6,9 @@ import (
 	"encoding/hex"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -62,17 +61,28 @@ func (r *runner) newClaimers(n int, brief bool) []*claimer {
 // claim lets all claimers claim until ctx ends, and waits until the claims under way have come home. It returns an error only for what
 // no repeat mends.
 func (r *runner) claim(ctx context.Context, start func(func())) error {
-	group, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	calls, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	start(func() {
 		<-ctx.Done()
 		r.leave(calls, giveUp)
 	})
+	var group sync.WaitGroup
+	var first error
+	var once sync.Once
 	for _, c := range r.claimers {
-		group.Go(func() error { return c.run(ctx, calls) })
+		group.Go(func() {
+			if err := c.run(ctx, calls); err != nil {
+				once.Do(func() { first = err })
+				stop(err) // the others
+			}
+		})
 	}
-	return group.Wait()
+	group.Wait()
+	stop(first)
+	return first
 }
 
 // run claims for free slots until ctx ends; a claim under way goes on until calls ends.

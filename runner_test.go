@@ -23,7 +23,6 @@ import (
 
 // scripted is a client whose answers a test writes.
 type scripted struct {
-	Client
 	clock  clock.Clock
 	work   scriptedWork
 	claims int
@@ -32,15 +31,24 @@ type scripted struct {
 	family *standstill.Family
 }
 
-func (s *scripted) seam() seam       { return seam{clock: s.clock, claims: s.claims, brief: s.brief} }
-func (s *scripted) Work() Work       { return Work{&s.work} }
-func (s *scripted) Workers() Workers { return Workers{via: instantWorkers{}} }
+func (s *scripted) client() *Client {
+	c := NewClient(transport.Connection{Transport: s, Clock: s.clock, Brief: s.brief})
+	c.claims = s.claims
+	return c
+}
 
-func (s *scripted) Events() Events {
-	if s.events != nil {
-		return Events{s.events, s.clock}
+// Do hands the operation to the part of the script that knows it.
+func (s *scripted) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	var by transport.Transport = &s.work
+	switch op {
+	case wire.DrainWorker.Operation, wire.MarkWorkerDead.Operation:
+		by = instantWorkers{}
+	case wire.ListEvents.Operation:
+		if by = s.events; by == nil {
+			by = instantEvents{}
+		}
 	}
-	return Events{instantEvents{}, s.clock}
+	return by.Do(ctx, op, request, answer, how)
 }
 
 // failingEvents is the way to an event log whose reads end in an error, or do not end by themselves.
@@ -196,7 +204,7 @@ func (s *scripted) start(t *testing.T, cfg WorkerConfig, do func(ctx context.Con
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	w := NewWorker(s, cfg)
+	w := NewWorker(s.client(), cfg)
 	Handle(w, Kind[[]byte, []byte]("work"), do)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -451,7 +459,7 @@ func TestU211_every_call_that_nobody_answered_is_counted_once(t *testing.T) {
 		close(answered)
 		return nil
 	}
-	w := NewWorker(s, WorkerConfig{Concurrency: 1, Logger: slog.New(slog.DiscardHandler)})
+	w := NewWorker(s.client(), WorkerConfig{Concurrency: 1, Logger: slog.New(slog.DiscardHandler)})
 	Handle(w, Kind[[]byte, []byte]("work"), func(context.Context, *Task, []byte) ([]byte, error) { return nil, nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

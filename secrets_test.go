@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -19,7 +21,7 @@ import (
 // scribe is a tracer that writes down everything that spans are told.
 type scribe struct{ book *logBook }
 
-func (s scribe) Start(ctx context.Context, start flowfabric.SpanStart) (context.Context, flowfabric.Span) {
+func (s scribe) Start(ctx context.Context, start api.SpanStart) (context.Context, api.Span) {
 	fmt.Fprintf(s.book, "%s %v\n", start.Name, start.Attributes)
 	return ctx, s
 }
@@ -42,7 +44,7 @@ const (
 // confidant is a server that is told secrets, with everything that it and its clients say of them.
 type confidant struct {
 	url, key         string
-	remote           flowfabric.Client
+	remote           *flowfabric.Client
 	logs, spans, met *logBook
 	problems         logBook
 }
@@ -51,9 +53,15 @@ func confide(t *testing.T, address string) *confidant {
 	t.Helper()
 	c := &confidant{logs: &logBook{}, spans: &logBook{}, met: &logBook{}}
 	tracer, logger := scribe{c.spans}, c.logs.logger(slog.LevelDebug)
-	client := must[flowfabric.Client](t)(flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address,
-		flowfabric.OpenConfig{
-			Logger: logger, Tracer: tracer, MasterKey: confidentialMaster, SigningKid: "first", SigningSecret: confidentialSecret,
+	client := must[*flowfabric.Client](t)(embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address,
+		embedded.Config{
+			EngineConfig: flowfabric.EngineConfig{
+				Logger:        logger,
+				Tracer:        tracer,
+				MasterKey:     confidentialMaster,
+				SigningKid:    "first",
+				SigningSecret: confidentialSecret,
+			},
 		}))
 	t.Cleanup(func() { _ = client.Close(context.WithoutCancel(t.Context())) })
 	key := must[*flowfabric.NewAPIKey](t)(client.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{

@@ -16,9 +16,6 @@ import (
 // Where nothing is said of it, AdminAction.Revision does not count: keys have no revision.
 type SigningKeys struct{ via transport.Transport }
 
-// NewSigningKeys are the keys behind a transport. Programs get theirs from Client.Admin.
-func NewSigningKeys(t transport.Transport) SigningKeys { return SigningKeys{t} }
-
 // ListKeysOptions say which signing keys are listed.
 type ListKeysOptions struct {
 	Retired bool // also those that are past their time or were revoked
@@ -71,7 +68,7 @@ type RevokeResult = api.RevokedKey
 
 // List returns the keys that verify now, in the order of their creation.
 func (k SigningKeys) List(ctx context.Context, o ...ListKeysOptions) (SigningKeyList, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return SigningKeyList{}, err
 	}
@@ -83,7 +80,7 @@ func (k SigningKeys) List(ctx context.Context, o ...ListKeysOptions) (SigningKey
 // Codes: invalid_kid, invalid_secret_hex, seed_conflict while another key is active, idempotency_conflict, master_key_required,
 // master_key_mismatch.
 func (k SigningKeys) Seed(ctx context.Context, kid, secretHex string, o ...AdminAction) (SeedResult, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return SeedResult{}, err
 	}
@@ -98,7 +95,7 @@ func (k SigningKeys) Seed(ctx context.Context, kid, secretHex string, o ...Admin
 // Codes: invalid_kid, invalid_secret_hex, invalid_grace_ms, rotation_conflict when another secret is held under the kid,
 // key_retired when the key was revoked or is past its time, idempotency_conflict, master_key_required, master_key_mismatch.
 func (k SigningKeys) Rotate(ctx context.Context, kid string, o ...RotateKeyOptions) (RotateResult, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return RotateResult{}, err
 	}
@@ -113,7 +110,7 @@ func (k SigningKeys) Rotate(ctx context.Context, kid string, o ...RotateKeyOptio
 //
 // Codes: invalid_kid, key_not_found, key_active, idempotency_conflict.
 func (k SigningKeys) Revoke(ctx context.Context, kid string, o ...RevokeKeyOptions) (RevokeResult, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return RevokeResult{}, err
 	}
@@ -128,7 +125,7 @@ func (k SigningKeys) Revoke(ctx context.Context, kid string, o ...RevokeKeyOptio
 //
 // Codes: invalid_argument, master_key_required, master_key_mismatch.
 func (k SigningKeys) Rewrap(ctx context.Context, masterKey string, o ...AdminAction) (int, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return 0, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -20,10 +21,10 @@ const (
 )
 
 // opens opens a store and closes it again; err tells why it does not open.
-func opens(t *testing.T, address string, cfg flowfabric.OpenConfig) error {
+func opens(t *testing.T, address string, cfg flowfabric.EngineConfig) error {
 	t.Helper()
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address, cfg)
+	client, err := embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address, embedded.Config{EngineConfig: cfg})
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func TestW23_W24_keys_of_the_configuration_stop_a_start_that_they_do_not_fit(t *
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := address(t)
-			for code, cfg := range map[string]flowfabric.OpenConfig{
+			for code, cfg := range map[string]flowfabric.EngineConfig{
 				"invalid_argument":   {MasterKey: "short"},
 				"invalid_kid":        {SigningSecret: secretOne},
 				"invalid_secret_hex": {SigningKid: "a"},
@@ -101,11 +102,11 @@ func TestW23_W24_keys_of_the_configuration_stop_a_start_that_they_do_not_fit(t *
 					t.Errorf("%v, want %s", err, code)
 				}
 			}
-			first := flowfabric.OpenConfig{MasterKey: masterOne, SigningKid: "a", SigningSecret: secretOne}
+			first := flowfabric.EngineConfig{MasterKey: masterOne, SigningKid: "a", SigningSecret: secretOne}
 			if err := opens(t, url, first); err != nil {
 				t.Fatal(err)
 			}
-			for code, cfg := range map[string]flowfabric.OpenConfig{
+			for code, cfg := range map[string]flowfabric.EngineConfig{
 				"":                    {MasterKey: masterOne},
 				"master_key_required": {},
 				"master_key_mismatch": {MasterKey: masterTwo},
@@ -115,7 +116,7 @@ func TestW23_W24_keys_of_the_configuration_stop_a_start_that_they_do_not_fit(t *
 					t.Errorf("%v, want %s", err, code)
 				}
 			}
-			if err := opens(t, url, flowfabric.OpenConfig{NoEngine: true}); err != nil {
+			if err := opens(t, url, flowfabric.EngineConfig{NoEngine: true}); err != nil {
 				t.Errorf("a client that only submits: %v", err)
 			}
 		})
@@ -128,8 +129,8 @@ func TestW24_a_program_exchanges_its_master_key_and_a_server_is_never_sent_one(t
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := address(t)
-			client := must[flowfabric.Client](t)(flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), url,
-				flowfabric.OpenConfig{MasterKey: masterOne, Logger: slog.New(slog.DiscardHandler)}))
+			client := must[*flowfabric.Client](t)(embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), url,
+				embedded.Config{EngineConfig: flowfabric.EngineConfig{MasterKey: masterOne, Logger: slog.New(slog.DiscardHandler)}}))
 			keys := client.Admin().SigningKeys()
 			if n := must[int](t)(keys.Rewrap(inTime(t), masterTwo, flowfabric.AdminAction{Reason: "yearly"})); n != 2 { // and the key of the audit log
 				t.Errorf("%d secrets", n)
@@ -141,10 +142,10 @@ func TestW24_a_program_exchanges_its_master_key_and_a_server_is_never_sent_one(t
 			if err := client.Close(context.WithoutCancel(t.Context())); err != nil {
 				t.Fatal(err)
 			}
-			if err := opens(t, url, flowfabric.OpenConfig{MasterKey: masterOne}); flowfabric.CodeOf(err) != "master_key_mismatch" {
+			if err := opens(t, url, flowfabric.EngineConfig{MasterKey: masterOne}); flowfabric.CodeOf(err) != "master_key_mismatch" {
 				t.Errorf("the former master key: %v", err)
 			}
-			if err := opens(t, url, flowfabric.OpenConfig{MasterKey: masterTwo}); err != nil {
+			if err := opens(t, url, flowfabric.EngineConfig{MasterKey: masterTwo}); err != nil {
 				t.Error(err)
 			}
 		})

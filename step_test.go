@@ -35,7 +35,7 @@ func TestU140_a_step_finds_a_large_result_whole(t *testing.T) {
 				return sum, nil
 			})
 		})
-		run := must[*flowfabric.Run[int]](t)(kind.Submit(ctx, w, flowfabric.None{}, flowfabric.SubmitOptions{Policy: once()}))
+		run := must[*flowfabric.Run[int]](t)(kind.Submit(ctx, w.Client, flowfabric.None{}, flowfabric.SubmitOptions{Policy: once()}))
 		if got := must[int](t)(run.Result(ctx)); got != 1+(64<<10+1)+(1<<20) || ran.Load() != 3 {
 			t.Errorf("%d bytes after %d calls", got, ran.Load())
 		}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -25,11 +26,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(cluster.Around(m)) }
 
 // world is an open client on a store of its own.
 type world struct {
-	flowfabric.Client
+	*flowfabric.Client
 	url string
 	who string // the principal of its calls
 
-	workers func(t testing.TB) flowfabric.Client // what workers of this world work with; nil: what all have
+	workers func(t testing.TB) *flowfabric.Client // what workers of this world work with; nil: what all have
 }
 
 // stores are what a client can run on.
@@ -75,7 +76,7 @@ func (w *world) overHTTP(t testing.TB) *world {
 	keyed := sync.OnceValue(func() *keyed { return w.keyed(t) })
 	return &world{
 		Client: connect(t, w.serve(t, server.Config{Open: true}), flowfabric.ConnectConfig{}), url: w.url, who: "dev",
-		workers: func(t testing.TB) flowfabric.Client { return keyed().with(t, "worker", "work") },
+		workers: func(t testing.TB) *flowfabric.Client { return keyed().with(t, "worker", "work") },
 	}
 }
 
@@ -122,7 +123,7 @@ func (k *keyed) key(t testing.TB, name string, roles ...string) string {
 }
 
 // with is a client that has the key of that name.
-func (k *keyed) with(t testing.TB, name string, roles ...string) flowfabric.Client {
+func (k *keyed) with(t testing.TB, name string, roles ...string) *flowfabric.Client {
 	t.Helper()
 	return connect(t, k.address, flowfabric.ConnectConfig{APIKey: k.key(t, name, roles...)})
 }
@@ -131,7 +132,7 @@ func (k *keyed) with(t testing.TB, name string, roles ...string) flowfabric.Clie
 func openWorld(t testing.TB, url string, hooks engine.Hooks) *world {
 	t.Helper()
 	hooks.UnsafeDurability = true
-	client, err := flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), url), url, flowfabric.OpenConfig{Logger: silent()})
+	client, err := embedded.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), url), url, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: silent()}})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}

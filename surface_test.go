@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -102,8 +103,8 @@ func TestU183_a_pool_that_takes_more_than_half_of_the_connections_is_warned_of(t
 	address := cluster.Database(t)
 	for pool, warned := range map[int]bool{149: false, 151: true} { // the server of the tests allows 300
 		book := &logBook{}
-		client := must[flowfabric.Client](t)(flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address,
-			flowfabric.OpenConfig{Logger: book.logger(slog.LevelWarn), StorePool: pool}))
+		client := must[*flowfabric.Client](t)(embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address,
+			embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: book.logger(slog.LevelWarn)}, PoolSize: pool}))
 		if got := strings.Contains(book.String(), "more than half of the connections"); got != warned {
 			t.Errorf("a pool of %d: warned %t\n%s", pool, got, book)
 		}
@@ -117,7 +118,7 @@ func TestU183_a_sqlite_store_has_four_readers_beside_its_writer(t *testing.T) {
 	t.Parallel()
 	w := openSQLite(t, engine.Hooks{})
 	answer := httptest.NewRecorder()
-	flowfabric.Metrics(w.Client).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	w.Client.Metrics().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if !strings.Contains(answer.Body.String(), `ff_store_pool{state="max"} 5`) {
 		t.Errorf("%s", answer.Body)
 	}

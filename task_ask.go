@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/condition"
-	"github.com/flowfabric/flowfabric/internal/service"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Ask asks people, and hands the work back until they have decided: until so many different people as Quorum says have approved or,
@@ -141,7 +141,7 @@ func people(signals []*SignalRecord) (by []string, comment string) {
 		if !slices.Contains(by, who) {
 			by = append(by, who)
 		}
-		if said := service.CommentIn(s.Payload.Data); said != "" {
+		if said := wire.CommentIn(s.Payload.Data); said != "" {
 			comment = said
 		}
 	}

@@ -193,7 +193,7 @@ func TestU141_links_are_made_once_however_often_they_have_to_be_sent(t *testing.
 				return d.By, err
 			})
 		})
-		run := must[*flowfabric.Run[[]string]](t)(wait.Submit(ctx, w, flowfabric.None{}, flowfabric.SubmitOptions{Policy: once()}))
+		run := must[*flowfabric.Run[[]string]](t)(wait.Submit(ctx, w.Client, flowfabric.None{}, flowfabric.SubmitOptions{Policy: once()}))
 		if first, second := receive(t, sent), receive(t, sent); first != second {
 			t.Errorf("first %s, then %s", first, second)
 		}

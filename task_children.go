@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // ParentEnd says what becomes of children whose parent ends. A retry is no end.
@@ -95,7 +96,7 @@ func (t *Task) SpawnWith(ctx context.Context, s Spawning) (Spawned, error) {
 //
 // Codes: child_not_found, invalid_join, invalid_argument, stale_lease, lease_revoked, execution_not_active.
 func (t *Task) WaitForChildren(ctx context.Context, o ...ChildrenOptions) ([]Child, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (t *Task) WaitForChildren(ctx context.Context, o ...ChildrenOptions) ([]Chi
 //
 // Codes: those of both.
 func (t *Task) SpawnAndWait(ctx context.Context, s Spawning, o ...ChildrenOptions) ([]Child, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}

@@ -160,7 +160,7 @@ func TestU138_a_member_knows_its_flow_its_name_and_what_it_did_not_get(t *testin
 			})
 		})
 		run := w.flow(t, flowfabric.Flow{Kind: "k", Nodes: []flowfabric.Node{part.Node("bad", "fail"), look.Node("looks", flowfabric.None{}).AfterEnd("bad")}})
-		got := must[[]string](t)(flowfabric.Attach[[]string](w, run.Members["looks"]).Result(ctx))
+		got := must[[]string](t)(flowfabric.Attach[[]string](w.Client, run.Members["looks"]).Result(ctx))
 		if got[0] != string(run.ID) || got[1] != "looks" || got[2] != "input_not_found" || got[3] != "input_not_found" || got[4] == "" {
 			t.Errorf("%q", got)
 		}
@@ -187,7 +187,7 @@ func TestF37_a_large_result_of_another_member_is_fetched(t *testing.T) {
 			})
 		})
 		run := w.flow(t, flowfabric.Flow{Kind: "k", Nodes: []flowfabric.Node{large.Node("big", flowfabric.None{}), size.Node("measure", flowfabric.None{}).After("big")}})
-		got := must[[]int](t)(flowfabric.Attach[[]int](w, run.Members["measure"]).Result(ctx))
+		got := must[[]int](t)(flowfabric.Attach[[]int](w.Client, run.Members["measure"]).Result(ctx))
 		if !slices.Equal(got, []int{1<<20 + 1, 1<<20 + 1, 1}) {
 			t.Errorf("%v", got)
 		}

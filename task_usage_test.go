@@ -22,7 +22,7 @@ func (w *world) spend(t *testing.T, o flowfabric.SubmitOptions, do func(ctx cont
 			return do(ctx, task)
 		})
 	})
-	return must[*flowfabric.Run[string]](t)(spends.Submit(inTime(t), w, flowfabric.None{}, o))
+	return must[*flowfabric.Run[string]](t)(spends.Submit(inTime(t), w.Client, flowfabric.None{}, o))
 }
 
 func used(n int64) flowfabric.Usage { return flowfabric.Usage{Amounts: map[string]int64{"tokens": n}} }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/mint"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 // Resumed tells how the last wait ended, in the call of the handler that goes on after it: its cause and the signals. It is false when
@@ -27,7 +29,7 @@ func (t *Task) Resumed() (Resume, bool) {
 // Codes: invalid_waitpoint, reserved_name, invalid_argument, waitpoint_already_exists, waitpoint_limit_exceeded, idempotency_conflict
 // when a later call asks for something else under the key, signing_key_missing, stale_lease, lease_revoked, execution_not_active.
 func (t *Task) NewWaitpoint(ctx context.Context, key string, o ...WaitpointOptions) (*Waitpoint, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +38,7 @@ func (t *Task) NewWaitpoint(ctx context.Context, key string, o ...WaitpointOptio
 	case options.Another && w.IdempotencyKey != "":
 		return nil, newError(base.CodeInvalidArgument, "another waitpoint each time, and the same under a key").At("Another", "set one of the two")
 	case options.Another:
-		w.IdempotencyKey = mintUUID(t.runner.clock).String() // the tries of this call are one
+		w.IdempotencyKey = mint.Key(t.runner.clock) // the tries of this call are one
 	case w.IdempotencyKey == "":
 		w.IdempotencyKey = t.made.next(key)
 	}
@@ -61,7 +63,7 @@ func (t *Task) newWaitpoint(ctx context.Context, w NewWaitpoint) (*Waitpoint, er
 // lease_revoked, execution_not_active.
 func (t *Task) NewLink(ctx context.Context, w *Waitpoint, l LinkOptions) (ApprovalLink, error) {
 	if l.RequestKey == "" {
-		l.RequestKey = mintUUID(t.runner.clock).String()
+		l.RequestKey = mint.Key(t.runner.clock)
 	}
 	lease := t.claimed.Lease
 	l.Lease = &lease
@@ -172,7 +174,7 @@ func (t *Task) slept(ctx context.Context, conflict error) bool {
 // Codes: those of Task.Suspend and of Task.NewWaitpoint, invalid_json when the payload is not a T.
 func AwaitSignal[T any](ctx context.Context, t *Task, key string, o ...WaitOptions) (T, error) {
 	var none T
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return none, err
 	}

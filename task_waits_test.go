@@ -22,7 +22,7 @@ func (w *world) waits(t *testing.T, do func(ctx context.Context, task *flowfabri
 			return do(ctx, task)
 		})
 	})
-	return must[*flowfabric.Run[[]string]](t)(wait.Submit(inTime(t), w, flowfabric.None{}))
+	return must[*flowfabric.Run[[]string]](t)(wait.Submit(inTime(t), w.Client, flowfabric.None{}))
 }
 
 // awaits returns when the work is suspended at a waitpoint of that key, which it shows with its token.
@@ -117,7 +117,7 @@ func TestU139_a_retry_passes_the_waits_of_the_attempt_before_and_a_replay_starts
 				return []string{text}, err
 			})
 		})
-		run := must[*flowfabric.Run[[]string]](t)(wait.Submit(ctx, w, flowfabric.None{}, flowfabric.SubmitOptions{Policy: once()}))
+		run := must[*flowfabric.Run[[]string]](t)(wait.Submit(ctx, w.Client, flowfabric.None{}, flowfabric.SubmitOptions{Policy: once()}))
 		w.signals(t, w.awaits(t, run.ID(), "one"), "go", flowfabric.Text("a"))
 		if got := must[[]string](t)(run.Result(ctx)); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("%q", got)

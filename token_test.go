@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -66,10 +67,10 @@ func TestW29_tokens_and_addresses_are_never_printed_encoded_or_logged(t *testing
 
 func TestU185_the_public_url_stands_before_addresses_and_must_be_absolute(t *testing.T) {
 	t.Parallel()
-	open := func(t *testing.T, base string) (flowfabric.Client, error) {
+	open := func(t *testing.T, base string) (*flowfabric.Client, error) {
 		t.Helper()
-		client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), stores["sqlite"](t),
-			flowfabric.OpenConfig{Logger: silent(), PublicURL: base})
+		client, err := embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), stores["sqlite"](t),
+			embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: silent(), PublicURL: base}})
 		if err == nil {
 			t.Cleanup(func() { _ = client.Close(t.Context()) })
 		}
@@ -81,7 +82,7 @@ func TestU185_the_public_url_stands_before_addresses_and_must_be_absolute(t *tes
 		}
 	}
 	for base, want := range map[string]string{"": "/v1/callbacks/", "https://flow.example.com": "https://flow.example.com/v1/callbacks/", "http://x:8080/flow/": "http://x:8080/flow/v1/callbacks/"} {
-		client := must[flowfabric.Client](t)(open(t, base))
+		client := must[*flowfabric.Client](t)(open(t, base))
 		h := hand{&world{Client: client}, t}
 		id := h.submits()
 		at := h.suspends(h.claims(patience), "k", "at").Waitpoints[0]

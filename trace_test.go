@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 
 // fromElsewhere is a context as the server makes it of a request that is part of a trace.
 func fromElsewhere(t *testing.T) context.Context {
-	return principal.WithTrace(t.Context(), principal.Trace{Parent: someParent, State: "rojo=1", Baggage: "user=7"})
+	return transport.WithTrace(t.Context(), flowfabric.TraceContext{Traceparent: someParent, Tracestate: "rojo=1", Baggage: "user=7"})
 }
 
 // lines is a log whose lines are received; what finds no room is lost.
@@ -39,14 +39,14 @@ func TestU215_without_a_tracer_the_trace_context_is_passed_on(t *testing.T) {
 		w.work(t, flowfabric.WorkerConfig{Logger: slog.New(slog.NewTextHandler(log, nil))}, func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, outer, func(ctx context.Context, task *flowfabric.Task, _ flowfabric.None) (string, error) {
 				task.Logger().Info("here")
-				run, err := inner.Submit(ctx, w, flowfabric.None{}, flowfabric.SubmitOptions{Lane: "elsewhere"})
+				run, err := inner.Submit(ctx, w.Client, flowfabric.None{}, flowfabric.SubmitOptions{Lane: "elsewhere"})
 				if err != nil {
 					return "", err
 				}
 				return string(run.ID()), nil
 			})
 		})
-		run := must[*flowfabric.Run[string]](t)(outer.Submit(fromElsewhere(t), w, flowfabric.None{}))
+		run := must[*flowfabric.Run[string]](t)(outer.Submit(fromElsewhere(t), w.Client, flowfabric.None{}))
 		child := flowfabric.ID(must[string](t)(run.Result(inTime(t))))
 		for _, id := range []flowfabric.ID{run.ID(), child} {
 			if got := must[*flowfabric.Execution](t)(w.Get(t.Context(), id)).Traceparent; got != someParent {

@@ -1,59 +1,15 @@
 package flowfabric
 
-import (
-	"context"
-	"log/slog"
+import "github.com/flowfabric/flowfabric/api"
 
-	"github.com/flowfabric/flowfabric/api"
-)
-
-// Tracer makes spans of what a client and its workers do (U216). Package flowfabricotel makes one from OpenTelemetry; the interface
-// itself knows no library. Its methods are called from many goroutines. No span ever gets a payload or the text of an error.
-type Tracer interface {
-	// Start begins a span under the one that ctx carries and returns a context that carries the new one.
-	Start(ctx context.Context, s SpanStart) (context.Context, Span)
-	// Current is the span that ctx carries, as another process would have to know it; zero when there is none.
-	Current(ctx context.Context) TraceContext
-	// Remote returns a context that carries a span of another process, so that the next one is started under it. The zero
-	// TraceContext leaves ctx as it is.
-	Remote(ctx context.Context, c TraceContext) context.Context
-}
-
-// SpanStart is how a span begins.
-type SpanStart struct {
-	Name       string
-	Kind       SpanKind
-	Attributes []slog.Attr    // texts and whole numbers
-	Links      []TraceContext // other spans that it has to do with; zero ones do not count
-	Root       bool           // begin a trace of its own, whatever ctx carries
-}
-
-// SpanKind says on which side of a call a span is.
-type SpanKind uint8
-
-// The kinds of spans.
-const (
-	SpanInternal SpanKind = iota
-	SpanServer
-	SpanClient
-	SpanConsumer // works off what was handed in before
-)
-
-// Span is a span under way. Its methods are called by one goroutine at a time.
-type Span interface {
-	// Set adds attributes, or changes them.
-	Set(attributes ...slog.Attr)
-	// End ends the span. code says why it failed, "" that it did not. Nothing is called after End.
-	End(code string)
-}
+// Tracer makes spans of what a client and its workers do (U216). Package flowfabricotel makes one from OpenTelemetry.
+type Tracer = api.Tracer
 
 // TraceContext names a span across processes, in the headers of W3C Trace Context and W3C Baggage. The zero value names none.
 type TraceContext = api.TraceContext
 
 // The names of spans and attributes (U216).
 const (
-	spanCommand = "ff.command"
-	spanCommit  = "ff.commit"
 	spanHandler = "ff.handler"
 	spanStep    = "ff.step"
 
@@ -63,7 +19,5 @@ const (
 	attrNamespace = "ff.namespace"
 	attrAttempt   = "ff.attempt"
 	attrStatus    = "ff.status"
-	attrOperation = "ff.operation"  // of a command: submit, complete, ...
-	attrBatch     = "ff.batch_size" // of a commit: its commands
-	attrStep      = "ff.step"       // the name of a step
+	attrStep      = "ff.step" // the name of a step
 )

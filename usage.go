@@ -3,6 +3,7 @@ package flowfabric
 import (
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/mint"
 )
 
 // The dimensions that mean the same everywhere. Time is measured by the engine: reporting it is reserved_dimension.
@@ -61,7 +62,7 @@ type ExecutionBudget = api.ExecutionBudget
 // keyedUsage gives a report that brings no key one before its first try, so that a second try does not count again.
 func keyedUsage(u Usage, c clock.Clock) (keyed Usage, minted bool) {
 	if u.DedupKey == "" {
-		u.DedupKey, minted = mintUUID(c).String(), true
+		u.DedupKey, minted = mint.Key(c), true
 	}
 	return u, minted
 }

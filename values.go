@@ -1,7 +1,6 @@
 package flowfabric
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -71,23 +70,6 @@ func decode[T any](p Payload) (v T, err error) {
 	return v, err
 }
 
-// single takes the one options struct that a call may have; two are refused with invalid_argument (U132).
-func single[T any](options []T) (one T, err error) {
-	switch len(options) {
-	case 0:
-		return one, nil
-	case 1:
-		return options[0], nil
-	default:
-		return one, tooManyOptions(len(options), one)
-	}
-}
-
-func tooManyOptions(given int, one any) error {
-	return newError(base.CodeInvalidArgument, "%d option structs given, at most one is taken", given).
-		At("options", fmt.Sprintf("merge them into one %T", one))
-}
-
 // wireTime is a moment in the form of requests.
 func wireTime(t time.Time) wire.Time { return wire.TimeOf(t) }
 
@@ -106,4 +88,13 @@ func some[From, To any](all []From, convert func(From) To) []To {
 		return nil
 	}
 	return each(all, convert)
+}
+
+// value is the answer of a call by value; zero with an error.
+func value[T any](answer *T, err error) (T, error) {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return *answer, nil
 }

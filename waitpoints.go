@@ -5,7 +5,6 @@ import (
 	"iter"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -14,12 +13,9 @@ import (
 // Waitpoints is what work waits at, and what people decide.
 type Waitpoints struct{ via transport.Transport }
 
-// NewWaitpoints are the waitpoints behind a transport. Programs get theirs from Client.Waitpoints.
-func NewWaitpoints(t transport.Transport) Waitpoints { return Waitpoints{t} }
-
 // List walks waitpoints in order of their ids; by default those that are open. Codes: execution_not_found, invalid_argument.
 func (w Waitpoints) List(ctx context.Context, q ...WaitpointQuery) iter.Seq2[Waitpoint, error] {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[Waitpoint], error) {
 		query.Cursor = cursor
 		return w.Page(ctx, query)
@@ -28,7 +24,7 @@ func (w Waitpoints) List(ctx context.Context, q ...WaitpointQuery) iter.Seq2[Wai
 
 // Page gives one page of the list. Codes: execution_not_found, invalid_argument, invalid_cursor.
 func (w Waitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page[Waitpoint], error) {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	if err != nil {
 		return Page[Waitpoint]{}, err
 	}
@@ -64,7 +60,7 @@ func (w Waitpoints) Token(ctx context.Context, id ID, waitpointID string) (*Wait
 
 // Reissue kills every token and link of the waitpoint and shows the new token. Codes: waitpoint_not_found, signing_key_missing.
 func (w Waitpoints) Reissue(ctx context.Context, waitpointID string, o ...Action) (*Waitpoint, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +86,7 @@ func concealed(issued *IssuedWaitpoint, err error) (*Waitpoint, error) {
 //
 // Codes: waitpoint_not_found, waitpoint_active, and with a lease those of the fence.
 func (w Waitpoints) Close(ctx context.Context, waitpointID string, o ...CloseOptions) (CloseResult, error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return CloseResult{}, err
 	}
@@ -108,7 +104,7 @@ func (w Waitpoints) Close(ctx context.Context, waitpointID string, o ...CloseOpt
 
 // Suspended walks what is suspended, oldest first. Codes: invalid_argument.
 func (w Waitpoints) Suspended(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
 		query.Cursor = cursor
 		return w.SuspendedPage(ctx, query)
@@ -117,7 +113,7 @@ func (w Waitpoints) Suspended(ctx context.Context, q ...SuspendedQuery) iter.Seq
 
 // SuspendedPage gives one page of it. Codes: invalid_argument, invalid_cursor.
 func (w Waitpoints) SuspendedPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	if err != nil {
 		return Page[Suspended]{}, err
 	}
@@ -129,7 +125,7 @@ func (w Waitpoints) SuspendedPage(ctx context.Context, q ...SuspendedQuery) (Pag
 
 // Inbox walks what waits for people: for an approval, or for a budget. Its ReasonCode is not looked at.
 func (w Waitpoints) Inbox(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
 		query.Cursor = cursor
 		return w.InboxPage(ctx, query)
@@ -138,7 +134,7 @@ func (w Waitpoints) Inbox(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Su
 
 // InboxPage gives one page of it. Codes: invalid_argument, invalid_cursor.
 func (w Waitpoints) InboxPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
-	query, err := single(q)
+	query, err := transport.Single(q)
 	if err != nil {
 		return Page[Suspended]{}, err
 	}
@@ -178,8 +174,8 @@ func holderLease(lease *Lease) (wire.LeaseField, error) {
 	if lease == nil {
 		return wire.LeaseField{}, nil
 	}
-	fence, err := fenceOf(*lease)
-	if err == nil && fence == (core.Fence{}) {
+	err := lease.Check()
+	if err == nil && lease.ID == "" && lease.AttemptID == "" && lease.Epoch == 0 {
 		err = newError(base.CodeFenceRequired, "the lease is empty").At("lease", "give the lease of the task, or none as an operator")
 	}
 	return wire.LeaseField{Lease: wire.LeaseRef{LeaseID: lease.ID, Epoch: lease.Epoch, AttemptID: lease.AttemptID}}, err

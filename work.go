@@ -13,12 +13,13 @@ import (
 // Work is the worker protocol itself. A Worker speaks it; use it only to build a worker of another sort.
 type Work struct{ via transport.Transport }
 
-// NewWork is the worker protocol behind a transport. Programs get theirs from Client.Work.
-func NewWork(t transport.Transport) Work { return Work{t} }
-
-// WatchWork is the worker protocol that calls answered with a pointer to every answer of an operation, such as *Registered, *ClaimAnswer, or
-// *[]WorkAnswer of Do.
-func WatchWork(w Work, answered func(answer any)) Work { return Work{watched{w.via, answered}} }
+// WatchWork returns a client that also calls answered with a pointer to every answer of an operation, such as *Registered,
+// *ClaimAnswer, or *[]WorkAnswer of Work.Do.
+func WatchWork(c *Client, answered func(answer any)) *Client {
+	conn := c.conn
+	conn.Transport = watched{conn.Transport, answered}
+	return NewClient(conn)
+}
 
 type watched struct {
 	transport.Transport
@@ -33,9 +34,11 @@ func (w watched) Do(ctx context.Context, op *wire.Operation, request, answer any
 	return err
 }
 
-// WrapWork is the worker protocol whose commands of Do are done by do, which may pass them on to w.
-func WrapWork(w Work, do func(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)) Work {
-	return Work{wrapped{w.via, do}}
+// WrapWork returns a client whose commands under leases are done by do, which may pass them on to the Work of c.
+func WrapWork(c *Client, do func(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)) *Client {
+	conn := c.conn
+	conn.Transport = wrapped{conn.Transport, do}
+	return NewClient(conn)
 }
 
 type wrapped struct {
@@ -74,7 +77,7 @@ func (w Work) Heartbeat(ctx context.Context, instanceID string, leases []Lease) 
 		return Heartbeat{}, err
 	}
 	if len(beat.Leases) != len(leases) {
-		return Heartbeat{}, garbled(fmt.Errorf("%d renewals for %d leases", len(beat.Leases), len(leases)))
+		return Heartbeat{}, transport.Garbled(fmt.Errorf("%d renewals for %d leases", len(beat.Leases), len(leases)))
 	}
 	for i := range beat.Leases { // over HTTP the heartbeat says it for all of them
 		beat.Leases[i].Drain = beat.Leases[i].Drain || beat.Drain

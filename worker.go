@@ -44,7 +44,7 @@ const (
 
 // Worker claims work and calls handlers. It runs once: make a new one to run again.
 type Worker struct {
-	client Client
+	client *Client
 	cfg    WorkerConfig
 	meter  *workerMeter
 
@@ -56,7 +56,7 @@ type Worker struct {
 }
 
 // NewWorker makes a worker; it does nothing until Run. What is wrong with cfg is told by Run.
-func NewWorker(c Client, cfg WorkerConfig) *Worker {
+func NewWorker(c *Client, cfg WorkerConfig) *Worker {
 	w := &Worker{client: c, cfg: cfg.withDefaults()}
 	w.meter = newWorkerMeter(w.registered)
 	return w

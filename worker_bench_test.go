@@ -13,32 +13,35 @@ import (
 
 // instant is a client that always has work and accepts every ending at once: what is left is the worker's own cost.
 type instant struct {
-	Client
 	left atomic.Int64
 }
 
-func (i *instant) seam() seam       { return seam{clock: clock.System()} }
-func (i *instant) Work() Work       { return Work{instantWork{i}} }
-func (i *instant) Events() Events   { return Events{via: instantEvents{}} }
-func (i *instant) Workers() Workers { return Workers{via: instantWorkers{}} }
+func (i *instant) client() *Client {
+	c := NewClient(transport.Connection{Transport: i, Clock: clock.System()})
+	c.claims = 0
+	return c
+}
 
-type instantWork struct{ *instant }
-
-func (w instantWork) Do(ctx context.Context, _ *wire.Operation, request, answer any, _ transport.Options) error {
+// Do does what workers ask for.
+func (i *instant) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
 	switch r := request.(type) {
+	case *wire.EventsRequest:
+		return instantEvents{}.Do(ctx, op, request, answer, how)
+	case *wire.DrainWorkerRequest, *wire.MarkDeadRequest:
+		return instantWorkers{}.Do(ctx, op, request, answer, how)
 	case *wire.HeartbeatRequest:
 		*answer.(*Heartbeat) = Heartbeat{Registered: true, Leases: make([]Renewal, len(r.Body.Leases))}
 	case *wire.ClaimRequest:
-		*answer.(*ClaimAnswer) = w.claim(ctx, r.Body.Max)
+		*answer.(*ClaimAnswer) = i.claim(ctx, r.Body.Max)
 	case *wire.WorkBatch:
 		*answer.(*[]WorkAnswer) = make([]WorkAnswer, len(r.Items))
 	}
 	return nil
 }
 
-func (w instantWork) claim(ctx context.Context, most int) (answer ClaimAnswer) {
+func (i *instant) claim(ctx context.Context, most int) (answer ClaimAnswer) {
 	for range most {
-		if w.left.Add(-1) < 0 {
+		if i.left.Add(-1) < 0 {
 			if len(answer.Tasks) == 0 {
 				<-ctx.Done()
 			}
@@ -76,7 +79,7 @@ func BenchmarkWorker(b *testing.B) {
 	var calls atomic.Int64
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
-	w := NewWorker(client, WorkerConfig{Concurrency: 512})
+	w := NewWorker(client.client(), WorkerConfig{Concurrency: 512})
 	Handle(w, Kind[[]byte, None]("noop"), func(context.Context, *Task, []byte) (None, error) {
 		if calls.Add(1) == int64(b.N) {
 			cancel()

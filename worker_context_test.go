@@ -68,7 +68,7 @@ func TestU143_a_context_ends_with_its_cause(t *testing.T) {
 					flowfabric.Handle(worker, double, handler.handle)
 				})
 				c.options.Lane = lane
-				run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 1, c.options))
+				run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1, c.options))
 				task := receive(t, handler.started)
 				if c.do != nil {
 					if err := c.do(ctx, run.ID()); err != nil {
@@ -126,7 +126,7 @@ func TestU143_after_the_drain_timeout_the_work_is_released_and_no_retry_is_used_
 		_, stop := w.work(t, flowfabric.WorkerConfig{Instance: "first", DrainTimeout: time.Millisecond}, func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, double, handler.handle)
 		})
-		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 21))
+		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 21))
 		receive(t, handler.started)
 		stop()
 		if cause := receive(t, handler.causes); !errors.Is(cause, flowfabric.ErrShuttingDown) {

@@ -72,7 +72,7 @@ func TestU211_a_worker_measures_its_handlers(t *testing.T) {
 			})
 		})
 		for in := range 5 {
-			must[*flowfabric.Run[int]](t)(double.Submit(inTime(t), w, in))
+			must[*flowfabric.Run[int]](t)(double.Submit(inTime(t), w.Client, in))
 		}
 		for range 5 {
 			receive(t, entered)
@@ -105,14 +105,14 @@ func TestU211_a_worker_counts_the_leases_that_it_lost_by_cause(t *testing.T) {
 				return 0, ctx.Err()
 			})
 		})
-		cancelled := must[*flowfabric.Run[int]](t)(double.Submit(inTime(t), w, 1)).ID
+		cancelled := must[*flowfabric.Run[int]](t)(double.Submit(inTime(t), w.Client, 1)).ID
 		receive(t, entered)
 		must[*flowfabric.Execution](t)(w.Cancel(inTime(t), cancelled(), "enough"))
 		workerShows(t, worker, map[string]float64{
 			`ff_worker_lease_lost_total{cause="cancelled"}`: 1, `ff_worker_lease_lost_total{cause="revoked"}`: 0, `ff_worker_lease_lost_total{cause="lapsed"}`: 0,
 			`ff_worker_handler_seconds_count{kind="double",outcome="lost"}`: 1,
 		})
-		revoked := must[*flowfabric.Run[int]](t)(double.Submit(inTime(t), w, 2)).ID
+		revoked := must[*flowfabric.Run[int]](t)(double.Submit(inTime(t), w.Client, 2)).ID
 		receive(t, entered)
 		must[flowfabric.Revocation](t)(w.Operate().Revoke(inTime(t), revoked()))
 		workerShows(t, worker, map[string]float64{
@@ -129,7 +129,7 @@ func TestU211_a_worker_counts_calls_that_reach_nobody(t *testing.T) {
 	worker, _ := remote.work(t, flowfabric.WorkerConfig{Concurrency: 1}, func(worker *flowfabric.Worker) {
 		flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
 	})
-	must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(inTime(t), w, 1)).Result(inTime(t)))
+	must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(inTime(t), w.Client, 1)).Result(inTime(t)))
 	if missed := workerSamples(t, worker)["ff_worker_transport_errors_total"]; missed != 0 {
 		t.Errorf("%v calls were missed before the outage", missed)
 	}

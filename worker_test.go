@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
@@ -43,7 +44,7 @@ func TestU138_a_task_tells_what_it_is(t *testing.T) {
 				return in, nil
 			})
 		})
-		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 7, flowfabric.SubmitOptions{Tags: map[string]string{"a": "b"}}))
+		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 7, flowfabric.SubmitOptions{Tags: map[string]string{"a": "b"}}))
 		got := receive(t, tasks)
 		if got.id != run.ID() || got.kind != "double" || string(got.input.Data) != "7" || got.tags["a"] != "b" {
 			t.Errorf("the task is %+v", got)
@@ -79,7 +80,7 @@ func TestU138_middleware_wraps_every_handler_the_first_outermost(t *testing.T) {
 		flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return in, nil })
 		worker.Use(note("c"))
 	})
-	must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 1)).Result(ctx))
+	must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1)).Result(ctx))
 	mu.Lock()
 	defer mu.Unlock()
 	if !slices.Equal(order, []string{"a", "b", "c"}) {
@@ -101,7 +102,7 @@ func TestU138_the_effect_key_is_the_same_in_every_attempt_of_a_run(t *testing.T)
 				return in, nil
 			})
 		})
-		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 1, flowfabric.SubmitOptions{Policy: once()}))
+		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1, flowfabric.SubmitOptions{Policy: once()}))
 		must[int](t)(run.Result(ctx))
 		first, retried := receive(t, keys), receive(t, keys)
 		if first != retried || len(first[0]) != 64 || first[0] == first[1] {
@@ -130,7 +131,7 @@ func TestU138_progress_is_seen_and_renew_moves_the_expiry(t *testing.T) {
 				return in, nil
 			})
 		})
-		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 1))
+		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1))
 		must[int](t)(run.Result(ctx))
 		x := must[*flowfabric.Execution](t)(w.Get(ctx, run.ID()))
 		if p := x.Progress; p == nil || *p.Percent != 60 || *p.Message != "half" {
@@ -162,7 +163,7 @@ func TestU139_delay_and_hand_back_park_the_work_in_the_same_attempt(t *testing.T
 				}
 			})
 		})
-		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 21))
+		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 21))
 		if got := must[int](t)(run.Result(ctx)); got != 42 {
 			t.Errorf("Result = %d", got)
 		}
@@ -201,7 +202,7 @@ func TestU140_a_step_runs_once_and_a_repeated_name_is_numbered(t *testing.T) {
 				return int(a + b), errors.Join(errA, errB, errC)
 			})
 		})
-		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 1, flowfabric.SubmitOptions{Policy: once()}))
+		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1, flowfabric.SubmitOptions{Policy: once()}))
 		if got := must[int](t)(run.Result(ctx)); got != 11 || first.Load() != 1 || second.Load() != 1 || failing.Load() != 2 {
 			t.Errorf("Result = %d after %d, %d and %d calls", got, first.Load(), second.Load(), failing.Load())
 		}
@@ -284,7 +285,7 @@ func TestU144_retry_after_replaces_the_backoff(t *testing.T) {
 			return 0, flowfabric.RetryAfter(time.Hour, errors.New("busy"))
 		})
 	})
-	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 1, flowfabric.SubmitOptions{Policy: once()}))
+	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1, flowfabric.SubmitOptions{Policy: once()}))
 	x := awaitStatus(t, w, run.ID(), flowfabric.StatusDelayed)
 	if wait := x.DelayUntil.Sub(x.LastMutationAt); wait != time.Hour || x.RetryCount != 1 {
 		t.Errorf("the retry waits %s, want an hour", wait)
@@ -299,7 +300,7 @@ func TestU144_a_handler_past_its_own_timeout_fails_with_class_timeout(t *testing
 	w.work(t, flowfabric.WorkerConfig{}, func(worker *flowfabric.Worker) {
 		flowfabric.Handle(worker, double, handler.handle, flowfabric.HandlerConfig{Timeout: 20 * time.Millisecond})
 	})
-	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 1))
+	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1))
 	x := must[*flowfabric.Execution](t)(run.Wait(ctx))
 	if cause := receive(t, handler.causes); !errors.Is(cause, context.DeadlineExceeded) || x.Failure == nil || x.Failure.Class != "timeout" {
 		t.Errorf("the context ended with %v, the failure is %+v", cause, x.Failure)
@@ -328,12 +329,12 @@ func TestU145_a_kind_that_is_full_is_left_out_and_others_go_on(t *testing.T) {
 		})
 		var slows []*flowfabric.Run[int]
 		for range 6 {
-			slows = append(slows, must[*flowfabric.Run[int]](t)(slow.Submit(ctx, w, 1)))
+			slows = append(slows, must[*flowfabric.Run[int]](t)(slow.Submit(ctx, w.Client, 1)))
 		}
 		receive(t, entered)
 		receive(t, entered)
 		for i := range 10 {
-			if got := must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, i)).Result(ctx)); got != 2*i {
+			if got := must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, i)).Result(ctx)); got != 2*i {
 				t.Errorf("double %d = %d", i, got)
 			}
 		}
@@ -363,11 +364,11 @@ func TestU145_a_kind_that_is_full_no_more_is_claimed_at_once(t *testing.T) {
 			flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
 		})
 		for i := range 3 { // the claim that waits while one runs asks for a third of an hour
-			must[*flowfabric.Run[int]](t)(slow.Submit(ctx, w, i))
+			must[*flowfabric.Run[int]](t)(slow.Submit(ctx, w.Client, i))
 		}
 		for i := range 3 {
 			receive(t, began)
-			if got := must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, i)).Result(ctx)); got != 2*i {
+			if got := must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, i)).Result(ctx)); got != 2*i {
 				t.Errorf("double %d = %d", i, got)
 			}
 			gate <- struct{}{}
@@ -382,7 +383,7 @@ func TestU145_the_worker_is_in_the_fleet_and_obeys_drain(t *testing.T) {
 		w.work(t, flowfabric.WorkerConfig{ID: "w", Instance: "w-1", Version: "1.2", Concurrency: 3, LeaseTTL: 5 * time.Second}, func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
 		})
-		must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 1)).Result(ctx))
+		must[int](t)(must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1)).Result(ctx))
 		info := must[*flowfabric.WorkerInfo](t)(w.Workers().Get(ctx, "w-1"))
 		if info.WorkerID != "w" || info.Version != "1.2" || info.MaxConcurrent != 3 || info.State != "live" || !slices.Equal(info.Kinds, []string{"double"}) {
 			t.Errorf("the fleet shows %+v", info)
@@ -397,14 +398,14 @@ func TestU145_the_worker_is_in_the_fleet_and_obeys_drain(t *testing.T) {
 			flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })
 		})
 		for i := range 20 { // the one that drains has free slots, and takes none of them
-			run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, i))
+			run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, i))
 			must[int](t)(run.Result(ctx))
 			if x := must[*flowfabric.Execution](t)(w.Get(ctx, run.ID())); x.Attempt.InstanceID != "w-2" {
 				t.Errorf("%s did the work", x.Attempt.InstanceID)
 			}
 		}
 		stop()
-		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 2))
+		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 2))
 		if err := w.Workers().Undrain(ctx, flowfabric.WorkerTarget{InstanceID: "w-1"}); err != nil {
 			t.Fatal(err)
 		}
@@ -440,13 +441,13 @@ func TestU145_drain_lets_handlers_end_and_an_ended_context_hands_back_at_once(t 
 			return 2 * in, nil
 		})
 	})
-	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 21))
+	run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 21))
 	receive(t, started)
 	awaitClaims(t, w, 2) // beside the engine a worker has two in flight
 	drained := make(chan error, 1)
 	go func() { drained <- worker.Drain(ctx) }()
 	awaitClaims(t, w, 0) // it asks for nothing more
-	later := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 4))
+	later := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 4))
 	select {
 	case err := <-drained:
 		t.Fatalf("Drain = %v while a handler runs", err)
@@ -472,7 +473,7 @@ func TestU145_drain_lets_handlers_end_and_an_ended_context_hands_back_at_once(t 
 			return 0, nil
 		})
 	})
-	run = must[*flowfabric.Run[int]](t)(double.Submit(ctx, w, 1))
+	run = must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 1))
 	receive(t, started)
 	ended, end := context.WithCancel(ctx)
 	end()
@@ -489,7 +490,7 @@ func TestU145_run_returns_an_error_only_for_wrong_configuration(t *testing.T) {
 	w := openSQLite(t, engine.Hooks{})
 	ctx := inTime(t)
 	noop := func(context.Context, *flowfabric.Task, int) (int, error) { return 0, nil }
-	bad := flowfabric.NewWorker(w, flowfabric.WorkerConfig{Concurrency: -1, LeaseTTL: time.Millisecond, DrainTimeout: -1, Lanes: make([]string, 65)})
+	bad := flowfabric.NewWorker(w.Client, flowfabric.WorkerConfig{Concurrency: -1, LeaseTTL: time.Millisecond, DrainTimeout: -1, Lanes: make([]string, 65)})
 	flowfabric.Handle(bad, double, noop)
 	flowfabric.Handle(bad, double, noop)
 	flowfabric.Handle(bad, flowfabric.Kind[int, int]("x"), noop, flowfabric.HandlerConfig{Timeout: -1})
@@ -499,10 +500,10 @@ func TestU145_run_returns_an_error_only_for_wrong_configuration(t *testing.T) {
 			t.Errorf("Run = %v, want a word about %s", err, problem)
 		}
 	}
-	if err := flowfabric.NewWorker(w, flowfabric.WorkerConfig{}).Run(ctx); !errors.Is(err, flowfabric.ErrInvalid) {
+	if err := flowfabric.NewWorker(w.Client, flowfabric.WorkerConfig{}).Run(ctx); !errors.Is(err, flowfabric.ErrInvalid) {
 		t.Errorf("Run without handlers = %v", err)
 	}
-	odd := flowfabric.NewWorker(w, flowfabric.WorkerConfig{Lanes: []string{"no lane"}})
+	odd := flowfabric.NewWorker(w.Client, flowfabric.WorkerConfig{Lanes: []string{"no lane"}})
 	flowfabric.Handle(odd, double, noop)
 	if err := odd.Run(ctx); !errors.Is(err, flowfabric.ErrInvalid) {
 		t.Errorf("Run on a lane that cannot be = %v", err)
@@ -529,7 +530,7 @@ func TestU145_many_tasks_each_run_exactly_once(t *testing.T) {
 			all[i] = double.Submission(i)
 		}
 		for i, r := range must[[]flowfabric.SubmitResult](t)(w.SubmitMany(ctx, all)) {
-			if got := must[int](t)(flowfabric.Attach[int](w, r.ID).Result(ctx)); got != 2*i || calls[i].Load() != 1 {
+			if got := must[int](t)(flowfabric.Attach[int](w.Client, r.ID).Result(ctx)); got != 2*i || calls[i].Load() != 1 {
 				t.Errorf("task %d: result %d after %d calls", i, got, calls[i].Load())
 			}
 		}
@@ -539,7 +540,7 @@ func TestU145_many_tasks_each_run_exactly_once(t *testing.T) {
 func TestU131_a_worker_that_signs_off_is_no_operator(t *testing.T) {
 	t.Parallel()
 	ctx := inTime(t)
-	client := must[flowfabric.Client](t)(flowfabric.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "w.db")))
+	client := must[*flowfabric.Client](t)(embedded.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "w.db")))
 	defer func() { must[any](t)(nil, client.Close(ctx)) }()
 	worker := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Instance: "w1"})
 	flowfabric.Handle(worker, double, func(_ context.Context, _ *flowfabric.Task, in int) (int, error) { return 2 * in, nil })

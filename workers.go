@@ -13,9 +13,6 @@ import (
 // Workers shows and controls the registered worker instances.
 type Workers struct{ via transport.Transport }
 
-// NewWorkers are the workers behind a transport. Programs get theirs from Client.Workers.
-func NewWorkers(t transport.Transport) Workers { return Workers{t} }
-
 // WorkerInfo is a registered instance.
 type WorkerInfo = api.Worker
 
@@ -59,7 +56,7 @@ type DeadOptions struct {
 
 // List iterates over the instances by id. Codes: invalid_argument, invalid_cursor.
 func (w Workers) List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*WorkerInfo, error] {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	return walk(err, options.Cursor, func(cursor string) (Page[*WorkerInfo], error) {
 		options.Cursor = cursor
 		return w.Page(ctx, options)
@@ -68,7 +65,7 @@ func (w Workers) List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*WorkerI
 
 // Page returns one page of the instances. Codes: invalid_argument, invalid_cursor.
 func (w Workers) Page(ctx context.Context, o ...WorkerFilter) (Page[*WorkerInfo], error) {
-	options, err := single(o)
+	options, err := transport.Single(o)
 	if err != nil {
 		return Page[*WorkerInfo]{}, err
 	}

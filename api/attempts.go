@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/jsonx"
 )
 
@@ -65,6 +66,17 @@ type Lease struct {
 // Fence is the text form of the fence: <lease_id>.<lease_epoch>.<attempt_id>.
 func (l Lease) Fence() string {
 	return l.ID + "." + strconv.FormatInt(l.Epoch, 10) + "." + l.AttemptID
+}
+
+// Check finds parts of the fence that are no ids: invalid_id. Absent parts are for the engine to refuse.
+func (l Lease) Check() error {
+	for _, part := range []struct{ name, text string }{{"lease_id", l.ID}, {"attempt_id", l.AttemptID}} {
+		if _, ok := base.ParseUUID(part.text); !ok && part.text != "" {
+			err := Errorf(string(base.CodeInvalidID), "%s is not a UUID", base.QuoteID(part.text))
+			return Within("lease", err.At(part.name, "hand the lease back as the claim gave it"))
+		}
+	}
+	return nil
 }
 
 // LeaseRecord is one entry of the lease history.

@@ -36,7 +36,7 @@ var ffParts = []ffPart{
 
 type ffPart struct {
 	name string
-	run  func(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error
+	run  func(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error
 }
 
 func ffPostgres(ctx context.Context, env Env) (*Sample, error) {
@@ -63,7 +63,7 @@ func (w way) measure(ctx context.Context, env Env, store string, parts []ffPart)
 		if env.Part != "" && env.Part != part.name {
 			continue
 		}
-		err := w.on(ctx, store, func(ctx context.Context, _ string, client flowfabric.Client) error {
+		err := w.on(ctx, store, func(ctx context.Context, _ string, client *flowfabric.Client) error {
 			return part.run(ctx, env, client, sample)
 		})
 		if err != nil {
@@ -74,7 +74,7 @@ func (w way) measure(ctx context.Context, env Env, store string, parts []ffPart)
 }
 
 // on runs something on a fresh store beside the given one.
-func (w way) on(ctx context.Context, store string, run func(ctx context.Context, address string, client flowfabric.Client) error) error {
+func (w way) on(ctx context.Context, store string, run func(ctx context.Context, address string, client *flowfabric.Client) error) error {
 	address, remove, err := measure.FreshStore(ctx, store)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (w way) on(ctx context.Context, store string, run func(ctx context.Context,
 }
 
 // ffSubmit hands in work by single calls of 64 callers, then in bulk.
-func ffSubmit(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
+func ffSubmit(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
 	singles := env.Size(20_000)
 	began := time.Now()
 	if err := submitSingly(ctx, client, singles, 64, freely); err != nil {
@@ -106,7 +106,7 @@ func ffSubmit(ctx context.Context, env Env, client flowfabric.Client, sample *Sa
 // freely is a submit that nothing limits.
 func freely(int) flowfabric.SubmitOptions { return flowfabric.SubmitOptions{} }
 
-func submitSingly(ctx context.Context, client flowfabric.Client, n, callers int, options func(i int) flowfabric.SubmitOptions) error {
+func submitSingly(ctx context.Context, client *flowfabric.Client, n, callers int, options func(i int) flowfabric.SubmitOptions) error {
 	var left atomic.Int64
 	left.Store(int64(n))
 	group, ctx := errgroup.WithContext(ctx)
@@ -126,7 +126,7 @@ func submitSingly(ctx context.Context, client flowfabric.Client, n, callers int,
 	return group.Wait()
 }
 
-func submitInBulk(ctx context.Context, client flowfabric.Client, n int, options func(i int) flowfabric.SubmitOptions) error {
+func submitInBulk(ctx context.Context, client *flowfabric.Client, n int, options func(i int) flowfabric.SubmitOptions) error {
 	for done := 0; done < n; {
 		all := make([]flowfabric.Submission, min(5000, n-done))
 		for i := range all {
@@ -166,7 +166,7 @@ func (c *counter) one() {
 }
 
 // work runs a worker with a no-op handler until n executions have completed, by the client's own account of completions.
-func work(ctx context.Context, client flowfabric.Client, concurrency, n int, during func(ctx context.Context) error) (time.Duration, error) {
+func work(ctx context.Context, client *flowfabric.Client, concurrency, n int, during func(ctx context.Context) error) (time.Duration, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	seen := newCounter(n)
@@ -194,7 +194,7 @@ func work(ctx context.Context, client flowfabric.Client, concurrency, n int, dur
 }
 
 // ffDrain works off a backlog.
-func ffDrain(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
+func ffDrain(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
 	n := env.Size(100_000)
 	if err := submitInBulk(ctx, client, n, freely); err != nil {
 		return err
@@ -208,8 +208,8 @@ func ffDrain(ctx context.Context, env Env, client flowfabric.Client, sample *Sam
 }
 
 // ffCycle runs the whole cycle by single calls of so many callers while a worker works.
-func ffCycle(callers int) func(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
-	return func(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
+func ffCycle(callers int) func(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
+	return func(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
 		n := env.Size(60_000)
 		took, err := work(ctx, client, ffConcurrency, n, func(ctx context.Context) error { return submitSingly(ctx, client, n, callers, freely) })
 		if err != nil {
@@ -224,7 +224,7 @@ func ffCycle(callers int) func(ctx context.Context, env Env, client flowfabric.C
 const countsReach = 2 * time.Minute
 
 // checkCompleted makes the sample invalid unless everything has succeeded, as far as counts are exact.
-func checkCompleted(ctx context.Context, client flowfabric.Client, n int, sample *Sample) error {
+func checkCompleted(ctx context.Context, client *flowfabric.Client, n int, sample *Sample) error {
 	for began := time.Now(); ; {
 		open, err := client.Executions().Count(ctx, flowfabric.Filter{Status: []flowfabric.Status{
 			flowfabric.StatusReady, flowfabric.StatusRunning, flowfabric.StatusDelayed, flowfabric.StatusBlocked, flowfabric.StatusFailed,

@@ -76,7 +76,7 @@ func admissionComparisons() []Comparison {
 }
 
 // underQuota makes a quota and attaches executions to it, in turns to its keys.
-func underQuota(ctx context.Context, client flowfabric.Client, settings *flowfabric.QuotaSettings) (func(i int) flowfabric.SubmitOptions, error) {
+func underQuota(ctx context.Context, client *flowfabric.Client, settings *flowfabric.QuotaSettings) (func(i int) flowfabric.SubmitOptions, error) {
 	if settings == nil {
 		return freely, nil
 	}
@@ -93,11 +93,11 @@ func underQuota(ctx context.Context, client flowfabric.Client, settings *flowfab
 	}, nil
 }
 
-type measured = func(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error
+type measured = func(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error
 
 // ffLimitedDrain works off a backlog under a quota.
 func ffLimitedDrain(name string, settings *flowfabric.QuotaSettings) measured {
-	return func(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
+	return func(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
 		options, err := underQuota(ctx, client, settings)
 		if err != nil {
 			return err
@@ -117,7 +117,7 @@ func ffLimitedDrain(name string, settings *flowfabric.QuotaSettings) measured {
 
 // ffLimitedCycle runs the whole cycle under a quota.
 func ffLimitedCycle(name string, settings *flowfabric.QuotaSettings) measured {
-	return func(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
+	return func(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
 		options, err := underQuota(ctx, client, settings)
 		if err != nil {
 			return err
@@ -134,7 +134,7 @@ func ffLimitedCycle(name string, settings *flowfabric.QuotaSettings) measured {
 
 // ffReport has 32 workers, a task each at a time, reserve, report and complete, over so many budgets.
 func ffReport(name string, budgets int) measured {
-	return func(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
+	return func(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
 		for i := range budgets {
 			limits := map[string]flowfabric.Limit{ffUnit: {Hard: 1_000_000_000, DefaultReserve: 1}}
 			if _, err := client.Budgets().Create(ctx, flowfabric.Budget{Name: fmt.Sprintf("budget%d", i), Dimensions: limits}); err != nil {
@@ -158,7 +158,7 @@ func ffReport(name string, budgets int) measured {
 }
 
 // reporters runs so many workers with one task each at a time until n have reported and completed.
-func reporters(ctx context.Context, client flowfabric.Client, workers, n int) (time.Duration, error) {
+func reporters(ctx context.Context, client *flowfabric.Client, workers, n int) (time.Duration, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	seen := newCounter(n)
@@ -186,7 +186,7 @@ func reporters(ctx context.Context, client flowfabric.Client, workers, n int) (t
 }
 
 // checkGivenBack makes the sample invalid unless everything has succeeded and no slot is held.
-func checkGivenBack(ctx context.Context, client flowfabric.Client, n int, sample *Sample) error {
+func checkGivenBack(ctx context.Context, client *flowfabric.Client, n int, sample *Sample) error {
 	if err := checkCompleted(ctx, client, n, sample); err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func checkGivenBack(ctx context.Context, client flowfabric.Client, n int, sample
 }
 
 // checkBooked makes the sample invalid unless each execution was booked once and nothing is reserved.
-func checkBooked(ctx context.Context, client flowfabric.Client, n int, sample *Sample) error {
+func checkBooked(ctx context.Context, client *flowfabric.Client, n int, sample *Sample) error {
 	if err := checkCompleted(ctx, client, n, sample); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 const (
@@ -22,8 +23,8 @@ const (
 )
 
 // heldPlace is the engine in this process with the pool that a server has.
-var heldPlace = way{open: func(ctx context.Context, address string) (flowfabric.Client, func(context.Context) error, error) {
-	client, err := flowfabric.Open(ctx, address, flowfabric.OpenConfig{StorePool: heldPool, Logger: slog.New(slog.DiscardHandler)})
+var heldPlace = way{open: func(ctx context.Context, address string) (*flowfabric.Client, func(context.Context) error, error) {
+	client, err := embedded.Open(ctx, address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: slog.New(slog.DiscardHandler)}, PoolSize: heldPool})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,7 +35,7 @@ var heldPlace = way{open: func(ctx context.Context, address string) (flowfabric.
 // commands measured have nothing to do with the flow.
 func ffHeld(ctx context.Context, env Env) (*Sample, error) {
 	sample := &Sample{}
-	err := heldPlace.on(ctx, env.Postgres, func(ctx context.Context, address string, client flowfabric.Client) error {
+	err := heldPlace.on(ctx, env.Postgres, func(ctx context.Context, address string, client *flowfabric.Client) error {
 		flow, err := client.Flows().Submit(ctx, flowfabric.Flow{Kind: "held", Nodes: []flowfabric.Node{{Name: "only", Kind: "noop"}}})
 		if err != nil {
 			return err
@@ -62,7 +63,7 @@ func ffHeld(ctx context.Context, env Env) (*Sample, error) {
 }
 
 // submitBeside is submitFor while the row of a flow is held and commands wait for it.
-func submitBeside(ctx context.Context, client flowfabric.Client, address string, flow flowfabric.ID, d time.Duration) (took []time.Duration, err error) {
+func submitBeside(ctx context.Context, client *flowfabric.Client, address string, flow flowfabric.ID, d time.Duration) (took []time.Duration, err error) {
 	release, err := holdFlow(ctx, address, flow)
 	if err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func holdFlow(ctx context.Context, address string, flow flowfabric.ID) (release 
 }
 
 // submitFor submits by single calls for a while and tells how long each took.
-func submitFor(ctx context.Context, client flowfabric.Client, d time.Duration) ([]time.Duration, error) {
+func submitFor(ctx context.Context, client *flowfabric.Client, d time.Duration) ([]time.Duration, error) {
 	all := make([][]time.Duration, heldCallers)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range all {

@@ -9,18 +9,19 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
 
 // way is how a store is reached.
 type way struct {
 	// open makes a client of the store, and says how to close it.
-	open func(ctx context.Context, address string) (flowfabric.Client, func(ctx context.Context) error, error)
+	open func(ctx context.Context, address string) (*flowfabric.Client, func(ctx context.Context) error, error)
 }
 
 // inProcess is the engine in this process.
-var inProcess = way{open: func(ctx context.Context, address string) (flowfabric.Client, func(context.Context) error, error) {
-	client, err := flowfabric.Open(ctx, address)
+var inProcess = way{open: func(ctx context.Context, address string) (*flowfabric.Client, func(context.Context) error, error) {
+	client, err := embedded.Open(ctx, address)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -28,8 +29,8 @@ var inProcess = way{open: func(ctx context.Context, address string) (flowfabric.
 }}
 
 // overHTTP is a client of a server on loopback, which is in this process too: both sides share the processors either way.
-var overHTTP = way{open: func(ctx context.Context, address string) (flowfabric.Client, func(context.Context) error, error) {
-	engine, err := flowfabric.Open(ctx, address)
+var overHTTP = way{open: func(ctx context.Context, address string) (*flowfabric.Client, func(context.Context) error, error) {
+	engine, err := embedded.Open(ctx, address)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +46,7 @@ var overHTTP = way{open: func(ctx context.Context, address string) (flowfabric.C
 }}
 
 // serve listens on loopback for everybody.
-func serve(ctx context.Context, engine flowfabric.Client) (stop func(context.Context) error, url string, err error) {
+func serve(ctx context.Context, engine *flowfabric.Client) (stop func(context.Context) error, url string, err error) {
 	handler, err := flowfabrichttp.New(engine, flowfabrichttp.Config{Open: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, "", err

@@ -16,7 +16,7 @@ import (
 // ffIdle measures what a process costs that has nothing to do: 100 claims wait in it.
 func ffIdle(ctx context.Context, env Env) (*Sample, error) {
 	sample := &Sample{}
-	err := inProcess.on(ctx, env.Postgres, func(ctx context.Context, address string, client flowfabric.Client) error {
+	err := inProcess.on(ctx, env.Postgres, func(ctx context.Context, address string, client *flowfabric.Client) error {
 		if err := submitInBulk(ctx, client, 1, freely); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func ffIdle(ctx context.Context, env Env) (*Sample, error) {
 }
 
 // waitForNothing claims work of a kind that nobody submits, again and again.
-func waitForNothing(ctx context.Context, client flowfabric.Client, i int) error {
+func waitForNothing(ctx context.Context, client *flowfabric.Client, i int) error {
 	for ctx.Err() == nil {
 		_, err := client.Work().Claim(ctx, flowfabric.ClaimRequest{
 			WorkerID: "idle", InstanceID: fmt.Sprintf("idle-%d", i), Lanes: []string{"default"}, Kinds: []string{"never"}, Wait: 30 * time.Second,

@@ -27,7 +27,7 @@ func ffMemory(ctx context.Context, env Env) (*Sample, error) {
 		name string
 		n    int
 	}{{"few", env.Size(ffFew)}, {"many", many}} {
-		err := inProcess.on(ctx, env.Postgres, func(ctx context.Context, _ string, client flowfabric.Client) error {
+		err := inProcess.on(ctx, env.Postgres, func(ctx context.Context, _ string, client *flowfabric.Client) error {
 			if err := submitInBulk(ctx, client, scene.n, freely); err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ func ffMemory(ctx context.Context, env Env) (*Sample, error) {
 }
 
 // lookAtMemory measures what is in use once lists have caught up and garbage is gone.
-func lookAtMemory(ctx context.Context, client flowfabric.Client, name string, sample *Sample) error {
+func lookAtMemory(ctx context.Context, client *flowfabric.Client, name string, sample *Sample) error {
 	const last = "last"
 	if _, err := client.Submit(ctx, flowfabric.Submission{Kind: last, SubmitOptions: flowfabric.SubmitOptions{Lane: last}}); err != nil {
 		return err

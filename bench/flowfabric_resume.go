@@ -10,7 +10,7 @@ import (
 
 // ffResume measures how long it takes from the suspend of a handler, over the signal that is sent as soon as the suspension is
 // acknowledged, until the handler goes on: one execution at a time, with default settings.
-func ffResume(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
+func ffResume(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
 	n := env.Size(500)
 	warm, err := ffResumeRounds(ctx, client, n/10)
 	if err != nil {
@@ -30,7 +30,7 @@ func ffResume(ctx context.Context, env Env, client flowfabric.Client, sample *Sa
 	return nil
 }
 
-func ffResumeRounds(ctx context.Context, client flowfabric.Client, n int) (*measure.Resuming, error) {
+func ffResumeRounds(ctx context.Context, client *flowfabric.Client, n int) (*measure.Resuming, error) {
 	resuming := measure.NewResuming(client)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

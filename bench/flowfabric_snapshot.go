@@ -18,7 +18,7 @@ const (
 // ffSnapshot measures how long claims take while somebody holds an old snapshot, so that dead rows cannot be removed.
 func ffSnapshot(ctx context.Context, env Env) (*Sample, error) {
 	sample := &Sample{}
-	err := inProcess.on(ctx, env.Postgres, func(ctx context.Context, address string, client flowfabric.Client) error {
+	err := inProcess.on(ctx, env.Postgres, func(ctx context.Context, address string, client *flowfabric.Client) error {
 		look, hold := env.Span(ffLook), env.Span(ffHold)
 		if env.Hold > 0 {
 			hold = env.Hold
@@ -47,7 +47,7 @@ func ffSnapshot(ctx context.Context, env Env) (*Sample, error) {
 }
 
 // churn submits, claims and completes in hundreds for a while and tells how long each claim took.
-func churn(ctx context.Context, client flowfabric.Client, d time.Duration) ([]time.Duration, error) {
+func churn(ctx context.Context, client *flowfabric.Client, d time.Duration) ([]time.Duration, error) {
 	var claims []time.Duration
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		if err := submitInBulk(ctx, client, 100, freely); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // ffStart measures the time from a submit to the start of its handler at 50 a second, with default settings.
-func ffStart(ctx context.Context, env Env, client flowfabric.Client, sample *Sample) error {
+func ffStart(ctx context.Context, env Env, client *flowfabric.Client, sample *Sample) error {
 	n := env.Size(1000)
 	base := time.Now() // the input says when it was sent, counted from here
 	var mu sync.Mutex

@@ -52,16 +52,16 @@ type Principal struct {
 	Roles      []string // "read", "submit", "work", "operate", "admin"; none: it can only ask for its identity
 }
 
-// New returns the server of a client as a handler. The client must come from flowfabric.Open: a Connect client has one key for
+// New returns the server of a client as a handler. The client must come from sqlite, postgres or embedded: a Connect client has one key for
 // all callers, so they could not be distinguished. To mount it below a prefix use http.StripPrefix.
 //
 // Waiting calls and event streams end at once when the http.Server that runs the handler is shut down. Close the client after
 // that.
 //
 // It fails if the configuration is not valid, and reports all problems.
-func New(c flowfabric.Client, cfg Config) (http.Handler, error) {
+func New(c *flowfabric.Client, cfg Config) (http.Handler, error) {
 	if !inThisProcess(c) {
-		return nil, errors.New("flowfabrichttp: the client is not one of flowfabric.Open")
+		return nil, errors.New("flowfabrichttp: the client is not one of embedded.Open")
 	}
 	s, err := server.New(c, server.Config{
 		Open: cfg.Open, LoopbackOnly: true, Login: loginOf(cfg.Authenticate), PublicURL: cfg.PublicURL,
@@ -76,7 +76,7 @@ func New(c flowfabric.Client, cfg Config) (http.Handler, error) {
 }
 
 // inThisProcess reports whether the engine of a client runs in this process; others cannot look up keys.
-func inThisProcess(c flowfabric.Client) bool {
+func inThisProcess(c *flowfabric.Client) bool {
 	_, err := c.Admin().APIKeys().Authenticate(context.Background(), "")
 	return !errors.Is(err, flowfabric.ErrNotImplemented)
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
 
@@ -28,7 +29,7 @@ const mount = "/flowfabric"
 
 // program is a program with a mounted server.
 type program struct {
-	flowfabric.Client
+	*flowfabric.Client
 	handler http.Handler
 	http    *httptest.Server
 }
@@ -36,7 +37,7 @@ type program struct {
 // start mounts a server on a new store.
 func start(t *testing.T, cfg flowfabrichttp.Config) *program {
 	t.Helper()
-	client, err := flowfabric.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "app.db"))
+	client, err := embedded.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "app.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/flowfabricotel"
+	"github.com/flowfabric/flowfabric/sqlite"
 )
 
 const (
@@ -25,8 +26,8 @@ const (
 )
 
 // orderAndShip submits an order, whose handler submits the shipping inside a step.
-func orderAndShip(ctx context.Context, store string, provider trace.TracerProvider) error {
-	client, err := flowfabric.Open(ctx, store, flowfabric.OpenConfig{Tracer: flowfabricotel.New(provider)})
+func orderAndShip(ctx context.Context, path string, provider trace.TracerProvider) error {
+	client, err := sqlite.Open(ctx, path, sqlite.Config{Tracer: flowfabricotel.New(provider)})
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func Example() {
 	defer os.RemoveAll(dir)
 	seen := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(seen))
-	if err := orderAndShip(context.Background(), "sqlite:"+filepath.Join(dir, "app.db"), provider); err != nil {
+	if err := orderAndShip(context.Background(), filepath.Join(dir, "app.db"), provider); err != nil {
 		fmt.Println(err)
 	}
 	all := seen.Ended()

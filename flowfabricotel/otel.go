@@ -1,7 +1,7 @@
 // Package flowfabricotel creates OpenTelemetry spans for FlowFabric. It depends only on the OpenTelemetry API; the program
 // chooses SDK and exporter.
 //
-//	client, err := flowfabric.Open(ctx, "sqlite:app.db", flowfabric.OpenConfig{Tracer: flowfabricotel.New(otel.GetTracerProvider())})
+//	client, err := sqlite.Open(ctx, "app.db", sqlite.Config{Tracer: flowfabricotel.New(otel.GetTracerProvider())})
 package flowfabricotel
 
 import (
@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // scope is the instrumentation scope of the spans.
@@ -47,7 +48,7 @@ type tracer struct {
 }
 
 // Start starts a span.
-func (t tracer) Start(ctx context.Context, s flowfabric.SpanStart) (context.Context, flowfabric.Span) {
+func (t tracer) Start(ctx context.Context, s api.SpanStart) (context.Context, api.Span) {
 	options := []trace.SpanStartOption{trace.WithSpanKind(kindOf(s.Kind)), trace.WithAttributes(attributesOf(s.Attributes)...)}
 	if s.Root {
 		options = append(options, trace.WithNewRoot())
@@ -73,7 +74,7 @@ func (t tracer) Remote(ctx context.Context, at flowfabric.TraceContext) context.
 	return t.w3c.Extract(ctx, headers{&at})
 }
 
-// span is a flowfabric.Span.
+// span is an api.Span.
 type span struct{ span trace.Span }
 
 // Set adds attributes.
@@ -91,15 +92,15 @@ func (s span) End(code string) {
 	s.span.End()
 }
 
-func kindOf(k flowfabric.SpanKind) trace.SpanKind {
+func kindOf(k api.SpanKind) trace.SpanKind {
 	switch k {
-	case flowfabric.SpanServer:
+	case api.SpanServer:
 		return trace.SpanKindServer
-	case flowfabric.SpanClient:
+	case api.SpanClient:
 		return trace.SpanKindClient
-	case flowfabric.SpanConsumer:
+	case api.SpanConsumer:
 		return trace.SpanKindConsumer
-	case flowfabric.SpanInternal:
+	case api.SpanInternal:
 	}
 	return trace.SpanKindInternal
 }

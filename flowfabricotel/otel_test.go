@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/flowfabricotel"
 )
 
@@ -26,8 +27,8 @@ func newTracer(t *testing.T) (flowfabric.Tracer, *tracetest.SpanRecorder) {
 func TestU216_a_span_has_what_it_was_started_and_ended_with(t *testing.T) {
 	t.Parallel()
 	tracer, seen := newTracer(t)
-	_, span := tracer.Start(t.Context(), flowfabric.SpanStart{
-		Name: "ff.handler", Kind: flowfabric.SpanConsumer, Links: []flowfabric.TraceContext{{}, {Traceparent: parent}},
+	_, span := tracer.Start(t.Context(), api.SpanStart{
+		Name: "ff.handler", Kind: api.SpanConsumer, Links: []flowfabric.TraceContext{{}, {Traceparent: parent}},
 		Attributes: []slog.Attr{slog.String("ff.kind", "charge"), slog.Int("ff.attempt", 2)},
 	})
 	span.Set(slog.String("ff.status", "failed"))
@@ -52,12 +53,12 @@ func TestU216_a_span_has_what_it_was_started_and_ended_with(t *testing.T) {
 
 func TestU216_kinds_are_those_of_OpenTelemetry(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[flowfabric.SpanKind]trace.SpanKind{
-		flowfabric.SpanInternal: trace.SpanKindInternal, flowfabric.SpanServer: trace.SpanKindServer,
-		flowfabric.SpanClient: trace.SpanKindClient, flowfabric.SpanConsumer: trace.SpanKindConsumer,
+	for kind, want := range map[api.SpanKind]trace.SpanKind{
+		api.SpanInternal: trace.SpanKindInternal, api.SpanServer: trace.SpanKindServer,
+		api.SpanClient: trace.SpanKindClient, api.SpanConsumer: trace.SpanKindConsumer,
 	} {
 		tracer, seen := newTracer(t)
-		_, span := tracer.Start(t.Context(), flowfabric.SpanStart{Name: "x", Kind: kind})
+		_, span := tracer.Start(t.Context(), api.SpanStart{Name: "x", Kind: kind})
 		span.End("")
 		if got := seen.Ended()[0]; got.SpanKind() != want || got.Status().Code != codes.Unset {
 			t.Errorf("kind %d is %s, and ends with %v", kind, got.SpanKind(), got.Status())
@@ -91,8 +92,8 @@ func TestU215_a_root_begins_a_trace_of_its_own_and_keeps_the_baggage(t *testing.
 	t.Parallel()
 	tracer, seen := newTracer(t)
 	above := tracer.Remote(t.Context(), flowfabric.TraceContext{Traceparent: parent, Baggage: "user=7"})
-	ctx, span := tracer.Start(above, flowfabric.SpanStart{Name: "own", Root: true})
-	_, child := tracer.Start(above, flowfabric.SpanStart{Name: "child"})
+	ctx, span := tracer.Start(above, api.SpanStart{Name: "own", Root: true})
+	_, child := tracer.Start(above, api.SpanStart{Name: "child"})
 	child.End("")
 	span.End("")
 	spans := seen.Ended()

@@ -9,11 +9,12 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/flowfabricprom"
+	"github.com/flowfabric/flowfabric/sqlite"
 )
 
 // A program that serves its own metrics shows those of its engine and of its worker beside them.
 func Example() {
-	client, err := flowfabric.Open(context.Background(), "sqlite:app.db")
+	client, err := sqlite.Open(context.Background(), "app.db")
 	if err != nil {
 		panic(err)
 	}

@@ -23,7 +23,7 @@ var ErrRemote = errors.New("flowfabricprom: the engine does not run in this proc
 
 // New returns a collector for the metrics of the engine of a client. The engine must run in this process; for a client made by
 // flowfabric.Connect, registration and every scrape fail with ErrRemote.
-func New(c flowfabric.Client) prometheus.Collector { return newCollector(flowfabric.Metrics(c)) }
+func New(c *flowfabric.Client) prometheus.Collector { return newCollector(c.Metrics()) }
 
 // NewWorker returns a collector for the metrics of a worker, wherever the engine runs. It can be registered before, during and
 // after Run. Two workers of one process have the same metrics: wrap the registerer with a label that distinguishes them.

@@ -17,14 +17,15 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/flowfabricprom"
+	"github.com/flowfabric/flowfabric/sqlite"
 )
 
 var greet = flowfabric.Kind[string, string]("greet")
 
 // open returns a client with an engine of its own that has run one execution, and the worker that ran it.
-func open(t *testing.T) (flowfabric.Client, *flowfabric.Worker) {
+func open(t *testing.T) (*flowfabric.Client, *flowfabric.Worker) {
 	t.Helper()
-	client, err := flowfabric.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "prom.db"))
+	client, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "prom.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestU211_a_registry_of_the_program_shows_what_our_own_handlers_show(t *test
 		collector prometheus.Collector
 		certain   map[string]float64
 	}{
-		{"engine", flowfabric.Metrics(client), flowfabricprom.New(client), map[string]float64{
+		{"engine", client.Metrics(), flowfabricprom.New(client), map[string]float64{
 			`ff_submitted_total{lane="default",namespace="default"}`: 1, `ff_ended_total{lane="default",status="succeeded"}`: 1,
 			`ff_run_seconds_count{kind="greet",lane="default"}`: 1, `ff_run_seconds_bucket{kind="greet",lane="default",le="+Inf"}`: 1,
 		}},

@@ -2,109 +2,49 @@ package flowfabrictest
 
 import (
 	"context"
-	"crypto/rand"
+	"net/http"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
+	"github.com/flowfabric/flowfabric/internal/mint"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// again makes a call, and repeats it if the process died meanwhile. The call must be idempotent.
-func again[T any](ctx context.Context, e *Env, call func(ctx context.Context, c flowfabric.Client) (T, error)) (T, error) {
+// surviving is the transport of an environment: it does operations in the process that lives.
+type surviving struct{ env *Env }
+
+// newClient makes the client of the environment.
+func (e *Env) newClient() *flowfabric.Client {
+	return flowfabric.NewClient(transport.Connection{Transport: surviving{e}, Clock: e.clock, Close: e.Close})
+}
+
+// Do does an operation. A command survives the death of the process: it is repeated in the next one, under the same key.
+func (s surviving) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	if how.Key == "" && op.Method != http.MethodGet {
+		how.Key = mint.Key(s.env.clock)
+	}
+	switch op {
+	case wire.DeleteQuota.Operation, wire.DeleteBudget.Operation, wire.ListExecutions.Operation, wire.CountExecutions.Operation, wire.StartBulk.Operation:
+		s.env.Settle() // what is attached to a quota or names a budget, lists, counts and bulk jobs follow the log
+	}
+	if _, streams := answer.(*wire.Sink); streams { // it has what came before the process died
+		return s.env.alive(ctx).client.Connection().Do(ctx, op, request, answer, how)
+	}
 	for {
-		p := e.alive(ctx)
+		p := s.env.alive(ctx)
 		during, cancel := p.during(ctx)
-		answer, err := call(during, p.client)
+		err := p.client.Connection().Do(during, op, request, answer, how)
 		cancel()
 		if err == nil || !p.dead() || ctx.Err() != nil {
-			return answer, err
+			return err
 		}
+		how.Again = true
 	}
 }
 
-// Submit is Client.Submit. It survives a crash of the process.
-func (e *Env) Submit(ctx context.Context, s flowfabric.Submission) (flowfabric.SubmitResult, error) {
-	minted := s.ID == ""
-	if minted {
-		s.ID = e.mintID()
-	}
-	tries := 0
-	result, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (flowfabric.SubmitResult, error) {
-		tries++
-		return c.Submit(ctx, s)
-	})
-	if minted && tries > 1 && result.ID == s.ID {
-		result.Duplicate = false // the lost first try had created it
-	}
-	return result, err
-}
-
-// SubmitMany is Client.SubmitMany. It survives a crash of the process.
-func (e *Env) SubmitMany(ctx context.Context, all []flowfabric.Submission, o ...flowfabric.SubmitManyOptions) ([]flowfabric.SubmitResult, error) {
-	own := make([]flowfabric.Submission, len(all))
-	for i, s := range all {
-		if s.ID == "" {
-			s.ID = e.mintID()
-		}
-		own[i] = s
-	}
-	tries := 0
-	results, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) ([]flowfabric.SubmitResult, error) {
-		tries++
-		return c.SubmitMany(ctx, own, o...)
-	})
-	for i := range results {
-		if all[i].ID == "" && tries > 1 && results[i].ID == own[i].ID {
-			results[i].Duplicate = false
-		}
-	}
-	return results, err
-}
-
-// Get is Client.Get.
-func (e *Env) Get(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
-	return again(ctx, e, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) { return c.Get(ctx, id) })
-}
-
-// Wait is Client.Wait. Call Advance first if the end depends on time.
-func (e *Env) Wait(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
-	return again(ctx, e, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) { return c.Wait(ctx, id) })
-}
-
-// Cancel is Client.Cancel. It survives a crash of the process.
-func (e *Env) Cancel(ctx context.Context, id flowfabric.ID, reason string, o ...flowfabric.CancelOptions) (*flowfabric.Execution, error) {
-	return again(ctx, e, func(ctx context.Context, c flowfabric.Client) (*flowfabric.Execution, error) {
-		return c.Cancel(ctx, id, reason, o...)
-	})
-}
-
-// Nudge is Client.Nudge.
-func (e *Env) Nudge(ctx context.Context, lanes ...string) error {
-	_, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (struct{}, error) {
-		return struct{}{}, c.Nudge(ctx, lanes...)
-	})
-	return err
-}
-
-// Executions reads executions. Lists and counts settle first, because they follow the log.
-func (e *Env) Executions() flowfabric.Executions { return flowfabric.NewExecutions(e) }
-
-// Flows are graphs of executions. Its commands survive a crash of the process.
-func (e *Env) Flows() flowfabric.Flows { return flowfabric.NewFlows(e, e.clock) }
-
-// Events reads the log.
-func (e *Env) Events() flowfabric.Events { return flowfabric.NewEvents(e, e.clock) }
-
-// Work is the worker protocol, for tests that act as a worker. Its commands survive a crash of the process.
-func (e *Env) Work() flowfabric.Work { return flowfabric.NewWork(e) }
-
-// mintID generates an id before the first try.
-func (e *Env) mintID() flowfabric.ID { return flowfabric.ID(base.IDOf(e.mint()).String()) }
-
-// mintKey generates a request key before the first try.
-func (e *Env) mintKey() string { return e.mint().String() }
-
-func (e *Env) mint() base.UUID {
-	var random [10]byte
-	rand.Read(random[:]) // never fails (crypto/rand)
-	return e.minter.Mint(e.clock.Now(), random)
+// Here is the engine of the process that lives.
+func (s surviving) Here() *inprocess.Engine {
+	here, _ := inprocess.Of(s.env.alive(context.Background()).client)
+	return here
 }

@@ -64,7 +64,7 @@ func travel(o *outside) func(w *flowfabric.Worker) {
 
 func submitTrip(t *testing.T, env *flowfabrictest.Env) *flowfabric.Run[[]string] {
 	t.Helper()
-	return must[*flowfabric.Run[[]string]](t)(trip.Submit(t.Context(), env, "Rome", flowfabric.SubmitOptions{IdempotencyKey: "rome"}))
+	return must[*flowfabric.Run[[]string]](t)(trip.Submit(t.Context(), env.Client, "Rome", flowfabric.SubmitOptions{IdempotencyKey: "rome"}))
 }
 
 func TestU153_work_of_a_killed_worker_is_taken_over_when_its_lease_is_over(t *testing.T) {
@@ -83,7 +83,7 @@ func TestU153_work_of_a_killed_worker_is_taken_over_when_its_lease_is_over(t *te
 		})
 	}
 	first := env.Worker(flowfabric.WorkerConfig{Instance: "first"}, handle)
-	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you"))
+	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you"))
 	env.Settle()
 	env.Worker(flowfabric.WorkerConfig{Instance: "second"}, handle)
 	first.Kill()
@@ -108,7 +108,7 @@ func TestU153_a_restart_keeps_everything_that_was_acknowledged(t *testing.T) {
 	t.Parallel()
 	env := flowfabrictest.New(t)
 	o := newOutside()
-	later := must[*flowfabric.Run[[]string]](t)(trip.Submit(t.Context(), env, "Oslo", flowfabric.SubmitOptions{Delay: time.Hour}))
+	later := must[*flowfabric.Run[[]string]](t)(trip.Submit(t.Context(), env.Client, "Oslo", flowfabric.SubmitOptions{Delay: time.Hour}))
 	run := submitTrip(t, env)
 	env.Restart()
 	env.Worker(flowfabric.WorkerConfig{}, travel(o))
@@ -245,7 +245,7 @@ func TestU153_a_handler_of_a_dead_process_does_nothing_more(t *testing.T) {
 			return "", err
 		})
 	})
-	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you"))
+	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you"))
 	env.Settle()
 	env.Restart()
 	close(goOn)
@@ -272,7 +272,7 @@ func TestU153_no_code_runs_after_the_step_at_which_the_process_dies(t *testing.T
 			return text, err
 		})
 	})
-	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you"))
+	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you"))
 	env.Advance(time.Minute)
 	if got := must[string](t)(run.Result(t.Context())); got != "hello you" || !crash.Hit() || len(returns.all()) != 1 {
 		t.Errorf("%q, hit: %v, the step returned %d times", got, crash.Hit(), len(returns.all()))

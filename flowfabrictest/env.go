@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/standstill"
 )
 
@@ -21,9 +20,9 @@ const patience = time.Minute
 
 // Config configures an environment. The zero value is useful.
 type Config struct {
-	Store     string    // address as for flowfabric.Open; "": a new SQLite file in a temporary directory
-	Start     time.Time // initial time of the clock; zero: the beginning of 2026, UTC
-	Seed      uint64    // decides the order of timers that are due at the same time; printed when the test fails
+	Store     string    // address as for embedded.Open; "": a new SQLite file in a temporary directory
+	Start     time.Time // where the clock stands at first; zero: the beginning of 2026, UTC
+	Seed      uint64    // decides the order of timers that are due at the same moment; printed when the test fails
 	Namespace string    // "": "default"
 }
 
@@ -37,15 +36,16 @@ func (cfg Config) withDefaults(tb testing.TB) Config {
 	return cfg
 }
 
-// Env is the engine in a test. It is a flowfabric.Client, safe for concurrent use; only the goroutine of the test may move the
-// clock. A call that waits for a later time blocks until the clock is moved.
+// Env is the engine in a test. Its Client is usable from many goroutines; the methods that turn the clock are for the goroutine of the
+// test alone. A call on it that waits for a moment the clock has not reached waits until somebody turns it.
 type Env struct {
-	flowfabric.Client // of the current process; the methods of Env use it, and its successor after a crash
+	// Client does everything in the process that runs. Its commands survive the death of the process: they are done in its successor.
+	// Lists and counts settle first: what they read follows the log.
+	*flowfabric.Client
 
 	tb     testing.TB
 	cfg    Config
 	clock  *turned
-	minter base.Minter
 	family *standstill.Family
 	points crashPoints
 	log    logBook
@@ -71,6 +71,7 @@ func New(tb testing.TB, cfg ...Config) *Env {
 	startSignalLoop()
 	options = options.withDefaults(tb)
 	e := &Env{tb: tb, cfg: options, clock: newTurned(options.Start, options.Seed), family: standstill.New()}
+	e.Client = e.newClient()
 	e.mu.Lock()
 	e.open()
 	e.mu.Unlock()

@@ -39,7 +39,7 @@ func Test_an_invoice_is_asked_for_every_day_until_it_is_paid(t *testing.T) {
 		flowfabric.Handle(w, Remind, remind(paid))
 	})
 	policy := &flowfabric.Policy{Retry: &flowfabric.RetryPolicy{MaxRetries: 30}}
-	run, err := Remind.Submit(t.Context(), env, Invoice{"17"}, flowfabric.SubmitOptions{Policy: policy})
+	run, err := Remind.Submit(t.Context(), env.Client, Invoice{"17"}, flowfabric.SubmitOptions{Policy: policy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestExplore_an_invoice_is_paid_for_wherever_the_process_dies(t *testing.T) 
 		env.Worker(flowfabric.WorkerConfig{}, func(w *flowfabric.Worker) {
 			flowfabric.Handle(w, Remind, remind(func(Invoice) bool { return true }))
 		})
-		run, err := Remind.Submit(t.Context(), env, Invoice{"17"})
+		run, err := Remind.Submit(t.Context(), env.Client, Invoice{"17"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func ExampleNew() {
 		})
 	})
 	ctx := context.Background()
-	run, err := Remind.Submit(ctx, env, Invoice{"17"}, flowfabric.SubmitOptions{Delay: 72 * time.Hour})
+	run, err := Remind.Submit(ctx, env.Client, Invoice{"17"}, flowfabric.SubmitOptions{Delay: 72 * time.Hour})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -22,7 +22,7 @@ func TestU154_the_store_may_be_postgres(t *testing.T) {
 	o := newOutside()
 	crash := env.CrashAt(flowfabrictest.BeforeStep("hotel"))
 	env.Worker(flowfabric.WorkerConfig{}, travel(o))
-	run := must[*flowfabric.Run[[]string]](t)(trip.Submit(t.Context(), env, "Rome", flowfabric.SubmitOptions{Delay: 72 * time.Hour}))
+	run := must[*flowfabric.Run[[]string]](t)(trip.Submit(t.Context(), env.Client, "Rome", flowfabric.SubmitOptions{Delay: 72 * time.Hour}))
 	env.Advance(72 * time.Hour)
 	env.Advance(time.Minute)
 	if got := statusOf(t, env, run.ID()); !crash.Hit() || got != flowfabric.StatusSucceeded || o.requests("hotel") != 2 {

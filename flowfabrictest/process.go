@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
@@ -13,7 +14,7 @@ import (
 // ended when its successor starts.
 type process struct {
 	env    *Env
-	client flowfabric.Client
+	client *flowfabric.Client
 	life   context.Context //nolint:containedctx // of a process that a test may kill
 	die    context.CancelFunc
 }
@@ -62,7 +63,7 @@ func (e *Env) open() {
 	if err != nil {
 		e.tb.Fatalf("flowfabrictest: open %s: %v", e.cfg.Store, err)
 	}
-	e.running, e.Client = p, p.client
+	e.running = p
 }
 
 // stop ends the goroutines of the process.
@@ -81,7 +82,9 @@ func (e *Env) stop() {
 // process; only for the first process a locked store is an error at once.
 func (p *process) open(ctx context.Context) error {
 	for {
-		client, err := flowfabric.Open(ctx, p.env.cfg.Store, flowfabric.OpenConfig{Namespace: p.env.cfg.Namespace, Logger: p.env.log.logger()})
+		client, err := embedded.Open(ctx, p.env.cfg.Store, embedded.Config{
+			EngineConfig: flowfabric.EngineConfig{Namespace: p.env.cfg.Namespace, Logger: p.env.log.logger()},
+		})
 		if err == nil {
 			p.client = client
 			return nil

@@ -19,8 +19,8 @@ func TestU153_a_failing_test_prints_the_timeline_of_what_is_unfinished(t *testin
 			return "hello " + name, nil
 		})
 	})
-	done := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you"))
-	waiting := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "me", flowfabric.SubmitOptions{Delay: time.Hour}))
+	done := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you"))
+	waiting := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "me", flowfabric.SubmitOptions{Delay: time.Hour}))
 	env.Settle()
 	inner.Errorf("the test fails")
 
@@ -39,7 +39,7 @@ func TestU153_a_test_that_ends_well_prints_nothing(t *testing.T) {
 	t.Parallel()
 	inner := &recorder{}
 	env := flowfabrictest.New(inner)
-	must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you", flowfabric.SubmitOptions{Delay: time.Hour}))
+	must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you", flowfabric.SubmitOptions{Delay: time.Hour}))
 	if said := inner.end(); said != "" || inner.Failed() {
 		t.Errorf("failed: %v, it says:\n%s", inner.Failed(), said)
 	}
@@ -57,7 +57,7 @@ func TestU153_a_handler_that_never_ends_fails_the_test(t *testing.T) {
 			return "", nil
 		})
 	})
-	must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you"))
+	must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you"))
 	env.Settle()
 	if said := inner.end(); !inner.Failed() || !strings.Contains(said, "a goroutine is left behind") {
 		t.Errorf("failed: %v, it says:\n%s", inner.Failed(), said)

@@ -65,7 +65,7 @@ func TestU153_a_handler_is_retried_over_hours_exactly_when_its_policy_says(t *te
 	policy := &flowfabric.Policy{Retry: &flowfabric.RetryPolicy{
 		MaxRetries: 10, Backoff: flowfabric.Backoff{Initial: time.Hour, Max: 4 * time.Hour, Multiplier: 2},
 	}}
-	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you", flowfabric.SubmitOptions{Policy: policy}))
+	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you", flowfabric.SubmitOptions{Policy: policy}))
 
 	env.Advance(11*time.Hour - time.Second)
 	if got := len(calls.all()); got != 4 {
@@ -93,7 +93,7 @@ func TestU153_three_days_pass_without_waiting_for_them(t *testing.T) {
 			return "hello " + name, nil
 		})
 	})
-	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you", flowfabric.SubmitOptions{Delay: 72 * time.Hour}))
+	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you", flowfabric.SubmitOptions{Delay: 72 * time.Hour}))
 
 	env.Advance(72*time.Hour - time.Millisecond)
 	if got := statusOf(t, env, run.ID()); got != flowfabric.StatusDelayed {
@@ -129,7 +129,7 @@ func TestU153_a_running_handler_keeps_its_lease_while_time_passes(t *testing.T) 
 			}
 		})
 	})
-	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you"))
+	run := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you"))
 	env.Advance(70 * time.Second)
 	if got := statusOf(t, env, run.ID()); got != flowfabric.StatusRunning {
 		t.Errorf("after two leases' time it is %s", got)
@@ -145,8 +145,8 @@ func TestU153_a_deadline_without_a_worker_and_the_lease_of_a_silent_one_end_in_t
 	t.Parallel()
 	env := flowfabrictest.New(t)
 	start := env.Now()
-	late := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you", flowfabric.SubmitOptions{Lane: "empty", Deadline: start.Add(48 * time.Hour)}))
-	left := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "me"))
+	late := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you", flowfabric.SubmitOptions{Lane: "empty", Deadline: start.Add(48 * time.Hour)}))
+	left := must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "me"))
 	claim := flowfabric.ClaimRequest{WorkerID: "me", InstanceID: "me", Lanes: []string{"default"}, LeaseTTL: 12 * time.Hour}
 	if answer := must[flowfabric.ClaimAnswer](t)(env.Work().Claim(t.Context(), claim)); len(answer.Tasks) != 1 {
 		t.Fatalf("%d tasks", len(answer.Tasks))
@@ -168,7 +168,7 @@ func TestU153_lists_and_bulk_jobs_see_what_was_done_before_them(t *testing.T) {
 	t.Parallel()
 	env := flowfabrictest.New(t)
 	for range 3 {
-		must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env, "you"))
+		must[*flowfabric.Run[string]](t)(greet.Submit(t.Context(), env.Client, "you"))
 	}
 	if got := must[flowfabric.Page[*flowfabric.Execution]](t)(env.Executions().Page(t.Context())); len(got.Items) != 3 {
 		t.Errorf("%d executions in the list", len(got.Items))

@@ -63,27 +63,8 @@ func (e *Env) openWaitpoint(ctx context.Context, id flowfabric.ID, key string) (
 	return found, nil
 }
 
-// Signal is Client.Signal. It survives a crash of the process.
-func (e *Env) Signal(ctx context.Context, s flowfabric.Signal) (flowfabric.SignalReceipt, error) {
-	minted := s.SignalID == "" && s.IdempotencyKey == ""
-	if minted {
-		s.SignalID = e.mint().String()
-	}
-	tries := 0
-	receipt, err := again(ctx, e, func(ctx context.Context, c flowfabric.Client) (flowfabric.SignalReceipt, error) {
-		tries++
-		return c.Signal(ctx, s)
-	})
-	if minted && tries > 1 && receipt.Outcome == "duplicate" {
-		receipt.Outcome, receipt.SameRequest = "accepted", false // the lost first try was accepted
-	}
-	return receipt, err
-}
-
-// Waitpoints manages waitpoints. Its commands survive a crash of the process.
-func (e *Env) Waitpoints() flowfabric.Waitpoints { return flowfabric.NewWaitpoints(e) }
-
-// waitsDue lists the times at which suspensions time out and unused waitpoints expire.
+// waitsDue lists the moments at which waits end by themselves: timeouts of suspensions, and the expiry of waitpoints at which nothing
+// waits yet.
 func (e *Env) waitsDue() []time.Time {
 	e.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -71,7 +71,7 @@ func deploy(o *outside, m *mailbox) func(w *flowfabric.Worker) {
 
 func submitDeploy(t *testing.T, env *flowfabrictest.Env) *flowfabric.Run[flowfabric.None] {
 	t.Helper()
-	return must[*flowfabric.Run[flowfabric.None]](t)(Deploy.Submit(t.Context(), env, Release{"4.2"}, flowfabric.SubmitOptions{IdempotencyKey: "4.2"}))
+	return must[*flowfabric.Run[flowfabric.None]](t)(Deploy.Submit(t.Context(), env.Client, Release{"4.2"}, flowfabric.SubmitOptions{IdempotencyKey: "4.2"}))
 }
 
 func TestU154_a_deploy_that_two_people_approve_within_its_time_succeeds(t *testing.T) {
@@ -186,7 +186,7 @@ func TestU153_signals_and_links_survive_the_death_of_the_process(t *testing.T) {
 			return append([]string{first}, second.By...), err
 		})
 	})
-	run := must[*flowfabric.Run[[]string]](t)(waiting.Submit(t.Context(), env, flowfabric.None{}))
+	run := must[*flowfabric.Run[[]string]](t)(waiting.Submit(t.Context(), env.Client, flowfabric.None{}))
 	w := <-waits
 	env.Settle()
 	signalled := env.CrashAt(flowfabrictest.AfterCommit("signal"))
@@ -235,7 +235,7 @@ func TestU153_waits_that_end_by_themselves_end_exactly_when_they_are_due(t *test
 			return nil, nil
 		})
 	})
-	run := must[*flowfabric.Run[[]string]](t)(waiting.Submit(t.Context(), env, flowfabric.None{}))
+	run := must[*flowfabric.Run[[]string]](t)(waiting.Submit(t.Context(), env.Client, flowfabric.None{}))
 	env.Advance(120 * time.Hour)
 	if got := woken.all(); statusOf(t, env, run.ID()) != flowfabric.StatusSucceeded || !slices.Equal(got, []time.Duration{96 * time.Hour}) {
 		t.Errorf("it is %s, woken at %v", statusOf(t, env, run.ID()), got)
@@ -249,7 +249,7 @@ func TestU153_an_approval_of_what_does_not_wait_fails_the_test(t *testing.T) {
 	go func() { // a test that fails ends its goroutine
 		defer close(done)
 		env := flowfabrictest.New(r)
-		run, err := Deploy.Submit(context.Background(), env, Release{"4.2"})
+		run, err := Deploy.Submit(context.Background(), env.Client, Release{"4.2"})
 		if err != nil {
 			t.Error(err)
 			return

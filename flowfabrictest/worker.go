@@ -2,6 +2,7 @@ package flowfabrictest
 
 import (
 	"context"
+	"net/http"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -53,7 +54,7 @@ func (w *Worker) Kill() {
 func (w *Worker) start(p *process) {
 	s := &shift{process: p, done: make(chan struct{})}
 	s.life, s.die = context.WithCancel(p.life)
-	s.inner = flowfabric.NewWorker(&link{Client: p.client, shift: s}, w.cfg)
+	s.inner = flowfabric.NewWorker(s.throughLink(p.client), w.cfg)
 	s.inner.Use(s.around)
 	w.register(s.inner)
 	var ctx context.Context
@@ -105,20 +106,24 @@ func (s *shift) around(next flowfabric.HandlerFunc) flowfabric.HandlerFunc {
 
 // link is the worker's connection to the engine. It passes nothing after a crash.
 type link struct {
-	flowfabric.Client
+	transport.Transport
 	shift *shift
 }
 
-// Work is the worker protocol.
-func (k *link) Work() flowfabric.Work { return flowfabric.NewWork(k) }
-
-// Workers manages workers; a crashed worker does not sign off.
-func (k *link) Workers() flowfabric.Workers { return flowfabric.NewWorkers(k) }
+// throughLink is a client whose operations go through the link of a worker.
+func (s *shift) throughLink(c *flowfabric.Client) *flowfabric.Client {
+	conn := c.Connection()
+	conn.Transport = &link{conn.Transport, s}
+	return flowfabric.NewClient(conn)
+}
 
 // Do passes operations on unless the worker has crashed. A handler that creates a link when its worker crashes ends here.
 func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	if op.Method == http.MethodGet {
+		return k.Transport.Do(ctx, op, request, answer, how)
+	}
 	pass := func() error {
-		return k.shift.through(ctx, func(ctx context.Context) error { return k.Client.Do(ctx, op, request, answer, how) })
+		return k.shift.through(ctx, func(ctx context.Context) error { return k.Transport.Do(ctx, op, request, answer, how) })
 	}
 	if commands, ok := request.(*wire.WorkBatch); ok {
 		return k.shift.doWork(commands.Items, pass)
@@ -130,10 +135,7 @@ func (k *link) Do(ctx context.Context, op *wire.Operation, request, answer any, 
 	return err
 }
 
-// Waitpoints is what handlers use to create links.
-func (k *link) Waitpoints() flowfabric.Waitpoints { return flowfabric.NewWaitpoints(k) }
-
-// through makes a call unless the worker crashes before or after it.
+// through makes a call that passes unless the worker is dead, before or after.
 func (s *shift) through(parent context.Context, call func(ctx context.Context) error) error {
 	if s.life.Err() != nil {
 		return severed(base.CodeStoreUnavailable)

@@ -20,7 +20,7 @@ type Resuming struct {
 	Resumed   atomic.Int64 // calls of the handler that went on
 	Completed atomic.Int64
 
-	client flowfabric.Client
+	client *flowfabric.Client
 	rounds sync.Map // of *resumeRound by execution
 	failed atomic.Pointer[error]
 }
@@ -32,10 +32,12 @@ type resumeRound struct {
 }
 
 // NewResuming watches what workers of Client do.
-func NewResuming(c flowfabric.Client) *Resuming { return &Resuming{client: c} }
+func NewResuming(c *flowfabric.Client) *Resuming { return &Resuming{client: c} }
 
 // Client is the client that the workers are to use.
-func (r *Resuming) Client() flowfabric.Client { return resumingClient{r.client, r} }
+func (r *Resuming) Client() *flowfabric.Client {
+	return flowfabric.WrapWork(r.client, resumingWork{r.client.Work(), r}.Do)
+}
 
 // Err is the first signal that was refused.
 func (r *Resuming) Err() error {
@@ -85,16 +87,6 @@ func (r *Resuming) signal(ctx context.Context, id flowfabric.ID, w flowfabric.Wa
 	if err != nil {
 		r.failed.CompareAndSwap(nil, &err)
 	}
-}
-
-type resumingClient struct {
-	flowfabric.Client
-	r *Resuming
-}
-
-// Work is what workers use.
-func (c resumingClient) Work() flowfabric.Work {
-	return flowfabric.WrapWork(c.Client.Work(), resumingWork{c.Client.Work(), c.r}.Do)
 }
 
 type resumingWork struct {

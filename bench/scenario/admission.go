@@ -14,14 +14,14 @@ const unit = "units"
 // limits are the budget and the quota that each execution is attached to. Both have room for all, so that what is measured is what it
 // costs to look and to count.
 type limits struct {
-	client        flowfabric.Client
+	client        *flowfabric.Client
 	budget, quota string
 }
 
 // limited makes a budget and a quota under fresh names: a quota belongs to the whole installation.
 func (t *trial) limited(ctx context.Context) (*limits, error) {
 	name := measure.FreshName()
-	l := &limits{client: t.place.client, budget: name, quota: name}
+	l := &limits{client: t.place.client.Client, budget: name, quota: name}
 	if _, err := l.client.Quotas().Put(ctx, l.quota, flowfabric.QuotaSettings{RateLimit: 1_000_000, ConcurrencyLimit: 1_000_000}); err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (t *trial) hire(ctx context.Context, n int, member func(i int) (flowfabric.
 	for i := range n {
 		cfg, do := member(i)
 		cfg.ID, cfg.Instance, cfg.Logger = "bench", fmt.Sprintf("%s-%d", name, i), t.cfg.Log
-		w := flowfabric.NewWorker(t.place.client, cfg)
+		w := flowfabric.NewWorker(t.place.client.Client, cfg)
 		flowfabric.Handle(w, noop, do)
 		group.Go(func() error { return w.Run(ctx) })
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -59,16 +58,14 @@ func TestScenarios_of_flows_refuse_sizes_that_cannot_be(t *testing.T) {
 }
 
 // forgetful is a client whose flows have a last node that nobody runs.
-type forgetful struct{ flowfabric.Client }
-
-func (f forgetful) Flows() flowfabric.Flows { return flowfabric.NewFlows(f, clock.System()) }
+type forgetful struct{ transport.Transport }
 
 // Do puts the last node of a flow into a lane without workers.
 func (f forgetful) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
 	if flow, ok := request.(*wire.SubmitFlowRequest); ok {
 		flow.Body.Nodes[len(flow.Body.Nodes)-1].Lane = "nobody"
 	}
-	return f.Client.Do(ctx, op, request, answer, how)
+	return f.Transport.Do(ctx, op, request, answer, how)
 }
 
 func TestU252_a_flow_that_does_not_end_makes_a_sample_invalid(t *testing.T) {
@@ -83,7 +80,9 @@ func TestU252_a_flow_that_does_not_end_makes_a_sample_invalid(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	at.client.Client = forgetful{at.client.Client}
+	conn := at.client.Connection()
+	conn.Transport = forgetful{conn.Transport}
+	at.client.Client = flowfabric.NewClient(conn)
 	report, sample := &Report{}, newSample()
 	if err := (&chainPlan{N: 1, Nodes: 3, InFlight: 1, Alone: 1, Workers: 2}).take(t.Context(), &trial{cfg: cfg, number: 1, place: at, sample: sample, report: report}); err != nil {
 		t.Fatal(err)

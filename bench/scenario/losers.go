@@ -90,7 +90,7 @@ func (p *losersPlan) round(ctx context.Context, t *trial, b *losersBook, width i
 	b.sent(run)
 	following, enough := context.WithCancel(ctx)
 	followed := make(chan error, 1)
-	go func() { followed <- r.follow(following, t.place.client, run, from) }()
+	go func() { followed <- r.follow(following, t.place.client.Client, run, from) }()
 	err = t.await(ctx, "running", width, func() int { return int(r.running.Load()) })
 	close(r.release)
 	if err == nil {

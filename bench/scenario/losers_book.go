@@ -93,7 +93,7 @@ func (b *losersBook) acknowledged(id flowfabric.ID) {
 }
 
 // follow reads the log until every loser has ended.
-func (r *losersRound) follow(ctx context.Context, c flowfabric.Client, run *flowfabric.FlowRun, from string) error {
+func (r *losersRound) follow(ctx context.Context, c *flowfabric.Client, run *flowfabric.FlowRun, from string) error {
 	which := flowfabric.EventFilter{FlowID: run.ID, Kinds: []string{"execution.completed"}}
 	for event, err := range c.Events().Follow(ctx, flowfabric.ReadOptions{After: from, Limit: 1000, EventFilter: which}) {
 		if ctx.Err() != nil {

@@ -11,19 +11,15 @@ import (
 
 // observed is a client that counts what workers ask of it. It changes nothing.
 type observed struct {
-	flowfabric.Client
+	*flowfabric.Client
 	work observedWork
 }
 
-func observe(c flowfabric.Client) *observed {
-	o := &observed{Client: c}
+func observe(c *flowfabric.Client) *observed {
+	o := &observed{}
 	o.work.work, o.work.base = c.Work(), time.Now()
+	o.Client = flowfabric.WatchWork(flowfabric.WrapWork(c, o.work.send), o.work.answered)
 	return o
-}
-
-// Work is what workers use.
-func (o *observed) Work() flowfabric.Work {
-	return flowfabric.WatchWork(flowfabric.WrapWork(o.work.work, o.work.send), o.work.answered)
 }
 
 // observedWork is the worker protocol with a tally.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/bench/measure"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 // place is where a sample is taken: a fresh store with a client of it, or a fresh namespace of somebody's server.
@@ -48,7 +49,7 @@ func openPlace(ctx context.Context, cfg Config) (_ *place, err error) {
 		p.undo = append(p.undo, func(context.Context) error { return p.server.stop() })
 		return p, p.connect(p.server.url, flowfabric.ConnectConfig{})
 	}
-	client, err := flowfabric.Open(ctx, address, flowfabric.OpenConfig{Logger: cfg.Log})
+	client, err := embedded.Open(ctx, address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: cfg.Log}})
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (p *place) connect(url string, cfg flowfabric.ConnectConfig) error {
 	return err
 }
 
-func (p *place) use(client flowfabric.Client) {
+func (p *place) use(client *flowfabric.Client) {
 	p.client = observe(client)
 	p.undo = append(p.undo, client.Close)
 }

@@ -70,7 +70,7 @@ func (p *recoveryPlan) run(ctx context.Context, t *trial, f *fleet) ([]flowfabri
 	began := time.Now()
 	ids := make([]flowfabric.ID, p.Tasks)
 	for i := range ids {
-		run, err := task.Submit(ctx, t.place.client, p.TaskMS)
+		run, err := task.Submit(ctx, t.place.client.Client, p.TaskMS)
 		if err != nil {
 			return nil, err
 		}
@@ -174,7 +174,7 @@ func (t *trial) completedAgain(ctx context.Context, name string, since time.Time
 	within, cancel := context.WithTimeout(ctx, t.cfg.Stall)
 	defer cancel()
 	for {
-		run, err := task.Submit(within, t.place.client, 0, flowfabric.SubmitOptions{IdempotencyKey: name})
+		run, err := task.Submit(within, t.place.client.Client, 0, flowfabric.SubmitOptions{IdempotencyKey: name})
 		if err == nil {
 			_, err = run.Result(within)
 		}

@@ -54,7 +54,7 @@ func (p *resumePlan) take(ctx context.Context, t *trial) error {
 
 // phase brings executions to their end, so many at a time, while more says so, and takes their times under names with the prefix.
 func (p *resumePlan) phase(ctx context.Context, t *trial, prefix string, atATime int, more func(done int) bool) (ids []flowfabric.ID, resumed int, err error) {
-	resuming := measure.NewResuming(t.place.client)
+	resuming := measure.NewResuming(t.place.client.Client)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	worker := flowfabric.NewWorker(resuming.Client(), flowfabric.WorkerConfig{
@@ -70,7 +70,7 @@ func (p *resumePlan) phase(ctx context.Context, t *trial, prefix string, atATime
 	for i := range atATime {
 		group.Go(func() error {
 			for more(int(done.Load())) {
-				run, err := noop.Submit(groupCtx, t.place.client, nil)
+				run, err := noop.Submit(groupCtx, t.place.client.Client, nil)
 				if err != nil {
 					return err
 				}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 var (
@@ -149,15 +151,17 @@ func TestU260_idle_looks_at_a_store_with_nothing_to_do(t *testing.T) {
 
 // lossy is a client that says yes to a submit and forgets it.
 type lossy struct {
-	flowfabric.Client
+	transport.Transport
 	calls atomic.Int64
 }
 
-func (l *lossy) Submit(ctx context.Context, s flowfabric.Submission) (flowfabric.SubmitResult, error) {
-	if l.calls.Add(1) == 30 {
-		return flowfabric.SubmitResult{ID: "01890000-0000-7000-8000-000000000000"}, nil
+// Do does an operation, unless it is the thirtieth submit.
+func (l *lossy) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	if result, submits := answer.(*flowfabric.SubmitResult); submits && l.calls.Add(1) == 30 {
+		*result = flowfabric.SubmitResult{ID: "01890000-0000-7000-8000-000000000000"}
+		return nil
 	}
-	return l.Client.Submit(ctx, s)
+	return l.Transport.Do(ctx, op, request, answer, how)
 }
 
 func TestU252_a_lost_execution_makes_a_sample_invalid(t *testing.T) {
@@ -172,7 +176,9 @@ func TestU252_a_lost_execution_makes_a_sample_invalid(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	at.client.Client = &lossy{Client: at.client.Client}
+	conn := at.client.Connection()
+	conn.Transport = &lossy{Transport: conn.Transport}
+	at.client.Client = flowfabric.NewClient(conn)
 	report := &Report{}
 	sample := newSample()
 	p, _ := planCycle(cfg)

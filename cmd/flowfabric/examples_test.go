@@ -69,7 +69,7 @@ func exampleLines(t *testing.T) []string {
 
 // examples is what all examples share.
 type examples struct {
-	client   flowfabric.Client
+	client   *flowfabric.Client
 	server   string
 	database string
 	files    string // directory of what is copied into the directory of each example

@@ -33,7 +33,7 @@ func Serve(ctx context.Context, handler http.Handler) (address string, stop func
 }
 
 // Served is the address of a server for the client of the story: the given one, or one that is started here, until stop is called.
-func (s *Stage) Served(ctx context.Context, c flowfabric.Client, cfg flowfabrichttp.Config) (address string, stop func() error, err error) {
+func (s *Stage) Served(ctx context.Context, c *flowfabric.Client, cfg flowfabrichttp.Config) (address string, stop func() error, err error) {
 	if s.Server != "" {
 		return s.Server, func() error { return nil }, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 // Story is an example.
@@ -27,7 +28,7 @@ type Story struct {
 
 // Stage is the place where a story plays. Play fills in what is zero.
 type Stage struct {
-	Store  string // address as for flowfabric.Open: a temporary file unless it or a server is given
+	Store  string // address as for embedded.Open: a temporary file unless it or a server is given
 	Server string // address as for flowfabric.Connect; "": the engine runs in this process
 	Key    string // API key for the server
 
@@ -79,11 +80,11 @@ func Play(ctx context.Context, story Story, s Stage) error {
 }
 
 // Open is the client of the story: an engine in this process, or that of the server.
-func (s *Stage) Open(ctx context.Context) (flowfabric.Client, error) {
+func (s *Stage) Open(ctx context.Context) (*flowfabric.Client, error) {
 	if s.Server != "" {
 		return flowfabric.Connect(s.Server, flowfabric.ConnectConfig{APIKey: s.Key})
 	}
-	return flowfabric.Open(ctx, s.Store, flowfabric.OpenConfig{Logger: s.Log})
+	return embedded.Open(ctx, s.Store, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: s.Log}})
 }
 
 // Again is this program once more, on the same stage, to play the part of the story.
@@ -113,7 +114,7 @@ func (s *Stage) Show(format string, args ...any) {
 }
 
 // ShowEvents tells what happened to an execution, from a position in the log on, and answers the position after it.
-func (s *Stage) ShowEvents(ctx context.Context, c flowfabric.Client, id flowfabric.ID, after string) (next string, err error) {
+func (s *Stage) ShowEvents(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, after string) (next string, err error) {
 	page, err := c.Events().Read(ctx, flowfabric.ReadOptions{After: after, EventFilter: flowfabric.EventFilter{ExecutionID: id}})
 	if err != nil {
 		return "", err
@@ -125,7 +126,7 @@ func (s *Stage) ShowEvents(ctx context.Context, c flowfabric.Client, id flowfabr
 }
 
 // Await waits until an event of that kind has happened to an execution.
-func Await(ctx context.Context, c flowfabric.Client, id flowfabric.ID, kind string) error {
+func Await(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, kind string) error {
 	options := flowfabric.ReadOptions{After: flowfabric.FromStart, Wait: awaitPiece, EventFilter: flowfabric.EventFilter{ExecutionID: id, Kinds: []string{kind}}}
 	for {
 		page, err := c.Events().Read(ctx, options)

@@ -56,7 +56,7 @@ func open(env *flowfabrictest.Env) *company {
 // begin lets a customer try.
 func begin(t *testing.T, env *flowfabrictest.Env) *flowfabric.Run[string] {
 	t.Helper()
-	run, err := Trial.Submit(t.Context(), env, Customer{"Ada"}, flowfabric.SubmitOptions{Policy: &policy})
+	run, err := Trial.Submit(t.Context(), env.Client, Customer{"Ada"}, flowfabric.SubmitOptions{Policy: &policy})
 	if err != nil {
 		t.Fatal(err)
 	}

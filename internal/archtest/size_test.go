@@ -23,7 +23,6 @@ const maxPackage = 60
 var wide = map[string]int{
 	"internal/core":       105,
 	"internal/engine/txn": 137,
-	".":                   72,
 	"internal/server":     61,
 }
 

@@ -11,7 +11,7 @@ const pageHead = `# Metrics
 <!-- Generated from internal/metrics by make docs. -->
 
 Metrics are always on, in the text format of Prometheus. A server shows all of them at ` + "`/metrics`" + `, with ` + "`go_*` and, on Linux, `process_*`" + `; a
-program that opens an engine itself serves those of the engine with ` + "`flowfabric.Metrics(client)`" + `; those of a worker's process come from
+program that opens an engine itself serves those of the engine with ` + "`client.Metrics()`" + `; those of a worker's process come from
 the worker. A program with a registry of its own registers them there with the module ` + "`flowfabricprom`" + `: ` + "`flowfabricprom.New(client)`" + ` and
 ` + "`flowfabricprom.NewWorker(worker)`" + ` are collectors for the Prometheus client library. Names and labels are stable.
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -16,7 +16,7 @@ func TestU6_the_date_of_an_answer_is_the_time_of_the_store(t *testing.T) {
 	t.Parallel()
 	then := time.Date(2031, 5, 17, 12, 0, 0, 0, time.UTC)
 	ctx := engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true, Clock: clock.NewManual(then)})
-	client, err := flowfabric.Open(ctx, sqliteStore(t), flowfabric.OpenConfig{})
+	client, err := embedded.Open(ctx, sqliteStore(t), embedded.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

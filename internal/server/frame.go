@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/principal"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -32,7 +33,7 @@ type exchange struct {
 	under      wire.Condition          // the one that holds
 	group      string                  // call, poll or sse
 	trace      flowfabric.TraceContext // that the request came with, or that of its span
-	span       flowfabric.Span         // nil: none
+	span       api.Span                // nil: none
 	code       string                  // of the problem that was the answer
 	cut        bool                    // there is no answer: the connection is cut, so that nobody takes it for a success
 	repeated   atomic.Bool             // the request was answered before (U13)

@@ -250,7 +250,7 @@ func TestU23_what_holds_a_secret_is_not_cached(t *testing.T) {
 
 func TestAConfigurationThatCannotWorkIsRefusedWithAllItsProblems(t *testing.T) {
 	t.Parallel()
-	var client flowfabric.Client
+	var client *flowfabric.Client
 	_, err := server.New(client, server.Config{PublicURL: "nowhere", TrustedProxies: []string{"10.0.0.0"}, MaxReaders: -1, Settings: []server.Setting{{Name: "f", Value: func() {}}}})
 	for _, part := range []string{"PublicURL", "10.0.0.0", "negative", "Settings: f"} {
 		if err == nil || !strings.Contains(err.Error(), part) {

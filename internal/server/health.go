@@ -111,7 +111,7 @@ func (s *Server) getMetrics(ctx context.Context, _ *wire.None) (answer, error) {
 	shown := s.metrics.registry
 	if who := exchangeOf(ctx).caller; !who.anonymous && !who.everywhere {
 		shown = nil
-		if source, here := s.client.(measures.NamespaceSource); here {
+		if source, here := s.via.(measures.NamespaceSource); here {
 			shown = measures.Registry{source.NamespaceCollector(who.Namespaces)}
 		}
 	}

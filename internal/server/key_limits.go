@@ -62,8 +62,8 @@ type keyLimits struct {
 	places map[string]*placesPart
 }
 
-func newKeyLimits(client any) *keyLimits {
-	shared, ok := client.(allowances)
+func newKeyLimits(via any) *keyLimits {
+	shared, ok := via.(allowances)
 	if !ok {
 		shared = &ownAllowances{rates: map[string]*rate.Limiter{}}
 	}

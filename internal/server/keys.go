@@ -9,7 +9,7 @@ import (
 )
 
 // keysOf are the API keys of a client.
-type keysOf struct{ client flowfabric.Client }
+type keysOf struct{ client *flowfabric.Client }
 
 // Authenticate finds the key of a secret.
 func (k keysOf) Authenticate(ctx context.Context, secret string) (Key, error) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -17,7 +18,7 @@ func TestU20_U21_the_bodies_of_all_requests_share_a_bound_of_memory(t *testing.T
 	for name, address := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, open := gatedWorld(t, address(t), flowfabric.OpenConfig{}, server.Config{BodyMemory: 4 << 20})
+			w, open := gatedWorld(t, address(t), embedded.Config{}, server.Config{BodyMemory: 4 << 20})
 			defer open() // else the client would never be closed
 			large := fmt.Sprintf(`{"kind":"job","input":%q}`, strings.Repeat("x", 900<<10))
 			const sent, fit = 8, 4
@@ -50,7 +51,7 @@ func TestU20_U21_one_key_has_a_share_of_the_memory_for_bodies(t *testing.T) {
 			t.Parallel()
 			gate := gate{make(chan struct{})}
 			open := sync.OnceFunc(func() { close(gate.open) })
-			client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{Probe: gate, UnsafeDurability: true}), address(t), flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
+			client, err := embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{Probe: gate, UnsafeDurability: true}), address(t), embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: slog.New(slog.DiscardHandler)}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -17,7 +17,7 @@ func onStoppedStores(t *testing.T, test func(t *testing.T, w *world)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			hooks := engine.Hooks{UnsafeDurability: true, Clock: clock.NewManual(time.Date(2031, 5, 17, 12, 0, 0, 0, time.UTC))}
-			client, err := flowfabric.Open(engine.WithHooks(t.Context(), hooks), address(t), flowfabric.OpenConfig{})
+			client, err := embedded.Open(engine.WithHooks(t.Context(), hooks), address(t), embedded.Config{})
 			if err != nil {
 				t.Fatalf("Open: %v", err)
 			}

@@ -142,7 +142,7 @@ func TestU11_a_client_in_this_process_is_refused_the_same_texts(t *testing.T) {
 					if !request.IsValid() || op.Raw || p.name == "cursor" && slices.Contains(wholeLists, op.ID) {
 						continue
 					}
-					err := w.Do(t.Context(), op, request.Interface(), reflect.New(op.Answer).Interface(), transport.Options{})
+					err := w.Connection().Do(t.Context(), op, request.Interface(), reflect.New(op.Answer).Interface(), transport.Options{})
 					if err != nil && strings.Contains(err.Error(), "no handler does") {
 						continue // the server answers it by itself
 					}

@@ -19,7 +19,7 @@ const openCheck = 2 * time.Second
 
 // openness is whether the server asks nobody for credentials (U123). It ends for good with the first admin key, whoever makes it.
 type openness struct {
-	client flowfabric.Client
+	client *flowfabric.Client
 	log    *slog.Logger
 	ended  atomic.Bool // or it never began
 
@@ -27,7 +27,7 @@ type openness struct {
 	age func() time.Duration // of the last look; nil: look at once
 }
 
-func newOpenness(client flowfabric.Client, cfg Config) *openness {
+func newOpenness(client *flowfabric.Client, cfg Config) *openness {
 	o := &openness{client: client, log: cfg.Logger}
 	o.ended.Store(!cfg.Open)
 	return o
@@ -67,7 +67,7 @@ func (o *openness) again() {
 
 // HasAdminKey reports whether there is an API key with the role admin that was not revoked. One that has expired counts: who had keys
 // wants callers to need them.
-func HasAdminKey(ctx context.Context, c flowfabric.Client) (bool, error) {
+func HasAdminKey(ctx context.Context, c *flowfabric.Client) (bool, error) {
 	for key, err := range c.Admin().APIKeys().List(ctx) {
 		if err != nil {
 			return false, err

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -46,7 +47,7 @@ func TestU123_open_mode_ends_when_another_process_makes_the_first_admin_key(t *t
 	answered := make(chan reply, 1)
 	go func() { answered <- w.get(t, "/v1/events?wait_ms=60000") }()
 	eventually(t, "a call waits", func() bool { readers, _ := w.server.Waiting(); return readers == 1 })
-	other, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address, flowfabric.OpenConfig{NoEngine: true})
+	other, err := embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address, embedded.Config{EngineConfig: flowfabric.EngineConfig{NoEngine: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

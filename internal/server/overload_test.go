@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -24,11 +25,11 @@ func (g gate) BeforeCommit(commands []string) error {
 func (gate) AfterCommit([]string) error { return nil }
 
 // gatedWorld is an open server on which no submit commits until open is called.
-func gatedWorld(t *testing.T, address string, how flowfabric.OpenConfig, cfg server.Config) (w *world, open func()) {
+func gatedWorld(t *testing.T, address string, how embedded.Config, cfg server.Config) (w *world, open func()) {
 	t.Helper()
 	gate := gate{make(chan struct{})}
 	how.Logger = slog.New(slog.DiscardHandler)
-	client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{Probe: gate, UnsafeDurability: true}), address, how)
+	client, err := embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{Probe: gate, UnsafeDurability: true}), address, how)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestU21_S72_a_full_queue_of_commands_answers_overloaded_and_says_when_to_co
 	for name, address := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, open := gatedWorld(t, address(t), flowfabric.OpenConfig{QueueLimit: 1}, server.Config{})
+			w, open := gatedWorld(t, address(t), embedded.Config{EngineConfig: flowfabric.EngineConfig{QueueLimit: 1}}, server.Config{})
 			defer open() // else the client would never be closed
 			const sent = 8
 			answers := make(chan reply, sent)

@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
+	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -125,19 +127,15 @@ func TestU98_a_work_key_with_lanes_charges_for_what_it_holds_there_alone(t *test
 
 // counting counts how often executions are read with their payloads.
 type counting struct {
-	flowfabric.Client
+	transport.Transport
 	whole *atomic.Int64
 }
 
-func (c counting) Get(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
-	c.whole.Add(1)
-	return c.Client.Get(ctx, id)
-}
-
-func (c counting) Outline(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error) {
-	return c.Client.(interface {
-		Outline(ctx context.Context, id flowfabric.ID) (*flowfabric.Execution, error)
-	}).Outline(ctx, id)
+func (c counting) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	if r, ok := request.(*wire.GetExecutionRequest); ok && r.View == wire.ViewFull {
+		c.whole.Add(1)
+	}
+	return c.Transport.Do(ctx, op, request, answer, how)
 }
 
 // Whether a key may do something with an execution is decided without its payloads, which may be large and may be damaged (U122).
@@ -146,12 +144,14 @@ func TestU122_who_may_read_an_execution_is_decided_without_its_payloads(t *testi
 	for name, address := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address(t), flowfabric.OpenConfig{})
+			client, err := embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address(t), embedded.Config{})
 			if err != nil {
 				t.Fatalf("Open: %v", err)
 			}
-			counted := counting{client, &atomic.Int64{}}
-			w := serveClient(t, counted, server.Config{})
+			conn := client.Connection()
+			counted := counting{conn.Transport, &atomic.Int64{}}
+			conn.Transport = counted
+			w := serveClient(t, flowfabric.NewClient(conn), server.Config{})
 			submitter, mail := w.key(t, "default", "submit"), w.laneKey(t, "default", []string{"mail"}, "work")
 			id := w.send(t, request{method: "POST", path: "/v1/executions", key: submitter, body: `{"kind":"job","lane":"mail","input":"text"}`}).wants(t, 201).text(t, "execution_id")
 			before := counted.whole.Load()

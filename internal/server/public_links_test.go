@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -271,8 +272,8 @@ func TestW73_what_can_no_longer_be_decided_says_why(t *testing.T) {
 func TestW73_a_link_whose_time_is_over_says_so(t *testing.T) {
 	t.Parallel()
 	then := clock.NewManual(time.Date(2031, 5, 17, 12, 0, 0, 0, time.UTC))
-	client, err := flowfabric.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true, Clock: then}), sqliteStore(t),
-		flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
+	client, err := embedded.Open(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true, Clock: then}), sqliteStore(t),
+		embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}

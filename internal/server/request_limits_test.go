@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -17,7 +18,7 @@ import (
 func stopped(t *testing.T, address string) *world {
 	t.Helper()
 	hooks := engine.Hooks{UnsafeDurability: true, Clock: clock.NewManual(time.Date(2031, 5, 17, 12, 0, 0, 0, time.UTC))}
-	client, err := flowfabric.Open(engine.WithHooks(t.Context(), hooks), address, flowfabric.OpenConfig{})
+	client, err := embedded.Open(engine.WithHooks(t.Context(), hooks), address, embedded.Config{})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}

@@ -14,7 +14,7 @@ import (
 
 // Server serves a Client over HTTP. Make it with New; it holds no connection and starts no goroutine of its own.
 type Server struct {
-	client  flowfabric.Client
+	client  *flowfabric.Client
 	via     transport.Transport // the client's
 	cfg     Config
 	log     *slog.Logger
@@ -49,16 +49,17 @@ type Server struct {
 }
 
 // New makes the server of a client. It fails when the configuration cannot work, with all its problems.
-func New(client flowfabric.Client, cfg Config) (*Server, error) {
+func New(client *flowfabric.Client, cfg Config) (*Server, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
+	via := client.Connection().Transport
 	s := &Server{
-		client: client, via: client, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
+		client: client, via: via, cfg: cfg, log: cfg.Logger, notes: quiet.New(cfg.Logger, nil), auth: cfg.Authenticator,
 		mux: http.NewServeMux(), routes: map[string]*route{}, methods: map[string][]string{},
 		memory: newBodyMemory(cfg.BodyMemory), readers: newSeats(cfg.MaxReaders), claims: newSeats(cfg.MaxClaims),
-		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(client), connections: newConnections(cfg.MaxConnectionsPerAddress),
+		failures: newFailures(), tokens: newFailures(), keys: newKeyLimits(via), connections: newConnections(cfg.MaxConnectionsPerAddress),
 		lineTimeout: bodyTimeout, stallLimit: stallLimit, open: newOpenness(client, cfg), draining: make(chan struct{}),
 	}
 	s.texts.New = func() any { return new([]byte) }
@@ -75,7 +76,7 @@ func New(client flowfabric.Client, cfg Config) (*Server, error) {
 	if s.foreign, err = cfg.guard(s.own); err != nil {
 		return nil, err
 	}
-	if clock, ok := client.(interface{ StoreTime() time.Time }); ok {
+	if clock, ok := via.(interface{ StoreTime() time.Time }); ok {
 		s.time = func() string { return clock.StoreTime().UTC().Format(http.TimeFormat) }
 	}
 	s.metrics = newMetrics(s)

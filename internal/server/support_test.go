@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -36,7 +37,7 @@ const patience = 5 * time.Minute
 
 // world is a server on a store of its own, reached over the network.
 type world struct {
-	flowfabric.Client
+	*flowfabric.Client
 	server *server.Server
 	url    string
 	http   *http.Client
@@ -114,7 +115,7 @@ func serveLogged(t testing.TB, address string, cfg server.Config, level slog.Lev
 	hooks := engine.Hooks{UnsafeDurability: true}
 	log := &logged{}
 	cfg.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))
-	client, err := flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), address), address, flowfabric.OpenConfig{Logger: cfg.Logger})
+	client, err := embedded.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), address), address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: cfg.Logger}})
 	if err != nil {
 		t.Fatalf("Open: %v", err)
 	}
@@ -124,7 +125,7 @@ func serveLogged(t testing.TB, address string, cfg server.Config, level slog.Lev
 }
 
 // serveClient serves a client, which is closed when the test ends.
-func serveClient(t testing.TB, client flowfabric.Client, cfg server.Config) *world {
+func serveClient(t testing.TB, client *flowfabric.Client, cfg server.Config) *world {
 	t.Helper()
 	s, err := server.New(client, cfg)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -17,12 +18,12 @@ func (s *Server) traced(x *exchange) context.Context {
 	ctx, at := x.r.Context(), x.trace
 	if s.cfg.Tracer == nil || !strings.HasPrefix(x.route.Path, "/v1/") {
 		if at != (flowfabric.TraceContext{}) {
-			ctx = principal.WithTrace(ctx, principal.Trace{Parent: at.Traceparent, State: at.Tracestate, Baggage: at.Baggage})
+			ctx = transport.WithTrace(ctx, at)
 		}
 		return ctx
 	}
-	ctx, x.span = s.cfg.Tracer.Start(s.cfg.Tracer.Remote(ctx, at), flowfabric.SpanStart{
-		Name: x.route.Method + " " + x.route.Path, Kind: flowfabric.SpanServer,
+	ctx, x.span = s.cfg.Tracer.Start(s.cfg.Tracer.Remote(ctx, at), api.SpanStart{
+		Name: x.route.Method + " " + x.route.Path, Kind: api.SpanServer,
 		Attributes: []slog.Attr{slog.String("http.request.method", x.r.Method), slog.String("http.route", x.route.Path)},
 	})
 	x.trace = s.cfg.Tracer.Current(ctx)

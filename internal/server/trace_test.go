@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -56,7 +57,7 @@ func TestU215_the_trace_context_of_a_request_is_stored_with_what_it_submits(t *t
 func TestU217_the_log_line_of_a_request_tells_its_trace(t *testing.T) {
 	t.Parallel()
 	log := &logged{}
-	client, err := flowfabric.Open(t.Context(), sqliteStore(t), flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
+	client, err := embedded.Open(t.Context(), sqliteStore(t), embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,13 @@ type Caller struct {
 	minted  *mintedIDs // of a batch of submissions: likewise
 }
 
+// Owner is the program that opened the store, by a name, in a namespace.
+func Owner(name, namespace string) Caller {
+	return Caller{
+		Principal: principal.Principal{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true}, Owner: true,
+	}
+}
+
 // The actors of E24 that a caller may be.
 const (
 	actorClient   = "client"

@@ -23,7 +23,7 @@ func (s *Service) idOfOne(ctx context.Context, c *Caller, home string, given *ap
 		if id, ok := base.ParseUUID(c.Key); ok {
 			return id
 		}
-		return mint(s.clock, 1)[0]
+		return mintIDs(s.clock, 1)[0]
 	})
 }
 
@@ -51,13 +51,13 @@ type mintedIDs struct{ all []base.UUID }
 // at returns the id of one of n submissions.
 func (m *mintedIDs) at(index, n int, c clock.Clock) base.UUID {
 	if m.all == nil {
-		m.all = mint(c, n)
+		m.all = mintIDs(c, n)
 	}
 	return m.all[index]
 }
 
-// mint makes ids.
-func mint(c clock.Clock, n int) []base.UUID {
+// mintIDs makes ids.
+func mintIDs(c clock.Clock, n int) []base.UUID {
 	ids := make([]base.UUID, n)
 	random := make([][10]byte, n)
 	for i := range random {

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -10,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // uuidText is the text of an id; "" when it is absent.
@@ -184,16 +184,5 @@ func earlierOf(a, b time.Time) time.Time {
 }
 
 func decisionOf(s core.Signal) api.PersonalDecision {
-	return api.PersonalDecision{By: s.SourceIdentity, Decision: s.Name, Comment: CommentIn(s.Payload.Data), At: s.AcceptedAt.Std()}
-}
-
-// CommentIn is what somebody wrote with a decision (W65, W71); "" when there is nothing.
-func CommentIn(payload []byte) string {
-	var said struct {
-		Comment string `json:"comment"`
-	}
-	if json.Unmarshal(payload, &said) != nil {
-		return ""
-	}
-	return said.Comment
+	return api.PersonalDecision{By: s.SourceIdentity, Decision: s.Name, Comment: wire.CommentIn(s.Payload.Data), At: s.AcceptedAt.Std()}
 }

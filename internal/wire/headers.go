@@ -1,6 +1,8 @@
 package wire
 
-// Headers that requests and answers of any operation can have (U12, U13, U18, U121).
+import "strings"
+
+// The headers that any request or answer may have, whatever the operation (U12, U13, U18, U121).
 const (
 	HeaderNamespace         = "FlowFabric-Namespace"
 	HeaderRequestID         = "X-Request-Id"
@@ -12,3 +14,8 @@ const (
 	HeaderTracestate        = "Tracestate"
 	HeaderBaggage           = "Baggage"
 )
+
+// HeaderText reports whether a header can carry the text.
+func HeaderText(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return r < 0x21 || r > 0x7e }) < 0
+}

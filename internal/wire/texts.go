@@ -82,8 +82,16 @@ type WaitFields struct {
 	Prefer string `header:"Prefer" argument:"wait_ms" doc:"wait=<seconds>, the same as wait_ms."`
 }
 
-// Wait returns how long to wait, and whether Prefer requested it, so that the answer has Preference-Applied. wait_ms takes
-// precedence. A preference that cannot be parsed is ignored, as RFC 7240 requires; a negative wait_ms is invalid_argument.
+// WaitUpTo asks the server to wait as long as that; 0: not at all.
+func WaitUpTo(wait time.Duration) WaitFields {
+	if wait == 0 {
+		return WaitFields{}
+	}
+	return WaitFields{Prefer: "wait=" + strconv.Itoa(int(wait/time.Second))}
+}
+
+// Wait is how long to wait, and whether Prefer asked for it, so that the answer says Preference-Applied. wait_ms wins. A preference
+// that cannot be read is ignored, as RFC 7240 wants; a negative wait_ms is invalid_argument.
 func (w WaitFields) Wait() (wait time.Duration, preferred bool, err error) {
 	if w.WaitMS != nil {
 		if *w.WaitMS < 0 {

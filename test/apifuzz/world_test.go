@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -39,7 +40,7 @@ const (
 
 // world is a server on a store of its own, with those who call it.
 type world struct {
-	flowfabric.Client
+	*flowfabric.Client
 	server  *server.Server
 	url     string
 	http    *http.Client
@@ -77,7 +78,7 @@ func newWorld(t testing.TB, address string, open bool) *world {
 	t.Helper()
 	w := &world{log: &faults{}, open: open}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelError}))
-	client, err := flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address), address, flowfabric.OpenConfig{Logger: logger})
+	client, err := embedded.Open(cluster.Keeping(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address), address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: logger}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 )
 
@@ -71,7 +72,7 @@ func finishAndCheck(t *testing.T, store string, b *book) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	client, err := flowfabric.Open(ctx, store)
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func finishAndCheck(t *testing.T, store string, b *book) {
 }
 
 // checkNobodyWaits waits for executions whose submit was committed and never acknowledged, too (I7).
-func checkNobodyWaits(ctx context.Context, t *testing.T, client flowfabric.Client) {
+func checkNobodyWaits(ctx context.Context, t *testing.T, client *flowfabric.Client) {
 	t.Helper()
 	for x, err := range client.Executions().List(ctx) {
 		if err != nil {
@@ -115,7 +116,7 @@ func checkNobodyWaits(ctx context.Context, t *testing.T, client flowfabric.Clien
 
 // checkLog reads the log from its start: epochs grow by one, each lease is closed once before the next begins, and each
 // execution completes once (I2, I4, I6, I10).
-func checkLog(ctx context.Context, t *testing.T, client flowfabric.Client, b *book) {
+func checkLog(ctx context.Context, t *testing.T, client *flowfabric.Client, b *book) {
 	t.Helper()
 	lapsed := 0
 	epochs, open, completed := map[flowfabric.ID]int64{}, map[flowfabric.ID]bool{}, map[flowfabric.ID]int{}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 // What victims of these stories do: their first member fails and the rest is skipped, or they cancel a flow.
@@ -34,7 +35,7 @@ var (
 // cascades submits a flow whose first member fails, and says how far the skips are, until it is killed.
 func cascades(store string) error {
 	ctx := context.Background()
-	client, err := flowfabric.Open(ctx, store)
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func cascades(store string) error {
 // cancels submits a flow, lets some of its members finish, cancels the rest, and says how far that is, until it is killed.
 func cancels(store string) error {
 	ctx := context.Background()
-	client, err := flowfabric.Open(ctx, store)
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func cancels(store string) error {
 }
 
 // workOn has a worker at what ends by itself.
-func workOn(ctx context.Context, client flowfabric.Client) {
+func workOn(ctx context.Context, client *flowfabric.Client) {
 	worker := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Concurrency: 16})
 	flowfabric.Handle(worker, breaking, func(context.Context, *flowfabric.Task, flowfabric.None) (flowfabric.None, error) {
 		return flowfabric.None{}, flowfabric.Permanent(errors.New("no"))
@@ -120,7 +121,7 @@ func workOn(ctx context.Context, client flowfabric.Client) {
 }
 
 // tellEnds says how many of some executions have ended, which do so in this order.
-func tellEnds(ctx context.Context, client flowfabric.Client, ids []flowfabric.ID) error {
+func tellEnds(ctx context.Context, client *flowfabric.Client, ids []flowfabric.ID) error {
 	for mark := 1; mark <= marks; mark++ {
 		n := len(ids) * mark / (marks + 1)
 		for {
@@ -176,11 +177,11 @@ func (h *halfway) caught(status flowfabric.Status) bool {
 }
 
 // killHalfway kills victims until one is caught in the middle, and hands over what became of its flow in a process that went on with it.
-func killHalfway(t *testing.T, store, deed string, status flowfabric.Status, check func(ctx context.Context, client flowfabric.Client, h *halfway)) {
+func killHalfway(t *testing.T, store, deed string, status flowfabric.Status, check func(ctx context.Context, client *flowfabric.Client, h *halfway)) {
 	t.Helper()
 	for try := range triesToCatch {
 		h := &halfway{said: until(t, "ended", 1+try%3, variableStore+"="+store, variableDeed+"="+deed), died: time.Now()}
-		if h.goesOn(t, store, func(ctx context.Context, client flowfabric.Client) {
+		if h.goesOn(t, store, func(ctx context.Context, client *flowfabric.Client) {
 			check(ctx, client, h)
 		}); h.caught(status) {
 			return
@@ -191,11 +192,11 @@ func killHalfway(t *testing.T, store, deed string, status flowfabric.Status, che
 }
 
 // goesOn opens the store again, waits for the end of the flow, and looks at it.
-func (h *halfway) goesOn(t *testing.T, store string, check func(ctx context.Context, client flowfabric.Client)) {
+func (h *halfway) goesOn(t *testing.T, store string, check func(ctx context.Context, client *flowfabric.Client)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	client, err := flowfabric.Open(ctx, store)
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +238,7 @@ func (h *halfway) counts() map[string]int {
 func TestF28_F29_FI7_FI8_a_cascade_of_skips_outlives_kill_9_in_its_middle(t *testing.T) {
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, store string) {
-		killHalfway(t, store, "cascade", flowfabric.StatusSkipped, func(_ context.Context, _ flowfabric.Client, h *halfway) {
+		killHalfway(t, store, "cascade", flowfabric.StatusSkipped, func(_ context.Context, _ *flowfabric.Client, h *halfway) {
 			want := map[string]int{"failed": 1, "skipped": cascadeNodes - 1}
 			if got := h.counts(); h.view.State != flowfabric.FlowFailed || !maps.Equal(got, want) || h.view.Nodes != cascadeNodes {
 				t.Errorf("FI7, FI10: %s with %d members: %v", h.view.State, h.view.Nodes, got)
@@ -258,7 +259,7 @@ func TestF49_F50_F51_FI9_a_cancel_of_a_flow_outlives_kill_9_in_its_middle(t *tes
 	t.Parallel()
 	onBothStores(t, func(t *testing.T, store string) {
 		const finished = cancelMembers / cancelQuick
-		killHalfway(t, store, "cancel", flowfabric.StatusCancelled, func(ctx context.Context, client flowfabric.Client, h *halfway) {
+		killHalfway(t, store, "cancel", flowfabric.StatusCancelled, func(ctx context.Context, client *flowfabric.Client, h *halfway) {
 			want := map[string]int{"completed": finished, "cancelled": cancelMembers - finished}
 			if got := h.counts(); h.view.State != flowfabric.FlowCancelled || !maps.Equal(got, want) || h.view.Nodes != cancelMembers {
 				t.Errorf("F51, FI10: %s with %d members: %v", h.view.State, h.view.Nodes, got)

@@ -22,7 +22,7 @@ func limited(key string) flowfabric.SubmitOptions {
 }
 
 // putLimits makes them, or finds them.
-func putLimits(ctx context.Context, client flowfabric.Client) error {
+func putLimits(ctx context.Context, client *flowfabric.Client) error {
 	_, quota := client.Quotas().Put(ctx, limitsName, flowfabric.QuotaSettings{ConcurrencyLimit: 100})
 	_, budget := client.Budgets().Create(ctx, flowfabric.Budget{Name: limitsName, Dimensions: map[string]flowfabric.Limit{unit: {Hard: 100_000}}})
 	return errors.Join(quota, budget)
@@ -36,7 +36,7 @@ func report(ctx context.Context, t *flowfabric.Task) error {
 
 // checkLimits looks at what is counted once everything is over: no slot and no reservation is left of those who were killed (SI7, BI2),
 // each execution was booked once (I9), and a recount finds the same (S42).
-func checkLimits(ctx context.Context, t *testing.T, client flowfabric.Client) {
+func checkLimits(ctx context.Context, t *testing.T, client *flowfabric.Client) {
 	t.Helper()
 	count, err := client.Executions().Count(ctx, flowfabric.Filter{})
 	if err != nil {

@@ -194,7 +194,7 @@ func waitOutlivesServer(t *testing.T, store string) {
 }
 
 // suspendedNow waits until an execution is suspended.
-func suspendedNow(ctx context.Context, t *testing.T, client flowfabric.Client, id flowfabric.ID) {
+func suspendedNow(ctx context.Context, t *testing.T, client *flowfabric.Client, id flowfabric.ID) {
 	t.Helper()
 	for {
 		x, err := client.Get(ctx, id)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/testseed"
 )
 
@@ -29,7 +30,7 @@ var work flowfabric.Kind[string, string] = "work"
 // victim submits work under keys and works it off, and says on its output which submits were acknowledged, until it is killed.
 func victim(store, prefix string) error {
 	ctx := context.Background()
-	client, err := flowfabric.Open(ctx, store)
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func victim(store, prefix string) error {
 }
 
 // newWorker has a handler of two steps and a report between them.
-func newWorker(client flowfabric.Client) *flowfabric.Worker {
+func newWorker(client *flowfabric.Client) *flowfabric.Worker {
 	worker := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Concurrency: 16, LeaseTTL: leaseTTL})
 	flowfabric.Handle(worker, work, func(ctx context.Context, t *flowfabric.Task, in string) (string, error) {
 		first, err := flowfabric.Step(ctx, t, "first", func(context.Context) (string, error) { return in + "!", nil })

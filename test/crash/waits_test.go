@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 // What a victim of these stories does: it suspends work, or it signals what waits.
@@ -25,7 +26,7 @@ const (
 var asks flowfabric.Kind[string, string] = "asks"
 
 // newAsker has a handler that waits for a signal. told gets every waitpoint, once.
-func newAsker(client flowfabric.Client, told func(key string, w flowfabric.Waitpoint)) *flowfabric.Worker {
+func newAsker(client *flowfabric.Client, told func(key string, w flowfabric.Waitpoint)) *flowfabric.Worker {
 	worker := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Concurrency: 8, LeaseTTL: leaseTTL})
 	flowfabric.Handle(worker, asks, func(ctx context.Context, t *flowfabric.Task, in string) (string, error) {
 		answer, err := flowfabric.AwaitSignal[string](ctx, t, "go", flowfabric.WaitOptions{Notify: func(_ context.Context, w flowfabric.Waitpoint) error {
@@ -40,7 +41,7 @@ func newAsker(client flowfabric.Client, told func(key string, w flowfabric.Waitp
 // suspends has work wait, and says which waitpoints there are and what is suspended, until it is killed.
 func suspends(store string) error {
 	ctx := context.Background()
-	client, err := flowfabric.Open(ctx, store)
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func suspends(store string) error {
 // signals answers what waits, and says which signals were acknowledged, until it is killed.
 func signals(store, tokens string) error {
 	ctx := context.Background()
-	client, err := flowfabric.Open(ctx, store)
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func finishWaits(t *testing.T, store string, ids map[string]flowfabric.ID, token
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	client, err := flowfabric.Open(ctx, store)
+	client, err := embedded.Open(ctx, store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func finishWaits(t *testing.T, store string, ids map[string]flowfabric.ID, token
 }
 
 // toldOf counts the events of every execution by their kind.
-func toldOf(ctx context.Context, t *testing.T, client flowfabric.Client) map[flowfabric.ID]map[string]int {
+func toldOf(ctx context.Context, t *testing.T, client *flowfabric.Client) map[flowfabric.ID]map[string]int {
 	t.Helper()
 	told := map[flowfabric.ID]map[string]int{}
 	for after := flowfabric.FromStart; ; {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	approval "github.com/flowfabric/flowfabric/examples/approval/story"
 	budget "github.com/flowfabric/flowfabric/examples/budget/story"
 	callback "github.com/flowfabric/flowfabric/examples/callback/story"
@@ -29,7 +30,7 @@ import (
 
 // house is a server with a worker beside it, both scraped.
 type house struct {
-	flowfabric.Client
+	*flowfabric.Client
 	ctx     context.Context //nolint:containedctx // of one test
 	url     string
 	key     string
@@ -55,7 +56,7 @@ func newHouse(t *testing.T) *house {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), 10*time.Minute)
 	t.Cleanup(cancel)
-	here := must[flowfabric.Client](t)(flowfabric.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "app.db"), flowfabric.OpenConfig{Logger: quiet}))
+	here := must[*flowfabric.Client](t)(embedded.Open(ctx, "sqlite:"+filepath.Join(t.TempDir(), "app.db"), embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: quiet}}))
 	t.Cleanup(func() { _ = here.Close(context.WithoutCancel(ctx)) })
 	key := must[*flowfabric.NewAPIKey](t)(here.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
 		Name: "teller", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{"default"},
@@ -74,13 +75,13 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-func (h *house) connect(t *testing.T, transport http.RoundTripper) flowfabric.Client {
+func (h *house) connect(t *testing.T, transport http.RoundTripper) *flowfabric.Client {
 	t.Helper()
 	cfg := flowfabric.ConnectConfig{APIKey: h.key, Namespace: "default"}
 	if transport != nil {
 		cfg.HTTP, cfg.Retry.MaxRetries = &http.Client{Transport: transport}, -1
 	}
-	c := must[flowfabric.Client](t)(flowfabric.Connect(h.url, cfg))
+	c := must[*flowfabric.Client](t)(flowfabric.Connect(h.url, cfg))
 	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(h.ctx)) })
 	return c
 }

@@ -38,7 +38,7 @@ func TestU263_routes_that_do_not_exist_are_found(t *testing.T) {
 func TestU263_go_names_that_do_not_exist_are_found(t *testing.T) {
 	t.Parallel()
 	planted{
-		{"`flowfabric.Open`, `flowfabric.Error.Code`, `Client.Submit`, `Task.EffectKey`, `Policy.Retry`, `flowfabrictest.New`, `Operate().Replay`", ""},
+		{"`embedded.Open`, `flowfabric.Error.Code`, `Client.Submit`, `Task.EffectKey`, `Policy.Retry`, `flowfabrictest.New`, `Operate().Replay`", ""},
 		{"`flowfabric.Opne`", "flowfabric.Opne"},
 		{"`Client.Sumbit`", "Client.Sumbit"},
 		{"`WorkerConfig.Lane`", "WorkerConfig.Lane"},
@@ -128,7 +128,7 @@ func readable() []string {
 	return all
 }
 
-var goName = regexp.MustCompile(`^(?:(flowfabric|flowfabrictest|flowfabrichttp|flowfabricotel)\.)?([A-Z]\w+)(?:\(\))?(?:\.([A-Z]\w+))?(?:\(|$)`)
+var goName = regexp.MustCompile(`^(?:(flowfabric|sqlite|postgres|embedded|flowfabrictest|flowfabrichttp|flowfabricotel)\.)?([A-Z]\w+)(?:\(\))?(?:\.([A-Z]\w+))?(?:\(|$)`)
 
 // declared are the public packages, by name.
 var declared = sync.OnceValue(func() map[string]*types.Package {

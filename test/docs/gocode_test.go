@@ -82,7 +82,7 @@ func checkGo(p page) (faults []string) {
 const fragment = "fragment"
 
 // scope is what statements of a page may use without saying where it comes from.
-const scope = "func _(ctx context.Context, client flowfabric.Client, w *flowfabric.Worker, t *flowfabric.Task) error {{"
+const scope = "func _(ctx context.Context, client *flowfabric.Client, w *flowfabric.Worker, t *flowfabric.Task) error {{"
 
 // parseBlock reads a block as a file, as declarations, or as statements.
 func parseBlock(fset *token.FileSet, b block) (*ast.File, error) {
@@ -129,7 +129,7 @@ var importable = sync.OnceValue(func() map[string]string {
 		all[nameOf(path)] = path
 	}
 	all["flowfabric"] = module
-	for _, name := range []string{"flowfabrictest", "flowfabrichttp", "flowfabricotel"} {
+	for _, name := range []string{"api", "sqlite", "postgres", "embedded", "flowfabrictest", "flowfabrichttp", "flowfabricotel"} {
 		if found, _ := filepath.Glob(filepath.Join(root, name, "*.go")); len(found) > 0 {
 			all[name] = module + "/" + name
 		}

@@ -56,7 +56,7 @@ func TestU241_prompts_reserve_are_warned_and_ask_for_more_tokens(t *testing.T) {
 }
 
 // wantAsked fails the test unless the work asked for more, somebody approved it by a link, and its tokens count once.
-func wantAsked(t *testing.T, c flowfabric.Client, id flowfabric.ID) {
+func wantAsked(t *testing.T, c *flowfabric.Client, id flowfabric.ID) {
 	t.Helper()
 	causes, signals := waits(t, c, id)
 	if !slices.Equal(causes, []string{"budget_approved"}) || len(signals) != 1 || signals[0].Name != "budget_approved" || signals[0].SourceType != "approver" {

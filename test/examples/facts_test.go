@@ -9,7 +9,7 @@ import (
 )
 
 // executions are those of a lane, oldest first, with everything that Get shows.
-func executions(t *testing.T, c flowfabric.Client, lane string) []*flowfabric.Execution {
+func executions(t *testing.T, c *flowfabric.Client, lane string) []*flowfabric.Execution {
 	t.Helper()
 	var all []*flowfabric.Execution
 	options := flowfabric.ListOptions{Filter: flowfabric.Filter{Lane: []string{lane}}, Order: flowfabric.CreatedAsc}
@@ -27,7 +27,7 @@ func executions(t *testing.T, c flowfabric.Client, lane string) []*flowfabric.Ex
 }
 
 // only is the one execution of a lane.
-func only(t *testing.T, c flowfabric.Client, lane string) *flowfabric.Execution {
+func only(t *testing.T, c *flowfabric.Client, lane string) *flowfabric.Execution {
 	t.Helper()
 	all := executions(t, c, lane)
 	if len(all) != 1 {
@@ -37,7 +37,7 @@ func only(t *testing.T, c flowfabric.Client, lane string) *flowfabric.Execution 
 }
 
 // events are the kinds of events of an execution, in order.
-func events(t *testing.T, c flowfabric.Client, id flowfabric.ID) []string {
+func events(t *testing.T, c *flowfabric.Client, id flowfabric.ID) []string {
 	t.Helper()
 	page, err := c.Events().Read(t.Context(), flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id}})
 	if err != nil {
@@ -51,7 +51,7 @@ func events(t *testing.T, c flowfabric.Client, id flowfabric.ID) []string {
 }
 
 // wantEvents fails the test on another course of events, written with blanks between the kinds.
-func wantEvents(t *testing.T, c flowfabric.Client, id flowfabric.ID, want string) {
+func wantEvents(t *testing.T, c *flowfabric.Client, id flowfabric.ID, want string) {
 	t.Helper()
 	if got := events(t, c, id); !slices.Equal(got, strings.Fields(want)) {
 		t.Errorf("events of %s:\n%q, want\n%q", id, got, strings.Fields(want))
@@ -59,7 +59,7 @@ func wantEvents(t *testing.T, c flowfabric.Client, id flowfabric.ID, want string
 }
 
 // categories are those of the failed attempts of an execution.
-func categories(t *testing.T, c flowfabric.Client, id flowfabric.ID) []string {
+func categories(t *testing.T, c *flowfabric.Client, id flowfabric.ID) []string {
 	t.Helper()
 	attempts, err := c.Executions().Attempts(t.Context(), id)
 	if err != nil {

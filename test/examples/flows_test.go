@@ -15,7 +15,7 @@ import (
 )
 
 // flows are the flows of a kind, the outermost ones, newest first and with counts.
-func flows(t *testing.T, c flowfabric.Client, kind string) []*flowfabric.FlowView {
+func flows(t *testing.T, c *flowfabric.Client, kind string) []*flowfabric.FlowView {
 	t.Helper()
 	var all []*flowfabric.FlowView
 	for listed, err := range c.Flows().List(t.Context(), flowfabric.FlowQuery{Kind: kind}) {
@@ -34,7 +34,7 @@ func flows(t *testing.T, c flowfabric.Client, kind string) []*flowfabric.FlowVie
 }
 
 // onlyFlow is the one flow of a kind.
-func onlyFlow(t *testing.T, c flowfabric.Client, kind string) *flowfabric.FlowView {
+func onlyFlow(t *testing.T, c *flowfabric.Client, kind string) *flowfabric.FlowView {
 	t.Helper()
 	all := flows(t, c, kind)
 	if len(all) != 1 {
@@ -44,7 +44,7 @@ func onlyFlow(t *testing.T, c flowfabric.Client, kind string) *flowfabric.FlowVi
 }
 
 // members are the executions of a flow, by name.
-func members(t *testing.T, c flowfabric.Client, flow flowfabric.ID) map[string]*flowfabric.Execution {
+func members(t *testing.T, c *flowfabric.Client, flow flowfabric.ID) map[string]*flowfabric.Execution {
 	t.Helper()
 	all := map[string]*flowfabric.Execution{}
 	for m, err := range c.Flows().Members(t.Context(), flow) {
@@ -59,7 +59,7 @@ func members(t *testing.T, c flowfabric.Client, flow flowfabric.ID) map[string]*
 }
 
 // flowEvents are the events of a flow itself, in order.
-func flowEvents(t *testing.T, c flowfabric.Client, id flowfabric.ID) []string {
+func flowEvents(t *testing.T, c *flowfabric.Client, id flowfabric.ID) []string {
 	t.Helper()
 	which := flowfabric.EventFilter{FlowID: id, Kinds: []string{"flow."}}
 	page, err := c.Events().Read(t.Context(), flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: which})
@@ -168,7 +168,7 @@ func TestU234_a_chat_endpoint_may_run_the_race(t *testing.T) {
 }
 
 // wantRounds fails the test unless each policy of a cancel has reached the members that it is for.
-func wantRounds(t *testing.T, c flowfabric.Client, parcels map[string]*flowfabric.Execution) {
+func wantRounds(t *testing.T, c *flowfabric.Client, parcels map[string]*flowfabric.Execution) {
 	t.Helper()
 	const succeeded, cancelled = flowfabric.StatusSucceeded, flowfabric.StatusCancelled
 	for policy, want := range map[flowfabric.CancelPolicy][]flowfabric.Status{

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	crash "github.com/flowfabric/flowfabric/examples/crash/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
@@ -60,17 +61,17 @@ func careless(ctx context.Context) context.Context {
 type place struct{ stage.Stage }
 
 // open is a client that sees a namespace of the place.
-func (p *place) open(t *testing.T, namespace string) flowfabric.Client {
+func (p *place) open(t *testing.T, namespace string) *flowfabric.Client {
 	t.Helper()
 	ctx := careless(t.Context())
 	var (
-		c   flowfabric.Client
+		c   *flowfabric.Client
 		err error
 	)
 	if p.Server != "" {
 		c, err = flowfabric.Connect(p.Server, flowfabric.ConnectConfig{APIKey: p.Key, Namespace: namespace})
 	} else {
-		c, err = flowfabric.Open(ctx, p.Store, flowfabric.OpenConfig{Namespace: namespace, Logger: slog.New(slog.DiscardHandler)})
+		c, err = embedded.Open(ctx, p.Store, embedded.Config{EngineConfig: flowfabric.EngineConfig{Namespace: namespace, Logger: slog.New(slog.DiscardHandler)}})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func on(t *testing.T, story stage.Story, name string, set func(t *testing.T) sta
 func serve(t *testing.T, store, namespace string) stage.Stage {
 	t.Helper()
 	ctx := careless(t.Context())
-	client, err := flowfabric.Open(ctx, store, flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
+	client, err := embedded.Open(ctx, store, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -234,7 +234,7 @@ func checkTenants(t *testing.T, p *place) {
 }
 
 // checkRoom looks at the quota of both tenants and at the budget of red: one picture waits for it.
-func checkRoom(t *testing.T, c flowfabric.Client, lane string, red bool) {
+func checkRoom(t *testing.T, c *flowfabric.Client, lane string, red bool) {
 	t.Helper()
 	quota, err := c.Quotas().Get(t.Context(), lane)
 	if err != nil || !quota.QuotaSettings.PerKey || quota.QuotaSettings.ConcurrencyLimit != 2 {

@@ -10,7 +10,7 @@ import (
 )
 
 // waits are the ended waits of an execution, and the signals it was sent.
-func waits(t *testing.T, c flowfabric.Client, id flowfabric.ID) (causes []string, signals []flowfabric.SignalRecord) {
+func waits(t *testing.T, c *flowfabric.Client, id flowfabric.ID) (causes []string, signals []flowfabric.SignalRecord) {
 	t.Helper()
 	for wait, err := range c.Executions().Suspensions(t.Context(), id) {
 		if err != nil {
@@ -59,7 +59,7 @@ func TestU236_a_release_goes_live_by_two_of_three_people_and_fails_when_nobody_d
 }
 
 // wantLinks fails the test when the links of the only waitpoint of an execution are in other states.
-func wantLinks(t *testing.T, c flowfabric.Client, id flowfabric.ID, want ...string) {
+func wantLinks(t *testing.T, c *flowfabric.Client, id flowfabric.ID, want ...string) {
 	t.Helper()
 	var states []string
 	for waitpoint, err := range c.Waitpoints().List(t.Context(), flowfabric.WaitpointQuery{ExecutionID: id, State: "all"}) {

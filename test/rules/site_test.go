@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
@@ -108,7 +109,7 @@ func (s *site) close() {
 
 // serving is a server that listens.
 type serving struct {
-	client flowfabric.Client
+	client *flowfabric.Client
 	url    string
 	http   *http.Client
 	routes *apitest.Routes
@@ -123,7 +124,7 @@ func serve(t testing.TB, address string, hooks engine.Hooks) *serving {
 	t.Helper()
 	hooks.UnsafeDurability = true
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	client, err := flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), address), address, flowfabric.OpenConfig{Logger: logger})
+	client, err := embedded.Open(cluster.Keeping(engine.WithHooks(t.Context(), hooks), address), address, embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: logger}})
 	if err != nil {
 		t.Fatal(err)
 	}

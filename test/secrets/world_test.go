@@ -23,6 +23,7 @@ import (
 	_ "modernc.org/sqlite" // the driver sqlite
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -65,7 +66,7 @@ func (b *book) String() string {
 type world struct {
 	t       *testing.T
 	address string
-	client  flowfabric.Client
+	client  *flowfabric.Client
 	url     string
 	key     string // an API key that may do everything
 	logs    book
@@ -77,8 +78,14 @@ func newWorld(t *testing.T, address string) *world {
 	t.Helper()
 	w := &world{t: t, address: address}
 	logger := slog.New(slog.NewTextHandler(&w.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	client, err := flowfabric.Open(cluster.Keeping(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address), address, flowfabric.OpenConfig{
-		Logger: logger, MasterKey: masterKey, SigningKid: "first", SigningSecret: firstSecret, PublicURL: "https://flow.example.com",
+	client, err := embedded.Open(cluster.Keeping(engine.WithHooks(t.Context(), engine.Hooks{UnsafeDurability: true}), address), address, embedded.Config{
+		EngineConfig: flowfabric.EngineConfig{
+			Logger:        logger,
+			MasterKey:     masterKey,
+			SigningKid:    "first",
+			SigningSecret: firstSecret,
+			PublicURL:     "https://flow.example.com",
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -34,14 +34,14 @@ func TestU215_one_trace_goes_through_submit_claim_handler_step_and_a_submit_insi
 	const outer, inner flowfabric.Kind[string, string] = "outer", "inner"
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx, caller := w.caller()
-		run, err := outer.Submit(ctx, w, secret)
+		run, err := outer.Submit(ctx, w.Client, secret)
 		must(t, err)
 		caller.End()
 		w.work(func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, outer, func(ctx context.Context, task *flowfabric.Task, _ string) (string, error) {
 				task.Logger().Info("here")
 				return flowfabric.Step(ctx, task, "order", func(ctx context.Context) (string, error) {
-					run, err := inner.Submit(ctx, w, secret)
+					run, err := inner.Submit(ctx, w.Client, secret)
 					if err != nil {
 						return "", err
 					}
@@ -173,7 +173,7 @@ func TestU215_an_attempt_later_than_a_minute_begins_a_trace_of_its_own_with_a_li
 			t.Parallel()
 			onTurnedStores(t, func(t *testing.T, w *world) {
 				ctx, caller := w.caller()
-				run, err := kind.Submit(ctx, w, secret)
+				run, err := kind.Submit(ctx, w.Client, secret)
 				must(t, err)
 				w.host.TurnTo(w.host.Now().Add(after))
 				carried := make(chan string, 1)
@@ -198,7 +198,7 @@ func TestU215_a_late_retry_begins_a_trace_of_its_own_with_a_link(t *testing.T) {
 	const kind flowfabric.Kind[string, string] = "again"
 	onTurnedStores(t, func(t *testing.T, w *world) {
 		ctx, caller := w.caller()
-		run, err := kind.Submit(ctx, w, "", flowfabric.SubmitOptions{Policy: &flowfabric.Policy{Retry: &flowfabric.RetryPolicy{MaxRetries: 1}}})
+		run, err := kind.Submit(ctx, w.Client, "", flowfabric.SubmitOptions{Policy: &flowfabric.Policy{Retry: &flowfabric.RetryPolicy{MaxRetries: 1}}})
 		must(t, err)
 		w.work(func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, kind, func(_ context.Context, task *flowfabric.Task, _ string) (string, error) {
@@ -229,7 +229,7 @@ func TestU215_work_submitted_outside_any_trace_is_handled_in_one_of_its_own(t *t
 		w.work(func(worker *flowfabric.Worker) {
 			flowfabric.Handle(worker, kind, func(context.Context, *flowfabric.Task, string) (string, error) { return "", nil })
 		})
-		run, err := kind.Submit(t.Context(), w, "")
+		run, err := kind.Submit(t.Context(), w.Client, "")
 		must(t, err)
 		ended := w.wait(run.ID())
 		handler := w.one("ff.handler", "ff.kind", "alone")

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/flowfabricotel"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -41,7 +42,7 @@ var stores = map[string]func(t testing.TB) string{
 
 // world is a client whose spans, and those of its server, are kept.
 type world struct {
-	flowfabric.Client
+	*flowfabric.Client
 	t     *testing.T
 	http  bool
 	host  *clock.Manual // the clock of the store; nil: its own
@@ -86,8 +87,8 @@ func newWorld(t *testing.T, address string, host *clock.Manual, overHTTP bool) *
 	if host != nil {
 		hooks.Clock = host
 	}
-	client, err := flowfabric.Open(engine.WithHooks(t.Context(), hooks), address,
-		flowfabric.OpenConfig{Logger: silent(), Tracer: tracer})
+	client, err := embedded.Open(engine.WithHooks(t.Context(), hooks), address,
+		embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: silent(), Tracer: tracer}})
 	must(t, err)
 	t.Cleanup(func() { must(t, client.Close(context.WithoutCancel(t.Context()))) })
 	if w.Client = client; !overHTTP {
@@ -136,7 +137,7 @@ func must(t testing.TB, err error) {
 // work runs a worker until the test ends.
 func (w *world) work(register func(*flowfabric.Worker)) {
 	w.t.Helper()
-	worker := flowfabric.NewWorker(w, flowfabric.WorkerConfig{Logger: slog.New(slog.NewTextHandler(w.log, nil))})
+	worker := flowfabric.NewWorker(w.Client, flowfabric.WorkerConfig{Logger: slog.New(slog.NewTextHandler(w.log, nil))})
 	register(worker)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	done := make(chan error, 1)

@@ -29,7 +29,7 @@ const (
 // office is where the story plays: an engine, a server with the pages, and the post.
 type office struct {
 	*stage.Stage
-	client  flowfabric.Client
+	client  *flowfabric.Client
 	address string // of the server
 	browser browser
 	post    mailbox

@@ -30,7 +30,7 @@ const (
 // office is where the story plays.
 type office struct {
 	*stage.Stage
-	client flowfabric.Client
+	client *flowfabric.Client
 	desk   *desk
 	runs   []*flowfabric.Run[string]
 }

@@ -39,7 +39,7 @@ const Collect flowfabric.Kind[Order, Payment] = "collect"
 // shop is where the story plays.
 type shop struct {
 	*stage.Stage
-	client   flowfabric.Client
+	client   *flowfabric.Client
 	address  string // of the server
 	provider provider
 

@@ -58,7 +58,7 @@ func work(ctx context.Context, s *stage.Stage) error {
 }
 
 // newWorker sorts mail in steps; begin is called inside each of them.
-func newWorker(s *stage.Stage, client flowfabric.Client, ttl time.Duration, begin func(ctx context.Context, t *flowfabric.Task, city string) error) *flowfabric.Worker {
+func newWorker(s *stage.Stage, client *flowfabric.Client, ttl time.Duration, begin func(ctx context.Context, t *flowfabric.Task, city string) error) *flowfabric.Worker {
 	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Lanes: []string{s.Name}, LeaseTTL: ttl, Logger: s.Log})
 	flowfabric.Handle(w, Cities, func(ctx context.Context, t *flowfabric.Task, cities []string) ([]int, error) {
 		letters := make([]int, len(cities))
@@ -119,7 +119,7 @@ func killInStep(s *stage.Stage, worker *exec.Cmd) (last sign, err error) {
 }
 
 // takeOver finishes the work in this process.
-func takeOver(ctx context.Context, s *stage.Stage, client flowfabric.Client, id flowfabric.ID) error {
+func takeOver(ctx context.Context, s *stage.Stage, client *flowfabric.Client, id flowfabric.ID) error {
 	stop := stage.Start(ctx, newWorker(s, client, 0, func(_ context.Context, t *flowfabric.Task, city string) error {
 		s.Show("this process begins step %s in attempt %d", city, t.Attempt().Index)
 		return nil
@@ -133,7 +133,7 @@ func takeOver(ctx context.Context, s *stage.Stage, client flowfabric.Client, id 
 }
 
 // lateWrite sends what the dead worker would have sent.
-func lateWrite(ctx context.Context, s *stage.Stage, client flowfabric.Client, last sign) error {
+func lateWrite(ctx context.Context, s *stage.Stage, client *flowfabric.Client, last sign) error {
 	answers, err := client.Work().Do(ctx, flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: last.ID, Lease: last.Lease, Result: flowfabric.JSON([]int{0})})
 	if err != nil {
 		return err

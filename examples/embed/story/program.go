@@ -20,7 +20,7 @@ const mount = "/flowfabric"
 // bakery is the program that was there before: a few routes and a login.
 type bakery struct {
 	lane   string
-	client flowfabric.Client
+	client *flowfabric.Client
 }
 
 // staff are the users of the bakery with their passwords, as its own login knows them.

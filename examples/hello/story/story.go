@@ -25,7 +25,7 @@ type Receipt struct{ Number string }
 // ChargeCard is the kind of work: submitter and handler share it, and with it the types.
 const ChargeCard flowfabric.Kind[Charge, Receipt] = "charge"
 
-func submitAndWait(ctx context.Context, s *stage.Stage, client flowfabric.Client, bank Bank, order string) error {
+func submitAndWait(ctx context.Context, s *stage.Stage, client *flowfabric.Client, bank Bank, order string) error {
 	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Lanes: []string{"default"}})
 	flowfabric.Handle(w, ChargeCard, func(ctx context.Context, t *flowfabric.Task, in Charge) (Receipt, error) {
 		return flowfabric.Step(ctx, t, "charge", func(ctx context.Context) (Receipt, error) {
@@ -77,7 +77,7 @@ func tell(ctx context.Context, s *stage.Stage) error {
 }
 
 // lookBack submits the same work once more, lists what there is and reads what happened.
-func lookBack(ctx context.Context, s *stage.Stage, client flowfabric.Client, order string) error {
+func lookBack(ctx context.Context, s *stage.Stage, client *flowfabric.Client, order string) error {
 	s.Say("The same order is submitted once more, after a restart. Its key is known: nothing is charged twice.")
 	run, err := ChargeCard.Submit(ctx, client, Charge{order, 1999}, flowfabric.SubmitOptions{IdempotencyKey: order})
 	if err != nil {

@@ -61,7 +61,7 @@ func tell(ctx context.Context, s *stage.Stage) error {
 }
 
 // die claims the work as a responder would, and is never heard of again.
-func die(ctx context.Context, s *stage.Stage, client flowfabric.Client, n int) error {
+func die(ctx context.Context, s *stage.Stage, client *flowfabric.Client, n int) error {
 	name := fmt.Sprintf("%s-%d", s.Name, n)
 	answer, err := client.Work().Claim(ctx, flowfabric.ClaimRequest{
 		WorkerID: "responder", InstanceID: name, Lanes: []string{s.Name}, LeaseTTL: lease, Wait: patience,
@@ -78,7 +78,7 @@ func die(ctx context.Context, s *stage.Stage, client flowfabric.Client, n int) e
 }
 
 // point shows how the work stands, why it does not run, and what has happened since the last look.
-func point(ctx context.Context, s *stage.Stage, client flowfabric.Client, id flowfabric.ID, after string) (next string, err error) {
+func point(ctx context.Context, s *stage.Stage, client *flowfabric.Client, id flowfabric.ID, after string) (next string, err error) {
 	x, err := client.Get(ctx, id)
 	if err != nil {
 		return "", err
@@ -96,7 +96,7 @@ func point(ctx context.Context, s *stage.Stage, client flowfabric.Client, id flo
 }
 
 // replay is what the operator does when the cause is found.
-func replay(ctx context.Context, s *stage.Stage, client flowfabric.Client, run *flowfabric.Run[string], seen string) error {
+func replay(ctx context.Context, s *stage.Stage, client *flowfabric.Client, run *flowfabric.Run[string], seen string) error {
 	s.Say("The stairs are mended. An operator replays it, and a responder who lives does the work.")
 	action := flowfabric.Action{Reason: "the stairs are mended", Expect: flowfabric.Expect{Status: flowfabric.StatusFailed}}
 	if _, err := client.Operate().Replay(ctx, run.ID(), flowfabric.ReplayOptions{Action: action}); err != nil {

@@ -26,7 +26,7 @@ var page []byte
 // bakery serves the page and does the work.
 type bakery struct {
 	*stage.Stage
-	client flowfabric.Client
+	client *flowfabric.Client
 	pace   time.Duration // of the work
 }
 

@@ -10,12 +10,14 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/postgres"
+	"github.com/flowfabric/flowfabric/sqlite"
 )
 
 // shop is a program's own database. It is the one that the engine keeps its tables in: a transaction cannot span two.
 type shop interface {
 	// order writes an order and the work for it in one transaction, and takes both back when then fails.
-	order(ctx context.Context, c flowfabric.Client, number string, s flowfabric.Submission, then func() error) (*flowfabric.Execution, error)
+	order(ctx context.Context, c *flowfabric.Client, number string, s flowfabric.Submission, then func() error) (*flowfabric.Execution, error)
 	// orders counts the orders of that number.
 	orders(ctx context.Context, number string) (int, error)
 	close(ctx context.Context) error
@@ -51,7 +53,7 @@ func openFile(ctx context.Context, path string) (shop, error) {
 	return file{db}, nil
 }
 
-func (f file) order(ctx context.Context, c flowfabric.Client, number string, s flowfabric.Submission, then func() error) (*flowfabric.Execution, error) {
+func (f file) order(ctx context.Context, c *flowfabric.Client, number string, s flowfabric.Submission, then func() error) (*flowfabric.Execution, error) {
 	tx, err := f.db.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func (f file) order(ctx context.Context, c flowfabric.Client, number string, s f
 	if _, err := tx.ExecContext(ctx, insertFile, number); err != nil {
 		return nil, err
 	}
-	x, err := flowfabric.SubmitSQLTx(ctx, c, tx, s)
+	x, err := sqlite.SubmitSQLTx(ctx, c, tx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,7 @@ func openPostgres(ctx context.Context, url string) (shop, error) {
 	return server{conn}, nil
 }
 
-func (p server) order(ctx context.Context, c flowfabric.Client, number string, s flowfabric.Submission, then func() error) (*flowfabric.Execution, error) {
+func (p server) order(ctx context.Context, c *flowfabric.Client, number string, s flowfabric.Submission, then func() error) (*flowfabric.Execution, error) {
 	tx, err := p.conn.Begin(ctx)
 	if err != nil {
 		return nil, err
@@ -100,7 +102,7 @@ func (p server) order(ctx context.Context, c flowfabric.Client, number string, s
 	if _, err := tx.Exec(ctx, insertOrder, number); err != nil {
 		return nil, err
 	}
-	x, err := flowfabric.SubmitTx(ctx, c, tx, s)
+	x, err := postgres.SubmitTx(ctx, c, tx, s)
 	if err != nil {
 		return nil, err
 	}

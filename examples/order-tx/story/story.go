@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -48,11 +49,11 @@ func tell(ctx context.Context, s *stage.Stage) error {
 
 // clients are the one that submits inside transactions, for which the engine's code must be in this process, and the one that does
 // everything else. They are the same unless a server runs the engine.
-func clients(ctx context.Context, s *stage.Stage) (writer, client flowfabric.Client, err error) {
+func clients(ctx context.Context, s *stage.Stage) (writer, client *flowfabric.Client, err error) {
 	if client, err = s.Open(ctx); err != nil || s.Server == "" {
 		return client, client, err
 	}
-	writer, err = flowfabric.Open(ctx, s.Store, flowfabric.OpenConfig{NoEngine: true, Logger: s.Log})
+	writer, err = embedded.Open(ctx, s.Store, embedded.Config{EngineConfig: flowfabric.EngineConfig{NoEngine: true, Logger: s.Log}})
 	if err != nil {
 		return nil, nil, errors.Join(err, client.Close(ctx))
 	}
@@ -65,7 +66,7 @@ func submission(s *stage.Stage, order string) flowfabric.Submission {
 }
 
 // commit shows a transaction that commits.
-func commit(ctx context.Context, s *stage.Stage, own shop, writer, client flowfabric.Client) error {
+func commit(ctx context.Context, s *stage.Stage, own shop, writer, client *flowfabric.Client) error {
 	order := s.Name + "-1"
 	s.Say("Order %s and the work for it are written in one transaction, which commits.", order)
 	x, err := own.order(ctx, writer, order, submission(s, order), func() error { return nil })
@@ -84,7 +85,7 @@ func commit(ctx context.Context, s *stage.Stage, own shop, writer, client flowfa
 }
 
 // rollBack shows a transaction that does not.
-func rollBack(ctx context.Context, s *stage.Stage, own shop, writer, client flowfabric.Client) error {
+func rollBack(ctx context.Context, s *stage.Stage, own shop, writer, client *flowfabric.Client) error {
 	order := s.Name + "-2"
 	s.Say("Order %s is written in the same way, and then the card is declined: the transaction is rolled back.", order)
 	declined := errors.New("the card is declined")
@@ -96,7 +97,7 @@ func rollBack(ctx context.Context, s *stage.Stage, own shop, writer, client flow
 }
 
 // show tells what is there of an order.
-func show(ctx context.Context, s *stage.Stage, own shop, client flowfabric.Client, order string, id flowfabric.ID) error {
+func show(ctx context.Context, s *stage.Stage, own shop, client *flowfabric.Client, order string, id flowfabric.ID) error {
 	rows, err := own.orders(ctx, order)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ const (
 // plant is where the story plays.
 type plant struct {
 	*stage.Stage
-	client flowfabric.Client
+	client *flowfabric.Client
 	broken atomic.Bool                  // the browser test finds a bug
 	links  chan flowfabric.ApprovalLink // that a sign-off has sent
 	run    *flowfabric.FlowRun

@@ -42,7 +42,7 @@ type machine struct {
 }
 
 // worker is a worker of that machine, for all kinds of work.
-func (m machine) worker(c flowfabric.Client) *flowfabric.Worker {
+func (m machine) worker(c *flowfabric.Client) *flowfabric.Worker {
 	w := flowfabric.NewWorker(c, flowfabric.WorkerConfig{Lanes: []string{m.at.Name}, Capabilities: m.can, Logger: m.at.Log})
 	flowfabric.Handle(w, Build, m.build)
 	flowfabric.Handle(w, Test, m.test)

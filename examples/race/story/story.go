@@ -40,7 +40,7 @@ const (
 // course is where the story plays.
 type course struct {
 	*stage.Stage
-	client flowfabric.Client
+	client *flowfabric.Client
 	model  Model
 	ended  chan ending
 }

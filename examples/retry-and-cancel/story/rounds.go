@@ -9,7 +9,7 @@ import (
 )
 
 // roundsCancelled cancels three flows, each by another policy. In each one parcel is delivered, one is under way, and one waits for that.
-func roundsCancelled(ctx context.Context, s *stage.Stage, client flowfabric.Client, c *courier) error {
+func roundsCancelled(ctx context.Context, s *stage.Stage, client *flowfabric.Client, c *courier) error {
 	s.Say("A round is a flow: each parcel after the one before. Three rounds are cancelled in the middle, each by another policy.")
 	for _, policy := range []flowfabric.CancelPolicy{flowfabric.CancelFlowOnly, flowfabric.CancelPending, flowfabric.CancelAll} {
 		if err := roundCancelled(ctx, s, client, c, policy); err != nil {
@@ -20,7 +20,7 @@ func roundsCancelled(ctx context.Context, s *stage.Stage, client flowfabric.Clie
 }
 
 // roundCancelled cancels one round while its second parcel is under way.
-func roundCancelled(ctx context.Context, s *stage.Stage, client flowfabric.Client, c *courier, policy flowfabric.CancelPolicy) error {
+func roundCancelled(ctx context.Context, s *stage.Stage, client *flowfabric.Client, c *courier, policy flowfabric.CancelPolicy) error {
 	run, err := client.Flows().Submit(ctx, round(s.Name, policy))
 	if err != nil {
 		return err

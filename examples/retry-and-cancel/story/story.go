@@ -87,7 +87,7 @@ func tell(ctx context.Context, s *stage.Stage) error {
 	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{Lanes: []string{s.Name}, Logger: s.Log})
 	flowfabric.Handle(w, Deliver, c.deliver)
 	stop := stage.Start(ctx, w)
-	for _, chapter := range []func(context.Context, *stage.Stage, flowfabric.Client, *courier) error{retried, failed, cancelled, roundsCancelled, replayed} {
+	for _, chapter := range []func(context.Context, *stage.Stage, *flowfabric.Client, *courier) error{retried, failed, cancelled, roundsCancelled, replayed} {
 		if err := chapter(ctx, s, client, c); err != nil {
 			return errors.Join(err, stop())
 		}
@@ -96,13 +96,13 @@ func tell(ctx context.Context, s *stage.Stage) error {
 }
 
 // send submits a parcel.
-func send(ctx context.Context, s *stage.Stage, client flowfabric.Client, trouble string) (*flowfabric.Run[string], error) {
+func send(ctx context.Context, s *stage.Stage, client *flowfabric.Client, trouble string) (*flowfabric.Run[string], error) {
 	parcel := Parcel{Number: "p-" + trouble, Trouble: trouble}
 	return Deliver.Submit(ctx, client, parcel, flowfabric.SubmitOptions{Lane: s.Name, Policy: &policy})
 }
 
 // retried shows two failures that pass.
-func retried(ctx context.Context, s *stage.Stage, client flowfabric.Client, _ *courier) error {
+func retried(ctx context.Context, s *stage.Stage, client *flowfabric.Client, _ *courier) error {
 	s.Say("Failures of some categories are tried again, each attempt later than the one before.")
 	for _, trouble := range []string{"road", "depot"} {
 		run, err := send(ctx, s, client, trouble)
@@ -133,7 +133,7 @@ func ending(a flowfabric.Attempt) string {
 }
 
 // failed shows two failures that end the work.
-func failed(ctx context.Context, s *stage.Stage, client flowfabric.Client, _ *courier) error {
+func failed(ctx context.Context, s *stage.Stage, client *flowfabric.Client, _ *courier) error {
 	s.Say("What is permanent, or of another category, fails at once.")
 	for _, trouble := range []string{"refused", "address"} {
 		run, err := send(ctx, s, client, trouble)
@@ -150,7 +150,7 @@ func failed(ctx context.Context, s *stage.Stage, client flowfabric.Client, _ *co
 }
 
 // cancelled calls running work back.
-func cancelled(ctx context.Context, s *stage.Stage, client flowfabric.Client, c *courier) error {
+func cancelled(ctx context.Context, s *stage.Stage, client *flowfabric.Client, c *courier) error {
 	run, err := send(ctx, s, client, "lost")
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func cancelled(ctx context.Context, s *stage.Stage, client flowfabric.Client, c 
 }
 
 // replayed mends the bug and lets one bulk job replay what failed.
-func replayed(ctx context.Context, s *stage.Stage, client flowfabric.Client, c *courier) error {
+func replayed(ctx context.Context, s *stage.Stage, client *flowfabric.Client, c *courier) error {
 	c.mapMended.Store(true)
 	s.Say("The map is mended. One bulk job replays everything in the lane that failed.")
 	which := flowfabric.Filter{Lane: []string{s.Name}, Status: []flowfabric.Status{flowfabric.StatusFailed}}

@@ -70,7 +70,7 @@ func Tell(ctx context.Context, s *stage.Stage, program string) error {
 // teller tells the story on a server.
 type teller struct {
 	*stage.Stage
-	client  flowfabric.Client
+	client  *flowfabric.Client
 	address string
 	dir     string // for files
 }

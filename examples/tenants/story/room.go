@@ -126,7 +126,7 @@ func (h *house) order(ctx context.Context, tenant string, n int) error {
 }
 
 // take claims all that it gets, which must be at least so many.
-func (h *house) take(ctx context.Context, worker flowfabric.Client, least int) (tasks []*flowfabric.Claimed, err error) {
+func (h *house) take(ctx context.Context, worker *flowfabric.Client, least int) (tasks []*flowfabric.Claimed, err error) {
 	for len(tasks) < least {
 		some, err := h.claim(ctx, worker, patience)
 		if err != nil {
@@ -140,7 +140,7 @@ func (h *house) take(ctx context.Context, worker flowfabric.Client, least int) (
 	return tasks, nil
 }
 
-func (h *house) claim(ctx context.Context, worker flowfabric.Client, wait time.Duration) ([]*flowfabric.Claimed, error) {
+func (h *house) claim(ctx context.Context, worker *flowfabric.Client, wait time.Duration) ([]*flowfabric.Claimed, error) {
 	answer, err := worker.Work().Claim(ctx, flowfabric.ClaimRequest{
 		WorkerID: "renderer", InstanceID: h.Name + "-2", Lanes: []string{h.Name}, Max: 100, Wait: wait,
 	})
@@ -148,7 +148,7 @@ func (h *house) claim(ctx context.Context, worker flowfabric.Client, wait time.D
 }
 
 // finish completes pictures, each of which used one.
-func (h *house) finish(ctx context.Context, worker flowfabric.Client, tasks []*flowfabric.Claimed) error {
+func (h *house) finish(ctx context.Context, worker *flowfabric.Client, tasks []*flowfabric.Claimed) error {
 	var items []flowfabric.WorkItem
 	for _, task := range tasks {
 		items = append(items, flowfabric.WorkItem{

@@ -36,14 +36,14 @@ const (
 type house struct {
 	*stage.Stage
 	server    string
-	admin     flowfabric.Client            // for all namespaces
-	red, blue string                       // the tenants
-	made      []string                     // ids of the keys
-	clients   map[string]flowfabric.Client // by the names of their keys
+	admin     *flowfabric.Client            // for all namespaces
+	red, blue string                        // the tenants
+	made      []string                      // ids of the keys
+	clients   map[string]*flowfabric.Client // by the names of their keys
 }
 
 func tell(ctx context.Context, s *stage.Stage) error {
-	h := &house{Stage: s, red: s.Name + "-red", blue: s.Name + "-blue", clients: map[string]flowfabric.Client{}}
+	h := &house{Stage: s, red: s.Name + "-red", blue: s.Name + "-blue", clients: map[string]*flowfabric.Client{}}
 	leave, err := h.open(ctx)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (h *house) open(ctx context.Context) (leave func() error, err error) {
 }
 
 // client makes a key and a client that has it, or finds the one that has this name. Refusals are not repeated: the story wants to see them.
-func (h *house) client(ctx context.Context, name string, namespaces []string, roles ...string) (flowfabric.Client, error) {
+func (h *house) client(ctx context.Context, name string, namespaces []string, roles ...string) (*flowfabric.Client, error) {
 	if known := h.clients[name]; known != nil {
 		return known, nil
 	}
@@ -263,7 +263,7 @@ func (h *house) limits(ctx context.Context) error {
 }
 
 // flood submits many at once until some are refused. Between two floods a second may pass.
-func (h *house) flood(ctx context.Context, c flowfabric.Client) (accepted int, err error) {
+func (h *house) flood(ctx context.Context, c *flowfabric.Client) (accepted int, err error) {
 	for range 10 {
 		answers := make(chan error, 2*maxSubmits)
 		for range cap(answers) {

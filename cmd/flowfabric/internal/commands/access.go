@@ -14,7 +14,7 @@ import (
 // openMode reports whether callers need no keys (U123, U124): in dev on loopback and with --insecure-open, until an admin key
 // exists. Otherwise a server whose store has no admin key does not start, because a store that lost its last one must not become
 // open to everyone.
-func (i *instance) openMode(ctx context.Context, client flowfabric.Client) (bool, error) {
+func (i *instance) openMode(ctx context.Context, client *flowfabric.Client) (bool, error) {
 	locked, err := server.HasAdminKey(ctx, client)
 	if err != nil || locked {
 		return false, err
@@ -67,7 +67,7 @@ func remindHourly(ctx context.Context, log *slog.Logger, open func() bool) {
 }
 
 // installKey installs the admin key from the settings, unless it exists (U125).
-func (i *instance) installKey(ctx context.Context, client flowfabric.Client) error {
+func (i *instance) installKey(ctx context.Context, client *flowfabric.Client) error {
 	secret := settings.Get[string](i.values, "bootstrap-admin-key")
 	if secret == "" {
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -197,7 +198,7 @@ func (s *session) version() *cobra.Command {
 						return fmt.Sprintf("sqlite %d, postgres %d", v.Schemas["sqlite"], v.Schemas["postgres"])
 					}},
 				},
-			}, version{s.Version, s.Commit, flowfabric.KnownSchemas()})
+			}, version{s.Version, s.Commit, embedded.KnownSchemas()})
 		},
 	}
 }

@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 // checksumSuffix is the suffix of the checksum file of a copy, which has the format of sha256sum.
@@ -29,7 +31,7 @@ func (s *session) backup() *cobra.Command {
 	storeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !namesStore(cmd) {
-			return s.withClient(cmd, func(ctx context.Context, c flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
+			return s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
 		}
 		values, err := s.storeSettings(cmd)
 		if err != nil {
@@ -39,7 +41,7 @@ func (s *session) backup() *cobra.Command {
 			return s.printTool(address, "pg_dump --format=custom --file="+shellWord(args[0])+" %s")
 		}
 		return s.during(cmd, func(ctx context.Context) error {
-			err := s.withStore(ctx, values, "off", func(c flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
+			err := s.withStore(ctx, values, api.MigrateOff, func(c *flowfabric.Client) error { return s.writeBackup(ctx, c, args[0]) })
 			if flowfabric.CodeOf(err) == "store_locked" {
 				return show.Invalid("--store", "omit --store: the server that has the store open makes the copy", "%s", err)
 			}
@@ -73,7 +75,7 @@ func shellWord(text string) string {
 }
 
 // writeBackup writes to a temporary name and renames the copy when it is complete.
-func (s *session) writeBackup(ctx context.Context, c flowfabric.Client, path string) error {
+func (s *session) writeBackup(ctx context.Context, c *flowfabric.Client, path string) error {
 	progress := s.printer.NewProgress("pages", isTerminal(s.Err))
 	defer progress.End()
 	how := flowfabric.BackupOptions{Progress: progress.At}
@@ -148,7 +150,7 @@ func (s *session) backupVerify() *cobra.Command {
 // verify checks a temporary copy of the copy.
 func (s *session) verify(ctx context.Context, path, checksum string) error {
 	found := verdict{Checksum: checksum}
-	err := s.withOpened(ctx, "sqlite:"+path, flowfabric.OpenConfig{Migrate: "off"}, func(c flowfabric.Client) error {
+	err := s.withOpened(ctx, "sqlite:"+path, embedded.Config{EngineConfig: flowfabric.EngineConfig{Migrate: api.MigrateOff}}, func(c *flowfabric.Client) error {
 		report, err := c.Admin().Integrity(ctx)
 		found.OK, found.Checked, found.Differences = report.OK, report.Checked, report.Differences
 		return err

@@ -14,7 +14,7 @@ func (s *session) budgets() *cobra.Command {
 flowfabric budgets get team-red
 flowfabric budgets get team-red --json
 flowfabric budgets get team-red --template '{{.dimensions.tokens.used}}'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return s.printBudget(c.Budgets().Get(ctx, args[0]))
 	})
 	get.ValidArgsFunction = s.completeBudgets
@@ -33,7 +33,7 @@ func (s *session) budgetList() *cobra.Command {
 flowfabric budgets list
 flowfabric budgets list --exhausted
 flowfabric budgets list --scope lane:mail --json
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		if exhausted {
 			query.Exhausted = &exhausted
 		}
@@ -109,7 +109,7 @@ func (s *session) budgetCreate() *cobra.Command {
 flowfabric budgets create team-blue tokens.hard=1200 tokens.soft=800
 flowfabric budgets create nightly cost_micros.hard=5000000 --scope lane:night --reset-at day --timezone Europe/Berlin
 flowfabric budgets create careful tokens.hard=1000 --on-hard suspend_for_approval --approval-raise tokens=500
-`, cobra.MinimumNArgs(2), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.MinimumNArgs(2), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		b := flowfabric.Budget{
 			ID: f.id, Name: args[0], Scope: scopeOf(f.scope), Parent: f.parent, Dimensions: map[string]flowfabric.Limit{},
 			OnHard: flowfabric.HardAction(f.onHard), OnLeaseLoss: flowfabric.LossAction(f.onLoss),
@@ -153,7 +153,7 @@ func (s *session) budgetSet() *cobra.Command {
 flowfabric budgets set team-red tokens.hard=2000
 flowfabric budgets set team-red tokens.soft=off tokens.reserve=50 --reason 'they asked'
 flowfabric budgets set team-red --on-hard fail --reset-at month
-`, cobra.MinimumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.MinimumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		u, err := f.update(args[1:])
 		if err != nil {
 			return err
@@ -199,7 +199,7 @@ func (s *session) budgetChange(
 ) *cobra.Command {
 	reason := ""
 	cmd := s.command(verb+" BUDGET", short, "flowfabric budgets "+verb+" team-red\nflowfabric budgets "+verb+" team-red --reason 'new month'\n"+
-		"flowfabric budgets "+verb+" team-red --json", cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+		"flowfabric budgets "+verb+" team-red --json", cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return s.printBudget(change(c.Budgets(), ctx, args[0], flowfabric.AdminAction{Reason: reason}))
 	})
 	auditReason(cmd, &reason)
@@ -213,7 +213,7 @@ func (s *session) budgetDelete() *cobra.Command {
 flowfabric budgets delete team-red
 flowfabric budgets delete team-red --reason 'they are gone'
 flowfabric budgets delete team-red --quiet
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		if err := c.Budgets().Delete(ctx, args[0], flowfabric.AdminAction{Reason: reason}); err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (s *session) budgetCharge() *cobra.Command {
 flowfabric budgets charge team-red tokens=40
 flowfabric budgets charge team-red tokens=40 --already-spent --dedup-key invoice-17
 flowfabric budgets charge team-red tokens=40 --execution 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
-`, cobra.MinimumNArgs(2), func(ctx context.Context, c flowfabric.Client, args []string) (err error) {
+`, cobra.MinimumNArgs(2), func(ctx context.Context, c *flowfabric.Client, args []string) (err error) {
 		if charge.Amounts, err = amounts("AMOUNT", args[1:]); err != nil {
 			return err
 		}
@@ -256,7 +256,7 @@ func (s *session) budgetRelease() *cobra.Command {
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'it was a test'
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.ExactArgs(2), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(2), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		released, err := c.Budgets().ReleaseSpend(ctx, args[0], flowfabric.ID(args[1]), flowfabric.AdminAction{Reason: reason})
 		if err != nil {
 			return err
@@ -275,7 +275,7 @@ func (s *session) budgetSpend() *cobra.Command {
 flowfabric budgets spend team-red
 flowfabric budgets spend team-red --epoch 1 --json
 flowfabric budgets spend team-red --execution 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		if epoch >= 0 {
 			query.Epoch = &epoch
 		}
@@ -295,7 +295,7 @@ func (s *session) budgetEpochs() *cobra.Command {
 flowfabric budgets epochs team-red
 flowfabric budgets epochs team-red --limit 12
 flowfabric budgets epochs team-red --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return show.First(s.printer, s.epochView(), c.Budgets().Epochs(ctx, args[0]), limit)
 	})
 	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
@@ -310,7 +310,7 @@ func (s *session) usage() *cobra.Command {
 flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --budgets
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		id := flowfabric.ID(args[0])
 		if budgets {
 			return s.printApplicable(ctx, c, id)
@@ -332,7 +332,7 @@ flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --budgets
 }
 
 // hasUsed adds the total usage to the view of an execution.
-func (s *session) hasUsed(ctx context.Context, c flowfabric.Client, x *flowfabric.Execution, view *show.View[*flowfabric.Execution]) error {
+func (s *session) hasUsed(ctx context.Context, c *flowfabric.Client, x *flowfabric.Execution, view *show.View[*flowfabric.Execution]) error {
 	if p := s.printer; p.JSON || p.Quiet || p.Template != nil || x.Attempt == nil {
 		return nil
 	}
@@ -346,7 +346,7 @@ func (s *session) hasUsed(ctx context.Context, c flowfabric.Client, x *flowfabri
 	return nil
 }
 
-func (s *session) printApplicable(ctx context.Context, c flowfabric.Client, id flowfabric.ID) error {
+func (s *session) printApplicable(ctx context.Context, c *flowfabric.Client, id flowfabric.ID) error {
 	found, err := c.Executions().Budgets(ctx, id)
 	if err != nil {
 		return err
@@ -373,7 +373,7 @@ func (s *session) completeBudgets(cmd *cobra.Command, args []string, _ string) (
 }
 
 func (s *session) budgetNames(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Budgets().Page(ctx)
 		var found []string
 		for _, budget := range page.Items {

@@ -15,7 +15,7 @@ import (
 const jobEvery = 500 * time.Millisecond
 
 // followJob shows the progress of a job until it ends. An interrupt leaves the job running (U159).
-func (s *session) followJob(ctx context.Context, c flowfabric.Client, job *flowfabric.BulkJob) error {
+func (s *session) followJob(ctx context.Context, c *flowfabric.Client, job *flowfabric.BulkJob) error {
 	progress := s.printer.NewProgress(job.Action, isTerminal(s.Err))
 	defer progress.End()
 	for job.State == "running" {
@@ -43,7 +43,7 @@ func (s *session) bulk() *cobra.Command {
 flowfabric bulk get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric bulk get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --watch
 flowfabric bulk get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		job, err := c.Operate().BulkStatus(ctx, args[0])
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func (s *session) bulkList() *cobra.Command {
 flowfabric bulk list
 flowfabric bulk list --limit 5
 flowfabric bulk list --json
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		return show.First(s.printer, s.jobView(), c.Operate().BulkJobs(ctx), limit)
 	})
 	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number; 0: all")
@@ -77,7 +77,7 @@ func (s *session) bulkItems() *cobra.Command {
 flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --refused
 flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		var options flowfabric.BulkItemOptions
 		if refused != done {
 			options.OK = &done
@@ -106,7 +106,7 @@ func (s *session) bulkStop() *cobra.Command {
 flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong filter'
 flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		job, err := c.Operate().StopBulk(ctx, args[0], flowfabric.StopOptions{Reason: reason})
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ const completionLimit = 100 * time.Millisecond
 
 // completeIDs completes the newest executions.
 func (s *session) completeIDs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Executions().Page(ctx, flowfabric.ListOptions{Limit: 50})
 		var found []string
 		for _, x := range page.Items {
@@ -28,7 +28,7 @@ func (s *session) completeIDs(cmd *cobra.Command, _ []string, _ string) ([]strin
 
 // completeLanes completes lanes.
 func (s *session) completeLanes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Lanes().Page(ctx)
 		var found []string
 		for _, lane := range page.Items {
@@ -43,7 +43,7 @@ func (s *session) completeQuotas(cmd *cobra.Command, args []string, _ string) ([
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Quotas().Page(ctx)
 		var found []string
 		for _, quota := range page.Items {
@@ -55,7 +55,7 @@ func (s *session) completeQuotas(cmd *cobra.Command, args []string, _ string) ([
 
 // completeKinds completes the kinds of the newest executions: the API has no list of kinds, and counting all can be slow.
 func (s *session) completeKinds(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Executions().Page(ctx, flowfabric.ListOptions{Limit: 200})
 		kinds := map[string]bool{}
 		for _, x := range page.Items {
@@ -67,7 +67,7 @@ func (s *session) completeKinds(cmd *cobra.Command, _ []string, _ string) ([]str
 
 // completeInstances completes worker instances.
 func (s *session) completeInstances(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Workers().Page(ctx)
 		var found []string
 		for _, w := range page.Items {
@@ -79,7 +79,7 @@ func (s *session) completeInstances(cmd *cobra.Command, _ []string, _ string) ([
 
 // completeJobs completes the newest bulk jobs.
 func (s *session) completeJobs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Operate().BulkJobsPage(ctx, flowfabric.PageOptions{Limit: 50})
 		var found []string
 		for _, job := range page.Items {
@@ -91,7 +91,7 @@ func (s *session) completeJobs(cmd *cobra.Command, _ []string, _ string) ([]stri
 
 // completeWaitpoints completes open waitpoints.
 func (s *session) completeWaitpoints(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Waitpoints().Page(ctx, flowfabric.WaitpointQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
 		var found []string
 		for _, w := range page.Items {
@@ -119,7 +119,7 @@ func (s *session) completeLinks(cmd *cobra.Command, _ []string, _ string) ([]str
 }
 
 func (s *session) offerSuspended(cmd *cobra.Command, of func(flowfabric.Suspended) []string) ([]string, cobra.ShellCompDirective) {
-	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Waitpoints().SuspendedPage(ctx, flowfabric.SuspendedQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
 		var found []string
 		for _, w := range page.Items {
@@ -157,10 +157,10 @@ func (s *session) completeFlags(cmd *cobra.Command) {
 }
 
 // offer requests completions from the server; if it does not answer in time, there are none.
-func (s *session) offer(cmd *cobra.Command, ask func(ctx context.Context, c flowfabric.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+func (s *session) offer(cmd *cobra.Command, ask func(ctx context.Context, c *flowfabric.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	var found []string
 	_ = s.prepare(cmd)
-	_ = s.withClient(cmd, func(ctx context.Context, c flowfabric.Client) error { // completions cannot report errors
+	_ = s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error { // completions cannot report errors
 		ctx, cancel := context.WithTimeout(ctx, completionLimit)
 		defer cancel()
 		answer, err := ask(ctx, c)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
 
@@ -34,9 +35,9 @@ func completed(t *testing.T, server string, words ...string) []string {
 }
 
 // served is an engine on SQLite and the address of its server.
-func served(t *testing.T) (flowfabric.Client, string) {
+func served(t *testing.T) (*flowfabric.Client, string) {
 	t.Helper()
-	client, err := flowfabric.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "ff.db"), flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
+	client, err := embedded.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "ff.db"), embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}

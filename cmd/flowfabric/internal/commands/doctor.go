@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
@@ -37,7 +38,7 @@ func (s *session) doctor() *cobra.Command {
 	cmd.Flags().BoolVar(&acknowledge, "acknowledge-rollback", false, "first acknowledge that the database came back without some commits; until then the check fails")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if !namesStore(cmd) {
-			return s.withClient(cmd, func(ctx context.Context, c flowfabric.Client) error {
+			return s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error {
 				checks, err := examine(ctx, c, integrity, acknowledge)
 				if err != nil {
 					return err
@@ -65,7 +66,7 @@ func (s *session) printChecks(checks []flowfabric.Check) error {
 }
 
 // examine calls Doctor on a server or a store.
-func examine(ctx context.Context, c flowfabric.Client, integrity, acknowledge bool) ([]flowfabric.Check, error) {
+func examine(ctx context.Context, c *flowfabric.Client, integrity, acknowledge bool) ([]flowfabric.Check, error) {
 	if acknowledge {
 		if _, err := c.Admin().AcknowledgeRollbacks(ctx); err != nil {
 			return nil, err
@@ -100,9 +101,9 @@ func integrityChecks(report flowfabric.IntegrityReport) []flowfabric.Check {
 func (s *session) examineStore(ctx context.Context, values *settings.Values, integrity, acknowledge bool) error {
 	i := &instance{session: s, values: values, log: slog.New(slog.DiscardHandler)}
 	cfg := openConfig(values, i.log)
-	cfg.Migrate = "check"
+	cfg.Migrate = api.MigrateCheck
 	var checks []flowfabric.Check
-	err := s.withOpened(ctx, settings.Get[string](values, "store"), cfg, func(c flowfabric.Client) (err error) {
+	err := s.withOpened(ctx, settings.Get[string](values, "store"), cfg, func(c *flowfabric.Client) (err error) {
 		checks, err = examine(ctx, c, integrity, acknowledge)
 		return err
 	})

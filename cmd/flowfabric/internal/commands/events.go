@@ -56,7 +56,7 @@ func (s *session) events() *cobra.Command {
 flowfabric events 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric events --since 1h --event execution.completed --json
 flowfabric events --follow --limit 1 --timeout 1s
-`, cobra.MaximumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.MaximumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		id := ""
 		if len(args) == 1 {
 			id = args[0]
@@ -86,7 +86,7 @@ func (s *session) live() *show.Printer {
 }
 
 // pastEvents reads the log to its end.
-func pastEvents(ctx context.Context, c flowfabric.Client, o flowfabric.ReadOptions) iter.Seq2[flowfabric.Event, error] {
+func pastEvents(ctx context.Context, c *flowfabric.Client, o flowfabric.ReadOptions) iter.Seq2[flowfabric.Event, error] {
 	return func(yield func(flowfabric.Event, error) bool) {
 		o.Limit = 1000
 		for {
@@ -109,7 +109,7 @@ func pastEvents(ctx context.Context, c flowfabric.Client, o flowfabric.ReadOptio
 }
 
 // followToEnd prints the events of an execution until it has ended.
-func (s *session) followToEnd(ctx context.Context, c flowfabric.Client, id flowfabric.ID) error {
+func (s *session) followToEnd(ctx context.Context, c *flowfabric.Client, id flowfabric.ID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events := c.Events().Follow(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id}})

@@ -19,7 +19,7 @@ func (s *session) explain() *cobra.Command {
 flowfabric explain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric explain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --wait 30s
 flowfabric explain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		all, err := ids(args)
 		if err != nil {
 			return err

@@ -37,7 +37,7 @@ func (s *session) flowSubmit() *cobra.Command {
 flowfabric flow submit release.json
 flowfabric flow submit release.json --dry-run
 flowfabric flow submit release.json --wait --timeout 1m
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		var f flowfabric.Flow
 		if err := s.document(args[0], &f); err != nil {
 			return err
@@ -72,7 +72,7 @@ type checked struct {
 	Order []string `json:"order"`
 }
 
-func (s *session) checkFlow(ctx context.Context, c flowfabric.Client, f flowfabric.Flow) error {
+func (s *session) checkFlow(ctx context.Context, c *flowfabric.Client, f flowfabric.Flow) error {
 	order, err := c.Flows().Check(ctx, f)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s *session) flowCreate() *cobra.Command {
 flowfabric flow create release
 flowfabric flow create release --tag team=blue
 flowfabric flow create release --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		given, err := pairs("--tag", tags)
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ func (s *session) flowExtend() *cobra.Command {
 flowfabric flow extend 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 more.json
 flowfabric flow extend 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 more.json --expect-revision 1
 flowfabric flow extend 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 more.json --json
-`, cobra.ExactArgs(2), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(2), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		var more flowfabric.FlowExtension
 		if err := s.document(args[1], &more); err != nil {
 			return err
@@ -136,7 +136,7 @@ func (s *session) flowSeal() *cobra.Command {
 flowfabric flow seal 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric flow seal 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --expect-revision 1
 flowfabric flow seal 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		run, err := c.Flows().Seal(ctx, flowfabric.ID(args[0]), flowfabric.SealOptions{Revision: revision})
 		return s.printRun(run, err)
 	})
@@ -172,7 +172,7 @@ func (s *session) flowGet() *cobra.Command {
 flowfabric flow get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric flow get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --members --state failed
 flowfabric flow get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --edges --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		id := flowfabric.ID(args[0])
 		switch {
 		case members && edges || members && usage || edges && usage:
@@ -206,7 +206,7 @@ type flowUsage struct {
 	Usage  map[string]int64 `json:"usage"`
 }
 
-func (s *session) printFlowUsage(ctx context.Context, c flowfabric.Client, id flowfabric.ID) error {
+func (s *session) printFlowUsage(ctx context.Context, c *flowfabric.Client, id flowfabric.ID) error {
 	usage, err := c.Flows().Usage(ctx, id)
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func (s *session) flowList() *cobra.Command {
 flowfabric flow list
 flowfabric flow list --kind release --state open --json
 flowfabric flow list --created-from 24h --tag team=blue
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) (err error) {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) (err error) {
 		query.State = flowfabric.FlowState(state)
 		if query.Tags, err = pairs("--tag", tags); err != nil {
 			return err
@@ -269,7 +269,7 @@ func (s *session) flowJoin() *cobra.Command {
 flowfabric flow join 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 deploy
 flowfabric flow join 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 deploy --json
 flowfabric flow join 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 build --policy any_of --cancel-remaining
-`, cobra.ExactArgs(2), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(2), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		id, member := flowfabric.ID(args[0]), args[1]
 		j.Policy = flowfabric.JoinPolicy(policy)
 		var join *flowfabric.JoinView
@@ -298,7 +298,7 @@ func (s *session) flowTags() *cobra.Command {
 flowfabric flow tags 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric flow tags 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --set team=blue --unset draft
 flowfabric flow tags 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --replace --set team=blue
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		tags, err := s.changeFlowTags(ctx, c, flowfabric.ID(args[0]), set, unset, replace)
 		if err != nil {
 			return err
@@ -312,7 +312,7 @@ flowfabric flow tags 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --replace --set team=b
 	return cmd
 }
 
-func (s *session) changeFlowTags(ctx context.Context, c flowfabric.Client, id flowfabric.ID, set, unset []string, replace bool) (map[string]string, error) {
+func (s *session) changeFlowTags(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, set, unset []string, replace bool) (map[string]string, error) {
 	given, err := pairs("--set", set)
 	if err != nil {
 		return nil, err
@@ -349,7 +349,7 @@ func (s *session) completeFlows(cmd *cobra.Command, args []string, begun string)
 
 // completeFlowKinds completes the kinds of the newest flows.
 func (s *session) completeFlowKinds(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Flows().Page(ctx, flowfabric.FlowQuery{PageOptions: flowfabric.PageOptions{Limit: 200}})
 		kinds := map[string]bool{}
 		for _, flow := range page.Items {
@@ -361,7 +361,7 @@ func (s *session) completeFlowKinds(cmd *cobra.Command, _ []string, _ string) ([
 
 // flowIDs returns the newest flows.
 func (s *session) flowIDs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offer(cmd, func(ctx context.Context, c flowfabric.Client) ([]string, error) {
+	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Flows().Page(ctx, flowfabric.FlowQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
 		var found []string
 		for _, flow := range page.Items {

@@ -16,7 +16,7 @@ func (s *session) flowWait() *cobra.Command {
 flowfabric flow wait 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric flow wait 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --timeout 1m
 flowfabric flow wait 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.MinimumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.MinimumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		all, err := ids(args)
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ flowfabric flow wait 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 }
 
 // waitForFlow waits for the end and prints the outcome. A flow that did not complete is exit 8.
-func (s *session) waitForFlow(ctx context.Context, c flowfabric.Client, id flowfabric.ID) error {
+func (s *session) waitForFlow(ctx context.Context, c *flowfabric.Client, id flowfabric.ID) error {
 	flow, err := c.Flows().Wait(ctx, id)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *session) flowCancel() *cobra.Command {
 flowfabric flow cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong version'
 flowfabric flow cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'no more' --policy cancel_pending
 flowfabric flow cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong version' --wait
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		f.Policy = flowfabric.CancelPolicy(policy)
 		progress, err := s.cancelFlow(ctx, c, flowfabric.ID(args[0]), f, wait)
 		if err != nil {
@@ -89,7 +89,7 @@ func (s *session) flowDelete() *cobra.Command {
 flowfabric flow delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --yes
 flowfabric flow delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --yes --json
 flowfabric flow delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --yes --reason 'asked to be forgotten'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		if err := s.confirm(yes, "delete the flow with all its members?"); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ var deletedView = show.View[deletedFlow]{
 }
 
 // cancelFlow cancels and, if requested, waits until all members have ended. An interrupt does not stop the cancel (U159).
-func (s *session) cancelFlow(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f flowfabric.FlowCancel, wait bool) (flowfabric.FlowCancelProgress, error) {
+func (s *session) cancelFlow(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f flowfabric.FlowCancel, wait bool) (flowfabric.FlowCancelProgress, error) {
 	if !wait {
 		return c.Flows().Cancel(ctx, id, f)
 	}

@@ -22,7 +22,7 @@ func (s *session) flowGraph() *cobra.Command {
 flowfabric flow graph 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric flow graph 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --dot > release.dot
 flowfabric flow graph 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		draw := func(p *show.Printer) error {
 			g, err := c.Flows().Graph(ctx, flowfabric.ID(args[0]))
 			switch {

@@ -8,7 +8,7 @@ import (
 )
 
 // revoke takes a lease away, and hands the execution to the instance of --hand-to.
-func revoke(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+func revoke(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 	to, err := f.handTo(ctx, c)
 	if err != nil {
 		return outcome{}, err
@@ -21,7 +21,7 @@ func revoke(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbF
 }
 
 // handTo returns the registered data of the instance that takes over; nil if none was named.
-func (f *verbFlags) handTo(ctx context.Context, c flowfabric.Client) (*flowfabric.HandTo, error) {
+func (f *verbFlags) handTo(ctx context.Context, c *flowfabric.Client) (*flowfabric.HandTo, error) {
 	if f.instanceID == "" {
 		if f.given("grant-ttl") {
 			return nil, show.Invalid("--grant-ttl", "name the instance with --hand-to", "a grant needs an instance")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -37,14 +38,14 @@ func (s *session) apiKeys() *cobra.Command {
 flowfabric api-keys list
 flowfabric api-keys list --wide
 flowfabric api-keys list --json
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		return show.List(s.printer, s.keyView(), c.Admin().APIKeys().List(ctx))
 	})
 	get := s.command("get KEY", "Show an API key", `
 flowfabric api-keys get abcdefghijkl
 flowfabric api-keys get abcdefghijkl --json
 flowfabric api-keys get abcdefghijkl --template '{{.name}}'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		key, err := c.Admin().APIKeys().Get(ctx, args[0])
 		if err != nil {
 			return err
@@ -104,7 +105,7 @@ flowfabric api-keys create --role work --name mailer --for-namespace default --l
 		if len(f.namespaces) == 0 {
 			f.namespaces = []string{"default"}
 		}
-		create := func(ctx context.Context, c flowfabric.Client) error {
+		create := func(ctx context.Context, c *flowfabric.Client) error {
 			key, err := c.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
 				Name: f.name, Roles: f.roles, Namespaces: f.namespaces, Lanes: f.lanes, ExpiresAt: expires,
 				MaxRequestsPerSecond: f.perSecond, MaxInFlight: f.inFlight,
@@ -119,7 +120,7 @@ flowfabric api-keys create --role work --name mailer --for-namespace default --l
 			return err
 		}
 		return s.during(cmd, func(ctx context.Context) error {
-			return s.withStore(ctx, values, "auto", func(c flowfabric.Client) error { return create(ctx, c) })
+			return s.withStore(ctx, values, api.MigrateAuto, func(c *flowfabric.Client) error { return create(ctx, c) })
 		})
 	}
 	return cmd
@@ -147,7 +148,7 @@ func (s *session) keySet() *cobra.Command {
 flowfabric api-keys set abcdefghijkl --role read --role submit
 flowfabric api-keys set abcdefghijkl --expires 24h --reason 'she leaves tomorrow'
 flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		expires, err := f.expiry()
 		if err != nil {
 			return err
@@ -185,7 +186,7 @@ func (s *session) keyDelete() *cobra.Command {
 flowfabric api-keys delete abcdefghijkl
 flowfabric api-keys delete abcdefghijkl --reason 'it was in a log'
 flowfabric api-keys delete abcdefghijkl --force
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		if err := c.Admin().APIKeys().Revoke(ctx, args[0], flowfabric.RevokeAPIKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}, Force: force}); err != nil {
 			return err
 		}
@@ -210,7 +211,7 @@ func (s *session) keyRotate() *cobra.Command {
 flowfabric api-keys rotate abcdefghijkl
 flowfabric api-keys rotate abcdefghijkl --overlap 1h
 flowfabric api-keys rotate abcdefghijkl --overlap 0s
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		how := flowfabric.RotateOptions{AdminAction: flowfabric.AdminAction{Reason: reason}}
 		if cmd.Flags().Changed("overlap") {
 			how.Overlap = &overlap

@@ -19,14 +19,14 @@ func (s *session) lanes() *cobra.Command {
 flowfabric lanes list
 flowfabric lanes list --wide
 flowfabric lanes list --json
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		return show.List(s.printer, s.laneView(), c.Lanes().List(ctx))
 	})
 	get := s.command("get LANE", "Show a lane", `
 flowfabric lanes get default
 flowfabric lanes get default --json
 flowfabric lanes get default --template '{{.lane}}'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return s.printLane(c.Lanes().Get(ctx, args[0]))
 	})
 	get.ValidArgsFunction = s.completeLanes
@@ -51,7 +51,7 @@ func (s *session) laneAction(name, short string, act func(flowfabric.Lanes, cont
 flowfabric lanes `+name+` default
 flowfabric lanes `+name+` default --reason 'the mail server moves'
 flowfabric lanes `+name+` default --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return s.printLane(act(c.Lanes(), ctx, args[0], flowfabric.LaneAction{Reason: reason}))
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, recorded in the event")
@@ -77,7 +77,7 @@ func (s *session) laneSet() *cobra.Command {
 flowfabric lanes set mail --max-concurrent 20
 flowfabric lanes set mail --fairness key --weight acme=3
 flowfabric lanes set mail --ageing 1s --reason 'old work first'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		settings, revision, err := laneNow(ctx, c, args[0])
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ flowfabric lanes set mail --ageing 1s --reason 'old work first'
 }
 
 // laneNow reads the current settings and their revision, so that a concurrent change is detected.
-func laneNow(ctx context.Context, c flowfabric.Client, name string) (flowfabric.LaneSettings, *int64, error) {
+func laneNow(ctx context.Context, c *flowfabric.Client, name string) (flowfabric.LaneSettings, *int64, error) {
 	lane, err := c.Lanes().Get(ctx, name)
 	switch {
 	case flowfabric.CodeOf(err) == "lane_not_found":

@@ -60,7 +60,7 @@ func (s *session) link() *cobra.Command {
 flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ana@example.com
 flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ana@example.com --title 'Ship 1.2?' --expires 24h --comment-required
 flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ben --decision 'ship=Ship it=approved' --decision 'stop=Not yet=rejected' --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		options, err := flags.options()
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (s *session) links() *cobra.Command {
 flowfabric links 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
 flowfabric links 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --wide
 flowfabric links 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		all, err := c.Waitpoints().Links(ctx, args[0])
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (s *session) linkURL() *cobra.Command {
 flowfabric links url 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2
 flowfabric links url 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --json
 flowfabric links url 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --timeout 5s
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		link, err := c.Waitpoints().LinkURL(ctx, args[0])
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func (s *session) linkRevoke() *cobra.Command {
 flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2
 flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --reason 'she is on leave'
 flowfabric links revoke 0190b5a2-9e27-7b06-a4d8-51c3f0e8d7b2 --timeout 5s
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		if err := c.Waitpoints().RevokeLink(ctx, args[0], flowfabric.CloseOptions{Reason: reason}); err != nil {
 			return err
 		}

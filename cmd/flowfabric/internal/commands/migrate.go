@@ -8,9 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 // migrate shows, checks and applies the schema migrations of a store (U163).
@@ -44,9 +45,9 @@ func (s *session) schemaCommand(use, short string, do func(ctx context.Context, 
 }
 
 // migrateConfig returns the settings for migrating.
-func migrateConfig(v *settings.Values) flowfabric.MigrateConfig {
-	return flowfabric.MigrateConfig{
-		DirectURL: settings.Get[string](v, "store-direct-url"), UnsafeDurability: settings.Get[bool](v, "unsafe-durability"),
+func migrateConfig(v *settings.Values) embedded.MigrateConfig {
+	return embedded.MigrateConfig{
+		MigrateConfig: api.MigrateConfig{UnsafeDurability: settings.Get[bool](v, "unsafe-durability")}, DirectURL: settings.Get[string](v, "store-direct-url"),
 	}
 }
 
@@ -58,7 +59,7 @@ type schemaStep struct {
 	TookMS *int64 `json:"took_ms,omitempty"` // of a step that was just applied
 }
 
-func stepOf(step flowfabric.SchemaStep) schemaStep {
+func stepOf(step api.SchemaStep) schemaStep {
 	if !step.Applied {
 		return schemaStep{Step: step.Number, Name: step.Name, State: "missing"}
 	}
@@ -81,7 +82,7 @@ var stepView = show.View[schemaStep]{
 }
 
 func (s *session) migratePlan(ctx context.Context, v *settings.Values) error {
-	schema, err := flowfabric.SchemaOf(ctx, settings.Get[string](v, "store"), migrateConfig(v))
+	schema, err := embedded.SchemaOf(ctx, settings.Get[string](v, "store"), migrateConfig(v))
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ type schemaState struct {
 	State  string `json:"state"`
 }
 
-func stateOf(schema flowfabric.Schema) schemaState {
+func stateOf(schema embedded.Schema) schemaState {
 	state := schemaState{Store: schema.Kind, Schema: schema.Level, Known: schema.Known, State: "up to date"}
 	if schema.Level < schema.Known {
 		state.State = "older than this program"
@@ -122,7 +123,7 @@ func (s *session) migrateStatus(ctx context.Context, v *settings.Values) error {
 	if err := thereMustBe(settings.Get[string](v, "store")); err != nil {
 		return err
 	}
-	schema, err := flowfabric.SchemaOf(ctx, settings.Get[string](v, "store"), migrateConfig(v))
+	schema, err := embedded.SchemaOf(ctx, settings.Get[string](v, "store"), migrateConfig(v))
 	if err != nil {
 		return err
 	}
@@ -138,18 +139,18 @@ func (s *session) migrateStatus(ctx context.Context, v *settings.Values) error {
 
 // migrateUp prints each step as it is applied.
 func (s *session) migrateUp(ctx context.Context, v *settings.Values, to int) error {
-	var schema flowfabric.Schema
+	var schema embedded.Schema
 	err := show.List(s.printer, stepView, iter.Seq2[schemaStep, error](func(yield func(schemaStep, error) bool) {
 		cfg, wanted := migrateConfig(v), true
 		cfg.To = to
-		cfg.Told = func(step flowfabric.SchemaStep) {
+		cfg.Told = func(step api.SchemaStep) {
 			took := step.Took.Milliseconds()
 			line := stepOf(step)
 			line.TookMS = &took
 			wanted = wanted && yield(line, nil)
 		}
 		var err error
-		if schema, err = flowfabric.Migrate(ctx, settings.Get[string](v, "store"), cfg); err != nil && wanted {
+		if schema, err = embedded.Migrate(ctx, settings.Get[string](v, "store"), cfg); err != nil && wanted {
 			yield(schemaStep{}, err)
 		}
 	}))

@@ -38,7 +38,7 @@ var outcomeView = show.View[outcome]{
 }
 
 // eachVerb acts on the named executions in turn. A refusal does not stop the others; the exit code is that of the first refusal.
-func (s *session) eachVerb(ctx context.Context, c flowfabric.Client, v verb, f *verbFlags, args []string) error {
+func (s *session) eachVerb(ctx context.Context, c *flowfabric.Client, v verb, f *verbFlags, args []string) error {
 	all, err := ids(args)
 	switch {
 	case err != nil:
@@ -102,7 +102,7 @@ func (s *session) confirm(yes bool, question string) error {
 }
 
 // bulkVerb acts on what --where selects with a durable job: it shows count and sample, asks, and follows the job.
-func (s *session) bulkVerb(ctx context.Context, c flowfabric.Client, v verb, f *verbFlags, args []string) error {
+func (s *session) bulkVerb(ctx context.Context, c *flowfabric.Client, v verb, f *verbFlags, args []string) error {
 	if len(args) > 0 {
 		return show.Invalid("--where", "give one of them", "executions are both named and selected")
 	}

@@ -20,14 +20,14 @@ func (s *session) quotas() *cobra.Command {
 flowfabric quotas list
 flowfabric quotas list --wide
 flowfabric quotas list --json
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		return show.List(s.printer, s.quotaView(), c.Quotas().List(ctx))
 	})
 	get := s.command("get QUOTA", "Show a quota and its use per key", `
 flowfabric quotas get mail
 flowfabric quotas get mail --json
 flowfabric quotas get mail --template '{{.rate_limit}}'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return s.printQuota(c.Quotas().Get(ctx, args[0]))
 	})
 	get.ValidArgsFunction = s.completeQuotas
@@ -40,7 +40,7 @@ func (s *session) quotaDelete() *cobra.Command {
 flowfabric quotas delete mail
 flowfabric quotas delete mail --force
 flowfabric quotas delete mail --force --reason 'the mail server has no limit any more'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		if err := c.Quotas().Delete(ctx, args[0], how); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (s *session) quotaSet() *cobra.Command {
 flowfabric quotas set mail rate=100/1m
 flowfabric quotas set api rate=10/1s concurrency=5 per-key
 flowfabric quotas set api rate=off --reason 'they have lifted it'
-`, cobra.MinimumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.MinimumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		var settings flowfabric.QuotaSettings
 		action := flowfabric.AdminAction{Reason: reason}
 		now, err := c.Quotas().Get(ctx, args[0])

@@ -19,7 +19,7 @@ func (s *session) get() *cobra.Command {
 flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		switch {
 		case input && children:
 			return show.Invalid("--children", "give one of --input and --children", "input and children are both requested")
@@ -53,7 +53,7 @@ func (s *session) input() *cobra.Command {
 flowfabric input 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric input 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 > input.json
 flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return s.printInput(ctx, c, flowfabric.ID(args[0]), name)
 	})
 	cmd.Flags().StringVar(&name, "name", "", "print the named input that it received from another member of its flow")
@@ -62,7 +62,7 @@ flowfabric get 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --input
 }
 
 // printInput prints the input, or the named one.
-func (s *session) printInput(ctx context.Context, c flowfabric.Client, id flowfabric.ID, name string) (err error) {
+func (s *session) printInput(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, name string) (err error) {
 	var p flowfabric.Payload
 	if name == "" {
 		p, err = c.Executions().Input(ctx, id)
@@ -81,7 +81,7 @@ func (s *session) result() *cobra.Command {
 flowfabric result 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric result 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --wait
 flowfabric result 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 > result.json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		if wait {
 			if _, err := c.Wait(ctx, flowfabric.ID(args[0])); err != nil {
 				return err
@@ -107,7 +107,7 @@ func (s *session) list() *cobra.Command {
 flowfabric list --status failed,expired --created-from 24h
 flowfabric list --lane mail --tag customer=acme --json
 flowfabric list --status running --watch
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		f, err := filter.filter()
 		if err != nil {
 			return err
@@ -135,7 +135,7 @@ func (s *session) count() *cobra.Command {
 flowfabric count
 flowfabric count --status failed --created-from 1h
 flowfabric count --by lane
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		f, err := filter.filter()
 		if err != nil {
 			return err
@@ -175,7 +175,7 @@ func (s *session) attempts() *cobra.Command {
 flowfabric attempts 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric attempts 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 latest
 flowfabric attempts 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 0 --json
-`, cobra.RangeArgs(1, 2), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.RangeArgs(1, 2), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		id := flowfabric.ID(args[0])
 		switch {
 		case len(args) == 2:
@@ -197,7 +197,7 @@ flowfabric attempts 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 0 --json
 	return cmd
 }
 
-func (s *session) oneAttempt(ctx context.Context, c flowfabric.Client, id flowfabric.ID, which string) error {
+func (s *session) oneAttempt(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, which string) error {
 	index := flowfabric.LatestAttempt
 	if which != "latest" {
 		n, err := number("INDEX", which)
@@ -218,7 +218,7 @@ func (s *session) leases() *cobra.Command {
 flowfabric leases 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric leases 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --wide
 flowfabric leases 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return s.printLeases(ctx, c, flowfabric.ID(args[0]))
 	})
 	cmd.ValidArgsFunction = s.completeIDs
@@ -231,7 +231,7 @@ func (s *session) steps() *cobra.Command {
 flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --run 0
 flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		var options flowfabric.StepsOptions
 		if run >= 0 {
 			options.Run = &run
@@ -243,11 +243,11 @@ flowfabric steps 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 	return cmd
 }
 
-func (s *session) printLeases(ctx context.Context, c flowfabric.Client, id flowfabric.ID) error {
+func (s *session) printLeases(ctx context.Context, c *flowfabric.Client, id flowfabric.ID) error {
 	return show.List(s.printer, s.leaseView(), c.Executions().Leases(ctx, id))
 }
 
-func (s *session) printSteps(ctx context.Context, c flowfabric.Client, id flowfabric.ID, o flowfabric.StepsOptions) error {
+func (s *session) printSteps(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, o flowfabric.StepsOptions) error {
 	all, err := c.Executions().Steps(ctx, id, o)
 	if err != nil {
 		return err

@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 func (s *session) restore() *cobra.Command {
@@ -42,7 +44,7 @@ func (s *session) restore() *cobra.Command {
 // copy is complete next to it.
 func (s *session) restoreFile(ctx context.Context, from, to string, force bool) error {
 	err := onCopy(from, func(path, _ string) error {
-		return s.withOpened(ctx, "sqlite:"+path, flowfabric.OpenConfig{Migrate: "off"}, func(flowfabric.Client) error { return nil })
+		return s.withOpened(ctx, "sqlite:"+path, embedded.Config{EngineConfig: flowfabric.EngineConfig{Migrate: api.MigrateOff}}, func(*flowfabric.Client) error { return nil })
 	})
 	if err != nil {
 		return err
@@ -76,7 +78,7 @@ func notInUse(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	_, err := flowfabric.SchemaOf(ctx, "sqlite:"+path)
+	_, err := embedded.SchemaOf(ctx, "sqlite:"+path)
 	if flowfabric.CodeOf(err) == "store_locked" {
 		return err
 	}

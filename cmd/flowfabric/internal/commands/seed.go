@@ -25,8 +25,8 @@ const demoLane = "media"
 
 // seedDemo fills a store with executions in different states, through the public client, so that lists and top have something to
 // show (U161). Keys make it repeatable.
-func seedDemo(ctx context.Context, c flowfabric.Client, log *slog.Logger) error {
-	for _, seed := range []func(context.Context, flowfabric.Client) error{seedFinished, seedDelayed, seedWaiting, seedCancelled, seedRunning} {
+func seedDemo(ctx context.Context, c *flowfabric.Client, log *slog.Logger) error {
+	for _, seed := range []func(context.Context, *flowfabric.Client) error{seedFinished, seedDelayed, seedWaiting, seedCancelled, seedRunning} {
 		if err := seed(ctx, c); err != nil {
 			return fmt.Errorf("seeding demo work: %w", err)
 		}
@@ -41,7 +41,7 @@ func demoOptions(key string) flowfabric.SubmitOptions {
 }
 
 // seedFinished completes some work and lets other work fail after two retries.
-func seedFinished(ctx context.Context, c flowfabric.Client) error {
+func seedFinished(ctx context.Context, c *flowfabric.Client) error {
 	ctx, stop := context.WithCancel(ctx)
 	worker := flowfabric.NewWorker(c, flowfabric.WorkerConfig{ID: "demo", Logger: slog.New(slog.DiscardHandler)})
 	flowfabric.Handle(worker, demoMail, func(_ context.Context, _ *flowfabric.Task, to string) (string, error) { return "sent to " + to, nil })
@@ -55,7 +55,7 @@ func seedFinished(ctx context.Context, c flowfabric.Client) error {
 	return errors.Join(err, <-ended)
 }
 
-func workOff(ctx context.Context, c flowfabric.Client) error {
+func workOff(ctx context.Context, c *flowfabric.Client) error {
 	for _, to := range []string{"ann@example.com", "bob@example.com", "eve@example.com"} {
 		run, err := demoMail.Submit(ctx, c, to, demoOptions("mail-"+to))
 		if err != nil {
@@ -77,7 +77,7 @@ func workOff(ctx context.Context, c flowfabric.Client) error {
 	return nil
 }
 
-func seedDelayed(ctx context.Context, c flowfabric.Client) error {
+func seedDelayed(ctx context.Context, c *flowfabric.Client) error {
 	how := demoOptions("report")
 	how.Delay = 24 * time.Hour
 	_, err := demoReport.Submit(ctx, c, "sales", how)
@@ -85,7 +85,7 @@ func seedDelayed(ctx context.Context, c flowfabric.Client) error {
 }
 
 // seedWaiting submits work whose required capability no worker has.
-func seedWaiting(ctx context.Context, c flowfabric.Client) error {
+func seedWaiting(ctx context.Context, c *flowfabric.Client) error {
 	for _, picture := range []string{"cat.png", "dog.png"} {
 		how := demoOptions("resize-" + picture)
 		how.Requires = []string{"gpu"}
@@ -96,7 +96,7 @@ func seedWaiting(ctx context.Context, c flowfabric.Client) error {
 	return nil
 }
 
-func seedCancelled(ctx context.Context, c flowfabric.Client) error {
+func seedCancelled(ctx context.Context, c *flowfabric.Client) error {
 	how := demoOptions("import")
 	how.Delay = time.Hour
 	run, err := demoImport.Submit(ctx, c, "orders.csv", how)
@@ -108,7 +108,7 @@ func seedCancelled(ctx context.Context, c flowfabric.Client) error {
 }
 
 // seedRunning claims work and keeps it until its lease lapses.
-func seedRunning(ctx context.Context, c flowfabric.Client) error {
+func seedRunning(ctx context.Context, c *flowfabric.Client) error {
 	how := demoOptions("render")
 	how.Lane = demoLane
 	run, err := demoRender.Submit(ctx, c, "holidays.mov", how)

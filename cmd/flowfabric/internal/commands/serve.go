@@ -16,10 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/host"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/tracing"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -238,12 +240,12 @@ func (i *instance) prepareFile(ctx context.Context, fresh bool) error {
 const tryEvery = 5 * time.Second
 
 // open opens the store, and retries up to store-timeout if it does not answer (U180).
-func (i *instance) open(ctx context.Context) (flowfabric.Client, error) {
+func (i *instance) open(ctx context.Context) (*flowfabric.Client, error) {
 	deadline := time.Now().Add(settings.Get[time.Duration](i.values, "store-timeout"))
 	for {
 		cfg := openConfig(i.values, i.log)
 		cfg.Tracer = i.tracer
-		client, err := flowfabric.Open(ctx, settings.Get[string](i.values, "store"), cfg)
+		client, err := embedded.Open(ctx, settings.Get[string](i.values, "store"), cfg)
 		full := flowfabric.CodeOf(err) == "store_full" // waiting does not help
 		if err == nil || full || !errors.Is(err, flowfabric.ErrUnavailable) || time.Now().Add(tryEvery).After(deadline) {
 			return client, err
@@ -258,25 +260,38 @@ func (i *instance) open(ctx context.Context) (flowfabric.Client, error) {
 }
 
 // openConfig returns the engine's part of the settings.
-func openConfig(v *settings.Values, log *slog.Logger) flowfabric.OpenConfig {
+func openConfig(v *settings.Values, log *slog.Logger) embedded.Config {
 	kept := settings.Get[map[string]time.Duration](v, "retention")
-	return flowfabric.OpenConfig{
-		Logger: log, DirectURL: settings.Get[string](v, "store-direct-url"), Migrate: settings.Get[string](v, "migrate"),
-		StorePool: settings.Get[int](v, "store-pool"), StoreTimeout: settings.Get[time.Duration](v, "store-timeout"),
-		UnsafeDurability: settings.Get[bool](v, "unsafe-durability"), MaxPayload: settings.Get[int](v, "max-payload"),
-		QueueLimit: settings.Get[int](v, "queue-limit"), BatchLimit: settings.Get[int](v, "batch-limit"), MaxClaims: settings.Get[int](v, "max-claims"),
-		PollInterval: settings.Get[time.Duration](v, "poll-interval"), LeaseTTL: settings.Get[time.Duration](v, "lease-ttl"),
-		EventRetention: settings.Get[time.Duration](v, "event-retention"), AuditRetention: settings.Get[time.Duration](v, "audit-retention"),
-		KeyGrace: settings.Get[time.Duration](v, "key-grace"), MasterKey: settings.Get[string](v, "master-key"),
-		SigningKid: settings.Get[string](v, "signing-kid"), SigningSecret: settings.Get[string](v, "signing-secret"),
-		Retention: flowfabric.Retention{
-			Succeeded: kept["succeeded"], Failed: kept["failed"], Cancelled: kept["cancelled"], Expired: kept["expired"], Skipped: kept["skipped"],
-		}.Normalized(),
+	migrate, _ := api.ParseMigrateMode(settings.Get[string](v, "migrate")) // the settings know no other
+	return embedded.Config{
+		EngineConfig: flowfabric.EngineConfig{
+			Logger:           log,
+			Migrate:          migrate,
+			UnsafeDurability: settings.Get[bool](v, "unsafe-durability"),
+			MaxPayload:       settings.Get[int](v, "max-payload"),
+			QueueLimit:       settings.Get[int](v, "queue-limit"),
+			BatchLimit:       settings.Get[int](v, "batch-limit"),
+			MaxClaims:        settings.Get[int](v, "max-claims"),
+			PollInterval:     settings.Get[time.Duration](v, "poll-interval"),
+			LeaseTTL:         settings.Get[time.Duration](v, "lease-ttl"),
+			EventRetention:   settings.Get[time.Duration](v, "event-retention"),
+			AuditRetention:   settings.Get[time.Duration](v, "audit-retention"),
+			KeyGrace:         settings.Get[time.Duration](v, "key-grace"),
+			MasterKey:        settings.Get[string](v, "master-key"),
+			SigningKid:       settings.Get[string](v, "signing-kid"),
+			SigningSecret:    settings.Get[string](v, "signing-secret"),
+			Retention: flowfabric.Retention{
+				Succeeded: kept["succeeded"], Failed: kept["failed"], Cancelled: kept["cancelled"], Expired: kept["expired"], Skipped: kept["skipped"],
+			}.Normalized(),
+		},
+		DirectURL: settings.Get[string](v, "store-direct-url"),
+		PoolSize:  settings.Get[int](v, "store-pool"),
+		Timeout:   settings.Get[time.Duration](v, "store-timeout"),
 	}
 }
 
 // serveStore listens and serves after checking who may call.
-func (i *instance) serveStore(ctx context.Context, client flowfabric.Client) error {
+func (i *instance) serveStore(ctx context.Context, client *flowfabric.Client) error {
 	if err := i.installKey(ctx, client); err != nil {
 		return err
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 func TestU181_the_settings_of_the_engine_reach_it(t *testing.T) {
@@ -22,14 +24,27 @@ func TestU181_the_settings_of_the_engine_reach_it(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	want := flowfabric.OpenConfig{
-		DirectURL: "postgres://me@direct/ff", StorePool: 3, StoreTimeout: 7 * time.Second, UnsafeDurability: true, Migrate: "check", MaxPayload: 1 << 20,
-		MaxClaims: 11, QueueLimit: 12, BatchLimit: 13, PollInterval: 2 * time.Second, LeaseTTL: 45 * time.Second,
-		Retention: flowfabric.Retention{Succeeded: time.Hour, Failed: flowfabric.KeepForever}, EventRetention: 2 * time.Hour,
-		AuditRetention: 3 * time.Hour, KeyGrace: 4 * time.Hour,
+	want := embedded.Config{
+		EngineConfig: flowfabric.EngineConfig{
+			UnsafeDurability: true,
+			Migrate:          api.MigrateCheck,
+			MaxPayload:       1 << 20,
+			MaxClaims:        11,
+			QueueLimit:       12,
+			BatchLimit:       13,
+			PollInterval:     2 * time.Second,
+			LeaseTTL:         45 * time.Second,
+			Retention:        flowfabric.Retention{Succeeded: time.Hour, Failed: flowfabric.KeepForever},
+			EventRetention:   2 * time.Hour,
+			AuditRetention:   3 * time.Hour,
+			KeyGrace:         4 * time.Hour,
+		},
+		DirectURL: "postgres://me@direct/ff",
+		PoolSize:  3,
+		Timeout:   7 * time.Second,
 	}
 	got := openConfig(values, slog.New(slog.DiscardHandler))
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(flowfabric.OpenConfig{}, "Logger", "Tracer")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(embedded.Config{}, "Logger", "Tracer")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

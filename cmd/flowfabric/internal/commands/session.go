@@ -104,7 +104,7 @@ func (s *session) clientSettings(cmd *cobra.Command) (*settings.Values, error) {
 }
 
 // withClient calls do with a client of the server.
-func (s *session) withClient(cmd *cobra.Command, do func(ctx context.Context, c flowfabric.Client) error) error {
+func (s *session) withClient(cmd *cobra.Command, do func(ctx context.Context, c *flowfabric.Client) error) error {
 	values, err := s.clientSettings(cmd)
 	if err != nil {
 		return err
@@ -150,10 +150,10 @@ func flagOf(cmd *cobra.Command, field string) string {
 }
 
 // command returns a command that acts on a server.
-func (s *session) command(use, short, example string, args cobra.PositionalArgs, do func(ctx context.Context, c flowfabric.Client, args []string) error) *cobra.Command {
+func (s *session) command(use, short, example string, args cobra.PositionalArgs, do func(ctx context.Context, c *flowfabric.Client, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Example: examples(example), Args: counted(args)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return s.withClient(cmd, func(ctx context.Context, c flowfabric.Client) error { return do(ctx, c, args) })
+		return s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error { return do(ctx, c, args) })
 	}
 	return cmd
 }

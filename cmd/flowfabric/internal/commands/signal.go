@@ -49,7 +49,7 @@ func (s *session) signal() *cobra.Command {
 flowfabric signal 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --name approved --token-file token.txt
 flowfabric signal 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --name paid --payload '{"amount": 12}' --idempotency-key payment-17 --token-file token.txt
 flowfabric signal 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --name note --text 'all is well' --source-identity ana --token-file token.txt
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		signal, err := s.signalOf(&flags, args[0])
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -26,7 +27,7 @@ func (s *session) signingList() *cobra.Command {
 flowfabric keys list
 flowfabric keys list --all
 flowfabric keys list --json
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		list, err := c.Admin().SigningKeys().List(ctx, flowfabric.ListKeysOptions{Retired: all})
 		if err != nil {
 			return err
@@ -57,7 +58,7 @@ func (s *session) signingSeed() *cobra.Command {
 flowfabric keys seed main
 flowfabric keys seed main --secret-hex @new.hex
 flowfabric keys seed main --reason 'the first one'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		digits, err := s.secretHex(secret)
 		if err != nil {
 			return err
@@ -86,7 +87,7 @@ func (s *session) signingRotate() *cobra.Command {
 flowfabric keys rotate
 flowfabric keys rotate autumn --grace 168h
 flowfabric keys rotate autumn --secret-hex @new.hex --reason 'twice a year'
-`, cobra.MaximumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.MaximumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		digits, err := s.secretHex(secret)
 		if err != nil {
 			return err
@@ -117,7 +118,7 @@ func (s *session) signingRevoke() *cobra.Command {
 flowfabric keys revoke spring
 flowfabric keys revoke spring --reason 'it was in a log'
 flowfabric keys revoke autumn --force
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		how := flowfabric.RevokeKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}, Force: force}
 		result, err := c.Admin().SigningKeys().Revoke(ctx, args[0], how)
 		if err != nil {
@@ -157,7 +158,7 @@ flowfabric keys rewrap --store sqlite:ff.db --new-master-key @new.key --timeout 
 			return show.Invalid("--new-master-key", "generate one with: openssl rand -hex 32", "the new master key is missing")
 		}
 		return s.during(cmd, func(ctx context.Context) error {
-			return s.withStore(ctx, values, "check", func(c flowfabric.Client) error {
+			return s.withStore(ctx, values, api.MigrateCheck, func(c *flowfabric.Client) error {
 				n, err := c.Admin().SigningKeys().Rewrap(ctx, string(fresh), flowfabric.AdminAction{Reason: reason})
 				if err == nil {
 					s.printer.Note("secrets encrypted with the new master key: %d", n)

@@ -11,8 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 // storeSettings reads the settings of a command that opens a store without a server.
@@ -52,28 +54,32 @@ func storeFlags(cmd *cobra.Command) {
 }
 
 // storeConfig returns the settings for opening a store.
-func storeConfig(v *settings.Values, migrate string) flowfabric.OpenConfig {
-	return flowfabric.OpenConfig{
-		Migrate: migrate, MasterKey: settings.Get[string](v, "master-key"), DirectURL: settings.Get[string](v, "store-direct-url"),
-		UnsafeDurability: settings.Get[bool](v, "unsafe-durability"),
+func storeConfig(v *settings.Values, migrate api.MigrateMode) embedded.Config {
+	return embedded.Config{
+		EngineConfig: flowfabric.EngineConfig{
+			Migrate:          migrate,
+			MasterKey:        settings.Get[string](v, "master-key"),
+			UnsafeDurability: settings.Get[bool](v, "unsafe-durability"),
+		},
+		DirectURL: settings.Get[string](v, "store-direct-url"),
 	}
 }
 
 // withStore calls do with a store opened without an engine. A store that does not exist is not created.
-func (s *session) withStore(ctx context.Context, v *settings.Values, migrate string, do func(c flowfabric.Client) error) error {
+func (s *session) withStore(ctx context.Context, v *settings.Values, migrate api.MigrateMode, do func(c *flowfabric.Client) error) error {
 	return s.withOpened(ctx, settings.Get[string](v, "store"), storeConfig(v, migrate), do)
 }
 
 // withOpened is withStore with other options for opening.
-func (s *session) withOpened(ctx context.Context, address string, cfg flowfabric.OpenConfig, do func(c flowfabric.Client) error) error {
-	if cfg.Migrate != "auto" {
+func (s *session) withOpened(ctx context.Context, address string, cfg embedded.Config, do func(c *flowfabric.Client) error) error {
+	if cfg.Migrate != api.MigrateAuto {
 		if err := thereMustBe(address); err != nil {
 			return err
 		}
 	}
 	cfg.NoEngine, cfg.Principal = true, "cli"
 	cfg.Logger = slog.New(slog.NewTextHandler(s.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	client, err := flowfabric.Open(ctx, address, cfg)
+	client, err := embedded.Open(ctx, address, cfg)
 	if err != nil {
 		return err
 	}

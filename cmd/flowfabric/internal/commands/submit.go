@@ -51,7 +51,7 @@ func (s *session) submit() *cobra.Command {
 flowfabric submit resize --input '{"width": 300}'
 flowfabric submit mail --text @letter.txt --idempotency-key letter-17 --tag customer=acme
 flowfabric submit --bulk work.ndjson
-`, cobra.MaximumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.MaximumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		if flags.bulk != "" {
 			return s.submitMany(ctx, c, flags, args)
 		}
@@ -65,7 +65,7 @@ flowfabric submit --bulk work.ndjson
 	return cmd
 }
 
-func (s *session) submitOne(ctx context.Context, c flowfabric.Client, flags submission, kind string) error {
+func (s *session) submitOne(ctx context.Context, c *flowfabric.Client, flags submission, kind string) error {
 	sub, err := s.submissionOf(flags, kind)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ const (
 )
 
 // submitMany submits the lines of a file in batches; each item succeeds or fails separately.
-func (s *session) submitMany(ctx context.Context, c flowfabric.Client, flags submission, args []string) error {
+func (s *session) submitMany(ctx context.Context, c *flowfabric.Client, flags submission, args []string) error {
 	if len(args) > 0 {
 		return show.Invalid("KIND", "omit it", "with --bulk every line has its own kind")
 	}
@@ -46,7 +46,7 @@ func (s *session) submitMany(ctx context.Context, c flowfabric.Client, flags sub
 // bulkSubmit is a bulk submit in progress.
 type bulkSubmit struct {
 	session                   *session
-	client                    flowfabric.Client
+	client                    *flowfabric.Client
 	progress                  *show.Progress
 	batch                     []flowfabric.Submission
 	lines                     []int // of the batch, by line number

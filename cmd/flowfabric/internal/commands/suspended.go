@@ -38,7 +38,7 @@ func (s *session) suspended() *cobra.Command {
 flowfabric suspended
 flowfabric suspended --reason-code waiting_for_callback --lane mail
 flowfabric suspended --tag customer=acme --json
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		query, err := flags.query()
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func (s *session) approvals() *cobra.Command {
 flowfabric approvals
 flowfabric approvals --approver ana@example.com
 flowfabric approvals --watch
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		query, err := flags.query()
 		if err != nil {
 			return err

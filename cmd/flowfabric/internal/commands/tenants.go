@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -32,14 +33,14 @@ func (s *session) namespaces() *cobra.Command {
 flowfabric namespaces list
 flowfabric namespaces list --wide
 flowfabric namespaces list --json
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		return show.List(s.printer, s.namespaceView(), c.Admin().Namespaces().List(ctx))
 	})
 	get := s.command("get NAME", "Show a namespace", `
 flowfabric namespaces get default
 flowfabric namespaces get default --json
 flowfabric namespaces get default --template '{{.name}}'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return s.printNamespace(c.Admin().Namespaces().Get(ctx, args[0]))
 	})
 	reason := ""
@@ -47,7 +48,7 @@ flowfabric namespaces get default --template '{{.name}}'
 flowfabric namespaces delete acme
 flowfabric namespaces delete acme --reason 'they moved out'
 flowfabric namespaces delete acme --timeout 5s
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		if err := c.Admin().Namespaces().Delete(ctx, args[0], flowfabric.AdminAction{Reason: reason}); err != nil {
 			return err
 		}
@@ -75,7 +76,7 @@ func (s *session) namespaceSet() *cobra.Command {
 flowfabric namespaces set acme --max-submit-per-second 100
 flowfabric namespaces set acme --default-quota mail:acme
 flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 100
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		var settings flowfabric.NamespaceSettings
 		action := flowfabric.AdminAction{Reason: reason}
 		now, err := c.Admin().Namespaces().Get(ctx, args[0])
@@ -133,7 +134,7 @@ func (s *session) audit() *cobra.Command {
 flowfabric audit list
 flowfabric audit list --principal me --since 24h
 flowfabric audit list --entity api_key --json
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) (err error) {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) (err error) {
 		if since != "" {
 			if filter.From, err = moment("--since", since, ago); err != nil {
 				return err
@@ -173,7 +174,7 @@ func (s *session) auditVerify() *cobra.Command {
 	}
 	storeFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		verify := func(ctx context.Context, c flowfabric.Client) error {
+		verify := func(ctx context.Context, c *flowfabric.Client) error {
 			check, err := c.Admin().VerifyAudit(ctx, strings.Join(args, ""))
 			if err != nil {
 				return err
@@ -188,7 +189,7 @@ func (s *session) auditVerify() *cobra.Command {
 			return err
 		}
 		return s.during(cmd, func(ctx context.Context) error {
-			return s.withStore(ctx, values, "check", func(c flowfabric.Client) error { return verify(ctx, c) })
+			return s.withStore(ctx, values, api.MigrateCheck, func(c *flowfabric.Client) error { return verify(ctx, c) })
 		})
 	}
 	return cmd

@@ -34,7 +34,7 @@ func (s *session) top() *cobra.Command {
 	fs.BoolVar(&once, "once", false, "print the current state and exit")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		live := !once && s.printer.Terminal && isTerminal(s.In) && !s.printer.JSON && !s.printer.Quiet && s.printer.Template == nil
-		return s.withClient(cmd, func(ctx context.Context, c flowfabric.Client) error {
+		return s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error {
 			if live {
 				return s.watchTop(ctx, cmd, c, options, every)
 			}
@@ -49,7 +49,7 @@ func (s *session) top() *cobra.Command {
 }
 
 // watchTop shows the view until the user quits.
-func (s *session) watchTop(ctx context.Context, cmd *cobra.Command, c flowfabric.Client, options top.Options, every time.Duration) error {
+func (s *session) watchTop(ctx context.Context, cmd *cobra.Command, c *flowfabric.Client, options top.Options, every time.Duration) error {
 	values, err := s.clientSettings(cmd)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ type verb struct {
 	destructive          bool   // asks before acting on several
 	flags                func(fs *pflag.FlagSet, f *verbFlags)
 	check                func(f *verbFlags) error // nil: nothing to check
-	act                  func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error)
+	act                  func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error)
 	fill                 func(r *flowfabric.BulkRequest, f *verbFlags)                                         // nil: nothing to add
 	complete             func(*session, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) // nil: completes all executions
 }
@@ -53,7 +53,7 @@ var verbTable = []verb{
 		name: "cancel", short: "Cancel executions", bulk: flowfabric.BulkCancel, destructive: true,
 		example: "flowfabric cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong input'\n" +
 			"flowfabric cancel --where lane=mail,status=ready --dry-run\nflowfabric cancel --where lane=mail,status=ready --yes",
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			return ended(c.Cancel(ctx, id, f.reason, flowfabric.CancelOptions{Expect: f.expect}))
 		},
 	},
@@ -67,7 +67,7 @@ var verbTable = []verb{
 			fs.BoolVar(&f.ignoreDependencies, "ignore-dependencies", false, "run a skipped member although its dependencies ended otherwise")
 			fs.StringVar(&f.deadline, "deadline", "", "new deadline: a time, or a duration from now")
 		},
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			return ended(c.Operate().Replay(ctx, id, flowfabric.ReplayOptions{
 				Action: f.action(), KeepSteps: f.keepSteps, Deadline: f.deadlineAt, Cascade: flowfabric.Cascade(f.cascade), IgnoreDependencies: f.ignoreDependencies,
 			}))
@@ -80,7 +80,7 @@ var verbTable = []verb{
 		name: "hold", short: "Keep executions from starting", bulk: flowfabric.BulkHold,
 		example: "flowfabric hold 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'database moves'\n" +
 			"flowfabric hold --where kind=mail --dry-run\nflowfabric hold --where kind=mail --yes",
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			return ended(c.Operate().Hold(ctx, id, f.action()))
 		},
 	},
@@ -88,7 +88,7 @@ var verbTable = []verb{
 		name: "release-hold", short: "End holds", bulk: flowfabric.BulkReleaseHold,
 		example: "flowfabric release-hold 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
 			"flowfabric release-hold --where kind=mail --dry-run\nflowfabric release-hold --where kind=mail --yes",
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			return ended(c.Operate().ReleaseHold(ctx, id, f.action()))
 		},
 	},
@@ -103,7 +103,7 @@ var verbTable = []verb{
 			}
 			return nil
 		},
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			return ended(c.Operate().SetPriority(ctx, id, f.to, f.action()))
 		},
 		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Priority = f.to },
@@ -129,7 +129,7 @@ var verbTable = []verb{
 			fs.DurationVar(&f.leaseTTL, "lease-ttl", 0, "duration of the lease; default 30s")
 			fs.BoolVar(&f.force, "force", false, "even if the lane is paused or disabled, or budgets and quotas have no capacity")
 		},
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			task, err := c.Operate().Claim(ctx, id, flowfabric.OperatorClaim{
 				Action: f.action(), WorkerID: f.workerID, InstanceID: f.instanceID, LeaseTTL: f.leaseTTL, Force: f.force,
 			})
@@ -153,7 +153,7 @@ var verbTable = []verb{
 			}
 			return nil
 		},
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			tags, err := c.Executions().SetTags(ctx, id, f.changes, f.action())
 			return outcome{id, tagText(tags), map[string]any{"tags": tags}}, err
 		},
@@ -173,7 +173,7 @@ var verbTable = []verb{
 			}
 			return nil
 		},
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			if f.end {
 				return ended(c.Operate().EndRetain(ctx, id, f.action()))
 			}
@@ -185,7 +185,7 @@ var verbTable = []verb{
 		name: "delete", short: "Delete finished executions with all their data", bulk: flowfabric.BulkDelete, destructive: true,
 		example: "flowfabric delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
 			"flowfabric delete --where status=succeeded,completed_to=720h --dry-run\nflowfabric delete --where status=succeeded,completed_to=720h --yes",
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			err := c.Operate().Delete(ctx, id, f.action())
 			return outcome{id, "deleted", map[string]any{"execution_id": id, "deleted": true}}, err
 		},
@@ -203,7 +203,7 @@ func (s *session) verbs() []*cobra.Command {
 
 func (s *session) verb(v verb) *cobra.Command {
 	f := &verbFlags{}
-	cmd := s.command(v.name+" ID…", v.short, v.example, cobra.ArbitraryArgs, func(ctx context.Context, c flowfabric.Client, args []string) error {
+	cmd := s.command(v.name+" ID…", v.short, v.example, cobra.ArbitraryArgs, func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		if err := f.read(v); err != nil {
 			return err
 		}

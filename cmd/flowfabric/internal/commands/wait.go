@@ -16,7 +16,7 @@ func (s *session) wait() *cobra.Command {
 flowfabric wait 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric wait 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --result --timeout 1m
 flowfabric wait 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.MinimumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.MinimumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		all, err := ids(args)
 		if err != nil {
 			return err
@@ -39,7 +39,7 @@ flowfabric wait 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 }
 
 // waitFor waits for the end and prints the result, or how it ended. Without success the exit code is 8.
-func (s *session) waitFor(ctx context.Context, c flowfabric.Client, id flowfabric.ID, result bool) error {
+func (s *session) waitFor(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, result bool) error {
 	x, err := c.Wait(ctx, id)
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func resumeVerb() verb {
 			}
 			return nil
 		},
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			how := options
 			how.Action = f.action()
 			return ended(c.Operate().Resume(ctx, id, how))
@@ -79,7 +79,7 @@ func (s *session) decisionVerb(verbName, short, signal, example string) verb {
 			say.Payload, err = s.payload("", payloadSource{"--payload", payload, jsonType})
 			return err
 		},
-		act: func(ctx context.Context, c flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
+		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			what := say
 			what.Action = f.action()
 			if err := forBudget(ctx, c, id, signal, &what); err != nil {
@@ -110,7 +110,7 @@ func raisePayload(raise []string, payload string) (flowfabric.Payload, error) {
 }
 
 // forBudget uses the signal that a budget's request expects, unless another one is given.
-func forBudget(ctx context.Context, c flowfabric.Client, id flowfabric.ID, signal string, say *flowfabric.Approve) error {
+func forBudget(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, signal string, say *flowfabric.Approve) error {
 	if say.Name != signal {
 		return nil
 	}

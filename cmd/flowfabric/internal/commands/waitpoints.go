@@ -17,7 +17,7 @@ func (s *session) waitpoints() *cobra.Command {
 flowfabric waitpoints
 flowfabric waitpoints 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --all
 flowfabric waitpoints --state pending --waitpoint-key payment --json
-`, cobra.MaximumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.MaximumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		asked, err := ids(args)
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func (s *session) waitpointGet() *cobra.Command {
 flowfabric waitpoints get 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
 flowfabric waitpoints get 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
 flowfabric waitpoints get 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --template '{{.execution_id}}'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		waitpoint, err := c.Waitpoints().Get(ctx, args[0])
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (s *session) waitpointClose() *cobra.Command {
 flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
 flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reason 'no answer expected'
 flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		closed, err := c.Waitpoints().Close(ctx, args[0], flowfabric.CloseOptions{Reason: reason})
 		if err != nil {
 			return err
@@ -92,7 +92,7 @@ func (s *session) waitpointToken() *cobra.Command {
 flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11
 flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --url
 flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reissue --reason 'it was in a chat'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		waitpoint, err := readToken(ctx, c, args[0], reissue, reason)
 		if err != nil {
 			return err
@@ -116,7 +116,7 @@ flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reissue --reason 'it was
 }
 
 // readToken reads the token, which the API serves below the execution, or issues a new one.
-func readToken(ctx context.Context, c flowfabric.Client, id string, reissue bool, reason string) (*flowfabric.Waitpoint, error) {
+func readToken(ctx context.Context, c *flowfabric.Client, id string, reissue bool, reason string) (*flowfabric.Waitpoint, error) {
 	if reissue {
 		return c.Waitpoints().Reissue(ctx, id, flowfabric.Action{Reason: reason})
 	}

@@ -27,7 +27,7 @@ func (s *session) signals() *cobra.Command {
 flowfabric signals 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric signals 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --wide
 flowfabric signals 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return show.List(s.printer, s.signalView(), c.Executions().Signals(ctx, flowfabric.ID(args[0]), query))
 	})
 	cmd.Flags().StringVar(&query.SuspensionID, "suspension", "", "only those of this suspension")
@@ -40,7 +40,7 @@ func (s *session) suspensions() *cobra.Command {
 flowfabric suspensions 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric suspensions 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --wide
 flowfabric suspensions 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		return show.List(s.printer, s.suspensionView(), c.Executions().Suspensions(ctx, flowfabric.ID(args[0])))
 	})
 	cmd.ValidArgsFunction = s.completeIDs
@@ -52,7 +52,7 @@ func (s *session) suspension() *cobra.Command {
 flowfabric suspension 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric suspension 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 flowfabric suspension 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --template '{{.suspension_id}}'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		wait, err := c.Executions().Suspension(ctx, flowfabric.ID(args[0]))
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func (s *session) noSuspension() error {
 }
 
 // waitsFor adds the suspension to the view of a suspended execution.
-func (s *session) waitsFor(ctx context.Context, c flowfabric.Client, x *flowfabric.Execution, view *show.View[*flowfabric.Execution]) error {
+func (s *session) waitsFor(ctx context.Context, c *flowfabric.Client, x *flowfabric.Execution, view *show.View[*flowfabric.Execution]) error {
 	if x.Status != flowfabric.StatusSuspended || s.printer.JSON || s.printer.Quiet || s.printer.Template != nil {
 		return nil
 	}

@@ -65,7 +65,7 @@ flowfabric work --kind mail --capability smtp -- python3 mail.py
 		if _, err := exec.LookPath(args[0]); err != nil {
 			return show.Invalid("COMMAND", "", "%s", err)
 		}
-		return s.withClient(cmd, func(ctx context.Context, c flowfabric.Client) error {
+		return s.withClient(cmd, func(ctx context.Context, c *flowfabric.Client) error {
 			return s.runWorker(ctx, c, f, settings.Get[string](values, "server"), args)
 		})
 	}
@@ -73,7 +73,7 @@ flowfabric work --kind mail --capability smtp -- python3 mail.py
 }
 
 // runWorker works until the user interrupts, which is a success, or until enough tasks are done.
-func (s *session) runWorker(ctx context.Context, c flowfabric.Client, f workFlags, server string, command []string) error {
+func (s *session) runWorker(ctx context.Context, c *flowfabric.Client, f workFlags, server string, command []string) error {
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
 	name := f.name

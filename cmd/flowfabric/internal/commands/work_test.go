@@ -16,6 +16,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
+	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
 
@@ -33,9 +34,9 @@ var plainSettings = []string{
 var secretSettings = []string{"store", "store-direct-url", "bootstrap-admin-key", "master-key", "signing-secret", "key"}
 
 // secured is an engine on SQLite, the address of its server, and a key for all of it.
-func secured(t *testing.T) (client flowfabric.Client, address, key string) {
+func secured(t *testing.T) (client *flowfabric.Client, address, key string) {
 	t.Helper()
-	client, err := flowfabric.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "ff.db"), flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
+	client, err := embedded.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "ff.db"), embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func secured(t *testing.T) (client flowfabric.Client, address, key string) {
 }
 
 // environmentOfProgram runs `work` with an environment and returns the one that its program gets.
-func environmentOfProgram(t *testing.T, client flowfabric.Client, environ []string) string {
+func environmentOfProgram(t *testing.T, client *flowfabric.Client, environ []string) string {
 	t.Helper()
 	submitted, err := client.Submit(t.Context(), flowfabric.Submission{Kind: "x"})
 	if err != nil {

@@ -14,7 +14,7 @@ func (s *session) workers() *cobra.Command {
 flowfabric workers get host-17-a1b2
 flowfabric workers get host-17-a1b2 --json
 flowfabric workers get host-17-a1b2 --template '{{.state}}'
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		worker, err := c.Workers().Get(ctx, args[0])
 		if err != nil {
 			return err
@@ -25,7 +25,7 @@ flowfabric workers get host-17-a1b2 --template '{{.state}}'
 flowfabric workers leases host-17-a1b2
 flowfabric workers leases host-17-a1b2 --wide
 flowfabric workers leases host-17-a1b2 --json
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		all, err := c.Workers().Leases(ctx, args[0])
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func (s *session) workerList() *cobra.Command {
 flowfabric workers list
 flowfabric workers list --state all
 flowfabric workers list --lane mail --json
-`, cobra.NoArgs, func(ctx context.Context, c flowfabric.Client, _ []string) error {
+`, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
 		return show.List(s.printer, s.workerView(), c.Workers().List(ctx, filter))
 	})
 	cmd.Flags().StringVar(&filter.Lane, "lane", "", "only those that claim from this lane")
@@ -59,7 +59,7 @@ func (s *session) workerDrain(name, short string, act func(flowfabric.Workers, c
 flowfabric workers `+name+` host-17-a1b2
 flowfabric workers `+name+` --worker mailer
 flowfabric workers `+name+` --worker mailer --quiet
-`, cobra.MaximumNArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.MaximumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		target := flowfabric.WorkerTarget{WorkerID: worker}
 		if len(args) == 1 {
 			target.InstanceID = args[0]
@@ -84,7 +84,7 @@ func (s *session) workerDead() *cobra.Command {
 flowfabric workers dead host-17-a1b2 --reason 'host burned'
 flowfabric workers dead host-17-a1b2 --reason 'host burned' --keep-leases
 flowfabric workers dead host-17-a1b2 --reason 'host burned' --quiet
-`, cobra.ExactArgs(1), func(ctx context.Context, c flowfabric.Client, args []string) error {
+`, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		if err := c.Workers().MarkDead(ctx, args[0], options); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 
 // Config configures the view.
 type Config struct {
-	Client  flowfabric.Client
+	Client  *flowfabric.Client
 	Server  string // address, for the URL of an execution
 	Options Options
 	Every   time.Duration // pause between two refreshes
@@ -174,7 +174,7 @@ func (m Model) read(id flowfabric.ID) tea.Cmd {
 	})
 }
 
-func readDetail(ctx context.Context, c flowfabric.Client, id flowfabric.ID) (*detail, error) {
+func readDetail(ctx context.Context, c *flowfabric.Client, id flowfabric.ID) (*detail, error) {
 	x, err := c.Get(ctx, id)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,7 @@ func readDetail(ctx context.Context, c flowfabric.Client, id flowfabric.ID) (*de
 }
 
 // lastEvents reads the events of an execution and keeps the last ones.
-func lastEvents(ctx context.Context, c flowfabric.Client, x *flowfabric.Execution) ([]flowfabric.Event, error) {
+func lastEvents(ctx context.Context, c *flowfabric.Client, x *flowfabric.Execution) ([]flowfabric.Event, error) {
 	options := flowfabric.ReadOptions{After: flowfabric.FromStart, Limit: 1000, EventFilter: flowfabric.EventFilter{ExecutionID: x.ID, Since: x.CreatedAt}}
 	var last []flowfabric.Event
 	for {

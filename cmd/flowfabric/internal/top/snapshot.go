@@ -41,7 +41,7 @@ const (
 )
 
 // Look reads one snapshot with six sequential calls, each at most one page.
-func Look(ctx context.Context, c flowfabric.Client, o Options) (*Snapshot, error) {
+func Look(ctx context.Context, c *flowfabric.Client, o Options) (*Snapshot, error) {
 	snap := &Snapshot{Stuck: []Stuck{}}
 	lanes, err := c.Lanes().Page(ctx, flowfabric.PageOptions{Limit: pageSize})
 	if err != nil {

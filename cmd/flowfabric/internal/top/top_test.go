@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/embedded"
 )
 
 var update = flag.Bool("update", false, "write the frames")
@@ -285,9 +286,9 @@ func TestU177_why_work_is_stuck(t *testing.T) {
 }
 
 // live is the view of an engine in this process, after its first look.
-func live(t *testing.T) (Model, flowfabric.Client) {
+func live(t *testing.T) (Model, *flowfabric.Client) {
 	t.Helper()
-	client, err := flowfabric.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "top.db"), flowfabric.OpenConfig{Logger: slog.New(slog.DiscardHandler)})
+	client, err := embedded.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "top.db"), embedded.Config{EngineConfig: flowfabric.EngineConfig{Logger: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +375,7 @@ func TestU177_an_execution_that_is_read_is_kept_up_to_date(t *testing.T) {
 	}
 }
 
-func get(t *testing.T, c flowfabric.Client, id flowfabric.ID) *flowfabric.Execution {
+func get(t *testing.T, c *flowfabric.Client, id flowfabric.ID) *flowfabric.Execution {
 	t.Helper()
 	x, err := c.Get(t.Context(), id)
 	if err != nil {

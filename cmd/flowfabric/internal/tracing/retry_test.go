@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // scripted is a collector in virtual time: it answers the nth request by the nth answer, and after the last one always by that.
@@ -176,7 +176,7 @@ func TestU216_the_exporter_stops_in_time_while_the_collector_is_busy(t *testing.
 		}
 		c := &scripted{answers: []func(*http.Request) (*http.Response, error){says(503, "20")}, begin: time.Now()}
 		e.sender.client.Transport = c
-		_, span := e.Tracer().Start(t.Context(), flowfabric.SpanStart{Name: "last"})
+		_, span := e.Tracer().Start(t.Context(), api.SpanStart{Name: "last"})
 		span.End("")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

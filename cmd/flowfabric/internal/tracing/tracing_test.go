@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,7 +50,7 @@ func TestU216_spans_are_sent_by_OTLP_over_HTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, span := e.Tracer().Start(t.Context(), flowfabric.SpanStart{Name: "ff.command"})
+	_, span := e.Tracer().Start(t.Context(), api.SpanStart{Name: "ff.command"})
 	span.End("")
 	if err := e.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -75,10 +76,10 @@ func TestU196_a_sample_of_nothing_sends_no_trace_that_begins_here(t *testing.T) 
 		t.Fatal(err)
 	}
 	tracer := e.Tracer()
-	_, own := tracer.Start(t.Context(), flowfabric.SpanStart{Name: "own"})
+	_, own := tracer.Start(t.Context(), api.SpanStart{Name: "own"})
 	own.End("")
 	above := tracer.Remote(t.Context(), flowfabric.TraceContext{Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
-	_, child := tracer.Start(above, flowfabric.SpanStart{Name: "child"})
+	_, child := tracer.Start(above, api.SpanStart{Name: "child"})
 	child.End("")
 	if err := e.Stop(t.Context()); err != nil {
 		t.Fatal(err)
@@ -98,7 +99,7 @@ func TestU217_a_collector_that_fails_is_told_once_a_minute(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		_, span := e.Tracer().Start(t.Context(), flowfabric.SpanStart{Name: "lost"})
+		_, span := e.Tracer().Start(t.Context(), api.SpanStart{Name: "lost"})
 		span.End("")
 		if err := e.provider.ForceFlush(t.Context()); err != nil {
 			t.Fatal(err)

@@ -6,42 +6,26 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/mint"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// methods are the methods of a Client that are the same over every transport.
-type methods struct {
-	via   transport.Transport
-	clock clock.Clock // by which ids are minted and waits are measured
-}
-
-func (c methods) Executions() Executions { return Executions{c.via} }
-func (c methods) Flows() Flows           { return Flows(c) }
-func (c methods) Operate() Operate       { return Operate{c.via} }
-func (c methods) Waitpoints() Waitpoints { return Waitpoints{c.via} }
-func (c methods) Events() Events         { return Events(c) }
-func (c methods) Quotas() Quotas         { return Quotas{c.via} }
-func (c methods) Lanes() Lanes           { return Lanes{c.via} }
-func (c methods) Workers() Workers       { return Workers{c.via} }
-func (c methods) Budgets() Budgets       { return Budgets{c.via} }
-func (c methods) Work() Work             { return Work{c.via} }
-func (c methods) Admin() Admin           { return Admin{c.via} }
-
-// Submit gives work that brings no id one before the first try, so that a repeat is a duplicate (L86).
-func (c methods) Submit(ctx context.Context, s Submission) (SubmitResult, error) {
+// Submit hands in a piece of work. When it returns without an error the execution is durable.
+//
+// Codes: invalid_argument, invalid_policy, invalid_capabilities, invalid_tag_key, payload_too_large, idempotency_conflict,
+// id_conflict, idempotency_in_progress, lane_not_accepting.
+func (c *Client) Submit(ctx context.Context, s Submission) (SubmitResult, error) {
 	var how transport.Options
 	minted := s.ID == ""
 	if minted {
-		s.ID = mintID(c.clock)
+		s.ID = mint.ID(c.conn.Clock)
 		how.Key = string(s.ID) // one new name for the call and for the work
 	}
 	if err := s.Check(); err != nil {
 		return SubmitResult{}, err
 	}
-	result, err := value(transport.Call(ctx, c.via, wire.SubmitBriefly, &wire.SubmitRequest{Body: s}, how))
+	result, err := value(transport.Call(ctx, c.conn, wire.SubmitBriefly, &wire.SubmitRequest{Body: s}, how))
 	if minted {
 		result = firstOf(result, s.ID)
 	}
@@ -57,8 +41,12 @@ func firstOf(result SubmitResult, minted ID) SubmitResult {
 	return result
 }
 
-func (c methods) SubmitMany(ctx context.Context, all []Submission, o ...SubmitManyOptions) ([]SubmitResult, error) {
-	options, err := single(o)
+// SubmitMany hands in up to 10 000 pieces of work of 64 MiB together. Each is accepted or refused for itself, in its Err; the
+// answers stand in the order of the submissions. With Atomic all of them are accepted or none.
+//
+// Codes of the call: batch_too_large; with Atomic also the first refusal, whose Current has its index.
+func (c *Client) SubmitMany(ctx context.Context, all []Submission, o ...SubmitManyOptions) ([]SubmitResult, error) {
+	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +56,7 @@ func (c methods) SubmitMany(ctx context.Context, all []Submission, o ...SubmitMa
 	places := make([]int, 0, len(all)) // of what is sent in all
 	for i, s := range all {
 		if s.ID == "" {
-			s.ID = mintID(c.clock)
+			s.ID = mint.ID(c.conn.Clock)
 		}
 		err := s.Check()
 		switch {
@@ -83,12 +71,12 @@ func (c methods) SubmitMany(ctx context.Context, all []Submission, o ...SubmitMa
 	if len(places) == 0 {
 		return results, nil
 	}
-	answers, err := value(transport.Call(ctx, c.via, wire.SubmitMany, request, transport.Options{}))
+	answers, err := value(transport.Call(ctx, c.conn, wire.SubmitMany, request, transport.Options{}))
 	switch {
 	case err != nil:
 		return nil, err
 	case len(answers) != len(places):
-		return nil, garbled(fmt.Errorf("%d answers about %d submissions", len(answers), len(places)))
+		return nil, transport.Garbled(fmt.Errorf("%d answers about %d submissions", len(answers), len(places)))
 	}
 	for n, result := range answers {
 		i := places[n]
@@ -103,24 +91,28 @@ func (c methods) SubmitMany(ctx context.Context, all []Submission, o ...SubmitMa
 	return results, nil
 }
 
-func (c methods) Get(ctx context.Context, id ID) (*Execution, error) {
+// Get shows an execution. Codes: execution_not_found.
+func (c *Client) Get(ctx context.Context, id ID) (*Execution, error) {
 	return c.execution(ctx, id, 0)
 }
 
 // execution shows an execution, if wait is not 0 when it has ended or the wait is over.
-func (c methods) execution(ctx context.Context, id ID, wait time.Duration) (*Execution, error) {
+func (c *Client) execution(ctx context.Context, id ID, wait time.Duration) (*Execution, error) {
 	path, err := byID(id)
 	if err != nil {
 		return nil, err
 	}
-	request := &wire.GetExecutionRequest{ByID: path, WaitFields: prefer(wait), View: wire.ViewFull}
-	return transport.Call(ctx, c.via, wire.GetExecution, request, transport.Options{Wait: wait})
+	request := &wire.GetExecutionRequest{ByID: path, WaitFields: wire.WaitUpTo(wait), View: wire.ViewFull}
+	return transport.Call(ctx, c.conn, wire.GetExecution, request, transport.Options{Wait: wait})
 }
 
 // longPoll is how long one call waits; the client asks again until its caller gives up.
 const longPoll = 30 * time.Second
 
-func (c methods) Wait(ctx context.Context, id ID) (*Execution, error) {
+// Wait returns the execution when it has ended, however it ended. It waits as long as ctx allows.
+//
+// Codes: execution_not_found.
+func (c *Client) Wait(ctx context.Context, id ID) (*Execution, error) {
 	for {
 		x, err := c.execution(ctx, id, longPoll)
 		switch {
@@ -132,30 +124,41 @@ func (c methods) Wait(ctx context.Context, id ID) (*Execution, error) {
 	}
 }
 
-func (c methods) Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error) {
+// Cancel ends an execution that has not ended. One that was cancelled before is a success.
+//
+// Codes: execution_not_found, execution_not_active, precondition_failed (Expect), idempotency_conflict (the request key was used
+// for something else).
+func (c *Client) Cancel(ctx context.Context, id ID, reason string, o ...CancelOptions) (*Execution, error) {
 	options, path, err := target(id, o)
 	if err != nil {
 		return nil, err
 	}
 	request := &wire.CancelRequest{FencedByID: wire.FencedByID{ByID: path}}
 	request.Body.Reason, request.Body.Expect = reason, options.Expect.wire()
-	return transport.Call(ctx, c.via, wire.CancelExecution, request, transport.Options{Key: options.RequestKey})
+	return transport.Call(ctx, c.conn, wire.CancelExecution, request, transport.Options{Key: options.RequestKey})
 }
 
-func (c methods) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
-	return signalVia(ctx, c.via, s)
+// Signal tells waiting work what happened outside. The token is the credential; who has it needs no other.
+//
+// Codes: missing_token, invalid_token for every token that does not open the waitpoint, invalid_signal, reserved_name,
+// reserved_source_type, payload_too_large, waitpoint_expired, waitpoint_closed, signal_limit_exceeded.
+func (c *Client) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
+	return signalVia(ctx, c.conn, s)
 }
 
-func (c methods) Nudge(ctx context.Context, lanes ...string) error {
+// Nudge makes the engine look for work now, in these lanes or in all: after a transactional submit has committed.
+//
+// Codes: invalid_argument for a name that no lane can have.
+func (c *Client) Nudge(ctx context.Context, lanes ...string) error {
 	request := &wire.NudgeRequest{}
 	request.Body.Lanes = lanes
-	_, err := transport.Call(ctx, c.via, wire.Nudge, request, transport.Options{})
+	_, err := transport.Call(ctx, c.conn, wire.Nudge, request, transport.Options{})
 	return err
 }
 
 // target is where a call on one execution goes, and its options; invalid_argument, invalid_id.
 func target[O any](id ID, o []O) (options O, path wire.ByID, err error) {
-	if options, err = single(o); err == nil {
+	if options, err = transport.Single(o); err == nil {
 		path, err = byID(id)
 	}
 	return options, path, err
@@ -175,6 +178,3 @@ func sameID(a, b ID) bool {
 	second, errB := parseID(b)
 	return errA == nil && errB == nil && first.UUID == second.UUID
 }
-
-// mintID makes an id before the first try, so that a repeat is a duplicate (L86).
-func mintID(c clock.Clock) ID { return ID(base.IDOf(mintUUID(c)).String()) }

@@ -1,4 +1,4 @@
-package flowfabric
+package httptransport
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -36,20 +37,20 @@ type batcher[A any] struct {
 
 // command is one command on its way.
 type command[A any] struct {
-	text   []byte       // its JSON
-	read   A            // what was read; the batcher's until the group is done
-	failed bool         // the server did not answer; likewise
-	answer *A           // where the caller wants it
-	trace  TraceContext // the span of the caller; zero: none
+	text   []byte           // its JSON
+	read   A                // what was read; the batcher's until the group is done
+	failed bool             // the server did not answer; likewise
+	answer *A               // where the caller wants it
+	trace  api.TraceContext // the span of the caller; zero: none
 }
 
 // group is the commands of one caller, which stay together and in order.
 type group[A any] struct {
 	commands []*command[A]
 	size     int
-	head     TraceContext // what the headers of its request say: only groups that agree travel together
-	gone     func()       // called when it is neither queued nor under way any more; nil: nothing
-	taken    bool         // it is under way; guarded by batcher.mu
+	head     api.TraceContext // what the headers of its request say: only groups that agree travel together
+	gone     func()           // called when it is neither queued nor under way any more; nil: nothing
+	taken    bool             // it is under way; guarded by batcher.mu
 	done     chan struct{}
 }
 
@@ -141,7 +142,7 @@ func (b *batcher[A]) leave(ctx context.Context, g *group[A]) error {
 	default:
 	}
 	if g.taken {
-		return newError(base.CodeTimeout, "the call ended before the answer came: %w", context.Cause(ctx))
+		return refuse(base.CodeTimeout, "the call ended before the answer came: %w", context.Cause(ctx))
 	}
 	for i, other := range b.queue {
 		if other == g {
@@ -211,7 +212,7 @@ func (b *batcher[A]) sendSplitting(batch []*command[A]) {
 	err := b.send(batch)
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrInvalid) && len(batch) > 1:
+	case errors.Is(err, invalid) && len(batch) > 1:
 		half := len(batch) / 2
 		b.sendSplitting(batch[:half])
 		b.sendSplitting(batch[half:])
@@ -221,6 +222,9 @@ func (b *batcher[A]) sendSplitting(batch []*command[A]) {
 		}
 	}
 }
+
+// invalid is the class of refusals that a repeat does not change.
+var invalid = &api.Error{Class: "invalid"}
 
 // batchBody is the JSON of a batch.
 func batchBody[A any](batch []*command[A]) []byte {

@@ -1,4 +1,4 @@
-package flowfabric
+package httptransport
 
 import (
 	"context"
@@ -12,22 +12,22 @@ import (
 )
 
 // stream does an operation whose answer is bytes, and hands them on as they come. It is not repeated: the sink has what came.
-func (r *remote) stream(ctx context.Context, op *wire.Operation, request any, into *wire.Sink) error {
+func (t *Transport) stream(ctx context.Context, op *wire.Operation, request any, into *wire.Sink) error {
 	message, err := wire.EncodeRequest(op, request)
 	if err != nil {
 		return api.FaultsError(err)
 	}
-	ctx, done, err := r.begin(ctx, true, false)
+	ctx, done, err := t.begin(ctx, true, false)
 	if err != nil {
 		return err
 	}
 	defer done()
-	r.putHead(op, message.Header, sending{})
-	asked, err := r.request(ctx, message)
+	t.putHead(op, message.Header, sending{})
+	asked, err := t.request(ctx, message)
 	if err != nil {
 		return err
 	}
-	response, err := r.http.Do(asked)
+	response, err := t.http.Do(asked)
 	if err != nil {
 		return unanswered(err, false) // whether it was asked for or not, nothing has changed
 	}
@@ -36,7 +36,7 @@ func (r *remote) stream(ctx context.Context, op *wire.Operation, request any, in
 		return problemFrom(response)
 	}
 	if _, err := io.Copy(&pageCounter{w: into.To, told: into.Progress}, response.Body); err != nil {
-		return newError(base.CodeStoreUnavailable, "the copy did not come whole: %w", err)
+		return refuse(base.CodeStoreUnavailable, "the copy did not come whole: %w", err)
 	}
 	return nil
 }

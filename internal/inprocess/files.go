@@ -1,4 +1,4 @@
-package flowfabric
+package inprocess
 
 import (
 	"io/fs"
@@ -6,32 +6,25 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-)
 
-// storeFile is the file of a store; "" when it is none, or not in a place where others could look.
-func storeFile(address string) string {
-	path, isFile := strings.CutPrefix(address, "sqlite:")
-	if !isFile || runtime.GOOS == "windows" { // where modes say nothing
-		return ""
-	}
-	return path
-}
+	"github.com/flowfabric/flowfabric/api"
+)
 
 // byOthers are the modes by which users reach a file that neither own it nor are of its group.
 const byOthers fs.FileMode = 0o007
 
-// checkFiles is what the doctor says of the files of the store; nothing when it has none.
-func (e *embedded) checkFiles() []Check {
-	if e.file == "" {
+// FileChecks are what the doctor says of the files of a store, in places where the modes of files mean something.
+func FileChecks(path string) func() []api.Check {
+	if runtime.GOOS == "windows" {
 		return nil
 	}
-	return []Check{checkFiles(e.file)}
+	return func() []api.Check { return []api.Check{checkFiles(path)} }
 }
 
 // checkFiles looks whether others can read or write the files of a store: inputs, results and, without a master key, signing secrets are in
 // them as they are. In a directory that others cannot enter the modes of files do not matter.
-func checkFiles(path string) Check {
-	check := Check{Name: "files", State: CheckOK, Detail: "only the owner and its group reach the files of the store"}
+func checkFiles(path string) api.Check {
+	check := api.Check{Name: "files", State: api.CheckOK, Detail: "only the owner and its group reach the files of the store"}
 	if dir, err := os.Stat(filepath.Dir(path)); err == nil && dir.Mode()&byOthers == 0 {
 		return check
 	}
@@ -42,7 +35,7 @@ func checkFiles(path string) Check {
 		}
 	}
 	if len(open) > 0 {
-		check.State = CheckWarn
+		check.State = api.CheckWarn
 		check.Detail = "every user of this host can read or write " + strings.Join(open, ", ")
 		check.Hint = "chmod 600 the files of the store, and its copies"
 	}

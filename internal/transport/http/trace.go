@@ -1,10 +1,12 @@
-package flowfabric
+package httptransport
 
 import (
 	"context"
 	"log/slog"
 	"net/http"
 
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -16,17 +18,20 @@ const (
 	attrHTTP    = "http.response.status_code"
 )
 
+// activity is the span of a call under way, or none.
+type activity struct{ span api.Span }
+
 // startCall begins the span of a call and writes the headers that tell the server of it (U215). All tries of a call are one span.
-func (r *remote) startCall(ctx context.Context, o *wire.Operation, head http.Header, links []TraceContext) (context.Context, activity) {
-	if r.cfg.Tracer == nil {
-		putTrace(head, traceAt(ctx, nil))
+func (t *Transport) startCall(ctx context.Context, o *wire.Operation, head http.Header, links []api.TraceContext) (context.Context, activity) {
+	if t.cfg.Tracer == nil {
+		putTrace(head, transport.TraceAt(ctx, nil))
 		return ctx, activity{}
 	}
-	ctx, span := r.cfg.Tracer.Start(ctx, SpanStart{
-		Name: o.Method + " " + o.Path, Kind: SpanClient, Links: links,
+	ctx, span := t.cfg.Tracer.Start(ctx, api.SpanStart{
+		Name: o.Method + " " + o.Path, Kind: api.SpanClient, Links: links,
 		Attributes: []slog.Attr{slog.String(attrMethod, o.Method), slog.String(attrRoute, o.Path)},
 	})
-	putTrace(head, r.cfg.Tracer.Current(ctx))
+	putTrace(head, t.cfg.Tracer.Current(ctx))
 	return ctx, activity{span}
 }
 
@@ -38,10 +43,10 @@ func (a activity) endCall(answer sent, err error) {
 	if answer.status != 0 {
 		a.span.Set(slog.Int(attrHTTP, answer.status), slog.Int(attrResends, answer.tries-1))
 	}
-	a.span.End(spanCode(err))
+	a.span.End(transport.SpanCode(err))
 }
 
-func putTrace(head http.Header, c TraceContext) {
+func putTrace(head http.Header, c api.TraceContext) {
 	if c.Traceparent != "" {
 		head.Set(wire.HeaderTraceparent, c.Traceparent)
 	}
@@ -54,12 +59,12 @@ func putTrace(head http.Header, c TraceContext) {
 }
 
 // batchContext is the context in which a batch of commands is sent, under the first of them, with links to all (U216).
-func (r *remote) batchContext(batch []*command[WorkAnswer]) (context.Context, []TraceContext) {
+func (t *Transport) batchContext(batch []*command[api.WorkAnswer]) (context.Context, []api.TraceContext) {
 	ctx := context.Background() // it belongs to no single caller
-	if r.cfg.Tracer == nil {
+	if t.cfg.Tracer == nil {
 		return ctx, nil
 	}
-	links := make([]TraceContext, 0, len(batch))
+	links := make([]api.TraceContext, 0, len(batch))
 	for _, c := range batch {
 		if c.trace.Traceparent != "" {
 			links = append(links, c.trace)
@@ -68,13 +73,13 @@ func (r *remote) batchContext(batch []*command[WorkAnswer]) (context.Context, []
 	if len(links) == 0 {
 		return ctx, nil
 	}
-	return r.cfg.Tracer.Remote(ctx, links[0]), links
+	return t.cfg.Tracer.Remote(ctx, links[0]), links
 }
 
 // traceOf is the span of whoever sends a command.
-func (r *remote) traceOf(ctx context.Context) TraceContext {
-	if r.cfg.Tracer == nil {
-		return TraceContext{}
+func (t *Transport) traceOf(ctx context.Context) api.TraceContext {
+	if t.cfg.Tracer == nil {
+		return api.TraceContext{}
 	}
-	return r.cfg.Tracer.Current(ctx)
+	return t.cfg.Tracer.Current(ctx)
 }

@@ -1,4 +1,4 @@
-package flowfabric
+package httptransport
 
 import (
 	"bytes"
@@ -20,15 +20,17 @@ import (
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/mint"
+	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // Bounds of one call.
 const (
-	tryLimit      = time.Minute // for one try to be answered, besides what it waits
-	longRead      = time.Hour   // more, for a call that reads everything
-	maxAnswer     = 256 << 20   // bytes of an answer
-	maxProblem    = 1 << 20     // bytes of a problem
+	tryLimit = time.Minute // for one try to be answered, besides what it waits
+
+	maxAnswer     = 256 << 20 // bytes of an answer
+	maxProblem    = 1 << 20   // bytes of a problem
 	maxRequestKey = 128
 )
 
@@ -40,7 +42,7 @@ type sending struct {
 	repeat bool
 	// namespace stands in the place of the client's own.
 	namespace string
-	links     []TraceContext // of a batch: the spans of those who sent its commands
+	links     []api.TraceContext // of a batch: the spans of those who sent its commands
 	// entered tells that those who wait for the answer are counted as calls themselves, and go on while Close waits.
 	entered bool
 }
@@ -59,106 +61,106 @@ type sent struct {
 const maxKeptBuffer = 1 << 20
 
 // release gives back the buffer of a body that nobody looks at any more: what is decoded keeps nothing of the text.
-func (r *remote) release(s sent) {
+func (t *Transport) release(s sent) {
 	if s.buffer != nil && s.buffer.Cap() <= maxKeptBuffer {
 		s.buffer.Reset()
-		r.buffers.Put(s.buffer)
+		t.buffers.Put(s.buffer)
 	}
 }
 
 // call sends a call and reads its answer.
-func call[Req, Ans any](ctx context.Context, r *remote, c wire.Call[Req, Ans], request *Req, how sending) (*Ans, error) {
+func call[Req, Ans any](ctx context.Context, t *Transport, c wire.Call[Req, Ans], request *Req, how sending) (*Ans, error) {
 	answer := new(Ans)
-	return answer, r.exchange(ctx, c.Operation, request, answer, how)
+	return answer, t.exchange(ctx, c.Operation, request, answer, how)
 }
 
 // exchange sends a request and reads its answer, both by pointers. Only what the types need is compiled for each of them.
-func (r *remote) exchange(ctx context.Context, o *wire.Operation, request, into any, how sending) error {
+func (t *Transport) exchange(ctx context.Context, o *wire.Operation, request, into any, how sending) error {
 	message, err := wire.EncodeRequest(o, request)
 	if err != nil {
 		return api.FaultsError(err)
 	}
-	answer, err := r.send(ctx, o, message, how)
+	answer, err := t.send(ctx, o, message, how)
 	if err != nil || answer.status == http.StatusNoContent {
 		return err
 	}
 	if raw, ok := into.(*wire.Raw); ok {
-		r.takeRaw(answer, raw)
+		t.takeRaw(answer, raw)
 		return nil
 	}
-	defer r.release(answer)
+	defer t.release(answer)
 	if err := wire.DecodeAnswer(answer.body, into); err != nil {
-		return garbled(err)
+		return transport.Garbled(err)
 	}
 	return nil
 }
 
 // takeRaw takes over an answer that is bytes.
-func (r *remote) takeRaw(answer sent, into *wire.Raw) {
+func (t *Transport) takeRaw(answer sent, into *wire.Raw) {
 	into.Data, into.ContentType = answer.body, answer.header.Get("Content-Type")
 	if answer.buffer.Cap() <= maxKeptBuffer { // else it is the caller's
 		into.Data = append([]byte{}, answer.body...)
-		r.release(answer)
+		t.release(answer)
 	}
 }
 
 // send is the one place that sends requests.
-func (r *remote) send(ctx context.Context, o *wire.Operation, m wire.Message, how sending) (sent, error) {
-	ctx, span := r.startCall(ctx, o, m.Header, how.links)
-	answer, err := r.deliver(ctx, o, m, how)
+func (t *Transport) send(ctx context.Context, o *wire.Operation, m wire.Message, how sending) (sent, error) {
+	ctx, span := t.startCall(ctx, o, m.Header, how.links)
+	answer, err := t.deliver(ctx, o, m, how)
 	span.endCall(answer, err)
 	return answer, err
 }
 
 // deliver repeats a call that the server could not serve, under the same key, and one whose
 // outcome is unknown until it is known. What stays unknown is never reported as failed (U15).
-func (r *remote) deliver(ctx context.Context, o *wire.Operation, m wire.Message, how sending) (sent, error) {
+func (t *Transport) deliver(ctx context.Context, o *wire.Operation, m wire.Message, how sending) (sent, error) {
 	switch {
-	case !headerText(how.namespace):
-		return sent{}, newError(base.CodeInvalidArgument, "%q is not a namespace", how.namespace).At("namespace", "name one")
-	case len(how.key) > maxRequestKey || !headerText(how.key):
-		return sent{}, newError(base.CodeInvalidArgument, "the request key has 1..%d characters of 0x21..0x7e", maxRequestKey).
+	case !wire.HeaderText(how.namespace):
+		return sent{}, refuse(base.CodeInvalidArgument, "%q is not a namespace", how.namespace).At("namespace", "name one")
+	case len(how.key) > maxRequestKey || !wire.HeaderText(how.key):
+		return sent{}, refuse(base.CodeInvalidArgument, "the request key has 1..%d characters of 0x21..0x7e", maxRequestKey).
 			At("request_key", "leave it out: the client mints one")
 	}
-	ctx, done, err := r.begin(ctx, how.wait > 0, how.entered)
+	ctx, done, err := t.begin(ctx, how.wait > 0, how.entered)
 	if err != nil {
 		return sent{}, err
 	}
 	defer done()
-	r.putHead(o, m.Header, how)
-	began, unknown := r.clock.Now(), false
+	t.putHead(o, m.Header, how)
+	began, unknown := t.clock.Now(), false
 	for try := 0; ; try++ {
 		if o.Method != http.MethodGet && (how.repeat || try > 0) {
 			m.Header = m.Header.Clone() // the try before may still be written
 			m.Header.Set(wire.HeaderRepeat, "true")
 		}
-		answer, err := r.once(ctx, m, tryLimit+how.wait)
+		answer, err := t.once(ctx, m, tryLimit+how.wait)
 		if err == nil {
 			answer.tries = try + 1
 			return answer, nil
 		}
-		unknown = unknown || CodeOf(err) == string(base.CodeTimeout) && o.Method != http.MethodGet
+		unknown = unknown || api.CodeOf(err) == string(base.CodeTimeout) && o.Method != http.MethodGet
 		if ctx.Err() == nil && !repeatable(err) {
 			return sent{}, err
 		}
-		wait := max(r.backoff(try), RetryDelay(err))
-		if ctx.Err() == nil && try < r.maxRepeats() && r.inTime(began, wait) && backoff.Pause(ctx, r.clock, wait) {
+		wait := max(t.backoff(try), api.RetryDelay(err))
+		if ctx.Err() == nil && try < t.maxRepeats() && t.inTime(began, wait) && backoff.Pause(ctx, t.clock, wait) {
 			continue
 		}
-		return sent{}, r.givenUp(ctx, o, err, unknown)
+		return sent{}, t.givenUp(ctx, o, err, unknown)
 	}
 }
 
 // givenUp is how a call ends that was not answered.
-func (r *remote) givenUp(ctx context.Context, o *wire.Operation, err error, unknown bool) error {
+func (t *Transport) givenUp(ctx context.Context, o *wire.Operation, err error, unknown bool) error {
 	switch {
 	case unknown && ctx.Err() != nil:
-		return newError(base.CodeTimeout, "whether %s happened is not known: %w", o.ID, context.Cause(ctx))
-	case unknown && CodeOf(err) != string(base.CodeTimeout):
-		return newError(base.CodeTimeout, "whether %s happened is not known: %w", o.ID, err)
+		return refuse(base.CodeTimeout, "whether %s happened is not known: %w", o.ID, context.Cause(ctx))
+	case unknown && api.CodeOf(err) != string(base.CodeTimeout):
+		return refuse(base.CodeTimeout, "whether %s happened is not known: %w", o.ID, err)
 	case ctx.Err() == nil:
 		return err
-	case r.isClosed():
+	case t.isClosed():
 		return closedError()
 	default:
 		return fmt.Errorf("flowfabric: %s: %w", o.ID, context.Cause(ctx))
@@ -166,15 +168,15 @@ func (r *remote) givenUp(ctx context.Context, o *wire.Operation, err error, unkn
 }
 
 // begin counts a call, and gives it a context that ends with the client too.
-func (r *remote) begin(ctx context.Context, waits, entered bool) (context.Context, func(), error) {
+func (t *Transport) begin(ctx context.Context, waits, entered bool) (context.Context, func(), error) {
 	if !entered {
-		if err := r.enter(); err != nil {
+		if err := t.enter(); err != nil {
 			return nil, nil, err
 		}
 	}
-	life := r.life
+	life := t.life
 	if waits {
-		life = r.waiting
+		life = t.waiting
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(life, func() { cancel(closedError()) })
@@ -182,48 +184,48 @@ func (r *remote) begin(ctx context.Context, waits, entered bool) (context.Contex
 		stop()
 		cancel(nil)
 		if !entered {
-			r.calls.Done()
+			t.calls.Done()
 		}
 	}, nil
 }
 
 // enter counts a call: Close waits for it.
-func (r *remote) enter() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
+func (t *Transport) enter() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
 		return closedError()
 	}
-	r.calls.Add(1)
+	t.calls.Add(1)
 	return nil
 }
 
-func (r *remote) isClosed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.closed
+func (t *Transport) isClosed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
 }
 
 // closedError is what calls on a closed client are told. It is made of an error of the engine, by which isClosed knows it from that of a server.
 func closedError() error {
-	return publicError(base.Errorf(base.CodeShuttingDown, "the client is closed"))
+	return api.AsError(base.Errorf(base.CodeShuttingDown, "the client is closed"))
 }
 
 // putHead adds the headers that every request has.
-func (r *remote) putHead(o *wire.Operation, head http.Header, how sending) {
+func (t *Transport) putHead(o *wire.Operation, head http.Header, how sending) {
 	head.Set("Accept", wire.ContentJSON+", application/problem+json, */*;q=0.1")
 	head.Set("User-Agent", "flowfabric-go")
-	head.Set(wire.HeaderRequestID, mintUUID(r.clock).String())
+	head.Set(wire.HeaderRequestID, mint.Key(t.clock))
 	if o.Method != http.MethodGet {
 		if how.key == "" {
-			how.key = mintUUID(r.clock).String()
+			how.key = mint.Key(t.clock)
 		}
 		head.Set(wire.HeaderIdempotencyKey, how.key)
 	}
-	if r.cfg.APIKey != "" {
-		head.Set("Authorization", "Bearer "+r.cfg.APIKey)
+	if t.cfg.APIKey != "" {
+		head.Set("Authorization", "Bearer "+t.cfg.APIKey)
 	}
-	if namespace := cmp.Or(how.namespace, r.cfg.Namespace); namespace != "" {
+	if namespace := cmp.Or(how.namespace, t.cfg.Namespace); namespace != "" {
 		head.Set(wire.HeaderNamespace, namespace)
 	}
 	if !strings.HasPrefix(o.ID, "list_") {
@@ -232,16 +234,16 @@ func (r *remote) putHead(o *wire.Operation, head http.Header, how sending) {
 }
 
 // once sends the request once. Its error is timeout when the server may have got it and no answer came.
-func (r *remote) once(ctx context.Context, m wire.Message, limit time.Duration) (sent, error) {
+func (t *Transport) once(ctx context.Context, m wire.Message, limit time.Duration) (sent, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var reached atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { reached.Store(true) }})
-	request, err := r.request(ctx, m)
+	request, err := t.request(ctx, m)
 	if err != nil {
 		return sent{}, err
 	}
-	response, err := r.http.Do(request)
+	response, err := t.http.Do(request)
 	if err != nil {
 		return sent{}, unanswered(err, reached.Load())
 	}
@@ -249,25 +251,25 @@ func (r *remote) once(ctx context.Context, m wire.Message, limit time.Duration) 
 	if response.StatusCode >= http.StatusMultipleChoices {
 		return sent{}, problemFrom(response)
 	}
-	answer := sent{status: response.StatusCode, header: response.Header, buffer: r.buffers.Get().(*bytes.Buffer)}
+	answer := sent{status: response.StatusCode, header: response.Header, buffer: t.buffers.Get().(*bytes.Buffer)}
 	if answer.body, err = readAll(answer.buffer, response, maxAnswer); err != nil {
 		return sent{}, unanswered(err, true)
 	}
 	if len(answer.body) > maxAnswer {
-		return sent{}, garbled(fmt.Errorf("the answer has more than %d bytes", maxAnswer))
+		return sent{}, transport.Garbled(fmt.Errorf("the answer has more than %d bytes", maxAnswer))
 	}
 	return answer, nil
 }
 
 // request is the message as HTTP has it.
-func (r *remote) request(ctx context.Context, m wire.Message) (*http.Request, error) {
-	address := r.server + m.Path
+func (t *Transport) request(ctx context.Context, m wire.Message) (*http.Request, error) {
+	address := t.cfg.Server + m.Path
 	if m.Query != "" {
 		address += "?" + m.Query
 	}
 	request, err := http.NewRequestWithContext(ctx, m.Method, address, bytes.NewReader(m.Body))
 	if err != nil {
-		return nil, newError(base.CodeInvalidArgument, "the request cannot be written: %w", withoutPath(err))
+		return nil, refuse(base.CodeInvalidArgument, "the request cannot be written: %w", withoutPath(err))
 	}
 	request.Header = m.Header.Clone()
 	return request, nil
@@ -277,9 +279,9 @@ func (r *remote) request(ctx context.Context, m wire.Message) (*http.Request, er
 func unanswered(err error, reached bool) error {
 	err = withoutPath(err)
 	if reached {
-		return newError(base.CodeTimeout, "the connection was lost before the answer came: %w", err)
+		return refuse(base.CodeTimeout, "the connection was lost before the answer came: %w", err)
 	}
-	return newError(base.CodeStoreUnavailable, "the server cannot be reached: %w", err)
+	return refuse(base.CodeStoreUnavailable, "the server cannot be reached: %w", err)
 }
 
 // withoutPath leaves the path out of the text of a failure: of some calls it holds a token (W27).
@@ -342,7 +344,7 @@ func foreign(response *http.Response) error {
 	if !known {
 		code = base.CodeInternal
 	}
-	e := newError(code, "%s answered with status %d, and not in the form of the API", response.Request.URL.Host, response.StatusCode)
+	e := refuse(code, "%s answered with status %d, and not in the form of the API", response.Request.URL.Host, response.StatusCode)
 	e.Hint, e.RetryAfter = "check the address of the server", retryAfterOf(response)
 	return e
 }
@@ -356,18 +358,13 @@ func retryAfterOf(response *http.Response) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// garbled is an answer that cannot be understood: nothing that the caller could mend.
-func garbled(err error) error {
-	return newError(base.CodeInternal, "the answer of the server cannot be read: %w", err)
-}
-
 // repeatable reports whether the client itself repeats a call. What only waits for the state of an execution or a lane to change is left
 // to the caller.
 func repeatable(err error) bool {
-	if !Retryable(err) {
+	if !api.Retryable(err) {
 		return false
 	}
-	switch base.Code(CodeOf(err)) {
+	switch base.Code(api.CodeOf(err)) {
 	case base.CodeOverloaded, base.CodeStoreUnavailable, base.CodeStoreFull, base.CodeShuttingDown, base.CodeStarting, base.CodeTimeout,
 		base.CodeRateLimited, base.CodeIdempotencyInProgress:
 		return true
@@ -377,22 +374,22 @@ func repeatable(err error) bool {
 }
 
 // maxRepeats is how often a call is repeated.
-func (r *remote) maxRepeats() int {
-	if n := r.cfg.Retry.MaxRetries; n != 0 {
+func (t *Transport) maxRepeats() int {
+	if n := t.cfg.Retry.MaxRetries; n != 0 {
 		return max(n, 0)
 	}
 	return backoff.Repeats
 }
 
 // inTime reports whether a repeat after a pause is still in the time that the policy gives.
-func (r *remote) inTime(began time.Time, wait time.Duration) bool {
-	most := r.cfg.Retry.MaxElapsed
-	return most == 0 || r.clock.Now().Add(wait).Sub(began) <= most
+func (t *Transport) inTime(began time.Time, wait time.Duration) bool {
+	most := t.cfg.Retry.MaxElapsed
+	return most == 0 || t.clock.Now().Add(wait).Sub(began) <= most
 }
 
 // backoff is a random pause before repeat number try+1.
-func (r *remote) backoff(try int) time.Duration {
-	b := r.cfg.Retry.Backoff
+func (t *Transport) backoff(try int) time.Duration {
+	b := t.cfg.Retry.Backoff
 	if b.Strategy == core.BackoffFixed {
 		return backoff.Spread(b.Delay)
 	}
@@ -401,19 +398,11 @@ func (r *remote) backoff(try int) time.Duration {
 	return backoff.Spread(time.Duration(limit))
 }
 
-// prefer asks the server to wait.
-func prefer(wait time.Duration) wire.WaitFields {
-	if wait == 0 {
-		return wire.WaitFields{}
-	}
-	return wire.WaitFields{Prefer: "wait=" + strconv.Itoa(int(wait/time.Second))}
-}
-
 // readAnswer reads the JSON of an answer; fields that are not known are ignored (U4).
 func readAnswer[W any](text []byte) (*W, error) {
 	answer := new(W)
 	if err := wire.Unmarshal(text, answer); err != nil {
-		return answer, newError(base.CodeInvalidJSON, "this is not the JSON of the API: %w", err)
+		return answer, refuse(base.CodeInvalidJSON, "this is not the JSON of the API: %w", err)
 	}
 	return answer, nil
 }

@@ -1,0 +1,199 @@
+package inprocess
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/mint"
+	"github.com/flowfabric/flowfabric/internal/service"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// actorClient is the actor of E24 that a client is.
+const actorClient = "client"
+
+// Guests are the ways into stores that another process has open, by the kind of the store.
+type Guests map[string]func(store.Info) (store.Guest, error)
+
+// SubmitTx hands a submission to the store through the caller's own transaction: the store of the engine in this process, or that of the
+// client's server.
+func SubmitTx(ctx context.Context, c *flowfabric.Client, tx any, s flowfabric.Submission, into Guests) (*flowfabric.Execution, error) {
+	if here, ok := Of(c); ok {
+		return here.SubmitTx(ctx, tx, s)
+	}
+	at, ok := c.Connection().Transport.(server)
+	if !ok {
+		return nil, refuse(base.CodeNotImplemented, "the client takes no part in other transactions")
+	}
+	known := at.Keep(func() any { return new(guests) }).(*guests)
+	return (&visit{client: c, at: at, known: known, into: into, clock: c.Connection().Clock}).submit(ctx, tx, s)
+}
+
+// server is the transport of a client that Connect made.
+type server interface {
+	Namespace() string // that it was set up with
+	Keep(make func() any) any
+}
+
+// visit is a transactional submit with a client of a server.
+type visit struct {
+	client *flowfabric.Client
+	at     server
+	known  *guests
+	into   Guests
+	clock  clock.Clock
+}
+
+// refuse makes an error of that code; %w keeps the cause.
+func refuse(code base.Code, format string, args ...any) *api.Error {
+	return api.Errorf(string(code), format, args...)
+}
+
+// guests keeps what transactional submits must know of the server: its store, its limits, and who this client is there.
+type guests struct {
+	mu      sync.Mutex
+	known   *guest
+	askedAt time.Time
+}
+
+type guest struct {
+	store     store.Guest
+	limits    base.Limits
+	caller    engine.Caller
+	namespace string
+}
+
+// guestAge is how long the server is believed: keys and stores change seldom.
+const guestAge = time.Minute
+
+// submitTx leaves the submission in the caller's transaction on the store's own database. The server is asked who this client is and
+// which database that is, but knows nothing of the submission until it is committed.
+func (v *visit) submit(ctx context.Context, tx any, s flowfabric.Submission) (*flowfabric.Execution, error) {
+	if s.ID == "" {
+		s.ID = mint.ID(v.clock)
+	}
+	g, err := v.guest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	sub, err := service.CoreSubmission(&s, g.namespace)
+	if err != nil {
+		return nil, api.AsError(err)
+	}
+	answer, filed, err := engine.SubmitAsGuest(ctx, g.store, g.caller, g.limits, tx, sub)
+	switch {
+	case err != nil:
+		if base.CodeOf(err) == base.CodeWrongDatabase {
+			v.known.forget() // the server may have moved
+		}
+		return nil, api.AsError(service.SubmissionAsGiven(err, &s))
+	case filed:
+		return v.filed(ctx, g, answer, sub)
+	}
+	return service.TxExecution(answer, &sub), nil
+}
+
+// filed shows the execution that has the key or the id already, as the server knows it.
+func (v *visit) filed(ctx context.Context, g *guest, answer engine.TxAnswer, sub core.Submission) (*flowfabric.Execution, error) {
+	x, err := v.client.Get(ctx, flowfabric.ID(answer.ID.String()))
+	switch {
+	case errors.Is(err, flowfabric.ErrNotFound):
+		return service.TxExecution(answer, &sub), nil
+	case err != nil:
+		return nil, err
+	case sub.ID.UUID != answer.ID.UUID: // found by its key, and the fingerprint was compared
+		return x, nil
+	}
+	input := x.Input
+	if input.Omitted() {
+		if input, err = v.client.Executions().Input(ctx, x.ID); err != nil {
+			return nil, err
+		}
+	}
+	known := core.Submission{Namespace: x.Namespace, Kind: x.Kind, Lane: x.Lane, Input: service.CorePayload(input), PolicyJSON: x.Policy}
+	if sub.ID.Full && int(sub.ID.N) != x.Partition || x.Namespace != sub.Namespace || !engine.SameWork(known, sub) {
+		return nil, refuse(base.CodeIDConflict, "the id belongs to other work").At("execution_id", "leave it out: the client mints one")
+	}
+	return x, nil
+}
+
+// guest asks the server once in a while.
+func (v *visit) guest(ctx context.Context) (*guest, error) {
+	v.known.mu.Lock()
+	defer v.known.mu.Unlock()
+	if v.known.known != nil && v.clock.Now().Sub(v.known.askedAt) < guestAge {
+		return v.known.known, nil
+	}
+	info, err := v.client.Admin().Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	who, err := v.client.Admin().Whoami(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := &guest{limits: base.DefaultLimits()}
+	if g.namespace, err = v.homeOf(who); err != nil {
+		return nil, err
+	}
+	if most, ok := info.Limits["max_payload_bytes"]; ok {
+		g.limits.MaxPayload = int(most)
+	}
+	g.caller = engine.Caller{Principal: who.Principal, Actor: actorClient, Namespaces: []string{g.namespace}}
+	if g.store, err = v.guestOf(info.Store); err != nil {
+		return nil, err
+	}
+	v.known.known, v.known.askedAt = g, v.clock.Now()
+	return g, nil
+}
+
+func (g *guests) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.known = nil
+}
+
+// guestOf is the way into a store of that kind. wrong_database when the transaction is for another kind.
+func (v *visit) guestOf(s flowfabric.StoreInfo) (store.Guest, error) {
+	installation, named := base.ParseUUID(s.InstallationID)
+	log, _ := base.ParseUUID(s.LogID)
+	enter, may := v.into[s.Kind]
+	switch {
+	case !named:
+		return nil, refuse(base.CodeNotImplemented, "the server's store takes no part in other transactions")
+	case !may:
+		return nil, refuse(base.CodeWrongDatabase, "the store of the server is of the kind %q, and the transaction is not", s.Kind).
+			At("", "use the package of that store")
+	}
+	return enter(store.Info{Kind: s.Kind, Installation: installation, LogID: log})
+}
+
+// homeOf is the namespace that new work goes to; role_required, namespace_forbidden, namespace_required.
+func (v *visit) homeOf(who flowfabric.Identity) (string, error) {
+	everywhere := slices.Contains(who.Namespaces, keyring.Everywhere)
+	switch home := v.at.Namespace(); {
+	case !slices.Contains(who.Roles, "submit") && !slices.Contains(who.Roles, "admin"):
+		return "", refuse(base.CodeRoleRequired, "the key may not submit").At("", "use a key with the role submit")
+	case home != "" && (everywhere || slices.Contains(who.Namespaces, home)):
+		return home, nil
+	case home != "":
+		return "", refuse(base.CodeNamespaceForbidden, "the key has no namespace %q", home)
+	case len(who.Namespaces) == 1 && !everywhere:
+		return who.Namespaces[0], nil
+	default:
+		return "", refuse(base.CodeNamespaceRequired, "the key is for several namespaces").At("namespace", "set ConnectConfig.Namespace")
+	}
+}

@@ -1,0 +1,128 @@
+package inprocess
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
+	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/jsonx"
+	"github.com/flowfabric/flowfabric/internal/service"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Store is a store that is to be opened.
+type Store struct {
+	// Open opens it as the options say.
+	Open func(ctx context.Context, o StoreOptions) (store.Store, error)
+	// Checks are what the doctor says of the place of the store; nil: nothing.
+	Checks func() []api.Check
+	// DirectURL says that the address of a pooler has one beside it that goes around the pooler.
+	DirectURL string
+	// Settings are those that only this kind of store has.
+	Settings []api.Setting
+}
+
+// StoreOptions are how every store is opened.
+type StoreOptions struct {
+	Migrate          api.MigrateMode
+	UnsafeDurability bool
+	Logger           *slog.Logger
+	Clock            clock.Clock // of a test; nil: the clocks of the host and of the database
+}
+
+// Open opens the store and runs an engine on it, as a client.
+func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabric.Client, error) {
+	cfg = withDefaults(cfg)
+	if err := base.CheckNamespace(cfg.Namespace); err != nil {
+		return nil, api.AsError(err)
+	}
+	base, err := publicBase(cfg.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	cfg.PublicURL = base
+	hooks := engine.HooksOf(ctx)
+	setup, err := engineConfig(cfg, hooks)
+	if err != nil {
+		return nil, api.AsError(err)
+	}
+	st, err := on.Open(ctx, StoreOptions{
+		Migrate: cfg.Migrate, UnsafeDurability: cfg.UnsafeDurability || hooks.UnsafeDurability, Logger: cfg.Logger, Clock: hooks.Clock,
+	})
+	if err != nil {
+		return nil, openError(err)
+	}
+	e, err := engine.Open(ctx, st, setup)
+	if err != nil {
+		return nil, openError(errors.Join(err, st.Close()))
+	}
+	here := newEngine(e, st, cfg, settingsOf(cfg, on, e), on.Checks)
+	return flowfabric.NewClient(here.connection()), nil
+}
+
+func withDefaults(cfg flowfabric.EngineConfig) flowfabric.EngineConfig {
+	cfg.Namespace = cmp.Or(cfg.Namespace, base.DefaultNamespace)
+	cfg.Principal = cmp.Or(cfg.Principal, "local")
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	return cfg
+}
+
+// engineConfig is the part of the settings that the engine takes.
+func engineConfig(cfg flowfabric.EngineConfig, hooks engine.Hooks) (engine.Config, error) {
+	master, err := masterKey(cfg)
+	if err != nil {
+		return engine.Config{}, err
+	}
+	seed, err := signingKey(cfg)
+	if err != nil {
+		return engine.Config{}, err
+	}
+	return engine.Config{
+		Clock: hooks.Clock, Logger: cfg.Logger, NoTimers: cfg.NoEngine, Probe: hooks.Probe, Tracer: tracerOf(cfg.Tracer),
+		Limits: base.Limits{MaxPayload: cfg.MaxPayload}, QueueLimit: cfg.QueueLimit, BatchLimit: cfg.BatchLimit, MaxWaitingClaims: cfg.MaxClaims,
+		PollInterval: cfg.PollInterval, LeaseTTL: jsonx.Milliseconds(cfg.LeaseTTL), Retention: service.CoreRetention(cfg.Retention), EventRetention: cfg.EventRetention,
+		AuditRetention: cfg.AuditRetention, MasterKey: master, SigningKey: seed,
+	}, nil
+}
+
+// openError shows a database that cannot be reached as such.
+func openError(err error) error {
+	var refusal *base.Error
+	if !errors.As(err, &refusal) && store.FaultOf(err) == store.Unavailable {
+		return api.Errorf(string(base.CodeStoreUnavailable), "the store does not answer: %w", err)
+	}
+	return api.AsError(err)
+}
+
+// masterKey is the one that Open was given; none when it was given none.
+func masterKey(cfg flowfabric.EngineConfig) (keyring.MasterKey, error) {
+	if cfg.MasterKey == "" {
+		return keyring.MasterKey{}, nil
+	}
+	return keyring.ParseMasterKey(cfg.MasterKey)
+}
+
+// signingKey is the one that Open was given to seed; nil when it was given none.
+func signingKey(cfg flowfabric.EngineConfig) (*keyring.SeedCommand, error) {
+	if cfg.SigningKid == "" && cfg.SigningSecret == "" {
+		return nil, nil
+	}
+	seed, err := keyring.NewSeed(cfg.SigningKid, cfg.SigningSecret)
+	return &seed, err
+}
+
+// keyGrace is how long a secret that was replaced works on unless the call says otherwise.
+func keyGrace(cfg flowfabric.EngineConfig) time.Duration {
+	if cfg.KeyGrace == 0 {
+		return time.Duration(keyring.DefaultOverlap) * time.Millisecond
+	}
+	return cfg.KeyGrace
+}
