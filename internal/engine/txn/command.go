@@ -20,8 +20,8 @@ type Command interface {
 	Decide(u *Tx) error
 }
 
-// needier is a command that knows only after the first load which further rows it needs.
-type needier interface {
+// loadsMore is a command that knows only after the first load which further rows it needs.
+type loadsMore interface {
 	Command
 	More(u *Tx, w *store.Want)
 }

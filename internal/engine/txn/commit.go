@@ -350,7 +350,7 @@ func (u *Tx) publish() {
 	}
 	hint.Keys, news.Keys = u.roomBack, u.roomBack
 	remembered := u.remembers(func() {
-		u.Engine.recall.note(u.Order, u.Changes.Draw)
+		u.Engine.rows.note(u.Order, u.Changes.Draw)
 		for i := range u.Engine.phases {
 			if committed := u.Engine.phases[i].Committed; committed != nil {
 				committed(u)

@@ -19,7 +19,7 @@ import (
 // The path of a batch:
 //
 //   - A line (a goroutine in run) takes up to BatchLimit requests from the queue. mu protects the queue and is not held during a transaction.
-//   - attempt opens a unit. Rows of running executions are used from the cache where possible (recall.go). All other rows that the commands name
+//   - attempt opens a unit. Rows of running executions are used from the cache where possible (row_cache.go). All other rows that the commands name
 //     are locked and loaded in one trip and absorbed into the transaction. The Lock phases then lock what is known only after that, in the lock order
 //     that Tx explains. Steps that need nothing make no trip.
 //   - decideAll runs the commands one after the other on the rows in memory. A command sees what the commands before it have done. One that the
@@ -195,7 +195,7 @@ func (e *Engine) processAs(batch []*Request, began BatchMode) {
 			mode.queue = true
 		case kind == store.Conflict && try < 8:
 			mode.Careful = true
-			e.disbelieve(batch)
+			e.invalidate(batch)
 		case kind == store.Stale && try < 8:
 			if dictErr := e.Dict.beyond(e.Background(), known); dictErr != nil {
 				e.answerAll(batch, PublicFault(dictErr))
@@ -245,7 +245,7 @@ func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err
 	rest = batch
 	since := e.Incarnation()
 	want := store.Want{Patient: mode.patient}
-	recalled := e.believe(batch, mode, &want)
+	cached := e.useCached(batch, mode, &want)
 	u, err := e.beginHeeding(ctx, since, want, mode.line)
 	defer func() {
 		err = e.gaveUp(batch, u, recover(), err)
@@ -261,8 +261,8 @@ func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err
 		return batch, err
 	}
 	u.Careful, u.Leaves = mode.Careful, mode.leave
-	u.assume(recalled)
-	u.expect(len(batch), len(recalled))
+	u.addCached(cached)
+	u.expect(len(batch), len(cached))
 	if err := u.loadMore(ctx, batch); err != nil {
 		return batch, err
 	}
@@ -314,7 +314,7 @@ func (u *Tx) answer(batch []*Request, refusals []error, err error) {
 func (u *Tx) loadMore(ctx context.Context, batch []*Request) error {
 	var want store.Want
 	for _, r := range batch {
-		if n, ok := r.Command.(needier); ok {
+		if n, ok := r.Command.(loadsMore); ok {
 			n.More(u, &want)
 		}
 	}

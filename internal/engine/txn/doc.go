@@ -8,7 +8,7 @@
 // Where to start reading:
 //   - committer.go: how a batch of commands becomes one transaction, and what happens when that fails.
 //   - unit.go: one transaction in memory, and the order in which rows are locked.
-//   - recall.go: the cache of running executions, and how a stale entry is noticed.
+//   - row_cache.go: the cache of running executions, and how a stale entry is noticed.
 //   - held_rows.go: what happens to commands whose rows another transaction holds.
 //   - dispatch.go: what the kernel asks of, and passes to, the room that gives work to waiting claims.
 //   - submit_gate.go, turn.go: why new work waits for a moment, and how claims are served between two commits.

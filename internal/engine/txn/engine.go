@@ -31,7 +31,7 @@ type Engine struct {
 	Slots      slotsKnown
 	Drains     *drains
 	rates      *rates
-	recall     *recollection
+	rows       *rowCache
 	lives      incarnations
 	keys       *keyCache
 	refusals   *refusals
@@ -79,7 +79,7 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.lives.kick = make(chan struct{}, 1)
 	e.Drains, e.rates = newDrains(), newRates()
 	e.refusals = newRefusals()
-	e.recall = newRecollection()
+	e.rows = newRowCache()
 	e.alone, e.Checks = make(chan struct{}, aloneAtOnce), make(chan struct{}, aloneAtOnce)
 	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
 	e.Ready.e = e

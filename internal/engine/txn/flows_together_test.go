@@ -102,7 +102,7 @@ func TestF12_B3_budgets_of_one_name_or_id_in_one_request_refuse_it(t *testing.T)
 			field         string
 		}{
 			"one name":                   {own("mine"), own("mine"), "", "nodes[1].budgets[0].name"},
-			"one id":                     {byID("one"), byID("two"), "", "nodes[1].budgets[0].name"},
+			"one id":                     {byID("one"), byID("two"), "", "nodes[1].budgets[0].budget_id"},
 			"the name of a flow's own":   {own("mine"), own("other"), `[{"name":"other","dimensions":{"tokens":{"hard":20}}}]`, "budgets[0].name"},
 			"one name within one policy": {own("mine"), []byte(`{"budgets":[{"name":"a","dimensions":{"tokens":{"hard":1}}},{"name":"a","dimensions":{"tokens":{"hard":1}}}]}`), "", "nodes[1].budgets[1].name"},
 		} {

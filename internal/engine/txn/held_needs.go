@@ -55,7 +55,7 @@ func (e *Engine) needs(u *Tx, r *Request, held []store.Lock) (lock store.Lock, f
 	r.Want(&own, true)
 	var chains []string
 	if u != nil {
-		if n, ok := r.Command.(needier); ok {
+		if n, ok := r.Command.(loadsMore); ok {
 			n.More(u, &own)
 		}
 		if b, ok := r.Command.(behind); ok {

@@ -149,7 +149,7 @@ func (h *heldRows) part(u *Tx, batch []*Request, err error, own *heldLine) ([]*R
 // add puts commands into the line of a row, or refuses them if there are too many (S72). Commands of the line that is being run go back to its
 // front.
 func (h *heldRows) add(lock store.Lock, own *heldLine, requests ...*Request) {
-	h.e.disbelieve(requests) // the holder may be changing what is cached of an execution
+	h.e.invalidate(requests) // the holder may be changing what is cached of an execution
 	refused, late := h.join(lock, own, requests)
 	h.refuse(refused)
 	h.giveUp(late)
@@ -210,7 +210,7 @@ func (h *heldRows) line(lock store.Lock) *heldLine {
 
 // unknown sets a batch apart if the store cannot name the row that it waited for.
 func (h *heldRows) unknown(batch []*Request) {
-	h.e.disbelieve(batch)
+	h.e.invalidate(batch)
 	batch, staying := split(batch, func(r *Request) bool { return r.stays })
 	if h.giveUp(staying); len(batch) == 0 {
 		return
@@ -419,7 +419,7 @@ func (h *heldRows) serveUnknown(line *heldLine) {
 }
 
 func (e *Engine) processUnknown(batch []*Request) {
-	e.disbelieve(batch)
+	e.invalidate(batch)
 	e.processAs(batch, BatchMode{unknown: true, again: true, patient: len(batch) == 1})
 }
 
@@ -467,7 +467,7 @@ func (e *Engine) tryLater(r *Request, err error) {
 // outwait is for a store on which transactions take turns: the lock is on the whole store, and all commands wait for it alike. It returns the
 // commands to be tried again.
 func (e *Engine) outwait(batch []*Request, mode *BatchMode, err error) (again []*Request) {
-	e.disbelieve(batch)
+	e.invalidate(batch)
 	first := !mode.patient
 	mode.patient = true
 	for _, r := range batch {

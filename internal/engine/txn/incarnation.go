@@ -67,7 +67,7 @@ func (e *Engine) reborn(next *Dictionary) {
 func (e *Engine) forgetAll(next *Dictionary) []store.Commit {
 	e.lives.mu.Lock()
 	defer e.lives.mu.Unlock()
-	e.recall.forgetAll()
+	e.rows.forgetAll()
 	e.derives.known.Store(nil)
 	for _, forget := range e.forgets {
 		forget()

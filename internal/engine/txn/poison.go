@@ -217,7 +217,7 @@ func (u *Tx) told(f func()) {
 	}
 	_ = u.Engine.Guard(inCommit, func() {
 		for _, ent := range u.Order {
-			u.Engine.recall.forget(ent.Exec.ID.UUID)
+			u.Engine.rows.forget(ent.Exec.ID.UUID)
 		}
 		u.Engine.Log.look()
 		u.Engine.dispatcher.Rescan()

@@ -112,7 +112,7 @@ type Row struct {
 	Changed  bool
 	renewed  bool // only its lease times changed
 	Removed  bool
-	recalled *core.Execution // not loaded: the copy in the cache, which must not be changed
+	cached   *core.Execution // not loaded: the copy in the cache, which must not be changed
 
 	Waits    *core.Waits       // its waits when loaded
 	reserved *core.Reservation // its reservation when loaded
@@ -125,22 +125,22 @@ type Row struct {
 }
 
 // Assumed reports whether the row was not loaded but taken from the cache: the commit checks it.
-func (ent *Row) Assumed() bool { return ent.recalled != nil }
+func (ent *Row) Assumed() bool { return ent.cached != nil }
 
 // JustEnded reports whether the execution has ended in this unit. The commit then updates its flow, its children and its retention.
 func (ent *Row) JustEnded() bool { return ent.Exec.Status.Terminal() && !ent.Ended }
 
 // before returns a copy of the execution as it is now, for restoring it after a refusal.
 func (ent *Row) before() *core.Execution {
-	if ent.recalled != nil && !ent.Changed && !ent.renewed {
-		return ent.recalled // no copy needed: a refusal on a cached row gives up the whole unit
+	if ent.cached != nil && !ent.Changed && !ent.renewed {
+		return ent.cached // no copy needed: a refusal on a cached row gives up the whole unit
 	}
 	return ent.Exec.Clone()
 }
 
 // back undoes what a refused command did to the execution.
 func (ent *Row) back(before *core.Execution) {
-	if before == ent.recalled {
+	if before == ent.cached {
 		before = before.Clone()
 	}
 	ent.Exec = before

@@ -8,10 +8,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// maxRecalled bounds how many executions a process caches.
-const maxRecalled = 16_384
+// maxCached bounds how many executions a process caches.
+const maxCached = 16_384
 
-// recollection is the cache of running executions, as this process last wrote them. The next command on such an execution nearly always comes from
+// rowCache is the cache of running executions, as this process last wrote them. The next command on such an execution nearly always comes from
 // the worker that claimed it here, and finds it unchanged. It is decided on the cached row without loading it, which saves a round trip.
 //
 // A cached row may be stale: another process may have changed it, or one of its timers may be due. This is noticed when the unit is written. The
@@ -21,14 +21,14 @@ const maxRecalled = 16_384
 //
 // A write is checked that way; an answer without a write is not. Therefore a command that is refused, or that changes nothing, is never answered
 // from the cache (unit.doubted): the batch is tried again with loaded rows.
-type recollection struct {
+type rowCache struct {
 	mu   sync.Mutex
 	rows map[base.UUID]*core.Execution // without inputs; must not be changed
 }
 
-func newRecollection() *recollection { return &recollection{rows: map[base.UUID]*core.Execution{}} }
+func newRowCache() *rowCache { return &rowCache{rows: map[base.UUID]*core.Execution{}} }
 
-func (r *recollection) of(id base.UUID) *core.Execution {
+func (r *rowCache) of(id base.UUID) *core.Execution {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.rows[id]
@@ -36,7 +36,7 @@ func (r *recollection) of(id base.UUID) *core.Execution {
 
 // note caches what a committed transaction has left running, and drops the other rows that it wrote. draw holds the random bits of the versions
 // that the commit wrote.
-func (r *recollection) note(written []*Row, draw uint32) {
+func (r *rowCache) note(written []*Row, draw uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, ent := range written {
@@ -51,27 +51,27 @@ func (r *recollection) note(written []*Row, draw uint32) {
 		if known := r.rows[id]; known != nil && known.Version>>32 > x.Version>>32 {
 			continue // a later transaction published first; if that was another execution with this id, the next command drops it
 		}
-		if len(r.rows) >= maxRecalled {
+		if len(r.rows) >= maxCached {
 			r.forgetAny()
 		}
 		r.rows[id] = &x
 	}
 }
 
-func (r *recollection) forgetAny() {
+func (r *rowCache) forgetAny() {
 	for id := range r.rows {
 		delete(r.rows, id)
 		return
 	}
 }
 
-func (r *recollection) forget(id base.UUID) {
+func (r *rowCache) forget(id base.UUID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.rows, id)
 }
 
-func (r *recollection) forgetAll() {
+func (r *rowCache) forgetAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.rows)
@@ -83,32 +83,32 @@ type byWorker interface {
 	Target() base.UUID
 }
 
-// believe returns the cached rows that the commands of a batch can use, and adds to want what must be loaded.
-func (e *Engine) believe(batch []*Request, mode BatchMode, want *store.Want) (recalled []*core.Execution) {
+// useCached returns the cached rows that the commands of a batch can use, and adds to want what must be loaded.
+func (e *Engine) useCached(batch []*Request, mode BatchMode, want *store.Want) (cached []*core.Execution) {
 	for _, r := range batch {
 		if cmd, ok := r.Command.(byWorker); ok && !mode.Careful {
-			if x := e.recall.of(cmd.Target()); x != nil {
-				recalled = append(recalled, x)
+			if x := e.rows.of(cmd.Target()); x != nil {
+				cached = append(cached, x)
 				continue
 			}
 		}
 		r.Want(want, mode.Careful)
 	}
-	return recalled
+	return cached
 }
 
-// disbelieve drops the rows of a batch from the cache, because something was not as cached.
-func (e *Engine) disbelieve(batch []*Request) {
+// invalidate drops the rows of a batch from the cache, because something was not as cached.
+func (e *Engine) invalidate(batch []*Request) {
 	for _, r := range batch {
 		if cmd, ok := r.Command.(byWorker); ok {
-			e.recall.forget(cmd.Target())
+			e.rows.forget(cmd.Target())
 		}
 	}
 }
 
-// assume adds cached rows to the unit, except those that it has loaded.
-func (u *Tx) assume(recalled []*core.Execution) {
-	for _, x := range recalled {
+// addCached adds cached rows to the unit, except those that it has loaded.
+func (u *Tx) addCached(cached []*core.Execution) {
+	for _, x := range cached {
 		if u.Entries[x.ID.UUID] != nil {
 			continue
 		}
@@ -117,7 +117,7 @@ func (u *Tx) assume(recalled []*core.Execution) {
 			u.Changes.AssumeUntil = earlier(u.Changes.AssumeUntil, x.WakeAt)
 		}
 		ent := loadedEntry(x.Clone())
-		ent.recalled = x
+		ent.cached = x
 		u.Entries[x.ID.UUID] = ent
 		u.Changes.Dictionary = u.Dict.Version
 	}
