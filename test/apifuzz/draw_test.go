@@ -242,7 +242,7 @@ func (d *drawer) object(o *operation, s schema, about subject, often int) value 
 	m := &object{closed: s["additionalProperties"] == false}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if slices.Contains(list(s["required"]), any(name)) || d.IntN(100) < often {
-			m.set(name, d.draw(o, fields[name].(schema), name, about, often))
+			m.set(name, d.draw(o, fields[name].(schema), name, about, often*3/4)) // rarer with each level: nodes have flows, which have nodes
 		}
 	}
 	return m
