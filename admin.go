@@ -12,11 +12,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// longRead is how long a call may take that reads everything.
+// longRead bounds a call that reads the whole store.
 const longRead = time.Hour
 
-// Admin is what administrators do. An engine in this process administers its whole store; a caller of a server the namespaces that
-// its API key is for, and what belongs to none only with a key for all of them ("*").
+// Admin is the interface of administrators. With an engine in this process it covers the whole store; with a server, the
+// namespaces of the caller's API key, and what belongs to no namespace only with a key for all of them ("*").
 type Admin struct{ via transport.Transport }
 
 // APIKeys are the credentials of a server's callers.
@@ -28,18 +28,18 @@ func (a Admin) SigningKeys() SigningKeys { return SigningKeys(a) }
 // Namespaces are the tenants of the store.
 func (a Admin) Namespaces() Namespaces { return Namespaces(a) }
 
-// AdminAction is what an administrator's change may carry.
+// AdminAction holds the options of an administrator's change.
 type AdminAction struct {
-	Reason     string // at most 1024 bytes; stands in the audit log
+	Reason     string // at most 1024 bytes; recorded in the audit log
 	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
-	Revision   *int64 // refuse with precondition_failed when it is another; nil: whatever it is
+	Revision   *int64 // refuse with precondition_failed if the current revision differs; nil: do not compare
 }
 
 func (a AdminAction) wire() wire.AdminFields { return wire.AdminFields{Reason: a.Reason} }
 
-// AuditFilter selects rows of the audit log: all given parts must hold. The zero value: all rows, in pages of 100.
+// AuditFilter selects rows of the audit log: all given parts must hold. The zero value selects all rows, in pages of 100.
 type AuditFilter struct {
-	Namespace string // "": all that the caller sees; "*": what belongs to none
+	Namespace string // "": all that the caller may see; "*": rows that belong to no namespace
 	Principal string
 	Action    string
 	Entity    string
@@ -57,31 +57,32 @@ type AuditRow = api.AuditRow
 // AuditCheck is the outcome of VerifyAudit.
 type AuditCheck = api.AuditCheck
 
-// Refusal is a call that a valid credential may not make.
+// Refusal is a call that a valid credential was not permitted to make.
 type Refusal struct {
-	Namespace string // "": that of the caller
-	Action    string // that was asked for, as AuditRow calls it
+	Namespace string // "": the namespace of the caller
+	Action    string // the requested action, named as in AuditRow
 	Entity    string
 	EntityID  string
 	Code      string // role_required, namespace_forbidden
 }
 
-// Info is what a client runs on.
+// Info describes the engine that a client uses.
 type Info = api.Info
 
-// StoreInfo is what a store is.
+// StoreInfo describes a store.
 type StoreInfo = api.StoreInfo
 
-// Identity is who a client acts for.
+// Identity is the principal that a client acts as.
 type Identity = api.Principal
 
 // IntegrityReport is the outcome of Integrity.
 type IntegrityReport = api.Integrity
 
-// Difference is something that does not agree with the records.
+// Difference is a stored value that does not match the records.
 type Difference = api.Difference
 
-// Audit iterates over the audit log: namespace by namespace in order of their names, in each the newest row first.
+// Audit iterates over the audit log: by namespace in the order of their names, and within a namespace from the newest row to the
+// oldest.
 //
 // Codes: invalid_cursor.
 func (a Admin) Audit(ctx context.Context, o ...AuditFilter) iter.Seq2[AuditRow, error] {
@@ -102,7 +103,7 @@ func (a Admin) AuditPage(ctx context.Context, f AuditFilter) (Page[AuditRow], er
 }
 
 // VerifyAudit recomputes the chain of a namespace ("": the client's own), or of "*", and finds the first row that was changed or
-// is missing. In a store with a master key it also finds a chain that was rewritten, shortened or removed by somebody without it.
+// is missing. In a store with a master key it also finds a chain that was rewritten, shortened or removed without that key.
 //
 // Codes: namespace_not_found, namespace_required, master_key_required, master_key_mismatch.
 func (a Admin) VerifyAudit(ctx context.Context, namespace string) (AuditCheck, error) {
@@ -113,7 +114,7 @@ func (a Admin) VerifyAudit(ctx context.Context, namespace string) (AuditCheck, e
 	return value(transport.Call(ctx, a.via, wire.VerifyAudit, request, how))
 }
 
-// RecordRefusal writes into the audit log that a valid credential was refused. Servers do so; Connect clients cannot:
+// RecordRefusal records in the audit log that a call of a valid credential was refused. Servers use it; Connect clients cannot:
 // not_implemented.
 func (a Admin) RecordRefusal(ctx context.Context, r Refusal) error {
 	request := wire.RecordRefusalRequest(r)
@@ -121,8 +122,8 @@ func (a Admin) RecordRefusal(ctx context.Context, r Refusal) error {
 	return err
 }
 
-// OnlyNamespace reports whether there is no other namespace than this one: none that was set up, that a key is for, that a live
-// worker serves or that has executions, flows or budgets. Servers ask; Connect clients cannot: not_implemented.
+// OnlyNamespace reports whether no other namespace exists: none that is set up, that an API key covers, that a live worker
+// serves, or that has executions, flows or budgets. Servers use it; Connect clients cannot: not_implemented.
 func (a Admin) OnlyNamespace(ctx context.Context, name string) (bool, error) {
 	return value(transport.Call(ctx, a.via, wire.OnlyNamespace, &wire.ByNamespace{Name: name}, transport.Options{}))
 }
@@ -132,24 +133,23 @@ func (a Admin) Info(ctx context.Context) (Info, error) {
 	return value(transport.Call(ctx, a.via, wire.GetInfo, &wire.None{}, transport.Options{}))
 }
 
-// Whoami returns for whom the client acts.
+// Whoami returns the identity that the client acts as.
 func (a Admin) Whoami(ctx context.Context) (Identity, error) {
 	return value(transport.Call(ctx, a.via, wire.Whoami, &wire.None{}, transport.Options{}))
 }
 
-// Integrity recounts what is counted and filed twice, and returns what does not agree. It reads everything, in parts.
+// Integrity recomputes counters and indexes from the records and returns those that differ. It reads the whole store, in parts.
 func (a Admin) Integrity(ctx context.Context) (IntegrityReport, error) {
 	return value(transport.Call(ctx, a.via, wire.CheckIntegrity, &wire.None{}, transport.Options{Wait: longRead}))
 }
 
-// Doctor looks at the store, at the work in it and, through a server, at the server, and returns what is not as it should be. What
-// cannot be looked at is a check that failed.
+// Doctor checks the store, the work in it and, with a server, the server. A check that cannot be carried out counts as failed.
 func (a Admin) Doctor(ctx context.Context) (Checkup, error) {
 	return value(transport.Call(ctx, a.via, wire.RunDoctor, &wire.None{}, transport.Options{Wait: longRead}))
 }
 
-// AcknowledgeRollbacks states that an administrator knows of acknowledged commits that the database came back without, after a
-// failover or a restore: Doctor fails no more on their account. It returns those that were open; none is no error.
+// AcknowledgeRollbacks records that an administrator is aware of acknowledged commits that the database lost in a failover or a
+// restore: Doctor no longer fails because of them. It returns the losses that were not acknowledged before; none is not an error.
 func (a Admin) AcknowledgeRollbacks(ctx context.Context, o ...AdminAction) ([]Rollback, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -161,14 +161,14 @@ func (a Admin) AcknowledgeRollbacks(ctx context.Context, o ...AdminAction) ([]Ro
 	return answer.Rollbacks, err
 }
 
-// Settings returns the settings in force and where each came from.
+// Settings returns the settings in force and the source of each.
 func (a Admin) Settings(ctx context.Context) ([]Setting, error) {
 	answer, err := value(transport.Call(ctx, a.via, wire.GetSettings, &wire.None{}, transport.Options{}))
 	return answer.Settings, err
 }
 
-// Backup writes a consistent copy of the whole store while it is in use: of SQLite the file. Postgres has its own means:
-// not_implemented, with the command as hint.
+// Backup writes a consistent copy of the whole store while it is in use: for SQLite, the database file. For Postgres it returns
+// not_implemented, with the command to use as the hint.
 func (a Admin) Backup(ctx context.Context, w io.Writer, o ...BackupOptions) error {
 	options, err := transport.Single(o)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // APIKeys are the credentials of a server's callers.
 type APIKeys struct{ via transport.Transport }
 
-// APIKeySettings are what a key may do.
+// APIKeySettings are the settings of a key: what it permits.
 type APIKeySettings = api.APIKeySettings
 
 // APIKey is a key without its secret.
@@ -22,25 +22,25 @@ type APIKey = api.APIKey
 // NewAPIKey is a key with its secret.
 type NewAPIKey = api.NewAPIKey
 
-// APIKeyChange changes settings of a key; what is nil stays.
+// APIKeyChange changes settings of a key; nil fields are left as they are.
 type APIKeyChange = api.APIKeyChange
 
-// CreateKeyOptions say how a key is made.
+// CreateKeyOptions are the options of APIKeys.Create.
 type CreateKeyOptions struct {
 	AdminAction        // a new key has no revision
-	Secret      string // a whole key, "ffk_…", to install instead of a new one; installing it twice is a success
+	Secret      string // a complete key, "ffk_…", to install instead of a new one; installing the same key again succeeds
 }
 
-// RevokeAPIKeyOptions say how a key is revoked.
+// RevokeAPIKeyOptions are the options of APIKeys.Revoke.
 type RevokeAPIKeyOptions struct {
 	AdminAction
-	Force bool // also the last one that administers all namespaces
+	Force bool // revoke even the last key that administers all namespaces
 }
 
-// RotateOptions say how a key is rotated.
+// RotateOptions are the options of APIKeys.Rotate.
 type RotateOptions struct {
 	AdminAction
-	Overlap *time.Duration // how long the old secret works on, up to 30 days; nil: what the server is set to (KeyGrace), a day by default
+	Overlap *time.Duration // how long the old secret stays valid, up to 30 days; nil: the KeyGrace of the server, by default one day
 }
 
 // List iterates over the keys by id.
@@ -62,11 +62,11 @@ func (k APIKeys) Get(ctx context.Context, id string) (*APIKey, error) {
 	return transport.Call(ctx, k.via, wire.GetAPIKey, &wire.ByKey{ID: id}, transport.Options{})
 }
 
-// Create makes a key and returns its secret, this once. A call with the request key of an earlier one returns the key that that one
-// made, without the secret.
+// Create makes a key and returns its secret, which cannot be read again. A call that repeats a request key returns the key made
+// by the first call, without the secret.
 //
-// Codes: invalid_argument, namespace_forbidden, invalid_credentials and id_conflict for a given Secret, which Connect clients cannot
-// install: not_implemented.
+// Codes: invalid_argument, namespace_forbidden, invalid_credentials and id_conflict for a given Secret, which Connect clients
+// cannot install: not_implemented.
 func (k APIKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOptions) (*NewAPIKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -82,10 +82,10 @@ func (k APIKeys) Create(ctx context.Context, s APIKeySettings, o ...CreateKeyOpt
 	return transport.Call(ctx, k.via, wire.CreateAPIKey, request, how)
 }
 
-// Change changes the settings that are given. It works at once in this process, within five seconds in others.
+// Change changes the settings that are given. The change takes effect at once in this process, and within five seconds in others.
 //
-// Codes: api_key_not_found, key_retired for one that was revoked, invalid_argument, namespace_forbidden, precondition_failed,
-// last_admin_key when no key would be left that administers all namespaces.
+// Codes: api_key_not_found, key_retired for a revoked key, invalid_argument, namespace_forbidden, precondition_failed,
+// last_admin_key if no key would be left that administers all namespaces.
 func (k APIKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...AdminAction) (*APIKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -96,9 +96,9 @@ func (k APIKeys) Change(ctx context.Context, id string, c APIKeyChange, o ...Adm
 	return transport.Call(ctx, k.via, wire.PatchAPIKey, request, transport.Options{Key: options.RequestKey})
 }
 
-// Revoke ends a key for good. A second time is a success.
+// Revoke invalidates a key permanently. Revoking it again succeeds.
 //
-// Codes: api_key_not_found, precondition_failed, last_admin_key when no other key administers all namespaces.
+// Codes: api_key_not_found, precondition_failed, last_admin_key if no other key administers all namespaces.
 func (k APIKeys) Revoke(ctx context.Context, id string, o ...RevokeAPIKeyOptions) error {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -111,10 +111,10 @@ func (k APIKeys) Revoke(ctx context.Context, id string, o ...RevokeAPIKeyOptions
 	return err
 }
 
-// Rotate gives a key a new secret and returns it, this once. The old one works on for a while. A call with the request key of an
-// earlier one answers without the secret.
+// Rotate gives a key a new secret and returns it; it cannot be read again. The old secret stays valid for the overlap. A call
+// that repeats a request key returns no secret.
 //
-// Codes: api_key_not_found, key_retired for one that was revoked, invalid_argument, precondition_failed.
+// Codes: api_key_not_found, key_retired for a revoked key, invalid_argument, precondition_failed.
 func (k APIKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (*NewAPIKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -125,15 +125,15 @@ func (k APIKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (*Ne
 	return transport.Call(ctx, k.via, wire.RotateAPIKey, request, transport.Options{Key: options.RequestKey})
 }
 
-// Authenticate finds the key of a secret. Servers ask for each request; the answer is at most five seconds old, and sees what
-// this process changed at once. Connect clients cannot: not_implemented.
+// Authenticate finds the key of a secret. Servers call it for each request; the answer is at most five seconds old, and reflects
+// changes made by this process at once. Connect clients cannot: not_implemented.
 //
 // Codes: missing_credentials, invalid_credentials, api_key_expired, api_key_revoked.
 func (k APIKeys) Authenticate(ctx context.Context, secret string) (*APIKey, error) {
 	return transport.Call(ctx, k.via, wire.Authenticate, &wire.AuthenticateRequest{Secret: secret}, transport.Options{})
 }
 
-// givenMillis is a span in milliseconds, nil when none is given.
+// givenMillis converts an optional duration to milliseconds; nil stays nil.
 func givenMillis(d *time.Duration) *int64 {
 	if d == nil {
 		return nil

@@ -9,60 +9,61 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Budgets limit what executions use: tokens, money, time, or anything that can be counted. A claim reserves, reports settle, the end of
-// a lease gives back what is left, and a breach acts. A budget belongs to a namespace; every call takes its id or its name.
+// Budgets limit what executions use: tokens, money, time, or anything that can be counted. A claim reserves an amount, reports
+// book against it, the end of a lease returns the rest, and a breached limit triggers an action. A budget belongs to a namespace;
+// every call takes its id or its name.
 //
-// A Revision in an AdminAction that is not the budget's is stale_version.
+// A Revision in an AdminAction that differs from the budget's is stale_version.
 type Budgets struct{ via transport.Transport }
 
 // Budget is the definition of a budget.
 type Budget = api.Budget
 
-// BudgetDefinition is a budget that is made with an execution or a flow, and covers it. Its fields are those of Budget.
+// BudgetDefinition defines a budget that is created with an execution or a flow and covers it. Its fields are those of Budget.
 type BudgetDefinition = api.BudgetDefinition
 
-// Limit are the limits of a dimension. The zero value limits nothing and counts.
+// Limit holds the limits of a dimension. The zero value counts without limiting.
 type Limit = api.BudgetLimits
 
 // BudgetScope is what a budget covers.
 type BudgetScope = api.BudgetScope
 
-// BudgetReset is when a budget begins anew: in intervals, or by the calendar. The zero value: never.
+// BudgetReset is when a budget starts a new epoch: at intervals, or by the calendar. The zero value: never.
 type BudgetReset = api.BudgetReset
 
-// HardAction is what the breach of a hard limit does.
+// HardAction is the action taken when a hard limit is breached.
 type HardAction = api.HardAction
 
 // The actions on a hard breach.
 const (
-	BlockNew           = api.BlockNew           // new work waits for room, running work continues
-	FailReporter       = api.FailReporter       // the work that reports ends failed, without a retry
-	SuspendForApproval = api.SuspendForApproval // the work that reports waits until an operator raises the limit or refuses
-	CancelRunning      = api.CancelRunning      // all work that is charged to the budget and runs is cancelled
+	BlockNew           = api.BlockNew           // new work waits until there is room, running work continues
+	FailReporter       = api.FailReporter       // the reporting execution fails, without a retry
+	SuspendForApproval = api.SuspendForApproval // the reporting execution waits until an operator raises the limit or refuses
+	CancelRunning      = api.CancelRunning      // all running work that is charged to the budget is cancelled
 )
 
-// LossAction is what becomes of what a lease has reserved when it is lost.
+// LossAction says what happens to the reservation of a lost lease.
 type LossAction = api.LossAction
 
-// The actions on the loss of a lease.
+// The actions when a lease is lost.
 const (
-	ReleaseReserved = api.ReleaseReserved // it is given back
+	ReleaseReserved = api.ReleaseReserved // it is returned to the budget
 	ForfeitReserved = api.ForfeitReserved // it counts as used
 )
 
-// BudgetApproval is how SuspendForApproval asks.
+// BudgetApproval configures the approval that SuspendForApproval asks for.
 type BudgetApproval = api.BudgetApproval
 
-// BudgetStatus is a budget with its numbers, all of one moment.
+// BudgetStatus is a budget with its current numbers, read at one moment.
 type BudgetStatus = api.BudgetStatus
 
-// CreatedBudget is a budget, and whether this call made it: its Outcome is BudgetCreated or BudgetExists.
+// CreatedBudget is a budget and whether this call created it: its Outcome is BudgetCreated or BudgetExists.
 type CreatedBudget = api.CreatedBudget
 
 // The outcomes of Budgets.Create.
 const (
 	BudgetCreated = api.BudgetCreated
-	BudgetExists  = api.BudgetExists // there was one with this definition
+	BudgetExists  = api.BudgetExists // one with this definition existed already
 )
 
 // BudgetDimension is a dimension with its limits and its numbers.
@@ -74,37 +75,37 @@ type BudgetBreach = api.BudgetBreach
 // BudgetHolder is a lease or grant that is charged to a budget.
 type BudgetHolder = api.BudgetHolder
 
-// BudgetUpdate changes a budget. What is nil stays as it is.
+// BudgetUpdate changes a budget. Nil fields are left as they are.
 type BudgetUpdate = api.BudgetUpdate
 
-// LimitChange changes the limits of a dimension. What is nil stays as it is.
+// LimitChange changes the limits of a dimension. Nil fields are left as they are.
 type LimitChange = api.LimitChange
 
-// BudgetEpoch is an epoch of a budget that is over.
+// BudgetEpoch is a past epoch of a budget.
 type BudgetEpoch = api.BudgetEpoch
 
-// EpochUse is what an epoch has used of a dimension.
+// EpochUse is the usage of a dimension in an epoch.
 type EpochUse = api.EpochUse
 
-// BudgetSpend is what an execution has used of a budget in an epoch.
+// BudgetSpend is the usage of a budget by an execution in an epoch.
 type BudgetSpend = api.BudgetSpend
 
 // BudgetQuery filters a list of budgets. The zero value: all of them.
 type BudgetQuery struct {
 	Scope     string // a type, or type:value, such as lane:mail
-	Exhausted *bool  // whether some dimension admits nobody
+	Exhausted *bool  // whether some dimension has no room for new work
 	State     string // active, closed
 	PageOptions
 }
 
-// SpendQuery filters what executions have used of a budget. The zero value: all of the present epoch.
+// SpendQuery filters the usage of a budget by execution. The zero value selects all usage of the current epoch.
 type SpendQuery struct {
 	Epoch       *int64
 	ExecutionID ID
 	PageOptions
 }
 
-// Create makes a budget. The same definition again, by name or by id, finds the one that there is.
+// Create creates a budget. With the same definition again, by name or by id, it returns the existing one.
 //
 // Codes: invalid_budget with the field, budget_already_exists for another definition, budget_not_found for the parent,
 // execution_not_found and flow_not_found for the scope, idempotency_conflict.
@@ -114,7 +115,7 @@ func (b Budgets) Create(ctx context.Context, definition Budget, o ...AdminAction
 		return nil, err
 	}
 	if definition.Dimensions == nil {
-		definition.Dimensions = map[string]Limit{} // the rules refuse that there is none
+		definition.Dimensions = map[string]Limit{} // an empty map is rejected by validation
 	}
 	var request wire.CreateBudgetRequest
 	request.Body.Budget, request.Body.AdminFields = definition, options.wire()
@@ -147,10 +148,10 @@ func (b Budgets) Page(ctx context.Context, q ...BudgetQuery) (Page[*BudgetStatus
 	return value(transport.Call(ctx, b.via, wire.ListBudgets, request, transport.Options{}))
 }
 
-// Update changes what is given. Room that it makes starts work that waits for it at once.
+// Update changes the given settings. If that makes room, work that waits for it starts at once.
 //
-// Codes: budget_not_found, stale_version, invalid_budget, limit_below_usage with the minimum, budget_in_use for a dimension that is
-// reserved, budget_already_exists for a name that is taken.
+// Codes: budget_not_found, stale_version, invalid_budget, limit_below_usage with the minimum, budget_in_use for a dimension with
+// reservations, budget_already_exists for a name in use.
 func (b Budgets) Update(ctx context.Context, budget string, u BudgetUpdate, o ...AdminAction) (*BudgetStatus, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -161,7 +162,8 @@ func (b Budgets) Update(ctx context.Context, budget string, u BudgetUpdate, o ..
 	return transport.Call(ctx, b.via, wire.UpdateBudget, request, transport.Options{Key: options.RequestKey})
 }
 
-// Close makes a budget admit nothing and refuse charges; work that runs already still books. Codes: budget_not_found, stale_version.
+// Close stops a budget from admitting work and accepting charges; running work can still book usage. Codes: budget_not_found,
+// stale_version.
 func (b Budgets) Close(ctx context.Context, budget string, o ...AdminAction) (*BudgetStatus, error) {
 	return changeBudget(ctx, b, wire.CloseBudget, budget, o)
 }
@@ -171,19 +173,19 @@ func (b Budgets) Reopen(ctx context.Context, budget string, o ...AdminAction) (*
 	return changeBudget(ctx, b, wire.ReopenBudget, budget, o)
 }
 
-// Reset begins a new epoch now and leaves the schedule as it is. Codes: budget_not_found, stale_version.
+// Reset starts a new epoch now and leaves the schedule unchanged. Codes: budget_not_found, stale_version.
 func (b Budgets) Reset(ctx context.Context, budget string, o ...AdminAction) (*BudgetStatus, error) {
 	return changeBudget(ctx, b, wire.ResetBudget, budget, o)
 }
 
-// Delete removes a budget. Codes: budget_not_found, stale_version, budget_in_use while it has children, or work that has not ended
-// names it.
+// Delete removes a budget. Codes: budget_not_found, stale_version, budget_in_use while it has children or unfinished work refers
+// to it.
 func (b Budgets) Delete(ctx context.Context, budget string, o ...AdminAction) error {
 	_, err := changeBudget(ctx, b, wire.DeleteBudget, budget, o)
 	return err
 }
 
-// changeBudget makes a change that needs no more than the name of a budget.
+// changeBudget makes a change that needs only the name of a budget.
 func changeBudget[Ans any](ctx context.Context, b Budgets, call wire.Call[wire.ChangeBudgetRequest, Ans], budget string, o []AdminAction) (*Ans, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -193,21 +195,21 @@ func changeBudget[Ans any](ctx context.Context, b Budgets, call wire.Call[wire.C
 	return transport.Call(ctx, b.via, call, request, transport.Options{Key: options.RequestKey})
 }
 
-// Charge books what was used without a lease, against the budget and those above it. A breach is in the receipt, and no error.
+// Charge books usage outside a lease, against the budget and its ancestors. A breach is reported in the receipt, not as an error.
 //
 // Codes: invalid_usage, reserved_dimension, unknown_dimension, amount_out_of_range, budget_not_found, budget_closed,
 // execution_not_found, idempotency_conflict.
 func (b Budgets) Charge(ctx context.Context, budget string, c Charge) (UsageReceipt, error) {
 	if c.Amounts == nil {
-		c.Amounts = map[string]int64{} // the rules refuse that there is none
+		c.Amounts = map[string]int64{} // an empty map is rejected by validation
 	}
 	request := &wire.ChargeBudgetRequest{ByBudget: wire.ByBudget{ID: budget}}
 	request.Body.Charge = c
 	return value(transport.Call(ctx, b.via, wire.ChargeBudget, request, transport.Options{}))
 }
 
-// ReleaseSpend gives back what an execution has used of the budget in its present epoch, and returns how much that was, by dimension.
-// A second time there is nothing to give back. Codes: budget_not_found, stale_version.
+// ReleaseSpend returns to the budget what an execution has used of it in the current epoch, and returns the amounts by dimension.
+// A second call has nothing to return. Codes: budget_not_found, stale_version.
 func (b Budgets) ReleaseSpend(ctx context.Context, budget string, execution ID, o ...AdminAction) (map[string]int64, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -222,7 +224,7 @@ func (b Budgets) ReleaseSpend(ctx context.Context, budget string, execution ID, 
 	return answer.Released, nil
 }
 
-// Epochs iterates over the epochs that are over, newest first. Codes: budget_not_found.
+// Epochs iterates over past epochs, newest first. Codes: budget_not_found.
 func (b Budgets) Epochs(ctx context.Context, budget string) iter.Seq2[BudgetEpoch, error] {
 	return walk(nil, "", func(cursor string) (Page[BudgetEpoch], error) {
 		return b.EpochsPage(ctx, budget, PageOptions{Cursor: cursor})
@@ -239,7 +241,7 @@ func (b Budgets) EpochsPage(ctx context.Context, budget string, o ...PageOptions
 	return value(transport.Call(ctx, b.via, wire.ListBudgetEpochs, request, transport.Options{}))
 }
 
-// Spend iterates over what executions have used, the largest first. Codes: budget_not_found.
+// Spend iterates over the usage by execution, the largest first. Codes: budget_not_found.
 func (b Budgets) Spend(ctx context.Context, budget string, q ...SpendQuery) iter.Seq2[BudgetSpend, error] {
 	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[BudgetSpend], error) {

@@ -9,62 +9,63 @@ import (
 	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
-// Client is a FlowFabric: a server's (Connect), or the engine in this process (sqlite.Open, postgres.Open, embedded.Open). It may be used
-// from many goroutines at once.
+// Client is a client of FlowFabric: of a server (Connect), or of the engine in this process (sqlite.Open, postgres.Open,
+// embedded.Open). It is safe for concurrent use.
 //
-// Commands that change something are repeated by the client, under the same key, while their outcome is unknown: up to five
-// times, after 100 ms to 5 s. What any call may answer besides the codes it states: overloaded and store_unavailable (retryable),
-// shutting_down once Close has begun, timeout when the outcome stayed unknown, internal and corruption. Ids that are no ids are
-// invalid_id; two option structs are invalid_argument.
+// While the outcome of a command that changes something is unknown, the client repeats it under the same key: up to five times,
+// after 100 ms to 5 s. Besides the codes that it documents, any call may return overloaded and store_unavailable (retryable),
+// shutting_down once Close has begun, timeout when the outcome stayed unknown, internal and corruption. A malformed id is
+// invalid_id; more than one option struct is invalid_argument.
 //
 // Tests use package flowfabrictest, not fakes.
 type Client struct {
 	conn   transport.Connection
-	claims int // that a worker has in flight while work flows; 0 counts as 1
+	claims int // that a worker has in flight while claims bring work; 0 counts as 1
 }
 
-// NewClient makes a client of a connection. Only packages of this module can make connections: Connect, sqlite.Open, postgres.Open,
-// embedded.Open and flowfabrictest.New do.
+// NewClient returns a client that uses a connection. Only packages of this module can make connections: Connect, sqlite.Open,
+// postgres.Open, embedded.Open and flowfabrictest.New do.
 func NewClient(c transport.Connection) *Client { return &Client{conn: c, claims: flowingClaims} }
 
-// Connection is what the client was made of, for packages of this module.
+// Connection returns the connection of the client, for packages of this module.
 func (c *Client) Connection() transport.Connection { return c.conn }
 
-// Executions reads executions, and what belongs to one.
+// Executions reads executions and their parts.
 func (c *Client) Executions() Executions { return Executions{c.conn} }
 
-// Flows are graphs of executions.
+// Flows returns the calls on flows, which are graphs of executions.
 func (c *Client) Flows() Flows { return Flows{c.conn, c.conn.Clock} }
 
-// Operate is what operators do to executions.
+// Operate returns the calls of operators on executions.
 func (c *Client) Operate() Operate { return Operate{c.conn} }
 
-// Waitpoints are what work waits at.
+// Waitpoints returns the calls on waitpoints, the addresses at which work waits for signals.
 func (c *Client) Waitpoints() Waitpoints { return Waitpoints{c.conn} }
 
-// Events reads the log.
+// Events reads the event log.
 func (c *Client) Events() Events { return Events{c.conn, c.conn.Clock} }
 
-// Quotas limit when work starts.
+// Quotas returns the calls on quotas, which limit when work starts.
 func (c *Client) Quotas() Quotas { return Quotas{c.conn} }
 
-// Lanes steers the lanes.
+// Lanes returns the calls that show and control lanes.
 func (c *Client) Lanes() Lanes { return Lanes{c.conn} }
 
-// Workers shows and steers the fleet.
+// Workers returns the calls that show and control worker instances.
 func (c *Client) Workers() Workers { return Workers{c.conn} }
 
-// Budgets limit what work uses.
+// Budgets returns the calls on budgets, which limit what work uses.
 func (c *Client) Budgets() Budgets { return Budgets{c.conn} }
 
-// Work is the worker protocol itself.
+// Work returns the worker protocol.
 func (c *Client) Work() Work { return Work{c.conn} }
 
-// Admin is what administrators do.
+// Admin returns the calls of administrators.
 func (c *Client) Admin() Admin { return Admin{c.conn} }
 
-// Metrics serves, as Prometheus text, what the engine of the client measures. They are always on; what they mean is told in
-// docs/metrics.md. The engine of a Connect client runs elsewhere: its metrics are those of the server, and the handler answers 404.
+// Metrics serves the metrics of the client's engine as Prometheus text. They are always collected and are described in
+// docs/metrics.md. The engine of a Connect client runs elsewhere: its metrics are served by the server, and this handler answers
+// 404.
 func (c *Client) Metrics() http.Handler {
 	if c.conn.Metrics == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -74,35 +75,35 @@ func (c *Client) Metrics() http.Handler {
 	return metrics.Compressed(metrics.Registry{c.conn.Metrics})
 }
 
-// Close stops an engine in this process, and lets go of the server of Connect: calls under way are finished, waiting ones end at
-// once, later ones answer shutting_down. Stop workers first.
+// Close stops an engine in this process, or closes the connection of Connect: calls in progress are finished, waiting ones end at
+// once, later ones return shutting_down. Stop workers first.
 func (c *Client) Close(ctx context.Context) error { return c.conn.Close(ctx) }
 
-// SubmitManyOptions say how a batch is submitted.
+// SubmitManyOptions are the options of SubmitMany.
 type SubmitManyOptions struct {
 	Atomic bool // all or none, in one transaction
 }
 
-// PageOptions ask for a part of a list.
+// PageOptions select a page of a list.
 type PageOptions = api.PageOptions
 
-// Page is a part of a list. NextCursor is "" when nothing follows.
+// Page is a page of a list. NextCursor is "" on the last page.
 type Page[T any] = api.Page[T]
 
-// Action is what every operator's command may carry.
+// Action holds the options of every operator command.
 type Action struct {
-	Reason     string // at most 1024 bytes; stands in the event
+	Reason     string // at most 1024 bytes; recorded in the event
 	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
 	Expect     Expect // refuse with precondition_failed when the execution is not as expected
 }
 
-// CancelOptions are what a cancel may carry besides its reason.
+// CancelOptions are the options of a cancel besides its reason.
 type CancelOptions struct {
 	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
 	Expect     Expect // refuse with precondition_failed when the execution is not as expected
 }
 
-// Expect is what an operator believes of an execution; zero fields are not compared.
+// Expect is the expected state of an execution; zero fields are not compared.
 type Expect struct {
 	Status     Status
 	LeaseID    string

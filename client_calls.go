@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Submit hands in a piece of work. When it returns without an error the execution is durable.
+// Submit submits an execution. When it returns without an error the execution is durable.
 //
 // Codes: invalid_argument, invalid_policy, invalid_capabilities, invalid_tag_key, payload_too_large, idempotency_conflict,
 // id_conflict, idempotency_in_progress, lane_not_accepting.
@@ -20,7 +20,7 @@ func (c *Client) Submit(ctx context.Context, s Submission) (SubmitResult, error)
 	minted := s.ID == ""
 	if minted {
 		s.ID = mint.ID(c.conn.Clock)
-		how.Key = string(s.ID) // one new name for the call and for the work
+		how.Key = string(s.ID) // one new key for both the call and the work
 	}
 	if err := s.Check(); err != nil {
 		return SubmitResult{}, err
@@ -32,8 +32,8 @@ func (c *Client) Submit(ctx context.Context, s Submission) (SubmitResult, error)
 	return result, err
 }
 
-// firstOf is the answer to a submit under an id that the client has minted for it: nobody else can have used the id, so a duplicate is
-// one of a try whose answer was lost.
+// firstOf returns the answer to a submit under an id that the client generated: no other caller can have used the id, so a
+// duplicate was made by an earlier try whose answer was lost.
 func firstOf(result SubmitResult, minted ID) SubmitResult {
 	if result.Duplicate && sameID(result.ID, minted) {
 		result.Duplicate = false
@@ -41,8 +41,8 @@ func firstOf(result SubmitResult, minted ID) SubmitResult {
 	return result
 }
 
-// SubmitMany hands in up to 10 000 pieces of work of 64 MiB together. Each is accepted or refused for itself, in its Err; the
-// answers stand in the order of the submissions. With Atomic all of them are accepted or none.
+// SubmitMany submits up to 10 000 executions of 64 MiB in total. Each is accepted or refused on its own, see its Err; the answers
+// are in the order of the submissions. With Atomic all of them are accepted or none.
 //
 // Codes of the call: batch_too_large; with Atomic also the first refusal, whose Current has its index.
 func (c *Client) SubmitMany(ctx context.Context, all []Submission, o ...SubmitManyOptions) ([]SubmitResult, error) {
@@ -53,7 +53,7 @@ func (c *Client) SubmitMany(ctx context.Context, all []Submission, o ...SubmitMa
 	results := make([]SubmitResult, len(all))
 	request := &wire.SubmitManyRequest{}
 	request.Body.Atomic, request.Body.Items = options.Atomic, make([]Submission, 0, len(all))
-	places := make([]int, 0, len(all)) // of what is sent in all
+	places := make([]int, 0, len(all)) // indexes in all of the submissions that are sent
 	for i, s := range all {
 		if s.ID == "" {
 			s.ID = mint.ID(c.conn.Clock)
@@ -91,12 +91,12 @@ func (c *Client) SubmitMany(ctx context.Context, all []Submission, o ...SubmitMa
 	return results, nil
 }
 
-// Get shows an execution. Codes: execution_not_found.
+// Get returns an execution. Codes: execution_not_found.
 func (c *Client) Get(ctx context.Context, id ID) (*Execution, error) {
 	return c.execution(ctx, id, 0)
 }
 
-// execution shows an execution, if wait is not 0 when it has ended or the wait is over.
+// execution returns an execution; if wait is not 0, once it has ended or the wait is over.
 func (c *Client) execution(ctx context.Context, id ID, wait time.Duration) (*Execution, error) {
 	path, err := byID(id)
 	if err != nil {
@@ -106,10 +106,10 @@ func (c *Client) execution(ctx context.Context, id ID, wait time.Duration) (*Exe
 	return transport.Call(ctx, c.conn, wire.GetExecution, request, transport.Options{Wait: wait})
 }
 
-// longPoll is how long one call waits; the client asks again until its caller gives up.
+// longPoll is how long one call waits; the client repeats it until its caller's context ends.
 const longPoll = 30 * time.Second
 
-// Wait returns the execution when it has ended, however it ended. It waits as long as ctx allows.
+// Wait returns the execution once it has ended, with any outcome. It waits as long as ctx allows.
 //
 // Codes: execution_not_found.
 func (c *Client) Wait(ctx context.Context, id ID) (*Execution, error) {
@@ -124,7 +124,7 @@ func (c *Client) Wait(ctx context.Context, id ID) (*Execution, error) {
 	}
 }
 
-// Cancel ends an execution that has not ended. One that was cancelled before is a success.
+// Cancel ends an execution that has not ended. Cancelling a cancelled execution succeeds.
 //
 // Codes: execution_not_found, execution_not_active, precondition_failed (Expect), idempotency_conflict (the request key was used
 // for something else).
@@ -138,7 +138,7 @@ func (c *Client) Cancel(ctx context.Context, id ID, reason string, o ...CancelOp
 	return transport.Call(ctx, c.conn, wire.CancelExecution, request, transport.Options{Key: options.RequestKey})
 }
 
-// Signal tells waiting work what happened outside. The token is the credential; who has it needs no other.
+// Signal delivers a signal about an outside event to waiting work. The token is the only credential that it needs.
 //
 // Codes: missing_token, invalid_token for every token that does not open the waitpoint, invalid_signal, reserved_name,
 // reserved_source_type, payload_too_large, waitpoint_expired, waitpoint_closed, signal_limit_exceeded.
@@ -146,9 +146,9 @@ func (c *Client) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
 	return signalVia(ctx, c.conn, s)
 }
 
-// Nudge makes the engine look for work now, in these lanes or in all: after a transactional submit has committed.
+// Nudge makes the engine look for work now, in these lanes or in all of them. Use it after a transactional submit has committed.
 //
-// Codes: invalid_argument for a name that no lane can have.
+// Codes: invalid_argument for an invalid lane name.
 func (c *Client) Nudge(ctx context.Context, lanes ...string) error {
 	request := &wire.NudgeRequest{}
 	request.Body.Lanes = lanes
@@ -156,7 +156,7 @@ func (c *Client) Nudge(ctx context.Context, lanes ...string) error {
 	return err
 }
 
-// target is where a call on one execution goes, and its options; invalid_argument, invalid_id.
+// target returns the id in the form of paths and the options of a call on one execution; invalid_argument, invalid_id.
 func target[O any](id ID, o []O) (options O, path wire.ByID, err error) {
 	if options, err = transport.Single(o); err == nil {
 		path, err = byID(id)
@@ -164,7 +164,7 @@ func target[O any](id ID, o []O) (options O, path wire.ByID, err error) {
 	return options, path, err
 }
 
-// byID puts an id into a path; invalid_id.
+// byID formats an id for a path; invalid_id.
 func byID(id ID) (wire.ByID, error) {
 	if _, err := parseID(id); err != nil {
 		return wire.ByID{}, err

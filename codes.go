@@ -7,17 +7,17 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// CodeInfo is what a code always means: one class, one HTTP status, one answer to whether a repeat may help.
+// CodeInfo describes a code: its class, its HTTP status, and whether a repeat may succeed.
 type CodeInfo struct {
 	Code      string
 	Class     string
-	Status    int  // of HTTP; 0: it is raised at start only
+	Status    int  // of HTTP; 0: it occurs only at start
 	Retryable bool // the same call, unchanged, may succeed later
-	// Meaning and Advice are for people: one sentence each, "" for codes that nothing raises yet.
+	// Meaning and Advice are for people: one sentence each, "" for codes that are not in use yet.
 	Meaning, Advice string
 }
 
-// Codes lists every code that an Error may have, by name.
+// Codes lists every code that an Error may have, sorted by name.
 func Codes() []CodeInfo {
 	var all []CodeInfo
 	for code, info := range base.Codes() {

@@ -12,19 +12,19 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// ConnectConfig sets up a client of a server. The zero value is useful where the server asks for no credentials.
+// ConnectConfig configures Connect. The zero value is enough for a server that requires no credentials.
 type ConnectConfig struct {
 	APIKey    string
-	Namespace string       // that calls are about; "": the one that the key is for
-	HTTP      *http.Client // default: one of this client's own, which follows no redirects
+	Namespace string       // of the calls; "": the one of the API key
+	HTTP      *http.Client // default: a client that follows no redirects
 	Tracer    Tracer       // nil: no spans; package flowfabricotel makes one from OpenTelemetry
-	// Retry says how calls are repeated that the server could not serve: always under the same Idempotency-Key. The zero value: 5
-	// times, after up to 100 ms, doubling to 5 s, all of it by chance. Of its fields MaxRetries, Backoff and MaxElapsed count.
+	// Retry configures how calls are repeated that the server could not serve; they keep their Idempotency-Key. The zero value: 5
+	// times, after a random delay of up to 100 ms, which doubles up to 5 s. Only MaxRetries, Backoff and MaxElapsed are used.
 	Retry RetryPolicy
 }
 
-// Connect makes a Client of a server: "https://host", with a path before /v1 if there is one. No request is made yet, so Connect
-// succeeds also when nobody answers there.
+// Connect returns a Client of the server at an address: "https://host", with a path before /v1 if there is one. It makes no
+// request, so it succeeds even if the server cannot be reached.
 //
 // Close closes the client, not the server.
 //
@@ -36,7 +36,7 @@ func Connect(server string, cfg ...ConnectConfig) (*Client, error) {
 	}
 	address, err := url.Parse(server)
 	switch {
-	case err == nil && address.User != nil, err != nil && strings.Contains(server, "@"): // it may have a password, which no message shows
+	case err == nil && address.User != nil, err != nil && strings.Contains(server, "@"): // the address may contain a password, which must not appear in a message
 		return nil, newError(base.CodeInvalidArgument, "the address of a server has no user").At("server", "write it as https://host:port, and give the API key beside it")
 	case err != nil, address.Scheme != "http" && address.Scheme != "https", address.Host == "", address.RawQuery != "":
 		return nil, newError(base.CodeInvalidArgument, "%q is not the address of a server", server).At("server", "write it as https://host:port")

@@ -12,7 +12,7 @@ import (
 // Error is a refusal or a failure with a stable code. docs/errors.md lists the codes.
 type Error = api.Error
 
-// FieldError is one faulty argument of many.
+// FieldError is one of several invalid arguments.
 type FieldError = api.FieldError
 
 // One sentinel for each class of codes, for errors.Is.
@@ -31,32 +31,32 @@ var (
 	ErrInternal        error = &Error{Class: "internal"}
 	ErrNotImplemented  error = &Error{Class: "not_implemented"}
 	ErrUnavailable     error = &Error{Class: "unavailable"}
-	// ErrOutcomeUnknown: whether the command happened is not known. The same call may be made again.
+	// ErrOutcomeUnknown means that it is not known whether the command took effect. The same call may be made again.
 	ErrOutcomeUnknown error = &Error{Class: "unavailable", Code: string(base.CodeTimeout), Message: "the outcome is unknown"}
 )
 
-// Why a handler's context ended: what context.Cause tells (U143).
+// The causes of the end of a handler's context, as context.Cause returns them.
 var (
 	ErrLeaseLost      = errors.New("flowfabric: the lease is lost")
 	ErrLeaseRevoked   = errors.New("flowfabric: the lease was revoked")
 	ErrCancelled      = errors.New("flowfabric: the execution was cancelled")
 	ErrDeadline       = errors.New("flowfabric: the execution is past its deadline")
 	ErrAttemptTimeout = errors.New("flowfabric: the attempt is past its timeout")
-	ErrBudgetExceeded = errors.New("flowfabric: a budget is exceeded") // also of Task.ReportUsage
+	ErrBudgetExceeded = errors.New("flowfabric: a budget is exceeded") // also returned by Task.ReportUsage
 	ErrShuttingDown   = errors.New("flowfabric: the worker is shutting down")
 )
 
 // ErrParked is returned by the calls of a Task that hand the work back for a while. The handler returns it, wrapped or not, and
-// is called again from its start when the work goes on.
+// is called again from its start when the work continues.
 var ErrParked = errors.New("flowfabric: the work is parked")
 
-// ErrAlreadySatisfied is what Task.Suspend returns when there is nothing to wait for any more: TrySuspend would have passed.
+// ErrAlreadySatisfied is returned by Task.Suspend when the wait is over already; TrySuspend returns its signals.
 var ErrAlreadySatisfied error = &Error{Class: base.CodeAlreadySatisfied.Info().Class, Code: string(base.CodeAlreadySatisfied), Message: "the wait is passed"}
 
-// ErrNoSignal says that a wait ended without what it waited for: by its timeout, or by an operator who resumed the work.
+// ErrNoSignal means that a wait ended without the expected signal: by its timeout, or because an operator resumed the work.
 var ErrNoSignal = errors.New("flowfabric: the wait ended without a signal")
 
-// How an execution ended that did not succeed: what errors.Is finds in an ExecutionError.
+// How an execution ended without success. Test an ExecutionError for them with errors.Is.
 var (
 	ErrExecutionFailed    = errors.New("flowfabric: the execution failed")
 	ErrExecutionCancelled = errors.New("flowfabric: the execution was cancelled")
@@ -64,7 +64,7 @@ var (
 	ErrExecutionSkipped   = errors.New("flowfabric: the execution was skipped")
 )
 
-// ExecutionError says that an execution whose result was asked for ended otherwise.
+// ExecutionError reports that an execution whose result was requested did not succeed.
 type ExecutionError struct {
 	ID      ID
 	Status  Status
@@ -72,7 +72,7 @@ type ExecutionError struct {
 	Failure *Failure // nil when nothing failed
 }
 
-// Error shows how it ended and why.
+// Error returns the end of the execution and its cause.
 func (e *ExecutionError) Error() string {
 	text := fmt.Sprintf("flowfabric: execution %s %s (%s)", e.ID, e.Status, e.Reason)
 	if e.Failure != nil {
@@ -97,19 +97,19 @@ func (e *ExecutionError) Is(target error) bool {
 	}
 }
 
-// CodeOf is the code of the first Error that err wraps, "" when it wraps none.
+// CodeOf returns the code of the first Error that err wraps, or "" if there is none.
 func CodeOf(err error) string { return api.CodeOf(err) }
 
 // Retryable reports whether the same call, unchanged, may succeed later.
 func Retryable(err error) bool { return api.Retryable(err) }
 
-// RetryDelay says how long to wait before the same call; 0 when the error does not know.
+// RetryDelay returns how long to wait before repeating the call; 0 if the error does not say.
 func RetryDelay(err error) time.Duration { return api.RetryDelay(err) }
 
-// newError makes an error of that code; %w keeps the cause.
+// newError returns an error of that code; %w keeps the cause.
 func newError(code base.Code, format string, args ...any) *Error {
 	return api.Errorf(string(code), format, args...)
 }
 
-// publicError turns what the engine answers into an Error. The end of the caller's context stays what it is.
+// publicError converts an error of the engine to an Error. The error of the caller's context is returned unchanged.
 func publicError(err error) error { return api.AsError(err) }

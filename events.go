@@ -14,10 +14,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Events reads the log of everything that happened. It has one order for all readers and keeps events for a week.
+// Events reads the event log. All readers see the same order; events are kept for a week by default.
 type Events struct {
 	via   transport.Transport
-	clock clock.Clock // by which Follow pauses while the log cannot be read
+	clock clock.Clock // used by Follow to pause while the log cannot be read
 }
 
 // Positions in the log besides cursors.
@@ -26,26 +26,26 @@ const (
 	FromEnd   = api.FromEnd   // only what happens from now on
 )
 
-// EventPage is a part of the log.
+// EventPage is a page of the log.
 type EventPage = api.EventPage
 
-// Event is one thing that happened. Data holds what only this kind of event has.
+// Event is one entry of the log. Data holds the fields that are specific to its kind.
 type Event = api.Event
 
 // Actor is who made an event.
 type Actor = api.Actor
 
-// ReadOptions say which events to read.
+// ReadOptions select the events to read.
 type ReadOptions struct {
 	EventFilter
 	After string        // a cursor, FromStart or FromEnd (default)
 	Limit int           // of a page; 0: 100, at most 1000
-	Wait  time.Duration // Read: how long to wait while there is none, up to 30 s
+	Wait  time.Duration // Read: how long to wait while there are no events, up to 30 s
 }
 
-// EventFilter keeps events for which all given parts hold.
+// EventFilter selects events for which all given parts hold.
 type EventFilter struct {
-	Kinds       []string // exact, or the beginning up to a dot ("execution."); several: any of them
+	Kinds       []string // exact, or a prefix that ends in a dot ("execution."); several: any of them
 	ExecutionID ID
 	FlowID      ID
 	Lane        string
@@ -73,11 +73,11 @@ func (e Events) Read(ctx context.Context, o ...ReadOptions) (EventPage, error) {
 	return value(transport.Call(ctx, e.via, wire.ListEvents, options.wire(), transport.Options{Wait: min(options.Wait, followPiece)}))
 }
 
-// followPiece is how long one read of a follower waits.
+// followPiece is how long one read of Follow waits.
 const followPiece = 30 * time.Second
 
-// Follow returns events as they happen until ctx ends; it then ends without an error. An interruption of the store is
-// bridged. Each event is returned at least once, in order; remember Event.Cursor to go on later.
+// Follow returns events as they happen until ctx ends; it then ends without an error. It keeps trying through interruptions of
+// the store. Each event is returned at least once, in order; keep Event.Cursor to continue later.
 //
 // Codes: invalid_cursor, invalid_filter, cursor_too_old.
 func (e Events) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, error] {
@@ -111,8 +111,8 @@ func (e Events) Follow(ctx context.Context, o ...ReadOptions) iter.Seq2[Event, e
 	}
 }
 
-// isClosed reports whether an error says that the client itself was closed. A server that is shutting down says the same of itself, but
-// only an error of this process has one of the engine as its cause.
+// isClosed reports whether an error means that the client itself was closed. A server that is shutting down returns the same
+// code, but only an error from this process has one of the engine as its cause.
 func isClosed(err error) bool {
 	var here *base.Error
 	return errors.As(err, &here) && here.Code == base.CodeShuttingDown

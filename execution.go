@@ -2,7 +2,7 @@ package flowfabric
 
 import "github.com/flowfabric/flowfabric/api"
 
-// Status is the one stored status of an execution.
+// Status is the stored status of an execution.
 type Status = api.Status
 
 // The statuses. Succeeded, failed, cancelled, expired and skipped are terminal.
@@ -20,50 +20,50 @@ const (
 	StatusSkipped   = api.StatusSkipped
 )
 
-// Execution is one piece of work as a reader sees it. Absent moments are the zero time.
+// Execution is an execution as readers see it. Absent times are the zero time.
 type Execution = api.Execution
 
-// OpenSuspension is a wait that has not ended, in short; Executions.Suspension has all of it.
+// OpenSuspension is the summary of an open wait; Executions.Suspension returns all of it.
 type OpenSuspension = api.OpenSuspension
 
-// BoundWaitpoint is a waitpoint of a suspension.
+// BoundWaitpoint is a waitpoint that belongs to a suspension.
 type BoundWaitpoint = api.BoundWaitpoint
 
-// StateVector is the state of an execution in seven parts.
+// StateVector describes the state of an execution in seven parts.
 type StateVector = api.StateVector
 
-// Attempt is one attempt at an execution. Its index counts from 0 over the whole life of the execution.
+// Attempt is one attempt at an execution. Its index counts from 0 over the lifetime of the execution.
 type Attempt = api.Attempt
 
-// Interruption is why an attempt stopped for a while.
+// Interruption is why an attempt was interrupted.
 type Interruption = api.Interruption
 
-// Lineage says what an attempt follows.
+// Lineage says which run or attempt an attempt follows.
 type Lineage = api.Lineage
 
-// Lease is the right of one worker to run an execution. ID, Epoch and AttemptID are its fence: what a worker sends with all
-// three is accepted only while the lease is the current one.
+// Lease is the right of one worker to run an execution. ID, Epoch and AttemptID form its fence: a command that carries all three
+// is accepted only while the lease is current.
 type Lease = api.Lease
 
-// Failure is what went wrong in an attempt.
+// Failure describes why an attempt failed.
 type Failure = api.Failure
 
-// Cancellation says who cancelled and why.
+// Cancellation says who cancelled an execution and why.
 type Cancellation = api.Cancellation
 
 // Hold is an operator's hold.
 type Hold = api.Hold
 
-// Retained keeps a finished execution from retention and deletion.
+// Retained protects a finished execution from retention and deletion.
 type Retained = api.Retained
 
-// Progress is what the worker last reported.
+// Progress is the progress last reported by the worker.
 type Progress = api.Progress
 
-// IssuedGrant is a grant that is out: who may claim the execution with its key. The key itself is shown to nobody.
+// IssuedGrant is an outstanding grant: who may claim the execution with its key. The key itself is never shown.
 type IssuedGrant = api.IssuedGrant
 
-// EndedLease is the lease that ended last.
+// EndedLease is the lease that ended most recently.
 type EndedLease = api.EndedLease
 
 // LeaseRecord is one entry of the lease history.

@@ -15,8 +15,8 @@ import (
 // Executions reads executions.
 type Executions struct{ via transport.Transport }
 
-// List walks the executions that match, fetching pages as the loop goes. What is there during the whole walk, and keeps its
-// place in the order, appears exactly once. An error ends the walk.
+// List iterates over the executions that match and fetches pages as needed. An execution that exists throughout the iteration and
+// keeps its place in the order is returned exactly once. An error ends the iteration.
 //
 // Codes: invalid_filter, invalid_cursor.
 func (e Executions) List(ctx context.Context, o ...ListOptions) iter.Seq2[*Execution, error] {
@@ -27,7 +27,7 @@ func (e Executions) List(ctx context.Context, o ...ListOptions) iter.Seq2[*Execu
 	})
 }
 
-// Page gives one page of the list. Codes: invalid_filter, invalid_cursor.
+// Page returns one page of the list. Codes: invalid_filter, invalid_cursor.
 func (e Executions) Page(ctx context.Context, o ...ListOptions) (Page[*Execution], error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -39,8 +39,8 @@ func (e Executions) Page(ctx context.Context, o ...ListOptions) (Page[*Execution
 	return value(transport.Call(ctx, e.via, wire.ListExecutions, request, transport.Options{}))
 }
 
-// Count counts what matches: exactly up to 10 000, and on request also by value. Codes: invalid_filter, invalid_argument for
-// a By that is none.
+// Count counts the executions that match: exactly up to 10 000, and on request also by value. Codes: invalid_filter,
+// invalid_argument for an unknown By.
 func (e Executions) Count(ctx context.Context, f Filter, o ...CountOptions) (Count, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -50,7 +50,7 @@ func (e Executions) Count(ctx context.Context, f Filter, o ...CountOptions) (Cou
 	return value(transport.Call(ctx, e.via, wire.CountExecutions, request, transport.Options{}))
 }
 
-// Input delivers the input, bit for bit. Codes: execution_not_found.
+// Input returns the input, unchanged. Codes: execution_not_found.
 func (e Executions) Input(ctx context.Context, id ID) (Payload, error) {
 	path, err := byID(id)
 	if err != nil {
@@ -59,7 +59,7 @@ func (e Executions) Input(ctx context.Context, id ID) (Payload, error) {
 	return payloadVia(ctx, e.via, wire.GetExecutionInput, &path)
 }
 
-// Result delivers the result, bit for bit; the zero Payload when the execution succeeded without one.
+// Result returns the result, unchanged; the zero Payload if the execution succeeded without one.
 //
 // Codes: execution_not_found, execution_not_terminal, execution_not_succeeded.
 func (e Executions) Result(ctx context.Context, id ID) (Payload, error) {
@@ -70,8 +70,7 @@ func (e Executions) Result(ctx context.Context, id ID) (Payload, error) {
 	return payloadVia(ctx, e.via, wire.GetExecutionResult, &wire.GetResultRequest{ByID: path})
 }
 
-// NamedInput delivers what a member of a flow got from another, bit for bit; the zero Payload when that left no result.
-//
+// NamedInput returns what a member of a flow received from another, unchanged; the zero Payload if that one left no result.
 // Codes: execution_not_found, input_not_found.
 func (e Executions) NamedInput(ctx context.Context, id ID, name string) (Payload, error) {
 	path, err := byID(id)
@@ -81,7 +80,7 @@ func (e Executions) NamedInput(ctx context.Context, id ID, name string) (Payload
 	return payloadVia(ctx, e.via, wire.ReadInput, &wire.ReadInputRequest{ByID: path, Name: name})
 }
 
-// payloadVia makes a call that answers with bytes.
+// payloadVia makes a call whose answer is a payload.
 func payloadVia[Req any](ctx context.Context, via transport.Transport, call wire.Call[Req, wire.Raw], request *Req) (Payload, error) {
 	raw, err := transport.Call(ctx, via, call, request, transport.Options{})
 	if err != nil {
@@ -90,7 +89,7 @@ func payloadVia[Req any](ctx context.Context, via transport.Transport, call wire
 	return Payload{Data: raw.Data, ContentType: raw.ContentType}, nil
 }
 
-// Attempts lists all attempts by index. Codes: execution_not_found.
+// Attempts returns all attempts by index. Codes: execution_not_found.
 func (e Executions) Attempts(ctx context.Context, id ID) ([]Attempt, error) {
 	path, err := byID(id)
 	return collect(walk(err, "", func(cursor string) (Page[Attempt], error) {
@@ -99,7 +98,7 @@ func (e Executions) Attempts(ctx context.Context, id ID) ([]Attempt, error) {
 	}))
 }
 
-// Attempt shows one attempt: that of an index, or LatestAttempt. Codes: execution_not_found, attempt_not_found.
+// Attempt returns the attempt with an index, or LatestAttempt. Codes: execution_not_found, attempt_not_found.
 func (e Executions) Attempt(ctx context.Context, id ID, index int) (*Attempt, error) {
 	path, err := byID(id)
 	if err != nil {
@@ -115,8 +114,8 @@ func (e Executions) Attempt(ctx context.Context, id ID, index int) (*Attempt, er
 	return transport.Call(ctx, e.via, wire.GetAttempt, &wire.GetAttemptRequest{ByID: path, N: n}, transport.Options{})
 }
 
-// Explain says why an execution is not running: every cause with its numbers, its place in line, who could take it. It changes
-// nothing. Codes: execution_not_found, invalid_argument for a negative wait.
+// Explain reports why an execution is not running: every cause with its numbers, its place in the queue, and the workers that
+// could claim it. It changes nothing. Codes: execution_not_found, invalid_argument for a negative wait.
 func (e Executions) Explain(ctx context.Context, id ID, o ...ExplainOptions) (*Explanation, error) {
 	options, path, err := target(id, o)
 	if err != nil {
@@ -127,17 +126,17 @@ func (e Executions) Explain(ctx context.Context, id ID, o ...ExplainOptions) (*E
 	return transport.Call(ctx, e.via, wire.ExplainExecution, request, transport.Options{Wait: options.Wait})
 }
 
-// leasePage is how many entries of a lease history are fetched at a time.
+// leasePage is the page size for a lease history.
 const leasePage = 200
 
-// Leases walks the lease history by epoch; the newest 1000 are kept. Codes: execution_not_found.
+// Leases iterates over the lease history by epoch; the newest 1000 are kept. Codes: execution_not_found.
 func (e Executions) Leases(ctx context.Context, id ID) iter.Seq2[LeaseRecord, error] {
 	return walk(nil, "", func(cursor string) (Page[LeaseRecord], error) {
 		return e.LeasesPage(ctx, id, PageOptions{Limit: leasePage, Cursor: cursor})
 	})
 }
 
-// LeasesPage gives one page of the lease history. Codes: execution_not_found, invalid_cursor.
+// LeasesPage returns one page of the lease history. Codes: execution_not_found, invalid_cursor.
 func (e Executions) LeasesPage(ctx context.Context, id ID, o ...PageOptions) (Page[LeaseRecord], error) {
 	options, path, err := target(id, o)
 	if err != nil {
@@ -147,7 +146,7 @@ func (e Executions) LeasesPage(ctx context.Context, id ID, o ...PageOptions) (Pa
 	return value(transport.Call(ctx, e.via, wire.ListLeases, request, transport.Options{}))
 }
 
-// Steps lists what the present run remembers, in order of writing. Codes: execution_not_found.
+// Steps returns the steps remembered by the current run, in the order of writing. Codes: execution_not_found.
 func (e Executions) Steps(ctx context.Context, id ID, o ...StepsOptions) ([]StepRecord, error) {
 	options, path, err := target(id, o)
 	return collect(walk(err, "", func(cursor string) (Page[StepRecord], error) {
@@ -158,8 +157,8 @@ func (e Executions) Steps(ctx context.Context, id ID, o ...StepsOptions) ([]Step
 	}))
 }
 
-// Suspension shows the wait that is open, or else the one of this run that ended last; nil when there was none. Reading it
-// consumes nothing. Codes: execution_not_found.
+// Suspension returns the open wait, or else the one of this run that ended last; nil if there was none. Reading it consumes
+// nothing. Codes: execution_not_found.
 func (e Executions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, error) {
 	path, err := byID(id)
 	if err != nil {
@@ -172,14 +171,14 @@ func (e Executions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, e
 	return answer, nil
 }
 
-// Suspensions walks all waits, oldest first, without payloads. Codes: execution_not_found.
+// Suspensions iterates over all waits, oldest first, without payloads. Codes: execution_not_found.
 func (e Executions) Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error] {
 	return walk(nil, "", func(cursor string) (Page[SuspensionRecord], error) {
 		return e.SuspensionsPage(ctx, id, PageOptions{Cursor: cursor})
 	})
 }
 
-// SuspensionsPage gives one page of them. Codes: execution_not_found, invalid_cursor.
+// SuspensionsPage returns one page of them. Codes: execution_not_found, invalid_cursor.
 func (e Executions) SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error) {
 	options, path, err := target(id, o)
 	if err != nil {
@@ -189,7 +188,7 @@ func (e Executions) SuspensionsPage(ctx context.Context, id ID, o ...PageOptions
 	return value(transport.Call(ctx, e.via, wire.ListSuspensions, request, transport.Options{}))
 }
 
-// Signals walks the signals that were taken in, in their order. Codes: execution_not_found.
+// Signals iterates over the accepted signals, in their order. Codes: execution_not_found.
 func (e Executions) Signals(ctx context.Context, id ID, q ...SignalQuery) iter.Seq2[SignalRecord, error] {
 	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[SignalRecord], error) {
@@ -198,7 +197,7 @@ func (e Executions) Signals(ctx context.Context, id ID, q ...SignalQuery) iter.S
 	})
 }
 
-// SignalsPage gives one page of them. Codes: execution_not_found, invalid_cursor.
+// SignalsPage returns one page of them. Codes: execution_not_found, invalid_cursor.
 func (e Executions) SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (Page[SignalRecord], error) {
 	query, path, err := target(id, q)
 	if err != nil {
@@ -210,7 +209,7 @@ func (e Executions) SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (P
 	return value(transport.Call(ctx, e.via, wire.ListExecutionSignals, request, transport.Options{}))
 }
 
-// Usage shows what was used, by dimension, with or without budgets: of all attempts, or of one. Codes: execution_not_found,
+// Usage returns what was used, by dimension, with or without budgets: by all attempts, or by one. Codes: execution_not_found,
 // attempt_not_found.
 func (e Executions) Usage(ctx context.Context, id ID, o ...UsageOptions) (ExecutionUsage, error) {
 	options, path, err := target(id, o)
@@ -220,7 +219,7 @@ func (e Executions) Usage(ctx context.Context, id ID, o ...UsageOptions) (Execut
 	return value(transport.Call(ctx, e.via, wire.GetUsage, &wire.GetUsageRequest{ByID: path, Attempt: options.Attempt}, transport.Options{}))
 }
 
-// Budgets shows the budgets that decide whether the execution may start, and whether they would let it start now. Codes:
+// Budgets returns the budgets that decide whether the execution may start, and whether they would admit it now. Codes:
 // execution_not_found.
 func (e Executions) Budgets(ctx context.Context, id ID) (ApplicableBudgets, error) {
 	path, err := byID(id)
@@ -230,15 +229,15 @@ func (e Executions) Budgets(ctx context.Context, id ID) (ApplicableBudgets, erro
 	return value(transport.Call(ctx, e.via, wire.ListExecutionBudgets, &path, transport.Options{}))
 }
 
-// Children walks what the present run spawned, by name: the members of its children flow. What earlier runs spawned is found by
-// List with ParentID. Codes: execution_not_found.
+// Children iterates over the children that the current run spawned, by name: the members of its children flow. To find those of
+// earlier runs use List with ParentID. Codes: execution_not_found.
 func (e Executions) Children(ctx context.Context, id ID) iter.Seq2[FlowMember, error] {
 	return walk(nil, "", func(cursor string) (Page[FlowMember], error) {
 		return e.ChildrenPage(ctx, id, PageOptions{Cursor: cursor})
 	})
 }
 
-// ChildrenPage gives one page of them. Codes: execution_not_found, invalid_cursor.
+// ChildrenPage returns one page of them. Codes: execution_not_found, invalid_cursor.
 func (e Executions) ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (Page[FlowMember], error) {
 	options, path, err := target(id, o)
 	if err != nil {
@@ -248,7 +247,7 @@ func (e Executions) ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (
 	return value(transport.Call(ctx, e.via, wire.ListChildren, request, transport.Options{}))
 }
 
-// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
+// SetTags sets the given keys and deletes those whose value is nil, all or nothing, and returns all tags.
 //
 // Codes: execution_not_found, invalid_tag_key, invalid_argument, precondition_failed, idempotency_conflict.
 func (e Executions) SetTags(ctx context.Context, id ID, changes map[string]*string, o ...Action) (map[string]string, error) {
@@ -267,7 +266,7 @@ func (e Executions) SetTags(ctx context.Context, id ID, changes map[string]*stri
 	return answer.Tags, nil
 }
 
-// ListOptions say what a list shows. The zero value: everything, newest first, in pages of 100.
+// ListOptions are the options of a list. The zero value: everything, newest first, in pages of 100.
 type ListOptions struct {
 	Filter
 	Order  Order
@@ -286,7 +285,7 @@ const (
 	IDAsc         Order = "id_asc"
 )
 
-// Filter selects executions: all given parts must hold, of the values in one part any. The zero Filter selects everything.
+// Filter selects executions: all given parts must hold; of several values of a part, any. The zero Filter selects everything.
 type Filter struct {
 	Status         []Status
 	PublicState    []string
@@ -301,7 +300,7 @@ type Filter struct {
 	IdempotencyKey []string
 	Tags           map[string]string // these keys with these values
 	HasTags        []string          // these keys with any value
-	CreatedFrom    time.Time         // ranges include their beginning and exclude their end
+	CreatedFrom    time.Time         // ranges include their start and exclude their end
 	CreatedTo      time.Time
 	CompletedFrom  time.Time
 	CompletedTo    time.Time
@@ -309,10 +308,10 @@ type Filter struct {
 	UpdatedTo      time.Time
 	PriorityMin    *int
 	PriorityMax    *int
-	Query          string // beginning of an id, an idempotency key, or words of kind, tags and failure message
+	Query          string // prefix of an id, an idempotency key, or words of kind, tags and failure message
 }
 
-// wire is the selection in the form of bodies and, through Fields, of queries.
+// wire converts the filter to the form used in bodies and, through Fields, in queries.
 func (f Filter) wire() wire.Filter {
 	w := wire.Filter{
 		Status: texts(f.Status), PublicState: f.PublicState, Reason: f.Reason, Next: f.Next, Kind: f.Kind, Lane: f.Lane,
@@ -344,15 +343,15 @@ func texts[T ~string](values []T) []string {
 	return plain
 }
 
-// LatestAttempt is the index of the last attempt, whatever that is.
+// LatestAttempt is the index that selects the last attempt.
 const LatestAttempt = -1
 
-// CountOptions say by what to count.
+// CountOptions select by what to count.
 type CountOptions struct {
 	By string // "status", "public_state", "kind", "lane" or "tag.<key>"; "": the total alone
 }
 
-// Count is how many executions match a filter.
+// Count is the number of executions that match a filter.
 type Count = api.Count
 
 // StepsOptions choose the run whose steps are listed.

@@ -9,9 +9,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Graphs in the form of requests, and their JSON (U89, U90). Refusals name the place: nodes[3].lane.
+// Graphs in the form of requests, and their JSON (U89, U90). Errors carry the path of the field, such as nodes[3].lane.
 
-// MarshalJSON writes the flow as the HTTP API takes it. An input that could not be encoded is its error.
+// MarshalJSON writes the flow in the form of the HTTP API. It returns the error of an input that could not be encoded.
 func (f Flow) MarshalJSON() ([]byte, error) {
 	w, err := f.wire()
 	if err != nil {
@@ -20,7 +20,7 @@ func (f Flow) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(&w)
 }
 
-// UnmarshalJSON reads a flow as strictly as the HTTP API does: its errors have codes, and the path of the field at fault.
+// UnmarshalJSON reads a flow as strictly as the HTTP API does: its errors have codes and the path of the invalid field.
 //
 // Codes: invalid_json, unknown_field, missing_field, invalid_argument.
 func (f *Flow) UnmarshalJSON(text []byte) error {
@@ -76,7 +76,7 @@ func flowFrom(w *wire.FlowSubmission) (Flow, error) {
 	return f, api.CheckLimits(w.Budgets)
 }
 
-// graph is what flows, their parts and their extensions have in common.
+// graph holds the fields that flows, sub-flows and extensions have in common.
 type graph struct {
 	defaults Node
 	nodes    []Node
@@ -84,7 +84,7 @@ type graph struct {
 	output   string
 }
 
-// wire is the graph in the form of requests. It refuses what requests cannot say.
+// wire converts the graph to the form of requests. It refuses what that form cannot express.
 func (g graph) wire(place string) (wire.SubFlow, error) {
 	w := wire.SubFlow{Nodes: make([]wire.FlowNode, len(g.nodes)), Edges: some(edgesOf(g.edges, g.nodes), Edge.wire), Output: g.output}
 	if !g.defaults.isZero() {
@@ -121,7 +121,7 @@ func graphFrom(place string, w wire.SubFlow) (graph, error) {
 	return g, nil
 }
 
-// defaults are what nodes have that leave it out.
+// defaults converts the defaults of nodes.
 func (n *Node) defaults(place string) (wire.NodeFields, error) {
 	if n.Name != "" || n.ID != "" || n.Join != (Join{}) || len(n.Inbound) > 0 || n.Optional || n.Flow != nil {
 		return wire.NodeFields{}, newError(base.CodeInvalidFlow, "defaults have no name, id, edges, join or flow").At(place, "give kind, input, lane, priority, times, tags, policy")
@@ -129,7 +129,7 @@ func (n *Node) defaults(place string) (wire.NodeFields, error) {
 	return n.fields(place)
 }
 
-// fields are what a node has like a single submission.
+// fields converts the fields that a node shares with a single submission.
 func (n *Node) fields(place string) (wire.NodeFields, error) {
 	if n.err != nil {
 		return wire.NodeFields{}, within(place, n.err)
@@ -175,7 +175,7 @@ func (n *Node) wire(place string) (wire.FlowNode, error) {
 	return w, err
 }
 
-// partOnly refuses what a flow that stands in the place of a node does not have.
+// partOnly refuses fields that a flow used as a node must not have.
 func (f *Flow) partOnly(place string) error {
 	for _, part := range []struct {
 		name  string
@@ -245,7 +245,7 @@ func joinWire(j Join) wire.JoinSpec {
 	return w
 }
 
-// joinFrom reads a join that was given, be it the default.
+// joinFrom converts an explicit join, including the default one.
 func joinFrom(w wire.JoinSpec) Join {
 	j := Join{Policy: JoinPolicy(w.Policy), K: w.K, CancelRemaining: w.OnSatisfied == wire.CancelRemaining}
 	if j.Policy == "" {
@@ -254,7 +254,7 @@ func joinFrom(w wire.JoinSpec) Join {
 	return j
 }
 
-// MarshalJSON writes the extension as the HTTP API takes it, without the revision, which is a header there.
+// MarshalJSON writes the extension in the form of the HTTP API, without the revision, which is a header there.
 func (x FlowExtension) MarshalJSON() ([]byte, error) {
 	w, err := x.wire()
 	if err != nil {
@@ -263,7 +263,7 @@ func (x FlowExtension) MarshalJSON() ([]byte, error) {
 	return wire.Marshal(&w)
 }
 
-// UnmarshalJSON reads an extension as strictly as the HTTP API does: its errors have codes, and the path of the field at fault.
+// UnmarshalJSON reads an extension as strictly as the HTTP API does: its errors have codes and the path of the invalid field.
 //
 // Codes: invalid_json, unknown_field, missing_field, invalid_argument.
 func (x *FlowExtension) UnmarshalJSON(text []byte) error {
@@ -293,7 +293,7 @@ func (x *FlowExtension) wire() (wire.FlowExtension, error) {
 	}, nil
 }
 
-// isZero reports whether nothing is said.
+// isZero reports whether no field is set.
 func (n *Node) isZero() bool {
 	o := &n.SubmitOptions
 	return n.Name == "" && n.Kind == "" && n.Input.IsNothing() && n.Input.Problem("input") == nil && n.Join == (Join{}) && len(n.Inbound) == 0 && !n.Optional &&
@@ -302,10 +302,10 @@ func (n *Node) isZero() bool {
 		len(o.Tags)+len(o.Requires)+len(o.BudgetIDs)+len(o.Estimate)+len(o.Budgets)+len(o.Quotas) == 0
 }
 
-// nodeAt is the path of a node.
+// nodeAt returns the path of a node.
 func nodeAt(place string, i int) string { return fmt.Sprintf("%s[%d]", inPlace(place, "nodes"), i) }
 
-// inPlace is the path of a field in a place.
+// inPlace returns the path of a field within a place.
 func inPlace(place, field string) string {
 	if place == "" {
 		return field
@@ -313,10 +313,10 @@ func inPlace(place, field string) string {
 	return place + "." + field
 }
 
-// within says in which place of a request a field at fault stands.
+// within adds the place in a request to the field of an error.
 func within(place string, err error) error { return api.Within(place, err) }
 
-// noneIfEmpty is nil for a list without elements.
+// noneIfEmpty returns nil for an empty list.
 func noneIfEmpty[T any](list []T) []T {
 	if len(list) == 0 {
 		return nil

@@ -15,24 +15,24 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Flows are graphs of executions: members, and edges that make one member wait for the end of another. A flow is submitted whole, or
-// made empty and extended. Every call takes the id of the flow; flow_not_found when there is none.
+// Flows are graphs of executions: members, and edges that make one member wait for the end of another. A flow is submitted whole,
+// or created empty and extended. Every call takes the id of the flow; an unknown id is flow_not_found.
 type Flows struct {
 	via   transport.Transport
-	clock clock.Clock // by which ids are minted and a cancel knows how long it has waited
+	clock clock.Clock // generates ids and measures how long a cancel has waited
 }
 
-// Submit hands in a whole graph, all of it or nothing. When it returns without an error the graph is durable, and members that
-// wait for nobody may start. The same flow again, by its idempotency key or its id, finds the one that there is.
+// Submit submits a whole graph, all or nothing. When it returns without an error the graph is durable, and members that wait for
+// no other member may start. With the idempotency key or id of an existing flow, it returns that flow.
 //
-// Codes, with the place at fault in the field: invalid_flow, flow_limit_exceeded, nesting_limit_exceeded, those of Client.Submit for
-// a node, duplicate_name, unknown_name, self_referencing_edge, dependency_already_exists, cycle_detected with the cycle,
+// Codes, with the path of the invalid field: invalid_flow, flow_limit_exceeded, nesting_limit_exceeded, those of Client.Submit
+// for a node, duplicate_name, unknown_name, self_referencing_edge, dependency_already_exists, cycle_detected with the cycle,
 // join_without_edges, invalid_join, quorum_exceeds_edges, partition_mismatch, idempotency_conflict, flow_already_exists.
 func (f Flows) Submit(ctx context.Context, flow Flow) (*FlowRun, error) {
 	return f.make(ctx, flow, false)
 }
 
-// make makes a flow under an id that is known before the first try.
+// make makes a flow under an id that is generated before the first try.
 func (f Flows) make(ctx context.Context, flow Flow, empty bool) (*FlowRun, error) {
 	minted := flow.ID == ""
 	if minted {
@@ -48,12 +48,13 @@ func (f Flows) make(ctx context.Context, flow Flow, empty bool) (*FlowRun, error
 		return nil, err
 	}
 	if minted && sameID(run.ID, flow.ID) {
-		run.Created = true // nobody else can have used the id: a try whose answer was lost had made it
+		run.Created = true // no other caller can have used the id: an earlier try, whose answer was lost, created the flow
 	}
 	return run, nil
 }
 
-// Check does everything that Submit does but write, and answers the names of the members, each after all that it waits for.
+// Check validates a flow as Submit does but writes nothing, and returns the names of the members, each after those that it waits
+// for.
 //
 // Codes: those of Submit.
 func (f Flows) Check(ctx context.Context, flow Flow) (order []string, err error) {
@@ -72,17 +73,17 @@ func (f Flows) Check(ctx context.Context, flow Flow) (order []string, err error)
 	return checked.Order, nil
 }
 
-// Create makes an empty flow, which is not sealed. ID, Kind and Tags count; invalid_argument for anything else.
+// Create creates an empty flow, which is not sealed. Only ID, Kind and Tags may be set; anything else is invalid_argument.
 //
-// Codes: invalid_flow, flow_already_exists for another one with the id.
+// Codes: invalid_flow, flow_already_exists for a different flow with the id.
 func (f Flows) Create(ctx context.Context, flow Flow) (*FlowRun, error) {
 	return f.make(ctx, flow, true)
 }
 
-// Extend adds members and edges, all of them or nothing. A node belongs into one call with the edges that lead to it: it cannot
-// start before they hold. What is there already changes nothing.
+// Extend adds members and edges, all or nothing. Add a node in the same call as the edges that lead to it: it cannot start before
+// they are satisfied. Members and edges that exist already are left unchanged.
 //
-// Codes: those of Submit, flow_not_found, flow_already_terminal, flow_sealed, stale_graph_revision with the present one,
+// Codes: those of Submit, flow_not_found, flow_already_terminal, flow_sealed, stale_graph_revision with the current one,
 // execution_not_found, execution_already_in_flow, name_taken, execution_not_in_flow, edge_id_taken, join_already_decided,
 // downstream_already_started.
 func (f Flows) Extend(ctx context.Context, id ID, x FlowExtension) (*FlowRun, error) {
@@ -98,7 +99,8 @@ func (f Flows) Extend(ctx context.Context, id ID, x FlowExtension) (*FlowRun, er
 	return transport.Call(ctx, f.via, wire.ExtendFlow, request, transport.Options{Key: x.RequestKey})
 }
 
-// Seal says that nothing more comes: a flow whose members have all ended then ends. Sealing twice is no error.
+// Seal declares a flow complete: nothing can be added, and it ends once all its members have ended. Sealing twice is not an
+// error.
 //
 // Codes: flow_not_found, flow_already_terminal, stale_graph_revision.
 func (f Flows) Seal(ctx context.Context, id ID, o ...SealOptions) (*FlowRun, error) {
@@ -110,12 +112,12 @@ func (f Flows) Seal(ctx context.Context, id ID, o ...SealOptions) (*FlowRun, err
 	return transport.Call(ctx, f.via, wire.SealFlow, request, transport.Options{Key: options.RequestKey})
 }
 
-// Get shows a flow and how many of its members are in which state, all of one moment. Codes: flow_not_found.
+// Get returns a flow and the number of its members in each state, all read at one moment. Codes: flow_not_found.
 func (f Flows) Get(ctx context.Context, id ID) (*FlowView, error) {
 	return f.get(ctx, id, 0)
 }
 
-// get shows a flow, if wait is not 0 when it has ended or the wait is over.
+// get returns a flow; if wait is not 0, once it has ended or the wait is over.
 func (f Flows) get(ctx context.Context, id ID, wait time.Duration) (*FlowView, error) {
 	path, err := byFlow(id)
 	if err != nil {
@@ -124,7 +126,7 @@ func (f Flows) get(ctx context.Context, id ID, wait time.Duration) (*FlowView, e
 	return transport.Call(ctx, f.via, wire.GetFlow, &wire.GetFlowRequest{ByFlow: path, WaitFields: wire.WaitUpTo(wait)}, transport.Options{Wait: wait})
 }
 
-// Wait returns the flow when it has ended, however it ended. It waits as long as ctx allows. Codes: flow_not_found.
+// Wait returns the flow once it has ended, with any outcome. It waits as long as ctx allows. Codes: flow_not_found.
 func (f Flows) Wait(ctx context.Context, id ID) (*FlowView, error) {
 	for {
 		flow, err := f.get(ctx, id, longPoll)
@@ -137,7 +139,7 @@ func (f Flows) Wait(ctx context.Context, id ID) (*FlowView, error) {
 	}
 }
 
-// Graph shows all members and edges. Codes: flow_not_found.
+// Graph returns all members and edges. Codes: flow_not_found.
 func (f Flows) Graph(ctx context.Context, id ID) (*FlowGraph, error) {
 	whole, err := f.GraphPage(ctx, id)
 	if err != nil {
@@ -154,7 +156,8 @@ func (f Flows) Graph(ctx context.Context, id ID) (*FlowGraph, error) {
 	return whole, nil
 }
 
-// GraphPage gives a part of the graph: members by name, and the edges that lead from those. Codes: flow_not_found, invalid_cursor.
+// GraphPage returns a part of the graph: members by name, and the edges that lead from them. Codes: flow_not_found,
+// invalid_cursor.
 func (f Flows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*FlowGraph, error) {
 	options, path, err := ofFlow(id, o)
 	if err != nil {
@@ -165,7 +168,7 @@ func (f Flows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*FlowGra
 	return transport.Call(ctx, f.via, wire.GetGraph, request, transport.Options{})
 }
 
-// List walks the flows, newest first, without counts. Codes: invalid_argument, invalid_cursor.
+// List iterates over the flows, newest first, without counts. Codes: invalid_argument, invalid_cursor.
 func (f Flows) List(ctx context.Context, q ...FlowQuery) iter.Seq2[*FlowView, error] {
 	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[*FlowView], error) {
@@ -174,7 +177,7 @@ func (f Flows) List(ctx context.Context, q ...FlowQuery) iter.Seq2[*FlowView, er
 	})
 }
 
-// Page gives one page of them. Codes: invalid_argument, invalid_cursor.
+// Page returns one page of them. Codes: invalid_argument, invalid_cursor.
 func (f Flows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView], error) {
 	query, err := transport.Single(q)
 	if err != nil {
@@ -190,7 +193,7 @@ func (f Flows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView], error
 	return value(transport.Call(ctx, f.via, wire.ListFlows, request, transport.Options{}))
 }
 
-// Members walks the members by name. Codes: flow_not_found, invalid_argument.
+// Members iterates over the members by name. Codes: flow_not_found, invalid_argument.
 func (f Flows) Members(ctx context.Context, id ID, q ...MemberQuery) iter.Seq2[FlowMember, error] {
 	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[FlowMember], error) {
@@ -199,7 +202,7 @@ func (f Flows) Members(ctx context.Context, id ID, q ...MemberQuery) iter.Seq2[F
 	})
 }
 
-// MembersPage gives one page of them. Codes: flow_not_found, invalid_argument, invalid_cursor.
+// MembersPage returns one page of them. Codes: flow_not_found, invalid_argument, invalid_cursor.
 func (f Flows) MembersPage(ctx context.Context, id ID, q ...MemberQuery) (Page[FlowMember], error) {
 	query, path, err := ofFlow(id, q)
 	if err != nil {
@@ -209,7 +212,7 @@ func (f Flows) MembersPage(ctx context.Context, id ID, q ...MemberQuery) (Page[F
 	return value(transport.Call(ctx, f.via, wire.ListFlowMembers, request, transport.Options{}))
 }
 
-// Edges walks the edges, or those of one member. Codes: flow_not_found, execution_not_in_flow.
+// Edges iterates over the edges of a flow, or of one member. Codes: flow_not_found, execution_not_in_flow.
 func (f Flows) Edges(ctx context.Context, id ID, q ...EdgeQuery) iter.Seq2[EdgeView, error] {
 	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[EdgeView], error) {
@@ -218,7 +221,7 @@ func (f Flows) Edges(ctx context.Context, id ID, q ...EdgeQuery) iter.Seq2[EdgeV
 	})
 }
 
-// EdgesPage gives one page of them. Codes: flow_not_found, execution_not_in_flow, invalid_cursor.
+// EdgesPage returns one page of them. Codes: flow_not_found, execution_not_in_flow, invalid_cursor.
 func (f Flows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Page[EdgeView], error) {
 	query, path, err := ofFlow(id, q)
 	if err != nil {
@@ -228,19 +231,19 @@ func (f Flows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Page[EdgeV
 	return value(transport.Call(ctx, f.via, wire.ListFlowEdges, request, transport.Options{}))
 }
 
-// Edge shows one edge. Codes: flow_not_found, edge_not_found, invalid_id.
+// Edge returns one edge. Codes: flow_not_found, edge_not_found, invalid_id.
 func (f Flows) Edge(ctx context.Context, id ID, edge string) (*EdgeView, error) {
 	path, err := byFlow(id)
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := base.ParseUUID(edge); !ok { // it would not be one segment of a path
+	if _, ok := base.ParseUUID(edge); !ok { // it would not form a single path segment
 		return nil, newError(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(edge)).At("edge", "name the edge by its id")
 	}
 	return transport.Call(ctx, f.via, wire.GetFlowEdge, &wire.GetEdgeRequest{ByFlow: path, Edge: edge}, transport.Options{})
 }
 
-// SetJoin says how many of its edges a member needs, before any leads to it. The same again changes nothing.
+// SetJoin sets how many of its inbound edges a member needs, before it has any. Repeating it changes nothing.
 //
 // Codes: flow_not_found, execution_not_in_flow, invalid_join, join_already_fixed, flow_already_terminal.
 func (f Flows) SetJoin(ctx context.Context, id ID, member string, j Join) (*JoinView, error) {
@@ -254,7 +257,8 @@ func (f Flows) SetJoin(ctx context.Context, id ID, member string, j Join) (*Join
 	return transport.Call(ctx, f.via, wire.SetJoin, request, transport.Options{})
 }
 
-// Join shows what a member waits for: numbers, and the members that have not ended. Codes: flow_not_found, execution_not_in_flow.
+// Join returns the state of a member's join: its numbers, and the members that have not ended. Codes: flow_not_found,
+// execution_not_in_flow.
 func (f Flows) Join(ctx context.Context, id ID, member string) (*JoinView, error) {
 	path, err := byFlow(id)
 	if err != nil {
@@ -263,10 +267,11 @@ func (f Flows) Join(ctx context.Context, id ID, member string) (*JoinView, error
 	return transport.Call(ctx, f.via, wire.GetJoin, &wire.ByMember{ByFlow: path, Name: member}, transport.Options{})
 }
 
-// Cancel ends a flow and, by its policy, its members. What has ended keeps its outcome. A stronger policy replaces a weaker one;
-// otherwise a repeat shows how far it is. A flow that has completed or failed is left as it is, and that is no error.
+// Cancel ends a flow and, according to its policy, its members. Members that have ended keep their outcome. A stronger policy
+// replaces a weaker one; otherwise a repeat reports the progress. A flow that has completed or failed is left unchanged, which is
+// not an error.
 //
-// Codes: flow_not_found, invalid_argument for a policy that is none.
+// Codes: flow_not_found, invalid_argument for an unknown policy.
 func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgress, error) {
 	path, err := byFlow(id)
 	if err != nil {
@@ -276,7 +281,7 @@ func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgr
 		return FlowCancelProgress{}, newError(base.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
 	}
 	until := f.clock.Now().Add(c.Wait)
-	for key := c.RequestKey; ; key = "" { // the later calls are further ones: they show how far it is (F52)
+	for key := c.RequestKey; ; key = "" { // the later calls are separate ones: they report the progress (F52)
 		left := max(until.Sub(f.clock.Now()), 0)
 		piece := left
 		if c.Progress != nil {
@@ -293,7 +298,7 @@ func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgr
 // Bounds of a cancel that waits (F53).
 const (
 	longestCancel = 300 * time.Second
-	cancelLook    = time.Second // how often one that reports its progress asks
+	cancelLook    = time.Second // interval at which a cancel with Progress asks
 )
 
 func (f Flows) cancel(ctx context.Context, path wire.ByFlow, c FlowCancel, how transport.Options) (FlowCancelProgress, error) {
@@ -306,12 +311,12 @@ func (f Flows) cancel(ctx context.Context, path wire.ByFlow, c FlowCancel, how t
 	return value(transport.Call(ctx, f.via, wire.CancelFlow, request, how))
 }
 
-// Delete removes a flow that has ended, with its members, their sub-flows and children, and everything of them. They vanish at once;
-// their rows go soon after.
+// Delete removes a flow that has ended, with its members, their sub-flows and children, and all their data. They become invisible
+// at once; their rows are deleted soon after.
 //
-// Codes: flow_not_found, stale_graph_revision, flow_not_terminal while a member works, retained naming the cause: somebody retains a
-// member (retain), children of one have not ended (children), the flow belongs to an execution (parent), or its end is still being
-// told to all members (follow_up).
+// Codes: flow_not_found, stale_graph_revision, flow_not_terminal while a member works, retained with the cause: a member is
+// retained (retain), children of a member have not ended (children), the flow belongs to an execution (parent), or the end of the
+// flow is still being propagated to its members (follow_up).
 func (f Flows) Delete(ctx context.Context, id ID, o ...FlowDeletion) error {
 	options, path, err := ofFlow(id, o)
 	if err != nil {
@@ -323,7 +328,7 @@ func (f Flows) Delete(ctx context.Context, id ID, o ...FlowDeletion) error {
 	return err
 }
 
-// Usage shows what the members have used in all, by dimension. Codes: flow_not_found.
+// Usage returns the total usage of the members, by dimension. Codes: flow_not_found.
 func (f Flows) Usage(ctx context.Context, id ID) (map[string]int64, error) {
 	path, err := byFlow(id)
 	if err != nil {
@@ -336,7 +341,7 @@ func (f Flows) Usage(ctx context.Context, id ID) (map[string]int64, error) {
 	return amounts(answer.Usage), nil
 }
 
-// SetTags replaces each key that is given and deletes those whose value is nil, all or nothing, and answers all tags.
+// SetTags sets the given keys and deletes those whose value is nil, all or nothing, and returns all tags.
 //
 // Codes: flow_not_found, invalid_tag_key, invalid_argument, idempotency_conflict.
 func (f Flows) SetTags(ctx context.Context, id ID, changes map[string]*string, o ...FlowAction) (map[string]string, error) {
@@ -349,7 +354,7 @@ func (f Flows) SetTags(ctx context.Context, id ID, changes map[string]*string, o
 	return answer.Tags, err
 }
 
-// ReplaceTags makes these the tags of the flow. Codes: those of SetTags.
+// ReplaceTags replaces all tags of the flow. Codes: those of SetTags.
 func (f Flows) ReplaceTags(ctx context.Context, id ID, tags map[string]string, o ...FlowAction) (map[string]string, error) {
 	options, path, err := ofFlow(id, o)
 	if err != nil {
@@ -360,7 +365,7 @@ func (f Flows) ReplaceTags(ctx context.Context, id ID, tags map[string]string, o
 	return answer.Tags, err
 }
 
-// byFlow puts the id of a flow into a path; invalid_id.
+// byFlow formats the id of a flow for a path; invalid_id.
 func byFlow(id ID) (wire.ByFlow, error) {
 	if _, err := parseID(id); err != nil {
 		return wire.ByFlow{}, err
@@ -368,7 +373,7 @@ func byFlow(id ID) (wire.ByFlow, error) {
 	return wire.ByFlow{ID: string(id)}, nil
 }
 
-// ofFlow reads the options of a call on a flow and puts the id of the flow into a path.
+// ofFlow returns the options of a call on a flow, with the id of the flow in the form of paths.
 func ofFlow[O any](id ID, o []O) (options O, path wire.ByFlow, err error) {
 	if options, err = transport.Single(o); err == nil {
 		path, err = byFlow(id)
@@ -378,53 +383,53 @@ func ofFlow[O any](id ID, o []O) (options O, path wire.ByFlow, err error) {
 
 // Flow is a graph to submit.
 type Flow struct {
-	ID             ID     // minted by the client when empty, so that a repeat finds what it made
+	ID             ID     // generated by the client when empty, so that a repeat finds the same flow
 	Kind           string // 1..128 bytes of 0x21..0x7e
-	IdempotencyKey string // one flow of a namespace has it for a day
-	// Defaults is what nodes have that leave it out: kind, input, lane, priority, times, tags, policy.
+	IdempotencyKey string // unique in the namespace for one day
+	// Defaults apply to nodes that leave a field out: kind, input, lane, priority, times, tags, policy.
 	Defaults Node
 	Nodes    []Node // at most 5000
-	Edges    []Edge // besides those of the nodes; at most 50 000 in all
-	Output   string // name of the node whose result is that of the flow; "": none
-	Unsealed bool   // more may come: it does not end before Seal
+	Edges    []Edge // in addition to those of the nodes; at most 50 000 in total
+	Output   string // name of the node whose result becomes the result of the flow; "": none
+	Unsealed bool   // the flow may be extended: it does not end before Seal
 	Tags     map[string]string
-	Budgets  []BudgetDefinition // that are made with the flow and cover its members; up to 4
+	Budgets  []BudgetDefinition // created with the flow, covering its members; up to 4
 }
 
-// FlowExtension is what is added to a flow.
+// FlowExtension holds the additions to a flow.
 type FlowExtension struct {
-	Revision *int64 // refuse with stale_graph_revision when the graph has another; nil: whatever it is
+	Revision *int64 // refuse with stale_graph_revision if the graph has another revision; nil: do not compare
 	Defaults Node
 	Nodes    []Node       // at most 5000
-	Members  []Membership // executions that are there already
+	Members  []Membership // existing executions
 	Edges    []Edge       // between members by name or id; at most 50 000
-	Seal     bool         // nothing more comes after this
+	Seal     bool         // seal the flow after this
 	// RequestKey makes the call repeatable for 24 hours; minted by the client when empty.
 	RequestKey string
 }
 
-// Membership is an execution that is a member of a flow under a name, or becomes one.
+// Membership makes an existing execution a member of a flow under a name.
 type Membership = api.Membership
 
-// SealOptions are what a seal may carry.
+// SealOptions are the options of Seal.
 type SealOptions struct {
-	Revision   *int64 // refuse with stale_graph_revision when the graph has another; nil: whatever it is
-	RequestKey string // minted by the client when empty
+	Revision   *int64 // refuse with stale_graph_revision if the graph has another revision; nil: do not compare
+	RequestKey string // generated by the client when empty
 }
 
-// FlowDeletion is what the removal of a flow may carry.
+// FlowDeletion holds the options of Flows.Delete.
 type FlowDeletion struct {
-	Reason     string // stands in the event and the audit log
-	Revision   *int64 // refuse with stale_graph_revision when the graph has another; nil: whatever it is
-	RequestKey string // minted by the client when empty
+	Reason     string // recorded in the event and the audit log
+	Revision   *int64 // refuse with stale_graph_revision if the graph has another revision; nil: do not compare
+	RequestKey string // generated by the client when empty
 }
 
-// FlowAction is what a change of a flow may carry.
+// FlowAction holds the options of a change of a flow.
 type FlowAction struct {
 	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
 }
 
-// FlowRun is a flow as the call left it that made or changed it, without counts.
+// FlowRun is a flow after the call that made or changed it, without counts.
 type FlowRun = api.FlowRun
 
 // FlowState is the state of a flow.
@@ -439,36 +444,36 @@ const (
 	FlowCancelled  = api.FlowCancelled
 )
 
-// FlowView is a flow as a reader sees it.
+// FlowView is a flow as readers see it.
 type FlowView = api.FlowView
 
-// MemberCounts are numbers of members by public state.
+// MemberCounts are the numbers of members in each public state.
 type MemberCounts = api.MemberCounts
 
-// FlowCancellation says who asked for the end of a flow.
+// FlowCancellation says who cancelled a flow and why.
 type FlowCancellation = api.FlowCancellation
 
-// CancelPolicy says which members the cancel of a flow reaches.
+// CancelPolicy says which members the cancellation of a flow affects.
 type CancelPolicy = api.CancelPolicy
 
-// The policies of a cancel, each stronger than the one before.
+// The policies of a cancellation, each stronger than the one before.
 const (
-	CancelFlowOnly = api.CancelFlowOnly // none of them: they go on, and so do their edges
-	CancelPending  = api.CancelPending  // those that no worker has had
+	CancelFlowOnly = api.CancelFlowOnly // none: they continue, and so do their edges
+	CancelPending  = api.CancelPending  // those that no worker has claimed yet
 	CancelAll      = api.CancelAll      // all that have not ended
 )
 
-// FlowCancel says how a flow is cancelled.
+// FlowCancel holds the options of Flows.Cancel.
 type FlowCancel struct {
 	Policy CancelPolicy  // "": CancelAll
 	Reason string        // at most 1024 bytes
-	Wait   time.Duration // return when nothing remains, or after so long, at most 5 minutes; 0: at once
-	// Progress is called while it waits, whenever more is known; nil: it is not.
+	Wait   time.Duration // return once nothing remains to be cancelled, or after this long, at most 5 minutes; 0: at once
+	// Progress is called while the call waits, whenever there is progress; may be nil.
 	Progress   func(FlowCancelProgress)
 	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
 }
 
-// FlowCancelProgress is how far the end of a flow is. What remains goes on being cancelled without the caller.
+// FlowCancelProgress is the progress of a cancellation. The rest is cancelled even if the caller stops waiting.
 type FlowCancelProgress = api.FlowCancelProgress
 
 // FlowQuery selects flows. All given parts must hold; the zero value selects all.
@@ -478,7 +483,7 @@ type FlowQuery struct {
 	Tags        map[string]string
 	CreatedFrom time.Time // included
 	CreatedTo   time.Time // excluded
-	Creator     string    // made by this principal
+	Creator     string    // principal that created the flow
 	PageOptions
 }
 
@@ -488,7 +493,7 @@ type MemberQuery struct {
 	PageOptions
 }
 
-// EdgeQuery selects edges of a flow: all, or those that lead from or to a member, which is named by name or id.
+// EdgeQuery selects edges of a flow: all of them, or those that lead from or to a member, given by name or id.
 type EdgeQuery struct {
 	From string
 	To   string
@@ -501,8 +506,8 @@ type FlowGraph = api.FlowGraph
 // FlowMember is a member of a flow.
 type FlowMember = api.FlowMember
 
-// JoinView is a join with its numbers.
+// JoinView is a join with its current numbers.
 type JoinView = api.JoinView
 
-// EdgeView is an edge with its state.
+// EdgeView is an edge with its current state.
 type EdgeView = api.EdgeView

@@ -10,26 +10,26 @@ import (
 	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
-// HandlerConfig sets up one handler.
+// HandlerConfig configures one handler.
 type HandlerConfig struct {
-	// Concurrency bounds the tasks of this kind at a time; 0: the worker's bound alone.
+	// Concurrency bounds the concurrent tasks of this kind; 0: only the bound of the worker applies.
 	Concurrency int
 	// Timeout bounds one call: the context then ends with context.DeadlineExceeded, and the error that the handler returns fails
-	// the attempt with class timeout. 0: the attempt's own timeout alone.
+	// the attempt with class timeout. 0: only the timeout of the attempt applies.
 	Timeout time.Duration
 }
 
-// HandlerFunc is a handler without types. The zero Payload is no result.
+// HandlerFunc is an untyped handler. The zero Payload means no result.
 type HandlerFunc func(ctx context.Context, t *Task) (Payload, error)
 
-// Middleware wraps a handler. It may look at the task, change the context, and see or change how the handler ends.
+// Middleware wraps a handler. It can inspect the task, change the context, and observe or change the outcome of the handler.
 type Middleware func(next HandlerFunc) HandlerFunc
 
-// handler is a registered handler and how many of its tasks run.
+// handler is a registered handler with the number of its running tasks.
 type handler struct {
 	kind    string
 	do      HandlerFunc
-	call    HandlerFunc // do inside the middleware
+	call    HandlerFunc // the handler, wrapped in the middleware
 	cfg     HandlerConfig
 	running atomic.Int64
 
@@ -37,10 +37,10 @@ type handler struct {
 	took  map[string]*metrics.Observer // by outcome
 }
 
-// Handle registers the handler of a kind. Call it before Run, which reports what was wrong: a kind registered twice, two option
-// structs, a negative bound.
+// Handle registers the handler of a kind. Call it before Run, which reports errors of registration: a kind registered twice, more
+// than one option struct, a negative bound.
 //
-// An input that does not decode into In fails the attempt permanently, with category decode, without calling do.
+// An input that cannot be decoded into In fails the attempt permanently, with category decode, without a call of do.
 func Handle[In, Out any](w *Worker, kind Kind[In, Out], do func(ctx context.Context, t *Task, in In) (Out, error), cfg ...HandlerConfig) {
 	w.handle(string(kind), cfg, func(ctx context.Context, t *Task) (Payload, error) {
 		in, err := decode[In](t.Input())
@@ -92,5 +92,5 @@ func (w *Worker) handlerOf(kind string) *handler {
 	return nil
 }
 
-// room is how many more tasks of the kind may run.
+// room returns how many more tasks of the kind may run.
 func (h *handler) room() int { return h.cfg.Concurrency - int(h.running.Load()) }

@@ -7,11 +7,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
-// Kind is a kind of work with the types of its input and its result; an untyped string constant is one. []byte, string and
-// Payload travel as they are, None is nothing, everything else is JSON. Names have 1..128 bytes of 0x21..0x7e.
+// Kind is a kind of work with the types of its input and its result; an untyped string constant can be used as one. []byte,
+// string and Payload are sent unchanged, None means no payload, everything else is JSON. Names have 1..128 bytes of 0x21..0x7e.
 type Kind[In, Out any] string
 
-// Submit hands in a piece of work. When it returns without an error the execution is durable.
+// Submit submits an execution. When it returns without an error the execution is durable.
 //
 // Codes: invalid_argument, invalid_id, invalid_policy, invalid_capabilities, invalid_tag_key, payload_too_large,
 // idempotency_conflict, id_conflict, idempotency_in_progress, lane_not_accepting, overloaded, store_unavailable, timeout.
@@ -27,7 +27,8 @@ func (k Kind[In, Out]) Submit(ctx context.Context, c *Client, in In, opts ...Sub
 	return &Run[Out]{client: c, id: result.ID, duplicate: result.Duplicate}, nil
 }
 
-// Submission is what Submit sends, for SubmitMany and SubmitTx. Two option structs are refused by the call that uses it.
+// Submission returns the submission that Submit sends, for SubmitMany and SubmitTx. More than one option struct is an error of
+// the call that uses it.
 func (k Kind[In, Out]) Submission(in In, opts ...SubmitOptions) Submission {
 	o, err := transport.Single(opts)
 	s := Submission{Kind: string(k), Input: encode(in), SubmitOptions: o}
@@ -37,34 +38,34 @@ func (k Kind[In, Out]) Submission(in In, opts ...SubmitOptions) Submission {
 	return s
 }
 
-// Submission is a piece of work to do.
+// Submission is an execution to submit.
 type Submission = api.Submission
 
-// SubmitOptions say where, when and how. The zero value is useful.
+// SubmitOptions set where, when and how an execution runs. The zero value is ready to use.
 type SubmitOptions = api.SubmitOptions
 
 // SubmitResult is the answer to a submit.
 type SubmitResult = api.SubmitResult
 
-// Run is an execution that was submitted, with the type of its result.
+// Run is a submitted execution with the type of its result.
 type Run[Out any] struct {
 	client    *Client
 	id        ID
 	duplicate bool
 }
 
-// Attach makes a Run of an execution that is known by its id. It reads nothing.
+// Attach returns a Run of the execution with an id. It makes no call.
 func Attach[Out any](c *Client, id ID) *Run[Out] { return &Run[Out]{client: c, id: id} }
 
-// ID names the execution.
+// ID returns the id of the execution.
 func (r *Run[Out]) ID() ID { return r.id }
 
-// Duplicate tells that the idempotency key or id had been used before, for the same work.
+// Duplicate reports whether the idempotency key or id had been used before, for the same work.
 func (r *Run[Out]) Duplicate() bool { return r.duplicate }
 
-// Result waits for the end and decodes the result. An execution that ended otherwise gives an *ExecutionError.
+// Result waits for the end of the execution and decodes its result. If it did not succeed the error is an *ExecutionError.
 //
-// Codes: execution_not_found, invalid_json when the result is not an Out.
+// Codes: execution_not_found, invalid_json if the result cannot be decoded into Out.
 func (r *Run[Out]) Result(ctx context.Context) (out Out, err error) {
 	x, err := r.Wait(ctx)
 	if err != nil {
@@ -82,12 +83,12 @@ func (r *Run[Out]) Result(ctx context.Context) (out Out, err error) {
 	return decode[Out](result)
 }
 
-// Wait returns when the execution has ended, however it ended, or when ctx ends.
+// Wait returns once the execution has ended, with any outcome, or ctx ends.
 //
 // Codes: execution_not_found.
 func (r *Run[Out]) Wait(ctx context.Context) (*Execution, error) { return r.client.Wait(ctx, r.id) }
 
-// Cancel ends the execution unless it has ended. One that was cancelled before is a success.
+// Cancel ends the execution unless it has ended. Cancelling a cancelled execution succeeds.
 //
 // Codes: execution_not_found, execution_not_active.
 func (r *Run[Out]) Cancel(ctx context.Context, reason string) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// NewLink makes a link that lets somebody decide without an account. Codes: waitpoint_not_found, waitpoint_expired,
+// NewLink creates a link with which a person can decide without an account. Codes: waitpoint_not_found, waitpoint_expired,
 // waitpoint_closed, invalid_argument, signing_key_missing, and with a lease those of the fence.
 func (w Waitpoints) NewLink(ctx context.Context, waitpointID string, l LinkOptions) (ApprovalLink, error) {
 	path, err := byWaitpoint(waitpointID)
@@ -28,7 +28,7 @@ func (w Waitpoints) NewLink(ctx context.Context, waitpointID string, l LinkOptio
 	return concealedLink(transport.Call(ctx, w.via, wire.CreateLink, request, transport.Options{Key: l.RequestKey}))
 }
 
-// Links lists the links of a waitpoint, without their addresses. Codes: waitpoint_not_found.
+// Links returns the links of a waitpoint, without their addresses. Codes: waitpoint_not_found.
 func (w Waitpoints) Links(ctx context.Context, waitpointID string) ([]ApprovalLink, error) {
 	path, err := byWaitpoint(waitpointID)
 	return collect(walk(err, "", func(cursor string) (Page[ApprovalLink], error) {
@@ -37,7 +37,7 @@ func (w Waitpoints) Links(ctx context.Context, waitpointID string) ([]ApprovalLi
 	}))
 }
 
-// LinkURL shows a link with its address, and tells the audit log so. Codes: link_not_found, signing_key_missing.
+// LinkURL returns a link with its address, which is recorded in the audit log. Codes: link_not_found, signing_key_missing.
 func (w Waitpoints) LinkURL(ctx context.Context, linkID string) (ApprovalLink, error) {
 	path, err := byLink(linkID)
 	if err != nil {
@@ -46,7 +46,7 @@ func (w Waitpoints) LinkURL(ctx context.Context, linkID string) (ApprovalLink, e
 	return concealedLink(transport.Call(ctx, w.via, wire.ReadLinkURL, &path, transport.Options{}))
 }
 
-// concealedLink is the link of an answer that shows its address.
+// concealedLink returns the link of an answer that contains its address.
 func concealedLink(issued *IssuedLink, err error) (ApprovalLink, error) {
 	if err != nil {
 		return ApprovalLink{}, err
@@ -73,8 +73,7 @@ func (w Waitpoints) RevokeLink(ctx context.Context, linkID string, o ...CloseOpt
 	return err
 }
 
-// OpenLink shows what a link asks, to whoever holds it; it changes nothing. Codes: link_not_found for every link or token that is
-// not good.
+// OpenLink returns the page of a link to its holder; it changes nothing. Codes: link_not_found for every invalid link or token.
 func (w Waitpoints) OpenLink(ctx context.Context, linkID string, token Token) (*LinkPage, error) {
 	request := &wire.OpenLinkRequest{Link: orNone(linkID), Token: orNone(token.Reveal())}
 	page, err := transport.Call(ctx, w.via, wire.OpenLink, request, transport.Options{})
@@ -84,7 +83,7 @@ func (w Waitpoints) OpenLink(ctx context.Context, linkID string, token Token) (*
 	return page, nil
 }
 
-// closedPage is the page of a link that cannot be decided any more, which a server sends with why it cannot.
+// closedPage returns the page of a link that can no longer be decided, which a server sends with the reason.
 func closedPage(err error) (*LinkPage, error) {
 	var told *Error
 	if !errors.As(err, &told) || told.Current[wire.FactLink] == nil {
@@ -103,7 +102,7 @@ func closedPage(err error) (*LinkPage, error) {
 	return page, nil
 }
 
-// Decide is the decision of whoever holds the link. The first one counts; a second one is told what it was.
+// Decide submits the decision of the holder of a link. The first decision counts; the answer to a later one contains the first.
 //
 // Codes: link_not_found, link_revoked, link_expired, waitpoint_closed, waitpoint_expired, invalid_decision,
 // signal_limit_exceeded.
@@ -113,10 +112,10 @@ func (w Waitpoints) Decide(ctx context.Context, linkID string, token Token, d Li
 	return value(transport.Call(ctx, w.via, wire.DecideLink, request, transport.Options{}))
 }
 
-// noID stands in a path for an empty text, which is the id of nothing and no token.
+// noID replaces an empty text in a path; it is not a valid id or token.
 const noID = "none"
 
-// orNone is a segment of a path.
+// orNone returns the text as a path segment, or noID for an empty one.
 func orNone(text string) string {
 	if text == "" {
 		return noID
@@ -124,11 +123,11 @@ func orNone(text string) string {
 	return text
 }
 
-// malformedToken stands for a text that no header can carry: it is no token, and is refused as such.
+// malformedToken replaces a text that a header cannot carry: it is refused as an invalid token.
 const malformedToken = "malformed"
 
-// signalVia is Client.Signal behind a transport. The token travels in a header. A signal that brings nothing to recognise it by is recognised
-// by the key of the call.
+// signalVia is Client.Signal over a transport. The token is sent in a header. A signal without an identifier of its own is
+// identified by the key of the call.
 func signalVia(ctx context.Context, via transport.Transport, s Signal) (SignalReceipt, error) {
 	if err := s.Payload.Problem("payload"); err != nil {
 		return SignalReceipt{}, err

@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Namespaces are the tenants of a store. A namespace exists by being used; here those are set up that need other settings than
-// the default.
+// Namespaces are the tenants of a store. A namespace exists implicitly by being used; these calls manage those with settings
+// other than the default.
 type Namespaces struct{ via transport.Transport }
 
 // NamespaceSettings are all settings of a namespace. The zero value is the default.
@@ -39,8 +39,8 @@ func (n Namespaces) Get(ctx context.Context, name string) (*Namespace, error) {
 	return transport.Call(ctx, n.via, wire.GetNamespace, &wire.ByNamespace{Name: name}, transport.Options{})
 }
 
-// Put states all settings of a namespace, setting it up if need be. Codes: invalid_argument, precondition_failed,
-// namespace_not_found with a Revision of one that is not set up.
+// Put sets all settings of a namespace and sets it up if it is not. Codes: invalid_argument, precondition_failed,
+// namespace_not_found if a Revision is given and the namespace is not set up.
 func (n Namespaces) Put(ctx context.Context, name string, s NamespaceSettings, o ...AdminAction) (*Namespace, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -51,7 +51,7 @@ func (n Namespaces) Put(ctx context.Context, name string, s NamespaceSettings, o
 	return transport.Call(ctx, n.via, wire.PutNamespace, request, transport.Options{Key: options.RequestKey})
 }
 
-// Delete forgets a namespace without executions. Its audit log stays.
+// Delete removes a namespace without executions. Its audit log is kept.
 //
 // Codes: namespace_not_found, namespace_not_empty, precondition_failed.
 func (n Namespaces) Delete(ctx context.Context, name string, o ...AdminAction) error {

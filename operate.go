@@ -14,15 +14,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Operate is what operators do to executions. Any of it may answer execution_not_found, precondition_failed (Expect) and
-// idempotency_conflict (the request key was used for something else).
+// Operate is the group of operator commands on executions. Each of them may return execution_not_found, precondition_failed
+// (Expect) and idempotency_conflict (the request key was used for another command).
 type Operate struct{ via transport.Transport }
 
-// Replay opens a finished execution again, with a new attempt; a member of a flow with what hangs on it. A flow that had completed
-// or failed is then open again.
+// Replay runs a finished execution again, with a new attempt; of a member of a flow, ReplayOptions.Cascade selects the dependent
+// members that run again with it. A flow that had completed or failed is open again afterwards.
 //
-// Codes: execution_not_terminal, max_replays_exhausted, lane_not_accepting; of a member also flow_already_terminal for one of a
-// cancelled flow, dependencies_impossible with what to replay first, descendant_active, replay_too_large above 1000 members.
+// Codes: execution_not_terminal, max_replays_exhausted, lane_not_accepting; for a member also flow_already_terminal if its flow
+// was cancelled, dependencies_impossible with the members to replay first, descendant_active, replay_too_large above 1000
+// members.
 func (p Operate) Replay(ctx context.Context, id ID, o ...ReplayOptions) (*Execution, error) {
 	options, path, err := target(id, o)
 	if err != nil {
@@ -36,7 +37,7 @@ func (p Operate) Replay(ctx context.Context, id ID, o ...ReplayOptions) (*Execut
 	return transport.Call(ctx, p.via, wire.ReplayExecution, request, transport.Options{Key: options.RequestKey})
 }
 
-// SetPriority changes the order of what waits; 0..9000, clamped. Codes: execution_not_active.
+// SetPriority changes the priority of a waiting execution; it is clamped to 0..9000. Codes: execution_not_active.
 func (p Operate) SetPriority(ctx context.Context, id ID, priority int, o ...Action) (*Execution, error) {
 	options, path, err := target(id, o)
 	if err != nil {
@@ -47,7 +48,7 @@ func (p Operate) SetPriority(ctx context.Context, id ID, priority int, o ...Acti
 	return transport.Call(ctx, p.via, wire.SetPriority, request, transport.Options{Key: options.RequestKey})
 }
 
-// Hold keeps the execution from starting until ReleaseHold; what runs goes on. Codes: execution_not_active.
+// Hold keeps the execution from starting until ReleaseHold; a running attempt continues. Codes: execution_not_active.
 func (p Operate) Hold(ctx context.Context, id ID, o ...Action) (*Execution, error) {
 	return act(ctx, p.via, wire.HoldExecution, id, o)
 }
@@ -57,7 +58,7 @@ func (p Operate) ReleaseHold(ctx context.Context, id ID, o ...Action) (*Executio
 	return act(ctx, p.via, wire.ReleaseHold, id, o)
 }
 
-// Revoke takes the lease away from the worker that has it; another may take the work over. Codes: no_active_lease,
+// Revoke revokes the lease of the worker that runs the execution; another may claim it. Codes: no_active_lease,
 // execution_not_active.
 func (p Operate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) (Revocation, error) {
 	options, path, err := target(id, o)
@@ -87,7 +88,7 @@ func (p Operate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed
 	return transport.Call(ctx, p.via, wire.ClaimExecution, request, transport.Options{Key: options.RequestKey})
 }
 
-// Resume ends a wait on an operator's word, whatever it waits for. With ExpectedSuspensionID a second time is a success.
+// Resume ends a wait regardless of its condition. With ExpectedSuspensionID, repeating it succeeds.
 //
 // Codes: execution_not_suspended, suspension_mismatch, execution_not_active, invalid_argument.
 func (p Operate) Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execution, error) {
@@ -101,11 +102,11 @@ func (p Operate) Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execut
 	return transport.Call(ctx, p.via, wire.ResumeExecution, request, transport.Options{Key: options.RequestKey})
 }
 
-// Approve is an operator's signal to waiting work; it needs no token. Name says what: approved, rejected, or a word of your own.
+// Approve is an operator's signal to waiting work; it needs no token. Its Name is the decision: approved, rejected, or any other
+// name.
 //
 // Codes: waitpoint_ambiguous without WaitpointID unless exactly one is active, waitpoint_not_found, waitpoint_closed,
-// waitpoint_expired, lane_mismatch, principal_required, invalid_signal, reserved_name, payload_too_large,
-// signal_limit_exceeded.
+// waitpoint_expired, lane_mismatch, principal_required, invalid_signal, reserved_name, payload_too_large, signal_limit_exceeded.
 func (p Operate) Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, error) {
 	path, err := byID(id)
 	if err != nil {
@@ -119,13 +120,13 @@ func (p Operate) Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, 
 	return value(transport.Call(ctx, p.via, wire.ApproveExecution, request, transport.Options{Key: a.RequestKey}))
 }
 
-// The names of the signals with which people decide.
+// The names of the signals that carry a person's decision.
 const (
 	signalApproved = "approved"
 	signalRejected = "rejected"
 )
 
-// wire is what an operator signals, without the action.
+// wire converts the signal of an operator, without the action.
 func (a *Approve) wire() (wire.ApproveFields, error) {
 	return wire.ApproveFields{
 		WaitpointID: a.WaitpointID, Name: cmp.Or(a.Name, signalApproved), Suffix: a.Suffix, Lane: a.Lane, Comment: a.Comment,
@@ -133,7 +134,7 @@ func (a *Approve) wire() (wire.ApproveFields, error) {
 	}, a.Payload.Problem("payload")
 }
 
-// Retain keeps the execution from retention and Delete. Codes: invalid_argument without a reason.
+// Retain keeps the execution from retention and Delete. Codes: invalid_argument if the reason is missing.
 func (p Operate) Retain(ctx context.Context, id ID, o RetainOptions) (*Execution, error) {
 	path, err := byID(id)
 	if err != nil {
@@ -144,19 +145,19 @@ func (p Operate) Retain(ctx context.Context, id ID, o RetainOptions) (*Execution
 	return transport.Call(ctx, p.via, wire.RetainExecution, request, transport.Options{Key: o.RequestKey})
 }
 
-// EndRetain ends what Retain began.
+// EndRetain undoes Retain.
 func (p Operate) EndRetain(ctx context.Context, id ID, o ...Action) (*Execution, error) {
 	return act(ctx, p.via, wire.EndRetain, id, o)
 }
 
-// Delete removes a finished execution and everything of it. A member of a flow can be deleted when the outermost flow has ended, which then
+// Delete removes a finished execution and all its data. A member of a flow can be deleted once the outermost flow has ended; it
 // keeps its place in the graph (FlowMember.DeletedAt). Codes: execution_not_terminal, retained.
 func (p Operate) Delete(ctx context.Context, id ID, o ...Action) error {
 	_, err := act(ctx, p.via, wire.DeleteExecution, id, o)
 	return err
 }
 
-// act makes a call that carries nothing but the action.
+// act makes a call whose only content is the action.
 func act[Ans any](ctx context.Context, via transport.Transport, call wire.Call[wire.ActionRequest, Ans], id ID, o []Action) (*Ans, error) {
 	options, path, err := target(id, o)
 	if err != nil {
@@ -165,7 +166,7 @@ func act[Ans any](ctx context.Context, via transport.Transport, call wire.Call[w
 	return transport.Call(ctx, via, call, &wire.ActionRequest{ByID: path, Body: options.wire()}, transport.Options{Key: options.RequestKey})
 }
 
-// wire is what the body of an operator's action carries.
+// wire converts the action to the fields of a body.
 func (a Action) wire() wire.ActionFields {
 	return wire.ActionFields{Reason: a.Reason, Expect: a.Expect.wire()}
 }
@@ -177,7 +178,8 @@ func (x Expect) wire() *wire.Expect {
 	return &wire.Expect{Status: string(x.Status), LeaseEpoch: x.LeaseEpoch, LeaseID: x.LeaseID}
 }
 
-// Bulk starts a durable job that acts on many executions. Codes: invalid_argument, missing_field, unknown_field, invalid_filter, bulk_limit_exceeded.
+// Bulk starts a durable job that applies an action to many executions. Codes: invalid_argument, missing_field, unknown_field,
+// invalid_filter, bulk_limit_exceeded.
 func (p Operate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, error) {
 	body, err := r.wire()
 	if err != nil {
@@ -212,12 +214,12 @@ func (r *BulkRequest) wire() (wire.BulkRequest, error) {
 	return body, nil
 }
 
-// BulkStatus shows a job. Codes: job_not_found.
+// BulkStatus returns a job. Codes: job_not_found.
 func (p Operate) BulkStatus(ctx context.Context, jobID string) (*BulkJob, error) {
 	return p.job(ctx, jobID, 0)
 }
 
-// job shows a job, if wait is not 0 when it is at its end or the wait is over.
+// job returns a job; if wait is not 0, once it has ended or the wait is over.
 func (p Operate) job(ctx context.Context, jobID string, wait time.Duration) (*BulkJob, error) {
 	path, err := byJob(jobID)
 	if err != nil {
@@ -226,7 +228,7 @@ func (p Operate) job(ctx context.Context, jobID string, wait time.Duration) (*Bu
 	return transport.Call(ctx, p.via, wire.GetBulk, &wire.GetBulkRequest{BulkByID: path, WaitFields: wire.WaitUpTo(wait)}, transport.Options{Wait: wait})
 }
 
-// jobRuns is the state of a job that is not at its end.
+// jobRuns is the state of a job that has not ended.
 const jobRuns = "running"
 
 // WaitBulk returns the job when it is done or stopped. It waits as long as ctx allows. Codes: job_not_found.
@@ -242,7 +244,7 @@ func (p Operate) WaitBulk(ctx context.Context, jobID string) (*BulkJob, error) {
 	}
 }
 
-// StopBulk stops a job; what is done stays done. Codes: job_not_found.
+// StopBulk stops a job; its changes so far are kept. Codes: job_not_found.
 func (p Operate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (*BulkJob, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -257,12 +259,12 @@ func (p Operate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (
 	return transport.Call(ctx, p.via, wire.StopBulk, request, transport.Options{})
 }
 
-// BulkJobs walks the jobs, newest first. A job is forgotten seven days after its end.
+// BulkJobs iterates over the jobs, newest first. A job is deleted seven days after its end.
 func (p Operate) BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error] {
 	return walk(nil, "", func(cursor string) (Page[*BulkJob], error) { return p.BulkJobsPage(ctx, PageOptions{Cursor: cursor}) })
 }
 
-// BulkJobsPage gives one page of the jobs. Codes: invalid_cursor.
+// BulkJobsPage returns one page of the jobs. Codes: invalid_cursor.
 func (p Operate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*BulkJob], error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -272,8 +274,8 @@ func (p Operate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*Bulk
 	return value(transport.Call(ctx, p.via, wire.ListBulk, request, transport.Options{}))
 }
 
-// BulkItems walks what a job did, in the order in which it was done. The first 10 000 executions that were refused and the
-// first 10 000 that were done are remembered, as long as the job is; of the others the job has the number.
+// BulkItems iterates over the results of a job, in the order in which they occurred. The first 10 000 executions that were
+// refused and the first 10 000 that were changed are kept as long as the job; the others are only counted.
 //
 // Codes: job_not_found, invalid_cursor.
 func (p Operate) BulkItems(ctx context.Context, jobID string, o ...BulkItemOptions) iter.Seq2[BulkItem, error] {
@@ -284,7 +286,7 @@ func (p Operate) BulkItems(ctx context.Context, jobID string, o ...BulkItemOptio
 	})
 }
 
-// BulkItemsPage gives one page of what a job did. Codes: job_not_found, invalid_cursor.
+// BulkItemsPage returns one page of the results of a job. Codes: job_not_found, invalid_cursor.
 func (p Operate) BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemOptions) (Page[BulkItem], error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -298,7 +300,7 @@ func (p Operate) BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemO
 	return value(transport.Call(ctx, p.via, wire.ListBulkItems, request, transport.Options{}))
 }
 
-// byJob puts the id of a job into a path; invalid_id.
+// byJob formats the id of a job for a path; invalid_id.
 func byJob(jobID string) (wire.BulkByID, error) {
 	if _, ok := base.ParseUUID(jobID); !ok {
 		return wire.BulkByID{}, newError(base.CodeInvalidID, "%s is not a job id", base.QuoteID(jobID)).At("job_id", "give it as the job shows it")
@@ -306,47 +308,47 @@ func byJob(jobID string) (wire.BulkByID, error) {
 	return wire.BulkByID{ID: jobID}, nil
 }
 
-// ReplayOptions say how to replay.
+// ReplayOptions are the options of Replay.
 type ReplayOptions struct {
 	Action
-	Deadline  time.Time // zero: by the policy, else the old one if it is still ahead, else none
-	KeepSteps bool      // the new run passes the steps that the last one has done
-	// Cascade says which members of its flow that wait for it, near or far, run again with it; "": CascadeNone.
+	Deadline  time.Time // zero: by the policy, else the old deadline if it is still in the future, else none
+	KeepSteps bool      // the new run skips the steps that the last one completed
+	// Cascade selects the dependent members of its flow, direct or indirect, that run again with it; "": CascadeNone.
 	Cascade Cascade
-	// IgnoreDependencies lets a member that was skipped run though what it waits for has ended otherwise.
+	// IgnoreDependencies lets a skipped member run although the members that it waits for had other outcomes.
 	IgnoreDependencies bool
 }
 
-// Cascade says how far a replay reaches in a flow.
+// Cascade says which dependent members of a flow a replay includes.
 type Cascade string
 
-// How far it reaches.
+// The values of Cascade.
 const (
 	CascadeNone    Cascade = "none"
 	CascadeSkipped Cascade = "skipped" // those that were skipped
 	CascadeAll     Cascade = "all"
 )
 
-// RevokeOptions say how to revoke.
+// RevokeOptions are the options of Revoke.
 type RevokeOptions struct {
 	Action
-	Hold   bool    // hold the execution in the same step, so that nobody takes it over yet
-	HandTo *HandTo // promise it to this worker in the same step; nil: whoever claims it next may have it
+	Hold   bool    // hold the execution in the same transaction, so that no worker claims it yet
+	HandTo *HandTo // grant it to this worker in the same transaction; nil: any worker may claim it
 }
 
 // Revocation is the answer to Revoke.
 type Revocation = api.Revocation
 
-// OperatorClaim says for whom an operator claims.
+// OperatorClaim holds the options of Operate.Claim.
 type OperatorClaim struct {
 	Action
 	WorkerID   string        // "operator"
 	InstanceID string        // "operator"
 	LeaseTTL   time.Duration // 30 s
-	Force      bool          // also from a lane that is paused or disabled, and without room in budgets and quotas
+	Force      bool          // also from a paused or disabled lane, and without room in budgets and quotas
 }
 
-// RetainOptions say for how long and why an execution is kept. The reason is required.
+// RetainOptions say how long and why an execution is kept. The reason is required.
 type RetainOptions struct {
 	Action
 	Until time.Time // zero: until EndRetain
@@ -366,47 +368,47 @@ const (
 	BulkDelete      = api.BulkDelete
 )
 
-// BulkRequest says what to do to which executions: those of a filter, of a list of ids, or all of them.
+// BulkRequest selects the action and the executions of a bulk job: those of a filter, of a list of ids, or all of them.
 type BulkRequest struct {
 	Action      string // one of the Bulk constants
 	Filter      Filter
 	IDs         []ID
-	All         bool // must be set when there is neither a filter nor a list
-	DryRun      bool // count and show a sample, change nothing
-	MaxAffected *int // refuse when more would be affected
-	// RatePerSecond lets the job act on at most so many executions a second, also after a restart; 0: as fast as it goes.
+	All         bool // required if there is neither a filter nor a list
+	DryRun      bool // count and return a sample, change nothing
+	MaxAffected *int // refuse if more executions would be affected
+	// RatePerSecond limits how many executions the job changes per second, also after a restart; 0: no limit.
 	RatePerSecond int
 	Reason        string
-	RequestKey    string // minted by the client when empty
+	RequestKey    string // generated by the client when empty
 
-	// Arguments of other actions are refused: unknown_field.
+	// Arguments of other actions are refused as unknown_field.
 	Priority int                // of BulkPriority
 	Tags     map[string]*string // of BulkTag; nil deletes
-	Until    time.Time          // of BulkRetain; zero: for ever
+	Until    time.Time          // of BulkRetain; zero: without end
 	Delay    time.Duration      // of BulkResume
 	Signal   *Approve           // of BulkSignal: its Name, Suffix, Lane, Payload and Comment, sent as Approve does
 
-	// Of BulkReplay, as in ReplayOptions.
+	// For BulkReplay, as in ReplayOptions.
 	Deadline           time.Time
 	KeepSteps          bool
 	Cascade            Cascade
 	IgnoreDependencies bool
 }
 
-// BulkJob is a bulk operation and how far it got, or what a dry run found.
+// BulkJob is a bulk job and its progress, or the result of a dry run.
 type BulkJob = api.BulkJob
 
-// StopOptions say why a job is stopped.
+// StopOptions are the options of StopBulk.
 type StopOptions struct {
-	Reason string // at most 1024 bytes; stands in the audit log
+	Reason string // at most 1024 bytes; recorded in the audit log
 }
 
-// BulkItemOptions select what of a job is shown. The zero value: everything, in pages of 100.
+// BulkItemOptions select results of a job. The zero value: all of them, in pages of 100.
 type BulkItemOptions struct {
-	OK     *bool  // only what was done, or only what was refused
+	OK     *bool  // only changed executions, or only refused ones
 	Limit  int    // of a page; 0: 100, above 1000 counts as 1000
 	Cursor string // NextCursor of the page before, of the same job with the same OK
 }
 
-// BulkItem is what a bulk job did to one execution.
+// BulkItem is the result of a bulk job for one execution.
 type BulkItem = api.BulkItem

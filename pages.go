@@ -9,7 +9,7 @@ import (
 // fullPage is the largest page of a list (U16).
 const fullPage = 1000
 
-// pageFields ask for a page; 0 as limit leaves it to the server.
+// pageFields selects a page; a limit of 0 leaves it to the server.
 func pageFields(limit int, cursor string) wire.PageFields {
 	fields := wire.PageFields{Cursor: cursor}
 	if limit != 0 {
@@ -18,7 +18,7 @@ func pageFields(limit int, cursor string) wire.PageFields {
 	return fields
 }
 
-// walk fetches pages as the loop goes, from a cursor on. An error ends it, one that there was before begins it.
+// walk iterates from a cursor on and fetches pages as needed. An error ends it; an error passed in is returned first.
 func walk[T any](before error, cursor string, page func(cursor string) (Page[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -44,7 +44,7 @@ func walk[T any](before error, cursor string, page func(cursor string) (Page[T],
 	}
 }
 
-// collect walks to the end.
+// collect returns all elements of an iteration.
 func collect[T any](all iter.Seq2[T, error]) ([]T, error) {
 	items := []T{}
 	for item, err := range all {

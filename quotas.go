@@ -9,26 +9,26 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Quotas limit how often work starts and how much of it runs at a time. They are shared by all namespaces; an execution is attached to
-// them by its policy. Work that finds no room waits as blocked, and starts by itself when there is room.
+// Quotas limit how often work starts and how much of it runs at a time. They are shared by all namespaces; an execution is
+// attached to them by its policy. Work without room waits as blocked and starts automatically when there is room.
 type Quotas struct{ via transport.Transport }
 
 // QuotaSettings are all settings of a quota. The zero value limits nothing.
 type QuotaSettings = api.QuotaSettings
 
-// Quota is a quota, its settings, and its use as far as the client's namespaces are concerned.
+// Quota is a quota, its settings, and its use in the namespaces of the client.
 type Quota = api.Quota
 
-// QuotaKey is the use of one key of a quota. A quota that does not count by key has one, without a name.
+// QuotaKey is the use of one key of a quota. A quota that does not count by key has a single one, with an empty name.
 type QuotaKey = api.QuotaKey
 
 // QuotaUse attaches a quota to an execution.
 type QuotaUse = api.QuotaUse
 
-// DeleteQuotaOptions say how a quota is removed.
+// DeleteQuotaOptions are the options of Quotas.Delete.
 type DeleteQuotaOptions struct {
 	AdminAction
-	Force bool // also while it is in use: it limits nothing any more, and what waited for it starts
+	Force bool // also while it is in use: it no longer limits anything, and work that waited for it starts
 }
 
 // List iterates over the quotas by id.
@@ -50,8 +50,9 @@ func (q Quotas) Get(ctx context.Context, id string) (*Quota, error) {
 	return transport.Call(ctx, q.via, wire.GetQuota, &wire.ByQuota{ID: id}, transport.Options{})
 }
 
-// Put states all settings of a quota, creating it if need be. They act at once; a limit that is lowered takes nothing away from
-// executions that run already. Codes: invalid_argument, precondition_failed, quota_not_found with a Revision of one that is not there.
+// Put sets all settings of a quota and creates it if it does not exist. They apply at once; lowering a limit does not affect
+// running executions. Codes: invalid_argument, precondition_failed, quota_not_found if a Revision is given and the quota does not
+// exist.
 func (q Quotas) Put(ctx context.Context, id string, s QuotaSettings, o ...AdminAction) (*Quota, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -62,8 +63,8 @@ func (q Quotas) Put(ctx context.Context, id string, s QuotaSettings, o ...AdminA
 	return transport.Call(ctx, q.via, wire.PutQuota, request, transport.Options{Key: options.RequestKey})
 }
 
-// Delete removes a quota. Codes: quota_not_found, precondition_failed, quota_in_use while work that has not ended is attached to it
-// or a namespace gives it to its submits.
+// Delete removes a quota. Codes: quota_not_found, precondition_failed, quota_in_use while unfinished work is attached to it or a
+// namespace attaches it to its submits.
 func (q Quotas) Delete(ctx context.Context, id string, o ...DeleteQuotaOptions) error {
 	options, err := transport.Single(o)
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/quiet"
 )
 
-// runner is a worker at work: claimers that feed a pool of goroutines, one of which each task keeps until its ending is
-// acknowledged, and three loops that look after the leases. The claimers fill slots; a task empties its own when its handler has
-// returned, so that the next one is claimed while the ending travels.
+// runner is a running worker: claimers that feed a pool of goroutines, one of which each task keeps until its ending is
+// acknowledged, and three loops that maintain the leases. The claimers fill slots; a task frees its own when its handler has
+// returned, so that the next one is claimed while the ending is being sent.
 type runner struct {
 	client *Client
 	work   Work
@@ -34,7 +34,7 @@ type runner struct {
 	born   time.Time // zero of now()
 
 	handlers map[string]*handler
-	open     []string   // kinds bounded by the worker's concurrency alone
+	open     []string   // kinds limited only by the concurrency of the worker
 	limited  []*handler // kinds with a bound of their own
 
 	slots    []atomic.Pointer[Task]
@@ -44,15 +44,15 @@ type runner struct {
 	claimers []*claimer
 	ending   atomic.Int64 // tasks whose place was passed on before their ending was acknowledged
 	pool     sync.WaitGroup
-	idle     atomic.Int64 // goroutines of the pool that wait for a task and that none was promised to
+	idle     atomic.Int64 // goroutines of the pool that wait for a task and have none assigned
 
 	leftOut atomic.Pointer[context.CancelFunc] // ends a waiting claim that left out a full kind; nil: none does
 
-	trust  int64         // nanoseconds from the start of a call on that its lease is trusted
+	trust  int64         // nanoseconds after the start of a call during which its lease is trusted
 	beat   time.Duration // between heartbeats
-	look   atomic.Int64  // when the watch looks at the leases next
-	looked chan struct{} // tells the watch to look earlier
-	drains atomic.Bool   // the fleet's operator wants the instance to take nothing new
+	look   atomic.Int64  // when the watch checks the leases next
+	looked chan struct{} // wakes the watch early
+	drains atomic.Bool   // an operator has drained the instance: it claims nothing new
 
 	stopping    chan struct{} // closed: claim nothing more
 	stopOnce    sync.Once
@@ -60,11 +60,11 @@ type runner struct {
 	backOnce    sync.Once
 	done        chan struct{} // closed when run returns
 
-	quiet   *quiet.Log // of trouble that lasts
+	quiet   *quiet.Log // rate-limits logs of persistent trouble
 	unheard sync.Once  // logs that there is no feed
 }
 
-// never is the moment of a deadline that there is not.
+// never is a deadline that does not exist.
 const never = math.MaxInt64
 
 func newRunner(w *Worker) *runner {
@@ -94,10 +94,10 @@ func newRunner(w *Worker) *runner {
 	return r
 }
 
-// now is the time since the runner began, by the host's monotonic clock, in nanoseconds.
+// now returns the time since the runner began, by the host's monotonic clock, in nanoseconds.
 func (r *runner) now() int64 { return int64(r.clock.Now().Sub(r.born)) }
 
-// run is the life of a runner: register, work until told to stop, let handlers end, hand back the rest, say goodbye.
+// run is the life cycle of a runner: register, work until it is stopped, let handlers end, hand back the rest, sign off.
 func (r *runner) run(ctx context.Context) error {
 	var heeding sync.WaitGroup
 	defer heeding.Wait()
@@ -105,7 +105,7 @@ func (r *runner) run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, r.drain)()
 	claiming, stopClaiming := context.WithCancelCause(ctx)
 	defer stopClaiming(nil)
-	base := context.WithoutCancel(ctx) // what began is ended properly
+	base := context.WithoutCancel(ctx) // what has begun is ended properly
 	heeding.Go(func() {
 		<-r.stopping
 		r.heedSignals(func() { stopClaiming(ErrShuttingDown) })
@@ -140,14 +140,14 @@ func (r *runner) drain() { r.stopOnce.Do(func() { close(r.stopping) }) }
 // handBackNow makes the runner hand back everything at once.
 func (r *runner) handBackNow() { r.backOnce.Do(func() { close(r.handingBack) }) }
 
-// Bounds of the end of a runner's life.
+// Bounds of the shutdown of a runner.
 const (
 	handBackGrace = 5 * time.Second // for handlers to return once their context has ended
-	goodbyeLimit  = 2 * time.Second // for the last words
+	goodbyeLimit  = 2 * time.Second // for the final calls
 )
 
-// finishTasks waits for the handlers. When the drain timeout is over, or somebody is in a hurry, it ends their contexts and hands
-// back what they do not end themselves. A handler that ignores its context goes on without a lease.
+// finishTasks waits for the handlers. When the drain timeout is over, or everything is to be handed back at once, it ends their
+// contexts and hands back the tasks that they do not end. A handler that ignores its context continues without a lease.
 func (r *runner) finishTasks(ctx context.Context) {
 	idle := make(chan struct{})
 	go func() {
@@ -158,7 +158,7 @@ func (r *runner) finishTasks(ctx context.Context) {
 	case <-idle:
 		return
 	case <-r.handingBack:
-	case <-ctx.Done(): // until then it was Drain's own context that bounded the wait
+	case <-ctx.Done(): // until here the context of Drain bounded the wait
 		if r.awaitIdle(idle, r.cfg.DrainTimeout) {
 			return
 		}
@@ -169,8 +169,8 @@ func (r *runner) finishTasks(ctx context.Context) {
 	}
 }
 
-// heedSignals makes the next signal hand everything back, until the runner is done. It listens from the moment that the worker is to
-// stop: a signal before that is the one that stopped it.
+// heedSignals makes the next signal hand everything back, until the runner is done. It listens from the moment when the worker
+// begins to stop: a signal before that is the one that stopped it.
 func (r *runner) heedSignals(listening func()) {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
@@ -184,7 +184,7 @@ func (r *runner) heedSignals(listening func()) {
 	}
 }
 
-// awaitIdle waits for d, less when somebody is in a hurry, and reports whether all handlers ended.
+// awaitIdle waits for d, or less if everything is to be handed back at once, and reports whether all handlers ended.
 func (r *runner) awaitIdle(idle <-chan struct{}, d time.Duration) bool {
 	timer := r.clock.NewTimer(d)
 	defer timer.Stop()
@@ -197,7 +197,7 @@ func (r *runner) awaitIdle(idle <-chan struct{}, d time.Duration) bool {
 	return false
 }
 
-// releaseAll hands back every task that nobody is ending.
+// releaseAll hands back every task that is not being ended.
 func (r *runner) releaseAll(ctx context.Context) {
 	var all sync.WaitGroup
 	r.eachTask(func(t *Task) {
@@ -220,7 +220,7 @@ func (r *runner) eachTask(do func(*Task)) {
 	}
 }
 
-// register makes the instance known, however long that takes. It returns an error only for what no repeat mends.
+// register registers the instance and retries for as long as that takes. It returns an error only if a retry cannot succeed.
 func (r *runner) register(ctx context.Context) error {
 	for try := 0; ; try++ {
 		err := r.registerOnce(ctx)
@@ -247,14 +247,14 @@ func (r *runner) registerOnce(ctx context.Context) error {
 	return r.meter.called(ctx, err)
 }
 
-// hopeless tells errors that only another configuration or credential mends.
+// hopeless reports whether an error persists until the configuration or the credentials change.
 func hopeless(err error) bool {
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrUnauthenticated) || errors.Is(err, ErrForbidden) ||
 		CodeOf(err) == string(base.CodeInstanceIDTaken)
 }
 
-// leave tells the fleet that the instance takes nothing more (S53), so that claims under way come home at once with what they have
-// taken, and nothing that is handed back from now on is taken by one of them. It gives up those that do not come.
+// leave reports to the fleet that the instance takes nothing more (S53), so that claims in progress return at once with what they
+// have taken, and none of them takes what is handed back from now on. It cancels those that do not return.
 func (r *runner) leave(claims context.Context, giveUp context.CancelFunc) {
 	defer giveUp()
 	ctx, cancel := r.within(context.WithoutCancel(claims), goodbyeLimit)
@@ -270,7 +270,7 @@ func (r *runner) leave(claims context.Context, giveUp context.CancelFunc) {
 	}
 }
 
-// sayGoodbye tells the fleet that the instance is gone (S55). Leases that are left run out by themselves.
+// sayGoodbye reports to the fleet that the instance is gone (S55). Leases that are left expire.
 func (r *runner) sayGoodbye(ctx context.Context) {
 	ctx, cancel := r.within(ctx, goodbyeLimit)
 	defer cancel()
@@ -280,7 +280,7 @@ func (r *runner) sayGoodbye(ctx context.Context) {
 	}
 }
 
-// within is a context that ends after d of the runner's clock.
+// within returns a context that ends after d of the runner's clock.
 func (r *runner) within(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	go func() {
@@ -291,7 +291,7 @@ func (r *runner) within(parent context.Context, d time.Duration) (context.Contex
 	return ctx, cancel
 }
 
-// complain tells of trouble; that which lasts is logged once a minute.
+// complain logs trouble, at most once a minute while it persists.
 func (r *runner) complain(what string, err error) {
 	r.quiet.Warn("flowfabric: trouble, trying again", "call", what, "error", err)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// releaseReason stands in the event of work that a stopping worker hands back.
+// releaseReason is recorded in the event of work that a stopping worker hands back.
 const releaseReason = "shutdown"
 
-// hand gives a task to a goroutine of the pool that has nothing to do; a new one if there is none: a worker has as many as it had tasks
-// at a time, not as it may have.
+// hand gives a task to an idle goroutine of the pool, or a new one if none is idle: a worker has as many goroutines as it has had
+// concurrent tasks, not as many as its concurrency permits.
 func (r *runner) hand(ctx context.Context, t *Task) {
 	for {
 		idle := r.idle.Load()
@@ -37,7 +37,7 @@ func (r *runner) serve(ctx context.Context, t *Task) {
 	}
 }
 
-// runTask calls the handler and ends the task. A handler that ends its own goroutine takes this one of the pool with it.
+// runTask calls the handler and ends the task. A handler that ends its goroutine ends this one of the pool.
 func (r *runner) runTask(ctx context.Context, t *Task) {
 	traced, span := r.startHandler(ctx, t)
 	handling, cancel := t.begin(traced)
@@ -55,7 +55,7 @@ func (r *runner) runTask(ctx context.Context, t *Task) {
 	r.finish(traced, t, span, result, err)
 }
 
-// call calls the handler. A panic becomes an error, its stack goes to the log.
+// call calls the handler. A panic is converted to an error, and its stack is logged.
 func (r *runner) call(ctx context.Context, t *Task) (result Payload, err error) {
 	t.began = r.now()
 	t.fetch = func(name string) (Payload, error) { return r.client.Executions().NamedInput(ctx, t.claimed.ID, name) }
@@ -73,7 +73,7 @@ func (r *runner) call(ctx context.Context, t *Task) (result Payload, err error) 
 	return t.handler.call(ctx, t)
 }
 
-// finish ends the task as the handler ended (U144), unless it was parked or lost.
+// finish ends the task according to the outcome of the handler (U144), unless it was parked or lost.
 func (r *runner) finish(ctx context.Context, t *Task, span activity, result Payload, err error) {
 	took := r.now() - t.began
 	if !t.state.CompareAndSwap(taskRuns, taskEnding) {
@@ -87,7 +87,7 @@ func (r *runner) finish(ctx context.Context, t *Task, span activity, result Payl
 	endHandler(span, item, answer)
 }
 
-// ending is how the task ends.
+// ending returns the command that ends the task.
 func (t *Task) ending(result Payload, err error) WorkItem {
 	switch {
 	case err == nil:
@@ -101,8 +101,8 @@ func (t *Task) ending(result Payload, err error) WorkItem {
 	}
 }
 
-// endWith sends the ending until it is answered or the lease is lost. An ending that the rules refuse is replaced by one that
-// they take: the execution must not wait for the lease to run out. It tells what was sent in the end.
+// endWith sends the ending until it is answered or the lease is lost. An ending that validation refuses is replaced by one that
+// it accepts, so that the execution need not wait until the lease expires. It returns the command that was sent last.
 func (r *runner) endWith(ctx context.Context, t *Task, item WorkItem) (WorkItem, WorkAnswer) {
 	item.ID, item.Lease = t.claimed.ID, t.claimed.Lease
 	answer := r.sendUntilAnswered(ctx, t, item)
@@ -119,7 +119,7 @@ func (r *runner) endWith(ctx context.Context, t *Task, item WorkItem) (WorkItem,
 	return item, answer
 }
 
-// refused is the failure that takes the place of an ending which the rules refuse.
+// refused returns the failure that replaces an ending which validation refused.
 func refused(item WorkItem, why error) WorkItem {
 	failure := WorkItem{Op: OpFail, ID: item.ID, Lease: item.Lease, Class: classPermanent, Category: categoryHandler, Message: why.Error()}
 	switch {
@@ -141,8 +141,7 @@ func (r *runner) send(ctx context.Context, item WorkItem) WorkAnswer {
 	return answers[0]
 }
 
-// sendUntilAnswered sends a command again while nobody answers it, until the lease is lost or everything is to be handed back at
-// once.
+// sendUntilAnswered repeats a command until it is answered, the lease is lost, or everything is to be handed back at once.
 func (r *runner) sendUntilAnswered(ctx context.Context, t *Task, item WorkItem) WorkAnswer {
 	for try := 0; ; try++ {
 		answer := r.send(ctx, item)
@@ -152,8 +151,9 @@ func (r *runner) sendUntilAnswered(ctx context.Context, t *Task, item WorkItem) 
 	}
 }
 
-// awaitAgain waits before the next try of a call that nobody answered. It is false when there is none: it was answered, be it that it
-// cannot be done until somebody changes something, the lease is lost, or everything is to be handed back at once.
+// awaitAgain waits before the next try of a call that was not answered. It returns false if there is none: the call was answered,
+// possibly with an error that persists until the configuration changes, the lease is lost, or everything is to be handed back at
+// once.
 func (r *runner) awaitAgain(ctx context.Context, t *Task, try int, what string, err error) bool {
 	if !errors.Is(err, ErrUnavailable) || !Retryable(err) || t.state.Load() == taskLost || ctx.Err() != nil {
 		return false

@@ -17,31 +17,31 @@ import (
 // Bounds of a claim.
 const (
 	maxClaim = 1000
-	// linger is how long a busy worker waits for more free slots before it claims for a few.
+	// linger is how long a busy worker waits for more free slots before it claims for only a few.
 	linger = 5 * time.Millisecond
 	// briefWait is how long a brief claim waits for work.
 	briefWait = 50 * time.Millisecond
 )
 
-// flowingClaims is how many claims a worker has in flight: while one brings work, the other waits for what is submitted meanwhile,
-// which is handed over only to a claim that waits. Over a network there is one long poll (U145), and the other claim is brief: it waits
-// for a moment, and only while work flows.
+// flowingClaims is how many claims a worker has in flight: while one brings work, the other waits for what is submitted
+// meanwhile, which is handed only to waiting claims. Over a network there is one long poll (U145), and the other claim is brief:
+// it waits for a moment, and only while claims bring work.
 const flowingClaims = 2
 
 // claimer claims for a share of the free slots, one claim at a time.
 type claimer struct {
 	r     *runner
 	keys  *keySource
-	key   string        // of the claim under way, also when it is tried again
+	key   string        // of the claim in progress, also when it is retried
 	sent  string        // the last key under which one was sent
-	share int           // of all slots that it asks for at the most
-	slots int           // free ones that it has taken, to fill them
-	need  atomic.Int64  // free slots that it waits for; 0: it does not wait
-	freed chan struct{} // tells it
-	flows chan struct{} // of a brief claimer: another one got work; nil: it is not brief
+	share int           // maximum share of all slots that it claims for
+	slots int           // free slots that it has taken in order to fill them
+	need  atomic.Int64  // number of free slots that it waits for; 0: it does not wait
+	freed chan struct{} // signals that slots are free
+	flows chan struct{} // of a brief claimer: signals that another claimer got work; nil: the claimer is not brief
 }
 
-// newClaimers makes the claimers. Kinds with a bound of their own are counted by one alone.
+// newClaimers makes the claimers. Kinds with a bound of their own are claimed by a single claimer.
 func (r *runner) newClaimers(n int, brief bool) []*claimer {
 	n = max(min(n, r.cfg.Concurrency), 1)
 	if len(r.limited) > 0 {
@@ -58,8 +58,8 @@ func (r *runner) newClaimers(n int, brief bool) []*claimer {
 	return all
 }
 
-// claim lets all claimers claim until ctx ends, and waits until the claims under way have come home. It returns an error only for what
-// no repeat mends.
+// claim lets all claimers claim until ctx ends, and waits until the claims in progress have returned. It returns an error only if
+// a retry cannot succeed.
 func (r *runner) claim(ctx context.Context, start func(func())) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -76,7 +76,7 @@ func (r *runner) claim(ctx context.Context, start func(func())) error {
 		group.Go(func() {
 			if err := c.run(ctx, calls); err != nil {
 				once.Do(func() { first = err })
-				stop(err) // the others
+				stop(err) // stops the others
 			}
 		})
 	}
@@ -85,10 +85,10 @@ func (r *runner) claim(ctx context.Context, start func(func())) error {
 	return first
 }
 
-// run claims for free slots until ctx ends; a claim under way goes on until calls ends.
+// run claims for free slots until ctx ends; a claim in progress continues until calls ends.
 func (c *claimer) run(ctx, calls context.Context) error {
 	r := c.r
-	full := false // the last answer had all that was asked for: there is more
+	full := false // the last answer had as much as was asked for, so there may be more
 	for try := 0; c.awaitFlow(ctx) && c.awaitSlots(ctx, full); {
 		got, asked, err := c.round(ctx, calls, c.slots)
 		c.slots -= got
@@ -118,8 +118,8 @@ func (c *claimer) run(ctx, calls context.Context) error {
 	return nil
 }
 
-// awaitFlow lets a brief claimer rest until a claim has brought work, unless it has to find out what its last one brought. It is false
-// when ctx ends.
+// awaitFlow makes a brief claimer wait until another claim has brought work, unless the outcome of its own last claim is unknown.
+// It returns false when ctx ends.
 func (c *claimer) awaitFlow(ctx context.Context) bool {
 	if c.flows != nil && c.slots == 0 {
 		select {
@@ -130,7 +130,7 @@ func (c *claimer) awaitFlow(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// tell keeps brief claimers going after a claim that brought work.
+// tell wakes brief claimers after a claim that brought work.
 func (c *claimer) tell(got int) {
 	if got == 0 {
 		return
@@ -142,8 +142,8 @@ func (c *claimer) tell(got int) {
 	}
 }
 
-// round claims once. Where kinds have a bound of their own, a claim over several kinds may bring no more than the narrowest
-// has room for; so the kinds are first asked one by one, without waiting, and together only when none had work.
+// round claims once. If kinds have bounds of their own, a claim for several kinds may not bring more than the smallest of them
+// permits; so the kinds are first claimed one by one, without waiting, and together only if none had work.
 func (c *claimer) round(ctx, calls context.Context, free int) (got, asked int, err error) {
 	r := c.r
 	claim := func(calls context.Context, kinds []string, most int, wait time.Duration) error {
@@ -190,19 +190,19 @@ func (c *claimer) round(ctx, calls context.Context, free int) (got, asked int, e
 	defer stop()
 	err = claim(waiting, kinds, narrowest, wait)
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
-		return 0, narrowest, nil // a kind has room again; the same key gets whatever was claimed all the same (L117)
+		return 0, narrowest, nil // a kind has room again; a claim with the same key returns what was claimed nevertheless (L117)
 	}
 	return got, asked, err
 }
 
-// untilRoom is a context that ends when a kind which is left out of a claim is full no more.
+// untilRoom returns a context that ends when a kind that is left out of a claim is no longer full.
 func (r *runner) untilRoom(ctx context.Context, asked []string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if len(asked) == len(r.open)+len(r.limited) {
 		return ctx, cancel
 	}
 	r.leftOut.Store(&cancel)
-	for _, h := range r.limited { // one may have got room before vacate could know
+	for _, h := range r.limited { // one may have got room before leftOut was visible to vacate
 		if h.room() > 0 && !slices.Contains(asked, h.kind) {
 			cancel()
 		}
@@ -216,8 +216,8 @@ func (r *runner) untilRoom(ctx context.Context, asked []string) (context.Context
 // maxWait is the longest wait of a claim (S15).
 const maxWait = time.Minute
 
-// claimOnce takes up to most tasks of these kinds and hands them to the pool. The wait is a third of the lease's time at most, so that
-// a lease counted from the start of the call is still good when the answer comes.
+// claimOnce claims up to most tasks of these kinds and hands them to the pool. It waits at most a third of the lease's time, so
+// that a lease counted from the start of the call is still valid when the answer arrives.
 func (c *claimer) claimOnce(ctx context.Context, kinds []string, most int, wait time.Duration) (int, error) {
 	r, repeat := c.r, c.sent == c.key
 	c.sent = c.key
@@ -230,7 +230,7 @@ func (c *claimer) claimOnce(ctx context.Context, kinds []string, most int, wait 
 		return 0, err
 	}
 	r.drains.Store(answer.Drain)
-	r.place(context.WithoutCancel(ctx), answer, began) // what began is ended properly
+	r.place(context.WithoutCancel(ctx), answer, began) // what has begun is ended properly
 	return len(answer.Tasks), nil
 }
 
@@ -262,7 +262,7 @@ func (r *runner) place(base context.Context, answer ClaimAnswer, began int64) {
 	r.lookBy(earliest)
 }
 
-// moment turns a moment of the store's clock into one of the runner's: not before the store's clock has reached it.
+// moment converts a time of the store's clock to one of the runner's: not before the store's clock has reached it.
 func moment(arrived int64, serverTime, at time.Time) int64 {
 	if at.IsZero() {
 		return never
@@ -270,8 +270,8 @@ func moment(arrived int64, serverTime, at time.Time) int64 {
 	return arrived + int64(at.Sub(serverTime))
 }
 
-// passOn frees the place of a task whose handler has returned, before its ending is acknowledged, so that the next task is claimed
-// meanwhile; not if as many endings are under way as there are places.
+// passOn frees the place of a task whose handler has returned, before its ending is acknowledged, so that the next task is
+// claimed meanwhile; but not while as many endings are being sent as there are places.
 func (r *runner) passOn(t *Task) {
 	if r.ending.Add(1) > int64(r.cfg.Concurrency) {
 		r.ending.Add(-1)
@@ -281,7 +281,7 @@ func (r *runner) passOn(t *Task) {
 	r.leavePlace(t)
 }
 
-// vacate forgets a task that has ended, and frees its place if that was not passed on.
+// vacate removes a task that has ended, and frees its place unless that was done before.
 func (r *runner) vacate(t *Task) {
 	t.slot.Store(nil)
 	if t.passed {
@@ -291,7 +291,7 @@ func (r *runner) vacate(t *Task) {
 	r.leavePlace(t)
 }
 
-// leavePlace frees the place of a task for another.
+// leavePlace frees the place of a task.
 func (r *runner) leavePlace(t *Task) {
 	running := int(t.handler.running.Add(-1))
 	if end := r.leftOut.Load(); end != nil && running == t.handler.cfg.Concurrency-1 {
@@ -300,7 +300,7 @@ func (r *runner) leavePlace(t *Task) {
 	r.freeSlots(1)
 }
 
-// freeSlots counts slots as free and tells the claimers that wait for so many.
+// freeSlots marks n slots as free and wakes the claimers that wait for that many.
 func (r *runner) freeSlots(n int) {
 	free := r.free.Add(int64(n))
 	for _, c := range r.claimers {
@@ -310,7 +310,7 @@ func (r *runner) freeSlots(n int) {
 	}
 }
 
-// takeSlots takes as many free slots as there are, up to most. It takes none while there are fewer than need.
+// takeSlots takes the free slots, up to most. It takes none while fewer than need are free.
 func (r *runner) takeSlots(need int64, most int) int {
 	for {
 		free := r.free.Load()
@@ -331,9 +331,9 @@ func wake(c chan struct{}) {
 	}
 }
 
-// awaitSlots takes free slots as soon as a claim is worth while: at once when the last answer was not full, else when half of the
-// share is free, or some have been for a while. After a claim whose outcome is not known it has them still: the same claim again may
-// bring as much as the first. It is false when ctx ends.
+// awaitSlots takes free slots once a claim is worthwhile: at once if the last answer was full, else when half of the share is
+// free, or some have been free for a while. After a claim of unknown outcome it still holds its slots: repeating the claim may
+// bring as much as the first. It returns false when ctx ends.
 func (c *claimer) awaitSlots(ctx context.Context, full bool) bool {
 	need := int64(1)
 	if full {
@@ -364,7 +364,7 @@ func (c *claimer) awaitSlots(ctx context.Context, full bool) bool {
 	return false
 }
 
-// giveBack gives back the slots that no task has filled.
+// giveBack returns the slots that no task has filled.
 func (c *claimer) giveBack() {
 	left := c.slots
 	c.slots = 0
@@ -386,7 +386,8 @@ func (r *runner) hasRoom() bool {
 	return false
 }
 
-// keySource makes request keys that no other claim of the instance has, also if a process before had its name.
+// keySource generates request keys that differ from those of all other claims of the instance, also of an earlier process with
+// the same name.
 type keySource struct {
 	prefix string
 	count  uint64

@@ -11,17 +11,17 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// How a runner looks after its leases.
+// Parameters for maintaining leases.
 const (
-	leaseMargin  = 5 * time.Second // a lease is given up so long before it can have run out; a sixth of its time if that is less
-	minLiveness  = time.Second     // bounds of how long an instance counts as alive without a sign of life (S49)
+	leaseMargin  = 5 * time.Second // how long before its possible expiry a lease is given up; at most a sixth of its time
+	minLiveness  = time.Second     // bounds of how long an instance counts as alive without a heartbeat (S49)
 	maxLiveness  = time.Hour
 	maxRenewals  = 1000 // leases a heartbeat
 	feedPiece    = 30 * time.Second
 	feedPageSize = 1000
 )
 
-// beatLoop says every third of a lease's time that the instance is alive, and renews all leases.
+// beatLoop sends a heartbeat and renews all leases at every third of a lease's time.
 func (r *runner) beatLoop(ctx context.Context) {
 	for wait, try := r.beat, 0; backoff.Pause(ctx, r.clock, wait); {
 		err := r.heartbeat(ctx)
@@ -38,7 +38,7 @@ func (r *runner) beatLoop(ctx context.Context) {
 	}
 }
 
-// heartbeat renews every lease in batches. Its error says that some may not have been renewed.
+// heartbeat renews every lease in batches. It returns an error if some may not have been renewed.
 func (r *runner) heartbeat(ctx context.Context) error {
 	var tasks []*Task
 	var leases []Lease
@@ -84,10 +84,10 @@ func (r *runner) renew(ctx context.Context, tasks []*Task, leases []Lease) error
 	return unsure
 }
 
-// watchLoop gives up leases by the host's clock and ends what is past its deadline. One timer serves all tasks.
+// watchLoop gives up leases by the host's clock and ends tasks past their deadline. One timer serves all tasks.
 func (r *runner) watchLoop(ctx context.Context) {
 	for {
-		r.look.Store(never) // a task placed from here on wakes the watch
+		r.look.Store(never) // from here on placing a task wakes the watch
 		next := r.lookAtTasks()
 		r.look.Store(next)
 		var due <-chan time.Time
@@ -107,7 +107,7 @@ func (r *runner) watchLoop(ctx context.Context) {
 	}
 }
 
-// lookAtTasks ends what is due and returns when something is due next.
+// lookAtTasks ends the tasks that are due and returns when the next one is due.
 func (r *runner) lookAtTasks() int64 {
 	now, next := r.now(), int64(never)
 	r.eachTask(func(t *Task) {
@@ -119,7 +119,7 @@ func (r *runner) lookAtTasks() int64 {
 				return
 			case errors.Is(cause, context.DeadlineExceeded):
 				t.callDeadline.Store(never)
-				t.stop(cause) // the lease stands: the handler's error fails the attempt
+				t.stop(cause) // the lease is valid: the handler's error fails the attempt
 			default:
 				t.giveUp(cause)
 				return
@@ -129,14 +129,14 @@ func (r *runner) lookAtTasks() int64 {
 	return next
 }
 
-// lookBy makes the watch look no later than at a moment.
+// lookBy makes the watch check no later than at a given time.
 func (r *runner) lookBy(at int64) {
 	if at < r.look.Load() {
 		wake(r.looked)
 	}
 }
 
-// due is the earliest moment at which the task must be ended, and why.
+// due returns the earliest time at which the task must be ended, and why.
 func (t *Task) due() (int64, error) {
 	state := t.state.Load()
 	if state == taskEnded || state == taskLost {
@@ -155,7 +155,7 @@ func (t *Task) due() (int64, error) {
 	return at, cause
 }
 
-// sharpen names the cause of a lost lease by the task's own deadlines where the refusal does not tell it.
+// sharpen replaces the cause of a lost lease by a deadline of the task if the refusal does not give a cause.
 func (t *Task) sharpen(cause error, now int64) error {
 	switch {
 	case !errors.Is(cause, ErrLeaseLost):
@@ -169,7 +169,7 @@ func (t *Task) sharpen(cause error, now int64) error {
 	}
 }
 
-// causeOf says what a refusal means for the lease; nil when it says nothing about it.
+// causeOf returns what a refusal implies for the lease; nil if nothing.
 func causeOf(err error) error {
 	if err == nil {
 		return nil
@@ -192,7 +192,7 @@ func causeOf(err error) error {
 	}
 }
 
-// causeOfEnd says what the end of an execution, or of its attempt, means for the lease.
+// causeOfEnd returns what the end of an execution, or of its attempt, implies for the lease.
 func causeOfEnd(status Status, reason string) error {
 	switch {
 	case reason == core.BudgetExceeded.String() || reason == core.ReasonCodeBudget:
@@ -208,8 +208,8 @@ func causeOfEnd(status Status, reason string) error {
 	}
 }
 
-// feeds are what others do to the leases of this instance, followed so that handlers learn of it at once. What its own commands
-// do, which is by far the most, is left out.
+// feeds selects the events that others cause to the leases of this instance; they are followed so that handlers are stopped at
+// once. Events of its own commands, by far the most, are excluded.
 func (r *runner) feeds() []EventFilter {
 	var feeds []EventFilter
 	for _, actor := range []string{"operator", "client", "engine"} {
@@ -218,8 +218,9 @@ func (r *runner) feeds() []EventFilter {
 	return feeds
 }
 
-// feedStart returns the present end of the log, and whether the feed can be followed. It does not keep a worker from its work: a feed
-// that is refused is done without, and one that cannot be read for the time between two heartbeats is followed from wherever it is then.
+// feedStart returns the current end of the log, and whether the feed can be followed. It does not delay the work: a worker does
+// without a feed that is refused, and if the log cannot be read for the time between two heartbeats, the feed is followed from
+// its end at that time.
 func (r *runner) feedStart(ctx context.Context) (after string, followed bool) {
 	limit, cancel := r.within(ctx, r.beat)
 	defer cancel()
@@ -239,7 +240,8 @@ func (r *runner) feedStart(ctx context.Context) (after string, followed bool) {
 	return FromEnd, true
 }
 
-// withoutFeed reports whether the feed is refused for good, and logs that once. Each renewal then tells what happened to its lease.
+// withoutFeed reports whether the feed is refused permanently, and logs that once. The answers to renewals then report the ends
+// of leases.
 func (r *runner) withoutFeed(err error) bool {
 	if !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrUnauthenticated) {
 		return false
@@ -250,7 +252,7 @@ func (r *runner) withoutFeed(err error) bool {
 	return true
 }
 
-// follow hears the events of one feed from a position on.
+// follow processes the events of one feed from a position on.
 func (r *runner) follow(ctx context.Context, filter EventFilter, after string) {
 	for try := 0; ctx.Err() == nil; {
 		page, err := r.client.Events().Read(ctx, ReadOptions{EventFilter: filter, After: after, Limit: feedPageSize, Wait: feedPiece})
@@ -259,7 +261,7 @@ func (r *runner) follow(ctx context.Context, filter EventFilter, after string) {
 		case ctx.Err() != nil || r.withoutFeed(err):
 			return
 		case errors.Is(err, ErrGone) || errors.Is(err, ErrInvalid):
-			after = FromEnd // another log, or one that has moved on: renewals tell what was missed
+			after = FromEnd // the log was replaced or has expired; renewals report what was missed
 			fallthrough
 		case err != nil:
 			r.complain("events", err)
@@ -274,7 +276,7 @@ func (r *runner) follow(ctx context.Context, filter EventFilter, after string) {
 	}
 }
 
-// hear ends the task whose lease an event has ended.
+// hear ends the task whose lease was ended by an event.
 func (r *runner) hear(event *Event) {
 	r.eachTask(func(t *Task) {
 		if t.claimed.ID != event.ExecutionID {
@@ -300,7 +302,7 @@ func (r *runner) hear(event *Event) {
 				data.Reason = core.AttemptTimeout.String()
 			}
 			t.lose(causeOfEnd("", data.Reason))
-		case "execution.suspended": // by the engine alone: a worker's own is not in its feed
+		case "execution.suspended": // by the engine only: a worker's own suspends are not in its feed
 			t.lose(causeOfEnd("", data.Code))
 		case "execution.completed":
 			t.lose(causeOfEnd(Status(data.Status), data.Reason))

@@ -9,29 +9,29 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// SigningKeys are the keys that sign tokens of waitpoints and links, for the whole installation. At most one is active, and signs;
-// others verify what they signed until their time is over. Nobody is ever shown a secret. What is done to them holds in every
-// process at once.
+// SigningKeys are the keys that sign the tokens of waitpoints and links, for the whole installation. At most one is active and
+// signs; others verify the tokens that they signed until their time is over. Secrets are never shown. Changes take effect in
+// every process at once.
 //
-// Where nothing is said of it, AdminAction.Revision does not count: keys have no revision.
+// AdminAction.Revision is ignored unless a method says otherwise: keys have no revision.
 type SigningKeys struct{ via transport.Transport }
 
-// ListKeysOptions say which signing keys are listed.
+// ListKeysOptions are the options of SigningKeys.List.
 type ListKeysOptions struct {
-	Retired bool // also those that are past their time or were revoked
+	Retired bool // include keys that have expired or were revoked
 }
 
-// RotateKeyOptions say how a signing key is replaced.
+// RotateKeyOptions are the options of SigningKeys.Rotate.
 type RotateKeyOptions struct {
 	AdminAction
-	SecretHex *string        // of the new key; nil: a random one, or that which is held
-	Grace     *time.Duration // how long the former key verifies, up to a year; nil: what the server is set to (KeyGrace), a day by default
+	SecretHex *string        // of the new key; nil: a random one, or the stored one of a known key
+	Grace     *time.Duration // how long the former key still verifies, up to a year; nil: the KeyGrace of the server, by default one day
 }
 
-// RevokeKeyOptions say how a signing key is revoked.
+// RevokeKeyOptions are the options of SigningKeys.Revoke.
 type RevokeKeyOptions struct {
 	AdminAction
-	Force bool // also the active one
+	Force bool // revoke even the active key
 }
 
 // The states of a signing key.
@@ -45,7 +45,7 @@ const (
 // SigningKeyList is what SigningKeys.List returns.
 type SigningKeyList = api.SigningKeyList
 
-// SigningKey is a key without its secret.
+// SigningKey is a signing key without its secret.
 type SigningKey = api.SigningKey
 
 // The outcomes of changes of signing keys.
@@ -75,7 +75,7 @@ func (k SigningKeys) List(ctx context.Context, o ...ListKeysOptions) (SigningKey
 	return value(transport.Call(ctx, k.via, wire.ListSigningKeys, &wire.ListSigningKeysRequest{IncludeRetired: options.Retired}, transport.Options{}))
 }
 
-// Seed installs the first key. The secret is 64 hexadecimal digits. A kid that is known, in whatever state, changes nothing.
+// Seed installs the first key. The secret is 64 hexadecimal digits. If the kid is known, in any state, nothing changes.
 //
 // Codes: invalid_kid, invalid_secret_hex, seed_conflict while another key is active, idempotency_conflict, master_key_required,
 // master_key_mismatch.
@@ -89,11 +89,11 @@ func (k SigningKeys) Seed(ctx context.Context, kid, secretHex string, o ...Admin
 	return value(transport.Call(ctx, k.via, wire.SeedSigningKey, request, transport.Options{Key: options.RequestKey}))
 }
 
-// Rotate makes another key the active one: a new one, or one that verifies yet. The former one verifies for the grace of this
-// call. Rotating to the active key is a success that changes nothing.
+// Rotate makes another key the active one: a new key, or one that still verifies. The former key verifies for the grace of this
+// call. Rotating to the active key succeeds and changes nothing.
 //
-// Codes: invalid_kid, invalid_secret_hex, invalid_grace_ms, rotation_conflict when another secret is held under the kid,
-// key_retired when the key was revoked or is past its time, idempotency_conflict, master_key_required, master_key_mismatch.
+// Codes: invalid_kid, invalid_secret_hex, invalid_grace_ms, rotation_conflict if the kid has a different secret, key_retired if
+// the key was revoked or has expired, idempotency_conflict, master_key_required, master_key_mismatch.
 func (k SigningKeys) Rotate(ctx context.Context, kid string, o ...RotateKeyOptions) (RotateResult, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -105,8 +105,8 @@ func (k SigningKeys) Rotate(ctx context.Context, kid string, o ...RotateKeyOptio
 	return value(transport.Call(ctx, k.via, wire.RotateSigningKey, request, transport.Options{Key: options.RequestKey}))
 }
 
-// Revoke ends a key: every token of it is dead at once. A second time is a success. The active one is revoked by force alone, and
-// then nothing can be signed until the next Seed or Rotate.
+// Revoke revokes a key: all its tokens become invalid at once. Revoking it again succeeds. Revoking the active key requires
+// Force; afterwards nothing can be signed until the next Seed or Rotate.
 //
 // Codes: invalid_kid, key_not_found, key_active, idempotency_conflict.
 func (k SigningKeys) Revoke(ctx context.Context, kid string, o ...RevokeKeyOptions) (RevokeResult, error) {
@@ -119,9 +119,9 @@ func (k SigningKeys) Revoke(ctx context.Context, kid string, o ...RevokeKeyOptio
 	return value(transport.Call(ctx, k.via, wire.RevokeSigningKey, request, transport.Options{Key: options.RequestKey}))
 }
 
-// Rewrap seals all stored secrets under another master key, 32 bytes as hexadecimal digits or base64, and returns how many there
-// are. This process goes on with it; others on the same store sign no more until they are started with it. Connect clients
-// cannot: not_implemented.
+// Rewrap seals all stored secrets under another master key, 32 bytes as hexadecimal digits or base64, and returns their number.
+// This process uses the new key from then on; others on the same store cannot sign until they are restarted with it. Connect
+// clients cannot: not_implemented.
 //
 // Codes: invalid_argument, master_key_required, master_key_mismatch.
 func (k SigningKeys) Rewrap(ctx context.Context, masterKey string, o ...AdminAction) (int, error) {

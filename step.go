@@ -2,15 +2,16 @@ package flowfabric
 
 import "context"
 
-// Step runs do once and remembers its result: every later call of the handler, in this attempt or another of the same run, gets
-// that result without running do. An error is not remembered. Names have 1..128 bytes of 0x21..0x7e; a name that is used again in
-// one call of the handler gets "#2", "#3" and so on, in order of use; one that itself ends so is stored with a "#1" behind it. Names
-// alone decide: the handler need not be deterministic.
+// Step runs do once and stores its result: every later call of the handler, in this attempt or another of the same run, gets that
+// result without running do. An error is not stored. Names have 1..128 bytes of 0x21..0x7e; a name that is used again in one call
+// of the handler gets "#2", "#3" and so on, in order of use; a name that itself ends like that is stored with "#1" appended. Only
+// names identify steps: the handler need not be deterministic.
 //
-// A crash between do and the remembering runs do again: effects outside carry Task.EffectKey. Results are encoded as by Kind.
+// After a crash between do and the storing of its result, do runs again: use Task.EffectKey for effects outside. Results are
+// encoded as by Kind.
 //
-// Codes: invalid_argument (name, or a result that does not encode), payload_too_large above 1 MiB, step_limit_exceeded above 10 000
-// steps, invalid_json when a stored result is not a T, stale_lease, lease_revoked, execution_not_active.
+// Codes: invalid_argument (name, or a result that does not encode), payload_too_large above 1 MiB, step_limit_exceeded above 10
+// 000 steps, invalid_json if a stored result cannot be decoded into T, stale_lease, lease_revoked, execution_not_active.
 func Step[T any](ctx context.Context, t *Task, name string, do func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	name = t.steps.next(name)
@@ -29,7 +30,7 @@ func Step[T any](ctx context.Context, t *Task, name string, do func(ctx context.
 	return value, err
 }
 
-// runStep runs do and remembers its result, or takes the one that somebody else remembered meanwhile.
+// runStep runs do and stores its result, or returns the one that another call stored meanwhile.
 func runStep[T any](ctx context.Context, t *Task, name string, do func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	value, err := do(ctx)
@@ -46,7 +47,7 @@ func runStep[T any](ctx context.Context, t *Task, name string, do func(ctx conte
 	return value, nil
 }
 
-// storedStep finds the result of an earlier call. They are read once; the first lease of an execution finds none.
+// storedStep returns the result of an earlier call. They are read once; the first lease of an execution has none.
 func (t *Task) storedStep(ctx context.Context, name string) (Payload, bool, error) {
 	if t.claimed.Lease.Epoch <= 1 {
 		return Payload{}, false, nil
@@ -67,7 +68,7 @@ func (t *Task) storedStep(ctx context.Context, name string) (Payload, bool, erro
 	return result, found, nil
 }
 
-// storeStep remembers a result. What do has done is not thrown away because ctx ended: as long as the lease stands it is stored.
+// storeStep stores a result. The result of do is stored even if ctx has ended, as long as the lease is valid.
 func (t *Task) storeStep(ctx context.Context, name string, result Payload) (WorkAnswer, error) {
 	return t.keepUntilAnswered(ctx, WorkItem{Op: OpStep, Step: name, Result: result})
 }

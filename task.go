@@ -14,7 +14,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-// Task is an execution in the hands of a handler. Its methods may be called from many goroutines, as long as the handler runs.
+// Task is an execution that a handler is called for. Its methods may be called concurrently while the handler runs.
 type Task struct {
 	claimed *Claimed
 	handler *handler
@@ -23,7 +23,7 @@ type Task struct {
 	passed  bool // its place was passed on before its ending was acknowledged
 	state   atomic.Int32
 	cause   atomic.Pointer[error]                   // why the handler's context ended; nil while it has not
-	cancel  atomic.Pointer[context.CancelCauseFunc] // ends it; nil until there is one
+	cancel  atomic.Pointer[context.CancelCauseFunc] // ends the handler's context; nil until there is one
 
 	// Moments of this host's monotonic clock, see runner.now.
 	trusted         atomic.Int64 // the lease is trusted until then
@@ -31,58 +31,59 @@ type Task struct {
 	attemptDeadline int64
 	callDeadline    atomic.Int64
 
-	traceID atomic.Pointer[string] // nil: in no trace
+	traceID atomic.Pointer[string] // nil: not part of a trace
 
 	began int64 // when the handler was called
 	steps stepBook
 	waits useBook // of waits, by their keys
 	made  useBook // of waitpoints that the handler made itself
 
-	leaving sync.RWMutex // held while a command is under way that may give the lease back
+	leaving sync.RWMutex // held while a command that may give the lease back is being sent
 
-	fetch func(name string) (Payload, error) // reads a named input that did not come along, in the handler's context
+	fetch func(name string) (Payload, error) // reads a named input that was not included in the claim, in the handler's context
 }
 
-// The states of a task. Whoever moves it out of taskRuns is the one who ends it.
+// The states of a task. The goroutine that moves it out of taskRuns is the one that ends it.
 const (
-	taskRuns   = int32(iota) // the handler has it
-	taskEnding               // an ending is on its way
+	taskRuns   = int32(iota) // the handler is running
+	taskEnding               // an ending is being sent
 	taskEnded                // ended or parked: nothing more is sent
 	taskLost                 // the lease is gone: nothing more is sent
 )
 
-// ID names the execution.
+// ID returns the id of the execution.
 func (t *Task) ID() ID { return t.claimed.ID }
 
-// Partition is N of the full form {fp:N}:<uuid> of the id.
+// Partition returns N of the full form {fp:N}:<uuid> of the id.
 func (t *Task) Partition() int { return t.claimed.Partition }
 
-// Kind is the kind of the execution.
+// Kind returns the kind of the execution.
 func (t *Task) Kind() string { return t.claimed.Kind }
 
-// Attempt is the attempt under way.
+// Attempt returns the current attempt.
 func (t *Task) Attempt() Attempt { return t.claimed.Attempt }
 
-// Lease is the lease as it was acquired.
+// Lease returns the lease as it was acquired.
 func (t *Task) Lease() Lease { return t.claimed.Lease }
 
-// Input is the input, bit for bit. Do not change its bytes.
+// Input returns the input, unchanged. Its bytes must not be modified.
 func (t *Task) Input() Payload { return t.claimed.Input }
 
-// Tags are the tags of the execution when it was claimed.
+// Tags returns the tags of the execution as they were when it was claimed.
 func (t *Task) Tags() map[string]string { return maps.Clone(t.claimed.Tags) }
 
-// Trace is the trace context that the work was submitted in; zero when there was none. A handler's own calls belong to it by their
-// ctx: this is for what it starts elsewhere.
+// Trace returns the trace context of the submit; zero if there was none. Calls that a handler makes with its ctx belong to the
+// trace already: this is for work that it starts elsewhere.
 func (t *Task) Trace() TraceContext { return t.claimed.TraceContext }
 
-// EffectKey is an idempotency key for an effect outside: give it to the service that makes it. It is the same in every attempt of
-// a run, and another one for every other effect, execution and replay.
+// EffectKey returns an idempotency key for an outside effect: pass it to the service that performs the effect. It is the same in
+// every attempt of a run, and differs between effects, executions and replays.
 func (t *Task) EffectKey(effect string) string {
 	return t.claimed.EffectKeyOf(effect)
 }
 
-// Logger is the worker's logger with execution, kind and attempt, and with trace_id when the work belongs to a trace.
+// Logger returns the worker's logger with the attributes execution, kind and attempt, and trace_id if the work belongs to a
+// trace.
 func (t *Task) Logger() *slog.Logger {
 	log := t.runner.log.With("execution_id", string(t.claimed.ID), "kind", t.claimed.Kind, "attempt", t.claimed.Attempt.Index)
 	if id := t.traceID.Load(); id != nil {
@@ -91,7 +92,8 @@ func (t *Task) Logger() *slog.Logger {
 	return log
 }
 
-// Renew renews the lease now. The worker does so by itself; a handler needs it only to find out whether it still has the lease.
+// Renew renews the lease now. The worker renews leases automatically; a handler needs it only to find out whether it still has
+// the lease.
 //
 // Codes: stale_lease, lease_expired, lease_revoked, execution_not_active.
 func (t *Task) Renew(ctx context.Context) error {
@@ -103,7 +105,7 @@ func (t *Task) Renew(ctx context.Context) error {
 	return err
 }
 
-// Progress reports how far the work is: percent in 0..100, and a message, which stays as it was when it is "".
+// Progress reports the progress of the work: percent in 0..100, and a message; "" leaves the message unchanged.
 //
 // Codes: invalid_argument, stale_lease, lease_expired, lease_revoked, execution_not_active.
 func (t *Task) Progress(ctx context.Context, percent int, message string) error {
@@ -112,7 +114,7 @@ func (t *Task) Progress(ctx context.Context, percent int, message string) error 
 }
 
 // Delay hands the work back until a moment and returns ErrParked, which the handler returns. The handler is then called again
-// from its start, in the same attempt. A moment in the past makes that happen at once.
+// from its start, in the same attempt. If the moment is in the past that happens at once.
 //
 // Codes: invalid_argument for a moment more than ten years ahead, stale_lease, lease_revoked, execution_not_active.
 func (t *Task) Delay(ctx context.Context, until time.Time) error {
@@ -129,7 +131,7 @@ func (t *Task) HandBack(ctx context.Context) error {
 	return err
 }
 
-// keep sends a command that keeps the lease. A refusal by the fence tells the handler's context at once.
+// keep sends a command that keeps the lease. A refusal by the fence ends the handler's context at once.
 func (t *Task) keep(ctx context.Context, item WorkItem) (WorkAnswer, error) {
 	if err := t.goneBy(); err != nil {
 		return WorkAnswer{}, err
@@ -140,7 +142,7 @@ func (t *Task) keep(ctx context.Context, item WorkItem) (WorkAnswer, error) {
 	return answer, answer.Err
 }
 
-// keepUntilAnswered is keep for a command whose outcome must be known: it is sent again, the same, while the lease stands.
+// keepUntilAnswered is keep for a command whose outcome must be known: the same command is repeated while the lease is valid.
 func (t *Task) keepUntilAnswered(ctx context.Context, item WorkItem) (WorkAnswer, error) {
 	if err := t.goneBy(); err != nil {
 		return WorkAnswer{}, err
@@ -151,17 +153,17 @@ func (t *Task) keepUntilAnswered(ctx context.Context, item WorkItem) (WorkAnswer
 	return answer, answer.Err
 }
 
-// heed ends the handler's context when a refusal says that the lease is gone.
+// heed ends the handler's context if a refusal means that the lease is gone.
 func (t *Task) heed(err error) {
 	if cause := causeOf(err); cause != nil {
 		t.lose(cause)
 	}
 }
 
-// leave sends a command that gives the lease back, and returns ErrParked. The task ends by it, unless it is refused for another reason
-// than the fence, or was a wait that is passed: then it goes on, and the error is nil.
+// leave sends a command that gives the lease back, and returns ErrParked. The command ends the task, unless it is refused for a
+// reason other than the fence, or was a wait that is over already: then the task continues, and for such a wait the error is nil.
 //
-// Once it is sent, its outcome must be known: only the loss of the lease, or a worker that must hand back at once, ends the tries.
+// Once it is sent its outcome must be known: only the loss of the lease, or a worker that must hand back at once, ends the tries.
 func (t *Task) leave(ctx context.Context, item WorkItem) (WorkAnswer, error) {
 	if ctx.Err() != nil {
 		return WorkAnswer{}, context.Cause(ctx)
@@ -188,14 +190,14 @@ func (t *Task) leave(ctx context.Context, item WorkItem) (WorkAnswer, error) {
 	return answer, answer.Err
 }
 
-// goneBy is gone after the command that is under way: a wait that turns out to be passed leaves the lease as it was.
+// goneBy is gone once the command in progress has finished: a wait that is over already leaves the lease as it was.
 func (t *Task) goneBy() error {
 	t.leaving.RLock()
 	defer t.leaving.RUnlock()
 	return t.gone()
 }
 
-// gone says why nothing can be sent any more; nil while the handler has the lease.
+// gone returns why nothing can be sent any more; nil while the handler has the lease.
 func (t *Task) gone() error {
 	switch t.state.Load() {
 	case taskRuns:
@@ -207,17 +209,19 @@ func (t *Task) gone() error {
 	}
 }
 
-// lose ends the handler's context because the lease is gone. A task whose ending is on its way learns from the answer to that.
+// lose ends the handler's context because the lease is gone. For a task whose ending is being sent, the answer to that reports
+// the loss.
 func (t *Task) lose(cause error) {
 	t.moveTo(taskLost, cause, taskRuns)
 }
 
-// giveUp is lose for a task whose ending may be on its way as well: it is not sent again.
+// giveUp is lose also for a task whose ending is being sent: the ending is not sent again.
 func (t *Task) giveUp(cause error) {
 	t.moveTo(taskLost, cause, taskRuns, taskEnding)
 }
 
-// moveTo stops the handler and changes the state, if it is one of those given. The cause stands before anybody can see the state.
+// moveTo stops the handler and changes the state, if it is one of those given. The cause is stored before the state becomes
+// visible.
 func (t *Task) moveTo(state int32, cause error, from ...int32) {
 	for _, old := range from {
 		if t.state.Load() != old {
@@ -232,7 +236,7 @@ func (t *Task) moveTo(state int32, cause error, from ...int32) {
 	}
 }
 
-// stop ends the handler's context, the first cause counts. It may come before there is a context.
+// stop ends the handler's context; the first cause is kept. It may be called before there is a context.
 func (t *Task) stop(cause error) {
 	t.cause.CompareAndSwap(nil, &cause)
 	if cancel := t.cancel.Load(); cancel != nil {
@@ -240,7 +244,7 @@ func (t *Task) stop(cause error) {
 	}
 }
 
-// begin makes the handler's context, which has ended already if the task was stopped before it began.
+// begin makes the handler's context, which has ended already if the task was stopped before.
 func (t *Task) begin(parent context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	t.cancel.Store(&cancel)
@@ -250,27 +254,27 @@ func (t *Task) begin(parent context.Context) (context.Context, context.CancelCau
 	return ctx, cancel
 }
 
-// stoppedBy reports whether this was why the handler's context ended.
+// stoppedBy reports whether cause ended the handler's context.
 func (t *Task) stoppedBy(cause error) bool {
 	first := t.cause.Load()
 	return first != nil && errors.Is(*first, cause)
 }
 
-// stepBook is what a task knows of its steps.
+// stepBook holds the steps of a task.
 type stepBook struct {
 	useBook
 	reading sync.Mutex
 	stored  map[string]Payload // results of earlier calls; nil until loaded
 }
 
-// useBook counts how often names were used in this call of the handler.
+// useBook counts how often each name was used in this call of the handler.
 type useBook struct {
 	mu   sync.Mutex
 	uses map[string]int
 }
 
-// next is the name under which this use of a name is known: the name itself, then with "#2", "#3" and so on. A name that itself ends so
-// has a "#1" at its first use: no two uses of different names are known by the same one.
+// next returns the name that identifies this use of a name: the name itself, then with "#2", "#3" and so on. A name that itself
+// ends like that gets "#1" at its first use, so uses of different names never have the same one.
 func (b *useBook) next(name string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -284,7 +288,7 @@ func (b *useBook) next(name string) string {
 	return name
 }
 
-// looksCounted reports whether a name ends like one that next has counted.
+// looksCounted reports whether a name ends like a result of next.
 func looksCounted(name string) bool {
 	base := strings.TrimRight(name, "0123456789")
 	return base != name && strings.HasSuffix(base, "#")

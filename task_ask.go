@@ -12,12 +12,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Ask asks people, and hands the work back until they have decided: until so many different people as Quorum says have approved or,
-// unless NoVeto, one has rejected. It makes a link for each of the Approvers and gives them to Notify; operators may decide as well,
-// at the console or by Operate.Approve. The same person counts once, by whichever way.
+// Ask asks people for a decision and hands the work back until there is one: until Quorum different people have approved or,
+// unless NoVeto is set, one has rejected. It makes a link for each of the Approvers and passes them to Notify; operators can
+// decide as well, at the console or by Operate.Approve. A person who decides in several ways counts once.
 //
-// Parking returns ErrParked, which the handler returns; when the handler is called again, Ask returns the decision. An operator who
-// resumed the work without a decision leaves ErrNoSignal. The Key also names the wait, see Suspend.
+// Parking returns ErrParked, which the handler returns; when the handler is called again, Ask returns the decision. If an
+// operator resumed the work without a decision, Ask returns ErrNoSignal. The Key also names the wait, see Suspend.
 //
 // Codes: those of Suspend, NewWaitpoint, NewLink and Step, and what Notify returns.
 func (t *Task) Ask(ctx context.Context, a Approval) (Decision, error) {
@@ -48,7 +48,7 @@ func (t *Task) Ask(ctx context.Context, a Approval) (Decision, error) {
 	return a.decision(resume)
 }
 
-// until is the condition of W66.
+// until returns the condition of the wait (W66).
 func (a *Approval) until() Condition {
 	enough := CountOf(a.Quorum, DistinctSources, a.Key)
 	enough.Name, enough.SourceTypes = signalApproved, []string{condition.SourceOperator, condition.SourceApprover}
@@ -58,8 +58,8 @@ func (a *Approval) until() Condition {
 	return AnyOf(enough, OnSignal(a.Key, signalRejected))
 }
 
-// askAll makes the links and has them sent, as one step. Their addresses are not remembered: a second run of the step makes the same
-// links under the same request keys and so gets them again.
+// askAll makes the links and passes them to Notify, as one step. Their addresses are not stored: a second run of the step makes
+// the same links under the same request keys and so gets them again.
 func (t *Task) askAll(ctx context.Context, wait string, w *Waitpoint, a Approval) error {
 	if len(a.Approvers) == 0 && a.Notify == nil {
 		return nil
@@ -82,22 +82,22 @@ func (t *Task) askAll(ctx context.Context, wait string, w *Waitpoint, a Approval
 	return err
 }
 
-// link is the link for one of the approvers.
+// link returns the options of the link for one approver.
 func (a *Approval) link(t *Task, wait string, i int) LinkOptions {
 	l := LinkOptions{Approver: a.Approvers[i], Title: a.Title, Message: a.Message, CommentRequired: a.CommentRequired, ExpiresIn: a.LinkExpiry}
 	if l.ExpiresIn == 0 {
-		// The end of the question ends its links. When that will be is not known here: the time runs from the suspend, which may come
-		// much later if Notify fails, and an escalation takes it away.
+		// The links expire when the question ends. That moment is not known here: the timeout counts from the suspend, which may
+		// come much later if Notify fails, and an escalation removes it.
 		l.ExpiresIn = duration(core.MaxLinkExpiry)
 	}
-	// A handler that has been changed meanwhile asks something else: that is another link.
+	// If the handler was changed meanwhile and asks something else, that is a different link.
 	l.RequestKey = t.EffectKey(strings.Join([]string{
 		"link", wait, strconv.Itoa(i), l.Approver, l.Title, l.Message, strconv.FormatBool(l.CommentRequired), l.ExpiresIn.String(),
 	}, "\x00"))
 	return l
 }
 
-// decision reads the signals. Who rejects before the work waits has a veto too, also when enough have approved meanwhile.
+// decision evaluates the signals. A rejection before the work waits is a veto too, even if enough people have approved meanwhile.
 func (a *Approval) decision(r Resume) (Decision, error) {
 	d := Decision{Resume: r, TimedOut: r.Cause == causeTimeout}
 	rejected := named(r.Signals, signalRejected, func(*SignalRecord) bool { return !a.NoVeto })
@@ -119,7 +119,7 @@ func (a *Approval) decision(r Resume) (Decision, error) {
 	}
 }
 
-// causeTimeout is the cause of a wait that went on when its time was over.
+// causeTimeout is the cause of a wait that ended at its timeout.
 const causeTimeout = string(core.CauseTimeout)
 
 func named(signals []SignalRecord, name string, counts func(*SignalRecord) bool) (found []*SignalRecord) {
@@ -131,7 +131,8 @@ func named(signals []SignalRecord, name string, counts func(*SignalRecord) bool)
 	return found
 }
 
-// people lists who sent the signals, each once, and the last comment among them. Who gives no name is known by where it came from.
+// people returns who sent the signals, without duplicates, and the last comment among them. A sender without a name is identified
+// by the source of the signal.
 func people(signals []*SignalRecord) (by []string, comment string) {
 	for _, s := range signals {
 		who := s.SourceIdentity

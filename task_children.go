@@ -11,25 +11,25 @@ import (
 	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
-// ParentEnd says what becomes of children whose parent ends. A retry is no end.
+// ParentEnd says what happens to children when their parent ends. A retry does not end the parent.
 type ParentEnd = api.ParentEnd
 
-// What becomes of them; "" is CancelOnFailure.
+// The values of ParentEnd; "" is CancelOnFailure.
 const (
-	CancelOnFailure = api.CancelOnFailure // they go on if it succeeds, else they are cancelled
+	CancelOnFailure = api.CancelOnFailure // if the parent succeeds they continue, else they are cancelled
 	CancelOnEnd     = api.CancelOnEnd
-	Detach          = api.Detach // they go on
+	Detach          = api.Detach // they continue
 )
 
-// Spawning is work to start below a task.
+// Spawning is the work to start as children of a task.
 type Spawning struct {
 	Children    []Node // at most 1000
-	Defaults    Node   // what children have that leave it out
-	Edges       []Edge // between children, besides those of the nodes
+	Defaults    Node   // defaults for fields that children leave out
+	Edges       []Edge // between children, in addition to those of the nodes
 	OnParentEnd ParentEnd
 }
 
-// Spawn is what a WorkItem starts: children whose input or policy cannot be written are refused.
+// Spawn returns the spawn of a WorkItem; it refuses children whose input or policy cannot be encoded.
 func (s *Spawning) Spawn() (*api.Spawn, error) {
 	part, err := graph{defaults: s.Defaults, nodes: s.Children, edges: s.Edges}.wire("")
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Spawning) Spawn() (*api.Spawn, error) {
 	return &api.Spawn{Children: part.Nodes, Defaults: part.Defaults, Edges: part.Edges, OnParentEnd: s.OnParentEnd}, nil
 }
 
-// asChildren calls the nodes of a refusal what a spawn calls them.
+// asChildren renames nodes in the path of a refusal to the field name that a spawn uses.
 func asChildren(err error) error {
 	var refusal *Error
 	if !errors.As(err, &refusal) || !strings.HasPrefix(refusal.Field, "nodes") {
@@ -49,29 +49,29 @@ func asChildren(err error) error {
 	return &named
 }
 
-// Spawned are the children that a spawn named.
+// Spawned holds the children of a spawn.
 type Spawned = api.Spawned
 
-// ChildrenOptions say what a task waits for. The zero value: the end of all children of this run, however they end.
+// ChildrenOptions say what a task waits for. The zero value: the end of all children of this run, with any outcome.
 type ChildrenOptions = api.ChildrenOptions
 
-// ChildrenWaited is how a wait for children is.
+// ChildrenWaited is the result of a wait for children.
 type ChildrenWaited = api.ChildrenWaited
 
 // Child is a child as its parent sees it.
 type Child = api.Child
 
-// Spawn starts work below the task, at once. A child is known by its name in all attempts of a run: a handler that runs again gets those
-// it has. Children may wait for each other as the nodes of a flow do.
+// Spawn starts children of the task at once. A child is identified by its name in all attempts of a run: a handler that runs
+// again gets the existing children. Children may wait for each other as the nodes of a flow do.
 //
-// Codes: those of Flows.Submit, name_taken when a name stands for other work already, nesting_limit_exceeded, stale_lease, lease_revoked,
-// execution_not_active.
+// Codes: those of Flows.Submit, name_taken if a name is used for other work already, nesting_limit_exceeded, stale_lease,
+// lease_revoked, execution_not_active.
 func (t *Task) Spawn(ctx context.Context, children ...Node) (map[string]ID, error) {
 	spawned, err := t.SpawnWith(ctx, Spawning{Children: children})
 	return spawned.IDs, err
 }
 
-// SpawnWith is Spawn with all that can be said. Codes: those of Spawn.
+// SpawnWith is Spawn with all options. Codes: those of Spawn.
 func (t *Task) SpawnWith(ctx context.Context, s Spawning) (Spawned, error) {
 	if ctx.Err() != nil {
 		return Spawned{}, context.Cause(ctx)
@@ -87,12 +87,12 @@ func (t *Task) SpawnWith(ctx context.Context, s Spawning) (Spawned, error) {
 	return *answer.Spawned, nil
 }
 
-// WaitForChildren hands the work back until its children have ended, and returns ErrParked, which the handler returns. The handler is
-// then called again from its start, in the same attempt, and passes: a wait that is over returns the children at once, and so does one
-// whose children have all ended before it began.
+// WaitForChildren hands the work back until its children have ended, and returns ErrParked, which the handler returns. The
+// handler is then called again from its start, in the same attempt, and does not wait again: a wait that is over returns the
+// children at once, and so does one whose children had all ended before it began.
 //
-// A wait that cannot be satisfied any more, such as for the success of one that failed, is ErrChildrenImpossible; one whose time was
-// over is ErrChildrenTimeout. Both come with the children as they are.
+// A wait that can no longer be satisfied, such as for the success of a child that failed, returns ErrChildrenImpossible; one that
+// timed out returns ErrChildrenTimeout. Both return the children in their current state as well.
 //
 // Codes: child_not_found, invalid_join, invalid_argument, stale_lease, lease_revoked, execution_not_active.
 func (t *Task) WaitForChildren(ctx context.Context, o ...ChildrenOptions) ([]Child, error) {
@@ -103,7 +103,7 @@ func (t *Task) WaitForChildren(ctx context.Context, o ...ChildrenOptions) ([]Chi
 	return t.waited(t.leave(ctx, WorkItem{Op: OpWaitChildren, Children: &options}))
 }
 
-// SpawnAndWait is SpawnWith and WaitForChildren in one transaction. Names that the options leave out are those of all children.
+// SpawnAndWait is SpawnWith and WaitForChildren in one transaction. Without names in the options it waits for all children.
 //
 // Codes: those of both.
 func (t *Task) SpawnAndWait(ctx context.Context, s Spawning, o ...ChildrenOptions) ([]Child, error) {
@@ -118,19 +118,19 @@ func (t *Task) SpawnAndWait(ctx context.Context, s Spawning, o ...ChildrenOption
 	return t.waited(t.leave(ctx, WorkItem{Op: OpSpawn, Spawn: spawn, Children: &options}))
 }
 
-// Errors of waits for children that did not come to what was waited for.
+// Errors of waits for children that ended without being satisfied.
 var (
 	ErrChildrenImpossible = errors.New("flowfabric: the children cannot end as was waited for any more")
 	ErrChildrenTimeout    = errors.New("flowfabric: the children did not end in time")
 )
 
-// The states of a wait for children that is over.
+// The states of a finished wait for children.
 const (
 	childrenImpossible = "impossible"
 	childrenTimeout    = "timeout"
 )
 
-// waited is what a wait for children returns.
+// waited converts the answer to a wait for children.
 func (t *Task) waited(answer WorkAnswer, err error) ([]Child, error) {
 	if err != nil || answer.Waited == nil {
 		return nil, err
@@ -145,9 +145,9 @@ func (t *Task) waited(answer WorkAnswer, err error) ([]Child, error) {
 	}
 }
 
-// ChildResult fetches the result of a child and decodes it. One that did not succeed gives an *ExecutionError.
+// ChildResult returns the decoded result of a child. If the child did not succeed the error is an *ExecutionError.
 //
-// Codes: execution_not_found, execution_not_terminal for one that has not ended, invalid_json when the result is not a T.
+// Codes: execution_not_found, execution_not_terminal if it has not ended, invalid_json if the result cannot be decoded into T.
 func ChildResult[T any](ctx context.Context, t *Task, c Child) (T, error) {
 	var none T
 	switch {

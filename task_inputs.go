@@ -7,25 +7,25 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// NamedInput is what a member of a flow got from another along an edge, beside the input that it was submitted with. It is the same in
-// all attempts of a run.
+// NamedInput is an input that a member of a flow received from another along an edge, in addition to the input that it was
+// submitted with. It is the same in all attempts of a run.
 type NamedInput = api.NamedInput
 
-// Inputs are what the work got from the members that it waited for, in the order of their names; none outside a flow. InputFrom decodes
-// one of them.
+// Inputs returns the inputs from the members that the work waited for, by name; none outside a flow. InputFrom decodes one of
+// them.
 func (t *Task) Inputs() []NamedInput { return slices.Clone(t.claimed.Inputs) }
 
-// Name is the name of the work in its flow, or among the children of who spawned it; "" outside a flow.
+// Name returns the name of the work in its flow, or among the children of its parent; "" outside a flow.
 func (t *Task) Name() string { return t.claimed.Name }
 
-// FlowID is the flow that the work is a member of; "" outside a flow.
+// FlowID returns the id of the flow that the work is a member of; "" outside a flow.
 func (t *Task) FlowID() ID { return t.claimed.FlowID }
 
-// InputFrom decodes what the work got from a member that it waited for: under the name of that, unless Node.PassAs gave it another. What
-// was too large to come with the claim is fetched.
+// InputFrom decodes the input from a member that the work waited for: by the name of that member, unless Node.PassAs set another.
+// If it was too large for the claim it is fetched.
 //
-// Codes: input_not_found when nothing came under that name, because no edge passes it, it did not end in time to count, did not succeed
-// or left no result; invalid_json when it is not a T.
+// Codes: input_not_found if there is no input of that name, because no edge passes it, or the member did not end in time to
+// count, did not succeed or left no result; invalid_json if it cannot be decoded into T.
 func InputFrom[T any](t *Task, node string) (T, error) {
 	var none T
 	i := slices.IndexFunc(t.claimed.Inputs, func(in NamedInput) bool { return in.Name == node })
@@ -48,7 +48,7 @@ func InputFrom[T any](t *Task, node string) (T, error) {
 	return decode[T](result)
 }
 
-// decodeAbsent is the result that a member did not leave: nothing, where nothing is a T.
+// decodeAbsent decodes the absent result of a member: it is an error unless T is None or Payload.
 func decodeAbsent[T any](node string) (none T, err error) {
 	switch any(&none).(type) {
 	case *None, *Payload:

@@ -2,7 +2,7 @@ package flowfabric
 
 import "context"
 
-// fetchOmitted brings the payloads that had no room when the work was told what arrived, of the signals that it looks at.
+// fetchOmitted fetches the payloads that were left out of the resume for their size, of the signals that looksAt selects.
 func (t *Task) fetchOmitted(ctx context.Context, r *Resume, looksAt func(*SignalRecord) bool) error {
 	missing := map[string]*SignalRecord{}
 	for i := range r.Signals {

@@ -13,8 +13,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
-// Resumed tells how the last wait ended, in the call of the handler that goes on after it: its cause and the signals. It is false when
-// the work goes on after something else.
+// Resumed returns how the last wait ended, with its signals, in the call of the handler that follows the wait. It returns false
+// if the handler was called for another reason.
 func (t *Task) Resumed() (Resume, bool) {
 	if t.claimed.Resume == nil {
 		return Resume{}, false
@@ -22,12 +22,13 @@ func (t *Task) Resumed() (Resume, bool) {
 	return *t.claimed.Resume, true
 }
 
-// NewWaitpoint makes a waitpoint for the work to wait at later: signals that come before are kept for it. Its token and its callback
-// address are for whoever is to signal. A handler that runs again gets the one it has; a key that is used again in one call of the
-// handler makes a second one, which is known by its place.
+// NewWaitpoint makes a waitpoint at which the work waits later: earlier signals are kept for it. Give its token or its callback
+// address to the sender of the signal. A handler that runs again gets the existing waitpoint; using a key again in one call of
+// the handler makes a second waitpoint, which is identified by its order.
 //
-// Codes: invalid_waitpoint, reserved_name, invalid_argument, waitpoint_already_exists, waitpoint_limit_exceeded, idempotency_conflict
-// when a later call asks for something else under the key, signing_key_missing, stale_lease, lease_revoked, execution_not_active.
+// Codes: invalid_waitpoint, reserved_name, invalid_argument, waitpoint_already_exists, waitpoint_limit_exceeded,
+// idempotency_conflict if a later call uses the key with other options, signing_key_missing, stale_lease, lease_revoked,
+// execution_not_active.
 func (t *Task) NewWaitpoint(ctx context.Context, key string, o ...WaitpointOptions) (*Waitpoint, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -38,7 +39,7 @@ func (t *Task) NewWaitpoint(ctx context.Context, key string, o ...WaitpointOptio
 	case options.Another && w.IdempotencyKey != "":
 		return nil, newError(base.CodeInvalidArgument, "another waitpoint each time, and the same under a key").At("Another", "set one of the two")
 	case options.Another:
-		w.IdempotencyKey = mint.Key(t.runner.clock) // the tries of this call are one
+		w.IdempotencyKey = mint.Key(t.runner.clock) // all tries of this call make one waitpoint
 	case w.IdempotencyKey == "":
 		w.IdempotencyKey = t.made.next(key)
 	}
@@ -56,11 +57,11 @@ func (t *Task) newWaitpoint(ctx context.Context, w NewWaitpoint) (*Waitpoint, er
 	return &answer.Waitpoints[0], nil
 }
 
-// NewLink makes a link that lets somebody decide, once and without an account, at a waitpoint that is open. Its URL is for that
-// person alone. Each call makes another; Ask makes them for you.
+// NewLink makes a link with which a person can decide, once and without an account, at an open waitpoint. Give its URL to that
+// person only. Each call makes another link; Ask makes them automatically.
 //
-// Codes: invalid_argument, reserved_name, waitpoint_not_found, waitpoint_expired, waitpoint_closed, signing_key_missing, stale_lease,
-// lease_revoked, execution_not_active.
+// Codes: invalid_argument, reserved_name, waitpoint_not_found, waitpoint_expired, waitpoint_closed, signing_key_missing,
+// stale_lease, lease_revoked, execution_not_active.
 func (t *Task) NewLink(ctx context.Context, w *Waitpoint, l LinkOptions) (ApprovalLink, error) {
 	if l.RequestKey == "" {
 		l.RequestKey = mint.Key(t.runner.clock)
@@ -79,15 +80,15 @@ func (t *Task) NewLink(ctx context.Context, w *Waitpoint, l LinkOptions) (Approv
 	}
 }
 
-// Suspend hands the work back until the condition is met, and returns ErrParked, which the handler returns. The handler is then
-// called again from its start, in the same attempt. A wait that is passed already, be it in an earlier call of the handler or by
-// signals that came first, is ErrAlreadySatisfied; TrySuspend tells what arrived.
+// Suspend hands the work back until the condition is satisfied, and returns ErrParked, which the handler returns. The handler is
+// then called again from its start, in the same attempt. If the wait is over already, in an earlier call of the handler or by
+// signals that came first, it returns ErrAlreadySatisfied; TrySuspend returns the signals.
 //
-// A wait is known by its Key in all attempts of a run. A key that is used again in one call of the handler gets "#2", "#3" and so on,
-// in order of use.
+// A wait is identified by its Key in all attempts of a run. A key that is used again in one call of the handler gets "#2", "#3"
+// and so on, in order of use.
 //
-// Codes: invalid_suspend, reserved_name, payload_too_large, idempotency_conflict when a later call asks for something else under the
-// key, waitpoint_not_found, waitpoint_expired, waitpoint_not_pending, waitpoint_already_exists, waitpoint_limit_exceeded,
+// Codes: invalid_suspend, reserved_name, payload_too_large, idempotency_conflict if a later call uses the key with other options,
+// waitpoint_not_found, waitpoint_expired, waitpoint_not_pending, waitpoint_already_exists, waitpoint_limit_exceeded,
 // suspension_already_exists, signing_key_missing, stale_lease, lease_revoked, execution_not_active.
 func (t *Task) Suspend(ctx context.Context, s Suspension) error {
 	resume, err := t.TrySuspend(ctx, s)
@@ -99,8 +100,8 @@ func (t *Task) Suspend(ctx context.Context, s Suspension) error {
 	return passed
 }
 
-// TrySuspend is Suspend that returns what arrived when the wait is passed, and hands the work back otherwise. So a handler that runs
-// again from its start gets through every wait that it has passed.
+// TrySuspend is Suspend, except that it returns the signals if the wait is over. So a handler that runs again from its start gets
+// past every wait that is over.
 func (t *Task) TrySuspend(ctx context.Context, s Suspension) (Resume, error) {
 	if s.Key == "" {
 		return Resume{}, newError(base.CodeInvalidArgument, "the wait has no key").At("Key", "name it, so that it is known when the handler runs again")
@@ -109,7 +110,7 @@ func (t *Task) TrySuspend(ctx context.Context, s Suspension) (Resume, error) {
 	return t.suspend(ctx, s)
 }
 
-// suspend waits under the key as it is.
+// suspend waits under the key without counting its uses.
 func (t *Task) suspend(ctx context.Context, s Suspension) (Resume, error) {
 	answer, err := t.leave(ctx, WorkItem{Op: OpSuspend, Suspension: &s})
 	if err != nil {
@@ -123,13 +124,14 @@ func (t *Task) suspend(ctx context.Context, s Suspension) (Resume, error) {
 	return resume, nil
 }
 
-// Sleep hands the work back for d, and returns ErrParked, which the handler returns. In the call of the handler that comes then it
-// returns nil, and so in every later one of the run. An operator who resumes the work ends it early. It is a wait like any other:
-// the name is its key, and d at most a year. A d that is not positive is no wait.
+// Sleep hands the work back for d, and returns ErrParked, which the handler returns. In the next call of the handler it returns
+// nil, and so in every later one of the run. An operator can end it early by resuming the work. It is a wait like any other: the
+// name is its key, and d is at most a year. If d is not positive it returns at once.
 //
-// The first d counts: a Sleep that is over is passed whatever d a later call of the handler gives, be it what is left until a moment.
+// The first d counts: a Sleep that is over returns nil even if a later call of the handler passes another d, such as the time
+// left until a fixed moment.
 //
-// Codes: those of Suspend; idempotency_conflict when the name is that of a wait of another kind.
+// Codes: those of Suspend; idempotency_conflict if another kind of wait has the name.
 func (t *Task) Sleep(ctx context.Context, name string, d time.Duration) error {
 	key := t.waits.next(name)
 	if d <= 0 {
@@ -145,8 +147,8 @@ func (t *Task) Sleep(ctx context.Context, name string, d time.Duration) error {
 	return err
 }
 
-// slept reports whether the wait that a Sleep is in conflict with is a Sleep that is over: it had another duration, and nothing else that
-// could differ. Whatever hinders the look leaves the conflict standing.
+// slept reports whether the wait that a Sleep is in conflict with is a Sleep that is over: it had another duration, and nothing
+// else can differ. If that cannot be determined the conflict is kept.
 func (t *Task) slept(ctx context.Context, conflict error) bool {
 	var known *Error
 	if !errors.As(conflict, &known) {
@@ -163,15 +165,16 @@ func (t *Task) slept(ctx context.Context, conflict error) bool {
 	return false
 }
 
-// AwaitSignal hands the work back until a signal comes to the waitpoint of that key, and returns its payload as a T. Parking returns
-// ErrParked, which the handler returns; when the handler is called again, AwaitSignal returns what came. A signal that came first
-// counts: the call may return without parking. The key also names the wait, see Task.Suspend.
+// AwaitSignal hands the work back until the waitpoint of that key receives a signal, and returns its payload as a T. Parking
+// returns ErrParked, which the handler returns; when the handler is called again, AwaitSignal returns the payload. A signal that
+// came first counts: the call may return without parking. The key also names the wait, see Task.Suspend.
 //
-// Without WaitOptions anybody who asks for the token of the waitpoint may signal. Notify gets it to hand it out.
+// Without WaitOptions the waitpoint accepts a signal from anyone who has obtained its token. WaitOptions.Notify receives the
+// waitpoint so that it can pass the token on.
 //
-// A wait that ended otherwise is ErrNoSignal: at a timeout with ResumeOnTimeout, and when an operator resumed the work.
+// If the wait ended otherwise it returns ErrNoSignal: at a timeout with ResumeOnTimeout, or because an operator resumed the work.
 //
-// Codes: those of Task.Suspend and of Task.NewWaitpoint, invalid_json when the payload is not a T.
+// Codes: those of Task.Suspend and of Task.NewWaitpoint, invalid_json if the payload cannot be decoded into T.
 func AwaitSignal[T any](ctx context.Context, t *Task, key string, o ...WaitOptions) (T, error) {
 	var none T
 	options, err := transport.Single(o)
@@ -193,7 +196,7 @@ func AwaitSignal[T any](ctx context.Context, t *Task, key string, o ...WaitOptio
 	return none, endedWithout(key, resume)
 }
 
-// endedWithout says how a wait ended that nothing came to.
+// endedWithout returns the error for a wait that ended without a signal.
 func endedWithout(key string, r Resume) error {
 	return fmt.Errorf("flowfabric: %q was ended by %s: %w", key, r.Cause, ErrNoSignal)
 }
@@ -213,8 +216,8 @@ func (t *Task) awaitSignal(ctx context.Context, key string, o WaitOptions) (Resu
 	})
 }
 
-// addressed is where AwaitSignal waits, and the key of that waitpoint: the one that it is given, one that it makes and tells of, or one
-// that comes with the suspension.
+// addressed returns the binding of AwaitSignal and the key of its waitpoint: the given one, one that it makes and passes to
+// Notify, or one that is made with the suspension.
 func (t *Task) addressed(ctx context.Context, key, wait string, o WaitOptions) (Binding, string, error) {
 	w := o.Waitpoint
 	if w == nil && o.Notify == nil {
@@ -235,12 +238,12 @@ func (t *Task) addressed(ctx context.Context, key, wait string, o WaitOptions) (
 	return Pending(w), w.Key, nil
 }
 
-// ofThisRun names a step that belongs to the waitpoint of a wait. A replay may keep the steps of the run before, and has waitpoints of
-// its own.
+// ofThisRun returns the name of a step that belongs to the waitpoint of a wait. A replay may keep the steps of the previous run,
+// but has waitpoints of its own.
 func (t *Task) ofThisRun(wait, what string) string {
 	return wait + "/" + what + "/" + strconv.Itoa(t.claimed.RunIndex)
 }
 
-// waitpointLife is how long a waitpoint that is waited at soon may be pending: as long as there is, so that it cannot expire under a
-// handler that is tried again and again before it comes to wait.
+// waitpointLife is how long a waitpoint that the work soon waits at may be pending: the maximum, so that it does not expire while
+// a handler is retried before it comes to wait.
 const waitpointLife = time.Duration(core.MaxWaitpointExpiry) * time.Millisecond

@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/transport"
 )
 
-// spanCode is the code with which a span ends.
+// spanCode returns the code with which a span ends.
 func spanCode(err error) string {
 	if errors.Is(err, ErrParked) {
 		return ""
@@ -19,7 +19,7 @@ func spanCode(err error) string {
 	return transport.SpanCode(err)
 }
 
-// activity is a span under way, or none.
+// activity is a span in progress, or none.
 type activity struct{ span api.Span }
 
 func (a activity) set(attributes ...slog.Attr) {
@@ -37,8 +37,8 @@ func (a activity) end(code string) {
 // soon is how long after its submit an attempt still belongs to the submit's trace (U215).
 const soon = time.Minute
 
-// startHandler begins the span of one call of a handler: under the submit's context if the lease was acquired soon after it, else in
-// a trace of its own; always with a link to it. Without a tracer the submit's context is passed on.
+// startHandler begins the span of a call of a handler: under the submit's context if the lease was acquired soon after it, else
+// in a trace of its own; in both cases with a link to it. Without a tracer the submit's context is passed on.
 func (r *runner) startHandler(ctx context.Context, t *Task) (context.Context, activity) {
 	c := t.claimed
 	if r.tracer == nil {
@@ -60,14 +60,14 @@ func (r *runner) startHandler(ctx context.Context, t *Task) (context.Context, ac
 	return ctx, activity{span}
 }
 
-// knowTrace lets the task's logger tell the trace.
+// knowTrace adds the trace to the task's logger.
 func (t *Task) knowTrace(c TraceContext) {
 	if id := base.TraceIDOf(c.Traceparent); id != "" {
 		t.traceID.Store(&id)
 	}
 }
 
-// endHandler ends the span of a handler with what became of the work.
+// endHandler ends the span of a handler with the outcome of the task.
 func endHandler(span activity, item WorkItem, answer WorkAnswer) {
 	if span.span == nil {
 		return
@@ -89,7 +89,7 @@ func endHandler(span activity, item WorkItem, answer WorkAnswer) {
 	}
 }
 
-// lostCode is the code with which the span of a handler ends that lost its lease; "" when it was parked.
+// lostCode returns the code with which the span of a handler that lost its lease ends; "" if it was parked.
 func lostCode(cause error) string {
 	switch {
 	case errors.Is(cause, ErrParked):
@@ -116,7 +116,7 @@ func (t *Task) startStep(ctx context.Context, name string) (context.Context, act
 	return ctx, activity{span}
 }
 
-// stepCode is the code with which the span of a step ends.
+// stepCode returns the code with which the span of a step ends.
 func stepCode(err error) string {
 	if CodeOf(err) == "" && err != nil && !errors.Is(err, ErrParked) {
 		return failureOf(err).Category

@@ -2,10 +2,11 @@ package flowfabric
 
 import "github.com/flowfabric/flowfabric/api"
 
-// Tracer makes spans of what a client and its workers do (U216). Package flowfabricotel makes one from OpenTelemetry.
+// Tracer makes spans for a client and its workers. Package flowfabricotel makes one from OpenTelemetry.
 type Tracer = api.Tracer
 
-// TraceContext names a span across processes, in the headers of W3C Trace Context and W3C Baggage. The zero value names none.
+// TraceContext identifies a span across processes, in the headers of W3C Trace Context and W3C Baggage. The zero value means
+// none.
 type TraceContext = api.TraceContext
 
 // The names of spans and attributes (U216).

@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/mint"
 )
 
-// The dimensions that mean the same everywhere. Time is measured by the engine: reporting it is reserved_dimension.
+// The dimensions with a fixed meaning. Time is measured by the engine: reporting it is refused as reserved_dimension.
 const (
 	InputTokens  = api.InputTokens
 	OutputTokens = api.OutputTokens
@@ -14,7 +14,7 @@ const (
 	WallMillis   = api.WallMillis
 )
 
-// Usage is what work has used, or is about to use.
+// Usage is an amount that work has used, or is about to use.
 type Usage = api.Usage
 
 // Charge is usage that is booked without a lease.
@@ -23,12 +23,12 @@ type Charge = api.Charge
 // The outcomes of a report of usage.
 const (
 	UsageOK         = api.UsageOK
-	UsageSoftBreach = api.UsageSoftBreach // a soft limit is passed
-	UsageHardBreach = api.UsageHardBreach // a hard limit would be passed, and nothing was booked; or was, by what was spent already
-	UsageApplied    = api.UsageApplied    // it was booked before, under the same DedupKey; FirstOutcome is what came of it then
+	UsageSoftBreach = api.UsageSoftBreach // a soft limit is exceeded
+	UsageHardBreach = api.UsageHardBreach // a hard limit would be exceeded, and nothing was booked; or was exceeded by usage that was spent already
+	UsageApplied    = api.UsageApplied    // booked before, under the same DedupKey; FirstOutcome is the outcome then
 )
 
-// The actions that a hard breach takes on the work that reports.
+// The actions of a hard breach on the reporting work.
 const (
 	ActionNone      = api.ActionNone
 	ActionFailed    = api.ActionFailed
@@ -36,16 +36,16 @@ const (
 	ActionCancelled = api.ActionCancelled
 )
 
-// UsageReceipt says what came of a report of usage.
+// UsageReceipt is the answer to a report of usage.
 type UsageReceipt = api.UsageReceipt
 
-// UsageBreach is a limit that was passed; zero without any.
+// UsageBreach is an exceeded limit; zero if none was.
 type UsageBreach = api.UsageBreach
 
-// ExecutionUsage is what an execution has used in all, with or without budgets.
+// ExecutionUsage is the total usage of an execution, with or without budgets.
 type ExecutionUsage = api.ExecutionUsage
 
-// UsageOptions choose what usage is shown.
+// UsageOptions select the usage to return.
 type UsageOptions struct {
 	Attempt *int // its index; nil: all attempts
 }
@@ -53,13 +53,13 @@ type UsageOptions struct {
 // ApplicableBudgets are the budgets that decide whether an execution may start.
 type ApplicableBudgets = api.ApplicableBudgets
 
-// BudgetRefusal says which budget has no room.
+// BudgetRefusal identifies the budget that has no room.
 type BudgetRefusal = api.BudgetRefusal
 
 // ExecutionBudget is a budget that an execution is charged to.
 type ExecutionBudget = api.ExecutionBudget
 
-// keyedUsage gives a report that brings no key one before its first try, so that a second try does not count again.
+// keyedUsage adds a key to a report without one before its first try, so that a second try does not count again.
 func keyedUsage(u Usage, c clock.Clock) (keyed Usage, minted bool) {
 	if u.DedupKey == "" {
 		u.DedupKey, minted = mint.Key(c), true
@@ -67,7 +67,7 @@ func keyedUsage(u Usage, c clock.Clock) (keyed Usage, minted bool) {
 	return u, minted
 }
 
-// amounts are never absent.
+// amounts returns an empty map instead of nil.
 func amounts(given map[string]int64) map[string]int64 {
 	if given == nil {
 		return map[string]int64{}

@@ -8,11 +8,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// ID names an execution or a flow: its UUID in lower case, which alone is unique in a store. Answers show that; calls also take the
-// full form {fp:N}:<uuid>, whose N answers show as Partition.
+// ID identifies an execution or a flow: its UUID in lower case, which is unique in a store. Answers contain this form; calls also
+// accept the full form {fp:N}:<uuid>, whose N is Partition in answers.
 type ID = api.ID
 
-// ParseID checks the spelling of an id. Anything else is invalid_id.
+// ParseID validates the form of an id. Anything else is invalid_id.
 func ParseID(text string) (ID, error) { return api.ParseID(text) }
 
 // parseID parses an id for the engine; invalid_id.
@@ -24,7 +24,7 @@ func parseID(id ID) (base.GivenID, error) {
 	return given, nil
 }
 
-// idOf shows a stored id; "" when it is absent.
+// idOf converts a stored id; "" if it is absent.
 func idOf(id base.ID) ID {
 	if id.IsZero() {
 		return ""
@@ -32,8 +32,8 @@ func idOf(id base.ID) ID {
 	return ID(id.String())
 }
 
-// Payload is bytes with their content type. They come back bit for bit. The zero Payload means nothing at all, which differs
-// from an empty payload that has a content type.
+// Payload is bytes with their content type. They are returned unchanged. The zero Payload means no payload, which differs from an
+// empty payload with a content type.
 type Payload = api.Payload
 
 // JSON encodes v. An encoding error is reported by the call that uses the payload, with code invalid_argument.
@@ -45,7 +45,7 @@ func Text(s string) Payload { return api.Text(s) }
 // Bytes is a payload of any bytes; contentType "" means application/octet-stream.
 func Bytes(b []byte, contentType string) Payload { return api.Bytes(b, contentType) }
 
-// None as In or Out of a Kind means: nothing.
+// None as In or Out of a Kind means no payload.
 type None = api.None
 
 // encode makes the payload of a typed value (U135).
@@ -70,10 +70,10 @@ func decode[T any](p Payload) (v T, err error) {
 	return v, err
 }
 
-// wireTime is a moment in the form of requests.
+// wireTime converts a time to the form of requests.
 func wireTime(t time.Time) wire.Time { return wire.TimeOf(t) }
 
-// each converts a list. The result is never nil: lists in answers are [] when they are empty.
+// each converts a list. The result is never nil, because empty lists in answers are [].
 func each[From, To any](all []From, convert func(From) To) []To {
 	converted := make([]To, len(all))
 	for i, one := range all {
@@ -82,7 +82,7 @@ func each[From, To any](all []From, convert func(From) To) []To {
 	return converted
 }
 
-// some converts a list that is left out when it is empty.
+// some converts a list that is omitted when empty.
 func some[From, To any](all []From, convert func(From) To) []To {
 	if len(all) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func some[From, To any](all []From, convert func(From) To) []To {
 	return each(all, convert)
 }
 
-// value is the answer of a call by value; zero with an error.
+// value returns the answer of a call by value; zero if there is an error.
 func value[T any](answer *T, err error) (T, error) {
 	if err != nil {
 		var none T

@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// uuidGiven parses an id that must be there; invalid_id.
+// uuidGiven parses a required id; invalid_id.
 func uuidGiven(field, text string) (base.UUID, error) {
 	id, ok := base.ParseUUID(text)
 	if !ok {
@@ -15,7 +15,7 @@ func uuidGiven(field, text string) (base.UUID, error) {
 	return id, nil
 }
 
-// span is a duration that may be left out; nil: it was.
+// span converts an optional duration; nil means unset.
 func span(d time.Duration) *base.Millis {
 	if d == 0 {
 		return nil

@@ -10,10 +10,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Waitpoints is what work waits at, and what people decide.
+// Waitpoints is the group of calls on waitpoints and on the links with which people decide.
 type Waitpoints struct{ via transport.Transport }
 
-// List walks waitpoints in order of their ids; by default those that are open. Codes: execution_not_found, invalid_argument.
+// List iterates over waitpoints in order of their ids; by default over the open ones. Codes: execution_not_found,
+// invalid_argument.
 func (w Waitpoints) List(ctx context.Context, q ...WaitpointQuery) iter.Seq2[Waitpoint, error] {
 	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[Waitpoint], error) {
@@ -22,7 +23,7 @@ func (w Waitpoints) List(ctx context.Context, q ...WaitpointQuery) iter.Seq2[Wai
 	})
 }
 
-// Page gives one page of the list. Codes: execution_not_found, invalid_argument, invalid_cursor.
+// Page returns one page of the list. Codes: execution_not_found, invalid_argument, invalid_cursor.
 func (w Waitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page[Waitpoint], error) {
 	query, err := transport.Single(q)
 	if err != nil {
@@ -34,7 +35,7 @@ func (w Waitpoints) Page(ctx context.Context, q ...WaitpointQuery) (Page[Waitpoi
 	return value(transport.Call(ctx, w.via, wire.ListWaitpoints, request, transport.Options{}))
 }
 
-// Get shows a waitpoint, without its token. Codes: waitpoint_not_found.
+// Get returns a waitpoint, without its token. Codes: waitpoint_not_found.
 func (w Waitpoints) Get(ctx context.Context, waitpointID string) (*Waitpoint, error) {
 	path, err := byWaitpoint(waitpointID)
 	if err != nil {
@@ -43,8 +44,8 @@ func (w Waitpoints) Get(ctx context.Context, waitpointID string) (*Waitpoint, er
 	return transport.Call(ctx, w.via, wire.GetWaitpoint, &path, transport.Options{})
 }
 
-// Token shows an open waitpoint with its token and callback address, and tells the audit log so. Codes: execution_not_found,
-// waitpoint_not_found also for a closed one, signing_key_missing.
+// Token returns an open waitpoint with its token and callback address, which is recorded in the audit log. Codes:
+// execution_not_found, waitpoint_not_found also for a closed one, signing_key_missing.
 func (w Waitpoints) Token(ctx context.Context, id ID, waitpointID string) (*Waitpoint, error) {
 	execution, err := byID(id)
 	if err != nil {
@@ -58,7 +59,8 @@ func (w Waitpoints) Token(ctx context.Context, id ID, waitpointID string) (*Wait
 	return concealed(transport.Call(ctx, w.via, wire.ReadWaitpointToken, request, transport.Options{}))
 }
 
-// Reissue kills every token and link of the waitpoint and shows the new token. Codes: waitpoint_not_found, signing_key_missing.
+// Reissue invalidates every token and link of the waitpoint and returns the new token. Codes: waitpoint_not_found,
+// signing_key_missing.
 func (w Waitpoints) Reissue(ctx context.Context, waitpointID string, o ...Action) (*Waitpoint, error) {
 	options, err := transport.Single(o)
 	if err != nil {
@@ -73,7 +75,7 @@ func (w Waitpoints) Reissue(ctx context.Context, waitpointID string, o ...Action
 	return concealed(transport.Call(ctx, w.via, wire.ReissueToken, request, transport.Options{Key: options.RequestKey}))
 }
 
-// concealed is the waitpoint of an answer that shows its token.
+// concealed returns the waitpoint of an answer that contains its token.
 func concealed(issued *IssuedWaitpoint, err error) (*Waitpoint, error) {
 	if err != nil {
 		return nil, err
@@ -82,7 +84,8 @@ func concealed(issued *IssuedWaitpoint, err error) (*Waitpoint, error) {
 	return &waitpoint, nil
 }
 
-// Close closes a pending waitpoint: an operator, or the worker that has the lease. One that is closed is a success.
+// Close closes a pending waitpoint, on behalf of an operator or of the worker that has the lease. Closing a closed waitpoint
+// succeeds.
 //
 // Codes: waitpoint_not_found, waitpoint_active, and with a lease those of the fence.
 func (w Waitpoints) Close(ctx context.Context, waitpointID string, o ...CloseOptions) (CloseResult, error) {
@@ -102,7 +105,7 @@ func (w Waitpoints) Close(ctx context.Context, waitpointID string, o ...CloseOpt
 	return value(transport.Call(ctx, w.via, wire.CloseWaitpoint, request, transport.Options{Key: options.RequestKey}))
 }
 
-// Suspended walks what is suspended, oldest first. Codes: invalid_argument.
+// Suspended iterates over suspended executions, oldest first. Codes: invalid_argument.
 func (w Waitpoints) Suspended(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
 	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
@@ -111,7 +114,7 @@ func (w Waitpoints) Suspended(ctx context.Context, q ...SuspendedQuery) iter.Seq
 	})
 }
 
-// SuspendedPage gives one page of it. Codes: invalid_argument, invalid_cursor.
+// SuspendedPage returns one page of them. Codes: invalid_argument, invalid_cursor.
 func (w Waitpoints) SuspendedPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
 	query, err := transport.Single(q)
 	if err != nil {
@@ -123,7 +126,7 @@ func (w Waitpoints) SuspendedPage(ctx context.Context, q ...SuspendedQuery) (Pag
 	return value(transport.Call(ctx, w.via, wire.ListSuspended, request, transport.Options{}))
 }
 
-// Inbox walks what waits for people: for an approval, or for a budget. Its ReasonCode is not looked at.
+// Inbox iterates over executions that wait for people: for an approval, or for a budget. ReasonCode of the query is ignored.
 func (w Waitpoints) Inbox(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Suspended, error] {
 	query, err := transport.Single(q)
 	return walk(err, query.Cursor, func(cursor string) (Page[Suspended], error) {
@@ -132,7 +135,7 @@ func (w Waitpoints) Inbox(ctx context.Context, q ...SuspendedQuery) iter.Seq2[Su
 	})
 }
 
-// InboxPage gives one page of it. Codes: invalid_argument, invalid_cursor.
+// InboxPage returns one page of them. Codes: invalid_argument, invalid_cursor.
 func (w Waitpoints) InboxPage(ctx context.Context, q ...SuspendedQuery) (Page[Suspended], error) {
 	query, err := transport.Single(q)
 	if err != nil {
@@ -142,23 +145,23 @@ func (w Waitpoints) InboxPage(ctx context.Context, q ...SuspendedQuery) (Page[Su
 	return value(transport.Call(ctx, w.via, wire.ListApprovals, request, transport.Options{}))
 }
 
-// CloseOptions say who closes a waitpoint or withdraws a link, and why.
+// CloseOptions are the options of Close and RevokeLink.
 type CloseOptions struct {
 	Reason     string
-	RequestKey string // minted by the client when empty
-	Lease      *Lease // of the worker; nil: an operator does
+	RequestKey string // generated by the client when empty
+	Lease      *Lease // of the worker; nil: on behalf of an operator
 }
 
 // CloseResult is the answer to Waitpoints.Close.
 type CloseResult = api.CloseResult
 
-// byWaitpoint puts the id of a waitpoint into a path; invalid_id.
+// byWaitpoint formats the id of a waitpoint for a path; invalid_id.
 func byWaitpoint(waitpointID string) (wire.ByWaitpoint, error) {
 	_, err := uuidGiven("waitpoint_id", waitpointID)
 	return wire.ByWaitpoint{Waitpoint: waitpointID}, err
 }
 
-// byLink puts the id of a link into a path; invalid_id.
+// byLink formats the id of a link for a path; invalid_id.
 func byLink(linkID string) (wire.ByLink, error) {
 	_, err := uuidGiven("link_id", linkID)
 	return wire.ByLink{Link: linkID}, err
@@ -169,7 +172,7 @@ func (o *CloseOptions) wire() (wire.HolderFields, error) {
 	return wire.HolderFields{LeaseField: lease, Reason: o.Reason}, err
 }
 
-// holderLease is the lease of a worker in the form of requests; zero for an operator.
+// holderLease converts the lease of a worker to the form of requests; zero for an operator.
 func holderLease(lease *Lease) (wire.LeaseField, error) {
 	if lease == nil {
 		return wire.LeaseField{}, nil
@@ -181,7 +184,7 @@ func holderLease(lease *Lease) (wire.LeaseField, error) {
 	return wire.LeaseField{Lease: wire.LeaseRef{LeaseID: lease.ID, Epoch: lease.Epoch, AttemptID: lease.AttemptID}}, err
 }
 
-// wire is the selection as query parameters.
+// wire converts the query to query parameters.
 func (q SuspendedQuery) wire() wire.SuspendedFields {
 	fields := wire.SuspendedFields{Lane: q.Lane, FlowID: string(q.FlowID), Approver: q.Approver}
 	for key, value := range q.Tags {

@@ -10,10 +10,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Work is the worker protocol itself. A Worker speaks it; use it only to build a worker of another sort.
+// Work is the worker protocol. Worker implements it; use Work directly only to build another sort of worker.
 type Work struct{ via transport.Transport }
 
-// WatchWork returns a client that also calls answered with a pointer to every answer of an operation, such as *Registered,
+// WatchWork returns a client that also calls answered with a pointer to each answer of an operation, such as *Registered,
 // *ClaimAnswer, or *[]WorkAnswer of Work.Do.
 func WatchWork(c *Client, answered func(answer any)) *Client {
 	conn := c.conn
@@ -34,7 +34,7 @@ func (w watched) Do(ctx context.Context, op *wire.Operation, request, answer any
 	return err
 }
 
-// WrapWork returns a client whose commands under leases are done by do, which may pass them on to the Work of c.
+// WrapWork returns a client that passes commands under leases to do, which may pass them on to the Work of c.
 func WrapWork(c *Client, do func(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error)) *Client {
 	conn := c.conn
 	conn.Transport = wrapped{conn.Transport, do}
@@ -54,15 +54,15 @@ func (w wrapped) Do(ctx context.Context, op *wire.Operation, request, answer any
 	return w.Transport.Do(ctx, op, request, answer, how)
 }
 
-// Register makes an instance known, or replaces what is known of it. Codes: invalid_argument, invalid_capabilities,
-// instance_id_taken, namespace_forbidden.
+// Register registers an instance, or replaces its registration. Codes: invalid_argument, invalid_capabilities, instance_id_taken,
+// namespace_forbidden.
 func (w Work) Register(ctx context.Context, r Registration) (Registered, error) {
 	request := &wire.RegisterRequest{}
 	request.Body.Registration = r
 	return value(transport.Call(ctx, w.via, wire.RegisterWorker, request, transport.Options{}))
 }
 
-// Heartbeat says that an instance is alive and renews its leases, each with its own answer.
+// Heartbeat reports that an instance is alive and renews its leases, each with its own answer.
 func (w Work) Heartbeat(ctx context.Context, instanceID string, leases []Lease) (Heartbeat, error) {
 	request := &wire.HeartbeatRequest{Instance: instanceID}
 	request.Body.Leases = make([]wire.HeldLease, len(leases))
@@ -79,15 +79,15 @@ func (w Work) Heartbeat(ctx context.Context, instanceID string, leases []Lease) 
 	if len(beat.Leases) != len(leases) {
 		return Heartbeat{}, transport.Garbled(fmt.Errorf("%d renewals for %d leases", len(beat.Leases), len(leases)))
 	}
-	for i := range beat.Leases { // over HTTP the heartbeat says it for all of them
+	for i := range beat.Leases { // over HTTP the heartbeat has one value for all of them
 		beat.Leases[i].Drain = beat.Leases[i].Drain || beat.Drain
 	}
 	return *beat, nil
 }
 
-// Claim takes up to Max pieces of work, waiting up to Wait while there is none. Fewer than Max, or none, is no error.
+// Claim claims up to Max executions and waits up to Wait while there are none. Fewer than Max, or none, is not an error.
 //
-// Codes: invalid_argument, invalid_capabilities, namespace_forbidden, instance_id_taken, worker_not_registered for an instance that
+// Codes: invalid_argument, invalid_capabilities, namespace_forbidden, instance_id_taken, worker_not_registered if the instance
 // was marked dead.
 func (w Work) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
 	request := &wire.ClaimRequest{}
@@ -95,13 +95,13 @@ func (w Work) Claim(ctx context.Context, r ClaimRequest) (ClaimAnswer, error) {
 	return value(transport.Call(ctx, w.via, wire.ClaimWork, request, transport.Options{Key: r.RequestKey, Wait: r.Wait, Again: r.Repeat}))
 }
 
-// ClaimResumed takes this execution, which waits to go on. Codes: execution_not_found, not_a_resumed_execution,
-// grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch, instance_id_taken, worker_not_registered.
+// ClaimResumed claims one resumed execution. Codes: execution_not_found, not_a_resumed_execution, grant_outstanding,
+// lane_mismatch, lane_not_claimable, capability_mismatch, instance_id_taken, worker_not_registered.
 func (w Work) ClaimResumed(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error) {
 	return w.claimOne(ctx, wire.ClaimResumed, id, r)
 }
 
-// Reclaim takes this execution over from a worker that vanished. Codes: execution_not_found, execution_not_reclaimable,
+// Reclaim claims one execution whose worker is gone. Codes: execution_not_found, execution_not_reclaimable,
 // execution_not_eligible, lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch,
 // execution_not_active, instance_id_taken, worker_not_registered.
 func (w Work) Reclaim(ctx context.Context, id ID, r TargetedClaim) (*Claimed, error) {
@@ -118,11 +118,12 @@ func (w Work) claimOne(ctx context.Context, call wire.Call[wire.TargetedClaimReq
 	return transport.Call(ctx, w.via, call, request, transport.Options{Key: r.RequestKey})
 }
 
-// Grant takes work for a worker in two steps: it picks and admits as Claim does and promises what it finds, up to Max executions, to
-// this worker and instance alone. Each grant has a key with which they claim it. None is no error.
+// Grant is the first of two steps of a claim: it selects and admits up to Max executions as Claim does and reserves them for this
+// worker and instance. Each grant has a key, with which the worker claims it. No grants is not an error.
 //
-// Codes: those of Claim, signing_key_missing; with ExecutionID also execution_not_found, execution_not_active, execution_not_eligible,
-// lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch, admission_refused.
+// Codes: those of Claim, signing_key_missing; with ExecutionID also execution_not_found, execution_not_active,
+// execution_not_eligible, lease_conflict, grant_outstanding, lane_mismatch, lane_not_claimable, capability_mismatch,
+// admission_refused.
 func (w Work) Grant(ctx context.Context, r GrantRequest) ([]Grant, error) {
 	request := &wire.GrantRequest{}
 	request.Body.GrantRequest = r
@@ -139,21 +140,21 @@ func (w Work) Grant(ctx context.Context, r GrantRequest) ([]Grant, error) {
 	return each(answer.Grants, api.RevealedGrant.Concealed), nil
 }
 
-// ClaimGrant takes what was promised. The grant is used up: a second time gives the same lease to the same worker, and is
-// grant_unknown for everybody else. Codes: those of VerifyGrant, invalid_argument, instance_id_taken, worker_not_registered.
+// ClaimGrant claims a granted execution, which uses up the grant: a repeat returns the same lease to the same worker, and
+// grant_unknown to any other. Codes: those of VerifyGrant, invalid_argument, instance_id_taken, worker_not_registered.
 func (w Work) ClaimGrant(ctx context.Context, key GrantKey, r GrantClaim) (*Claimed, error) {
 	request := &wire.ClaimGrantRequest{}
 	request.Body.GrantKey, request.Body.GrantClaim = key.Reveal(), r
 	return transport.Call(ctx, w.via, wire.ClaimGrant, request, transport.Options{})
 }
 
-// VerifyGrant reports whether the key is that of a grant that is out. Codes: grant_malformed, grant_expired, grant_unknown_kid,
+// VerifyGrant reports whether the key belongs to an outstanding grant. Codes: grant_malformed, grant_expired, grant_unknown_kid,
 // grant_unknown, grant_signature_mismatch.
 func (w Work) VerifyGrant(ctx context.Context, key GrantKey) error {
 	return withGrant(ctx, w.via, wire.VerifyGrant, key)
 }
 
-// ReturnGrant ends a grant before its time: what it took is free at once, and others may claim the execution. Codes: those of
+// ReturnGrant ends a grant early: what it reserved is free at once, and others may claim the execution. Codes: those of
 // VerifyGrant.
 func (w Work) ReturnGrant(ctx context.Context, key GrantKey) error {
 	return withGrant(ctx, w.via, wire.ReturnGrant, key)
@@ -166,12 +167,13 @@ func withGrant[Ans any](ctx context.Context, via transport.Transport, call wire.
 	return err
 }
 
-// Do sends commands under leases. Each is accepted or refused for itself, in its Err; those of one execution are done in
-// the given order. The error of the call concerns all of them: batch_too_large above 1000.
+// Do sends commands under leases. Each is accepted or refused on its own, see its Err; those of one execution are done in the
+// given order. The error of the call concerns all of them: batch_too_large above 1000.
 //
 // Codes of an item: fence_required, partial_fence, stale_lease, lease_expired, lease_revoked, execution_not_active,
-// execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded; of suspend and waitpoint also those of Task.Suspend
-// and Task.NewWaitpoint; of spawn and wait_children those of Task.Spawn and Task.WaitForChildren; of what has Usage also invalid_usage, reserved_dimension, amount_out_of_range, of usage idempotency_conflict.
+// execution_not_found, invalid_argument, payload_too_large, step_limit_exceeded; for suspend and waitpoint also those of
+// Task.Suspend and Task.NewWaitpoint; for spawn and wait_children those of Task.Spawn and Task.WaitForChildren; with Usage also
+// invalid_usage, reserved_dimension, amount_out_of_range, for usage idempotency_conflict.
 func (w Work) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
 	if n := len(items); n > wire.MaxWorkItems {
 		return nil, newError(base.CodeBatchTooLarge, "%d items, at most %d", n, wire.MaxWorkItems).At("items", "send them in several calls")
@@ -179,7 +181,7 @@ func (w Work) Do(ctx context.Context, items ...WorkItem) ([]WorkAnswer, error) {
 	return value(transport.Call(ctx, w.via, wire.DoWork, &wire.WorkBatch{Items: items}, transport.Options{}))
 }
 
-// Registration is what an instance tells of itself.
+// Registration describes an instance to register.
 type Registration = api.Registration
 
 // Registered is the answer to Register.
@@ -194,22 +196,22 @@ type Renewal = api.Renewal
 // ClaimRequest asks for work.
 type ClaimRequest = api.ClaimRequest
 
-// ClaimAnswer is what a claim found.
+// ClaimAnswer is the answer to a claim.
 type ClaimAnswer = api.ClaimAnswer
 
-// TargetedClaim says who takes one particular execution.
+// TargetedClaim identifies who claims one particular execution.
 type TargetedClaim = api.TargetedClaim
 
 // Claimed is an execution under a new lease.
 type Claimed = api.Claimed
 
-// WorkItem is one command under a lease. Each command looks at its own fields only.
+// WorkItem is one command under a lease. Each command uses only its own fields.
 type WorkItem = api.WorkItem
 
 // WorkAnswer is the answer to one command.
 type WorkAnswer = api.WorkAnswer
 
-// NewWaitpoint is what a worker says of a waitpoint that it makes.
+// NewWaitpoint describes a waitpoint that a worker makes.
 type NewWaitpoint = api.NewWaitpoint
 
 // Op is a command under a lease.

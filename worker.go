@@ -19,16 +19,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// WorkerConfig sets up a Worker. The zero value is useful.
+// WorkerConfig configures a Worker. The zero value is ready to use.
 type WorkerConfig struct {
 	ID           string        // logical name; default the program's
-	Instance     string        // one a process; default host-pid-random
+	Instance     string        // unique per process; default host-pid-random
 	Lanes        []string      // {"default"}
-	Capabilities []string      // what work may require
-	Concurrency  int           // tasks at a time; default 4 × GOMAXPROCS
-	LeaseTTL     time.Duration // default 30 s; renewed at a third, given up 5 s early (a sixth if that is less) by this host's monotonic clock
-	DrainTimeout time.Duration // default 30 s: how long handlers may go on once Run is told to stop
-	Version      string        // shown in the fleet
+	Capabilities []string      // offered to executions that require capabilities
+	Concurrency  int           // maximum concurrent tasks; default 4 × GOMAXPROCS
+	LeaseTTL     time.Duration // default 30 s; renewed after a third of it, given up 5 s early (a sixth if that is less) by this host's monotonic clock
+	DrainTimeout time.Duration // default 30 s: how long handlers may continue once Run is stopped
+	Version      string        // shown in the list of workers
 	Logger       *slog.Logger  // default slog.Default()
 }
 
@@ -55,14 +55,14 @@ type Worker struct {
 	runner     *runner // nil before Run
 }
 
-// NewWorker makes a worker; it does nothing until Run. What is wrong with cfg is told by Run.
+// NewWorker returns a worker; it does nothing until Run, which also reports errors in cfg.
 func NewWorker(c *Client, cfg WorkerConfig) *Worker {
 	w := &Worker{client: c, cfg: cfg.withDefaults()}
 	w.meter = newWorkerMeter(w.registered)
 	return w
 }
 
-// registered are the handlers there are.
+// registered returns the registered handlers.
 func (w *Worker) registered() []*handler {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +94,7 @@ func (cfg WorkerConfig) withDefaults() WorkerConfig {
 	return cfg
 }
 
-// newInstance names this process.
+// newInstance generates the name of this process.
 func newInstance() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -105,7 +105,7 @@ func newInstance() string {
 	return fmt.Sprintf("%s-%d-%s", nameOf(host), os.Getpid(), hex.EncodeToString(random[:]))
 }
 
-// nameOf makes a text fit for the name of a worker: no white space, no control characters.
+// nameOf makes a text valid as the name of a worker: without white space and control characters.
 func nameOf(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || unicode.IsControl(r) {
@@ -115,7 +115,7 @@ func nameOf(text string) string {
 	}, text)
 }
 
-// validate lists everything that is wrong.
+// validate returns all errors in the configuration.
 func (cfg WorkerConfig) validate() []error {
 	var problems []error
 	refuse := func(field, format string, args ...any) {
@@ -138,18 +138,18 @@ func (cfg WorkerConfig) validate() []error {
 	return problems
 }
 
-// Use puts middleware around every handler, the first outermost. Call it before Run.
+// Use wraps middleware around every handler, the first outermost. Call it before Run.
 func (w *Worker) Use(m ...Middleware) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.middleware = append(w.middleware, m...)
 }
 
-// Run claims work and calls handlers until ctx ends. Then it claims nothing more and lets handlers end; those that still run
-// after DrainTimeout get a context that ended with ErrShuttingDown, and their work is handed back, which uses up no attempt. A
-// second interrupt or termination signal of the process meanwhile hands everything back at once.
+// Run claims work and calls handlers until ctx ends. Then it claims nothing more and lets handlers end; after DrainTimeout the
+// contexts of those that still run end with ErrShuttingDown, and their work is handed back without using up an attempt. A second
+// interrupt or termination signal to the process in the meantime hands everything back at once.
 //
-// Trouble with the store is bridged for as long as it takes. Run returns an error only when the configuration or the
+// It keeps trying through trouble with the store, without a time limit. Run returns an error only if the configuration or the
 // credentials are wrong: invalid_argument, invalid_capabilities, instance_id_taken, and the classes unauthenticated and
 // forbidden.
 func (w *Worker) Run(ctx context.Context) error {
@@ -187,8 +187,8 @@ func (w *Worker) begin() (*runner, error) {
 	return w.runner, nil
 }
 
-// Drain stops claiming and lets the running handlers end, however long they take; Run then returns. When ctx ends first,
-// everything is handed back at once and Drain returns its error. Without Run it does nothing.
+// Drain stops claiming and waits for the running handlers, however long they take; Run then returns. If ctx ends first,
+// everything is handed back at once and Drain returns its error. Before Run it does nothing.
 func (w *Worker) Drain(ctx context.Context) error {
 	w.mu.Lock()
 	r := w.runner

@@ -9,12 +9,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/metrics"
 )
 
-// Metrics serves, as Prometheus text, what this worker measures of itself: its tasks, the time of its handlers, leases that it lost, and
-// calls that did not reach the engine. It works before, during and after Run. What the metrics mean is told in docs/metrics.md.
+// Metrics serves the metrics of this worker as Prometheus text: its tasks, the time of its handlers, lost leases, and calls that
+// failed to reach the engine. It works before, during and after Run. The metrics are described in docs/metrics.md.
 func (w *Worker) Metrics() http.Handler { return metrics.Compressed(metrics.Registry{w.meter}) }
 
-// workerMeter measures the process of a worker (U211). The instruments of a handler are found when it is registered, so that a task
-// costs two readings of the clock and no search.
+// workerMeter measures the process of a worker (U211). The instruments of a handler are looked up when it is registered, so that
+// a task costs two readings of the clock and no lookup.
 type workerMeter struct {
 	seconds   *metrics.Histograms
 	lost      *metrics.Counters
@@ -30,7 +30,7 @@ func newWorkerMeter(handlers func() []*handler) *workerMeter {
 	}
 }
 
-// meter gives a handler its instruments.
+// meter creates the instruments of a handler.
 func (h *handler) meter(m *workerMeter) {
 	h.label = m.kinds.Value(h.kind)
 	h.took = map[string]*metrics.Observer{}
@@ -39,12 +39,12 @@ func (h *handler) meter(m *workerMeter) {
 	}
 }
 
-// handled notes how long a handler took and what became of the task.
+// handled records how long a handler took and the outcome of the task.
 func (t *Task) handled(took int64, outcome string) {
 	t.handler.took[outcome].Observe(time.Duration(took).Seconds())
 }
 
-// outcomeOf is what an ending that is sent means for the task.
+// outcomeOf returns the outcome of a task whose ending is sent.
 func outcomeOf(op Op) string {
 	switch op {
 	case OpComplete:
@@ -56,7 +56,7 @@ func outcomeOf(op Op) string {
 	}
 }
 
-// outcomeWithout is what became of a task for which nothing is sent any more.
+// outcomeWithout returns the outcome of a task for which nothing is sent any more.
 func outcomeWithout(gone error) string {
 	if errors.Is(gone, ErrParked) {
 		return metrics.HandlerHandedBack
@@ -67,7 +67,7 @@ func outcomeWithout(gone error) string {
 // leaseLost counts a lease that was lost before its task was ended.
 func (m *workerMeter) leaseLost(cause error) { m.lost.With(lossOf(cause)).Inc() }
 
-// lossOf names the cause of a lost lease.
+// lossOf returns the cause of a lost lease as a label.
 func lossOf(cause error) string {
 	switch {
 	case errors.Is(cause, ErrLeaseRevoked):
@@ -85,7 +85,7 @@ func lossOf(cause error) string {
 	}
 }
 
-// called counts a call that nobody answered, unless the worker itself broke it off, and gives its error back.
+// called counts a call that was not answered, unless the worker itself cancelled it, and returns its error.
 func (m *workerMeter) called(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil && errors.Is(err, ErrUnavailable) {
 		m.transport.With().Inc()
@@ -93,7 +93,7 @@ func (m *workerMeter) called(ctx context.Context, err error) error {
 	return err
 }
 
-// Collect tells what was measured.
+// Collect returns the metrics.
 func (m *workerMeter) Collect() []metrics.Family {
 	running := map[string]int64{}
 	for _, h := range m.handlers() {

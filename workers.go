@@ -25,12 +25,12 @@ type WorkerFilter struct {
 	Cursor     string // NextCursor of the page before, with the same filter
 }
 
-// WorkerTarget names one instance, or all instances of a worker.
+// WorkerTarget identifies one instance, or all instances of a worker.
 type WorkerTarget struct {
 	WorkerID   string
 	InstanceID string
-	// Leaving says that the one instance is about to stop by itself, as a Worker does: its drain ends when it registers again, and is
-	// no operator's act.
+	// Leaving means that the single instance is about to stop on its own, as a Worker does: its drain ends when it registers
+	// again, and is not recorded as an operator's action.
 	Leaving bool
 }
 
@@ -46,12 +46,12 @@ func (t WorkerTarget) check() error {
 	}
 }
 
-// DeadOptions say why an instance counts as dead and what becomes of its work.
+// DeadOptions are the options of MarkDead.
 type DeadOptions struct {
 	Reason     string
-	KeepLeases bool // its leases run on until they lapse; otherwise they lapse at once
+	KeepLeases bool // its leases stay valid until they expire; otherwise they expire at once
 
-	own bool // a worker of this process signs off itself, which is no operator's act
+	own bool // a worker of this process signs off itself, which is not an operator's action
 }
 
 // List iterates over the instances by id. Codes: invalid_argument, invalid_cursor.
@@ -80,7 +80,7 @@ func (w Workers) Get(ctx context.Context, instanceID string) (*WorkerInfo, error
 	return transport.Call(ctx, w.via, wire.GetWorker, byInstance(instanceID), transport.Options{})
 }
 
-// Leases lists the executions that the instance runs. Codes: worker_not_registered.
+// Leases returns the executions that the instance runs. Codes: worker_not_registered.
 func (w Workers) Leases(ctx context.Context, instanceID string) ([]*Execution, error) {
 	return collect(walk(nil, "", func(cursor string) (Page[*Execution], error) {
 		request := &wire.ListWorkerLeasesRequest{ByInstance: *byInstance(instanceID), PageFields: pageFields(fullPage, cursor)}
@@ -88,7 +88,7 @@ func (w Workers) Leases(ctx context.Context, instanceID string) ([]*Execution, e
 	}))
 }
 
-// Drain tells workers to take nothing new and finish what they have. Codes: worker_not_registered.
+// Drain makes workers take nothing new and finish what they have. Codes: worker_not_registered.
 func (w Workers) Drain(ctx context.Context, t WorkerTarget) error {
 	err := t.check()
 	switch {
@@ -101,7 +101,7 @@ func (w Workers) Drain(ctx context.Context, t WorkerTarget) error {
 	return err
 }
 
-// Undrain takes Drain back. Codes: worker_not_registered.
+// Undrain undoes Drain. Codes: worker_not_registered.
 func (w Workers) Undrain(ctx context.Context, t WorkerTarget) error {
 	if err := t.check(); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (w Workers) undrain(ctx context.Context, instanceID string) error {
 	return err
 }
 
-// MarkDead says that an instance is gone. Codes: worker_not_registered.
+// MarkDead declares an instance dead. Codes: worker_not_registered.
 func (w Workers) MarkDead(ctx context.Context, instanceID string, o DeadOptions) error {
 	request := &wire.MarkDeadRequest{ByInstance: *byInstance(instanceID)}
 	take := !o.KeepLeases
