@@ -1,4 +1,5 @@
-// Package inprocess runs an engine in this process, behind a client: what the packages sqlite, postgres and embedded share.
+// Package inprocess runs an engine in this process, behind a client. It holds what the packages sqlite, postgres and embedded
+// share.
 package inprocess
 
 import (
@@ -30,7 +31,7 @@ type Engine struct {
 	closeErr error
 }
 
-// newEngine puts a service on an engine that runs.
+// newEngine adds a service to a running engine.
 func newEngine(e *engine.Engine, st store.Store, cfg flowfabric.EngineConfig, settings []api.Setting, checks func() []api.Check) *Engine {
 	here := &Engine{engine: e, store: st, cfg: cfg}
 	_, canCopy := st.(store.Backuper)
@@ -43,10 +44,10 @@ func newEngine(e *engine.Engine, st store.Store, cfg flowfabric.EngineConfig, se
 	return here
 }
 
-// Here is the engine itself, see Of.
+// Here returns the engine itself, see Of.
 func (e *Engine) Here() *Engine { return e }
 
-// Of finds the engine of a client. A client of Connect has none.
+// Of returns the engine of a client. A client of Connect has none.
 func Of(c *flowfabric.Client) (here *Engine, ok bool) {
 	on, ok := c.Connection().Transport.(interface{ Here() *Engine })
 	if !ok {
@@ -55,18 +56,18 @@ func Of(c *flowfabric.Client) (here *Engine, ok bool) {
 	return on.Here(), true
 }
 
-// connection is the engine with what a client takes from it.
+// connection returns the engine with what a client needs besides it.
 func (e *Engine) connection() transport.Connection {
 	return transport.Connection{Transport: e, Clock: e.engine.Config().Clock, Close: e.Close, Tracer: e.cfg.Tracer, Metrics: e.engine.Collector()}
 }
 
-// traceOf is the trace context that is stored with what is submitted in ctx (U215); nil: none.
+// traceOf returns the trace context that is stored with submissions in ctx (U215); nil: none.
 func (e *Engine) traceOf(ctx context.Context) *base.Trace {
 	at := transport.TraceAt(ctx, e.cfg.Tracer)
 	return base.ParseTrace(at.Traceparent, at.Tracestate, at.Baggage)
 }
 
-// Close stops the engine, then the store. Later calls answer as the first did.
+// Close stops the engine, then the store. Later calls return the result of the first.
 func (e *Engine) Close(ctx context.Context) error {
 	e.closing.Do(func() {
 		e.closed.Store(true)
@@ -80,33 +81,33 @@ func (e *Engine) Close(ctx context.Context) error {
 	return e.closeErr
 }
 
-// Collector gives what the engine measures.
+// Collector returns the metrics of the engine.
 func (e *Engine) Collector() metrics.Collector { return e.engine.Collector() }
 
-// NamespaceCollector gives what those may know who see these namespaces alone.
+// NamespaceCollector returns the metrics for callers that are restricted to these namespaces.
 func (e *Engine) NamespaceCollector(namespaces []string) metrics.Collector {
 	return e.engine.NamespaceCollector(namespaces)
 }
 
-// TakeRate takes some of what may happen perSecond over all processes on the store; got may be more than want, for later. 0: there is
-// none for so long.
+// TakeRate takes from an allowance of perSecond shared by all processes on the store; got may be more than want, for later use.
+// If got is 0, there is none for the returned time.
 func (e *Engine) TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error) {
 	got, wait, err = e.engine.TakeRate(ctx, name, perSecond, want)
 	return got, wait, api.AsError(err)
 }
 
-// HoldPlaces states how many of most places this process wants to hold from now on, and answers how many it does. It must be stated
-// again within 15 s.
+// HoldPlaces sets how many of most places this process wants to hold from now on, and returns how many it holds. It must be
+// called again within 15 s.
 func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (int, error) {
 	got, err := e.engine.HoldPlaces(ctx, name, most, want)
 	return got, api.AsError(err)
 }
 
-// NamespaceRates is how many submits and how many requests a second the namespace allows; 0: it does not say.
+// NamespaceRates returns how many submits and requests per second the namespace permits; 0: not set.
 func (e *Engine) NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error) {
 	submits, requests, err = e.engine.NamespaceRates(ctx, namespace)
 	return submits, requests, api.AsError(err)
 }
 
-// StoreTime is the store's clock as it was last seen, carried on by the host's.
+// StoreTime returns the store's clock as last read, advanced by the host's clock.
 func (e *Engine) StoreTime() time.Time { return e.engine.StoreTime().Std() }

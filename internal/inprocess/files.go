@@ -10,10 +10,10 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-// byOthers are the modes by which users reach a file that neither own it nor are of its group.
+// byOthers are the mode bits that give access to users who neither own a file nor are in its group.
 const byOthers fs.FileMode = 0o007
 
-// FileChecks are what the doctor says of the files of a store, in places where the modes of files mean something.
+// FileChecks returns the checks of the doctor on the files of a store, on systems where file modes apply.
 func FileChecks(path string) func() []api.Check {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -21,8 +21,8 @@ func FileChecks(path string) func() []api.Check {
 	return func() []api.Check { return []api.Check{checkFiles(path)} }
 }
 
-// checkFiles looks whether others can read or write the files of a store: inputs, results and, without a master key, signing secrets are in
-// them as they are. In a directory that others cannot enter the modes of files do not matter.
+// checkFiles checks whether other users can read or write the files of a store: they contain inputs, results and, without a
+// master key, signing secrets in clear. In a directory that others cannot enter the modes of files do not matter.
 func checkFiles(path string) api.Check {
 	check := api.Check{Name: "files", State: api.CheckOK, Detail: "only the owner and its group reach the files of the store"}
 	if dir, err := os.Stat(filepath.Dir(path)); err == nil && dir.Mode()&byOthers == 0 {
@@ -30,7 +30,7 @@ func checkFiles(path string) api.Check {
 	}
 	var open []string
 	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
-		if info, err := os.Stat(path + suffix); err == nil && info.Mode()&byOthers != 0 { // what is not there nobody reads
+		if info, err := os.Stat(path + suffix); err == nil && info.Mode()&byOthers != 0 { // a missing file is no risk
 			open = append(open, filepath.Base(path)+suffix)
 		}
 	}

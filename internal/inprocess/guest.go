@@ -19,14 +19,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// actorClient is the actor of E24 that a client is.
+// actorClient is the actor type of a client (E24).
 const actorClient = "client"
 
-// Guests are the ways into stores that another process has open, by the kind of the store.
+// Guests give access to stores that are open in another process, by the kind of the store.
 type Guests map[string]func(store.Info) (store.Guest, error)
 
-// SubmitTx hands a submission to the store through the caller's own transaction: the store of the engine in this process, or that of the
-// client's server.
+// SubmitTx writes a submission to the store in the caller's own transaction: the store of the engine in this process, or that of
+// the client's server.
 func SubmitTx(ctx context.Context, c *flowfabric.Client, tx any, s flowfabric.Submission, into Guests) (*flowfabric.Execution, error) {
 	if here, ok := Of(c); ok {
 		return here.SubmitTx(ctx, tx, s)
@@ -45,7 +45,7 @@ type server interface {
 	Keep(make func() any) any
 }
 
-// visit is a transactional submit with a client of a server.
+// visit is a transactional submit by a client of a server.
 type visit struct {
 	client *flowfabric.Client
 	at     server
@@ -59,7 +59,7 @@ func refuse(code base.Code, format string, args ...any) *api.Error {
 	return api.Errorf(string(code), format, args...)
 }
 
-// guests keeps what transactional submits must know of the server: its store, its limits, and who this client is there.
+// guests keeps what transactional submits need to know about the server: its store, its limits, and the identity of this client.
 type guests struct {
 	mu      sync.Mutex
 	known   *guest
@@ -73,11 +73,11 @@ type guest struct {
 	namespace string
 }
 
-// guestAge is how long the server is believed: keys and stores change seldom.
+// guestAge is how long answers of the server are cached: keys and stores change rarely.
 const guestAge = time.Minute
 
-// submitTx leaves the submission in the caller's transaction on the store's own database. The server is asked who this client is and
-// which database that is, but knows nothing of the submission until it is committed.
+// submit writes the submission in the caller's transaction on the store's own database. The server returns the identity of this
+// client and the identity of the database, but does not see the submission until it is committed.
 func (v *visit) submit(ctx context.Context, tx any, s flowfabric.Submission) (*flowfabric.Execution, error) {
 	if s.ID == "" {
 		s.ID = mint.ID(v.clock)
@@ -106,7 +106,7 @@ func (v *visit) submit(ctx context.Context, tx any, s flowfabric.Submission) (*f
 	return service.TxExecution(answer, &sub), nil
 }
 
-// filed shows the execution that has the key or the id already, as the server knows it.
+// filed returns the execution that has the key or the id already, read from the server.
 func (v *visit) filed(ctx context.Context, g *guest, answer engine.TxAnswer, sub core.Submission) (*flowfabric.Execution, error) {
 	x, err := v.client.Get(ctx, flowfabric.ID(answer.ID.String()))
 	switch {
@@ -130,7 +130,7 @@ func (v *visit) filed(ctx context.Context, g *guest, answer engine.TxAnswer, sub
 	return x, nil
 }
 
-// guest asks the server once in a while.
+// guest returns the cached answers of the server, or asks it again.
 func (v *visit) guest(ctx context.Context) (*guest, error) {
 	v.known.mu.Lock()
 	defer v.known.mu.Unlock()
@@ -166,7 +166,7 @@ func (g *guests) forget() {
 	g.known = nil
 }
 
-// guestOf is the way into a store of that kind. wrong_database when the transaction is for another kind.
+// guestOf returns the access to a store of that kind; wrong_database if the transaction is for another kind.
 func (v *visit) guestOf(s flowfabric.StoreInfo) (store.Guest, error) {
 	installation, named := base.ParseUUID(s.InstallationID)
 	log, _ := base.ParseUUID(s.LogID)
@@ -181,7 +181,7 @@ func (v *visit) guestOf(s flowfabric.StoreInfo) (store.Guest, error) {
 	return enter(store.Info{Kind: s.Kind, Installation: installation, LogID: log})
 }
 
-// homeOf is the namespace that new work goes to; role_required, namespace_forbidden, namespace_required.
+// homeOf returns the namespace for new work; role_required, namespace_forbidden, namespace_required.
 func (v *visit) homeOf(who flowfabric.Identity) (string, error) {
 	everywhere := slices.Contains(who.Namespaces, keyring.Everywhere)
 	switch home := v.at.Namespace(); {

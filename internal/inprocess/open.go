@@ -18,19 +18,19 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Store is a store that is to be opened.
+// Store describes a store to open.
 type Store struct {
-	// Open opens it as the options say.
+	// Open opens it with the given options.
 	Open func(ctx context.Context, o StoreOptions) (store.Store, error)
-	// Checks are what the doctor says of the place of the store; nil: nothing.
+	// Checks returns the checks of the doctor on the location of the store; may be nil.
 	Checks func() []api.Check
-	// DirectURL says that the address of a pooler has one beside it that goes around the pooler.
+	// DirectURL means that besides the address of a pooler there is one that bypasses the pooler.
 	DirectURL string
-	// Settings are those that only this kind of store has.
+	// Settings are those specific to this kind of store.
 	Settings []api.Setting
 }
 
-// StoreOptions are how every store is opened.
+// StoreOptions are the options for opening any store.
 type StoreOptions struct {
 	Migrate          api.MigrateMode
 	UnsafeDurability bool
@@ -38,7 +38,7 @@ type StoreOptions struct {
 	Clock            clock.Clock // of a test; nil: the clocks of the host and of the database
 }
 
-// Open opens the store and runs an engine on it, as a client.
+// Open opens the store, runs an engine on it, and returns a client of it.
 func Open(ctx context.Context, on Store, cfg flowfabric.EngineConfig) (*flowfabric.Client, error) {
 	cfg = withDefaults(cfg)
 	if err := base.CheckNamespace(cfg.Namespace); err != nil {
@@ -75,7 +75,7 @@ func withDefaults(cfg flowfabric.EngineConfig) flowfabric.EngineConfig {
 	return cfg
 }
 
-// engineConfig is the part of the settings that the engine takes.
+// engineConfig returns the settings that the engine uses.
 func engineConfig(cfg flowfabric.EngineConfig, hooks engine.Hooks) (engine.Config, error) {
 	master, err := masterKey(cfg)
 	if err != nil {
@@ -93,7 +93,7 @@ func engineConfig(cfg flowfabric.EngineConfig, hooks engine.Hooks) (engine.Confi
 	}, nil
 }
 
-// openError shows a database that cannot be reached as such.
+// openError marks a database that cannot be reached as such.
 func openError(err error) error {
 	var refusal *base.Error
 	if !errors.As(err, &refusal) && store.FaultOf(err) == store.Unavailable {
@@ -102,7 +102,7 @@ func openError(err error) error {
 	return api.AsError(err)
 }
 
-// masterKey is the one that Open was given; none when it was given none.
+// masterKey returns the key passed to Open, if any.
 func masterKey(cfg flowfabric.EngineConfig) (keyring.MasterKey, error) {
 	if cfg.MasterKey == "" {
 		return keyring.MasterKey{}, nil
@@ -110,7 +110,7 @@ func masterKey(cfg flowfabric.EngineConfig) (keyring.MasterKey, error) {
 	return keyring.ParseMasterKey(cfg.MasterKey)
 }
 
-// signingKey is the one that Open was given to seed; nil when it was given none.
+// signingKey returns the key that Open is to seed; nil if there is none.
 func signingKey(cfg flowfabric.EngineConfig) (*keyring.SeedCommand, error) {
 	if cfg.SigningKid == "" && cfg.SigningSecret == "" {
 		return nil, nil
@@ -119,7 +119,7 @@ func signingKey(cfg flowfabric.EngineConfig) (*keyring.SeedCommand, error) {
 	return &seed, err
 }
 
-// keyGrace is how long a secret that was replaced works on unless the call says otherwise.
+// keyGrace is how long a replaced secret stays valid unless the call sets it.
 func keyGrace(cfg flowfabric.EngineConfig) time.Duration {
 	if cfg.KeyGrace == 0 {
 		return time.Duration(keyring.DefaultOverlap) * time.Millisecond

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// publicBase checks the address of the addresses and takes a slash off its end; invalid_argument.
+// publicBase checks the public URL and removes a trailing slash; invalid_argument.
 func publicBase(text string) (string, error) {
 	if text == "" {
 		return "", nil

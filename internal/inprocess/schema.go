@@ -5,7 +5,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// Schema shows how far the tables of a store are. One that is newer than this module is refused, with what is known of it.
+// Schema returns the version of the tables of a store. A version newer than this module is refused, with the details that are
+// known.
 func Schema(found store.Schema, err error) (api.Schema, error) {
 	schema := api.Schema{Kind: found.Kind, Level: found.Level, Known: found.Known}
 	for _, step := range found.Steps {
@@ -20,7 +21,7 @@ func Schema(found store.Schema, err error) (api.Schema, error) {
 	return schema, nil
 }
 
-// Told is what a store calls with each step that is done.
+// Told is the function that a store calls after each step.
 func Told(cfg api.MigrateConfig) func(store.SchemaStep) {
 	return func(s store.SchemaStep) {
 		if cfg.Told != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-// settingsOf are the settings that Open was given, and the defaults of the rest.
+// settingsOf returns the settings passed to Open, and the defaults of the rest.
 func settingsOf(given flowfabric.EngineConfig, on Store, e *engine.Engine) []api.Setting {
 	used, kind := e.Config(), e.Info().Kind
 	kept := fmt.Sprintf("succeeded=%s,skipped=%s,cancelled=%s,failed=%s,expired=%s", keptText(used.Retention.Succeeded), keptText(used.Retention.Skipped),
@@ -42,7 +42,7 @@ const (
 	fromProgram = "program"
 )
 
-// SettingOf is one of them; a value of "" is none.
+// SettingOf returns one setting; a value of "" means unset.
 func SettingOf(name string, given bool, value string) api.Setting {
 	one := api.Setting{Name: name, Source: fromDefault}
 	if given {
@@ -54,7 +54,7 @@ func SettingOf(name string, given bool, value string) api.Setting {
 	return one
 }
 
-// isSet shows a secret, or an address that may hold a password.
+// isSet hides a secret, or an address that may contain a password.
 func isSet(secret string) string {
 	if secret == "" {
 		return ""
@@ -69,7 +69,7 @@ func keptText(ms *int64) string {
 	return keptSpan(time.Duration(*ms) * time.Millisecond)
 }
 
-// keptSpan writes how long something is kept as the settings of a server do.
+// keptSpan formats a retention as the settings of a server do.
 func keptSpan(d time.Duration) string {
 	if d < 0 {
 		return "-1"

@@ -26,10 +26,10 @@ const (
 	attrBatch     = "ff.batch_size" // of a commit: its commands
 )
 
-// engineTracer lets an engine make spans.
+// engineTracer makes spans for an engine.
 type engineTracer struct{ tracer api.Tracer }
 
-// tracerOf is the tracer as the engine takes it.
+// tracerOf converts a tracer to the engine's interface.
 func tracerOf(t api.Tracer) engine.Tracer {
 	if t == nil {
 		return nil
@@ -37,7 +37,7 @@ func tracerOf(t api.Tracer) engine.Tracer {
 	return engineTracer{t}
 }
 
-// Command begins the span of a command. Renewals that belong to no trace have none: workers send them for ever.
+// Command begins the span of a command. Renewals outside a trace have none, because workers send them continuously.
 func (e engineTracer) Command(ctx context.Context, name string) engine.Span {
 	if name == string(api.OpRenew) && e.tracer.Current(ctx).Traceparent == "" {
 		return nil
@@ -64,7 +64,7 @@ type engineSpan struct {
 	span api.Span
 }
 
-// Tell says which execution it is about.
+// Tell records which execution the span is about.
 func (s *engineSpan) Tell(f engine.Facts) {
 	attributes := []slog.Attr{
 		slog.String(attrExecution, f.ID.String()), slog.String(attrKind, f.Class.Kind), slog.String(attrLane, f.Class.Lane),
@@ -76,7 +76,7 @@ func (s *engineSpan) Tell(f engine.Facts) {
 	s.span.Set(attributes...)
 }
 
-// End ends the span. A transaction that must be tried again ends with what the store said.
+// End ends the span. A transaction that must be tried again ends with the error of the store.
 func (s *engineSpan) End(err error) {
 	var fault *store.Fault
 	if errors.As(err, &fault) {

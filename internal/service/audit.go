@@ -54,7 +54,7 @@ func (s *Service) verifyAudit(ctx context.Context, c Caller, r *wire.VerifyAudit
 	}, nil
 }
 
-// recordRefusal writes into the audit log that a valid credential was refused (U131).
+// recordRefusal records in the audit log that a valid credential was refused (U131).
 func (s *Service) recordRefusal(ctx context.Context, c Caller, r *wire.RecordRefusalRequest) (wire.None, error) {
 	return wire.None{}, s.engine.Refused(ctx, c.operator(), engine.Refusal{
 		Namespace: r.Namespace, Action: r.Action, Entity: r.Entity, EntityID: r.EntityID, Code: base.Code(r.Code),

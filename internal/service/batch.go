@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// batch is commands under leases on their way (U77).
+// batch is a call with commands under leases (U77).
 type batch struct {
 	*Service
 	caller  Caller
@@ -22,12 +22,12 @@ type batch struct {
 	answers []api.WorkAnswer
 }
 
-// doWork does commands of many executions, each until its outcome is known, and answers each for itself. Those of one execution are done in
-// the given order, different executions at a time.
+// doWork performs commands for many executions, each until its outcome is known, with an answer of its own. Those of one
+// execution are performed in the given order, different executions concurrently.
 func (s *Service) doWork(ctx context.Context, c Caller, r *wire.WorkBatch) ([]api.WorkAnswer, error) {
 	b := batch{s, c, c.once(), r.Items, make([]api.WorkAnswer, len(r.Items))}
-	b.caller.RequestKey = "" // it names each item by its index: two of one execution are not repeats of each other
-	if len(b.items) == 1 {   // a worker's ending: the engine gathers those of many callers by itself
+	b.caller.RequestKey = "" // it identifies each item by its index: two of one execution are not repeats of each other
+	if len(b.items) == 1 {   // a worker's ending: the engine itself batches those of many callers
 		b.answers[0] = b.do(ctx, 0)
 		return b.answers, nil
 	}
@@ -57,7 +57,7 @@ func (b *batch) doAll(ctx context.Context) {
 	all.Wait()
 }
 
-// byExecution finds the first item of each execution, and of each item the next one of the same execution; 0: there is none.
+// byExecution returns the first item of each execution, and for each item the next one of the same execution; 0: none.
 func (b *batch) byExecution() (firsts, next []int) {
 	firsts, next = make([]int, 0, len(b.items)), make([]int, len(b.items))
 	last := make(map[execution]int, len(b.items))
@@ -73,10 +73,10 @@ func (b *batch) byExecution() (firsts, next []int) {
 	return firsts, next
 }
 
-// execution is an execution that items name, however they spell its id.
+// execution identifies the execution of items, independent of the form of its id.
 type execution struct {
 	id   base.UUID
-	text api.ID // of what is no id; "": it is one
+	text api.ID // an invalid id; "": it is valid
 }
 
 func executionOf(id api.ID) execution {
@@ -87,8 +87,8 @@ func executionOf(id api.ID) execution {
 	return execution{id: given.UUID}
 }
 
-// completeMany completes in one call of the engine what ended together. It returns which of it is to be sent once more, alone: where the
-// outcome is unknown, or the execution is yet to be found.
+// completeMany completes in one call of the engine the executions that ended together. It returns those that are to be sent
+// again, one by one: if the outcome is unknown, or the execution still has to be looked up.
 func (b *batch) completeMany(ctx context.Context, ends []int) (again []int) {
 	all, sent := make([]engine.Ending, 0, len(ends)), make([]int, 0, len(ends))
 	for _, i := range ends {
@@ -110,7 +110,7 @@ func (b *batch) completeMany(ctx context.Context, ends []int) (again []int) {
 	return again
 }
 
-// endingOf is a completion as the engine takes it.
+// endingOf converts a completion for the engine.
 func endingOf(item *api.WorkItem) (engine.Ending, error) {
 	id, fence, err := fenced(fencedBy(item), wire.LeaseField{})
 	if err == nil {
@@ -122,7 +122,7 @@ func endingOf(item *api.WorkItem) (engine.Ending, error) {
 	return engine.Ending{ID: id, Completion: core.Completion{Fence: fence, Result: payloadGiven(item.Result), Usage: item.Usage.Amounts}}, nil
 }
 
-// answered is the answer to an item that was done or refused.
+// answered returns the answer to an item that was performed or refused.
 func answered(a api.WorkAnswer, err error) api.WorkAnswer {
 	if err != nil {
 		return api.WorkAnswer{Err: api.AsError(err)}
@@ -130,14 +130,14 @@ func answered(a api.WorkAnswer, err error) api.WorkAnswer {
 	return a
 }
 
-// doContained does an item on a goroutine of its own, where a panic would end the process.
+// doContained performs an item in a goroutine of its own and contains a panic, which would end the process.
 func (b *batch) doContained(ctx context.Context, i int) {
 	if err := b.engine.Contain(func() { b.answers[i] = b.do(ctx, i) }); err != nil {
 		b.answers[i] = answered(api.WorkAnswer{}, err)
 	}
 }
 
-// do does an item until its outcome is known.
+// do performs an item until its outcome is known.
 func (b *batch) do(ctx context.Context, i int) api.WorkAnswer {
 	c, item := b.caller, &b.items[i]
 	c.Key = b.keyOf(i)
@@ -149,7 +149,8 @@ func (b *batch) do(ctx context.Context, i int) api.WorkAnswer {
 	}
 }
 
-// keyOf is by which the repeat of an item is recognised, of those that neither their fence nor a name of their own tells apart (L117).
+// keyOf returns the key by which the repeat of an item is recognised, for items that neither their fence nor a name of their own
+// identifies (L117).
 func (b *batch) keyOf(i int) string {
 	item := &b.items[i]
 	switch {
@@ -166,7 +167,7 @@ func (b *batch) keyOf(i int) string {
 	return b.mintKey()
 }
 
-// mintKey makes a key for the tries of one command.
+// mintKey generates a key for the tries of one command.
 func (s *Service) mintKey() string {
 	var random [10]byte
 	rand.Read(random[:]) // never fails (crypto/rand)

@@ -17,7 +17,7 @@ func fencedBy(i *api.WorkItem) wire.FencedByID {
 	return wire.FencedByID{ByID: wire.ByID{ID: string(i.ID)}, LeaseHeader: wire.FenceOf(&i.Lease)}
 }
 
-// command does one item of a batch as the call of its own does.
+// command performs one item of a batch as the call for the single command does.
 func (s *Service) command(ctx context.Context, c Caller, item *api.WorkItem) (api.WorkAnswer, error) {
 	if item.Override && item.Op != api.OpComplete && item.Op != api.OpFail {
 		return api.WorkAnswer{}, base.Errorf(base.CodeInvalidArgument, "%q cannot be done without a lease", item.Op).WithField("override").WithHint("complete and fail can")
@@ -87,7 +87,7 @@ func completed(a core.CompleteAnswer) api.WorkAnswer {
 	return api.WorkAnswer{Status: api.Status(a.Status.String()), Late: a.Late}
 }
 
-// overrideOf has the reason only of an override: each command looks at its own fields.
+// overrideOf takes the reason only of an override: each command uses only its own fields.
 func overrideOf(item *api.WorkItem) wire.OverrideFields {
 	if !item.Override {
 		return wire.OverrideFields{}
@@ -189,7 +189,7 @@ func (s *Service) waitChildrenItem(ctx context.Context, c Caller, item *api.Work
 	return waiting(api.WorkAnswer{}, &waited), err
 }
 
-// waiting adds how a wait for children is; nil: there is none.
+// waiting adds the state of a wait for children, if there is one.
 func waiting(a api.WorkAnswer, w *api.ChildrenWaited) api.WorkAnswer {
 	if w == nil {
 		return a

@@ -25,7 +25,7 @@ func limitOf(n *int64) int64 {
 	return *n
 }
 
-// budgetDefinition is the definition for the rules to check.
+// budgetDefinition converts the definition to the form that is validated.
 func budgetDefinition(b *api.Budget) (core.BudgetDefinition, error) {
 	d := core.BudgetDefinition{
 		Name: b.Name, Scope: core.BudgetScope(b.Scope), Parent: b.Parent, Dimensions: make(map[string]core.BudgetLimits, len(b.Dimensions)),
@@ -70,7 +70,7 @@ func budgetUpdate(u *api.BudgetUpdate) (core.BudgetUpdate, error) {
 		return update, nil
 	}
 	update.Dimensions = map[string]core.DimensionUpdate{}
-	for _, name := range slices.Sorted(maps.Keys(u.Dimensions)) { // of several faults the same is reported each time
+	for _, name := range slices.Sorted(maps.Keys(u.Dimensions)) { // sorted, so that of several invalid fields the same one is always reported
 		d, err := dimensionUpdate(u.Dimensions[name], base.FieldUnder("dimensions", name))
 		if err != nil {
 			return update, err
@@ -143,7 +143,7 @@ func budgetOf(v engine.BudgetView) *api.BudgetStatus {
 	return b
 }
 
-// resetOf shows a reset with its kind, also that of a budget that has none.
+// resetOf converts a reset with its kind; a budget without a reset has a kind as well.
 func resetOf(r core.BudgetReset) api.BudgetReset {
 	shown := api.BudgetReset{Type: r.Type, Every: duration(r.EveryMS), AnchorAt: r.AnchorAt.Std(), Unit: r.Unit, Timezone: r.Timezone}
 	shown.Type = shown.Kind()
@@ -173,7 +173,7 @@ func spendOf(r engine.SpendRow) api.BudgetSpend {
 	return api.BudgetSpend{Epoch: r.Epoch, ExecutionID: idOf(r.ExecutionID), Used: amounts(r.Used), Total: r.Total}
 }
 
-// UsageReceipt shows what came of a report of usage.
+// UsageReceipt converts the answer to a report of usage.
 func UsageReceipt(o core.UsageOutcome) api.UsageReceipt {
 	r := api.UsageReceipt{Outcome: o.Outcome, Applied: o.Applied, Action: o.Action, Remaining: Remaining(o.Remaining)}
 	if o.Repeated {
@@ -191,7 +191,7 @@ func UsageReceipt(o core.UsageOutcome) api.UsageReceipt {
 	return r
 }
 
-// Remaining shows what is left of budgets by their id; nil when no budget has a limit.
+// Remaining returns what is left of budgets, by id; nil if no budget has a limit.
 func Remaining(left map[base.UUID]map[string]int64) map[string]map[string]int64 {
 	if len(left) == 0 {
 		return nil
@@ -203,7 +203,7 @@ func Remaining(left map[base.UUID]map[string]int64) map[string]map[string]int64 
 	return shown
 }
 
-// amounts are never absent: they are an object in JSON.
+// amounts returns an empty map instead of nil: they are an object in JSON.
 func amounts(given map[string]int64) map[string]int64 {
 	if given == nil {
 		return map[string]int64{}

@@ -27,7 +27,7 @@ func (s *Service) budgets() {
 	on(s, wire.ListExecutionBudgets, s.listExecutionBudgets)
 }
 
-// budget names a budget. A name is looked for in the namespace of the call; an id needs none.
+// budget identifies a budget. A name is looked up in the namespace of the call; an id needs none.
 func (c *Caller) budget(named wire.ByBudget) (engine.BudgetRef, error) {
 	home, err := c.home()
 	if _, isID := base.ParseUUID(named.ID); isID && base.CodeOf(err) == base.CodeNamespaceRequired {
@@ -54,7 +54,7 @@ func (s *Service) createBudget(ctx context.Context, c Caller, r *wire.CreateBudg
 		return api.CreatedBudget{}, err
 	}
 	outcome := made.Outcome
-	if !c.first() { // a try whose answer was lost may have made it
+	if !c.first() { // a try whose answer was lost may have created it
 		outcome = api.BudgetCreated
 	}
 	return api.CreatedBudget{Outcome: outcome, BudgetStatus: *budgetOf(made.Budget)}, nil
@@ -67,7 +67,7 @@ func (s *Service) listBudgets(ctx context.Context, c Caller, r *wire.ListBudgets
 	})
 }
 
-// getBudget shows a budget and its numbers (U96).
+// getBudget returns a budget and its numbers (U96).
 func (s *Service) getBudget(ctx context.Context, c Caller, r *wire.ByBudget) (api.BudgetStatus, error) {
 	ref, err := c.budget(*r)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Service) getBudget(ctx context.Context, c Caller, r *wire.ByBudget) (ap
 	return budgetShown(s.engine.Budget(ctx, c.client(), ref))
 }
 
-// listEpochs lists the epochs of a budget that are over (U96).
+// listEpochs lists the past epochs of a budget (U96).
 func (s *Service) listEpochs(ctx context.Context, c Caller, r *wire.BudgetEpochsRequest) (api.Page[api.BudgetEpoch], error) {
 	return page(r.PageFields, epochOf, func(cursor string, limit *int) ([]core.EpochRecord, string, error) {
 		ref, err := c.budget(r.ByBudget)
@@ -87,7 +87,7 @@ func (s *Service) listEpochs(ctx context.Context, c Caller, r *wire.BudgetEpochs
 	})
 }
 
-// listSpend lists what executions have used of a budget (U96).
+// listSpend lists the usage of a budget by execution (U96).
 func (s *Service) listSpend(ctx context.Context, c Caller, r *wire.BudgetSpendRequest) (api.Page[api.BudgetSpend], error) {
 	return page(r.PageFields, spendOf, func(cursor string, limit *int) ([]engine.SpendRow, string, error) {
 		ref, err := c.budget(r.ByBudget)
@@ -124,7 +124,7 @@ func (s *Service) deleteBudget(ctx context.Context, c Caller, r *wire.ChangeBudg
 	return wire.None{}, s.engine.DeleteBudget(ctx, c.operator(), ref, c.action(r.Body, r.IfMatch))
 }
 
-// closeBudget lets a budget admit nothing (U97).
+// closeBudget stops a budget from admitting work (U97).
 func (s *Service) closeBudget(ctx context.Context, c Caller, r *wire.ChangeBudgetRequest) (api.BudgetStatus, error) {
 	return s.changeBudget(ctx, c, r, s.engine.CloseBudget)
 }
@@ -134,7 +134,7 @@ func (s *Service) reopenBudget(ctx context.Context, c Caller, r *wire.ChangeBudg
 	return s.changeBudget(ctx, c, r, s.engine.ReopenBudget)
 }
 
-// resetBudget begins a new epoch (U97).
+// resetBudget starts a new epoch (U97).
 func (s *Service) resetBudget(ctx context.Context, c Caller, r *wire.ChangeBudgetRequest) (api.BudgetStatus, error) {
 	return s.changeBudget(ctx, c, r, s.engine.ResetBudget)
 }
@@ -150,8 +150,8 @@ func (s *Service) changeBudget(
 	return budgetShown(change(ctx, c.operator(), ref, c.action(r.Body, r.IfMatch)))
 }
 
-// chargeBudget books what was used without a lease (U98). A charge without a key of its own is recognised by that of its request, and its
-// repeat has the first answer (U13).
+// chargeBudget books usage outside a lease (U98). A charge without a key of its own is identified by that of its request, and its
+// repeat returns the first answer (U13).
 func (s *Service) chargeBudget(ctx context.Context, c Caller, r *wire.ChargeBudgetRequest) (api.UsageReceipt, error) {
 	ref, err := c.budget(r.ByBudget)
 	if err != nil {
@@ -177,7 +177,7 @@ func (s *Service) chargeBudget(ctx context.Context, c Caller, r *wire.ChargeBudg
 	return receipt, nil
 }
 
-// releaseBudget gives back what an execution has used (U98).
+// releaseBudget returns to a budget what an execution has used (U98).
 func (s *Service) releaseBudget(ctx context.Context, c Caller, r *wire.ReleaseBudgetRequest) (api.ReleasedSpend, error) {
 	ref, err := c.budget(r.ByBudget)
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *Service) releaseBudget(ctx context.Context, c Caller, r *wire.ReleaseBu
 	return api.ReleasedSpend{Released: amounts(released)}, err
 }
 
-// getUsage shows what an execution has used (U42).
+// getUsage returns the usage of an execution (U42).
 func (s *Service) getUsage(ctx context.Context, c Caller, r *wire.GetUsageRequest) (api.ExecutionUsage, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *Service) getUsage(ctx context.Context, c Caller, r *wire.GetUsageReques
 	return api.ExecutionUsage{ExecutionID: idOf(view.ExecutionID), Attempt: view.Attempt, Amounts: amounts(view.Usage)}, nil
 }
 
-// listExecutionBudgets shows the budgets that decide about an execution (U42).
+// listExecutionBudgets lists the budgets that decide about an execution (U42).
 func (s *Service) listExecutionBudgets(ctx context.Context, c Caller, r *wire.ByID) (api.ApplicableBudgets, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {

@@ -20,7 +20,7 @@ func (s *Service) bulk() {
 	on(s, wire.StopBulk, s.stopBulk)
 }
 
-// startBulk starts a job, or shows what it would meet (U57).
+// startBulk starts a job, or returns what it would affect (U57).
 func (s *Service) startBulk(ctx context.Context, c Caller, r *wire.StartBulkRequest) (api.BulkJob, error) {
 	b := &r.Body
 	args, err := bulkArgsOf(b.Action, &b.Args)
@@ -48,7 +48,7 @@ func (s *Service) startBulk(ctx context.Context, c Caller, r *wire.StartBulkRequ
 	return jobShown(s.engine.Bulk(ctx, c.operator(), request))
 }
 
-// bulkArgsOf reads what an action needs; missing_field, and unknown_field for arguments of other actions.
+// bulkArgsOf converts the arguments of an action; missing_field, and unknown_field for arguments of other actions.
 func bulkArgsOf(action string, a *wire.BulkArgs) (engine.BulkArgs, error) {
 	if name := a.Foreign(action); name != "" {
 		return engine.BulkArgs{}, base.Errorf(base.CodeUnknownField, "this action has no such argument").WithField("args." + name)
@@ -78,7 +78,7 @@ func (s *Service) listBulk(ctx context.Context, c Caller, r *wire.ListBulkReques
 	})
 }
 
-// getBulk shows a job, if it is to wait when the job is at its end or the wait is over (U58).
+// getBulk returns a job; if it is to wait, once the job has ended or the wait is over (U58).
 func (s *Service) getBulk(ctx context.Context, c Caller, r *wire.GetBulkRequest) (api.BulkJob, error) {
 	id, err := jobID(r.BulkByID)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Service) getBulk(ctx context.Context, c Caller, r *wire.GetBulkRequest)
 	return job, err
 }
 
-// listBulkItems lists what a job did, in the order in which it was done (U58).
+// listBulkItems lists the results of a job, in the order in which they occurred (U58).
 func (s *Service) listBulkItems(ctx context.Context, c Caller, r *wire.ListBulkItemsRequest) (api.Page[api.BulkItem], error) {
 	id, err := jobID(r.BulkByID)
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Service) listBulkItems(ctx context.Context, c Caller, r *wire.ListBulkI
 	})
 }
 
-// stopBulk stops a job; what is done stays done (U58).
+// stopBulk stops a job; its changes so far are kept (U58).
 func (s *Service) stopBulk(ctx context.Context, c Caller, r *wire.StopBulkRequest) (api.BulkJob, error) {
 	id, err := jobID(r.BulkByID)
 	if err != nil {

@@ -10,33 +10,33 @@ import (
 	"github.com/flowfabric/flowfabric/internal/principal"
 )
 
-// Caller is who an operation is done for.
+// Caller is the principal that an operation is performed for.
 type Caller struct {
 	principal.Principal
-	// Key is by which the repeat of a command is recognised, where the request itself was sent under none.
+	// Key identifies the repeat of a command if the request itself has no key.
 	Key string
-	// AsWorker says that a worker of this process acts for itself, which is no operator's act.
+	// AsWorker means that a worker of this process acts on its own behalf, which is not an operator's action.
 	AsWorker bool
-	// Owner says that the caller is the program that opened the store, and administers all of it.
+	// Owner means that the caller is the program that opened the store, and administers all of it.
 	Owner bool
-	// Chosen is the namespace that an operation names in place of the caller's own; "": it names none.
+	// Chosen is the namespace that an operation names instead of the caller's own; "": none.
 	Chosen string
-	// Again says that the caller has done the operation before, under Key, and does not know its outcome.
+	// Again means that the caller has performed the operation before, under Key, with an unknown outcome.
 	Again bool
 
-	repeats int        // how often this command was done before, without a known outcome
+	repeats int        // number of earlier tries of this command of unknown outcome
 	random  [40]byte   // of an operation that makes a secret: the same in all tries, so that a repeat finds what the first one made
 	minted  *mintedIDs // of a batch of submissions: likewise
 }
 
-// Owner is the program that opened the store, by a name, in a namespace.
+// Owner returns the program that opened the store as a caller, by a name, in a namespace.
 func Owner(name, namespace string) Caller {
 	return Caller{
 		Principal: principal.Principal{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true}, Owner: true,
 	}
 }
 
-// The actors of E24 that a caller may be.
+// The actor types of a caller (E24).
 const (
 	actorClient   = "client"
 	actorOperator = "operator"
@@ -56,14 +56,14 @@ func (c *Caller) as(actor string) engine.Caller {
 
 func (c *Caller) client() engine.Caller { return c.as(actorClient) }
 
-// worker is who acts by the right of a lease, in the lanes that it is bound to.
+// worker returns the caller as the holder of a lease, in the lanes that it is bound to.
 func (c *Caller) worker() engine.Caller {
 	who := c.as(actorWorker)
 	who.WorkLanes = c.Lanes
 	return who
 }
 
-// operator is who acts on executions, lanes and workers. A caller that is none acts as a client.
+// operator returns the caller as one that acts on executions, lanes and workers. A caller without the role acts as a client.
 func (c *Caller) operator() engine.Caller {
 	if c.Operator {
 		return c.as(actorOperator)
@@ -71,7 +71,7 @@ func (c *Caller) operator() engine.Caller {
 	return c.as(actorClient)
 }
 
-// admin is who administers the store: its owner everywhere, others where they may act.
+// admin returns the caller as an administrator of the store: its owner everywhere, others where they may act.
 func (c *Caller) admin() engine.Caller {
 	who := c.operator()
 	if c.Owner {
@@ -80,7 +80,7 @@ func (c *Caller) admin() engine.Caller {
 	return who
 }
 
-// home is the namespace that new work goes to; namespace_required when a caller of several has not chosen one (U121).
+// home returns the namespace for new work; namespace_required if a caller of several has not chosen one (U121).
 func (c *Caller) home() (string, error) {
 	switch {
 	case c.Namespace != "" && c.Namespaces != nil && !slices.Contains(c.Namespaces, c.Namespace):
@@ -95,13 +95,14 @@ func (c *Caller) home() (string, error) {
 	}
 }
 
-// first reports whether the command is done for the first time. What a repeat finds done may be its own doing.
+// first reports whether the command is performed for the first time. If not, an earlier try may have made what it finds.
 func (c *Caller) first() bool { return c.repeats == 0 && !c.Again }
 
-// once names what a command makes that brings no name of its own, so that a repeat of the command makes it once.
+// once returns a name for something that a command makes without a name of its own, so that a repeat of the command makes it
+// once.
 func (c *Caller) once() string { return cmp.Or(c.OnceKey(), c.Key) }
 
-// ofRequestKey names the request's key in the refusal of a name that it stood in for, because the request gives none (U11).
+// ofRequestKey names the request's key as the field of a refusal about a missing name that the key replaced (U11).
 func ofRequestKey(err error, field, given string) error {
 	var refusal *base.Error
 	if given != "" || !errors.As(err, &refusal) || refusal.Field != field {

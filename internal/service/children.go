@@ -17,7 +17,7 @@ func (s *Service) children() {
 	on(s, wire.WaitForChildren, s.waitForChildren)
 }
 
-// spawn starts work below a running execution, and waits for it if asked (U75).
+// spawn starts children of a running execution, and waits for them if requested (U75).
 func (s *Service) spawn(ctx context.Context, c Caller, r *wire.SpawnRequest) (api.Spawned, error) {
 	b := &r.Body
 	id, fence, err := fenced(r.FencedByID, b.LeaseField)
@@ -58,7 +58,7 @@ func (s *Service) spawn(ctx context.Context, c Caller, r *wire.SpawnRequest) (ap
 	return spawned, nil
 }
 
-// asChildren calls the nodes of a refusal what a spawn calls them.
+// asChildren renames nodes in the path of a refusal to the field name that a spawn uses.
 func asChildren(err error) error {
 	var refusal *api.Error
 	if !errors.As(api.AsError(err), &refusal) || !strings.HasPrefix(refusal.Field, "nodes") {
@@ -91,7 +91,7 @@ func childrenWait(id base.GivenID, fence core.Fence, w *wire.ChildrenWait) (engi
 	switch {
 	case w.TimeoutMS == nil:
 	case *w.TimeoutMS == 0:
-		request.TimeoutMS = -1 // 0 would be none: the rules refuse this
+		request.TimeoutMS = -1 // 0 would mean none: validation refuses this
 	default:
 		request.TimeoutMS = *w.TimeoutMS
 	}
@@ -100,7 +100,7 @@ func childrenWait(id base.GivenID, fence core.Fence, w *wire.ChildrenWait) (engi
 	return request, err
 }
 
-// waitedOf is how a wait for children is.
+// waitedOf converts the state of a wait for children.
 func waitedOf(w *engine.ChildrenWaitAnswer) api.ChildrenWaited {
 	if w.Waiting {
 		return api.ChildrenWaited{Outcome: api.ChildrenWaiting}

@@ -16,8 +16,8 @@ func (s *Service) events() {
 	on(s, wire.ListEvents, s.listEvents)
 }
 
-// listEvents reads the event log (U106). A limit of 0 asks for an empty page: one event is read all the same, for what is refused with
-// another limit is refused with 0 too.
+// listEvents reads the event log (U106). A limit of 0 requests an empty page: one event is read nevertheless, because a request
+// that is refused with another limit is refused with 0 too.
 func (s *Service) listEvents(ctx context.Context, c Caller, r *wire.EventsRequest) (api.EventPage, error) {
 	request, err := eventsRequest(r)
 	if err != nil {

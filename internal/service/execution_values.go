@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// ExecutionOf shows a record as readers see it.
+// ExecutionOf converts a record for readers.
 func ExecutionOf(view engine.View) *api.Execution {
 	x := view.Execution
 	public, vector := core.Derive(x, view.Lane)
@@ -56,7 +56,7 @@ func ExecutionOf(view engine.View) *api.Execution {
 	return shown
 }
 
-// showRecord adds what the record decides by and the full view alone shows (L120).
+// showRecord adds fields of the record that only the full view has (L120).
 func showRecord(x *api.Execution, of *core.Execution) {
 	if of.Next != core.NextNone {
 		x.Next = of.Next.String()
@@ -72,7 +72,7 @@ func showRecord(x *api.Execution, of *core.Execution) {
 	}
 }
 
-// ReasonText is a reason in words; "" when there is none.
+// ReasonText returns the description of a reason; "" if there is none.
 func ReasonText(r core.Reason) string {
 	if r == core.ReasonNone {
 		return ""
@@ -96,7 +96,7 @@ func leaseOf(x *core.Execution) *api.Lease {
 	return lease
 }
 
-// AttemptOf shows an attempt.
+// AttemptOf converts an attempt.
 func AttemptOf(a core.Attempt) api.Attempt {
 	shown := api.Attempt{
 		ID: a.ID.String(), Index: a.Index, Type: a.Type.String(), State: a.State.String(),
@@ -121,7 +121,7 @@ func failureOf(f *core.Failure) *api.Failure {
 	return &api.Failure{Class: f.Class, Category: f.Category, Message: f.Message, Detail: detailOf(f), At: f.At.Std()}
 }
 
-// detailOf is the detail of a failure, whose content type is stored only when it is not the default.
+// detailOf converts the detail of a failure, whose content type is stored only if it is not the default.
 func detailOf(f *core.Failure) api.Payload {
 	if f.Detail == nil {
 		return api.Payload{}
@@ -139,7 +139,7 @@ func leaseRecordOf(r core.LeaseRecord) api.LeaseRecord {
 	}
 }
 
-// StepOf shows what a step remembers.
+// StepOf converts a step.
 func StepOf(r core.StepRecord) api.StepRecord {
 	return api.StepRecord{
 		Name: r.Name, RunIndex: r.RunIndex, AttemptIndex: r.AttemptIndex, LeaseEpoch: r.LeaseEpoch, CreatedAt: r.CreatedAt.Std(),
@@ -147,7 +147,7 @@ func StepOf(r core.StepRecord) api.StepRecord {
 	}
 }
 
-// openSuspensionOf shows the open suspension as far as the record of the execution has it.
+// openSuspensionOf converts the open suspension, as far as it is in the record of the execution.
 func openSuspensionOf(w *core.Waits) *api.OpenSuspension {
 	s := w.Suspension
 	shown := &api.OpenSuspension{
@@ -162,7 +162,7 @@ func openSuspensionOf(w *core.Waits) *api.OpenSuspension {
 	return shown
 }
 
-// JoinOf shows a join; nil of a member that no edge leads to.
+// JoinOf converts a join; nil for a member without inbound edges.
 func JoinOf(j engine.JoinView) *api.JoinView {
 	if j.State == core.JoinNone {
 		return nil
@@ -170,7 +170,7 @@ func JoinOf(j engine.JoinView) *api.JoinView {
 	return JoinShown(j)
 }
 
-// JoinShown shows a join, be it one of a member that no edge leads to.
+// JoinShown converts a join, also that of a member without inbound edges.
 func JoinShown(j engine.JoinView) *api.JoinView {
 	return &api.JoinView{
 		Join: api.Join{Policy: api.JoinPolicy(j.Policy.String()), K: j.K, CancelRemaining: j.OnSatisfied == core.CancelRemaining},
@@ -181,7 +181,7 @@ func JoinShown(j engine.JoinView) *api.JoinView {
 	}
 }
 
-// NamedInputOf shows what a member got from another.
+// NamedInputOf converts an input that a member received from another.
 func NamedInputOf(in core.NamedInput) api.NamedInput {
 	shown := api.NamedInput{
 		Name: in.Name, From: in.From.Name, FromID: idOf(in.From.ID), Outcome: api.Status(in.Outcome.String()), FailureReason: in.FailureReason,
@@ -196,7 +196,7 @@ func NamedInputOf(in core.NamedInput) api.NamedInput {
 	return shown
 }
 
-// BudgetsOf are the budgets that the record of an execution tells of: those of its lease or grant, and those made for it.
+// BudgetsOf returns the budgets in the record of an execution: those of its lease or grant, and those created with it.
 func BudgetsOf(x *core.Execution) (all []api.ExecutionBudget) {
 	if x.Reservation != nil {
 		for _, hold := range x.Reservation.Holds {
@@ -212,9 +212,9 @@ func BudgetsOf(x *core.Execution) (all []api.ExecutionBudget) {
 	return all
 }
 
-// PolicyOf is the frozen policy of an execution as JSON, all of it.
+// PolicyOf returns the complete frozen policy of an execution as JSON.
 func PolicyOf(x *core.Execution) json.RawMessage {
-	if x.Policy == nil || x.Policy == core.DefaultPolicy() { // by far the most frequent one
+	if x.Policy == nil || x.Policy == core.DefaultPolicy() { // by far the most frequent case
 		return defaultPolicy()
 	}
 	return x.Policy.Canonical()
@@ -222,7 +222,7 @@ func PolicyOf(x *core.Execution) json.RawMessage {
 
 var defaultPolicy = sync.OnceValue(func() json.RawMessage { return core.DefaultPolicy().Canonical() })
 
-// PayloadOf shows a stored payload.
+// PayloadOf converts a stored payload.
 func PayloadOf(p core.Payload) api.Payload {
 	if p.Data == nil && p.Size > 0 {
 		return api.Unloaded(p.ContentType, p.Size)
@@ -230,12 +230,12 @@ func PayloadOf(p core.Payload) api.Payload {
 	return api.Payload{Data: p.Data, ContentType: p.ContentType}
 }
 
-// CorePayload is the payload with bytes of its own: the caller may use his again, and the handler that gets them may change them.
+// CorePayload copies the payload: the caller may reuse its bytes, and the handler that gets them may change them.
 func CorePayload(p api.Payload) core.Payload {
 	return core.Payload{ContentType: p.ContentType, Data: bytes.Clone(p.Data), Size: len(p.Data)}
 }
 
-// payloadGiven is a payload that may be left out; nil: it was.
+// payloadGiven converts an optional payload; nil means unset.
 func payloadGiven(p api.Payload) *core.Payload {
 	if p.IsNothing() {
 		return nil

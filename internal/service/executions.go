@@ -33,7 +33,7 @@ func (s *Service) executions() {
 	on(s, wire.ListWorkerLeases, s.listWorkerLeases)
 }
 
-// listExecutions lists what matches, all of each record (U34).
+// listExecutions lists the executions that match, with complete records (U34).
 func (s *Service) listExecutions(ctx context.Context, c Caller, r *wire.ListExecutionsRequest) (api.Page[*api.Execution], error) {
 	order, ok := engine.OrderNamed(r.Order)
 	if !ok {
@@ -69,7 +69,7 @@ func rangeOf(from, to wire.Time) core.TimeRange {
 	return core.TimeRange{From: base.TimeOf(from.Time), To: base.TimeOf(to.Time)}
 }
 
-// countExecutions counts what matches (U35).
+// countExecutions counts the executions that match (U35).
 func (s *Service) countExecutions(ctx context.Context, c Caller, r *wire.CountRequest) (api.Count, error) {
 	var answer engine.CountAnswer
 	var err error
@@ -84,7 +84,7 @@ func (s *Service) countExecutions(ctx context.Context, c Caller, r *wire.CountRe
 	return api.Count{Total: answer.Total, AtLeast: answer.AtLeast, Counts: answer.Counts, AsOf: answer.AsOf.Std()}, nil
 }
 
-// getInput delivers the input bit for bit (U39).
+// getInput returns the input unchanged (U39).
 func (s *Service) getInput(ctx context.Context, c Caller, r *wire.ByID) (wire.Raw, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Service) getInput(ctx context.Context, c Caller, r *wire.ByID) (wire.Ra
 	return wire.Raw{Data: input.Data, ContentType: input.ContentType}, err
 }
 
-// getResult delivers the result bit for bit; nothing when there is none. It does not wait (U40).
+// getResult returns the result unchanged; nothing if there is none. It does not wait (U40).
 func (s *Service) getResult(ctx context.Context, c Caller, r *wire.GetResultRequest) (wire.Raw, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Service) getResult(ctx context.Context, c Caller, r *wire.GetResultRequ
 	return wire.Raw{Data: result.Data, ContentType: result.ContentType}, nil
 }
 
-// readInput delivers what a member of a flow got from another (F34).
+// readInput returns what a member of a flow received from another (F34).
 func (s *Service) readInput(ctx context.Context, c Caller, r *wire.ReadInputRequest) (wire.Raw, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Service) readInput(ctx context.Context, c Caller, r *wire.ReadInputRequ
 	return wire.Raw{Data: result.Data, ContentType: result.ContentType}, nil
 }
 
-// listAttempts lists the attempts by index, all of them: who asks for a part of them cuts it out (U41).
+// listAttempts lists all attempts by index: callers that need a part of them select it (U41).
 func (s *Service) listAttempts(ctx context.Context, c Caller, r *wire.ListAttemptsRequest) (api.Page[api.Attempt], error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -131,10 +131,10 @@ func (s *Service) listAttempts(ctx context.Context, c Caller, r *wire.ListAttemp
 	return api.Page[api.Attempt]{Items: each(all, AttemptOf)}, err
 }
 
-// latest stands for the index of the last attempt.
+// latest selects the index of the last attempt.
 const latest = "latest"
 
-// getAttempt shows one attempt (U41).
+// getAttempt returns one attempt (U41).
 func (s *Service) getAttempt(ctx context.Context, c Caller, r *wire.GetAttemptRequest) (api.Attempt, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Service) listLeases(ctx context.Context, c Caller, r *wire.PageByID) (a
 	})
 }
 
-// listSteps lists what a run remembers, all of it: who asks for a part cuts it out (U42).
+// listSteps lists all steps of a run: callers that need a part of them select it (U42).
 func (s *Service) listSteps(ctx context.Context, c Caller, r *wire.ListStepsRequest) (api.Page[api.StepRecord], error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -174,10 +174,10 @@ func (s *Service) listSteps(ctx context.Context, c Caller, r *wire.ListStepsRequ
 	return api.Page[api.StepRecord]{Items: each(all, StepOf)}, err
 }
 
-// longestExplain is how long an explanation is waited for at most (U18).
+// longestExplain bounds the wait for a changed explanation (U18).
 const longestExplain = time.Minute
 
-// explain says why an execution is not running, or waits until that changes (U44).
+// explain returns why an execution is not running, or waits until that changes (U44).
 func (s *Service) explain(ctx context.Context, c Caller, r *wire.ExplainRequest) (api.Explanation, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -213,13 +213,14 @@ func (s *Service) patchTags(ctx context.Context, c Caller, r *wire.PatchTagsRequ
 	return wire.Tags{Tags: all}, nil
 }
 
-// operation is what an operator's command on an execution carries. It is known by the key of its request (U13).
+// operation converts the options of an operator's command on an execution. Its repeat is identified by the key of the request
+// (U13).
 func (c *Caller) operation(reason string, e *wire.Expect) (engine.Operator, error) {
 	expect, err := ExpectOf(e)
 	return engine.Operator{Reason: reason, RequestKey: cmp.Or(c.RequestKey, c.Key), Expect: expect}, err
 }
 
-// ExpectOf reads what an operator believes of an execution; invalid_argument.
+// ExpectOf converts the expected state of an execution; invalid_argument.
 func ExpectOf(e *wire.Expect) (expect core.Expect, err error) {
 	if e == nil {
 		return expect, nil
@@ -252,7 +253,7 @@ func statusList() string {
 	return strings.Join(words, ", ")
 }
 
-// listWorkerLeases lists what an instance runs, all of it: who asks for a part cuts it out (U102).
+// listWorkerLeases lists all executions that the instance runs: callers that need a part of them select it (U102).
 func (s *Service) listWorkerLeases(ctx context.Context, c Caller, r *wire.ListWorkerLeasesRequest) (api.Page[*api.Execution], error) {
 	views, err := s.engine.WorkerLeases(ctx, c.operator(), r.Instance)
 	return api.Page[*api.Execution]{Items: each(views, ExecutionOf)}, err

@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// fenceOf parses the three parts of a fence; absent ones are for the rules to refuse (fence_required, partial_fence).
+// fenceOf parses the three parts of a fence; absent ones are left for validation to refuse (fence_required, partial_fence).
 func fenceOf(l wire.LeaseRef) (core.Fence, error) {
 	fence := core.Fence{Epoch: l.Epoch}
 	for _, part := range []struct {
@@ -26,7 +26,7 @@ func fenceOf(l wire.LeaseRef) (core.Fence, error) {
 	return fence, nil
 }
 
-// fenced is what a command under a lease begins with: its execution and its fence (U27).
+// fenced holds what commands under leases have in common: an execution and a fence (U27).
 func fenced(r wire.FencedByID, body wire.LeaseField) (base.GivenID, core.Fence, error) {
 	lease, err := wire.PickLease(body.Lease, r.LeaseHeader)
 	if err != nil {
@@ -40,7 +40,7 @@ func fenced(r wire.FencedByID, body wire.LeaseField) (base.GivenID, core.Fence, 
 	return id, fence, err
 }
 
-// holder is who closes or makes something: the worker that has the lease, or without one an operator, who has no fence.
+// holder returns the acting caller: the worker that has the lease, or without a lease an operator, who has no fence.
 func (c *Caller) holder(body wire.LeaseField, head wire.LeaseHeaderField) (engine.Caller, *core.Fence, error) {
 	lease, err := wire.PickLease(body.Lease, head.LeaseHeader)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// listFlows lists flows, newest first (U91). A caller that sees only its own work is shown what it made itself.
+// listFlows lists flows, newest first (U91). A caller that is restricted to its own work gets the flows that it made itself.
 func (s *Service) listFlows(ctx context.Context, c Caller, r *wire.ListFlowsRequest) (api.Page[*api.FlowView], error) {
 	query := engine.FlowQuery{
 		Kind: r.Kind, State: r.State, CreatedFrom: base.TimeOf(r.CreatedFrom.Time), CreatedTo: base.TimeOf(r.CreatedTo.Time), Creator: r.Creator,
@@ -32,7 +32,7 @@ func (s *Service) listFlows(ctx context.Context, c Caller, r *wire.ListFlowsRequ
 	})
 }
 
-// usual is a limit for the engine, for which 0 is the usual one.
+// usual converts a limit for the engine, for which 0 means the default.
 func usual(limit *int) int {
 	if limit == nil {
 		return 0
@@ -40,7 +40,7 @@ func usual(limit *int) int {
 	return *limit
 }
 
-// getFlow shows a flow, if it is to wait when it has ended or the wait is over (U91).
+// getFlow returns a flow; if it is to wait, once the flow has ended or the wait is over (U91).
 func (s *Service) getFlow(ctx context.Context, c Caller, r *wire.GetFlowRequest) (api.FlowView, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Service) getFlow(ctx context.Context, c Caller, r *wire.GetFlowRequest)
 	return flowViewOf(view), c.checkSubmitter(view.Flow.Submitter())
 }
 
-// getGraph shows the members and the edges between them (U91).
+// getGraph returns the members and the edges between them (U91).
 func (s *Service) getGraph(ctx context.Context, c Caller, r *wire.GetGraphRequest) (api.FlowGraph, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Service) members(ctx context.Context, c Caller, flow base.GivenID, stat
 	})
 }
 
-// listChildren lists what the present run of an execution spawned, by name (U42).
+// listChildren lists the children of the current run of an execution, by name (U42).
 func (s *Service) listChildren(ctx context.Context, c Caller, r *wire.PageByID) (api.Page[api.FlowMember], error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Service) listEdges(ctx context.Context, c Caller, r *wire.ListEdgesRequ
 	})
 }
 
-// getEdge shows one edge (U91).
+// getEdge returns one edge (U91).
 func (s *Service) getEdge(ctx context.Context, c Caller, r *wire.GetEdgeRequest) (api.EdgeView, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *Service) getEdge(ctx context.Context, c Caller, r *wire.GetEdgeRequest)
 	return edgeOf(found), nil
 }
 
-// getJoin shows what a member waits for (U92).
+// getJoin returns what a member waits for (U92).
 func (s *Service) getJoin(ctx context.Context, c Caller, r *wire.ByMember) (api.JoinView, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -159,7 +159,7 @@ func (s *Service) getJoin(ctx context.Context, c Caller, r *wire.ByMember) (api.
 	return *JoinShown(view), nil
 }
 
-// getFlowUsage shows what the members have used (U91).
+// getFlowUsage returns the total usage of the members (U91).
 func (s *Service) getFlowUsage(ctx context.Context, c Caller, r *wire.ByFlow) (wire.FlowUsage, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Graphs as the engine takes them. Refusals name the place: nodes[3].lane.
+// Graphs in the form of the engine. Refusals carry the path of the field: nodes[3].lane.
 
-// coreFlow is a graph to submit for the rules to check. Its id must be set.
+// coreFlow converts a graph to submit for validation. Its id must be set.
 func coreFlow(w *wire.FlowSubmission, namespace string) (core.FlowSubmission, error) {
 	s, err := CoreGraph(graphOf(w))
 	if err != nil {
@@ -42,7 +42,7 @@ func graphOf(w *wire.FlowSubmission) wire.SubFlow {
 
 func unsealed(w *wire.FlowSubmission) bool { return w.Seal != nil && !*w.Seal }
 
-// checkBare refuses what a flow that is made empty does not have.
+// checkBare refuses fields that an empty flow must not have.
 func checkBare(w *wire.FlowSubmission) error {
 	for _, part := range []struct {
 		name  string
@@ -63,12 +63,12 @@ func checkBare(w *wire.FlowSubmission) error {
 	return nil
 }
 
-// checkBudgets refuses budgets that could not be made with an execution or a flow as they are written, and says which of them is at fault.
+// checkBudgets refuses budgets that cannot be created with an execution or a flow, and names the invalid one.
 func checkBudgets(all []api.BudgetDefinition) error {
 	return cmp.Or(api.CheckLimits(all), api.CheckResets(all))
 }
 
-// CoreGraph is a graph for the rules to check: nodes, defaults, edges and output.
+// CoreGraph converts a graph for validation: nodes, defaults, edges and output.
 func CoreGraph(w wire.SubFlow) (core.FlowSubmission, error) { return coreGraph("", &w) }
 
 func coreGraph(place string, w *wire.SubFlow) (core.FlowSubmission, error) {
@@ -88,7 +88,7 @@ func coreGraph(place string, w *wire.SubFlow) (core.FlowSubmission, error) {
 	return s, err
 }
 
-// inPlace is the path of a field in a place.
+// inPlace returns the path of a field within a place.
 func inPlace(place, field string) string {
 	if place == "" {
 		return field
@@ -135,7 +135,7 @@ func coreNode(place string, w *wire.FlowNode) (core.FlowNode, error) {
 	return node, err
 }
 
-// coreWork is what a node has like a single submission.
+// coreWork converts the fields that a node shares with a single submission.
 func coreWork(f *wire.NodeFields) (core.FlowNode, error) {
 	policy, err := policyOfNode(f).text()
 	if err != nil {
@@ -152,7 +152,7 @@ func coreWork(f *wire.NodeFields) (core.FlowNode, error) {
 	return node, nil
 }
 
-// copied is a pointer to a copy: the rules change what they are given.
+// copied returns a pointer to a copy: validation changes its arguments.
 func copied[T any](value *T) *T {
 	if value == nil {
 		return nil
@@ -161,7 +161,7 @@ func copied[T any](value *T) *T {
 	return &own
 }
 
-// coreJoin reads the words of a join; invalid_join.
+// coreJoin converts a join; invalid_join.
 func coreJoin(w *wire.JoinSpec) (core.JoinSpec, error) {
 	spec := core.JoinSpec{K: w.K}
 	if w.OnSatisfied == wire.CancelRemaining {
@@ -178,7 +178,7 @@ func coreJoin(w *wire.JoinSpec) (core.JoinSpec, error) {
 	return spec, nil
 }
 
-// coreExtension is what is added to a graph for the rules to check.
+// coreExtension converts the additions to a graph for validation.
 func coreExtension(r *wire.ExtendFlowRequest) (core.FlowExtension, error) {
 	flow, err := base.ParseID(r.ID)
 	if err != nil {

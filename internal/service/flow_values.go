@@ -65,7 +65,7 @@ func cancelProgressOf(a engine.CancelFlowAnswer) api.FlowCancelProgress {
 	}
 }
 
-// childOf shows a child as its parent sees it.
+// childOf converts a child as its parent sees it.
 func childOf(c engine.ChildView) api.Child {
 	child := api.Child{Name: c.Name, ID: idOf(c.ID), FailureReason: c.FailureReason}
 	if c.Outcome != core.StatusNone {

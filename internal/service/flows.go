@@ -47,8 +47,8 @@ func (s *Service) submits() {
 	}
 }
 
-// submitFlow submits a graph, or makes an empty flow (U89). One that brings no id has the same id in all tries, so that a repeat finds what
-// the first one made.
+// submitFlow submits a graph, or creates an empty flow (U89). A flow without an id has the same one in all tries, so that a
+// repeat finds what the first one made.
 func (s *Service) submitFlow(ctx context.Context, c Caller, r *wire.SubmitFlowRequest) (api.FlowRun, error) {
 	home, err := c.home()
 	if err != nil {
@@ -78,12 +78,13 @@ func (s *Service) submitFlow(ctx context.Context, c Caller, r *wire.SubmitFlowRe
 			who := c.client()
 			who.Again()
 		}
-		run.Created = true // a try whose answer was lost had made it
+		run.Created = true // a try whose answer was lost had created it
 	}
 	return run, nil
 }
 
-// flowGiven is a flow as the engine takes it, with the id that it brings or gets. derived reports whether that comes from the request's key.
+// flowGiven converts a flow for the engine, with the id that it has or gets. derived reports whether that was derived from the
+// request's key.
 func (s *Service) flowGiven(ctx context.Context, c Caller, flow *wire.FlowSubmission, home string) (submission core.FlowSubmission, derived bool, err error) {
 	if flow.FlowID == "" {
 		if flow.FlowID, derived, err = s.flowID(ctx, c, home); err != nil {
@@ -94,8 +95,8 @@ func (s *Service) flowGiven(ctx context.Context, c Caller, flow *wire.FlowSubmis
 	return submission, derived, err
 }
 
-// flowID is the id of a flow that brings none. That of a request with a key is derived from it, so that the same request again finds what
-// it made (U13).
+// flowID returns the id for a flow without one. For a request with a key it is derived from the key, so that the same request
+// again finds what it made (U13).
 func (s *Service) flowID(ctx context.Context, c Caller, home string) (id string, derived bool, err error) {
 	if minted, ok := base.ParseUUID(c.Key); ok && c.RequestKey == "" {
 		return minted.String(), false, nil
@@ -105,8 +106,8 @@ func (s *Service) flowID(ctx context.Context, c Caller, home string) (id string,
 	return uuid.String(), c.RequestKey != "", err
 }
 
-// submitter is who submits. The request's key counts only where ids were derived from it: a submission that brings its id is known by that
-// (L117), and its caller pays for no record. A further try of our own repeats nothing.
+// submitter returns the caller as a submitter. The request's key is used only if ids were derived from it: a submission with an
+// id of its own is identified by that (L117), without the cost of a record. A further try of our own is not a repeat.
 func (c *Caller) submitter(derived bool) engine.Caller {
 	who := c.client()
 	if !derived {
@@ -118,8 +119,8 @@ func (c *Caller) submitter(derived bool) engine.Caller {
 	return who
 }
 
-// sameRequest turns the conflict of an id that was derived from the request's key, or of what is recorded under it, into that of the key
-// (U13). Of a batch it keeps which item was refused.
+// sameRequest converts the conflict of an id that was derived from the request's key, or of what is recorded under it, to that of
+// the key (U13). For a batch it keeps the index of the refused item.
 func sameRequest(err error, derived bool) error {
 	var refusal *base.Error
 	if !derived || !errors.As(err, &refusal) {
@@ -136,10 +137,11 @@ func sameRequest(err error, derived bool) error {
 	return conflict
 }
 
-// requestKey is what the rules call the key of a request.
+// requestKey is the name of a request's key in validation errors.
 const requestKey = "request_key"
 
-// checkFlow does everything that a submit does but write (U89): it refuses what the submit would refuse, as it would.
+// checkFlow validates a flow as a submit does but writes nothing (U89): it refuses what the submit would refuse, with the same
+// error.
 func (s *Service) checkFlow(ctx context.Context, c Caller, r *wire.SubmitFlowRequest) (wire.FlowChecked, error) {
 	if r.Empty {
 		return wire.FlowChecked{}, base.Invalid("dry_run", "there is nothing to check in an empty flow")
@@ -154,7 +156,7 @@ func (s *Service) checkFlow(ctx context.Context, c Caller, r *wire.SubmitFlowReq
 		return wire.FlowChecked{}, err
 	}
 	who := c.submitter(derived)
-	who.Repeated = nil // a check repeats nothing
+	who.Repeated = nil // a check is never a repeat
 	order, err := s.engine.CheckFlow(ctx, who, submission)
 	if err != nil {
 		return wire.FlowChecked{}, sameRequest(AsGiven(err, graphOf(&flow)), derived)
@@ -162,7 +164,8 @@ func (s *Service) checkFlow(ctx context.Context, c Caller, r *wire.SubmitFlowReq
 	return wire.FlowChecked{OK: true, Order: append([]string{}, order...)}, nil
 }
 
-// changing is who changes a flow, under a key by which a repeat is known. A further try of our own repeats nothing.
+// changing returns the caller as one that changes a flow, with the key that identifies a repeat. A further try of our own is not
+// a repeat.
 func (c *Caller) changing(who engine.Caller) engine.Caller {
 	who.RequestKey = cmp.Or(c.RequestKey, c.Key)
 	if !c.first() {
@@ -185,12 +188,12 @@ func (s *Service) extendFlow(ctx context.Context, c Caller, r *wire.ExtendFlowRe
 	return flowRunOf(answer), nil
 }
 
-// sealFlow says that nothing more comes (U90).
+// sealFlow declares a flow complete (U90).
 func (s *Service) sealFlow(ctx context.Context, c Caller, r *wire.SealFlowRequest) (api.FlowRun, error) {
 	return s.extendFlow(ctx, c, &wire.ExtendFlowRequest{ByFlow: r.ByFlow, IfMatch: r.IfMatch, Body: wire.FlowExtension{Seal: true}})
 }
 
-// cancelFlow ends a flow and, by policy, its members (U93).
+// cancelFlow ends a flow and, according to the policy, its members (U93).
 func (s *Service) cancelFlow(ctx context.Context, c Caller, r *wire.CancelFlowRequest) (api.FlowCancelProgress, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -215,7 +218,7 @@ func (s *Service) deleteFlow(ctx context.Context, c Caller, r *wire.DeleteFlowRe
 	return wire.None{}, s.engine.DeleteFlow(ctx, c.changing(c.operator()), request)
 }
 
-// setJoin says how many of its edges a member needs (U92).
+// setJoin sets how many of its inbound edges a member needs (U92).
 func (s *Service) setJoin(ctx context.Context, c Caller, r *wire.SetJoinRequest) (api.JoinView, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// getExecution shows an execution: in summary as its record alone has it, else with payloads that are small enough. If it is to wait, it
-// shows the execution when that has ended or the wait is over (U37).
+// getExecution returns an execution: for a summary only its record, else with payloads that are small enough. If it is to wait,
+// it returns once the execution has ended or the wait is over (U37).
 func (s *Service) getExecution(ctx context.Context, c Caller, r *wire.GetExecutionRequest) (api.Execution, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -49,13 +49,13 @@ func (s *Service) viewOf(ctx context.Context, c Caller, id base.GivenID, f wire.
 	return view, c.checkSubmitter(view.Execution.Submitter())
 }
 
-// getState shows the status alone (U38).
+// getState returns only the status (U38).
 func (s *Service) getState(ctx context.Context, c Caller, r *wire.ByID) (wire.ExecutionState, error) {
 	x, err := s.getExecution(ctx, c, &wire.GetExecutionRequest{ByID: *r, View: wire.ViewSummary})
 	return wire.ExecutionState{Status: string(x.Status), PublicState: x.PublicState}, err
 }
 
-// checkSubmitter refuses to show the work of another to a caller that sees only its own (U122).
+// checkSubmitter refuses to return the work of another principal to a caller that is restricted to its own (U122).
 func (c *Caller) checkSubmitter(of core.Submitter) error {
 	if !c.OwnWork || of.Is(core.Submitter{Name: c.Name, KeyID: c.KeyID}) {
 		return nil
@@ -66,7 +66,7 @@ func (c *Caller) checkSubmitter(of core.Submitter) error {
 // InlinePayload is the size up to which payloads are loaded with an execution (U10).
 const InlinePayload = 64 << 10
 
-// withPayloads shows the execution with those payloads that are small enough.
+// withPayloads returns the execution with the payloads that are small enough.
 func (s *Service) withPayloads(ctx context.Context, c Caller, view engine.View) (api.Execution, error) {
 	x := FullExecutionOf(view)
 	id := view.Execution.ID.Given()
@@ -86,7 +86,7 @@ func (s *Service) withPayloads(ctx context.Context, c Caller, view engine.View) 
 	}
 	if x.HasResult && x.Result.Data == nil && x.Result.Size() <= InlinePayload {
 		result, err := s.engine.Result(ctx, c.client(), id)
-		if err != nil && base.CodeOf(err).Info().Class != classState { // a replay may have come between
+		if err != nil && base.CodeOf(err).Info().Class != classState { // the execution may have been replayed in between
 			return api.Execution{}, err
 		}
 		if result != nil {
@@ -96,10 +96,10 @@ func (s *Service) withPayloads(ctx context.Context, c Caller, view engine.View) 
 	return *x, nil
 }
 
-// classState is the class of codes about what cannot be done in the present status.
+// classState is the class of codes for actions that the current status does not permit.
 const classState = "state"
 
-// FullExecutionOf shows a record with all that it tells, but for payloads and named inputs that are not in it.
+// FullExecutionOf converts a record completely, except payloads and named inputs that it does not contain.
 func FullExecutionOf(view engine.View) *api.Execution {
 	x := ExecutionOf(view)
 	x.Policy, x.Budgets = PolicyOf(view.Execution), BudgetsOf(view.Execution)

@@ -17,7 +17,7 @@ func (s *Service) grants() {
 	on(s, wire.ReturnGrant, s.returnGrant)
 }
 
-// grant promises work to a worker, waiting while there is none (U64).
+// grant grants work to a worker, waiting while there is none (U64).
 func (s *Service) grant(ctx context.Context, c Caller, r *wire.GrantRequest) (wire.Grants, error) {
 	b := &r.Body.GrantRequest
 	if b.ExecutionID != "" {
@@ -53,12 +53,12 @@ func (s *Service) grantOne(ctx context.Context, c Caller, b *api.GrantRequest) (
 	return wire.Grants{Grants: []api.RevealedGrant{grantOf(grant)}}, nil
 }
 
-// grantOf is a grant with its key, for whoever asked for it.
+// grantOf converts a grant with its key, for the caller that requested it.
 func grantOf(g engine.Grant) api.RevealedGrant {
 	return api.RevealedGrant{ExecutionID: idOf(g.ID), PartitionKey: g.ID.Tag(), GrantKey: g.Key.Reveal(), ExpiresAt: g.ExpiresAt.Std()}
 }
 
-// claimGrant takes work that was promised (U65).
+// claimGrant claims granted work (U65).
 func (s *Service) claimGrant(ctx context.Context, c Caller, r *wire.ClaimGrantRequest) (api.Claimed, error) {
 	b := &r.Body
 	return wholeTask(s.engine.ClaimGrant(ctx, c.worker(), keyring.GrantKeyOf(b.GrantKey), engine.GrantClaim{
@@ -66,13 +66,13 @@ func (s *Service) claimGrant(ctx context.Context, c Caller, r *wire.ClaimGrantRe
 	}))
 }
 
-// verifyGrant reports whether a key is good (U65).
+// verifyGrant reports whether a key is valid (U65).
 func (s *Service) verifyGrant(ctx context.Context, c Caller, r *wire.GrantKeyRequest) (wire.GrantVerified, error) {
 	err := s.engine.VerifyGrant(ctx, c.worker(), keyring.GrantKeyOf(r.Body.GrantKey))
 	return wire.GrantVerified{Valid: err == nil}, err
 }
 
-// returnGrant gives a grant back (U65).
+// returnGrant ends a grant early (U65).
 func (s *Service) returnGrant(ctx context.Context, c Caller, r *wire.GrantKeyRequest) (wire.None, error) {
 	who := c.worker()
 	who.RequestKey = c.claimKey()

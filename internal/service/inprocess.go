@@ -11,16 +11,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// InProcess is the transport of a client in this process. It turns no value into JSON.
+// InProcess is the transport of a client in this process. It encodes no JSON.
 type InProcess struct {
 	service *Service
 	who     Caller
 }
 
-// InProcess is the transport on which all operations are done for one caller.
+// InProcess returns a transport that performs all operations for one caller.
 func (s *Service) InProcess(who Caller) *InProcess { return &InProcess{service: s, who: who} }
 
-// Do does an operation. A command that brings no key gets one, for its repeats; commands under leases have their own.
+// Do performs an operation. A command without a key gets one, for its repeats; commands under leases have their own.
 func (p *InProcess) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
 	if how.Key == "" && op.Method != http.MethodGet && op != wire.DoWork.Operation {
 		how.Key = mint.Key(p.service.clock)
@@ -28,7 +28,7 @@ func (p *InProcess) Do(ctx context.Context, op *wire.Operation, request, answer 
 	return api.AsError(p.service.Do(ctx, p.caller(ctx, how), op, request, answer))
 }
 
-// SubmitTx hands a submission to the store through the caller's own transaction.
+// SubmitTx writes a submission to the store in the caller's own transaction.
 func (p *InProcess) SubmitTx(ctx context.Context, tx any, s api.Submission) (*api.Execution, error) {
 	if s.ID == "" {
 		s.ID = mint.ID(p.service.clock)
@@ -40,7 +40,7 @@ func (p *InProcess) SubmitTx(ctx context.Context, tx any, s api.Submission) (*ap
 	return x, api.AsError(err)
 }
 
-// caller is for whom an operation is done: the principal of the context, else the caller of the transport.
+// caller returns for whom an operation is performed: the principal of the context, else the caller of the transport.
 func (p *InProcess) caller(ctx context.Context, how transport.Options) Caller {
 	c := p.who
 	if of, ok := principal.From(ctx); ok {

@@ -32,7 +32,7 @@ func (s *Service) installation() {
 // allRoles are the roles of U122.
 var allRoles = []string{"read", "submit", "work", "operate", "admin"}
 
-// whoami shows who the caller is (U111).
+// whoami returns the identity of the caller (U111).
 func (s *Service) whoami(ctx context.Context, c Caller, _ *wire.None) (api.Principal, error) {
 	who := api.Principal{Principal: c.Name, KeyID: c.KeyID, Namespaces: c.Namespaces, Roles: allRoles, Open: c.KeyID == "" && !c.Owner}
 	if c.Namespaces == nil {
@@ -41,7 +41,7 @@ func (s *Service) whoami(ctx context.Context, c Caller, _ *wire.None) (api.Princ
 	if c.KeyID == "" {
 		return who, nil
 	}
-	k, err := s.engine.APIKey(ctx, engine.Caller{Principal: c.Name}, c.KeyID) // its own, however the request is narrowed
+	k, err := s.engine.APIKey(ctx, engine.Caller{Principal: c.Name}, c.KeyID) // its own, even if the request is restricted further
 	if err != nil {
 		return api.Principal{}, err
 	}
@@ -49,7 +49,7 @@ func (s *Service) whoami(ctx context.Context, c Caller, _ *wire.None) (api.Princ
 	return who, nil
 }
 
-// info shows version, store, features and limits (U112).
+// info returns version, store, features and limits (U112).
 func (s *Service) info(ctx context.Context, _ Caller, _ *wire.None) (api.Info, error) {
 	now, err := s.engine.ServerTime(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Service) info(ctx context.Context, _ Caller, _ *wire.None) (api.Info, e
 // module is the path under which programs import FlowFabric.
 const module = "github.com/flowfabric/flowfabric"
 
-// built returns version and commit of this module in the running program, as far as its build noted them.
+// built returns version and commit of this module in the running program, as far as the build recorded them.
 func built() (version, commit string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -102,7 +102,7 @@ func built() (version, commit string) {
 	return info.Main.Version, commit
 }
 
-// settings shows the settings in force (U113).
+// settings returns the settings in force (U113).
 func (s *Service) settings(context.Context, Caller, *wire.None) (api.Settings, error) {
 	return api.Settings{Settings: append([]api.Setting{}, s.cfg.Settings...)}, nil
 }
@@ -118,7 +118,7 @@ func (s *Service) doctor(ctx context.Context, _ Caller, _ *wire.None) (api.Check
 	return api.NewCheckup(all...), nil
 }
 
-// integrity recounts what is counted (U113).
+// integrity recomputes counters and indexes from the records (U113).
 func (s *Service) integrity(ctx context.Context, _ Caller, _ *wire.None) (api.Integrity, error) {
 	found, err := s.engine.Integrity(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Service) integrity(ctx context.Context, _ Caller, _ *wire.None) (api.In
 	}, nil
 }
 
-// acknowledgeRollbacks states that an administrator knows of the commits that were lost (R5).
+// acknowledgeRollbacks records that an administrator is aware of the lost commits (R5).
 func (s *Service) acknowledgeRollbacks(ctx context.Context, c Caller, r *wire.AcknowledgeRollbacksRequest) (api.Rollbacks, error) {
 	found, err := s.engine.AcknowledgeRollbacks(ctx, c.admin(), c.action(r.Body.AdminFields, nil))
 	return api.Rollbacks{Rollbacks: each(found, func(r engine.Rollback) api.Rollback {
@@ -138,7 +138,8 @@ func (s *Service) acknowledgeRollbacks(ctx context.Context, c Caller, r *wire.Ac
 	})}, err
 }
 
-// backup lets the store write a whole copy to a temporary file and hands that on (U113): what was handed on when it fails is no copy.
+// backup makes the store write a complete copy to a temporary file and passes that on (U113): if it fails midway, the part passed
+// on is not a valid copy.
 func (s *Service) backup(ctx context.Context, into *wire.Sink) error {
 	dir, err := os.MkdirTemp("", "flowfabric-backup-")
 	if err != nil {

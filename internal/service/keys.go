@@ -27,17 +27,17 @@ func (s *Service) listAPIKeys(ctx context.Context, c Caller, r *wire.ListAPIKeys
 	})
 }
 
-// getAPIKey shows a key (U104).
+// getAPIKey returns a key (U104).
 func (s *Service) getAPIKey(ctx context.Context, c Caller, r *wire.ByKey) (api.APIKey, error) {
 	return apiKeyShown(s.engine.APIKey(ctx, c.admin(), r.ID))
 }
 
-// createAPIKey makes a key and shows its secret (U104).
+// createAPIKey makes a key and returns its secret (U104).
 func (s *Service) createAPIKey(ctx context.Context, c Caller, r *wire.CreateAPIKeyRequest) (api.NewAPIKey, error) {
 	return s.makeAPIKey(ctx, c, keyring.MintAPISecret(c.random), &r.Body.APIKeySettings, r.Body.AdminFields)
 }
 
-// installAPIKey makes a key of a secret that exists.
+// installAPIKey makes a key with an existing secret.
 func (s *Service) installAPIKey(ctx context.Context, c Caller, r *wire.InstallAPIKeyRequest) (api.NewAPIKey, error) {
 	secret, err := keyring.ParseAPISecret(r.Secret)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Service) makeAPIKey(ctx context.Context, c Caller, secret keyring.APISe
 	return newAPIKey(k, secret, k.ID == secret.KeyID(), err)
 }
 
-// patchAPIKey changes what is given (U104).
+// patchAPIKey changes the settings that are given (U104).
 func (s *Service) patchAPIKey(ctx context.Context, c Caller, r *wire.PatchAPIKeyRequest) (api.APIKey, error) {
 	b := &r.Body
 	patch := keyring.APIKeyPatch{
@@ -74,14 +74,14 @@ func (s *Service) revokeAPIKey(ctx context.Context, c Caller, r *wire.RevokeAPIK
 	return wire.None{}, err
 }
 
-// rotateAPIKey gives a key a new secret and shows it (U104).
+// rotateAPIKey gives a key a new secret and returns it (U104).
 func (s *Service) rotateAPIKey(ctx context.Context, c Caller, r *wire.RotateAPIKeyRequest) (api.NewAPIKey, error) {
 	secret := keyring.MintSecretOf(r.ID, [32]byte(c.random[:]))
 	answer, err := s.engine.RotateAPIKey(ctx, c.admin(), secret, s.grace(r.Body.OverlapMS), c.action(r.Body.AdminFields, r.IfMatch))
 	return newAPIKey(answer.Key, secret, answer.Present, err)
 }
 
-// grace is how long a secret that was replaced works on.
+// grace returns how long a replaced secret stays valid.
 func (s *Service) grace(given *int64) base.Millis {
 	if given == nil {
 		return millis(s.cfg.KeyGrace)
@@ -94,7 +94,7 @@ func (s *Service) authenticate(ctx context.Context, _ Caller, r *wire.Authentica
 	return apiKeyShown(s.engine.Authenticate(ctx, r.Secret))
 }
 
-// newAPIKey shows the secret of a key if it is this one and not that of an earlier call.
+// newAPIKey returns a key with the secret, unless the key was made by an earlier call with another secret.
 func newAPIKey(k keyring.APIKey, secret keyring.APISecret, own bool, err error) (api.NewAPIKey, error) {
 	if err != nil {
 		return api.NewAPIKey{}, err

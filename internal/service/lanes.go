@@ -25,7 +25,7 @@ func (s *Service) lanes() {
 	on(s, wire.Nudge, s.nudge)
 }
 
-// nudge looks for work now (U118).
+// nudge makes the engine look for work now (U118).
 func (s *Service) nudge(ctx context.Context, c Caller, r *wire.NudgeRequest) (wire.None, error) {
 	for i, lane := range r.Body.Lanes {
 		var refusal *base.Error
@@ -43,12 +43,12 @@ func (s *Service) listLanes(ctx context.Context, c Caller, r *wire.ListLanesRequ
 	})
 }
 
-// getLane shows a lane (U100).
+// getLane returns a lane (U100).
 func (s *Service) getLane(ctx context.Context, c Caller, r *wire.ByLane) (api.Lane, error) {
 	return laneShown(s.engine.GetLane(ctx, c.client(), r.Lane))
 }
 
-// putLane states all settings of a lane (U100).
+// putLane sets all settings of a lane (U100).
 func (s *Service) putLane(ctx context.Context, c Caller, r *wire.PutLaneRequest) (api.Lane, error) {
 	b := &r.Body
 	settings := core.LaneSettings{
@@ -63,14 +63,14 @@ func (s *Service) putLane(ctx context.Context, c Caller, r *wire.PutLaneRequest)
 	return laneShown(s.engine.PutLane(ctx, c.operator(), r.Lane, settings, c.laneAction(b.Reason, r.IfMatch)))
 }
 
-// setLaneState sets the state of a lane alone (U100).
+// setLaneState sets only the state of a lane (U100).
 func (s *Service) setLaneState(state core.LaneState) func(context.Context, Caller, *wire.LaneActionRequest) (api.Lane, error) {
 	return func(ctx context.Context, c Caller, r *wire.LaneActionRequest) (api.Lane, error) {
 		return laneShown(s.engine.SetLaneState(ctx, c.operator(), r.Lane, state, c.laneAction(r.Body.Reason, r.IfMatch)))
 	}
 }
 
-// laneAction is what a command on a lane carries. It is known by the key of its request (U13).
+// laneAction returns the options of a command on a lane. Its repeat is identified by the key of the request (U13).
 func (c *Caller) laneAction(reason string, revision *wire.Revision) engine.Operator {
 	return engine.Operator{Reason: reason, RequestKey: cmp.Or(c.RequestKey, c.Key), Revision: (*int64)(revision)}
 }
@@ -95,7 +95,7 @@ func laneOf(v engine.LaneView) *api.Lane {
 	}
 }
 
-// countsOf shows counts by status; nil when there are none.
+// countsOf returns counts by status; nil if there are none.
 func countsOf(counts map[core.Status]int) map[api.Status]int {
 	if len(counts) == 0 {
 		return nil

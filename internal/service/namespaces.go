@@ -23,12 +23,12 @@ func (s *Service) listNamespaces(ctx context.Context, c Caller, r *wire.ListName
 	})
 }
 
-// getNamespace shows a namespace (U101).
+// getNamespace returns a namespace (U101).
 func (s *Service) getNamespace(ctx context.Context, c Caller, r *wire.ByNamespace) (api.Namespace, error) {
 	return namespaceShown(s.engine.Namespace(ctx, c.admin(), r.Name))
 }
 
-// putNamespace states all settings of a namespace (U101).
+// putNamespace sets all settings of a namespace (U101).
 func (s *Service) putNamespace(ctx context.Context, c Caller, r *wire.PutNamespaceRequest) (api.Namespace, error) {
 	b := &r.Body
 	settings := core.NamespaceSettings{
@@ -40,7 +40,7 @@ func (s *Service) putNamespace(ctx context.Context, c Caller, r *wire.PutNamespa
 	return namespaceShown(s.engine.PutNamespace(ctx, c.admin(), r.Name, settings, c.action(b.AdminFields, r.IfMatch)))
 }
 
-// deleteNamespace forgets an empty namespace (U101).
+// deleteNamespace removes an empty namespace (U101).
 func (s *Service) deleteNamespace(ctx context.Context, c Caller, r *wire.DeleteNamespaceRequest) (wire.None, error) {
 	return wire.None{}, s.engine.DeleteNamespace(ctx, c.admin(), r.Name, c.action(r.Body, r.IfMatch))
 }

@@ -22,7 +22,7 @@ func (s *Service) operate() {
 	on(s, wire.DeleteExecution, s.deleteExecution)
 }
 
-// command reads what an operator's command on an execution names and carries; invalid_id, invalid_argument.
+// command converts the arguments of an operator's command on an execution; invalid_id, invalid_argument.
 func (c *Caller) command(id string, f wire.ActionFields) (base.GivenID, engine.Operator, error) {
 	given, err := base.ParseID(id)
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *Caller) command(id string, f wire.ActionFields) (base.GivenID, engine.O
 	return given, op, err
 }
 
-// act does an operator's command on an execution and shows the execution after it.
+// act performs an operator's command on an execution and returns the execution after it.
 func act(c *Caller, id string, f wire.ActionFields, do func(base.GivenID, engine.Operator) (engine.View, error)) (api.Execution, error) {
 	given, op, err := c.command(id, f)
 	if err != nil {
@@ -45,7 +45,7 @@ func act(c *Caller, id string, f wire.ActionFields, do func(base.GivenID, engine
 	return *ExecutionOf(view), nil
 }
 
-// onExecution is a command that carries nothing but the action (U48, U54).
+// onExecution is a command whose only content is the action (U48, U54).
 func (s *Service) onExecution(
 	do func(context.Context, engine.Caller, base.GivenID, engine.Operator) (engine.View, error),
 ) func(context.Context, Caller, *wire.ActionRequest) (api.Execution, error) {
@@ -81,7 +81,7 @@ func (s *Service) cancel(ctx context.Context, c Caller, r *wire.CancelRequest) (
 	})
 }
 
-// cancelLeased ends an execution for the worker that has its lease. Without one the rules refuse it.
+// cancelLeased ends an execution for the worker that has its lease. Without a lease validation refuses it.
 func (s *Service) cancelLeased(ctx context.Context, c Caller, r wire.FencedByID, body wire.LeaseField, reason string) (engine.View, error) {
 	id, fence, err := fenced(r, body)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Service) cancelLeased(ctx context.Context, c Caller, r wire.FencedByID,
 	return s.engine.Cancel(ctx, c.worker(), id, &fence, byWorker, engine.Operator{Reason: reason})
 }
 
-// replay opens a finished execution again (U46).
+// replay runs a finished execution again (U46).
 func (s *Service) replay(ctx context.Context, c Caller, r *wire.ReplayRequest) (api.Execution, error) {
 	return act(&c, r.ID, r.Body.ActionFields, func(id base.GivenID, op engine.Operator) (engine.View, error) {
 		return s.engine.Replay(ctx, c.operator(), id, replayOf(r.Body.ReplayFields), op)
@@ -103,14 +103,14 @@ func replayOf(f wire.ReplayFields) engine.ReplayRequest {
 	}
 }
 
-// setPriority changes the order of what waits (U47).
+// setPriority changes the order of waiting executions (U47).
 func (s *Service) setPriority(ctx context.Context, c Caller, r *wire.SetPriorityRequest) (api.Execution, error) {
 	return act(&c, r.ID, r.Body.ActionFields, func(id base.GivenID, op engine.Operator) (engine.View, error) {
 		return s.engine.SetPriority(ctx, c.operator(), id, r.Body.Priority, op)
 	})
 }
 
-// revoke takes a lease away (U50). The answer has the key of a grant that it may have given.
+// revoke revokes a lease (U50). The answer contains the key of a grant that it may have issued.
 func (s *Service) revoke(ctx context.Context, c Caller, r *wire.RevokeRequest) (api.RevealedRevocation, error) {
 	given, op, err := c.command(r.ID, r.Body.ActionFields)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Service) retain(ctx context.Context, c Caller, r *wire.RetainRequest) (
 	})
 }
 
-// deleteExecution removes a finished execution and everything of it (U55).
+// deleteExecution removes a finished execution and all its data (U55).
 func (s *Service) deleteExecution(ctx context.Context, c Caller, r *wire.ActionRequest) (wire.None, error) {
 	given, op, err := c.command(r.ID, r.Body)
 	if err != nil {

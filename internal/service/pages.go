@@ -6,8 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// page answers with a page of a list that the engine gives. A limit of 0 asks for an empty page (U16): one item is read all the same, for what
-// is refused with another limit is refused with 0 too.
+// page returns a page of a list of the engine. A limit of 0 requests an empty page (U16): one item is read nevertheless, because
+// a request that is refused with another limit is refused with 0 too.
 func page[From, To any](f wire.PageFields, show func(From) To, give func(cursor string, limit *int) (all []From, next string, err error)) (api.Page[To], error) {
 	limit := f.Limit
 	empty := limit != nil && *limit == 0
@@ -25,7 +25,7 @@ func page[From, To any](f wire.PageFields, show func(From) To, give func(cursor 
 	return api.Page[To]{Items: each(all, show), NextCursor: next}, nil
 }
 
-// each converts a list. The result is never nil: lists in answers are [] when they are empty.
+// each converts a list. The result is never nil, because empty lists in answers are [].
 func each[From, To any](all []From, convert func(From) To) []To {
 	converted := make([]To, len(all))
 	for i, one := range all {
@@ -34,7 +34,7 @@ func each[From, To any](all []From, convert func(From) To) []To {
 	return converted
 }
 
-// some converts a list that is left out when it is empty.
+// some converts a list that is omitted when empty.
 func some[From, To any](all []From, convert func(From) To) []To {
 	if len(all) == 0 {
 		return nil

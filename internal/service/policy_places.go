@@ -10,10 +10,10 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// The rules see one policy of an execution, and call its fields by their paths there. A request may give them in a policy, beside it, or among
-// the defaults of a flow: a refusal names the place where it gave the field (U11).
+// Validation sees one policy of an execution, and names its fields by their paths there. A request may give them in a policy,
+// next to it, or in the defaults of a flow: a refusal names the place where the request gave the field (U11).
 
-// AsGiven names the place in the graph of a field that the rules refuse.
+// AsGiven returns the path in the graph of a field that validation refused.
 func AsGiven(err error, w wire.SubFlow) error {
 	var refusal *base.Error
 	if !errors.As(err, &refusal) {
@@ -22,7 +22,7 @@ func AsGiven(err error, w wire.SubFlow) error {
 	return placedAt(err, refusal, placeInGraph(&w, refusal.Code, refusal.Field))
 }
 
-// placedAt gives a refusal another field.
+// placedAt replaces the field of a refusal.
 func placedAt(err error, refusal *base.Error, field string) error {
 	if field == refusal.Field {
 		return err
@@ -53,7 +53,7 @@ func placeInGraph(w *wire.SubFlow, code base.Code, field string) string {
 	return field
 }
 
-// SubmissionAsGiven names the place in a submission of a field that the rules refuse.
+// SubmissionAsGiven returns the path in a submission of a field that validation refused.
 func SubmissionAsGiven(err error, s *api.Submission) error {
 	var refusal *base.Error
 	if !errors.As(err, &refusal) {
@@ -62,7 +62,7 @@ func SubmissionAsGiven(err error, s *api.Submission) error {
 	return placedAt(err, refusal, policyOfSubmission(&s.SubmitOptions).place(refusal.Code, refusal.Field))
 }
 
-// place is where the request gave a field that the rules refuse.
+// place returns where the request gave a field that validation refused.
 func (g givenPolicy) place(code base.Code, field string) string {
 	path, ofPolicy := policyPath(code, field)
 	if !ofPolicy {
@@ -76,8 +76,8 @@ func (g givenPolicy) place(code base.Code, field string) string {
 	return "policy." + path
 }
 
-// policyPath returns the path in the policy of a field that the rules refuse, unless the field is none of the policy. Budgets that an execution
-// makes are refused with codes of their own.
+// policyPath returns the path in the policy of a field that validation refused, unless the field is not part of the policy.
+// Budgets that an execution creates are refused with codes of their own.
 func policyPath(code base.Code, field string) (path string, ofPolicy bool) {
 	path, ofPolicy = strings.CutPrefix(field, "policy.")
 	switch {

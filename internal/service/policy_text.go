@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// givenPolicy is the policy of a piece of work as a request has it: a policy, and fields of one that stand beside it (U32).
+// givenPolicy is the policy of an execution as a request has it: a policy, and fields of a policy next to it (U32).
 type givenPolicy struct {
 	policy      *api.Policy
 	requires    []string
@@ -28,7 +28,7 @@ func policyOfSubmission(o *api.SubmitOptions) givenPolicy {
 	return givenPolicy{o.Policy, o.Requires, o.FairnessKey, o.Quotas, o.BudgetIDs, o.Estimate, o.Budgets}
 }
 
-// shortForms are the fields that may stand beside a policy.
+// shortForms are the policy fields that a request may have next to a policy.
 var shortForms = []struct {
 	field  string // of the request
 	name   string // in Go
@@ -78,7 +78,7 @@ type routingGiven struct {
 	Capabilities []string `json:"required_capabilities"`
 }
 
-// listOr is the value that a list stands for; nil of an empty one.
+// listOr returns the value of a list; nil for an empty one.
 func listOr[T any](list []T, value any) any {
 	if len(list) == 0 {
 		return nil
@@ -89,12 +89,12 @@ func listOr[T any](list []T, value any) any {
 // isEmpty reports whether neither a policy nor a part of one is given.
 func (g givenPolicy) isEmpty() bool { return g.policy == nil && !g.beside() }
 
-// beside reports whether a part of a policy stands beside it.
+// beside reports whether the request has policy fields next to the policy.
 func (g givenPolicy) beside() bool {
 	return g.fairnessKey != "" || len(g.requires)+len(g.budgetIDs)+len(g.estimate)+len(g.budgets)+len(g.quotas) > 0
 }
 
-// text is the policy with what is given beside it, for the rules to check; nil when there is neither.
+// text returns the policy combined with the fields next to it, for validation; nil if there is neither.
 func (g givenPolicy) text() ([]byte, error) {
 	if err := checkBudgets(g.budgets); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (g givenPolicy) text() ([]byte, error) {
 	return g.addTo(text)
 }
 
-// addTo adds what is given beside the policy to its text.
+// addTo adds the fields next to the policy to its text.
 func (g givenPolicy) addTo(text []byte) (_ []byte, err error) {
 	inside := g.policy.Read()
 	for _, form := range shortForms {
@@ -136,7 +136,7 @@ func withValue(policy []byte, name string, value any) ([]byte, error) {
 	return withMember(policy, name, encoded), nil
 }
 
-// withMember adds a member to the text of a JSON object; what is none stays as it is.
+// withMember adds a member to the text of a JSON object; an absent value changes nothing.
 func withMember(object []byte, name string, value []byte) []byte {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(object), []byte("{"))
 	if !ok {

@@ -23,12 +23,12 @@ func (s *Service) listQuotas(ctx context.Context, c Caller, r *wire.ListQuotasRe
 	})
 }
 
-// getQuota shows a quota and its use (U99).
+// getQuota returns a quota and its use (U99).
 func (s *Service) getQuota(ctx context.Context, c Caller, r *wire.ByQuota) (api.Quota, error) {
 	return quotaShown(s.engine.Quota(ctx, c.client(), r.ID))
 }
 
-// putQuota states all settings of a quota (U99).
+// putQuota sets all settings of a quota (U99).
 func (s *Service) putQuota(ctx context.Context, c Caller, r *wire.PutQuotaRequest) (api.Quota, error) {
 	b := &r.Body
 	settings := core.QuotaSettings{RateLimit: b.RateLimit, WindowMS: millis(b.Window), ConcurrencyLimit: b.ConcurrencyLimit, PerKey: b.PerKey}

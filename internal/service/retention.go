@@ -8,7 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// CoreRetention returns a retention as the engine reads it: a span of 0 is absent, a negative one is for ever.
+// CoreRetention converts a retention for the engine: a duration of 0 is absent, a negative one means without end.
 func CoreRetention(r api.Retention) core.RetentionByStatus {
 	part := func(d time.Duration) *base.Millis {
 		if d == 0 {
@@ -25,7 +25,7 @@ func CoreRetention(r api.Retention) core.RetentionByStatus {
 	}
 }
 
-// RetentionOf returns what CoreRetention was made of.
+// RetentionOf reverses CoreRetention.
 func RetentionOf(r core.RetentionByStatus) api.Retention {
 	part := func(ms *base.Millis) time.Duration {
 		switch {

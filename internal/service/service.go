@@ -1,5 +1,6 @@
-// Package service does each operation of the table once, on the engine: for a client in the same process and for the server. It turns the
-// values of package api into those of core and back, and nothing else does. Its errors are those of the engine.
+// Package service implements each operation of the table once, on the engine: for a client in the same process and for the
+// server. It is the only place that converts between the values of package api and those of core. Its errors are those of the
+// engine.
 package service
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Service does operations. It may be used from many goroutines at once.
+// Service performs operations. It is safe for concurrent use.
 type Service struct {
 	engine   *engine.Engine
 	clock    clock.Clock
@@ -23,21 +24,21 @@ type Service struct {
 	handlers map[*wire.Operation]handler
 }
 
-// Config is what a service knows of the process around the engine.
+// Config is what a service needs from the process around the engine.
 type Config struct {
-	// KeyGrace is how long a secret that was replaced works on unless the call says otherwise.
+	// KeyGrace is how long a replaced secret stays valid unless the call sets it.
 	KeyGrace time.Duration
 	// Settings are those in force.
 	Settings []api.Setting
-	// Features are what the store can do: backup, transactional_submit.
+	// Features are the optional features of the store: backup, transactional_submit.
 	Features map[string]bool
-	// Checks are what the doctor says besides the checks of the engine; nil: nothing.
+	// Checks returns checks of the doctor in addition to those of the engine; may be nil.
 	Checks func() []api.Check
-	// Closed reports whether the client was closed: what waits is then told so; nil: it never is.
+	// Closed reports whether the client was closed, which ends waiting calls with an error; nil: it never is.
 	Closed func() bool
-	// PublicURL is what the addresses for people and services outside begin with, without a slash at its end; "": they are paths.
+	// PublicURL prefixes the addresses for people and outside services, without a trailing slash; "": they are paths.
 	PublicURL string
-	// Trace is the trace that work belongs to which is submitted in a context; nil: work belongs to none.
+	// Trace returns the trace of work that is submitted in a context; nil: none.
 	Trace func(ctx context.Context) *base.Trace
 }
 
@@ -48,7 +49,7 @@ func (c *Config) trace(ctx context.Context) *base.Trace {
 	return c.Trace(ctx)
 }
 
-// closed is what waits are told that end because the client was closed; nil while it is open.
+// closed returns the error for waits that end because the client was closed; nil while it is open.
 func (c *Config) closed() error {
 	if c.Closed == nil || !c.Closed() {
 		return nil
@@ -56,10 +57,10 @@ func (c *Config) closed() error {
 	return base.Errorf(base.CodeShuttingDown, "the client is closed")
 }
 
-// handler does one operation: it reads a request of the operation's type and fills in an answer of its type.
+// handler performs one operation: it reads a request of the operation's type and fills in an answer of its type.
 type handler func(ctx context.Context, c Caller, request, answer any) error
 
-// New makes the service of an engine. host is the clock by which it pauses before it repeats a command.
+// New returns the service of an engine. host is the clock for pauses before it repeats a command.
 func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	s := &Service{engine: e, clock: host, cfg: cfg, handlers: map[*wire.Operation]handler{}}
 	s.quotas()
@@ -88,7 +89,7 @@ func New(e *engine.Engine, host clock.Clock, cfg Config) *Service {
 	return s
 }
 
-// on registers what does a call. This much is compiled for each of them.
+// on registers the handler of a call. Only this much is compiled for each of them.
 func on[Req, Ans any](s *Service, call wire.Call[Req, Ans], do func(ctx context.Context, c Caller, r *Req) (Ans, error)) {
 	s.handlers[call.Operation] = func(ctx context.Context, c Caller, request, answer any) (err error) {
 		*answer.(*Ans), err = do(ctx, c, request.(*Req))
@@ -96,8 +97,8 @@ func on[Req, Ans any](s *Service, call wire.Call[Req, Ans], do func(ctx context.
 	}
 }
 
-// Do does an operation for a caller. request and answer point to the operation's types. A command whose outcome is unknown is repeated,
-// under the same key, so that what it may have done is recognised.
+// Do performs an operation for a caller. request and answer point to the operation's types. A command of unknown outcome is
+// repeated, under the same key, so that its earlier effect is recognised.
 func (s *Service) Do(ctx context.Context, c Caller, op *wire.Operation, request, answer any) error {
 	do, ok := s.handlers[op]
 	if !ok {
@@ -117,7 +118,7 @@ func (s *Service) Do(ctx context.Context, c Caller, op *wire.Operation, request,
 	}
 }
 
-// again reports whether a command is to be done once more, because its outcome is unknown, and pauses before it.
+// again reports whether a command is to be repeated because its outcome is unknown, and pauses before that.
 func (s *Service) again(ctx context.Context, c *Caller, err error) bool {
 	if err == nil || base.CodeOf(err) != base.CodeTimeout || c.repeats == backoff.Repeats || !backoff.Pause(ctx, s.clock, backoff.Delay(c.repeats)) {
 		return false

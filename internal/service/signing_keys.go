@@ -17,7 +17,7 @@ func (s *Service) signingKeys() {
 	on(s, wire.RewrapSigningKeys, s.rewrapSigningKeys)
 }
 
-// listSigningKeys shows the keys that verify (U105).
+// listSigningKeys lists the keys that verify (U105).
 func (s *Service) listSigningKeys(ctx context.Context, _ Caller, r *wire.ListSigningKeysRequest) (api.SigningKeyList, error) {
 	found, err := s.engine.SigningKeys(ctx, r.IncludeRetired)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Service) rotateSigningKey(ctx context.Context, c Caller, r *wire.Rotate
 	}, err
 }
 
-// revokeSigningKey ends a key (U105).
+// revokeSigningKey revokes a key (U105).
 func (s *Service) revokeSigningKey(ctx context.Context, c Caller, r *wire.RevokeSigningKeyRequest) (api.RevokedKey, error) {
 	out, err := s.engine.RevokeSigningKey(ctx, c.admin(), r.Kid, r.Body.Force, c.action(r.Body.AdminFields, nil))
 	return api.RevokedKey{Outcome: out.Outcome, Kid: out.Kid}, err

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// submissions registers the calls that submit. Those of one submission differ in how much they show of what was made.
+// submissions registers the calls that submit. Those of one submission differ in how much of the result they return.
 func (s *Service) submissions() {
 	on(s, wire.SubmitBriefly, s.submit)
 	brief := s.handlers[wire.SubmitBriefly.Operation]
@@ -27,13 +27,13 @@ func (s *Service) submissions() {
 	on(s, wire.SubmitMany, s.submitMany)
 }
 
-// submit hands in a piece of work (U32).
+// submit submits an execution (U32).
 func (s *Service) submit(ctx context.Context, c Caller, r *wire.SubmitRequest) (api.SubmitResult, error) {
 	result, _, err := s.submitBy(ctx, c, &r.Body, s.engine.Submit)
 	return result, err
 }
 
-// submitAndShow hands in a piece of work and shows what was made, as a read just after would do it.
+// submitAndShow submits an execution and returns it, as a read immediately afterwards would.
 func (s *Service) submitAndShow(ctx context.Context, c Caller, r *wire.SubmitRequest) (wire.Submitted, error) {
 	result, view, err := s.submitBy(ctx, c, &r.Body, s.engine.SubmitAndShow)
 	if err != nil || view == nil {
@@ -46,7 +46,7 @@ func (s *Service) submitAndShow(ctx context.Context, c Caller, r *wire.SubmitReq
 	return wire.Submitted{SubmitResult: result, Created: created}, nil
 }
 
-// submitBy submits in one of the engine's ways, and returns a view of what was made if that way has one.
+// submitBy submits in one of the engine's ways, and returns a view of the result if that way has one.
 func (s *Service) submitBy(
 	ctx context.Context, c Caller, given *api.Submission, by func(context.Context, engine.Caller, core.Submission) (engine.SubmitAnswer, error),
 ) (api.SubmitResult, *engine.View, error) {
@@ -73,7 +73,7 @@ func (s *Service) submitBy(
 			who := c.client()
 			who.Again()
 		}
-		result.Duplicate = false // a try whose answer was lost had made it
+		result.Duplicate = false // a try whose answer was lost had created it
 	}
 	return result, answer.Created, nil
 }
@@ -82,7 +82,7 @@ func submitResultOf(a engine.SubmitAnswer) api.SubmitResult {
 	return api.SubmitResult{ID: idOf(a.ID), Duplicate: a.Outcome == "duplicate", PublicState: a.PublicState, Priority: a.Priority}
 }
 
-// CoreSubmission is a submission for the rules to check. Its id must be set.
+// CoreSubmission converts a submission for validation. Its id must be set.
 func CoreSubmission(given *api.Submission, namespace string) (core.Submission, error) {
 	id, err := base.ParseID(string(given.ID))
 	if err != nil {
@@ -108,8 +108,8 @@ func coreSubmission(given *api.Submission, id base.GivenID, namespace string) (c
 	return sub, nil
 }
 
-// SubmitTx hands the submission, whose id must be set, to the store through the caller's transaction. Its outcome is the caller's commit, so
-// nothing is repeated.
+// SubmitTx writes the submission, whose id must be set, to the store in the caller's transaction. Its outcome is decided by the
+// caller's commit, so nothing is repeated.
 func (s *Service) SubmitTx(ctx context.Context, c Caller, tx any, given *api.Submission) (*api.Execution, error) {
 	home, err := c.home()
 	if err != nil {
@@ -127,9 +127,9 @@ func (s *Service) SubmitTx(ctx context.Context, c Caller, tx any, given *api.Sub
 	return TxExecution(answer, &sub), nil
 }
 
-// TxExecution shows what a transactional submit found or made.
+// TxExecution returns the execution that a transactional submit found or created.
 func TxExecution(answer engine.TxAnswer, sub *core.Submission) *api.Execution {
-	if answer.View.Execution == nil { // of an old key nothing is left but the id
+	if answer.View.Execution == nil { // for an old key only the id is left
 		return &api.Execution{
 			ID: idOf(answer.ID), Partition: int(answer.ID.N), Namespace: sub.Namespace, Kind: sub.Kind, Lane: cmp.Or(sub.Lane, base.DefaultLane),
 			IdempotencyKey: sub.IdempotencyKey,

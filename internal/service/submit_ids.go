@@ -10,14 +10,15 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
 
-// workID is the id of a submission. One that brings none has the same id in all tries, so that a repeat finds what the first one made (L86).
+// workID is the id of a submission. A submission without an id has the same one in all tries, so that a repeat finds what the
+// first one made (L86).
 type workID struct {
 	base.GivenID
-	minted  bool // the submission brings none
-	derived bool // it was made of the request's key
+	minted  bool // the submission has no id of its own
+	derived bool // it was derived from the request's key
 }
 
-// idOfOne is the id of the submission of a request. Without a key of the request it is that of the call.
+// idOfOne returns the id of the submission of a request. Without a key of the request the key of the call is used.
 func (s *Service) idOfOne(ctx context.Context, c *Caller, home string, given *api.Submission) (workID, error) {
 	return s.idOfWork(ctx, c, home, given, 0, func() base.UUID {
 		if id, ok := base.ParseUUID(c.Key); ok {
@@ -27,8 +28,8 @@ func (s *Service) idOfOne(ctx context.Context, c *Caller, home string, given *ap
 	})
 }
 
-// idOfWork is the id of a submission. That of a request with a key is derived from it, so that the same request again finds what it made
-// (U13); index tells the submissions of one request apart.
+// idOfWork returns the id of a submission. For a request with a key it is derived from the key, so that the same request again
+// finds what it made (U13); index distinguishes the submissions of one request.
 func (s *Service) idOfWork(ctx context.Context, c *Caller, home string, given *api.Submission, index int, minted func() base.UUID) (workID, error) {
 	if given.ID != "" {
 		id, err := base.ParseID(string(given.ID))
@@ -45,7 +46,7 @@ func (s *Service) idOfWork(ctx context.Context, c *Caller, home string, given *a
 	return workID{GivenID: base.IDOf(id).Given(), minted: true, derived: !d.Line}, err
 }
 
-// mintedIDs are the ids of the submissions of a batch that bring none, by their index.
+// mintedIDs are the ids of the submissions of a batch that have none, by index.
 type mintedIDs struct{ all []base.UUID }
 
 // at returns the id of one of n submissions.

@@ -11,17 +11,17 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// submitBatch is a batch of submissions on its way to the engine.
+// submitBatch is a batch of submissions for the engine.
 type submitBatch struct {
 	given   []api.Submission
 	results wire.SubmitResults
-	subs    []core.Submission // what the engine is given: all but those that were refused before
+	subs    []core.Submission // for the engine: all but those that were refused before
 	ids     []workID          // of those
-	places  []int             // of those in given
-	derived bool              // one of the ids is
+	places  []int             // their indexes in given
+	derived bool              // at least one of the ids is
 }
 
-// submitMany hands in many pieces of work, each for itself or all or none (U33).
+// submitMany submits many executions, each on its own or all or none (U33).
 func (s *Service) submitMany(ctx context.Context, c Caller, r *wire.SubmitManyRequest) (wire.SubmitResults, error) {
 	home, err := c.home()
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Service) submitMany(ctx context.Context, c Caller, r *wire.SubmitManyRe
 	return b.results, nil
 }
 
-// batchOf converts the submissions. One that cannot be converted is refused in its place, or refuses all of an atomic batch.
+// batchOf converts the submissions. One that cannot be converted is refused at its index, or refuses all of an atomic batch.
 func (s *Service) batchOf(ctx context.Context, c *Caller, home string, r *wire.SubmitManyRequest) (*submitBatch, error) {
 	given := r.Body.Items
 	b := &submitBatch{
@@ -53,7 +53,7 @@ func (s *Service) batchOf(ctx context.Context, c *Caller, home string, r *wire.S
 	for i := range given {
 		id, err := s.idOfWork(ctx, c, home, &given[i], i, func() base.UUID { return c.minted.at(i, len(given), s.clock) })
 		if err != nil && given[i].ID == "" {
-			return b, err // nothing is wrong with the submission
+			return b, err // not an error of the submission
 		}
 		var sub core.Submission
 		if err == nil {
@@ -73,8 +73,8 @@ func (s *Service) batchOf(ctx context.Context, c *Caller, home string, r *wire.S
 	return b, nil
 }
 
-// submitOnce reports an item of unknown outcome as the outcome of the whole call, so that all of it is sent again: what was
-// created is then a duplicate of itself (L86).
+// submitOnce reports an item of unknown outcome as the outcome of the whole call, so that all of it is sent again: executions
+// created before are then duplicates (L86).
 func (s *Service) submitOnce(ctx context.Context, who engine.Caller, subs []core.Submission, atomic bool) ([]engine.SubmitItem, error) {
 	items, err := s.engine.SubmitMany(ctx, who, subs, atomic)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Service) submitOnce(ctx context.Context, who engine.Caller, subs []core
 	return items, nil
 }
 
-// take takes the answers of the engine over. It reports whether the call did nothing that it had not done before.
+// take takes over the answers of the engine. It reports whether everything in the call had been done before.
 func (b *submitBatch) take(items []engine.SubmitItem, first bool) (again bool) {
 	again = true
 	for n, item := range items {
@@ -103,17 +103,17 @@ func (b *submitBatch) take(items []engine.SubmitItem, first bool) (again bool) {
 		own := id.minted && item.ID.UUID == id.UUID
 		again = again && result.Duplicate && id.derived && own
 		if own && (id.derived || !first) {
-			result.Duplicate = false // a try whose answer was lost had made it
+			result.Duplicate = false // a try whose answer was lost had created it
 		}
 		b.results[b.places[n]] = result
 	}
 	return again
 }
 
-// detailIndex is the detail that says which item of an atomic batch was refused (U22).
+// detailIndex is the detail with the index of the refused item of an atomic batch (U22).
 const detailIndex = "index"
 
-// refusal names the place in its submission of a field whose refusal is that of the whole batch.
+// refusal adds the place of the submission to the field of a refusal of the whole batch.
 func (b *submitBatch) refusal(err error) error {
 	var refused *base.Error
 	if !errors.As(err, &refused) {

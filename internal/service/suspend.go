@@ -16,7 +16,7 @@ func (s *Service) suspends() {
 	on(s, wire.CreateWaitpoint, s.createWaitpoint)
 }
 
-// suspend gives the work back until signals have come (U71).
+// suspend hands the work back until its condition is satisfied (U71).
 func (s *Service) suspend(ctx context.Context, c Caller, r *wire.SuspendRequest) (wire.SuspendAnswer, error) {
 	a, err := s.suspendNow(ctx, c, r)
 	if err != nil {
@@ -34,8 +34,8 @@ func (s *Service) suspend(ctx context.Context, c Caller, r *wire.SuspendRequest)
 	return answer, nil
 }
 
-// suspendNow is the answer to a suspend with all that is known of its waitpoints. A wait without a name is recognised by the key of the
-// command, where the engine does not know the request by its own (U13).
+// suspendNow returns the answer to a suspend with all details of its waitpoints. A wait without a name is identified by the key
+// of the command, unless the engine recognises the request by its own (U13).
 func (s *Service) suspendNow(ctx context.Context, c Caller, r *wire.SuspendRequest) (api.WorkAnswer, error) {
 	b := &r.Body
 	id, fence, err := fenced(r.FencedByID, b.LeaseField)
@@ -104,7 +104,8 @@ func (s *Service) suspensionAnswer(a *engine.SuspendAnswer) api.WorkAnswer {
 	return answer
 }
 
-// createWaitpoint makes a waitpoint before anything waits at it (U72). One without a name is recognised by the key of the command.
+// createWaitpoint makes a waitpoint before work waits at it (U72). A waitpoint without a name is identified by the key of the
+// command.
 func (s *Service) createWaitpoint(ctx context.Context, c Caller, r *wire.CreateWaitpointRequest) (api.IssuedWaitpoint, error) {
 	b := &r.Body
 	id, fence, err := fenced(r.FencedByID, b.LeaseField)

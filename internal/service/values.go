@@ -7,7 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// millis rounds up, so that a short wait never becomes none.
+// millis rounds up, so that a short wait never becomes zero.
 func millis(d time.Duration) base.Millis {
 	ms := d.Milliseconds()
 	if d > time.Duration(ms)*time.Millisecond {
@@ -18,7 +18,7 @@ func millis(d time.Duration) base.Millis {
 
 func duration(ms base.Millis) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// idOf shows a stored id; "" when it is absent.
+// idOf converts a stored id; "" if it is absent.
 func idOf(id base.ID) api.ID {
 	if id.IsZero() {
 		return ""
@@ -26,7 +26,7 @@ func idOf(id base.ID) api.ID {
 	return api.ID(id.String())
 }
 
-// givenID parses the id of an execution that may be left out; invalid_id.
+// givenID parses the optional id of an execution; invalid_id.
 func givenID(id api.ID) (*base.GivenID, error) {
 	if id == "" {
 		return nil, nil
@@ -38,7 +38,7 @@ func givenID(id api.ID) (*base.GivenID, error) {
 	return &given, nil
 }
 
-// givenUUID parses another id that may be left out; invalid_id with the field.
+// givenUUID parses another optional id; invalid_id with the field.
 func givenUUID(field, text string) (base.UUID, error) {
 	if text == "" {
 		return base.UUID{}, nil

@@ -25,7 +25,7 @@ func (s *Service) waitCommands() {
 	on(s, wire.DecideLink, s.decideLink)
 }
 
-// resume ends a wait on an operator's word (U49).
+// resume ends a wait on behalf of an operator (U49).
 func (s *Service) resume(ctx context.Context, c Caller, r *wire.ResumeRequest) (api.Execution, error) {
 	b := &r.Body
 	expected, err := givenUUID("expected_suspension_id", b.ExpectedSuspensionID)
@@ -64,7 +64,7 @@ func (s *Service) approve(ctx context.Context, c Caller, r *wire.ApproveRequest)
 	return receiptOf(answer), nil
 }
 
-// readToken shows the token of a waitpoint (U80).
+// readToken returns the token of a waitpoint (U80).
 func (s *Service) readToken(ctx context.Context, c Caller, r *wire.WaitpointTokenRequest) (api.IssuedWaitpoint, error) {
 	given, err := base.ParseID(r.ID)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Service) readToken(ctx context.Context, c Caller, r *wire.WaitpointToke
 	return s.shownToken(s.engine.ReadToken(ctx, c.operator(), given, waitpoint))
 }
 
-// reissueToken kills the tokens of a waitpoint and shows the new one (U80).
+// reissueToken invalidates the tokens of a waitpoint and returns the new one (U80).
 func (s *Service) reissueToken(ctx context.Context, c Caller, r *wire.ReissueRequest) (api.IssuedWaitpoint, error) {
 	waitpoint, err := uuidOf("waitpoint_id", r.Waitpoint)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Service) reissueToken(ctx context.Context, c Caller, r *wire.ReissueReq
 	return s.shownToken(s.engine.ReissueToken(ctx, c.operator(), waitpoint, op))
 }
 
-// shownToken answers with a waitpoint and its token.
+// shownToken returns a waitpoint with its token.
 func (s *Service) shownToken(i engine.Issued, err error) (api.IssuedWaitpoint, error) {
 	if err != nil {
 		return api.IssuedWaitpoint{}, err
@@ -104,7 +104,7 @@ const (
 	outcomeAlreadyClosed = "already_closed"
 )
 
-// closeWaitpoint closes a waitpoint at which nothing waits (U83).
+// closeWaitpoint closes a waitpoint at which no work waits (U83).
 func (s *Service) closeWaitpoint(ctx context.Context, c Caller, r *wire.CloseWaitpointRequest) (api.CloseResult, error) {
 	caller, fence, err := c.holder(r.Body.LeaseField, r.LeaseHeaderField)
 	if err != nil {
@@ -155,7 +155,7 @@ func linkCommandOf(waitpoint base.UUID, f *wire.LinkFields) core.CreateLinkComma
 	}
 }
 
-// readLinkURL shows the address of a link (U84).
+// readLinkURL returns the address of a link (U84).
 func (s *Service) readLinkURL(ctx context.Context, c Caller, r *wire.ByLink) (api.IssuedLink, error) {
 	link, err := uuidOf("link_id", r.Link)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Service) readLinkURL(ctx context.Context, c Caller, r *wire.ByLink) (ap
 	return s.shownLink(s.engine.ReadLink(ctx, c.operator(), link))
 }
 
-// shownLink answers with a link and its address.
+// shownLink returns a link with its address.
 func (s *Service) shownLink(l engine.IssuedLink, err error) (api.IssuedLink, error) {
 	if err != nil {
 		return api.IssuedLink{}, err

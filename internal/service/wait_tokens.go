@@ -12,14 +12,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// The addresses that are given to people and to services outside. Each holds a token and is as secret as that. Without a public URL they
-// are paths, which begin with a slash: whoever knows the URL puts it before them.
+// The addresses that are given to people and to outside services. Each contains a token and is as secret as that. Without a
+// public URL they are paths, which begin with a slash, for the caller to complete.
 const (
 	callbackPath = "/v1/callbacks/" // W64
 	linkPath     = "/approve/"      // W69
 )
 
-// address is where the holder of a token signals or decides; "" without a token.
+// address returns where the holder of a token signals or decides; "" without a token.
 func (s *Service) address(path, id string, t keyring.Token) string {
 	text := t.Reveal()
 	if text == "" {
@@ -28,8 +28,8 @@ func (s *Service) address(path, id string, t keyring.Token) string {
 	return s.cfg.PublicURL + path + id + "/" + url.PathEscape(text)
 }
 
-// uuidOrNobody is the id of what a token opens. A text that is no id becomes one that nothing has: it is then answered as what does not exist
-// is, in the same words and after the same work (W33, W69).
+// uuidOrNobody returns the id of what a token opens. A malformed id becomes one that does not exist, so that the answer is the
+// same as for an unknown id, in its text and its cost (W33, W69).
 func uuidOrNobody(text string) base.UUID {
 	id, ok := base.ParseUUID(text)
 	if !ok {
@@ -54,7 +54,7 @@ func (s *Service) sendExecutionSignal(ctx context.Context, c Caller, r *wire.Sen
 	return s.signal(ctx, &c, &id, r.Body.WaitpointID, cmp.Or(r.Token, r.Body.Token), &r.Body.Signal)
 }
 
-// signal delivers a signal. One that brings nothing by which a second try is recognised gets an id from the key of the command.
+// signal delivers a signal. A signal without an identifier of its own gets an id derived from the key of the command.
 func (s *Service) signal(ctx context.Context, c *Caller, id *base.GivenID, waitpoint, token string, f *api.Signal) (api.SignalReceipt, error) {
 	signalID, err := givenUUID("signal_id", f.SignalID)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Service) signal(ctx context.Context, c *Caller, id *base.GivenID, waitp
 	}
 	minted := cmd.SignalID.IsZero() && cmd.IdempotencyKey == "" && c.RequestKey == ""
 	if minted {
-		cmd.SignalID, _ = base.ParseUUID(c.Key) // the keys that transports mint are ids
+		cmd.SignalID, _ = base.ParseUUID(c.Key) // the keys that transports generate are ids
 	}
 	answer, err := s.engine.Signal(ctx, c.client(), id, keyring.TokenOf(token), cmd)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Service) signal(ctx context.Context, c *Caller, id *base.GivenID, waitp
 	return receiptOf(answer), nil
 }
 
-// openLink shows the holder of a link what it asks (W70).
+// openLink returns the page of a link to its holder (W70).
 func (s *Service) openLink(ctx context.Context, c Caller, r *wire.OpenLinkRequest) (api.LinkPage, error) {
 	p, err := s.engine.OpenLink(ctx, c.client(), uuidOrNobody(r.Link), keyring.TokenOf(r.Token))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// uuidText is the text of an id; "" when it is absent.
+// uuidText returns the text of an id; "" if it is absent.
 func uuidText(id base.UUID) string {
 	if id.IsZero() {
 		return ""
@@ -20,7 +20,7 @@ func uuidText(id base.UUID) string {
 	return id.String()
 }
 
-// The words for conditions and for what they count.
+// The names of conditions and of what they count.
 var (
 	conditionKinds = map[string]condition.Kind{
 		"": condition.Single, "single": condition.Single, "all_of": condition.AllOf, "any_of": condition.AnyOf,
@@ -31,7 +31,7 @@ var (
 	}
 )
 
-// CoreCondition is the condition as the rules read it. What they do not know they refuse.
+// CoreCondition converts the condition for validation, which refuses unknown ones.
 func CoreCondition(c api.Condition) *condition.Condition {
 	node := condition.Condition{N: c.N, SourceTypes: c.SourceTypes, Waitpoints: c.Keys, Kind: conditionKinds[c.Type], CountKind: countKinds[c.CountKind]}
 	key, name := c.Given()
@@ -68,7 +68,7 @@ func conditionOf(c *condition.Condition) api.Condition {
 	return shown
 }
 
-// waitpointOf shows a waitpoint as it was made, without what derives from signals.
+// waitpointOf converts a waitpoint as it was made, without what derives from signals.
 func waitpointOf(w *core.Waitpoint) api.Waitpoint {
 	return api.Waitpoint{
 		ID: w.ID.String(), ExecutionID: idOf(w.ExecutionID), Namespace: w.Namespace, Key: w.Key, RunIndex: w.RunIndex,
@@ -77,7 +77,7 @@ func waitpointOf(w *core.Waitpoint) api.Waitpoint {
 	}
 }
 
-// waitpointViewOf shows a waitpoint without its token.
+// waitpointViewOf converts a waitpoint without its token.
 func waitpointViewOf(v core.WaitpointView) api.Waitpoint {
 	shown := waitpointOf(&v.Waitpoint)
 	shown.State, shown.CloseReason, shown.ClosedAt = v.State, string(v.CloseReason), v.ClosedAt.Std()
@@ -85,7 +85,7 @@ func waitpointViewOf(v core.WaitpointView) api.Waitpoint {
 	return shown
 }
 
-// issuedWaitpointOf shows a waitpoint with its token and its address.
+// issuedWaitpointOf converts a waitpoint with its token and its address.
 func (s *Service) issuedWaitpointOf(w *core.Waitpoint, now engine.Standing, t keyring.Token) api.Waitpoint {
 	shown := waitpointOf(w)
 	shown.State, shown.CloseReason, shown.ClosedAt = now.State, string(now.CloseReason), now.ClosedAt.Std()
@@ -103,7 +103,7 @@ func SignalOf(s core.Signal) api.SignalRecord {
 	}
 }
 
-// receiptOf is the answer to a signal.
+// receiptOf converts the answer to a signal.
 func receiptOf(a core.SignalAnswer) api.SignalReceipt {
 	receipt := api.SignalReceipt{Outcome: api.SignalAccepted, SignalID: a.SignalID.String(), Effect: string(a.Effect), SameRequest: a.SameRequest}
 	if a.Duplicate {
@@ -112,7 +112,7 @@ func receiptOf(a core.SignalAnswer) api.SignalReceipt {
 	return receipt
 }
 
-// suspensionOf shows a suspension; corruption when its condition cannot be read.
+// suspensionOf converts a suspension; corruption if its condition cannot be decoded.
 func suspensionOf(o *core.Observation) (api.SuspensionRecord, error) {
 	shown := api.SuspensionRecord{
 		ID: o.ID.String(), RunIndex: o.RunIndex, AttemptIndex: o.AttemptIndex, SuspendedAt: o.At.Std(), ReasonCode: o.ReasonCode,
@@ -144,7 +144,7 @@ func linkOf(l *core.Link) api.ApprovalLink {
 	return shown
 }
 
-// linkViewOf shows a link without its address.
+// linkViewOf converts a link without its address.
 func linkViewOf(v core.LinkView) api.ApprovalLink {
 	shown := linkOf(&v.Link)
 	shown.State = v.State
@@ -154,14 +154,14 @@ func linkViewOf(v core.LinkView) api.ApprovalLink {
 	return shown
 }
 
-// issuedLinkOf shows a link as it was made with its address, and nothing of what became of it.
+// issuedLinkOf converts a link as it was made, with its address and without its later state.
 func (s *Service) issuedLinkOf(l engine.IssuedLink) api.ApprovalLink {
 	shown := linkOf(&l.Link)
 	shown.URL = s.address(linkPath, shown.ID, l.Token)
 	return shown
 }
 
-// suspendedOf shows an execution that waits.
+// suspendedOf converts a suspended execution.
 func suspendedOf(i engine.SuspendedItem) api.Suspended {
 	execution := ExecutionOf(i.View)
 	shown := api.Suspended{
@@ -175,7 +175,7 @@ func suspendedOf(i engine.SuspendedItem) api.Suspended {
 	return shown
 }
 
-// earlierOf is the earlier of two moments, of which either may be absent.
+// earlierOf returns the earlier of two times, each of which may be absent.
 func earlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -22,7 +22,7 @@ func (s *Service) waits() {
 	on(s, wire.ListApprovals, s.listApprovals)
 }
 
-// listSignals lists the signals of an execution with their payloads: who shows fewer of them leaves them out (U42).
+// listSignals lists the signals of an execution with their payloads: callers that return fewer of them remove them (U42).
 func (s *Service) listSignals(ctx context.Context, c Caller, r *wire.ListSignalsRequest) (api.Page[api.SignalRecord], error) {
 	return page(r.PageFields, SignalOf, func(cursor string, limit *int) ([]core.Signal, string, error) {
 		id, err := base.ParseID(r.ID)
@@ -40,7 +40,7 @@ func (s *Service) listSignals(ctx context.Context, c Caller, r *wire.ListSignals
 	})
 }
 
-// listSuspensions lists the waits that an execution had (U42).
+// listSuspensions lists the waits of an execution (U42).
 func (s *Service) listSuspensions(ctx context.Context, c Caller, r *wire.PageByID) (api.Page[api.SuspensionRecord], error) {
 	same := func(one api.SuspensionRecord) api.SuspensionRecord { return one }
 	return page(r.PageFields, same, func(cursor string, limit *int) ([]api.SuspensionRecord, string, error) {
@@ -62,7 +62,7 @@ func (s *Service) listSuspensions(ctx context.Context, c Caller, r *wire.PageByI
 	})
 }
 
-// getSuspension shows the wait that is open or ended last; the zero one when there was none (U42).
+// getSuspension returns the wait that is open or ended last; a zero one if there was none (U42).
 func (s *Service) getSuspension(ctx context.Context, c Caller, r *wire.GetSuspensionRequest) (api.SuspensionRecord, error) {
 	id, err := base.ParseID(r.ID)
 	if err != nil {
@@ -97,7 +97,7 @@ func (s *Service) listWaitpoints(ctx context.Context, c Caller, r *wire.ListWait
 	})
 }
 
-// getWaitpoint shows a waitpoint without its token (U79).
+// getWaitpoint returns a waitpoint without its token (U79).
 func (s *Service) getWaitpoint(ctx context.Context, c Caller, r *wire.ByWaitpoint) (api.Waitpoint, error) {
 	id, err := uuidOf("waitpoint_id", r.Waitpoint)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Service) getWaitpoint(ctx context.Context, c Caller, r *wire.ByWaitpoin
 	return waitpointViewOf(found), nil
 }
 
-// listLinks lists the links of a waitpoint, all of them: who asks for a part cuts it out (U84).
+// listLinks lists all links of a waitpoint: callers that need a part of them select it (U84).
 func (s *Service) listLinks(ctx context.Context, c Caller, r *wire.ListLinksRequest) (api.Page[api.ApprovalLink], error) {
 	id, err := uuidOf("waitpoint_id", r.Waitpoint)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Service) listLinks(ctx context.Context, c Caller, r *wire.ListLinksRequ
 	return api.Page[api.ApprovalLink]{Items: each(found, linkViewOf)}, err
 }
 
-// listSuspended lists what waits (U85).
+// listSuspended lists suspended executions (U85).
 func (s *Service) listSuspended(ctx context.Context, c Caller, r *wire.ListSuspendedRequest) (api.Page[api.Suspended], error) {
 	var reasons []string
 	if r.ReasonCode != "" {
@@ -132,7 +132,7 @@ func (s *Service) listSuspended(ctx context.Context, c Caller, r *wire.ListSuspe
 // forPeople are the reasons of waits that people end.
 var forPeople = []string{"waiting_for_approval", "paused_by_budget"}
 
-// listApprovals lists what waits for people (U85).
+// listApprovals lists executions that wait for people (U85).
 func (s *Service) listApprovals(ctx context.Context, c Caller, r *wire.ListApprovalsRequest) (api.Page[api.Suspended], error) {
 	return s.suspended(ctx, c, r.SuspendedFields, r.PageFields, forPeople)
 }

@@ -23,10 +23,10 @@ func (s *Service) work() {
 	on(s, wire.ClaimExecution, s.operatorClaim)
 }
 
-// claimKey is by which a repeat of a claim is recognised while what it got is held.
+// claimKey returns the key by which a repeat of a claim is recognised while its leases are held.
 func (c *Caller) claimKey() string { return cmp.Or(c.RequestKey, c.Key) }
 
-// register makes an instance known (U60).
+// register registers an instance (U60).
 func (s *Service) register(ctx context.Context, c Caller, r *wire.RegisterRequest) (api.Registered, error) {
 	b := &r.Body.Registration
 	a, err := s.engine.Register(ctx, c.worker(), core.Registration{
@@ -64,7 +64,7 @@ func leaseRef(h *wire.HeldLease) (engine.LeaseRef, error) {
 	return engine.LeaseRef{ID: id, Fence: fence}, err
 }
 
-// ofLease names the lease of a heartbeat that is at fault.
+// ofLease names the lease of a heartbeat that a refusal is about.
 func ofLease(index int, err error) error {
 	var refusal *base.Error
 	if !errors.As(err, &refusal) {
@@ -77,7 +77,7 @@ func renewalOf(item engine.RenewItem) api.Renewal {
 	return api.Renewal{ExpiresAt: item.Lease.ExpiresAt.Std(), TTL: duration(item.Lease.TTL), Drain: item.Drain, Err: api.AsError(item.Err)}
 }
 
-// claim takes work, waiting while there is none (U62).
+// claim claims work, waiting while there is none (U62).
 func (s *Service) claim(ctx context.Context, c Caller, r *wire.ClaimRequest) (api.ClaimAnswer, error) {
 	b := &r.Body.ClaimRequest
 	a, err := s.engine.Claim(ctx, c.worker(), engine.ClaimRequest{
@@ -98,7 +98,7 @@ func (s *Service) claim(ctx context.Context, c Caller, r *wire.ClaimRequest) (ap
 	return claimed, nil
 }
 
-// targeted takes one particular execution (U63).
+// targeted claims one particular execution (U63).
 func (s *Service) targeted(
 	take func(context.Context, engine.Caller, base.GivenID, engine.TargetedRequest) (engine.Task, error),
 ) func(context.Context, Caller, *wire.TargetedClaimRequest) (api.Claimed, error) {
@@ -114,7 +114,7 @@ func (s *Service) targeted(
 	}
 }
 
-// operatorWorker is whom an operator's claim is for unless it says otherwise (S35).
+// operatorWorker is the worker of an operator's claim unless it names another (S35).
 const operatorWorker = "operator"
 
 // operatorClaim leases an execution to an operator (U51).
@@ -130,7 +130,7 @@ func (s *Service) operatorClaim(ctx context.Context, c Caller, r *wire.OperatorC
 	}))
 }
 
-// wholeTask shows a task with everything that it has.
+// wholeTask converts a task with all its fields.
 func wholeTask(t engine.Task, err error) (api.Claimed, error) {
 	if err != nil {
 		return api.Claimed{}, err

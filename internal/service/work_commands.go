@@ -11,7 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// workCommands are the commands under leases. All of them recognise their repeats by the fence (L117).
+// workCommands are the commands under leases. Their repeats are recognised by the fence (L117).
 func (s *Service) workCommands() {
 	on(s, wire.RenewLease, s.renew)
 	on(s, wire.ReportProgress, s.progress)
@@ -40,7 +40,7 @@ func (s *Service) renew(ctx context.Context, c Caller, r *wire.RenewRequest) (wi
 	return wire.Renewed{Lease: renewal, Drain: renewal.Drain}, nil
 }
 
-// progress reports how far the work is (U67). A message that is empty leaves what there is.
+// progress reports the progress of the work (U67). An empty message leaves the stored one unchanged.
 func (s *Service) progress(ctx context.Context, c Caller, r *wire.ProgressRequest) (wire.Progressed, error) {
 	id, fence, err := fenced(r.FencedByID, r.Body.LeaseField)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Service) completeOverride(ctx context.Context, c Caller, r *wire.Comple
 	return wire.Completed{Status: a.Status.String()}, err
 }
 
-// checkNoOverride refuses what only an override has.
+// checkNoOverride refuses fields that only an override has.
 func checkNoOverride(f wire.OverrideFields) error {
 	if f.Reason != "" {
 		return base.Errorf(base.CodeUnknownField, "this field goes with override").WithField("reason")
@@ -91,8 +91,8 @@ func checkNoOverride(f wire.OverrideFields) error {
 	return nil
 }
 
-// override is what an operator's command without a lease begins with (L37). It has no fence to be recognised by, so it has a request key. A lease
-// would be ignored, and usage as well: it is what the worker that reports has spent.
+// override converts what is common to operators' commands without a lease (L37). An override has no fence that identifies a
+// repeat, so it needs a request key. A lease would be ignored, and so would usage, which only the worker can report.
 func (c *Caller) override(r wire.FencedByID, body wire.LeaseField, f wire.OverrideFields, usage map[string]int64) (base.GivenID, engine.Operator, error) {
 	if _, err := wire.PickLease(body.Lease, r.LeaseHeader); err != nil {
 		return base.GivenID{}, engine.Operator{}, api.FaultsError(err)
@@ -116,7 +116,7 @@ func (c *Caller) override(r wire.FencedByID, body wire.LeaseField, f wire.Overri
 	return id, engine.Operator{Reason: f.Reason, RequestKey: cmp.Or(c.RequestKey, c.Key)}, nil
 }
 
-// fail says that an attempt failed (U69).
+// fail reports that an attempt failed (U69).
 func (s *Service) fail(ctx context.Context, c Caller, r *wire.FailRequest) (wire.Failed, error) {
 	b := &r.Body
 	if b.Override {
@@ -154,7 +154,7 @@ func failedOf(a core.FailAnswer) wire.Failed {
 	return wire.Failed{Outcome: a.Outcome, RetryAt: wire.TimeOf(a.RetryAt.Std()), Reason: ReasonText(a.Reason), Late: a.Late}
 }
 
-// release gives the work back (U70).
+// release hands the work back (U70).
 func (s *Service) release(ctx context.Context, c Caller, r *wire.ReleaseRequest) (wire.Left, error) {
 	id, fence, err := fenced(r.FencedByID, r.Body.LeaseField)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Service) release(ctx context.Context, c Caller, r *wire.ReleaseRequest)
 	return leftOf(a), err
 }
 
-// delay gives the work back until a moment (U70).
+// delay hands the work back until a given time (U70).
 func (s *Service) delay(ctx context.Context, c Caller, r *wire.DelayRequest) (wire.Left, error) {
 	b := &r.Body
 	id, fence, err := fenced(r.FencedByID, b.LeaseField)
@@ -182,7 +182,7 @@ func leftOf(a core.LeaveAnswer) wire.Left {
 	return wire.Left{Status: a.Status.String(), Reason: ReasonText(a.Reason), Late: a.Late}
 }
 
-// putStep remembers the result of a step; the first write wins (U76).
+// putStep stores the result of a step; the first write wins (U76).
 func (s *Service) putStep(ctx context.Context, c Caller, r *wire.PutStepRequest) (wire.StepAnswer, error) {
 	id, fence, err := fenced(r.FencedByID, r.Body.LeaseField)
 	if err != nil {
@@ -195,8 +195,8 @@ func (s *Service) putStep(ctx context.Context, c Caller, r *wire.PutStepRequest)
 	return wire.StepAnswer{Outcome: a.Outcome, StepRecord: StepOf(a.Record)}, nil
 }
 
-// reportUsage reports what the work uses (U74). A report without a key of its own is known by that of its request, and its repeat has the
-// first answer (U13).
+// reportUsage reports usage (U74). A report without a key of its own is identified by that of its request, and its repeat returns
+// the first answer (U13).
 func (s *Service) reportUsage(ctx context.Context, c Caller, r *wire.ReportUsageRequest) (api.UsageReceipt, error) {
 	id, fence, err := fenced(r.FencedByID, r.Body.LeaseField)
 	if err != nil {

@@ -45,7 +45,7 @@ func fillIn(claimed *api.Claimed, t engine.Task) {
 	claimed.Policy, claimed.EffectKey = PolicyOf(t.Execution), claimed.EffectKeyOf("")
 }
 
-// resumeOf is what whoever goes on is told of the wait; nil when there was none.
+// resumeOf returns what the worker of the next lease needs about the wait; nil if there was none.
 func resumeOf(o *core.Observation) *api.Resume {
 	if o == nil {
 		return nil

@@ -26,7 +26,7 @@ func (s *Service) listWorkers(ctx context.Context, c Caller, r *wire.ListWorkers
 	})
 }
 
-// getWorker shows an instance (U102).
+// getWorker returns an instance (U102).
 func (s *Service) getWorker(ctx context.Context, c Caller, r *wire.ByInstance) (api.Worker, error) {
 	view, err := s.engine.Worker(ctx, c.operator(), r.Instance)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Service) getWorker(ctx context.Context, c Caller, r *wire.ByInstance) (
 	return *workerOf(view), nil
 }
 
-// drainWorker tells an instance to take nothing new (U103). It states what is to be, so that a repeat does no harm (L117).
+// drainWorker makes an instance take nothing new (U103). It sets a state, so that a repeat is harmless (L117).
 func (s *Service) drainWorker(ctx context.Context, c Caller, r *wire.DrainWorkerRequest) (api.Worker, error) {
 	if r.Leaving {
 		return s.workerAfter(ctx, c, &r.ByInstance, s.engine.Leave(ctx, c.worker(), r.Instance))
@@ -43,12 +43,12 @@ func (s *Service) drainWorker(ctx context.Context, c Caller, r *wire.DrainWorker
 	return s.workerAfter(ctx, c, &r.ByInstance, s.engine.Drain(ctx, c.operator(), "", r.Instance, true))
 }
 
-// undrainWorker takes that back (U103).
+// undrainWorker undoes drainWorker (U103).
 func (s *Service) undrainWorker(ctx context.Context, c Caller, r *wire.ByInstance) (api.Worker, error) {
 	return s.workerAfter(ctx, c, r, s.engine.Drain(ctx, c.operator(), "", r.Instance, false))
 }
 
-// markWorkerDead says that an instance is gone (U103).
+// markWorkerDead declares an instance dead (U103).
 func (s *Service) markWorkerDead(ctx context.Context, c Caller, r *wire.MarkDeadRequest) (api.Worker, error) {
 	who := c.operator()
 	if c.AsWorker {
@@ -58,13 +58,13 @@ func (s *Service) markWorkerDead(ctx context.Context, c Caller, r *wire.MarkDead
 	return s.workerAfter(ctx, c, &r.ByInstance, s.engine.MarkDead(ctx, who, r.Instance, r.Body.Reason, take))
 }
 
-// drainWorkers tells all instances of a worker to take nothing new (U103).
+// drainWorkers makes all instances of a worker take nothing new (U103).
 func (s *Service) drainWorkers(ctx context.Context, c Caller, r *wire.DrainWorkersRequest) (api.Drained, error) {
 	err := s.engine.Drain(ctx, c.operator(), r.WorkerID, "", true)
 	return api.Drained{WorkerID: r.WorkerID, Drain: true}, err
 }
 
-// workerAfter shows an instance as a command has left it, unless the command failed.
+// workerAfter returns an instance as a command has left it, unless the command failed.
 func (s *Service) workerAfter(ctx context.Context, c Caller, r *wire.ByInstance, err error) (api.Worker, error) {
 	if err != nil {
 		return api.Worker{}, err

@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-// Single takes the one options struct that a call may have; two are refused with invalid_argument (U132).
+// Single returns the single options struct of a call; more than one is refused with invalid_argument (U132).
 func Single[T any](options []T) (one T, err error) {
 	switch len(options) {
 	case 0:

@@ -6,7 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/api"
 )
 
-// The codes that a transport itself gives.
+// The codes that a transport itself produces.
 const (
 	codeInternal        = "internal"
 	codeInvalidArgument = "invalid_argument"
@@ -15,13 +15,13 @@ const (
 
 type traceKey struct{}
 
-// WithTrace returns a context whose calls belong to t: a request or a task came with it, and there is no tracer that keeps it.
+// WithTrace returns a context whose calls belong to t, which came with a request or a task, for use without a tracer.
 func WithTrace(ctx context.Context, t api.TraceContext) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
-// TraceAt is the trace context that calls in ctx belong to: the span that it carries, else what came with the request or the task.
-// Without a tracer that is all that is known, and it is passed on unchanged.
+// TraceAt returns the trace context of calls in ctx: the span that it carries, else the one that came with the request or the
+// task. Without a tracer it is passed on unchanged.
 func TraceAt(ctx context.Context, tracer api.Tracer) api.TraceContext {
 	if tracer != nil {
 		if current := tracer.Current(ctx); current != (api.TraceContext{}) {
@@ -32,7 +32,7 @@ func TraceAt(ctx context.Context, tracer api.Tracer) api.TraceContext {
 	return t
 }
 
-// SpanCode is the code with which a span ends.
+// SpanCode returns the code with which a span ends.
 func SpanCode(err error) string {
 	if err == nil {
 		return ""

@@ -1,5 +1,5 @@
-// Package transport is how a client reaches FlowFabric: the engine in this process, or a server. It knows the table of operations and
-// nothing of what they do.
+// Package transport connects a client to FlowFabric: to the engine in this process, or to a server. It depends on the table of
+// operations but not on what they do.
 package transport
 
 import (
@@ -12,37 +12,39 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Transport does operations of the table. It may be used from many goroutines at once.
+// Transport performs operations of the table. It is safe for concurrent use.
 type Transport interface {
-	// Do does one operation. request points to the operation's request type, answer to its answer type, which is filled in; a wire.Sink says
-	// where the bytes of its answer go. A command whose outcome is unknown is repeated under one key until it is known, or until ctx ends.
+	// Do performs one operation. request points to the operation's request type, answer to its answer type, which is filled in; a
+	// wire.Sink says where the bytes of its answer go. A command whose outcome is unknown is repeated under one key until it is
+	// known, or until ctx ends.
 	Do(ctx context.Context, op *wire.Operation, request, answer any, how Options) error
 }
 
-// Connection is a transport with what a client takes from it besides its operations.
+// Connection is a transport with what a client needs besides its operations.
 type Connection struct {
 	Transport
-	Clock clock.Clock // by which ids are minted, pauses are made and workers measure their leases
-	// Close ends the transport: calls under way are finished, waiting ones end at once, later ones answer shutting_down.
+	Clock clock.Clock // generates ids, times pauses, and measures the leases of workers
+	// Close ends the transport: calls in progress are finished, waiting ones end at once, later ones return shutting_down.
 	Close   func(ctx context.Context) error
 	Tracer  api.Tracer        // of workers; nil: no spans
 	Metrics metrics.Collector // of the engine; nil: it runs in another process
-	Brief   bool              // all claims of a worker but the first wait for a moment only, and rest while there is no work
+	Brief   bool              // all claims of a worker but the first wait only briefly, and pause while there is no work
 }
 
-// Options say how one operation is done.
+// Options are the options of one operation.
 type Options struct {
-	Key  string        // by which a repeat is recognised for 24 hours; "": the transport mints one
+	Key  string        // identifies a repeat for 24 hours; "": the transport generates one
 	Wait time.Duration // how long the operation may wait before it answers
-	// AsWorker says that a worker of this process acts for itself, which is no operator's act. A server knows by the caller's key.
+	// AsWorker means that a worker of this process acts on its own behalf, which is not an operator's action. A server derives
+	// that from the caller's key.
 	AsWorker bool
-	// Namespace stands in the place of the client's own; "": it does not.
+	// Namespace replaces the client's own; "": it does not.
 	Namespace string
-	// Again says that the caller has done the operation before, under Key, and does not know its outcome.
+	// Again means that the caller has performed the operation before, under Key, with an unknown outcome.
 	Again bool
 }
 
-// Call does an operation and returns its answer.
+// Call performs an operation and returns its answer.
 func Call[Req, Ans any](ctx context.Context, t Transport, call wire.Call[Req, Ans], request *Req, how Options) (*Ans, error) {
 	answer := new(Ans)
 	if err := t.Do(ctx, call.Operation, request, answer, how); err != nil {
@@ -51,7 +53,7 @@ func Call[Req, Ans any](ctx context.Context, t Transport, call wire.Call[Req, An
 	return answer, nil
 }
 
-// Garbled is the error of an answer that cannot be read: nothing that the caller could mend.
+// Garbled returns the error for an answer that cannot be decoded, which the caller cannot correct.
 func Garbled(err error) error {
 	return api.Errorf(codeInternal, "the answer of the server cannot be read: %w", err)
 }

@@ -16,41 +16,41 @@ import (
 const (
 	maxBatchItems = wire.MaxWorkItems
 	maxBatchBytes = 8 << 20
-	// How many batches are under way at a time. With one, a command that comes just after a batch has left would wait for its answer;
-	// with many there would be no batches.
+	// How many batches are in flight at a time. With one, a command that arrives just after a batch was sent would wait for its
+	// answer; with many there would be no batches.
 	maxWorkFlights   = 2
 	maxSubmitFlights = 2
 )
 
-// batcher gathers the commands of many callers: a batch is whatever queued while the last ones were under way. There is no timer and
-// no added delay; a lone command is a batch of one.
+// batcher gathers the commands of many callers: a batch is what was queued while the previous ones were in flight. There is no
+// timer and no added delay; a lone command is a batch of one.
 type batcher[A any] struct {
 	send    func([]*command[A]) error // answers all of them, or fails for all
 	failure func(error) A             // the answer to a command that failed
 	bytes   int                       // of a batch at most, unless one command has more
-	most    int                       // flights at a time
+	most    int                       // maximum number of flights
 
 	mu      sync.Mutex
 	queue   []*group[A]
 	flights int
 }
 
-// command is one command on its way.
+// command is one command to be sent.
 type command[A any] struct {
 	text   []byte           // its JSON
-	read   A                // what was read; the batcher's until the group is done
+	read   A                // what was read; owned by the batcher until the group is done
 	failed bool             // the server did not answer; likewise
-	answer *A               // where the caller wants it
+	answer *A               // destination of the answer
 	trace  api.TraceContext // the span of the caller; zero: none
 }
 
-// group is the commands of one caller, which stay together and in order.
+// group holds the commands of one caller, which stay together and in order.
 type group[A any] struct {
 	commands []*command[A]
 	size     int
-	head     api.TraceContext // what the headers of its request say: only groups that agree travel together
-	gone     func()           // called when it is neither queued nor under way any more; nil: nothing
-	taken    bool             // it is under way; guarded by batcher.mu
+	head     api.TraceContext // from the headers of its request: only groups that agree are sent together
+	gone     func()           // called when it is neither queued nor in flight any more; may be nil
+	taken    bool             // it is in flight; guarded by batcher.mu
 	done     chan struct{}
 }
 
@@ -63,14 +63,14 @@ func newGroup[A any](commands ...*command[A]) *group[A] {
 	return g
 }
 
-// left tells the owner of a group that the batcher is through with it.
+// left notifies the owner of a group that the batcher no longer uses it.
 func (g *group[A]) left() {
 	if g.gone != nil {
 		g.gone()
 	}
 }
 
-// do sends a group and fills in the answers. It reports whether the server answered; if not, the answers say why.
+// do sends a group and fills in the answers. It reports whether the server answered; if not, the answers hold the error.
 func (b *batcher[A]) do(ctx context.Context, g *group[A]) bool {
 	b.mu.Lock()
 	b.queue = append(b.queue, g)
@@ -95,7 +95,8 @@ func (b *batcher[A]) await(ctx context.Context, g *group[A]) bool {
 	return b.fill(g, nil)
 }
 
-// takeOff gives a flight to a caller who is alone, to be ended by land. Those who are about to call as well are let in first.
+// takeOff gives a flight to a caller that is alone, to be ended by land. It yields first, so that callers that are about to send
+// can queue.
 func (b *batcher[A]) takeOff() bool {
 	if !b.reserve() {
 		return false
@@ -110,7 +111,7 @@ func (b *batcher[A]) takeOff() bool {
 	return false
 }
 
-// reserve takes a flight if one is free and nobody waits for it.
+// reserve takes a flight if one is free and no group waits for it.
 func (b *batcher[A]) reserve() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,7 +122,7 @@ func (b *batcher[A]) reserve() bool {
 	return true
 }
 
-// land ends a flight of takeOff: what has queued goes next.
+// land ends a flight of takeOff: what was queued is sent next.
 func (b *batcher[A]) land() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,7 +133,7 @@ func (b *batcher[A]) land() {
 	b.flights--
 }
 
-// leave takes a group out whose caller has given up. One that is under way has an unknown outcome; one that is done stays: nil.
+// leave removes a group whose caller has given up. If it is in flight its outcome is unknown; if it is done it is kept: nil.
 func (b *batcher[A]) leave(ctx context.Context, g *group[A]) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,7 +155,7 @@ func (b *batcher[A]) leave(ctx context.Context, g *group[A]) error {
 	return fmt.Errorf("flowfabric: %w", context.Cause(ctx))
 }
 
-// fill hands the answers over, or one error for all of them. Nothing is read of commands that are still under way.
+// fill delivers the answers, or one error for all of them. Commands that are still in flight are not read.
 func (b *batcher[A]) fill(g *group[A], err error) bool {
 	answered := err == nil
 	for _, c := range g.commands {
@@ -171,7 +172,7 @@ func (b *batcher[A]) fill(g *group[A], err error) bool {
 // fly sends batches until nothing is queued.
 func (b *batcher[A]) fly() {
 	for {
-		runtime.Gosched() // let those in who are about to send as well
+		runtime.Gosched() // lets goroutines that are about to send queue first
 		groups, batch := b.take()
 		if len(batch) == 0 {
 			return
@@ -186,7 +187,7 @@ func (b *batcher[A]) fly() {
 	}
 }
 
-// take takes what queued, up to the bounds of a batch, or ends the flight.
+// take takes what is queued, up to the bounds of a batch, or ends the flight.
 func (b *batcher[A]) take() (groups []*group[A], batch []*command[A]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +208,8 @@ func (b *batcher[A]) take() (groups []*group[A], batch []*command[A]) {
 	return groups, batch
 }
 
-// sendSplitting sends a batch. One that is refused as a whole is sent in halves, so that nobody suffers for another's command.
+// sendSplitting sends a batch. A batch that is refused as a whole is sent again in halves, so that commands do not fail because
+// of another one.
 func (b *batcher[A]) sendSplitting(batch []*command[A]) {
 	err := b.send(batch)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Do does an operation at the server. What only the process can do that has the store is not_implemented.
+// Do performs an operation at the server. Operations that require the process with the store are not_implemented.
 func (t *Transport) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
 	if op.Local != "" {
 		return refuse(base.CodeNotImplemented, "%s is not part of the HTTP API", op.Local).At("", "use a client of sqlite.Open or postgres.Open on the store")
@@ -40,7 +40,7 @@ func (t *Transport) Do(ctx context.Context, op *wire.Operation, request, answer 
 	return err
 }
 
-// waitsOn reports whether an answer says that what a call was to wait for has not happened.
+// waitsOn reports whether an answer means that the awaited event has not happened.
 func waitsOn(answer any) bool {
 	switch a := answer.(type) {
 	case *api.EventPage:
@@ -62,5 +62,5 @@ func waitsOn(answer any) bool {
 	}
 }
 
-// jobRuns is the state of a bulk job that is not at its end.
+// jobRuns is the state of a bulk job that has not ended.
 const jobRuns = "running"

@@ -27,7 +27,7 @@ import (
 
 // Bounds of one call.
 const (
-	tryLimit = time.Minute // for one try to be answered, besides what it waits
+	tryLimit = time.Minute // for one try to be answered, in addition to its wait
 
 	maxAnswer     = 256 << 20 // bytes of an answer
 	maxProblem    = 1 << 20   // bytes of a problem
@@ -38,12 +38,12 @@ const (
 type sending struct {
 	key  string        // the Idempotency-Key of the caller; minted when empty
 	wait time.Duration // how long the server may wait before it answers
-	// repeat says that the caller has sent the call before under its key.
+	// repeat means that the caller has sent the call before under its key.
 	repeat bool
-	// namespace stands in the place of the client's own.
+	// namespace replaces the client's own.
 	namespace string
-	links     []api.TraceContext // of a batch: the spans of those who sent its commands
-	// entered tells that those who wait for the answer are counted as calls themselves, and go on while Close waits.
+	links     []api.TraceContext // of a batch: the spans of the senders of its commands
+	// entered means that the callers that wait for the answer are counted themselves and continue while Close waits.
 	entered bool
 }
 
@@ -60,7 +60,7 @@ type sent struct {
 // maxKeptBuffer is the largest buffer that is kept for another answer.
 const maxKeptBuffer = 1 << 20
 
-// release gives back the buffer of a body that nobody looks at any more: what is decoded keeps nothing of the text.
+// release returns the buffer of a body that is no longer read: decoded values keep no reference to the text.
 func (t *Transport) release(s sent) {
 	if s.buffer != nil && s.buffer.Cap() <= maxKeptBuffer {
 		s.buffer.Reset()
@@ -74,7 +74,7 @@ func call[Req, Ans any](ctx context.Context, t *Transport, c wire.Call[Req, Ans]
 	return answer, t.exchange(ctx, c.Operation, request, answer, how)
 }
 
-// exchange sends a request and reads its answer, both by pointers. Only what the types need is compiled for each of them.
+// exchange sends a request and reads its answer, both by pointers, so that little code is compiled per type.
 func (t *Transport) exchange(ctx context.Context, o *wire.Operation, request, into any, how sending) error {
 	message, err := wire.EncodeRequest(o, request)
 	if err != nil {
@@ -95,16 +95,16 @@ func (t *Transport) exchange(ctx context.Context, o *wire.Operation, request, in
 	return nil
 }
 
-// takeRaw takes over an answer that is bytes.
+// takeRaw takes over an answer that consists of bytes.
 func (t *Transport) takeRaw(answer sent, into *wire.Raw) {
 	into.Data, into.ContentType = answer.body, answer.header.Get("Content-Type")
-	if answer.buffer.Cap() <= maxKeptBuffer { // else it is the caller's
+	if answer.buffer.Cap() <= maxKeptBuffer { // else the buffer belongs to the caller
 		into.Data = append([]byte{}, answer.body...)
 		t.release(answer)
 	}
 }
 
-// send is the one place that sends requests.
+// send is the only place that sends requests.
 func (t *Transport) send(ctx context.Context, o *wire.Operation, m wire.Message, how sending) (sent, error) {
 	ctx, span := t.startCall(ctx, o, m.Header, how.links)
 	answer, err := t.deliver(ctx, o, m, how)
@@ -112,8 +112,8 @@ func (t *Transport) send(ctx context.Context, o *wire.Operation, m wire.Message,
 	return answer, err
 }
 
-// deliver repeats a call that the server could not serve, under the same key, and one whose
-// outcome is unknown until it is known. What stays unknown is never reported as failed (U15).
+// deliver repeats a call that the server could not serve, under the same key, and one of unknown outcome until the outcome is
+// known. An outcome that stays unknown is never reported as a failure (U15).
 func (t *Transport) deliver(ctx context.Context, o *wire.Operation, m wire.Message, how sending) (sent, error) {
 	switch {
 	case !wire.HeaderText(how.namespace):
@@ -131,7 +131,7 @@ func (t *Transport) deliver(ctx context.Context, o *wire.Operation, m wire.Messa
 	began, unknown := t.clock.Now(), false
 	for try := 0; ; try++ {
 		if o.Method != http.MethodGet && (how.repeat || try > 0) {
-			m.Header = m.Header.Clone() // the try before may still be written
+			m.Header = m.Header.Clone() // the previous try may still be writing it
 			m.Header.Set(wire.HeaderRepeat, "true")
 		}
 		answer, err := t.once(ctx, m, tryLimit+how.wait)
@@ -151,7 +151,7 @@ func (t *Transport) deliver(ctx context.Context, o *wire.Operation, m wire.Messa
 	}
 }
 
-// givenUp is how a call ends that was not answered.
+// givenUp returns the error of a call that was not answered.
 func (t *Transport) givenUp(ctx context.Context, o *wire.Operation, err error, unknown bool) error {
 	switch {
 	case unknown && ctx.Err() != nil:
@@ -206,12 +206,13 @@ func (t *Transport) isClosed() bool {
 	return t.closed
 }
 
-// closedError is what calls on a closed client are told. It is made of an error of the engine, by which isClosed knows it from that of a server.
+// closedError is the error of calls on a closed client. It wraps an error of the engine, by which isClosed distinguishes it from
+// that of a server.
 func closedError() error {
 	return api.AsError(base.Errorf(base.CodeShuttingDown, "the client is closed"))
 }
 
-// putHead adds the headers that every request has.
+// putHead adds the headers common to all requests.
 func (t *Transport) putHead(o *wire.Operation, head http.Header, how sending) {
 	head.Set("Accept", wire.ContentJSON+", application/problem+json, */*;q=0.1")
 	head.Set("User-Agent", "flowfabric-go")
@@ -229,7 +230,7 @@ func (t *Transport) putHead(o *wire.Operation, head http.Header, how sending) {
 		head.Set(wire.HeaderNamespace, namespace)
 	}
 	if !strings.HasPrefix(o.ID, "list_") {
-		head.Set("Accept-Encoding", "identity") // packing pays for lists alone
+		head.Set("Accept-Encoding", "identity") // compression is worthwhile for lists only
 	}
 }
 
@@ -261,7 +262,7 @@ func (t *Transport) once(ctx context.Context, m wire.Message, limit time.Duratio
 	return answer, nil
 }
 
-// request is the message as HTTP has it.
+// request converts the message to an HTTP request.
 func (t *Transport) request(ctx context.Context, m wire.Message) (*http.Request, error) {
 	address := t.cfg.Server + m.Path
 	if m.Query != "" {
@@ -275,7 +276,7 @@ func (t *Transport) request(ctx context.Context, m wire.Message) (*http.Request,
 	return request, nil
 }
 
-// unanswered is a request that got no answer; one that the server may have got has an unknown outcome.
+// unanswered returns the error of a request without an answer; if the server may have received it, its outcome is unknown.
 func unanswered(err error, reached bool) error {
 	err = withoutPath(err)
 	if reached {
@@ -284,7 +285,7 @@ func unanswered(err error, reached bool) error {
 	return refuse(base.CodeStoreUnavailable, "the server cannot be reached: %w", err)
 }
 
-// withoutPath leaves the path out of the text of a failure: of some calls it holds a token (W27).
+// withoutPath removes the path from the text of a failure: for some calls it contains a token (W27).
 func withoutPath(err error) error {
 	var failed *url.Error
 	if !errors.As(err, &failed) {
@@ -311,7 +312,7 @@ func readAll(text *bytes.Buffer, response *http.Response, limit int64) ([]byte, 
 	return text.Bytes(), nil
 }
 
-// problemFrom reads why the server refused. Something in between may answer as well, and not in our words.
+// problemFrom reads why the server refused. An intermediary may have answered instead, in another format.
 func problemFrom(response *http.Response) error {
 	text, _ := readAll(new(bytes.Buffer), response, maxProblem)
 	problem, err := readAnswer[wire.Problem](text)
@@ -326,7 +327,7 @@ func problemFrom(response *http.Response) error {
 	return e
 }
 
-// foreignCodes are what an answer means that is not the server's own. After a bad gateway the server may have done its work.
+// foreignCodes map answers that do not come from the server itself. After a bad gateway the server may have carried out the call.
 var foreignCodes = map[int]base.Code{
 	http.StatusUnauthorized:          base.CodeInvalidCredentials,
 	http.StatusForbidden:             base.CodeRoleRequired,
@@ -358,8 +359,8 @@ func retryAfterOf(response *http.Response) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// repeatable reports whether the client itself repeats a call. What only waits for the state of an execution or a lane to change is left
-// to the caller.
+// repeatable reports whether the client itself repeats a call. Refusals that last until the state of an execution or a lane
+// changes are left to the caller.
 func repeatable(err error) bool {
 	if !api.Retryable(err) {
 		return false
@@ -381,7 +382,7 @@ func (t *Transport) maxRepeats() int {
 	return backoff.Repeats
 }
 
-// inTime reports whether a repeat after a pause is still in the time that the policy gives.
+// inTime reports whether a repeat after a pause is within the time that the policy permits.
 func (t *Transport) inTime(began time.Time, wait time.Duration) bool {
 	most := t.cfg.Retry.MaxElapsed
 	return most == 0 || t.clock.Now().Add(wait).Sub(began) <= most

@@ -11,7 +11,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// stream does an operation whose answer is bytes, and hands them on as they come. It is not repeated: the sink has what came.
+// stream performs an operation whose answer is bytes, and passes them on as they arrive. It is not repeated: the sink has
+// received part of them.
 func (t *Transport) stream(ctx context.Context, op *wire.Operation, request any, into *wire.Sink) error {
 	message, err := wire.EncodeRequest(op, request)
 	if err != nil {
@@ -29,7 +30,7 @@ func (t *Transport) stream(ctx context.Context, op *wire.Operation, request any,
 	}
 	response, err := t.http.Do(asked)
 	if err != nil {
-		return unanswered(err, false) // whether it was asked for or not, nothing has changed
+		return unanswered(err, false) // the outcome does not matter, because the operation changes nothing
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -41,24 +42,24 @@ func (t *Transport) stream(ctx context.Context, op *wire.Operation, request any,
 	return nil
 }
 
-// pageCounter hands a SQLite file on and tells how many of its pages have come. Size and number of the pages stand in the head of the
-// file.
+// pageCounter passes a SQLite file on and reports how many of its pages have arrived. The size and number of the pages are in the
+// header of the file.
 type pageCounter struct {
 	w    io.Writer
-	told func(pages, total int) // nil: nobody wants to know
+	told func(pages, total int) // may be nil
 
 	head  []byte
 	bytes int64
 }
 
-// Where the head of a SQLite file tells of its pages.
+// Offsets in the header of a SQLite file.
 const (
 	pageSizeAt  = 16 // two bytes; 1 stands for 65536
 	pageCountAt = 28 // four bytes
 	headBytes   = pageCountAt + 4
 )
 
-// Write hands a part on.
+// Write passes a part on.
 func (c *pageCounter) Write(part []byte) (int, error) {
 	n, err := c.w.Write(part)
 	c.bytes += int64(n)

@@ -11,16 +11,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// maxSubmitBytes bounds a batch of submits. It is what servers in between let pass that were told nothing else.
+// maxSubmitBytes bounds a batch of submits. It is a size that intermediaries accept with their default settings.
 const maxSubmitBytes = 1 << 20
 
-// submitOne sends a submission at once while few are under way; those that come meanwhile travel together.
+// submitOne sends a submission at once while few are in flight; submissions that arrive meanwhile are sent together.
 func (t *Transport) submitOne(ctx context.Context, request *wire.SubmitRequest, result *api.SubmitResult, how transport.Options) (err error) {
 	text, err := wire.Marshal(&request.Body)
 	if err != nil {
 		return api.FaultsError(err)
 	}
-	switch alone := t.cfg.Tracer != nil; { // every call has a span of its own, which its request names
+	switch alone := t.cfg.Tracer != nil; { // every call has a span of its own, which its request carries
 	case alone || how.Again:
 		*result, err = t.submitAlone(ctx, text, sending{key: how.Key, repeat: how.Again})
 	case t.submit.takeOff():
@@ -46,8 +46,8 @@ func (t *Transport) submitAlone(ctx context.Context, text []byte, how sending) (
 	return result, nil
 }
 
-// submitTogether sends a submission with those of others. What the server could not do, or does not know the outcome of, is sent
-// again, as a request of its own would be.
+// submitTogether sends a submission in a batch with others. If the server could not serve it, or its outcome is unknown, it is
+// repeated, as a request of its own would be.
 func (t *Transport) submitTogether(ctx context.Context, text []byte) (api.SubmitResult, error) {
 	began, unknown := t.clock.Now(), false
 	for try := 0; ; try++ {
@@ -79,10 +79,11 @@ func jsonMessage(o *wire.Operation, body []byte) wire.Message {
 	return wire.Message{Method: o.Method, Path: o.Path, Header: map[string][]string{"Content-Type": {wire.ContentJSON}}, Body: body}
 }
 
-// sendSubmits sends submissions that queued together. One that is left alone goes as such: its refusal then names its own fields.
+// sendSubmits sends submissions that were queued together. A single one is sent as a plain submit, so that a refusal names its
+// own fields.
 func (t *Transport) sendSubmits(batch []*command[api.SubmitResult]) error {
 	ctx := context.Background()                           // it belongs to no single caller
-	if of := batch[0].trace; of != (api.TraceContext{}) { // that of all
+	if of := batch[0].trace; of != (api.TraceContext{}) { // the same for all of them
 		ctx = transport.WithTrace(ctx, of)
 	}
 	if len(batch) == 1 {

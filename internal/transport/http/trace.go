@@ -18,10 +18,11 @@ const (
 	attrHTTP    = "http.response.status_code"
 )
 
-// activity is the span of a call under way, or none.
+// activity is the span of a call in progress, or none.
 type activity struct{ span api.Span }
 
-// startCall begins the span of a call and writes the headers that tell the server of it (U215). All tries of a call are one span.
+// startCall begins the span of a call and writes the headers that carry it to the server (U215). All tries of a call are one
+// span.
 func (t *Transport) startCall(ctx context.Context, o *wire.Operation, head http.Header, links []api.TraceContext) (context.Context, activity) {
 	if t.cfg.Tracer == nil {
 		putTrace(head, transport.TraceAt(ctx, nil))
@@ -76,7 +77,7 @@ func (t *Transport) batchContext(batch []*command[api.WorkAnswer]) (context.Cont
 	return t.cfg.Tracer.Remote(ctx, links[0]), links
 }
 
-// traceOf is the span of whoever sends a command.
+// traceOf returns the span of the sender of a command.
 func (t *Transport) traceOf(ctx context.Context) api.TraceContext {
 	if t.cfg.Tracer == nil {
 		return api.TraceContext{}

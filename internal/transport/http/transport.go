@@ -1,5 +1,5 @@
-// Package httptransport does operations at a server: it sends them, repeats those whose outcome is unknown under one key, and lets the
-// commands of many callers travel together.
+// Package httptransport performs operations at a server: it sends them, repeats those of unknown outcome under one key, and
+// combines the commands of many callers into batches.
 package httptransport
 
 import (
@@ -17,18 +17,18 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Config sets up a transport. Addresses and credentials were checked by whoever made it.
+// Config configures a transport. The caller has checked addresses and credentials.
 type Config struct {
 	Server    string // its address, without the slash at its end
 	APIKey    string
-	Namespace string          // that calls are about; "": the one that the key is for
+	Namespace string          // of the calls; "": the one of the API key
 	HTTP      *http.Client    // nil: one of the transport's own, which follows no redirects
 	Tracer    api.Tracer      // nil: no spans
 	Retry     api.RetryPolicy // how calls are repeated that the server could not serve
 	Clock     clock.Clock
 }
 
-// Transport does operations at a server. Make it with New.
+// Transport performs operations at a server. Make it with New.
 type Transport struct {
 	cfg    Config
 	clock  clock.Clock
@@ -49,7 +49,7 @@ type Transport struct {
 	end     context.CancelFunc
 }
 
-// New makes the transport to a server. No request is made yet.
+// New returns a transport to a server. It makes no request.
 func New(cfg Config) *Transport {
 	t := &Transport{cfg: cfg, clock: cfg.Clock, http: cfg.HTTP}
 	t.buffers.New = func() any { return new(bytes.Buffer) }
@@ -64,33 +64,35 @@ func New(cfg Config) *Transport {
 	return t
 }
 
-// Connection is the transport with what a client takes from it.
+// Connection returns the transport with what a client needs besides it.
 func (t *Transport) Connection() transport.Connection {
 	return transport.Connection{Transport: t, Clock: t.clock, Close: t.Close, Tracer: t.cfg.Tracer, Brief: true}
 }
 
-// Namespace is the one that calls are about unless they name another; "": the one that the key is for.
+// Namespace returns the namespace of calls that do not name another; "": the one of the API key.
 func (t *Transport) Namespace() string { return t.cfg.Namespace }
 
-// kept is a value that lives as long as the transport.
+// kept is a value that exists as long as the transport.
 type kept struct {
 	once  sync.Once
 	value any
 }
 
-// Keep returns the value that make made when Keep was first called. The packages of the stores keep here what they know of the server.
+// Keep returns the value that make returned when Keep was first called. The packages of the stores keep their state about the
+// server here.
 func (t *Transport) Keep(make func() any) any {
 	t.kept.once.Do(func() { t.kept.value = make() })
 	return t.kept.value
 }
 
-// How connections are kept by the transport's own http.Client.
+// Bounds of the connections of the transport's own http.Client.
 const (
 	idleConnections = 64
 	idleTime        = 90 * time.Second
 )
 
-// newHTTP makes an http.Client that keeps connections and takes a redirect for an answer: it would lose the body of a command.
+// newHTTP returns an http.Client that keeps connections and returns a redirect as the answer: following it would lose the body of
+// a command.
 func newHTTP() *http.Client {
 	own := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
@@ -110,15 +112,15 @@ func refuse(code base.Code, format string, args ...any) *api.Error {
 // restTry sets how long rest pauses: half a second or less.
 const restTry = 2
 
-// rest follows a call that was to wait and found nothing. A server that stops answers those early, and must not be asked again in a
-// hurry.
+// rest pauses after a call that was to wait and found nothing. A server that shuts down answers such calls early, and must not be
+// called again at once.
 func (t *Transport) rest(ctx context.Context, asked time.Time, wait time.Duration) {
 	if left := wait - t.clock.Now().Sub(asked); left > wait/2 {
 		backoff.Pause(ctx, t.clock, min(left, backoff.Delay(restTry)))
 	}
 }
 
-// Close lets calls that are under way end, and ends those that wait. When ctx ends first, all of them end.
+// Close waits for calls in progress, and ends those that wait. If ctx ends first, it ends all of them.
 func (t *Transport) Close(ctx context.Context) error {
 	t.mu.Lock()
 	t.closed = true

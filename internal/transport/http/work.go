@@ -14,11 +14,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// leaveGrace is how long a claim goes on whose caller has left.
+// leaveGrace is how long a claim continues after its caller has left.
 const leaveGrace = 250 * time.Millisecond
 
-// stay is a context that ends a little after its parent. A claim that is being served then would lease work to nobody, until the
-// leases lapse; so it is heard out. One that only waits is given up.
+// stay returns a context that ends a little after its parent. If a claim that is being served were cut off, it would lease work
+// that no worker runs until the leases expire; so its answer is awaited. A claim that only waits is cancelled.
 func (t *Transport) stay(ctx context.Context) (staying context.Context, leave func()) {
 	staying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -32,7 +32,7 @@ func (t *Transport) stay(ctx context.Context) (staying context.Context, leave fu
 	}
 }
 
-// doWork sends commands through the batcher, which puts what many callers send at a time into one request. Overrides have a request key of
+// doWork sends commands through the batcher, which combines concurrent calls into one request. Overrides have a request key of
 // their own, and so a request of their own.
 func (t *Transport) doWork(ctx context.Context, items []api.WorkItem) []api.WorkAnswer {
 	answers := make([]api.WorkAnswer, len(items))
@@ -41,7 +41,7 @@ func (t *Transport) doWork(ctx context.Context, items []api.WorkItem) []api.Work
 	for i := range items {
 		item := &items[i]
 		if item.Override {
-			t.doAll(ctx, group) // those before it come before it
+			t.doAll(ctx, group) // earlier commands are sent before it
 			group, size = nil, 0
 			answers[i], answers[i].Err = t.override(ctx, item)
 			continue
@@ -64,7 +64,7 @@ func (t *Transport) doWork(ctx context.Context, items []api.WorkItem) []api.Work
 	return answers
 }
 
-// doAll sends commands until their outcomes are known. All of them recognise their repeats (L117).
+// doAll sends commands until their outcomes are known. All of them are safe to repeat (L117).
 func (t *Transport) doAll(ctx context.Context, group []*command[api.WorkAnswer]) {
 	for try := 0; len(group) > 0; try++ {
 		if !t.batch.do(ctx, newGroup(group...)) || try == t.maxRepeats() {
@@ -82,8 +82,8 @@ func (t *Transport) doAll(ctx context.Context, group []*command[api.WorkAnswer])
 	}
 }
 
-// fillIn adds what the sender of a command knows itself: the continuation of a wait that is passed, the execution of waitpoints that came
-// without it, and that a repeat under a key that only this call had was a further try of it.
+// fillIn adds what is known only on the sender's side: the continuation of a wait that is over, the execution of waitpoints that
+// came without it, and that a repeat under a key that only this call has used was a further try of it.
 func fillIn(a *api.WorkAnswer, item *api.WorkItem) {
 	if a.Resume != nil && item.Suspension != nil {
 		a.Resume.Continuation = item.Suspension.Continuation
@@ -137,7 +137,7 @@ func (t *Transport) override(ctx context.Context, item *api.WorkItem) (api.WorkA
 	}
 }
 
-// encode writes a command for a batch. One whose repeat could not be told by its fence gets a key before its first try.
+// encode writes a command for a batch. A command whose repeat cannot be recognised by its fence gets a key before its first try.
 func (t *Transport) encode(i *api.WorkItem) ([]byte, error) {
 	if _, err := api.ParseID(string(i.ID)); err != nil {
 		return nil, err
