@@ -27,7 +27,7 @@ func (s *Server) serveAdmin() {
 	handle(s, wire.VerifyAudit, s.verifyAudit)
 }
 
-// whoami shows who the caller is (U111), with the roles by which it was let in.
+// whoami returns the identity of the caller (U111), with the roles that admitted it.
 func (s *Server) whoami(ctx context.Context, _ *wire.None) (answer, error) {
 	who := exchangeOf(ctx).caller
 	namespaces := who.Namespaces
@@ -39,7 +39,7 @@ func (s *Server) whoami(ctx context.Context, _ *wire.None) (answer, error) {
 	}), nil
 }
 
-// info shows version, store, features and limits (U112): besides those of the engine the server's own.
+// info returns version, store, features and limits (U112): in addition to those of the engine the server's own.
 func (s *Server) info(ctx context.Context, r *wire.None) (answer, error) {
 	info, err := ask(ctx, s, wire.GetInfo, r)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Server) info(ctx context.Context, r *wire.None) (answer, error) {
 	return shows(info), nil
 }
 
-// settings shows the effective settings (U113): those of the process, or of the client where the process has none.
+// settings returns the effective settings (U113): those of the process, or of the client if the process has none.
 func (s *Server) settings(ctx context.Context, r *wire.None) (answer, error) {
 	if s.cfg.Settings == nil {
 		known, err := ask(ctx, s, wire.GetSettings, r)

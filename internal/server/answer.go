@@ -30,7 +30,7 @@ const (
 	htmlContent    = "text/html; charset=utf-8"
 )
 
-// shows answers with the JSON of a value.
+// shows returns an answer with the JSON of a value.
 func shows(body any) answer { return answer{body: body} }
 
 // nothing answers 204.
@@ -71,7 +71,7 @@ func (s *Server) write(ctx context.Context, x *exchange, a answer) {
 		a.stream(ctx, x)
 	case a.raw != nil:
 		if header.Get("Content-Security-Policy") == "" {
-			header.Set("Content-Security-Policy", "default-src 'none'; sandbox") // it is somebody's bytes: a browser must not run them
+			header.Set("Content-Security-Policy", "default-src 'none'; sandbox") // the bytes come from a user: a browser must not run them
 		}
 		header.Set("Content-Type", a.raw.ContentType)
 		s.send(x, a.status, a.raw.Data)
@@ -121,7 +121,8 @@ func (s *Server) writeJSON(x *exchange, a answer) {
 	s.send(x, a.status, text)
 }
 
-// send sends a whole body, compressed on request. What holds a secret is not compressed: its length would tell of it.
+// send sends a whole body, compressed on request. A body that contains a secret is not compressed, because its length would
+// reveal something about it.
 func (s *Server) send(x *exchange, status int, body []byte) {
 	header := x.w.Header()
 	header.Add("Vary", "Accept-Encoding")

@@ -20,10 +20,10 @@ type caller struct {
 	key        *Key // what its API key or its login allows; nil when it has neither
 	everywhere bool // it may act in all namespaces
 	anonymous  bool // it showed no credential, and needs none here
-	open       bool // it is everybody: the server asks nobody
+	open       bool // any caller: the server requires no credentials
 }
 
-// devPrincipal is everybody in open mode (U123).
+// devPrincipal is every caller in open mode (U123).
 const (
 	devPrincipal     = "dev"
 	defaultNamespace = "default"
@@ -53,8 +53,9 @@ func (s *Server) authenticate(ctx context.Context, x *exchange) (caller, error) 
 	}
 }
 
-// verify looks the caller up, and counts what fails by address (U129). From an address with too many failures, which many may share,
-// good keys are let in all the same; what is wrong is not told any more. A login is not even asked then: a password can be guessed.
+// verify authenticates the caller, and counts failures by address (U129). From an address with too many failures, which many may
+// share, valid keys are still accepted, and refusals have no details any more. A login is not even tried then, because a password
+// can be guessed.
 func (s *Server) verify(ctx context.Context, x *exchange) (caller, error) {
 	tooMany := refuse("rate_limited", "too many requests with wrong credentials came from this address").after(failureSpan)
 	if s.cfg.Login != nil && s.failures.blocked(x.address) {
@@ -81,7 +82,7 @@ func (s *Server) verify(ctx context.Context, x *exchange) (caller, error) {
 	return caller{}, err
 }
 
-// lookUp finds out whose request it is, by the login if there is one, else by the key that it shows.
+// lookUp determines the caller of a request, by the login if there is one, else by its key.
 func (s *Server) lookUp(ctx context.Context, r *http.Request) (caller, error) {
 	if s.cfg.Login != nil {
 		return s.logIn(r.WithContext(ctx))
@@ -108,7 +109,7 @@ func callerOf(key *Key) caller {
 		everywhere: slices.Contains(key.Namespaces, allNamespaces),
 	}
 	for _, name := range key.Roles {
-		role, _ := wire.RoleNamed(name) // a role that this server does not know allows nothing
+		role, _ := wire.RoleNamed(name) // a role that is unknown to this server permits nothing
 		who.roles |= role
 	}
 	who.Operator = who.roles&(wire.Operate|wire.Admin) != 0
@@ -121,7 +122,7 @@ func callerOf(key *Key) caller {
 	return who
 }
 
-// openCaller is everybody in open mode.
+// openCaller is every caller in open mode.
 func openCaller() caller {
 	return caller{
 		Principal: principal.Principal{Name: devPrincipal, Namespace: defaultNamespace, Namespaces: []string{defaultNamespace}, Operator: true},
@@ -129,7 +130,7 @@ func openCaller() caller {
 	}
 }
 
-// bearer is the API key that a request shows.
+// bearer returns the API key of a request.
 func bearer(r *http.Request) (secret string, given bool) {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimSpace(secret), strings.EqualFold(scheme, "Bearer") && secret != ""

@@ -44,7 +44,7 @@ func (s *Server) bodyLimit(o *wire.Operation) int64 {
 	case wire.DeliverCallback.ID:
 		limit = signalSize // the body is the payload
 	}
-	return min(limit, largestBody, s.memory.limit/2) // what is read from it needs room as well
+	return min(limit, largestBody, s.memory.limit/2) // what is decoded from it needs room as well
 }
 
 // decode reads a request strictly (U5), unless its body does not come.

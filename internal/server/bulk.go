@@ -15,7 +15,7 @@ func (s *Server) serveBulk() {
 	pass(s, wire.StopBulk)
 }
 
-// startBulk starts a job, or shows what it would meet (U57).
+// startBulk starts a job, or returns what it would affect (U57).
 func (s *Server) startBulk(ctx context.Context, r *wire.StartBulkRequest) (answer, error) {
 	job, err := ask(ctx, s, wire.StartBulk, r)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Server) startBulk(ctx context.Context, r *wire.StartBulkRequest) (answe
 	return shows(job).with("Location", "/v1/bulk/"+job.ID), nil
 }
 
-// getBulk shows a job, or waits for its end (U58).
+// getBulk returns a job, or waits for its end (U58).
 func (s *Server) getBulk(ctx context.Context, r *wire.GetBulkRequest) (answer, error) {
 	wait, err := waitOf(r.WaitFields, s.cfg.MaxWait)
 	if err != nil {

@@ -17,18 +17,19 @@ import (
 
 // Config sets up a Server. The zero value asks for API keys and serves with the limits of the specification.
 type Config struct {
-	// Open asks nobody for credentials: every request is the principal dev with all roles in the namespace default (U123). Only for
-	// servers that listen on loopback. It ends for good when there is an admin key, whoever makes it, within openCheck.
+	// Open requires no credentials: every request is the principal dev with all roles in the namespace default (U123). Only for
+	// servers that listen on loopback. It ends permanently once there is an admin key, made in any process, within openCheck.
 	Open bool
-	// OpenByFlag says that Open was asked for on a server for production: /readyz tells of it.
+	// OpenByFlag means that Open was requested for a production server: /readyz reports it.
 	OpenByFlag bool
-	// LoopbackOnly makes Open answer only what comes in over loopback, whatever the listener is. Without it whoever listens has looked.
+	// LoopbackOnly makes Open answer only what comes in over loopback, whatever the listener is. Without it the caller has
+	// checked the address of the listener.
 	LoopbackOnly bool
-	// Exposed says that Open was meant for other machines too (U124): names of this machine are not asked for, and /readyz and the
-	// doctor tell of it.
+	// Exposed means that Open is intended for other machines too (U124): names of this machine are not required, and /readyz and
+	// the doctor report it.
 	Exposed bool
-	// Login stands in place of API keys: it says what whoever makes a request may do, and nil when nobody is logged in. It is asked
-	// again while a call waits. What it answers beside an Error is taken for a login that is not valid.
+	// Login replaces API keys: it returns what the sender of a request may do, or nil if there is no login. It is called again
+	// while a call waits. Any error other than an Error counts as an invalid login.
 	Login func(r *http.Request) (*Key, error)
 	// Authenticator checks API keys; nil: those of the client.
 	Authenticator Authenticator
@@ -45,7 +46,7 @@ type Config struct {
 
 	// MaxConnectionsPerAddress is how many connections one address may have open; 0: 4096. Trusted proxies are not counted.
 	MaxConnectionsPerAddress int
-	// TLS says that connections of the Listener end TLS: answers then tell browsers to use nothing else.
+	// TLS means that connections of the Listener terminate TLS: answers then require browsers to use nothing else.
 	TLS bool
 
 	TrustedProxies []string // CIDRs whose X-Forwarded-For is believed; none if empty
@@ -56,13 +57,13 @@ type Config struct {
 	Tracer   flowfabric.Tracer // nil: requests have no spans
 	Version  string            // of the program; "dev" if empty
 	Commit   string            // that it was built from
-	Settings []Setting         // what /v1/admin/settings shows; nil: those of the client
+	Settings []Setting         // for /v1/admin/settings; nil: those of the client
 
-	// Checks are what the process knows of itself, for the doctor (U113); nil: nothing.
+	// Checks returns checks of the process for the doctor (U113); may be nil.
 	Checks func() []flowfabric.Check
 }
 
-// Setting is an effective setting as /v1/admin/settings shows it. The value of a secret is "set".
+// Setting is an effective setting in /v1/admin/settings. The value of a secret is "set".
 type Setting struct {
 	Name   string
 	Value  any

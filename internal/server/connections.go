@@ -19,7 +19,7 @@ type connections struct {
 
 func newConnections(most int) *connections { return &connections{most: most, open: map[string]int{}} }
 
-// enter counts a connection, or tells that there are too many. Call leave when it is closed.
+// enter counts a connection, or reports that there are too many. Call leave when it is closed.
 func (c *connections) enter(address string) (leave func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,11 +38,11 @@ func (c *connections) leave(address string) {
 	}
 }
 
-// refusalTimeout bounds how long a connection that is refused is written to. It is new: what is sent fits into its buffer.
+// refusalTimeout bounds the time for writing to a connection that is refused. It is new: the refusal fits into its buffer.
 const refusalTimeout = time.Second
 
-// admitConnection counts a connection, or closes it: by a problem where no TLS comes first. Trusted proxies have as many as they want:
-// behind them are many.
+// admitConnection counts a connection, or closes it: with a problem unless TLS comes first. Trusted proxies are not limited,
+// because each serves many clients.
 func (s *Server) admitConnection(conn net.Conn) (leave func(), ok bool) {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil || s.trusts(peer.Addr().Unmap()) {
@@ -59,7 +59,7 @@ func (s *Server) admitConnection(conn net.Conn) (leave func(), ok bool) {
 		_, _ = conn.Write(s.bareProblem(refuse("overloaded", "this address has too many connections open").after(time.Second).
 			current("limit", s.connections.most).hint("keep connections open and use them again; a proxy belongs into trusted-proxies")))
 	}
-	_ = conn.Close() // nobody is told more
+	_ = conn.Close() // no further answer is sent
 	return nil, false
 }
 

@@ -25,7 +25,7 @@ func (s *Server) serveExecutions() {
 	handle(s, wire.ExplainExecution, s.explain)
 }
 
-// getExecution shows an execution, or waits for its end (U37).
+// getExecution returns an execution, or waits for its end (U37).
 func (s *Server) getExecution(ctx context.Context, r *wire.GetExecutionRequest) (answer, error) {
 	if r.View == wire.ViewIDs {
 		return answer{}, refuse("invalid_argument", "this view is for lists").at("query.view").hint("use summary or full")
@@ -57,7 +57,7 @@ func (s *Server) executionNow(ctx context.Context, id flowfabric.ID, wait time.D
 	return execution, err
 }
 
-// shown is as much of an execution as a view has (U26).
+// shown returns the part of an execution that a view has (U26).
 func shown(x *flowfabric.Execution, view wire.View, encoding wire.Encoding) any {
 	part := *x
 	switch view {
@@ -103,7 +103,7 @@ func withoutFull(x *flowfabric.Execution) *flowfabric.Execution {
 	return &part
 }
 
-// leftOut is a payload of which only type and size are shown (U10).
+// leftOut returns a payload with only its type and size (U10).
 func leftOut(p flowfabric.Payload) flowfabric.Payload {
 	if p.Size() == 0 {
 		return p // there is nothing to leave out
@@ -111,7 +111,7 @@ func leftOut(p flowfabric.Payload) flowfabric.Payload {
 	return api.Unloaded(p.ContentType, p.Size())
 }
 
-// attemptAsBytes shows the payloads of an attempt as base64 (U9).
+// attemptAsBytes encodes the payloads of an attempt as base64 (U9).
 func attemptAsBytes(a flowfabric.Attempt) flowfabric.Attempt {
 	a.Failure = failureAsBytes(a.Failure)
 	return a
@@ -195,7 +195,7 @@ func (s *Server) listAttempts(ctx context.Context, r *wire.ListAttemptsRequest) 
 	return shows(page), err
 }
 
-// getAttempt shows one attempt (U41).
+// getAttempt returns one attempt (U41).
 func (s *Server) getAttempt(ctx context.Context, r *wire.GetAttemptRequest) (answer, error) {
 	attempt, err := ask(ctx, s, wire.GetAttempt, r)
 	if err != nil {
@@ -237,10 +237,10 @@ func (s *Server) listSteps(ctx context.Context, r *wire.ListStepsRequest) (answe
 	return shows(page), nil
 }
 
-// inlineResult is the size up to which lists show results (U10).
+// inlineResult is the size up to which lists include results (U10).
 const inlineResult = 64 << 10
 
-// omits reports whether a list of steps leaves out what a step remembers. A worker that goes on where another ended asks for all of it
+// omits reports whether a list of steps leaves out their results. A worker that continues after another asks for all of them
 // (U140).
 func omits(r *wire.ListStepsRequest, step flowfabric.StepRecord) bool {
 	return !r.Inline && len(step.Result.Data) > inlineResult

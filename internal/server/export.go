@@ -17,7 +17,7 @@ var exported = []string{"input", "result", "attempts", "signals", "events"}
 // exportPage is how many executions of an export are read at a time.
 const exportPage = 200
 
-// exportExecutions delivers what matches as lines, the last of which has the cursor to go on from (U36).
+// exportExecutions streams the executions that match as lines, the last of which has the cursor for continuing (U36).
 func (s *Server) exportExecutions(ctx context.Context, r *wire.ExportRequest) (answer, error) {
 	for _, part := range r.Include {
 		if !slices.Contains(exported, part) {
@@ -35,8 +35,8 @@ func (s *Server) exportExecutions(ctx context.Context, r *wire.ExportRequest) (a
 	return answer{stream: func(ctx context.Context, x *exchange) { s.export(ctx, x, r) }}, nil
 }
 
-// export writes the lines. An error before the first line is a problem; later ones cut the answer off, so that nobody takes it for
-// whole.
+// export writes the lines. An error before the first line is a problem; later ones cut the answer off, so that the client does
+// not take it for complete.
 func (s *Server) export(ctx context.Context, x *exchange, r *wire.ExportRequest) {
 	left := -1 // all of them
 	if r.Limit != nil {
@@ -114,7 +114,7 @@ type exportParts struct {
 	Events   []api.Event               `json:"events,omitempty"`
 }
 
-// exportLine is an execution with what is to be included; nil when it is gone meanwhile.
+// exportLine returns an execution with what is to be included; nil if it was deleted meanwhile.
 func (s *Server) exportLine(ctx context.Context, x *flowfabric.Execution, r *wire.ExportRequest) ([]byte, error) {
 	part := *x
 	part.Input, part.Result = leftOut(x.Input), leftOut(x.Result)

@@ -7,13 +7,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// exposedDetail is what is said of a server that anybody may use.
+// exposedDetail describes a server without access control.
 const exposedDetail = "anybody who reaches this server may do everything (--insecure-open)"
 
-// checkExposed is checkOrigin of a server that was opened to other machines on purpose. They know it by names that it does not know
-// itself: of a container, of a DNS zone, of another machine. To ask for localhost would lock out the very callers that it was opened for,
-// so Host does not matter. Pages of other sites stay out: Origin must have the Host that was called, by http or, where something in front
-// ends TLS, by https.
+// checkExposed is checkOrigin of a server that was opened to other machines on purpose. They address it by names that it cannot
+// know itself: of a container, of a DNS zone, of another machine. Requiring localhost would lock out the callers that it was
+// opened for, so Host is not checked. Pages of other sites are refused: Origin must have the Host of the request, with http or,
+// if TLS is terminated in front, https.
 func (s *Server) checkExposed(r *http.Request) error {
 	origin := r.Header.Get("Origin")
 	if u, err := url.Parse(origin); origin != s.own && (err != nil || u.Host == "" || u.Host != r.Host) {
@@ -22,7 +22,7 @@ func (s *Server) checkExposed(r *http.Request) error {
 	return nil
 }
 
-// MetricsHandler serves /metrics and nothing else, for an address of its own (U196). open: nobody is asked for a key there.
+// MetricsHandler serves only /metrics, for an address of its own (U196). open: no key is required there.
 func (s *Server) MetricsHandler(open bool) http.Handler {
 	mux := http.NewServeMux()
 	if open {

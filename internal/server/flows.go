@@ -95,7 +95,7 @@ func (s *Server) listFlows(ctx context.Context, r *wire.ListFlowsRequest) (answe
 	return shows(page), err
 }
 
-// getFlow shows a flow, or waits for its end (U91).
+// getFlow returns a flow, or waits for its end (U91).
 func (s *Server) getFlow(ctx context.Context, r *wire.GetFlowRequest) (answer, error) {
 	wait, err := waitOf(r.WaitFields, s.cfg.MaxWait)
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *Server) cancelled(ctx context.Context, r *wire.CancelFlowRequest, wait 
 		return progress, err
 	}
 	x := exchangeOf(ctx)
-	x.caller.RequestKey = "" // a further cancel, which shows how far it is
+	x.caller.RequestKey = "" // a further cancel, which returns the progress
 	return ask(x.acting(ctx), s, wire.CancelFlow, &now)
 }
 

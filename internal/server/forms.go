@@ -9,8 +9,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// form is what a text of a request must look like. The document shows it, so that whoever makes requests from the document makes none that
-// is refused for its letters alone. The rules are checked where they are stated; a test compares the two.
+// form is the required format of a text in a request. The document includes it, so that requests generated from the document are
+// not refused for their characters alone. The formats are enforced elsewhere; a test compares the two.
 type form struct {
 	pattern string // of a text that is there; regular expressions of Go, Python and ECMAScript agree on it
 	longest int    // characters; 0: as the pattern says
@@ -82,16 +82,16 @@ var bodyForms = map[string]form{
 	"SignalFields.name": plainForm, "SendExecutionSignalRequestBody.name": plainForm, "ApproveRequestBody.name": plainForm,
 	"ClaimRequestBody.namespaces": nameForm, "GrantRequestBody.namespaces": nameForm, "RegisterRequestBody.namespaces": nameForm,
 	"CreateAPIKeyRequestBody.namespaces": nameForm, "PatchAPIKeyRequestBody.namespaces": nameForm,
-	"Lease.worker_id": anyForm, "Lease.worker_instance_id": anyForm, // nobody reads them: a lease goes back as the claim gave it
+	"Lease.worker_id": anyForm, "Lease.worker_instance_id": anyForm, // they are not evaluated: a lease is sent back as the claim returned it
 	"Filter.kind": anyForm, "Filter.lane": anyForm, "Filter.worker_instance_id": anyForm, "Filter.idempotency_key": anyForm,
 }
 
 // mapForm is what a map of a request may hold.
 type mapForm struct {
 	key     form
-	most    int // entries; 0: the document does not tell
+	most    int // entries; 0: not in the document
 	numbers span
-	texts   int // characters of a text; 0: the document does not tell
+	texts   int // characters of a text; 0: not in the document
 }
 
 // span is from where to where a whole number may be.
@@ -209,7 +209,7 @@ func named[Form any](forms map[string]Form, schema, field string) Form {
 	return forms[field]
 }
 
-// limit gives a schema of a map the form. One that must be there has something in it.
+// limit adds the form to the schema of a map. A required map is not empty.
 func (f mapForm) limit(s *huma.Schema, needed bool) {
 	values, ok := s.AdditionalProperties.(*huma.Schema)
 	if !ok {

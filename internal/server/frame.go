@@ -30,12 +30,12 @@ type exchange struct {
 	route      *route // nil until it is found
 	caller     caller
 	conditions []wire.Condition        // one of which must hold
-	under      wire.Condition          // the one that holds
+	under      wire.Condition          // the one that is satisfied
 	group      string                  // call, poll or sse
 	trace      flowfabric.TraceContext // that the request came with, or that of its span
 	span       api.Span                // nil: none
 	code       string                  // of the problem that was the answer
-	cut        bool                    // there is no answer: the connection is cut, so that nobody takes it for a success
+	cut        bool                    // there is no answer: the connection is cut, so that the client does not take it for a success
 	repeated   atomic.Bool             // the request was answered before (U13)
 	memory     *bodyMemory
 	held       int64 // bytes of it
@@ -120,7 +120,7 @@ func (x *exchange) acting(ctx context.Context) context.Context {
 	p := x.caller.Principal
 	p.RequestID, p.Address, p.Repeated, p.Lanes = x.id, x.address, &x.repeated, x.lanes()
 	if slices.Contains(x.conditions, wire.AllNamespaces) || x.caller.open && x.route.ofKeys() {
-		p.Namespaces = nil // authorize lets nobody else through; and the first admin key is made by nobody in particular
+		p.Namespaces = nil // authorize refuses all other callers; and the first admin key has no creator
 	}
 	return principal.With(ctx, p)
 }
@@ -148,7 +148,7 @@ func (s *Server) admit(ctx context.Context, x *exchange) (release func(), err er
 	return release, nil
 }
 
-// slow is how long a call may take before the log tells.
+// slow is the duration above which a call is logged.
 const slow = time.Second
 
 // finish counts and logs, and turns a panic into an answer that says nothing of it.
@@ -187,8 +187,8 @@ func (x *exchange) routeName() string {
 	return x.route.Path
 }
 
-// powers are the headers that say who calls, where, and with what right. Of two that differ, a proxy and this server may believe different
-// ones.
+// powers are the headers that identify the caller, the origin and the credentials. If one occurs twice with different values, a
+// proxy and this server might each use another of them.
 var powers = []string{
 	"Authorization", wire.HeaderNamespace, wire.HeaderToken, "FlowFabric-Lease", wire.HeaderIdempotencyKey, "If-Match", "Origin", "Sec-Fetch-Site",
 }

@@ -42,7 +42,7 @@ func (s *Server) mayGrant(ctx context.Context, id flowfabric.ID, lanes []string)
 // claimGrant takes work that was promised (U65).
 func (s *Server) claimGrant(ctx context.Context, r *wire.ClaimGrantRequest) (answer, error) {
 	if id := flowfabric.GrantKeyOf(r.Body.GrantKey).ExecutionID(); id != "" {
-		if err := s.mayTake(ctx, id); err != nil && !errors.Is(err, flowfabric.ErrNotFound) { // of which the key's own verdict tells
+		if err := s.mayTake(ctx, id); err != nil && !errors.Is(err, flowfabric.ErrNotFound) { // the verdict on the key itself reports that
 			return answer{}, err
 		}
 	}

@@ -19,7 +19,7 @@ func (s *Server) serveHealth() {
 	handle(s, wire.GetMetrics, s.getMetrics)
 }
 
-// health says that the process lives; it asks nothing and nobody (U114).
+// health reports that the process is alive; it checks nothing else and needs no credentials (U114).
 func (s *Server) health(context.Context, *wire.None) (answer, error) {
 	return shows(wire.Health{Status: "ok"}), nil
 }
@@ -30,7 +30,7 @@ const (
 	maxSkew     = 5 * time.Second // between the clocks of store and host
 )
 
-// readiness says whether the server can serve (U114). What is wrong it tells only those who may read.
+// readiness reports whether the server can serve (U114). Only callers that may read get details of what is wrong.
 func (s *Server) readiness(ctx context.Context, _ *wire.None) (answer, error) {
 	checks := map[string]wire.ReadinessCheck{"stopping": {OK: !s.drains()}}
 	s.checkStore(ctx, checks)
@@ -55,8 +55,8 @@ func (s *Server) readiness(ctx context.Context, _ *wire.None) (answer, error) {
 	return answer{status: status, body: ready}, nil
 }
 
-// checkStore asks the store, and looks at what it says of itself. A probe that ends its side of the connection early is told the truth
-// all the same.
+// checkStore checks the store and evaluates its status. A probe that closes its side of the connection early still gets the
+// correct answer.
 func (s *Server) checkStore(ctx context.Context, checks map[string]wire.ReadinessCheck) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyWithin)
 	defer cancel()

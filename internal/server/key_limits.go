@@ -10,9 +10,10 @@ import (
 
 // allowances count what all servers on a store have used of a limit (U129). The Client of an engine has them.
 type allowances interface {
-	// TakeRate takes some of what may happen perSecond; got may be more than want, for later. 0: there is none for so long.
+	// TakeRate takes from an allowance of perSecond; got may be more than want, for later use. If got is 0, there is none for the
+	// returned time.
 	TakeRate(ctx context.Context, name string, perSecond, want int) (got int, wait time.Duration, err error)
-	// HoldPlaces states how many of most places this process wants to hold, and answers how many it does. It is to be stated again
+	// HoldPlaces sets how many of most places this process wants to hold, and returns how many it holds. It must be called again
 	// within 15 s.
 	HoldPlaces(ctx context.Context, name string, most, want int) (got int, err error)
 	// NamespaceRates is how many submits and how many requests a second a namespace allows; 0: it does not say.
@@ -42,17 +43,18 @@ func (o *ownAllowances) TakeRate(_ context.Context, name string, perSecond, want
 	return want, 0, nil
 }
 
-// HoldPlaces gives what is wanted: nobody else holds any.
+// HoldPlaces returns what was requested: no other process holds any.
 func (*ownAllowances) HoldPlaces(_ context.Context, _ string, most, want int) (int, error) {
 	return min(most, want), nil
 }
 
-// NamespaceRates are left to whoever the Client asks.
+// NamespaceRates returns no limits: the engine behind the Client applies them.
 func (*ownAllowances) NamespaceRates(context.Context, string) (submits, requests int, err error) {
 	return 0, 0, nil
 }
 
-// keyLimits holds what keys may do at a time and in a second, and namespaces take in a second. What is not limited costs nothing.
+// keyLimits applies the limits of keys on concurrent and per-second requests, and those of namespaces per second. What is not
+// limited has no cost.
 type keyLimits struct {
 	shared allowances
 	active *activity
@@ -138,7 +140,7 @@ type ratePart struct {
 
 	mu     sync.Mutex // held while the store is asked: one asks for all
 	left   int
-	spoils *time.Timer // ends what is left
+	spoils *time.Timer // discards what is left
 	dry    bool        // there is none, anywhere
 	dryFor time.Duration
 }
@@ -146,7 +148,8 @@ type ratePart struct {
 // leftFor is how long what is left may be used: it was counted when it was taken.
 const leftFor = time.Second
 
-// take takes n, or tells how long there is none. A store that does not answer limits nobody: it refuses by itself.
+// take takes n, or returns how long there is none. While the store does not answer nothing is limited: the store then refuses the
+// calls itself.
 func (p *ratePart) take(ctx context.Context, perSecond, n int) (wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +191,7 @@ func (p *ratePart) spoil() {
 	p.rest()
 }
 
-// rest lets the part be forgotten unless it knows something. The lock is held.
+// rest makes the part removable unless it has state. The lock is held.
 func (p *ratePart) rest() {
 	if p.left == 0 && !p.dry {
 		p.unused(p)
@@ -206,7 +209,7 @@ type placesPart struct {
 	used   int
 	peak   int         // used at most since the last review
 	full   bool        // there is no place, anywhere
-	review *time.Timer // gives back what is not used; nil before the first request
+	review *time.Timer // gives back unused places; nil before the first request
 	runs   bool        // the review is on
 	silent int         // reviews since the store was asked
 }
@@ -219,7 +222,8 @@ const (
 	storeLimit   = 5 * time.Second
 )
 
-// enter takes a place, if there is one. A store that does not answer limits nobody: it refuses by itself.
+// enter takes a place, if there is one. While the store does not answer nothing is limited: the store then refuses the calls
+// itself.
 func (p *placesPart) enter(ctx context.Context, most int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,7 +245,7 @@ func (p *placesPart) enter(ctx context.Context, most int) bool {
 	return true
 }
 
-// hold states how many places are wanted. The lock is held.
+// hold sets how many places are wanted. The lock is held.
 func (p *placesPart) hold(ctx context.Context, want int) error {
 	got, err := p.shared.HoldPlaces(ctx, p.name, p.most, want)
 	if err == nil {

@@ -35,7 +35,7 @@ func (s *Server) serveKeys() {
 	pass(s, wire.RotateAPIKey)
 }
 
-// createKey makes a key and shows its secret (U104).
+// createKey makes a key and returns its secret (U104).
 func (s *Server) createKey(ctx context.Context, r *wire.CreateAPIKeyRequest) (answer, error) {
 	key, err := ask(ctx, s, wire.CreateAPIKey, r)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Server) createKey(ctx context.Context, r *wire.CreateAPIKeyRequest) (an
 	return shows(key).with("Location", "/v1/api-keys/"+key.ID), nil
 }
 
-// changeKey changes what is given (U104).
+// changeKey changes the settings that are given (U104).
 func (s *Server) changeKey(ctx context.Context, r *wire.PatchAPIKeyRequest) (answer, error) {
 	key, err := ask(ctx, s, wire.PatchAPIKey, r)
 	s.open.again()

@@ -17,7 +17,7 @@ func (s *Server) serveLanes() {
 	pass(s, wire.DisableLane)
 }
 
-// getLane shows a lane (U100).
+// getLane returns a lane (U100).
 func (s *Server) getLane(ctx context.Context, r *wire.ByLane) (answer, error) {
 	lane, err := ask(ctx, s, wire.GetLane, r)
 	if err != nil {

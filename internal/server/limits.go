@@ -33,8 +33,8 @@ func newFailures() *failures {
 	return &failures{slots: make(chan struct{}, maxTries), byAddress: map[string]*failed{}}
 }
 
-// try looks at a credential and reports whether its address is blocked. What is good must get through from there too: behind a proxy all
-// callers have one address. Only so many such looks are taken at a time, so that those who guess cost the store little.
+// try checks a credential and reports whether its address is blocked. A valid one must be accepted from there too: behind a proxy
+// all callers have one address. The number of such checks at a time is bounded, so that guessing costs the store little.
 func (f *failures) try(ctx context.Context, address string, look func() error) (blocked bool, err error) {
 	if !f.blocked(address) {
 		return false, look()

@@ -14,8 +14,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// Listener makes a listener on which net/http's own refusals are problems too (U11): what it cannot read as a request never comes to
-// the handler, and is refused with a line of text. TLS goes on top of it; then what net/http refuses inside of TLS stays text.
+// Listener returns a listener on which net/http's own refusals are problems too (U11): input that net/http cannot parse as a
+// request does not reach the handler, and is refused with a line of text. TLS is layered on top of it; refusals of net/http
+// inside TLS stay text.
 func (s *Server) Listener(inner net.Listener) net.Listener { return listener{inner, s} }
 
 type listener struct {
@@ -64,7 +65,8 @@ func (c *connection) Read(into []byte) (int, error) {
 
 var errNoHeadMemory = errors.New("there is no memory for the head of the request")
 
-// connState follows the requests of a connection: whether what comes is a head, or what follows one. The frames of HTTP/2 tell no end of a head.
+// connState follows the requests of a connection: whether a head comes next, or what follows one. HTTP/2 frames do not mark the
+// end of a head.
 func connState(conn net.Conn, state http.ConnState) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -82,7 +84,7 @@ func connState(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// CloseWrite ends what is sent and still reads: a client that is refused while it sends must get to read why.
+// CloseWrite closes the sending side and still reads: a client that is refused while it sends must be able to read the reason.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -90,9 +92,9 @@ func (c *connection) CloseWrite() error {
 	return nil
 }
 
-// Write sends what is written, a refusal of net/http in our own words. A client that takes nothing for long loses its connection: what net/http
-// writes once the handler has returned, such as the answers to requests that were sent one behind another, has no other bound, and neither have
-// the frames of HTTP/2.
+// Write sends what is written, and replaces a refusal of net/http by our own. A client that reads nothing for long loses its
+// connection: what net/http writes after the handler has returned, such as the answers to pipelined requests, has no other bound,
+// and neither have the frames of HTTP/2.
 func (c *connection) Write(part []byte) (int, error) {
 	defer stalled(c.s.stallLimit, c.Conn.SetWriteDeadline)()
 	why := refusedByLibrary(part)
@@ -110,7 +112,7 @@ func (c *connection) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-// bareHead is how net/http goes on after the first line of a refusal. No answer of the handler does.
+// bareHead is how net/http continues after the first line of a refusal. No answer of the handler does.
 const bareHead = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 
 // refusedByLibrary recognises a refusal of net/http, which it writes at once; nil: it is none.

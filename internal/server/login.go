@@ -49,8 +49,8 @@ func (k *Key) check() error {
 	return errors.Join(problems...)
 }
 
-// guard refuses changes that pages of other origins ask for: a browser sends its cookies with them, and a login may rest on those.
-// Programs that are no browsers send nothing that tells an origin, and pass.
+// guard refuses changes requested by pages of other origins: a browser sends its cookies with them, and a login may be based on
+// those. Programs other than browsers send no origin, and pass.
 func (cfg Config) guard(own string) (*http.CrossOriginProtection, error) {
 	guard := http.NewCrossOriginProtection()
 	for _, origin := range append([]string{own}, cfg.CORSOrigins...) {

@@ -38,10 +38,10 @@ type bodyMemory struct {
 
 func newBodyMemory(limit int64) *bodyMemory {
 	largest := min(largestBody, limit/2)
-	return &bodyMemory{limit: limit, share: max(limit/keyPart, largest+largest/keyPart), held: map[string]int64{}} // what is read from the largest needs room as well
+	return &bodyMemory{limit: limit, share: max(limit/keyPart, largest+largest/keyPart), held: map[string]int64{}} // what is decoded from the largest body needs room as well
 }
 
-// take takes memory for a holder, or tells that there is none. Who has no name has no share: it may take all.
+// take reserves memory for a holder, or reports that there is none. A holder without a name has no share: it may take all.
 func (m *bodyMemory) take(holder string, n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,10 +154,11 @@ func headMemoryOf(r *http.Request) int64 {
 	return max(int64(size)-usualHead, 0)
 }
 
-// holdHead takes memory for the head of a request that goes on to wait for its body, or for something else.
+// holdHead reserves memory for the head of a request that then waits for its body, or for something else.
 func (x *exchange) holdHead() error { return x.hold(headMemoryOf(x.r)) }
 
-// holder is in whose share the request counts: of its key, or of its address when it shows a token. In open mode everybody is one.
+// holder returns whose share the request counts against: that of its key, or of its address if it has a token. In open mode all
+// requests have the same holder.
 func (x *exchange) holder() string {
 	switch {
 	case x.caller.open:
@@ -184,8 +185,8 @@ func (x *exchange) drop(n int64) {
 	x.held -= n
 }
 
-// readWhole reads all there is, of which the length was announced; -1: it was not. Memory is taken for four times of what has come at most:
-// whoever announces much and sends little holds little.
+// readWhole reads a whole body, of which the length was announced; -1: it was not. At most four times the memory of what has
+// arrived is reserved: a client that announces much and sends little occupies little.
 func (x *exchange) readWhole(from io.Reader, announced int64) ([]byte, error) {
 	var body []byte
 	for room := min(max(announced, 0), unbelieved) + bytes.MinRead; ; room = moreRoom(int64(cap(body)), announced) {

@@ -90,7 +90,7 @@ func (m *metrics) authFailed(code string) { m.auth.With(code).Inc() }
 // buildInfo is ff_build_info. What the store is it asks when it is collected: at start the store may be away.
 type buildInfo struct{ server *Server }
 
-// Collect tells the labels.
+// Collect returns the labels.
 func (b buildInfo) Collect() []measures.Family {
 	kind, schema := b.server.storeLabels()
 	return []measures.Family{measures.BuildInfo.Reading(1, b.server.cfg.Version, b.server.cfg.Commit, runtime.Version(), kind, schema)}

@@ -68,7 +68,7 @@ func hasLine(body *bufio.Reader) bool {
 	return bytes.IndexByte(come, '\n') >= 0
 }
 
-// submitBatch submits some lines and writes their answers. It reports whether to go on.
+// submitBatch submits some lines and writes their answers. It reports whether to continue.
 func (s *Server) submitBatch(ctx context.Context, x *exchange, lines *lineWriter, batch *wire.SubmitManyRequest, refusals []error, from int) bool {
 	x.caller.Lines = nil
 	for i, refusal := range refusals {

@@ -245,7 +245,7 @@ func contentOf(o *wire.Operation, registry huma.Registry) map[string]*huma.Media
 	return content
 }
 
-// answerSchema is the schema of an answer. Some show less in some cases.
+// answerSchema returns the schema of an answer. Some answers have fewer fields in some cases.
 func answerSchema(o *wire.Operation, registry huma.Registry) *huma.Schema {
 	schema := registry.Schema(o.Answer, true, "")
 	less := map[string]reflect.Type{

@@ -13,11 +13,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// openCheck is how long a server that asks nobody for credentials believes that there is no admin key. Another process may have made
+// openCheck is how long a server that requires no credentials caches that there is no admin key. Another process may have made
 // one.
 const openCheck = 2 * time.Second
 
-// openness is whether the server asks nobody for credentials (U123). It ends for good with the first admin key, whoever makes it.
+// openness is whether the server requires no credentials (U123). It ends permanently with the first admin key, in whichever
+// process that is made.
 type openness struct {
 	client *flowfabric.Client
 	log    *slog.Logger
@@ -33,10 +34,11 @@ func newOpenness(client *flowfabric.Client, cfg Config) *openness {
 	return o
 }
 
-// now is what is known, without a look at the store.
+// now returns the cached state, without reading the store.
 func (o *openness) now() bool { return !o.ended.Load() }
 
-// look reports whether nobody needs credentials. While the store cannot say whether there is an admin key the answer is its error.
+// look reports whether no credentials are required. If the store cannot report whether there is an admin key, it returns the
+// error.
 func (o *openness) look(ctx context.Context) (open bool, err error) {
 	if !o.now() {
 		return false, nil
@@ -65,8 +67,8 @@ func (o *openness) again() {
 	o.age = nil
 }
 
-// HasAdminKey reports whether there is an API key with the role admin that was not revoked. One that has expired counts: who had keys
-// wants callers to need them.
+// HasAdminKey reports whether there is an API key with the role admin that was not revoked. An expired one counts: it shows that
+// credentials are to be required.
 func HasAdminKey(ctx context.Context, c *flowfabric.Client) (bool, error) {
 	for key, err := range c.Admin().APIKeys().List(ctx) {
 		if err != nil {
@@ -79,13 +81,14 @@ func HasAdminKey(ctx context.Context, c *flowfabric.Client) (bool, error) {
 	return false, nil
 }
 
-// IsOpen reports whether the server asks nobody for credentials, as far as it knows without a look at the store.
+// IsOpen reports whether the server requires no credentials, as far as is known without reading the store.
 func (s *Server) IsOpen() bool { return s.open.now() }
 
 // exposed reports whether other machines may use the server without credentials.
 func (s *Server) exposed() bool { return s.cfg.Exposed && s.open.now() }
 
-// isOpen reports whether a request needs no credentials because nobody does. Routes that are open to all do not wait for the store.
+// isOpen reports whether a request needs no credentials because the server requires none. Routes that are always open do not wait
+// for the store.
 func (s *Server) isOpen(ctx context.Context, r *route) (bool, error) {
 	if r.Roles&wire.Open != 0 {
 		return s.open.now(), nil

@@ -21,7 +21,7 @@ func (s *Server) serveOperators() {
 	pass(s, wire.DeleteExecution)
 }
 
-// passShown serves a command as the service does it, and shows of the execution what its usual view has.
+// passShown serves a command as the service performs it, and returns the execution in its usual view.
 func passShown[Req any](s *Server, call wire.Call[Req, flowfabric.Execution]) {
 	s.handle(call.Operation, func(ctx context.Context, r any) (answer, error) { return shownAfter(ask(ctx, s, call, r.(*Req))) })
 }
@@ -34,7 +34,7 @@ func shownAfter(x *flowfabric.Execution, err error) (answer, error) {
 	return shows(shown(x, "", "")), nil
 }
 
-// cancel cancels: with a lease for the worker that has it, which is shown all of the execution, else for an operator (U45).
+// cancel cancels: with a lease for the worker that has it, which gets all of the execution, else for an operator (U45).
 func (s *Server) cancel(ctx context.Context, r *wire.CancelRequest) (answer, error) {
 	cancelled, err := ask(ctx, s, wire.CancelExecution, r)
 	if err != nil || r.Body.Lease.IsZero() && r.LeaseHeader.IsZero() {
@@ -43,7 +43,7 @@ func (s *Server) cancel(ctx context.Context, r *wire.CancelRequest) (answer, err
 	return shownAfter(s.client.Get(ctx, cancelled.ID))
 }
 
-// revoke takes a lease away (U50). Why the execution could not be handed over is told as this server tells of refusals.
+// revoke revokes a lease (U50). The reason why the execution could not be handed over has the form of this server's refusals.
 func (s *Server) revoke(ctx context.Context, r *wire.RevokeRequest) (answer, error) {
 	revocation, err := ask(ctx, s, wire.RevokeLease, r)
 	if err != nil {

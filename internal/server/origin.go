@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// checkOrigin keeps pages of other sites, and what comes from beyond this machine, from a server that asks nobody for credentials (U123):
+// checkOrigin keeps pages of other sites, and requests from other machines, from a server that requires no credentials (U123):
 // Host must be right, no proxy may have passed the request on, and an Origin must be the server's own.
 func (s *Server) checkOrigin(x *exchange) error {
 	if err := s.checkHost(x.r); err != nil {
@@ -70,8 +70,8 @@ func checkFetchSite(x *exchange) error {
 	return foreignPage("Sec-Fetch-Site")
 }
 
-// checkHost asks for a name of this machine with the right port. Who listens on another address has said so; but by its public name,
-// which is for those who have tokens, nobody gets in who has nothing to show.
+// checkHost requires a name of this machine with the right port. A listener on another address was configured explicitly; but
+// requests to its public name, which is for holders of tokens, are refused without one.
 func (s *Server) checkHost(r *http.Request) error {
 	switch {
 	case s.cfg.LoopbackOnly && !onLoopback(r):
@@ -88,8 +88,8 @@ func (s *Server) checkHost(r *http.Request) error {
 	}
 }
 
-// atPublicHost reports whether a request came to the name of the public URL. An address is no name: one that was not configured is that
-// of the listener.
+// atPublicHost reports whether a request was sent to the name of the public URL. An IP address is not a name: one that was not
+// configured is that of the listener.
 func (s *Server) atPublicHost(r *http.Request) bool {
 	public := strings.TrimPrefix(strings.TrimPrefix(s.own, "https://"), "http://")
 	if public == "" || public != r.Host {

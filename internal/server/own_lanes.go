@@ -44,8 +44,8 @@ func (s *Server) mayTake(ctx context.Context, id flowfabric.ID) error {
 	return x.mayWorkOn(execution.Lane)
 }
 
-// inLanes reports whether a worker of certain lanes may read the execution: it is in one of them, or a child of one that is, whose result its
-// parent reads.
+// inLanes reports whether a worker of certain lanes may read the execution: the execution is in one of them, or is a child of one
+// that is, whose result its parent reads.
 func (s *Server) inLanes(ctx context.Context, x *exchange, id flowfabric.ID) (bool, error) {
 	execution, err := s.outline(ctx, id)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // isEmpty reports whether a request asks for an empty page (U16); for the client 0 is the usual size.
 func isEmpty(f wire.PageFields) bool { return f.Limit != nil && *f.Limit == 0 }
 
-// limitOf is the limit of a page for the client; 0: the usual one. For an empty page it reads one item: what is refused with another limit
-// is refused with 0 too.
+// limitOf returns the limit of a page for the client; 0: the default. For an empty page it reads one item: a request that is
+// refused with another limit is refused with 0 too.
 func limitOf(f wire.PageFields) int {
 	switch {
 	case f.Limit == nil:
@@ -36,7 +36,7 @@ func checkLimit(f wire.PageFields) error {
 const (
 	usualPage   = 100
 	largestPage = 1000
-	pageBytes   = 8 << 20 // of payloads; one that is larger is a page of its own
+	pageBytes   = 8 << 20 // of payloads; a larger item is a page of its own
 )
 
 // cutPage cuts a page out of a list that only grows at its end. Its cursor is bound to the list. It ends early
@@ -93,7 +93,7 @@ func positionOf(cursor, bound string) (int, error) {
 	return 0, refuse("invalid_cursor", "the cursor does not belong to this list").at("query.cursor").hint("begin without a cursor")
 }
 
-// markOf tells lists apart.
+// markOf distinguishes lists.
 func markOf(bound string) []byte {
 	sum := sha256.Sum256(fmt.Appendf(nil, "page of %s", bound))
 	return sum[:6]

@@ -33,13 +33,13 @@ func refuse(code, detail string) *refusal {
 	return &refusal{flowfabric.Error{Code: code, Class: info.Class, Retryable: info.Retryable, Message: detail}}
 }
 
-// Error shows code and message.
+// Error returns code and message.
 func (r *refusal) Error() string { return r.e.Error() }
 
 // Unwrap lets errors.As find the Error.
 func (r *refusal) Unwrap() error { return &r.e }
 
-// at names the field at fault.
+// at names the field of the refusal.
 func (r *refusal) at(field string) *refusal { r.e.Field = field; return r }
 
 // hint says what to do.
@@ -57,8 +57,8 @@ func (r *refusal) current(name string, value any) *refusal {
 	return r
 }
 
-// leftBy reports whether the call failed because its caller has gone, or at least sends nothing more: one that has closed its half of the
-// connection may still read, and what it reads must not look like an answer.
+// leftBy reports whether the call failed because its caller has gone, or has at least stopped sending: one that has closed its
+// half of the connection may still read, and what it reads must not look like an answer.
 func (x *exchange) leftBy(err error) bool {
 	return errors.Is(err, context.Canceled) && x.r.Context().Err() != nil
 }
@@ -101,7 +101,7 @@ func (s *Server) writeProblem(x *exchange, err error) {
 	s.send(x, p.Status, text)
 }
 
-// statusClientGone stands in metrics for answers that nobody waited for.
+// statusClientGone is recorded in metrics for answers that no client waited for.
 const statusClientGone = 499
 
 // unplaced is the problem of an error, whose fields are as the rules call them.
@@ -116,7 +116,7 @@ func (s *Server) unplaced(x *exchange, err error) *wire.Problem {
 	return p
 }
 
-// problemOf is the problem of an error, as this request sees it. Its fields stand in the request.
+// problemOf returns the problem of an error for this request. Its fields are places in the request.
 func (s *Server) problemOf(x *exchange, err error) *wire.Problem {
 	p := s.unplaced(x, err)
 	place := x.place
@@ -134,7 +134,7 @@ func underItem(index int, field string) string {
 	return "/items/" + strconv.Itoa(index) + wire.Pointer(field)
 }
 
-// itemProblem is why an item was refused; nil when it was not. Its fields stand in the item.
+// itemProblem returns why an item was refused; nil if it was not. Its fields are places in the item.
 func (s *Server) itemProblem(x *exchange, err error) *wire.Problem {
 	if err == nil {
 		return nil
@@ -217,7 +217,7 @@ func faultsOf(faults wire.Errors) flowfabric.Error {
 	return e
 }
 
-// place says where in the request a field stands (U11). The rules call an argument by its name alone.
+// place returns where in the request a field is (U11). The engine names arguments without their place.
 func (x *exchange) place(field string) string {
 	if x.route == nil || isPlace(field) {
 		return field
@@ -236,13 +236,13 @@ func asSent(err error, field, given string) error {
 	return &sent
 }
 
-// isPlace reports whether a field tells its place already.
+// isPlace reports whether a field already includes its place.
 func isPlace(field string) bool {
 	head, _, parameter := strings.Cut(field, ".")
 	return field == "" || field == "query" || strings.HasPrefix(field, "/") || parameter && slices.Contains([]string{"query", "header", "path"}, head)
 }
 
-// gives reports whether the request has a parameter; one that ends with a dot is any that begins so.
+// gives reports whether the request has a parameter; a name that ends with a dot matches every parameter with that prefix.
 func (x *exchange) gives(in, name string) bool {
 	if in == "header" {
 		return x.r.Header.Get(name) != ""

@@ -16,7 +16,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// openLink shows what a link asks, and changes nothing (W70). A browser may come with parameters that a mail program has added.
+// openLink serves the page of a link, and changes nothing (W70). The request of a browser may have parameters that a mail program
+// has added.
 func (s *Server) openLink(ctx context.Context, x *exchange) (answer, error) {
 	page, err := s.linkPage(ctx, x)
 	if !prefersJSON(x.r) {
@@ -44,8 +45,8 @@ func (s *Server) linkPage(ctx context.Context, x *exchange) (page *api.LinkPage,
 	return page, err
 }
 
-// decideLink takes a decision (W71). The token is verified before the decision is judged: one that cannot be read goes on as none,
-// which the rules refuse after the token and after what was decided before.
+// decideLink accepts a decision (W71). The token is verified before the decision is validated: a decision that cannot be decoded
+// is passed on as empty, which the engine refuses after it has checked the token and an earlier decision.
 func (s *Server) decideLink(ctx context.Context, x *exchange) (answer, error) {
 	d, fault := s.readDecision(x)
 	comment := d.Comment
@@ -101,8 +102,8 @@ func (s *Server) readDecision(x *exchange) (api.LinkDecision, error) {
 	return api.LinkDecision{Decision: form.Get("decision"), Comment: strings.TrimSpace(comment)}, nil
 }
 
-// backToPage sends a browser back to the page, which shows the outcome (U86). The address is relative: a proxy may serve the page below
-// a path that the server does not know.
+// backToPage redirects a browser to the page, which shows the outcome (U86). The address is relative: a proxy may serve the page
+// below a path that is unknown to the server.
 func backToPage(x *exchange) answer {
 	path := x.r.URL.EscapedPath()
 	return answer{status: http.StatusSeeOther}.with("Location", "."+path[strings.LastIndex(path, "/"):])
@@ -171,7 +172,8 @@ func prefersJSON(r *http.Request) bool {
 	return media == wire.ContentJSON || wanted(r, wire.ContentJSON) > wanted(r, "text/html")
 }
 
-// wanted is how much a caller wants a content type, 0 to 1: by the most exact range that it accepts. Who accepts nothing accepts all.
+// wanted returns the caller's quality value for a content type, 0 to 1: by the most specific range that it accepts. Without
+// ranges everything is accepted.
 func wanted(r *http.Request, contentType string) float64 {
 	lines := r.Header.Values("Accept")
 	if len(lines) == 0 {

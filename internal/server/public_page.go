@@ -28,7 +28,7 @@ var (
 	approvePages = template.Must(template.New("approve").Parse(approveText))
 )
 
-// approvePolicy lets the page of a link show itself and post its form, and nothing else (W70). It names its style by digest.
+// approvePolicy permits the page of a link its own style and form, and nothing else (W70). It names the style by its digest.
 var approvePolicy = func() string {
 	digest := sha256.Sum256([]byte(approveStyle))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) +
@@ -59,7 +59,7 @@ type notice struct {
 	Lines []string
 }
 
-// fact is what somebody who decides should know.
+// fact is a piece of information for the person who decides.
 type fact struct {
 	Name, Text string
 	Items      []string
@@ -79,10 +79,10 @@ type decisionForm struct {
 
 type choice struct {
 	ID, Label string
-	First     bool // it stands out
+	First     bool // it is emphasized
 }
 
-// typed is what somebody sent with a form that was refused, and why.
+// typed is the content of a form that was refused, and the reason.
 type typed struct {
 	comment string
 	refusal *wire.Problem
@@ -121,7 +121,7 @@ func pageOfLink(p *flowfabric.LinkPage, t typed) (approvePage, int) {
 
 const linkDecided = "decided"
 
-// decidedNotice tells who decided what, and when (W72).
+// decidedNotice describes who decided what, and when (W72).
 func decidedNotice(p *flowfabric.LinkPage) *notice {
 	label := p.Decision
 	if i := slices.IndexFunc(p.Choices, func(c flowfabric.LinkChoice) bool { return c.ID == p.Decision }); i >= 0 {
@@ -136,7 +136,7 @@ func decidedNotice(p *flowfabric.LinkPage) *notice {
 	return n
 }
 
-// goneNotice tells why nothing can be decided any more (W73).
+// goneNotice describes why the question can no longer be decided (W73).
 func goneNotice(refused error) *notice {
 	switch code := flowfabric.CodeOf(refused); code {
 	case "link_expired":
@@ -152,7 +152,7 @@ func goneNotice(refused error) *notice {
 	}
 }
 
-// endings are the ways in which a waitpoint closes, in words for whoever was asked.
+// endings are the descriptions of how a waitpoint closed, for the person asked.
 var endings = map[string]string{
 	"resumed":   "The work continued%s: others had decided, or an operator let it go on.",
 	"timed_out": "The time in which it could be decided ran out%s.",
@@ -171,7 +171,7 @@ func endingOf(refused error) string {
 	return fmt.Sprintf(cmp.Or(endings[reason], endings["ended"]), momentOf(refused, "closed_at"))
 }
 
-// current is a fact of a refusal; nil when it does not tell it.
+// current returns a detail of a refusal; nil if it is absent.
 func current(refused error, name string) any {
 	var e *flowfabric.Error
 	if !errors.As(refused, &e) {
@@ -180,7 +180,7 @@ func current(refused error, name string) any {
 	return e.Current[name]
 }
 
-// momentOf is " on ..." with the moment that a refusal tells under a name; "" when it does not.
+// momentOf returns " on ..." with the time under a name in the details of a refusal; "" if it is absent.
 func momentOf(refused error, name string) string {
 	text, _ := current(refused, name).(string)
 	at, err := time.Parse(time.RFC3339, text)
@@ -190,7 +190,7 @@ func momentOf(refused error, name string) string {
 	return " on " + inWords(at)
 }
 
-// refusedNotice tells why a decision was not recorded; a fault of the comment stands at the comment as well.
+// refusedNotice describes why a decision was not recorded; an error of the comment is shown next to the comment as well.
 func refusedNotice(p *wire.Problem, form *decisionForm) *notice {
 	n := &notice{Tone: "bad", Alert: true, What: "Nothing was decided yet"}
 	switch {
@@ -263,7 +263,7 @@ func timeLeft(p *flowfabric.LinkPage) []fact {
 	return append(all, fact{Name: "Time left", Text: spanInWords(until.Sub(p.Now)), At: &instant{until.UTC().Format(time.RFC3339), inWords(until)}})
 }
 
-// progressOf is "1 of 2 have approved"; "" when nobody counts.
+// progressOf returns "1 of 2 have approved"; "" if approvals are not counted.
 func progressOf(p *flowfabric.LinkPage) string {
 	if p.Needed == 0 {
 		return ""
@@ -300,13 +300,13 @@ func formOf(p *flowfabric.LinkPage, t typed) *decisionForm {
 // inWords is a moment for people, who may be anywhere.
 func inWords(at time.Time) string { return at.UTC().Format("2 January 2006 at 15:04 UTC") }
 
-// spans are the units in which people count time.
+// spans are the divisions of time in which durations are written.
 var spans = []struct {
 	name string
 	size time.Duration
 }{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}}
 
-// spanInWords is a duration in its two largest units.
+// spanInWords writes a duration in its two largest divisions.
 func spanInWords(d time.Duration) string {
 	for i, unit := range spans {
 		if d < unit.size {

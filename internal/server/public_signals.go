@@ -23,7 +23,8 @@ func (s *Server) sendExecutionSignal(ctx context.Context, x *exchange) (answer, 
 	return sendOn(ctx, s, x, wire.SendExecutionSignal, r, &r.Body.Signal, fault)
 }
 
-// checkSignal is the token of a signal and what is wrong with the rest. A token in the header goes before one in the body.
+// checkSignal returns the token of a signal and the error of the rest. A token in the header takes precedence over one in the
+// body.
 func (s *Server) checkSignal(x *exchange, token string, f *wire.SignalFields, fault error) (string, error) {
 	if token != "" && f.Token != "" && f.Token != token && fault == nil {
 		fault = refuse("invalid_argument", "header and body have different tokens").at("/token").hint("send the token once")
@@ -37,8 +38,8 @@ func (s *Server) checkSignal(x *exchange, token string, f *wire.SignalFields, fa
 	return cmp.Or(token, f.Token), fault
 }
 
-// sendOn sends a signal on. The token is verified before anything else is judged (W33): what has a fault goes on without a name, which
-// the rules refuse right after the token.
+// sendOn passes a signal on. The token is verified before anything else (W33): an invalid signal is passed on without a name,
+// which the engine refuses right after the token.
 func sendOn[Req any](
 	ctx context.Context, s *Server, x *exchange, call wire.Call[Req, api.SignalReceipt], r *Req, signal *api.Signal, fault error,
 ) (answer, error) {

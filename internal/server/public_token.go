@@ -22,8 +22,9 @@ func (s *Server) serveTokens() {
 // byToken reports whether a token is the credential of the route.
 func (r *route) byToken() bool { return r.Roles&wire.Token != 0 }
 
-// authenticateToken lets whoever calls a route with a token pass as nobody: the rules verify the token, and an API key beside it does
-// not matter. Nor does the page that sends it (U127), nor whether it comes by the public URL of a server that is open to this machine.
+// authenticateToken lets calls of a route with a token pass without a caller: the engine verifies the token, and an API key sent
+// with it is ignored. The page that sends the call does not matter either (U127), nor whether it comes by the public URL of a
+// server that is open to this machine.
 func (s *Server) authenticateToken(x *exchange) (caller, error) {
 	if s.open.now() && !s.atPublicHost(x.r) {
 		return caller{anonymous: true}, s.checkHost(x.r)
@@ -31,8 +32,9 @@ func (s *Server) authenticateToken(x *exchange) (caller, error) {
 	return caller{anonymous: true}, nil
 }
 
-// tryToken does what a token opens. From an address with too many wrong tokens good ones still count, and wrong ones are told nothing any
-// more (U129). They are not counted with wrong API keys: a sender with an old address must not lock out whoever shares its network.
+// tryToken performs what a token permits. From an address with too many wrong tokens valid ones are still accepted, and wrong
+// ones get no details any more (U129). They are not counted together with wrong API keys: a sender with an old address must not
+// lock out others in its network.
 func (s *Server) tryToken(ctx context.Context, x *exchange, do func() error) error {
 	blocked, err := s.tokens.try(ctx, x.address, do)
 	if code := flowfabric.CodeOf(err); code != "invalid_token" && code != "link_not_found" {
@@ -55,12 +57,12 @@ func isUUID(text string) bool {
 	return err == nil && len(text) == uuidLength
 }
 
-// readWhat reads as much of a request as can be read, and tells what is wrong with the rest.
+// readWhat reads as much of a request as can be decoded, and returns the error of the rest.
 func readWhat[Req, Ans any](x *exchange, _ wire.Call[Req, Ans]) (*Req, error) {
 	r := new(Req)
 	came, fault := x.decode(r)
 	if !came { // the body is too large, or did not come whole
-		_ = wire.DecodeHead(incoming(x), r) // of two faults the one of the body is told
+		_ = wire.DecodeHead(incoming(x), r) // of two errors the one of the body is reported
 	}
 	return r, fault
 }
@@ -70,12 +72,12 @@ func incoming(x *exchange) wire.Incoming {
 	return wire.Incoming{PathValue: x.r.PathValue, Query: x.r.URL.RawQuery, Header: x.r.Header}
 }
 
-// wholeBody reads a body that is somebody's bytes.
+// wholeBody reads a body that is passed on uninterpreted.
 func wholeBody(x *exchange) ([]byte, error) {
 	controller := http.NewResponseController(x.w)
 	x.r.Body = patientReader{x.r.Body, controller, x.w.stall}
 	body, err := readBody(x, x.route.body)
-	if err == nil { // else the deadline stays: what is left of the body is not waited for
+	if err == nil { // else the deadline stays: the rest of the body is not waited for
 		_ = controller.SetReadDeadline(time.Time{})
 	}
 	return body, err

@@ -40,7 +40,7 @@ func page(name string, data any) (answer, error) {
 	return a.with("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"), nil
 }
 
-// getDocs shows the API as a page (U116).
+// getDocs serves the API documentation as a page (U116).
 func (s *Server) getDocs(ctx context.Context, _ *wire.None) (answer, error) {
 	return page("docs", struct {
 		Version    string
@@ -51,7 +51,7 @@ func (s *Server) getDocs(ctx context.Context, _ *wire.None) (answer, error) {
 	}{s.cfg.Version, docSections(), flowfabric.Codes(), s.cfg.PublicURL, exchangeOf(ctx).mount})
 }
 
-// getProblem shows the page of a code (U116).
+// getProblem serves the page of a code (U116).
 func (s *Server) getProblem(ctx context.Context, r *wire.GetProblemRequest) (answer, error) {
 	info, ok := codes()[r.Code]
 	if !ok {

@@ -20,7 +20,7 @@ const (
 	// runningShare is how many times more calls a namespace has for work that runs, apart from all others. Refusing them costs leases, and
 	// attempts that are made again cost more than was saved: no flood of reads or submits may use them up.
 	runningShare = 4
-	// activeFor is how long a namespace counts as one that sends requests after its last one.
+	// activeFor is how long a namespace counts as active after its last request.
 	activeFor = 10 * time.Second
 	// sweepEvery is how often those are looked for that do so no more.
 	sweepEvery = time.Second
@@ -51,7 +51,7 @@ func (k *keyLimits) requestIn(ctx context.Context, namespace string, running boo
 	wait, limit := k.active.take(namespace, running)
 	_, set, err := k.shared.NamespaceRates(ctx, namespace)
 	switch {
-	case err != nil: // a store that does not answer limits nobody: it refuses by itself
+	case err != nil: // while the store does not answer nothing is limited: the store then refuses the calls itself
 		return nil
 	case set > 0 && running:
 		limit = set * runningShare
@@ -68,8 +68,8 @@ func (k *keyLimits) requestIn(ctx context.Context, namespace string, running boo
 		hint("send fewer requests, submit in bulk, or let max_requests_per_second of the namespace be raised")
 }
 
-// activity tells which namespaces send requests to this process, and bounds those that have no setting of their own. One that is alone is not
-// bounded: there is nobody to protect.
+// activity tracks which namespaces send requests to this process, and bounds those without a setting of their own. A single
+// active namespace is not bounded, because no other needs protection from it.
 type activity struct {
 	clock     clock.Clock
 	perSecond int // of each namespace
@@ -89,7 +89,7 @@ func newActivity() *activity {
 	return &activity{clock: clock.System(), perSecond: requestsPerProcessor * runtime.GOMAXPROCS(0), by: map[string]*active{}}
 }
 
-// take takes one request of the default, or tells how long there is none.
+// take takes one request of the default, or returns how long there is none.
 func (a *activity) take(namespace string, running bool) (wait time.Duration, limit int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 // reservedRoutes are routes whose place is kept for a feature that is not built.
 type reservedRoutes struct {
 	feature string    // as /v1/info calls it
-	roles   wire.Role // Any: whoever has a credential. Open: the routes take a token in place of one
+	roles   wire.Role // Any: every valid credential. Open: the routes take a token instead of one
 	routes  []string  // method and path
 }
 
-// unbuilt are the routes of the features that /v1/info tells as false, but for those that the table of operations has (U112).
+// unbuilt are the routes of the features that /v1/info reports as false, except those that the table of operations has (U112).
 var unbuilt = []reservedRoutes{
 	{"streams", wire.Any, []string{
 		"POST /v1/executions/{id}/frames", "GET /v1/executions/{id}/attempts/{n}/stream", "GET /v1/executions/{id}/stream", "GET /v1/executions/{id}/summary",
@@ -27,8 +27,8 @@ var unbuilt = []reservedRoutes{
 	{"console", wire.Open, []string{"POST /v1/session", "DELETE /v1/session"}},
 }
 
-// serveReserved answers 501 for what has a place and is not built (U109, U112). Only what the table of operations has is part of the
-// contract and stands in the document: of the rest neither fields nor answers are promised yet.
+// serveReserved answers 501 for routes that are reserved and not implemented (U109, U112). Only the table of operations is part
+// of the contract and of the document: for the others neither fields nor answers are promised yet.
 func (s *Server) serveReserved() {
 	for _, o := range wire.Operations() {
 		if o.Reserved {

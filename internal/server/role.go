@@ -65,7 +65,7 @@ var conditionTexts = map[wire.Condition]string{
 	wire.SharedThings:  "for all namespaces, or for the only one there is",
 }
 
-// checkConditions decides those conditions that concern the request. One that holds is enough.
+// checkConditions evaluates the conditions that concern the request. One that is satisfied is enough.
 func (s *Server) checkConditions(ctx context.Context, x *exchange, r any) error {
 	for _, c := range x.conditions {
 		holds, err := s.holds(ctx, x, c, r)
@@ -145,7 +145,8 @@ func (x *exchange) actingAsSubmitter(ctx context.Context) context.Context {
 	return principal.With(ctx, who)
 }
 
-// withLease reports whether a worker shows a lease. Whether it is the right one the rules say; where they do not look, it is looked up.
+// withLease reports whether a worker sends a lease. The engine checks whether it is the right one; where it does not, it is
+// looked up.
 func (s *Server) withLease(ctx context.Context, r any) (bool, error) {
 	switch r := r.(type) {
 	case *wire.CancelRequest:
@@ -174,8 +175,8 @@ func overrides(r any) bool {
 	}
 }
 
-// sharesNothing reports whether a change of what all namespaces share concerns nobody but the caller: its key is for all of them, or
-// for the only one there is.
+// sharesNothing reports whether a change of something shared by all namespaces affects only the caller: its key is for all of
+// them, or for the only one.
 func (s *Server) sharesNothing(ctx context.Context, x *exchange) (bool, error) {
 	if x.caller.everywhere {
 		return true, nil

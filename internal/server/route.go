@@ -70,9 +70,9 @@ func (s *Server) put(r *route) {
 	s.mux.HandleFunc(r.Method+" "+r.Path, func(_ http.ResponseWriter, req *http.Request) { s.serveRoute(req, r) })
 }
 
-// closeLiterals keeps requests for a path from a route whose parameters match it too: DELETE /v1/executions/count does not delete an
-// execution called count, and GET /v1/workers/drain shows no worker called drain. ServeMux chooses the path only among the routes that have
-// the method; here a name that stands in the table is never the value of a parameter, whatever the method.
+// closeLiterals keeps requests for a path from a route whose parameters match it too: DELETE /v1/executions/count does not delete
+// an execution called count, and GET /v1/workers/drain does not return a worker called drain. ServeMux selects the path only
+// among the routes that have the method; here a name in the table is never the value of a parameter, for any method.
 func (s *Server) closeLiterals() {
 	for literal, own := range s.methods {
 		closed := slices.Clone(own)
@@ -112,7 +112,8 @@ func (s *Server) serveRoute(req *http.Request, r *route) {
 	s.serve(x)
 }
 
-// showsOneObject reports whether the operation reads one thing that has a name. What a token opens, or holds one, is kept by nobody.
+// showsOneObject reports whether the operation reads one named object. Objects that a token opens, or that contain one, are never
+// cached.
 func showsOneObject(o *wire.Operation) bool {
 	one := o.Method == http.MethodGet && strings.Contains(o.Path, "{") && !strings.HasPrefix(o.Answer.Name(), "Page[")
 	return one && o.Roles&wire.Token == 0 && !o.Secret && !o.Raw && !o.Streams
@@ -156,7 +157,8 @@ func (s *Server) nearest(asked string) string {
 	return "the nearest route is " + best
 }
 
-// distance tells how far a path is from a route: segments that differ cost by how early they do, parameters match anything.
+// distance returns how far a path is from a route: segments that differ cost more the earlier they are, parameters match
+// anything.
 func distance(asked, route string) int {
 	a, b := strings.Split(asked, "/"), strings.Split(route, "/")
 	const segment = 8
@@ -182,7 +184,7 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// tidy takes a trailing slash away, which means nothing, and reports whether the path is one that a route could have (U23).
+// tidy removes a trailing slash, which has no meaning, and reports whether the path is one that a route could have (U23).
 func tidy(r *http.Request) bool {
 	escaped := r.URL.EscapedPath()
 	if len(escaped) > 1 && strings.HasSuffix(escaped, "/") {

@@ -13,7 +13,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// newSchemas is a registry that knows the types of package wire that write their JSON themselves.
+// newSchemas returns a registry that includes the types of package wire that encode their own JSON.
 func newSchemas() huma.Registry {
 	registry := huma.NewMapRegistry(schemaRefs, schemaName)
 	for from, to := range map[reflect.Type]reflect.Type{
@@ -129,7 +129,7 @@ func leaseObject(r huma.Registry, required ...string) *huma.Schema {
 	return &object
 }
 
-// itemSchema is the answer about one item, in which the fields of the value stand beside index and ok (U22).
+// itemSchema returns the schema of the answer about one item, in which the fields of the value are next to index and ok (U22).
 type itemSchema[T any] struct{}
 
 // itemHead are the fields that every such answer has.

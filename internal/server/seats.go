@@ -104,7 +104,8 @@ func (s *Server) sharesOf(who caller) []share {
 	return shares
 }
 
-// claimShareOf is the share in which a claim counts. A key for some namespaces that names none of them counts for itself.
+// claimShareOf returns the share that a claim counts against. A key for several namespaces that names none of them has a share of
+// its own.
 func (s *Server) claimShareOf(who caller) []share {
 	if who.key == nil || who.everywhere {
 		return nil

@@ -27,7 +27,7 @@ type Server struct {
 
 	mux     *http.ServeMux
 	routes  map[string]*route   // by the id of the operation
-	methods map[string][]string // that each path takes, as it stands in the table
+	methods map[string][]string // that each path has, as written in the table
 
 	memory      *bodyMemory
 	readers     *seats    // of waiting readers
@@ -41,11 +41,11 @@ type Server struct {
 	metrics     *metrics
 	document    func() []byte // OpenAPI
 	texts       sync.Pool     // *[]byte, for answers
-	time        func() string // the store's, as the header Date has it; nil when the client does not know it
+	time        func() string // the store's, in the format of the header Date; nil if the client does not have it
 
 	draining  chan struct{} // closed by Drain
 	stop      sync.Once
-	untrusted sync.Once // tells of a proxy that is not trusted
+	untrusted sync.Once // logs that a proxy is not trusted
 }
 
 // New makes the server of a client. It fails when the configuration cannot work, with all its problems.

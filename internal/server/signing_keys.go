@@ -13,7 +13,7 @@ func (s *Server) serveSigningKeys() {
 	passUnstored(s, wire.RevokeSigningKey)
 }
 
-// passUnstored serves an operation whose answer tells of secrets (U105): it holds none, and still nobody on the way keeps it.
+// passUnstored serves an operation about secrets (U105): its answer contains none, but must not be cached on the way.
 func passUnstored[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
 	handle(s, call, func(ctx context.Context, r *Req) (answer, error) {
 		a, err := ask(ctx, s, call, r)
@@ -21,5 +21,5 @@ func passUnstored[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
 	})
 }
 
-// unstored shows what nobody on the way may keep.
+// unstored returns an answer that must not be cached on the way.
 func unstored(body any) answer { return shows(body).with("Cache-Control", "no-store") }

@@ -51,7 +51,7 @@ func (s *Server) submit(ctx context.Context, r *wire.SubmitRequest) (answer, err
 	return wait.told(a.with("Location", "/v1/executions/"+string(result.ID))), nil
 }
 
-// outcomeOnly stands before the fields of what it is the outcome for.
+// outcomeOnly precedes the fields that it is the outcome for.
 type outcomeOnly struct {
 	Outcome string `json:"outcome"`
 }

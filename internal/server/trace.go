@@ -12,8 +12,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// traced is the context of a request as part of the trace that its headers name (U215). With a tracer the request has a span of its
-// own there; without one the headers are passed on as they came, to be stored with what is submitted.
+// traced returns the context of a request as part of the trace that its headers name (U215). With a tracer the request has a span
+// of its own there; without one the headers are passed on unchanged, to be stored with what is submitted.
 func (s *Server) traced(x *exchange) context.Context {
 	ctx, at := x.r.Context(), x.trace
 	if s.cfg.Tracer == nil || !strings.HasPrefix(x.route.Path, "/v1/") {

@@ -25,12 +25,12 @@ func (s *Server) serveWaitpoints() {
 	handle(s, wire.ListApprovals, s.listApprovals)
 }
 
-// readToken shows the token of a waitpoint (U80).
+// readToken returns the token of a waitpoint (U80).
 func (s *Server) readToken(ctx context.Context, r *wire.WaitpointTokenRequest) (answer, error) {
 	return s.shownToken(ctx)(ask(ctx, s, wire.ReadWaitpointToken, r))
 }
 
-// reissueToken kills the tokens of a waitpoint and shows the new one (U80).
+// reissueToken invalidates the tokens of a waitpoint and returns the new one (U80).
 func (s *Server) reissueToken(ctx context.Context, r *wire.ReissueRequest) (answer, error) {
 	return s.shownToken(ctx)(ask(ctx, s, wire.ReissueToken, r))
 }
@@ -46,7 +46,7 @@ func (s *Server) shownToken(ctx context.Context) func(*api.IssuedWaitpoint, erro
 	}
 }
 
-// issued shows a waitpoint with its token and its address.
+// issued returns a waitpoint with its token and its address.
 func (s *Server) issued(x *exchange, w *api.Waitpoint) api.IssuedWaitpoint {
 	issued := w.Issued()
 	issued.CallbackURL = s.absolute(x, issued.CallbackURL)
@@ -72,7 +72,7 @@ func (s *Server) createLink(ctx context.Context, r *wire.CreateLinkRequest) (ans
 	return s.shownLink(ctx)(ask(ctx, s, wire.CreateLink, r))
 }
 
-// readLinkURL shows the address of a link (U84).
+// readLinkURL returns the address of a link (U84).
 func (s *Server) readLinkURL(ctx context.Context, r *wire.ByLink) (answer, error) {
 	return s.shownLink(ctx)(ask(ctx, s, wire.ReadLinkURL, r))
 }

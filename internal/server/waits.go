@@ -58,7 +58,7 @@ type suspensionSignals struct {
 	Signals []api.SignalRecord `json:"signals,omitempty"`
 }
 
-// getSuspension shows the wait that is open or ended last; of none the answer is an empty object (U42).
+// getSuspension returns the wait that is open or ended last; if there is none the answer is an empty object (U42).
 func (s *Server) getSuspension(ctx context.Context, r *wire.GetSuspensionRequest) (answer, error) {
 	found, err := ask(ctx, s, wire.GetSuspension, r)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Server) createWaitpoint(ctx context.Context, r *wire.CreateWaitpointReq
 	return shows(made).with("Location", "/v1/waitpoints/"+made.ID), nil
 }
 
-// workShown is the answer to one command of a batch, with what shows the tokens of its waitpoints.
+// workShown is the answer to one command of a batch, with the tokens of its waitpoints.
 type workShown struct {
 	flowfabric.WorkAnswer
 	tokens any // nil: it has none
@@ -142,7 +142,7 @@ type suspendWaitpoints struct {
 	Waitpoints []api.SuspendWaitpoint `json:"waitpoints"`
 }
 
-// suspendWaitpoints shows what the work waits at, with tokens and addresses (U71).
+// suspendWaitpoints returns the waitpoints of a wait, with tokens and addresses (U71).
 func (s *Server) suspendWaitpoints(x *exchange, all []flowfabric.Waitpoint) suspendWaitpoints {
 	shown := suspendWaitpoints{make([]api.SuspendWaitpoint, len(all))}
 	for i := range all {
@@ -161,7 +161,7 @@ func withoutWaitpoints(a flowfabric.WorkAnswer, encoding wire.Encoding) flowfabr
 	return a
 }
 
-// resumeAsBytes shows the payloads of a wait as base64 (U9).
+// resumeAsBytes encodes the payloads of a wait as base64 (U9).
 func resumeAsBytes(r *flowfabric.Resume) *flowfabric.Resume {
 	if r == nil {
 		return nil

@@ -88,7 +88,7 @@ func taskShown(task *flowfabric.Claimed, encoding wire.Encoding, err error) (ans
 	return shows(task), nil
 }
 
-// taskAsBytes makes a task show its payloads as base64 (U9).
+// taskAsBytes encodes the payloads of a task as base64 (U9).
 func taskAsBytes(task *flowfabric.Claimed) {
 	task.Input, task.Resume = task.Input.AsBytes(), resumeAsBytes(task.Resume)
 	for i := range task.Inputs {

@@ -74,8 +74,8 @@ func (s *Server) owns(ctx context.Context, x *exchange, instance string) (bool, 
 	return err == nil && (x.caller.everywhere || x.caller.covers(worker.Namespaces)), err
 }
 
-// steering is a context for a call that steers workers: one that the caller may make as their owner reaches no other's, also if they
-// change hands meanwhile.
+// steering returns a context for a call that controls workers: a call that is permitted because the caller owns them does not
+// affect those of others, even if they change owners meanwhile.
 func steering(ctx context.Context) context.Context {
 	if x := exchangeOf(ctx); x.under == wire.OwnInstance {
 		return x.actingAsOwner(ctx)

@@ -26,7 +26,7 @@ func (w *answerWriter) WriteHeader(status int) {
 	}
 }
 
-// piece is how much is sent before the client must show that it takes something.
+// piece is how much is sent before the client must have received some of it.
 const piece = 64 << 10
 
 // Write sends a part of the body.
@@ -62,7 +62,7 @@ func stalled(after time.Duration, setDeadline func(time.Time) error) (moved func
 	return func() { timer.Stop() }
 }
 
-// patientReader gives up on a body that does not go on.
+// patientReader gives up on a body of which nothing more arrives.
 type patientReader struct {
 	io.ReadCloser
 	controller *http.ResponseController
@@ -78,7 +78,7 @@ func (p patientReader) Read(into []byte) (int, error) {
 // compressFrom is the size of an answer from which compression is worth it (U23).
 const compressFrom = 1 << 10
 
-// takesGzip reports whether the client wants its answer compressed.
+// takesGzip reports whether the client accepts a compressed answer.
 func takesGzip(r *http.Request) bool {
 	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, quality, _ := strings.Cut(strings.TrimSpace(coding), ";")

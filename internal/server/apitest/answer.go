@@ -37,7 +37,7 @@ func ReadRoutes(text []byte) (*Routes, error) {
 	return d, nil
 }
 
-// Conforms tells what is wrong with an answer: against the OpenAPI document (U116), and against what every answer has.
+// Conforms returns how an answer deviates from the OpenAPI document (U116) and from what every answer must have.
 func (d *Routes) Conforms(a Answer) error {
 	if a.Header.Get("X-Content-Type-Options") != "nosniff" || a.Header.Get("Referrer-Policy") != "no-referrer" ||
 		a.Header.Get("Cache-Control") == "" || a.Header.Get("X-Request-Id") == "" {
@@ -72,7 +72,7 @@ func (d *Routes) checkProblem(a Answer) error {
 	return d.CheckPlaces(verb, route, a.Body)
 }
 
-// checkJSON holds an answer against its operation. Answers that are somebody's bytes have no shape.
+// checkJSON compares an answer with its operation. Answers that consist of user bytes have no schema.
 func (d *Routes) checkJSON(a Answer) error {
 	verb, route, err := d.route(a)
 	if err != nil || route == "" || route == "/openapi.json" ||

@@ -1,5 +1,5 @@
-// Package apitest holds answers of a server against its OpenAPI document, for tests. It reads the document more strictly than
-// clients do: they let fields pass that they do not know, our own answers must not have any. It does not know what is answered.
+// Package apitest compares answers of a server with its OpenAPI document, for tests. It reads the document more strictly than
+// clients do: they ignore unknown fields, our own answers must not have any. It does not interpret the answers.
 package apitest
 
 import (
@@ -15,7 +15,7 @@ import (
 
 // Document is an OpenAPI document. It may be asked by many goroutines.
 type Document struct {
-	root     any        // nobody changes it
+	root     any        // read-only
 	mu       sync.Mutex // the compiler is for one goroutine
 	compiler *jsonschema.Compiler
 }
@@ -51,12 +51,12 @@ func closeObjects(part any) {
 	}
 }
 
-// CheckAnswer tells what is wrong with the JSON of an answer. The path is written as the document writes it.
+// CheckAnswer returns how the JSON of an answer deviates. The path is written as in the document.
 func (d *Document) CheckAnswer(method, path string, status int, body []byte) error {
 	return d.check("/paths/"+escape(path)+"/"+strings.ToLower(method)+"/responses/"+strconv.Itoa(status)+"/content/"+escape("application/json")+"/schema", body)
 }
 
-// CheckProblem tells what is wrong with the JSON of a refusal.
+// CheckProblem returns how the JSON of a refusal deviates.
 func (d *Document) CheckProblem(body []byte) error {
 	return d.check("/components/responses/Problem/content/"+escape("application/problem+json")+"/schema", body)
 }

@@ -13,8 +13,8 @@ var everywhere = []string{
 	"Sec-Fetch-Site", "Transfer-Encoding",
 }
 
-// CheckPlaces tells which field of a refusal names no place in a request of the operation (U11): a JSON pointer into its body, or a
-// parameter in its path, its query or its headers. Fields that are not known have no place. The path is written as the document writes it.
+// CheckPlaces returns the field of a refusal that is no place in a request of the operation (U11): a JSON pointer into its body,
+// or a parameter in its path, its query or its headers. Unknown fields have no place. The path is written as in the document.
 func (d *Document) CheckPlaces(method, path string, body []byte) error {
 	var problem struct {
 		fault
@@ -32,7 +32,7 @@ func (d *Document) CheckPlaces(method, path string, body []byte) error {
 	return nil
 }
 
-// checkItems tells which refusal of an item has a field that is no place: in the item, or in the request.
+// checkItems returns the refusal of an item whose field is no place in the item or in the request.
 func checkItems(body []byte) error {
 	var answer any
 	if err := json.Unmarshal(body, &answer); err != nil {
