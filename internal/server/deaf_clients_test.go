@@ -65,15 +65,15 @@ func (w *world) unheard(t *testing.T, secure bool) (*world, *closings) {
 	closed := &closings{known: map[string]chan struct{}{}}
 	listener := httptest.NewUnstartedServer(nil)
 	listener.Config, listener.Listener, listener.EnableHTTP2 = w.server.HTTPServer(), w.server.Listener(narrow{listener.Listener}), secure
+	inner := listener.Config.ConnState
+	listener.Config.ConnState = func(conn net.Conn, state http.ConnState) {
+		inner(conn, state)
+		closed.noted(conn, state)
+	}
 	if secure {
 		listener.StartTLS()
 	} else {
 		listener.Start()
-	}
-	inner := listener.Config.ConnState // of the test server, which waits for connections that are open
-	listener.Config.ConnState = func(conn net.Conn, state http.ConnState) {
-		inner(conn, state)
-		closed.noted(conn, state)
 	}
 	t.Cleanup(listener.Close)
 	return &world{Client: w.Client, server: w.server, url: listener.URL, http: w.http, log: w.log}, closed

@@ -254,6 +254,26 @@ func TestU20_U21_heads_of_requests_share_a_bound_of_memory(t *testing.T) {
 	}
 }
 
+// net/http reads what is left of a body, for as long as a body may take, before it closes a connection; a large head would be held meanwhile.
+func TestU20_U21_a_refused_request_with_a_large_head_ends_its_connection_although_its_body_does_not_come(t *testing.T) {
+	t.Parallel()
+	w := keyedWorld(t, server.Config{})
+	conn := w.dial(t)
+	defer conn.Close()
+	head := "POST /v1/executions HTTP/1.1\r\nHost: " + w.host() + "\r\nContent-Type: application/json\r\nContent-Length: 10\r\nX-Large: " +
+		strings.Repeat("x", 20<<10) + "\r\n\r\n"
+	if _, err := io.WriteString(conn, head); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil { // a body may take 30 s
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn) // until the server closes the connection
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401 ") {
+		t.Errorf("answered %q, %v", answer, err)
+	}
+}
+
 func mustRequest(t *testing.T, w *world, r request) *http.Request {
 	t.Helper()
 	sent, err := http.NewRequestWithContext(t.Context(), r.method, w.url+r.path, nil)
