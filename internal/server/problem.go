@@ -74,7 +74,7 @@ func (s *Server) writeProblem(x *exchange, err error) {
 	s.recordRefusal(x.r.Context(), x, p.Code)
 	header := x.w.Header()
 	if x.r.ContentLength != 0 && headMemoryOf(x.r) > 0 {
-		// net/http would wait for the body before it sends the answer, and the head would stay in memory.
+		// net/http would read the rest of the body before it closes the connection, and keep the head in memory meanwhile.
 		_ = http.NewResponseController(x.w).SetReadDeadline(past)
 		header.Set("Connection", "close")
 	}
