@@ -1,4 +1,4 @@
-// Light is a program that only connects to a server and works for it.
+// Command light is a program that only connects to a server and works for it.
 package main
 
 import (
