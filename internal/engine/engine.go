@@ -9,12 +9,14 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
 type Engine struct {
 	*txn.Engine
+	*work.Work
 	*flows.Graphs
 	*claims.Claims
 	*inspect.Inspector
@@ -28,10 +30,11 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	graphs := flows.New(kernel)
+	tasks := work.New(kernel)
+	graphs := flows.New(tasks)
 	waiting := claims.New(graphs)
 	jobs := bulk.New(graphs)
-	e := &Engine{kernel, graphs, waiting, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
+	e := &Engine{kernel, tasks, graphs, waiting, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 )
 
 // The types that users of the engine name. Each is declared in the room that it belongs to.
@@ -36,14 +37,14 @@ type (
 	ChildrenWaitRequest = flows.ChildrenWaitRequest
 	ClaimAnswer         = txn.ClaimAnswer
 	ClaimRequest        = txn.ClaimRequest
-	CompleteItem        = txn.CompleteItem
+	CompleteItem        = work.CompleteItem
 	Config              = txn.Config
 	CountAnswer         = txn.CountAnswer
 	DeleteFlowRequest   = flows.DeleteFlowRequest
 	Derivation          = txn.Derivation
 	Difference          = inspect.Difference
 	EdgeQuery           = flows.EdgeQuery
-	Ending              = txn.Ending
+	Ending              = work.Ending
 	EventFilter         = txn.EventFilter
 	EventPage           = txn.EventPage
 	EventsRequest       = txn.EventsRequest
@@ -78,7 +79,7 @@ type (
 	Refusal             = txn.Refusal
 	RegisterAnswer      = txn.RegisterAnswer
 	RenewItem           = txn.RenewItem
-	ReplayRequest       = txn.ReplayRequest
+	ReplayRequest       = work.ReplayRequest
 	RevokeRequest       = claims.RevokeRequest
 	Revoked             = claims.Revoked
 	Rollback            = txn.Rollback
@@ -100,7 +101,7 @@ type (
 	TargetedRequest     = txn.TargetedRequest
 	Task                = txn.Task
 	Tracer              = txn.Tracer
-	TxAnswer            = txn.TxAnswer
+	TxAnswer            = work.TxAnswer
 	UsageRequest        = txn.UsageRequest
 	View                = txn.View
 	WaitpointQuery      = txn.WaitpointQuery

@@ -5,6 +5,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/claims"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 )
 
 // BulkRequest starts a bulk job (L137).
@@ -30,7 +31,7 @@ type BulkArgs struct {
 	DelayMS  base.Millis        `json:"delay_ms,omitempty"` // of resume
 	Signal   *BulkSignal        `json:"signal,omitempty"`
 
-	txn.ReplayRequest // of replay
+	work.ReplayRequest // of replay
 }
 
 // BulkView is a bulk job (L138).

@@ -111,7 +111,7 @@ func (e *Engine) knownBudget(ctx context.Context, namespace string, d *core.Budg
 			return b, err
 		}
 	}
-	docs, err := e.readDocs(ctx, budgetNameRef(namespace, d.Name))
+	docs, err := e.ReadDocs(ctx, budgetNameRef(namespace, d.Name))
 	if err != nil {
 		return nil, err
 	}

@@ -357,25 +357,25 @@ func (u *Tx) publish() {
 			}
 		}
 		news.Filed = filed
-		u.Engine.dispatcher.Filed(news)
+		u.Engine.Dispatcher.Filed(news)
 	})
 	if !remembered {
-		u.Engine.dispatcher.Filed(news)
+		u.Engine.Dispatcher.Filed(news)
 	}
 	var first base.Time
 	for i := range u.Changes.AddTimers {
-		first = earlier(first, u.Changes.AddTimers[i].At)
+		first = Earlier(first, u.Changes.AddTimers[i].At)
 	}
 	u.Engine.Sweep.armed(first)
 	if len(u.Changes.Lanes)+len(u.Changes.RetireClasses)+len(u.Changes.DropClasses) > 0 {
 		// If this fails, the next transaction reads the dictionary.
-		_ = u.Engine.Dict.reload(u.Engine.Background())
+		_ = u.Engine.Dict.Reload(u.Engine.Background())
 		hint.Dictionary = true
 	}
 	if hint.Log = u.Changes.Seq != 0; hint.Log {
 		u.Safe.Then(u.tellLog)
 	}
-	u.Engine.hints.send(hint)
+	u.Engine.Hints.Send(hint)
 }
 
 // tellLog passes the events to the followers of the log. If it is unknown whether they were written, followers find them in the log itself.

@@ -16,6 +16,8 @@ type extensions struct {
 	pending []pendingCount
 	gauges  []func() metrics.Family
 	tasks   map[string]taskRule
+	starts  []func(context.Context) error
+	ingest  func(context.Context)
 }
 
 // timerRule handles a timer that is due. Codes of the class unavailable: it is tried again.
@@ -52,6 +54,11 @@ func (e *Engine) OnTask(kind string, do taskRule) { SetIn(&e.extensions.tasks, k
 // OnGauge registers a gauge that this process itself knows: reading it costs nothing.
 func (e *Engine) OnGauge(read func() metrics.Family) {
 	e.extensions.gauges = append(e.extensions.gauges, read)
+}
+
+// OnStart registers what a room does when the engine starts, once its loops run. If it fails, the engine does not start.
+func (e *Engine) OnStart(do func(context.Context) error) {
+	e.extensions.starts = append(e.extensions.starts, do)
 }
 
 // ruleOf returns the rule for a kind of timers; nil if there is none.

@@ -30,7 +30,7 @@ func (e *Engine) Incarnation() string { return e.Dict.Now().incarnation }
 // dictionaryOf returns the dictionary for a transaction that has loaded this, or Stale if it belongs to another incarnation than since.
 func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.Loaded) (*Dictionary, error) {
 	if loaded.Incarnation != since {
-		if err := e.Dict.reload(ctx); err != nil {
+		if err := e.Dict.Reload(ctx); err != nil {
 			return nil, err
 		}
 		return nil, &store.Fault{Kind: store.Stale, Err: errReborn}
@@ -72,9 +72,8 @@ func (e *Engine) forgetAll(next *Dictionary) []store.Commit {
 	for _, forget := range e.forgets {
 		forget()
 	}
-	e.Drains.ForgetAll()
 	e.keys.forgetAll()
-	e.spaces.forget()
+	e.Spaces.forget()
 	e.Signing.forget()
 	e.auditing.known.Store(nil)
 	e.waitpoints.forgetAll()
@@ -148,7 +147,7 @@ func (e *Engine) lookInto(ctx context.Context, known []store.Commit) error {
 		return err
 	}
 	if seen.Incarnation != e.Incarnation() {
-		if err := e.Dict.reload(ctx); err != nil {
+		if err := e.Dict.Reload(ctx); err != nil {
 			return err
 		}
 		return errReborn

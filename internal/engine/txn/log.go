@@ -50,7 +50,7 @@ func (l *logReader) start(ctx context.Context) error {
 		return err
 	}
 	l.end = seen.LogEnd
-	l.e.rates.start(seen.Now)
+	l.e.Rates.start(seen.Now)
 	l.e.Follower.begin(l.e.Incarnation())
 	l.e.Follower.moved(seen.Incarnation, seen.Projected)
 	return nil
@@ -96,7 +96,7 @@ func (l *logReader) advance() {
 
 func (l *logReader) append(c store.Commit) {
 	l.end = c.Seq
-	l.e.rates.hear(&c)
+	l.e.Rates.hear(&c)
 	l.e.Meter.readable(c.At, l.e.Sweep.StoreNow())
 	if cap(c.Events) > len(c.Events)+len(c.Events)/4 { // the list has spare capacity from when the commit was decided: keeping that for long is waste
 		c.Events = slices.Clone(c.Events)

@@ -69,7 +69,7 @@ func (g *gauges) Collect() []metrics.Family {
 // known are the gauges that cost nothing.
 func (g *gauges) known() []metrics.Family {
 	e := g.e
-	depth := e.committer.depth()
+	depth := e.Committer.depth()
 	skew := -e.Sweep.Ahead()
 	families := []metrics.Family{
 		metrics.CommitQueueDepth.Reading(float64(depth)),
@@ -147,7 +147,7 @@ func (g *gauges) ask(ctx context.Context, r *storeReading, part gaugePart, p *pa
 func (g *gauges) queryOf(r *storeReading, status core.Status) store.Query {
 	q := store.Query{Statuses: []core.Status{status}}
 	if r.namespaces != nil {
-		q.Classes = g.e.Dict.Now().classesIn(r.namespaces...)
+		q.Classes = g.e.Dict.Now().ClassesIn(r.namespaces...)
 	}
 	return q
 }
@@ -204,7 +204,7 @@ func (g *gauges) fleet(ctx context.Context, r *storeReading) ([]metrics.Family, 
 		if err != nil {
 			continue // the integrity check reports it
 		}
-		state := workerState(w, g.e.Sweep.StoreNow())
+		state := WorkerState(w, g.e.Sweep.StoreNow())
 		states[state]++
 		if state == "live" {
 			slots += w.MaxConcurrent

@@ -20,7 +20,7 @@ type Operation struct {
 	Args   any   // for the fingerprint of the request (W4)
 	Answer any   // pointer to what is recorded and given again; nil: nothing but the fact, or the view
 	View   *View // shows the execution as the command left it, and a repeat of the command the same (L117)
-	fence  *core.Fence
+	Fence  *core.Fence
 	held   *core.Fence    // of a command that keeps the lease
 	Docs   []store.DocRef // small records that it looks at
 	waits  bool           // it looks at the dossier and the signing keys
@@ -87,7 +87,7 @@ type operatorCommand struct {
 func (o *operatorCommand) Name() string { return o.Operation.Name }
 
 // Carried is the lease under which the command is sent; nil: none.
-func (o *operatorCommand) Carried() *core.Fence { return cmp.Or(o.held, o.fence) }
+func (o *operatorCommand) Carried() *core.Fence { return cmp.Or(o.held, o.Fence) }
 
 // Subject is the execution that the command is about.
 func (o *operatorCommand) Subject() base.UUID { return o.id.UUID }
@@ -122,11 +122,11 @@ func (o *operatorCommand) More(u *Tx, w *store.Want) {
 	if ent, err := u.Find(o.caller, o.id); o.Takes && err == nil {
 		u.WantTaking(w, ent.Exec)
 	}
-	if o.fence == nil {
+	if o.Fence == nil {
 		return
 	}
-	if ent, err := u.Find(o.caller, o.id); err == nil && ent.Exec.NeedsRecord(*o.fence) {
-		w.History = append(w.History, store.HistoryRef{ID: o.id.UUID, Epoch: o.fence.Epoch})
+	if ent, err := u.Find(o.caller, o.id); err == nil && ent.Exec.NeedsRecord(*o.Fence) {
+		w.History = append(w.History, store.HistoryRef{ID: o.id.UUID, Epoch: o.Fence.Epoch})
 	}
 }
 
@@ -139,7 +139,7 @@ func (o *operatorCommand) Decide(u *Tx) error {
 		return o.gone(u, err)
 	}
 	u.Settle(ent)
-	if doc, err := u.recordedRequest(o.request, o.fingerprint); doc != nil || err != nil {
+	if doc, err := u.RecordedRequest(o.request, o.fingerprint); doc != nil || err != nil {
 		return o.again(u, ent.Exec, doc, err)
 	}
 	if err := ent.Exec.CheckExpect(o.Op.Expect); err != nil {
@@ -204,7 +204,7 @@ func (o *operatorCommand) gone(u *Tx, notFound error) error {
 	if !o.Removes {
 		return notFound
 	}
-	if doc, err := u.recordedRequest(o.request, o.fingerprint); doc == nil || err != nil {
+	if doc, err := u.RecordedRequest(o.request, o.fingerprint); doc == nil || err != nil {
 		return cmp.Or(err, notFound)
 	}
 	o.caller.Again()
@@ -229,7 +229,7 @@ func (o *operatorCommand) again(u *Tx, x *core.Execution, doc *recordedRequest, 
 	case o.View != nil:
 		*o.View, err = doc.view(x)
 	case o.Answer != nil:
-		err = doc.into(o.Answer)
+		err = doc.Into(o.Answer)
 	}
 	if err == nil && o.Repeat != nil {
 		err = o.Repeat(u, x)
@@ -243,8 +243,8 @@ type recordedRequest struct {
 	Answer      json.RawMessage `json:"answer,omitempty"`
 }
 
-// into reads the recorded answer.
-func (r *recordedRequest) into(answer any) error {
+// Into reads the recorded answer.
+func (r *recordedRequest) Into(answer any) error {
 	if err := json.Unmarshal(r.Answer, answer); err != nil {
 		return Corrupt("recorded request", err)
 	}
@@ -254,7 +254,7 @@ func (r *recordedRequest) into(answer any) error {
 // view reads a recorded view. x is the execution as it is now.
 func (r *recordedRequest) view(x *core.Execution) (View, error) {
 	var rec recordedView
-	if err := r.into(&rec); err != nil {
+	if err := r.Into(&rec); err != nil {
 		return View{}, err
 	}
 	return rec.of(x)
@@ -304,7 +304,7 @@ func Fingerprint(args ...any) string {
 
 // Repeated recognises a request that was answered before and fills in its answer.
 func (u *Tx) Repeated(c Caller, ref store.DocRef, print string, answer any) (bool, error) {
-	rec, err := u.recordedRequest(ref, print)
+	rec, err := u.RecordedRequest(ref, print)
 	switch {
 	case err != nil:
 		return true, err
@@ -315,7 +315,7 @@ func (u *Tx) Repeated(c Caller, ref store.DocRef, print string, answer any) (boo
 	if answer == nil {
 		return true, nil
 	}
-	return true, rec.into(answer)
+	return true, rec.Into(answer)
 }
 
 // Prepare does what comes before the transaction of a command, unless its request was answered before: a repeat may find nothing any more, and
@@ -346,8 +346,8 @@ func (e *Engine) Answered(ctx context.Context, request store.DocRef) (bool, erro
 	return ok && doc.ExpiresAt > loaded.Now, nil
 }
 
-// recordedRequest finds a request that was answered before; nil if there is none.
-func (u *Tx) recordedRequest(ref store.DocRef, print string) (*recordedRequest, error) {
+// RecordedRequest finds a request that was answered before; nil if there is none.
+func (u *Tx) RecordedRequest(ref store.DocRef, print string) (*recordedRequest, error) {
 	if ref.Key == "" {
 		return nil, nil
 	}

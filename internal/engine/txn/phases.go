@@ -62,7 +62,7 @@ type GraphRoom interface {
 func (e *Engine) UseGraphs(g GraphRoom) { e.Graphs = g }
 
 // UseDispatcher sets what gives work to waiting calls. It must be set before Start.
-func (e *Engine) UseDispatcher(d Dispatcher) { e.dispatcher, e.Dict.changed = d, d.Rescan }
+func (e *Engine) UseDispatcher(d Dispatcher) { e.Dispatcher, e.Dict.changed = d, d.Rescan }
 
 // Listener hears what other processes commit.
 type Listener struct {

@@ -25,7 +25,7 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id base.GivenID, cmd cor
 	var recorded recordedSuspend
 	err := e.Operate(ctx, c, id, Operation{
 		Name: "suspend", Op: Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
-		fence: &cmd.Fence, waits: true, Docs: freshRefs(cmd.Waitpoints),
+		Fence: &cmd.Fence, waits: true, Docs: freshRefs(cmd.Waitpoints),
 		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			c.AsWorker(x, fx)
 			d, ring, err := u.waitsOf(x)

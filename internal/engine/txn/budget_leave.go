@@ -8,49 +8,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// planBudgets plans the budgets of the policy. An error is returned to the caller only once it is known that the submit is no duplicate (L80).
-func (s *Submit) planBudgets(ctx context.Context) (err error) {
-	scope := core.BudgetScope{Type: core.ScopeExecution, Value: s.ID.UUID.String()}
-	s.Budgets, err = s.e.PlanOwn(ctx, s.S.Namespace, scope, s.S.Policy.Budgets)
-	return err
-}
-
-// noBudgets refuses budgets, which a submission in a user's own transaction cannot create (L88).
-func (s *Submit) noBudgets() error {
-	if len(s.S.Policy.Budgets) == 0 {
-		return nil
-	}
-	return base.Errorf(base.CodeInvalidPolicy, "budgets are not made in a transaction of the caller").WithField("budgets").
-		WithHint("create them first and name them in budget_ids")
-}
-
-// Behind locks the budgets above those that the submit makes.
-func (s *Submit) Behind(u *Tx, w *store.Want) { s.Budgets.Behind(u, w) }
-
-func (s *submitAll) Behind(u *Tx, w *store.Want) {
-	for _, cmd := range s.cmds {
-		cmd.Behind(u, w)
-	}
-}
-
-// CheckBudgets checks whether all budgets of the policy can be created: an error of one is an error of the policy.
-func (s *Submit) CheckBudgets(u *Tx, taken TakenBudgets) error {
-	i, err := s.Budgets.Check(u, taken)
-	if err == nil || base.CodeOf(err) == base.CodeBudgetAlreadyExists {
-		return err
-	}
-	at := budgetPlace(i)
-	if base.CodeOf(err) == base.CodeBudgetNotFound {
-		at += ".parent"
-	}
-	return base.Errorf(base.CodeInvalidPolicy, "%w", err).WithField(at)
-}
-
-// makeBudgets creates the budgets of the policy, which checkBudgets has passed.
-func (s *Submit) makeBudgets(u *Tx, x *core.Execution) {
-	s.Budgets.Make(u, s.caller, func(b *core.Budget) { x.AddBudget(b) })
-}
-
 // LeaveBudgets adds follow-up work for the budgets of an execution that is removed.
 func (u *Tx) LeaveBudgets(x *core.Execution) {
 	for i := range x.Budgets {

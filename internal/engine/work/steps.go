@@ -1,4 +1,4 @@
-package txn
+package work
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -28,10 +29,12 @@ func (i *stepIndex) first(run int) int {
 }
 
 // StepsRef names the record of the steps of an execution.
-func StepsRef(id base.UUID) store.DocRef { return store.DocRef{Kind: docSteps, Owner: Owner(id)} }
+func StepsRef(id base.UUID) store.DocRef {
+	return store.DocRef{Kind: txn.DocSteps, Owner: txn.Owner(id)}
+}
 
 func stepRef(id base.UUID, run int, name string) store.DocRef {
-	return store.DocRef{Kind: docStep, Owner: Owner(id), Key: fmt.Sprintf("%06d/%s", run, name)}
+	return store.DocRef{Kind: txn.DocStep, Owner: txn.Owner(id), Key: fmt.Sprintf("%06d/%s", run, name)}
 }
 
 func decodeStepIndex(doc *store.Doc) (stepIndex, error) {
@@ -40,40 +43,40 @@ func decodeStepIndex(doc *store.Doc) (stepIndex, error) {
 		return index, nil
 	}
 	if err := json.Unmarshal(doc.Body, &index); err != nil {
-		return index, Corrupt("step index", err)
+		return index, txn.Corrupt("step index", err)
 	}
 	return index, nil
 }
 
-func (u *Tx) putStepIndex(id base.UUID, index stepIndex) {
+func putStepIndex(u *txn.Tx, id base.UUID, index stepIndex) {
 	body, _ := json.Marshal(index)
 	u.PutDoc(store.Doc{DocRef: StepsRef(id), Body: body})
 }
 
 // putStep stores the result of a step (L149).
 type putStep struct {
-	caller Caller
+	caller txn.Caller
 	id     base.GivenID
 	fence  core.Fence
 	step   string
 	result core.Payload
-	answer StepAnswer
+	answer txn.StepAnswer
 }
 
 // PutStep stores the result of a step. The first write of a name wins.
-func (e *Engine) PutStep(ctx context.Context, c Caller, id base.GivenID, f core.Fence, name string, result core.Payload) (StepAnswer, error) {
+func (e *Work) PutStep(ctx context.Context, c txn.Caller, id base.GivenID, f core.Fence, name string, result core.Payload) (txn.StepAnswer, error) {
 	if err := core.CheckStepArguments(name, result.Data); err != nil {
-		return StepAnswer{}, err
+		return txn.StepAnswer{}, err
 	}
-	SetDefault(&result.ContentType, base.DefaultContentType)
+	txn.SetDefault(&result.ContentType, base.DefaultContentType)
 	if err := base.CheckContentType("result_content_type", result.ContentType); err != nil {
-		return StepAnswer{}, err
+		return txn.StepAnswer{}, err
 	}
 	if err := f.Validate(); err != nil {
-		return StepAnswer{}, err
+		return txn.StepAnswer{}, err
 	}
 	cmd := &putStep{caller: c, id: id, fence: f, step: name, result: result}
-	return Answered(&cmd.answer, e.Do(ctx, cmd))
+	return txn.Answered(&cmd.answer, e.Do(ctx, cmd))
 }
 
 func (s *putStep) Name() string { return "step" }
@@ -90,7 +93,7 @@ func (s *putStep) Want(w *store.Want, _ bool) {
 }
 
 // More looks for the name in the runs that the current one sees. The first of them was read already.
-func (s *putStep) More(u *Tx, w *store.Want) {
+func (s *putStep) More(u *txn.Tx, w *store.Want) {
 	ent, err := u.Find(s.caller, s.id)
 	if err != nil {
 		return
@@ -105,8 +108,8 @@ func (s *putStep) More(u *Tx, w *store.Want) {
 	}
 }
 
-func (s *putStep) Decide(u *Tx) error {
-	s.answer = StepAnswer{}
+func (s *putStep) Decide(u *txn.Tx) error {
+	s.answer = txn.StepAnswer{}
 	ent, err := u.Find(s.caller, s.id)
 	if err != nil {
 		return err
@@ -134,7 +137,7 @@ func (s *putStep) Decide(u *Tx) error {
 	return nil
 }
 
-func (s *putStep) write(u *Tx, x *core.Execution, index stepIndex) {
+func (s *putStep) write(u *txn.Tx, x *core.Execution, index stepIndex) {
 	record := core.StepRecord{
 		ExecutionID: x.ID, RunIndex: x.RunIndex(), Name: s.step, Ordinal: index.Count, AttemptIndex: x.Attempt.Index,
 		LeaseEpoch: s.fence.Epoch, CreatedAt: u.Now, ContentType: s.result.ContentType, Result: s.result.Data,
@@ -146,24 +149,24 @@ func (s *putStep) write(u *Tx, x *core.Execution, index stepIndex) {
 	}
 	u.PutDoc(store.Doc{DocRef: stepRef(x.ID.UUID, x.RunIndex(), s.step), Body: body, Data: data})
 	index.Count++
-	u.putStepIndex(x.ID.UUID, index)
-	s.answer = StepAnswer{Outcome: "stored", Record: record}
+	putStepIndex(u, x.ID.UUID, index)
+	s.answer = txn.StepAnswer{Outcome: "stored", Record: record}
 }
 
 func decodeStep(doc *store.Doc) (core.StepRecord, error) {
 	var record core.StepRecord
 	if err := json.Unmarshal(doc.Body, &record); err != nil {
-		return record, Corrupt("step", err)
+		return record, txn.Corrupt("step", err)
 	}
 	record.Result = doc.Data
 	return record, nil
 }
 
 // Steps returns the steps that a run sees, in order of writing (L150); nil: the current run.
-func (e *Engine) Steps(ctx context.Context, c Caller, id base.GivenID, run *int) ([]core.StepRecord, error) {
+func (e *Work) Steps(ctx context.Context, c txn.Caller, id base.GivenID, run *int) ([]core.StepRecord, error) {
 	want := store.Want{
 		Executions: []base.UUID{id.UUID}, Docs: []store.DocRef{StepsRef(id.UUID)},
-		Scans: []store.Scan{{Kind: docStep, Owner: Owner(id.UUID)}},
+		Scans: []store.Scan{{Kind: txn.DocStep, Owner: txn.Owner(id.UUID)}},
 	}
 	loaded, x, err := e.ReadOne(ctx, c, id, want)
 	if err != nil {
@@ -196,7 +199,7 @@ func (e *Engine) Steps(ctx context.Context, c Caller, id base.GivenID, run *int)
 }
 
 // CheckSteps is the refusal of a replay that is to keep steps which cannot be found. Codes: corruption.
-func (u *Tx) CheckSteps(id base.UUID, r ReplayRequest) error {
+func CheckSteps(u *txn.Tx, id base.UUID, r ReplayRequest) error {
 	if !r.KeepSteps {
 		return nil
 	}
@@ -205,7 +208,7 @@ func (u *Tx) CheckSteps(id base.UUID, r ReplayRequest) error {
 }
 
 // CarrySteps lets the current run of a replayed execution see what the run before saw (L150).
-func (u *Tx) CarrySteps(x *core.Execution) error {
+func CarrySteps(u *txn.Tx, x *core.Execution) error {
 	index, err := decodeStepIndex(u.Doc(StepsRef(x.ID.UUID)))
 	if err != nil {
 		return err
@@ -214,6 +217,6 @@ func (u *Tx) CarrySteps(x *core.Execution) error {
 		index.From = map[int]int{}
 	}
 	index.From[x.RunIndex()] = index.first(x.RunIndex() - 1)
-	u.putStepIndex(x.ID.UUID, index)
+	putStepIndex(u, x.ID.UUID, index)
 	return nil
 }

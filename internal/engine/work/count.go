@@ -1,4 +1,4 @@
-package txn
+package work
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -16,8 +17,8 @@ const (
 )
 
 // Count counts executions, exactly up to 10 000 (L136).
-func (e *Engine) Count(ctx context.Context, c Caller, f core.Filter) (CountAnswer, error) {
-	return e.counted(ctx, c, f, func(w *walk, answer *CountAnswer) error {
+func (e *Work) Count(ctx context.Context, c txn.Caller, f core.Filter) (txn.CountAnswer, error) {
+	return e.counted(ctx, c, f, func(w *walk, answer *txn.CountAnswer) error {
 		n, err := w.Count(ctx, countLimit+1)
 		answer.Total, answer.AtLeast = min(n, countLimit), n > countLimit
 		return err
@@ -25,12 +26,12 @@ func (e *Engine) Count(ctx context.Context, c Caller, f core.Filter) (CountAnswe
 }
 
 // CountBy counts executions, and how many of them have each value of a field (U35).
-func (e *Engine) CountBy(ctx context.Context, c Caller, f core.Filter, by string) (CountAnswer, error) {
+func (e *Work) CountBy(ctx context.Context, c txn.Caller, f core.Filter, by string) (txn.CountAnswer, error) {
 	field, err := core.ParseCountBy(by)
 	if err != nil {
-		return CountAnswer{}, err
+		return txn.CountAnswer{}, err
 	}
-	return e.counted(ctx, c, f, func(w *walk, answer *CountAnswer) (err error) {
+	return e.counted(ctx, c, f, func(w *walk, answer *txn.CountAnswer) (err error) {
 		if answer.Counts, answer.AtLeast, err = w.countBy(ctx, field); err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func (e *Engine) CountBy(ctx context.Context, c Caller, f core.Filter, by string
 	})
 }
 
-func (e *Engine) counted(ctx context.Context, c Caller, f core.Filter, count func(*walk, *CountAnswer) error) (answer CountAnswer, err error) {
+func (e *Work) counted(ctx context.Context, c txn.Caller, f core.Filter, count func(*walk, *txn.CountAnswer) error) (answer txn.CountAnswer, err error) {
 	w, err := e.NewWalk(c, f, store.CreatedDesc, "")
 	if err != nil {
 		return answer, err
@@ -72,11 +73,11 @@ func (w *walk) Count(ctx context.Context, limit int) (n int, err error) {
 }
 
 // countParts counts the rows of queries that have none in common.
-func (e *Engine) countParts(ctx context.Context, parts []store.Query, limit int) (n int, err error) {
+func (e *Work) countParts(ctx context.Context, parts []store.Query, limit int) (n int, err error) {
 	for i := 0; i < len(parts) && n < limit; i++ {
 		found, err := e.Store.Count(ctx, parts[i], limit-n)
 		if err != nil {
-			return 0, PublicFault(err)
+			return 0, txn.PublicFault(err)
 		}
 		n += found
 	}
@@ -147,7 +148,7 @@ func (w *walk) countGroups(ctx context.Context, by core.CountBy, counts map[stri
 		}
 		groups, err := w.e.Store.CountBy(ctx, part, group, countLimit+1-seen)
 		if err != nil {
-			return 0, PublicFault(err)
+			return 0, txn.PublicFault(err)
 		}
 		for _, g := range groups {
 			value := g.Text
@@ -188,7 +189,7 @@ func (w *walk) countValues(ctx context.Context, by core.CountBy, seen map[string
 }
 
 // valuesOf are the values that executions can have, as far as those are known without looking.
-func (e *Engine) valuesOf(by core.CountBy) []string {
+func (e *Work) valuesOf(by core.CountBy) []string {
 	var values []string
 	switch by.Field {
 	case core.CountByStatus:

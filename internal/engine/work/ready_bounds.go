@@ -1,4 +1,4 @@
-package txn
+package work
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -21,7 +22,7 @@ const (
 // estimate is rather too high than too low, and the next count corrects it: soon, if there seems to be no room, since workers may have taken all of
 // it.
 type readyBounds struct {
-	e  *Engine
+	e  *Work
 	mu sync.Mutex
 	of map[string]*readyBound
 }
@@ -91,7 +92,7 @@ func (b *readyBounds) admit(ctx context.Context, cmds ...*Submit) (refused map[*
 		}
 		var err error
 		if cmd.taken, err = b.Take(ctx, cmd.S.Namespace, cmd.Space, 1); err != nil {
-			SetIn(&refused, cmd, err)
+			txn.SetIn(&refused, cmd, err)
 		}
 	}
 	for some := range slices.Chunk(cmds, bulkChunk) {
@@ -99,7 +100,7 @@ func (b *readyBounds) admit(ctx context.Context, cmds ...*Submit) (refused map[*
 			return nil, nil
 		}
 		if err := b.spareRepeats(ctx, some, refused); err != nil {
-			return nil, PublicFault(err)
+			return nil, txn.PublicFault(err)
 		}
 	}
 	spareLater(cmds, refused)
@@ -234,7 +235,7 @@ func (b *readyBounds) bound(namespace string) *readyBound {
 	r := b.of[namespace]
 	if r == nil {
 		r = &readyBound{}
-		SetIn(&b.of, namespace, r)
+		txn.SetIn(&b.of, namespace, r)
 	}
 	return r
 }
@@ -251,6 +252,6 @@ func (b *readyBounds) count(ctx context.Context, namespace string, most int) (in
 	if err := b.e.Follower.Reach(ctx); err != nil {
 		return 0, err
 	}
-	q := store.Query{Statuses: waitingStatuses, Reasons: waitingReasons, Classes: b.e.Dict.Now().classesIn(namespace)}
+	q := store.Query{Statuses: waitingStatuses, Reasons: waitingReasons, Classes: b.e.Dict.Now().ClassesIn(namespace)}
 	return b.e.Store.Count(ctx, q, most)
 }

@@ -1,6 +1,9 @@
-package txn
+package work
 
-import "github.com/flowfabric/flowfabric/internal/store"
+import (
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
 
 // submitAll is an atomic bulk submit: one command, so that it is refused as a whole.
 type submitAll struct{ cmds []*Submit }
@@ -16,13 +19,13 @@ func (s *submitAll) Want(w *store.Want, careful bool) {
 	}
 }
 
-func (s *submitAll) More(u *Tx, w *store.Want) {
+func (s *submitAll) More(u *txn.Tx, w *store.Want) {
 	for _, cmd := range s.cmds {
 		cmd.More(u, w)
 	}
 }
 
-func (s *submitAll) Decide(u *Tx) error {
+func (s *submitAll) Decide(u *txn.Tx) error {
 	for i, cmd := range s.cmds {
 		if err := cmd.Decide(u); err != nil {
 			u.Discard()
@@ -37,19 +40,13 @@ func (s *submitAll) Decide(u *Tx) error {
 }
 
 // registerNow has the classes registered of items that waited until it was known that no item is refused, and requests another try.
-func (s *submitAll) registerNow(u *Tx) {
+func (s *submitAll) registerNow(u *txn.Tx) {
 	for _, cmd := range s.cmds {
 		if cmd.Later {
 			cmd.Later = false
 			if cmd.answer.Outcome == "" {
-				u.Redo = &store.Fault{Kind: store.Stale, Err: ErrHeld}
+				u.Redo = &store.Fault{Kind: store.Stale, Err: txn.ErrHeld}
 			}
 		}
 	}
-}
-
-// Discard drops everything that a command which is alone in its unit did before it was refused.
-func (u *Tx) Discard() {
-	u.Changes = store.Changes{}
-	u.Order, u.timers, u.After, u.Books, u.parts = nil, nil, nil, nil, [slots]any{}
 }

@@ -1,10 +1,11 @@
-package txn
+package work
 
 import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,13 +15,13 @@ type adoption struct {
 	bad error // the row cannot be read
 }
 
-func (e *Engine) newAdoption(ctx context.Context, row store.InboxRow) (*adoption, error) {
+func (e *Work) newAdoption(ctx context.Context, row store.InboxRow) (*adoption, error) {
 	a := &adoption{}
 	a.e, a.ID = e, row.ID
 	if a.bad = a.readBody(row.Body); a.bad != nil {
 		return a, nil
 	}
-	class, err := e.Dict.classOf(ctx, a.Refs.Class(&a.S))
+	class, err := e.Dict.ClassOf(ctx, a.Refs.Class(&a.S))
 	a.Class = class
 	return a, err
 }
@@ -35,11 +36,11 @@ func (a *adoption) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (a *adoption) More(*Tx, *store.Want) {}
+func (a *adoption) More(*txn.Tx, *store.Want) {}
 
-func (a *adoption) Decide(u *Tx) error {
+func (a *adoption) Decide(u *txn.Tx) error {
 	switch {
-	case !u.unfiled[a.ID.UUID]: // another process has filed it
+	case !u.Unfiled[a.ID.UUID]: // another process has filed it
 	case a.bad != nil:
 		a.quarantine(u)
 	case !a.LostClass(u):
@@ -49,22 +50,22 @@ func (a *adoption) Decide(u *Tx) error {
 }
 
 // file creates the execution.
-func (a *adoption) file(u *Tx) {
+func (a *adoption) file(u *txn.Tx) {
 	u.Changes.DropInbox = append(u.Changes.DropInbox, a.ID.UUID)
 	u.Changes.Dictionary = u.Dict.Version
 	fx := u.Effects(a.caller)
-	u.create(core.NewExecution(fx, &a.S, a.ID, a.Class), fx)
+	u.Create(core.NewExecution(fx, &a.S, a.ID, a.Class), fx)
 	if a.S.IdempotencyKey != "" { // the window of the key began no later than now (L84)
-		timer := u.TimerAt(TimerKeys, RoundUp(u.Now.Add(a.S.Policy.DedupWindowMS), base.Minute))
-		timer.Texts = append(timer.Texts, EncodeKey(a.key()))
+		timer := u.TimerAt(txn.TimerKeys, txn.RoundUp(u.Now.Add(a.S.Policy.DedupWindowMS), base.Minute))
+		timer.Texts = append(timer.Texts, txn.EncodeKey(a.key()))
 	}
 }
 
 // quarantine drops a submission that was accepted and cannot be read. Its caller has the answer already and its transaction is committed, so an
 // event and a log line report it. It is not tried again.
-func (a *adoption) quarantine(u *Tx) {
+func (a *adoption) quarantine(u *txn.Tx) {
 	u.Changes.DropInbox = append(u.Changes.DropInbox, a.ID.UUID)
-	u.Changes.Events = append(u.Changes.Events, Quarantined(a.ID.UUID, base.CodeCorruption, 1, u.Now, 0))
+	u.Changes.Events = append(u.Changes.Events, txn.Quarantined(a.ID.UUID, base.CodeCorruption, 1, u.Now, 0))
 	u.After = append(u.After, func() {
 		a.e.Notes.Error("a submission of a committed transaction cannot be read", "execution_id", a.ID, "error", a.bad)
 	})

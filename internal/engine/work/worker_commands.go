@@ -1,94 +1,29 @@
-package txn
+package work
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
-	"github.com/flowfabric/flowfabric/internal/store"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
-// OnOne is a worker's command on one execution.
-type OnOne struct {
-	Op     string
-	Caller Caller
-	ID     base.GivenID
-	fence  *core.Fence // of a lease-ending command: its recorded answer may be wanted (L34)
-	held   *core.Fence // of a command that keeps the lease
-	Act    func(u *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (changed bool, err error)
-}
-
-// Name returns the name of the operation.
-func (o *OnOne) Name() string { return o.Op }
-
-// Carried is the lease under which the command is sent; nil: none.
-func (o *OnOne) Carried() *core.Fence { return cmp.Or(o.held, o.fence) }
-
-// Want adds the execution.
-func (o *OnOne) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, o.ID.UUID) }
-
-// Target is the execution whose lease the command carries.
-func (o *OnOne) Target() base.UUID { return o.ID.UUID }
-
-// More loads the lease history entry of a fence that is not the current lease's.
-func (o *OnOne) More(u *Tx, w *store.Want) {
-	if o.fence == nil {
-		return
-	}
-	ent, err := u.Find(o.Caller, o.ID)
-	if err != nil || !ent.Exec.NeedsRecord(*o.fence) {
-		return
-	}
-	if u.doubted = u.doubted || ent.Assumed(); !ent.Assumed() {
-		w.History = append(w.History, store.HistoryRef{ID: o.ID.UUID, Epoch: o.fence.Epoch})
-	}
-}
-
-// Decide applies the command to the execution.
-func (o *OnOne) Decide(u *Tx) error {
-	return u.On(o.Caller, o.ID, func(x *core.Execution, fx *core.Effects) (bool, error) {
-		var rec *core.LeaseRecord
-		if o.fence != nil {
-			rec = u.Record(x.ID.UUID, o.fence.Epoch)
-		}
-		return o.Act(u, x, fx, rec)
-	})
-}
-
-// onExecution runs a command on one execution. An execution that a user's own transaction has just submitted is adopted first (L88).
-func (e *Engine) onExecution(ctx context.Context, cmd *OnOne) error {
-	err := e.Do(ctx, cmd)
-	if base.CodeOf(err) == base.CodeExecutionNotFound && e.Appeared(ctx, cmd.ID.UUID) {
-		return e.Do(ctx, cmd)
-	}
-	return err
-}
-
-// AsWorker is the caller as the actor of a worker's command.
-func (c Caller) AsWorker(x *core.Execution, fx *core.Effects) {
-	fx.Actor.Type = "worker"
-	if x.Attempt != nil && x.Attempt.WorkerID != "" {
-		fx.Actor.ID = x.Attempt.WorkerID
-	}
-}
-
 // Complete ends the execution as succeeded (L89).
-func (e *Engine) Complete(ctx context.Context, c Caller, id base.GivenID, f core.Fence, result *core.Payload) (core.CompleteAnswer, error) {
+func (e *Work) Complete(ctx context.Context, c txn.Caller, id base.GivenID, f core.Fence, result *core.Payload) (core.CompleteAnswer, error) {
 	return e.CompleteWith(ctx, c, id, core.Completion{Fence: f, Result: result})
 }
 
 // CompleteWith is Complete for a command that may say what was used (B16).
-func (e *Engine) CompleteWith(ctx context.Context, c Caller, id base.GivenID, cmd core.Completion) (core.CompleteAnswer, error) {
+func (e *Work) CompleteWith(ctx context.Context, c txn.Caller, id base.GivenID, cmd core.Completion) (core.CompleteAnswer, error) {
 	var answer core.CompleteAnswer
 	one, err := e.newComplete(c, id, cmd, &answer)
 	if err == nil {
-		err = e.onExecution(ctx, one)
+		err = e.OnExecution(ctx, one)
 	}
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // Ending is one of several completions.
@@ -105,10 +40,10 @@ type CompleteItem struct {
 
 // CompleteMany is CompleteWith for executions that ended together, each with its own answer: they share a commit. An execution that a
 // user's own transaction has just submitted is not found.
-func (e *Engine) CompleteMany(ctx context.Context, c Caller, all []Ending) []CompleteItem {
+func (e *Work) CompleteMany(ctx context.Context, c txn.Caller, all []Ending) []CompleteItem {
 	items := make([]CompleteItem, len(all))
 	answers := make([]core.CompleteAnswer, len(all)) // the answer of a command whose caller gave up may still be written
-	var cmds []Command
+	var cmds []txn.Command
 	var at []int
 	for i := range all {
 		one, err := e.newComplete(c, all[i].ID, all[i].Completion, &answers[i])
@@ -116,7 +51,7 @@ func (e *Engine) CompleteMany(ctx context.Context, c Caller, all []Ending) []Com
 			cmds, at = append(cmds, one), append(at, i)
 		}
 	}
-	for n, err := range e.doAll(ctx, cmds) {
+	for n, err := range e.DoAll(ctx, cmds) {
 		i := at[n]
 		if items[i].Err = err; err != nil {
 			continue
@@ -129,7 +64,7 @@ func (e *Engine) CompleteMany(ctx context.Context, c Caller, all []Ending) []Com
 }
 
 // newComplete checks a completion.
-func (e *Engine) newComplete(c Caller, id base.GivenID, cmd core.Completion, answer *core.CompleteAnswer) (*OnOne, error) {
+func (e *Work) newComplete(c txn.Caller, id base.GivenID, cmd core.Completion, answer *core.CompleteAnswer) (*txn.OnOne, error) {
 	if err := cmd.Fence.Validate(); err != nil {
 		return nil, err
 	}
@@ -140,9 +75,9 @@ func (e *Engine) newComplete(c Caller, id base.GivenID, cmd core.Completion, ans
 	if err != nil {
 		return nil, err
 	}
-	return &OnOne{
-		Op: "complete", Caller: c, ID: id, fence: &cmd.Fence,
-		Act: func(_ *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+	return &txn.OnOne{
+		Op: "complete", Caller: c, ID: id, Fence: &cmd.Fence,
+		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
 			c.AsWorker(x, fx)
 			*answer, err = x.Complete(fx, core.Completion{Fence: cmd.Fence, Result: result, Usage: cmd.Usage, Recorded: rec, TooLarge: tooLarge})
 			return !answer.Repeated, err
@@ -152,12 +87,12 @@ func (e *Engine) newComplete(c Caller, id base.GivenID, cmd core.Completion, ans
 
 // checkPayload bounds a result (L6) and fills in its content type. It returns in tooLarge why this process does not store it: the first try of a
 // repeat may have reached one that did (L117).
-func (e *Engine) checkPayload(field string, p *core.Payload) (_ *core.Payload, tooLarge, err error) {
+func (e *Work) checkPayload(field string, p *core.Payload) (_ *core.Payload, tooLarge, err error) {
 	if p == nil {
 		return nil, nil, nil
 	}
 	checked := *p
-	SetDefault(&checked.ContentType, base.DefaultContentType)
+	txn.SetDefault(&checked.ContentType, base.DefaultContentType)
 	if err := base.CheckContentType(field+"_content_type", checked.ContentType); err != nil {
 		return nil, nil, err
 	}
@@ -172,24 +107,24 @@ func (e *Engine) checkPayload(field string, p *core.Payload) (_ *core.Payload, t
 }
 
 // CompleteOverride completes a running execution on an operator's word (L37).
-func (e *Engine) CompleteOverride(ctx context.Context, c Caller, id base.GivenID, result *core.Payload, op Operator) (core.CompleteAnswer, error) {
+func (e *Work) CompleteOverride(ctx context.Context, c txn.Caller, id base.GivenID, result *core.Payload, op txn.Operator) (core.CompleteAnswer, error) {
 	result, tooLarge, err := e.checkPayload("result", result)
 	if err != nil {
 		return core.CompleteAnswer{}, err
 	}
 	var answer core.CompleteAnswer
-	err = e.Operate(ctx, c, id, Operation{
+	err = e.Operate(ctx, c, id, txn.Operation{
 		Name: "complete_override", Op: op, Args: result, Answer: &answer,
-		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Complete(fx, core.Completion{Override: true, Result: result, TooLarge: tooLarge})
 			return true, err
 		},
 	})
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // Fail ends the attempt as failed; the policy decides whether a retry follows (L90..L94).
-func (e *Engine) Fail(ctx context.Context, c Caller, id base.GivenID, cmd core.FailCommand) (core.FailAnswer, error) {
+func (e *Work) Fail(ctx context.Context, c txn.Caller, id base.GivenID, cmd core.FailCommand) (core.FailAnswer, error) {
 	if err := cmd.Fence.Validate(); err != nil {
 		return core.FailAnswer{}, err
 	}
@@ -197,9 +132,9 @@ func (e *Engine) Fail(ctx context.Context, c Caller, id base.GivenID, cmd core.F
 		return core.FailAnswer{}, err
 	}
 	var answer core.FailAnswer
-	err := e.onExecution(ctx, &OnOne{
-		Op: "fail", Caller: c, ID: id, fence: &cmd.Fence,
-		Act: func(_ *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+	err := e.OnExecution(ctx, &txn.OnOne{
+		Op: "fail", Caller: c, ID: id, Fence: &cmd.Fence,
+		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
 			c.AsWorker(x, fx)
 			command := cmd
 			command.Recorded = rec
@@ -210,39 +145,39 @@ func (e *Engine) Fail(ctx context.Context, c Caller, id base.GivenID, cmd core.F
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // FailOverride fails a running execution on an operator's word (L37).
-func (e *Engine) FailOverride(ctx context.Context, c Caller, id base.GivenID, cmd core.FailCommand, op Operator) (core.FailAnswer, error) {
+func (e *Work) FailOverride(ctx context.Context, c txn.Caller, id base.GivenID, cmd core.FailCommand, op txn.Operator) (core.FailAnswer, error) {
 	if err := cmd.Normalize(); err != nil {
 		return core.FailAnswer{}, err
 	}
 	cmd.Override = true
 	var answer core.FailAnswer
-	err := e.Operate(ctx, c, id, Operation{
+	err := e.Operate(ctx, c, id, txn.Operation{
 		Name: "fail_override", Op: op, Args: cmd, Answer: &answer,
-		Act: func(_ *Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
+		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Fail(fx, cmd)
 			return true, err
 		},
 	})
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // Delay hands the execution back until a moment (L95).
-func (e *Engine) Delay(ctx context.Context, c Caller, id base.GivenID, f core.Fence, until base.Time) (core.LeaveAnswer, error) {
+func (e *Work) Delay(ctx context.Context, c txn.Caller, id base.GivenID, f core.Fence, until base.Time) (core.LeaveAnswer, error) {
 	return e.DelayWith(ctx, c, id, core.DelayCommand{Fence: f, Until: until}, nil)
 }
 
 // DelayFor hands the execution back for a while, which is counted by the store's clock (U70).
-func (e *Engine) DelayFor(ctx context.Context, c Caller, id base.GivenID, f core.Fence, d base.Millis) (core.LeaveAnswer, error) {
+func (e *Work) DelayFor(ctx context.Context, c txn.Caller, id base.GivenID, f core.Fence, d base.Millis) (core.LeaveAnswer, error) {
 	return e.DelayWith(ctx, c, id, core.DelayCommand{Fence: f}, &d)
 }
 
 // DelayWith is Delay for a command that may say what was used (B16). after is in place of its moment, counted by the store's clock;
 // nil: the moment counts.
-func (e *Engine) DelayWith(ctx context.Context, c Caller, id base.GivenID, cmd core.DelayCommand, after *base.Millis) (core.LeaveAnswer, error) {
+func (e *Work) DelayWith(ctx context.Context, c txn.Caller, id base.GivenID, cmd core.DelayCommand, after *base.Millis) (core.LeaveAnswer, error) {
 	if after != nil && (*after < 0 || *after > base.MaxAhead) {
 		return core.LeaveAnswer{}, base.Invalid("delay_ms", "must be in 0..%d", base.MaxAhead)
 	}
@@ -253,9 +188,9 @@ func (e *Engine) DelayWith(ctx context.Context, c Caller, id base.GivenID, cmd c
 		return core.LeaveAnswer{}, err
 	}
 	var answer core.LeaveAnswer
-	err := e.onExecution(ctx, &OnOne{
-		Op: "delay", Caller: c, ID: id, fence: &cmd.Fence,
-		Act: func(u *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+	err := e.OnExecution(ctx, &txn.OnOne{
+		Op: "delay", Caller: c, ID: id, Fence: &cmd.Fence,
+		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
 			command := cmd
 			if command.Recorded = rec; after != nil {
 				command.Until = u.Now.Add(*after)
@@ -271,11 +206,11 @@ func (e *Engine) DelayWith(ctx context.Context, c Caller, id base.GivenID, cmd c
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // Release hands the execution back for another worker, without using anything up (L98).
-func (e *Engine) Release(ctx context.Context, c Caller, id base.GivenID, f core.Fence, reason string) (core.LeaveAnswer, error) {
+func (e *Work) Release(ctx context.Context, c txn.Caller, id base.GivenID, f core.Fence, reason string) (core.LeaveAnswer, error) {
 	if err := f.Validate(); err != nil {
 		return core.LeaveAnswer{}, err
 	}
@@ -283,9 +218,9 @@ func (e *Engine) Release(ctx context.Context, c Caller, id base.GivenID, f core.
 		return core.LeaveAnswer{}, err
 	}
 	var answer core.LeaveAnswer
-	err := e.onExecution(ctx, &OnOne{
-		Op: "release", Caller: c, ID: id, fence: &f,
-		Act: func(_ *Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
+	err := e.OnExecution(ctx, &txn.OnOne{
+		Op: "release", Caller: c, ID: id, Fence: &f,
+		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects, rec *core.LeaseRecord) (_ bool, err error) {
 			c.AsWorker(x, fx)
 			answer, err = x.Release(fx, core.ReleaseCommand{Fence: f, Reason: reason, Recorded: rec})
 			return !answer.Repeated, err
@@ -294,20 +229,20 @@ func (e *Engine) Release(ctx context.Context, c Caller, id base.GivenID, f core.
 	if err == nil && answer.Repeated {
 		c.Again()
 	}
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // Progress records how far the worker is (L99).
-func (e *Engine) Progress(ctx context.Context, c Caller, id base.GivenID, f core.Fence, percent *int, message *string) error {
+func (e *Work) Progress(ctx context.Context, c txn.Caller, id base.GivenID, f core.Fence, percent *int, message *string) error {
 	if err := f.Validate(); err != nil {
 		return err
 	}
 	if err := base.CheckProgress(percent, message); err != nil {
 		return err
 	}
-	return e.onExecution(ctx, &OnOne{
-		Op: "progress", Caller: c, ID: id, held: &f,
-		Act: func(_ *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+	return e.OnExecution(ctx, &txn.OnOne{
+		Op: "progress", Caller: c, ID: id, Held: &f,
+		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
 			c.AsWorker(x, fx)
 			return true, x.ReportProgress(fx, f, percent, message)
 		},

@@ -1,10 +1,11 @@
-package txn
+package work
 
 import (
 	"context"
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -38,7 +39,7 @@ func (d *drains) ForgetAll() {
 }
 
 // lookUp returns what is known, and which instances are not.
-func (d *drains) lookUp(items []RenewItem) (known map[string]bool, unknown []store.DocRef, changes int) {
+func (d *drains) lookUp(items []txn.RenewItem) (known map[string]bool, unknown []store.DocRef, changes int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known = make(map[string]bool, 1)
@@ -49,7 +50,7 @@ func (d *drains) lookUp(items []RenewItem) (known map[string]bool, unknown []sto
 		}
 		draining, ok := d.known[instance]
 		if known[instance] = draining; !ok {
-			unknown = append(unknown, WorkerRef(instance))
+			unknown = append(unknown, txn.WorkerRef(instance))
 		}
 	}
 	return known, unknown, d.changes
@@ -71,7 +72,7 @@ func (d *drains) remember(found map[string]bool, changes int) {
 
 // tellDrains fills in whether the instances that hold the renewed leases are to drain. If that cannot be read the renewal still succeeds, and the
 // next one reports it.
-func (e *Engine) tellDrains(ctx context.Context, items []RenewItem) {
+func (e *Work) tellDrains(ctx context.Context, items []txn.RenewItem) {
 	known, unknown, changes := e.Drains.lookUp(items)
 	if len(unknown) > 0 {
 		loaded, err := e.Store.Read(ctx, store.Want{Docs: unknown})
@@ -82,7 +83,7 @@ func (e *Engine) tellDrains(ctx context.Context, items []RenewItem) {
 		for _, ref := range unknown {
 			var w *core.Worker
 			if doc, ok := loaded.Docs[ref]; ok {
-				w, _ = DecodeWorker(&doc)
+				w, _ = txn.DecodeWorker(&doc)
 			}
 			found[ref.Key] = w != nil && w.Draining
 			known[ref.Key] = found[ref.Key]

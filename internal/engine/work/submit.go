@@ -1,4 +1,4 @@
-package txn
+package work
 
 import (
 	"bytes"
@@ -8,52 +8,53 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Submit creates an execution, or recognises the one that the same submit created before (L79..L87).
 type Submit struct {
-	e           *Engine
-	caller      Caller
+	e           *Work
+	caller      txn.Caller
 	S           core.Submission
 	Space       core.NamespaceSettings
 	ID          base.ID
-	Refs        references
-	Budgets     OwnBudgets   // of the policy
-	Class       *core.Class  // without a number: what the policy names was not found
-	fingerprint []byte       // of a submit with a key
-	request     store.DocRef // record of a submit that is repeatable by its call's key (U13); the id stands for that key
-	print       string       // fingerprint of everything that such a call asks for
-	show        bool         // the answer contains what was created
-	unfiled     bool         // it is a duplicate of a submission that may be in the inbox: that is adopted first (L88)
-	sought      bool         // the inbox was searched
-	again       bool         // the call was answered before
-	large       error        // why this process refuses such an input, unless it is a duplicate: it may have allowed more before
-	Bound       error        // that, or why the namespace refuses such an input or class, unless it is a duplicate
-	Later       bool         // its class is registered only once it is known that no other item of its call is refused
-	taken       ReadyTaken   // counted against the namespace's bound of waiting executions
-	answer      SubmitAnswer
+	Refs        txn.References
+	Budgets     txn.OwnBudgets // of the policy
+	Class       *core.Class    // without a number: what the policy names was not found
+	fingerprint []byte         // of a submit with a key
+	request     store.DocRef   // record of a submit that is repeatable by its call's key (U13); the id stands for that key
+	print       string         // fingerprint of everything that such a call asks for
+	show        bool           // the answer contains what was created
+	unfiled     bool           // it is a duplicate of a submission that may be in the inbox: that is adopted first (L88)
+	sought      bool           // the inbox was searched
+	again       bool           // the call was answered before
+	large       error          // why this process refuses such an input, unless it is a duplicate: it may have allowed more before
+	Bound       error          // that, or why the namespace refuses such an input or class, unless it is a duplicate
+	Later       bool           // its class is registered only once it is known that no other item of its call is refused
+	taken       ReadyTaken     // counted against the namespace's bound of waiting executions
+	answer      txn.SubmitAnswer
 }
 
 // Submit creates an execution.
-func (e *Engine) Submit(ctx context.Context, c Caller, s core.Submission) (SubmitAnswer, error) {
+func (e *Work) Submit(ctx context.Context, c txn.Caller, s core.Submission) (txn.SubmitAnswer, error) {
 	return e.submit(ctx, c, s, false)
 }
 
 // SubmitAndShow creates an execution and shows it as it was created.
-func (e *Engine) SubmitAndShow(ctx context.Context, c Caller, s core.Submission) (SubmitAnswer, error) {
+func (e *Work) SubmitAndShow(ctx context.Context, c txn.Caller, s core.Submission) (txn.SubmitAnswer, error) {
 	return e.submit(ctx, c, s, true)
 }
 
-func (e *Engine) submit(ctx context.Context, c Caller, s core.Submission, show bool) (SubmitAnswer, error) {
+func (e *Work) submit(ctx context.Context, c txn.Caller, s core.Submission, show bool) (txn.SubmitAnswer, error) {
 	cmd, err := e.newSubmit(ctx, c, s)
 	if err != nil {
-		return SubmitAnswer{}, err
+		return txn.SubmitAnswer{}, err
 	}
 	cmd.show = show
 	if err := e.Do(ctx, cmd); err != nil {
 		cmd.settled("", err)
-		return SubmitAnswer{}, err
+		return txn.SubmitAnswer{}, err
 	}
 	cmd.settled(cmd.answer.Outcome, nil)
 	if cmd.again {
@@ -63,7 +64,7 @@ func (e *Engine) submit(ctx context.Context, c Caller, s core.Submission, show b
 }
 
 // newSubmit checks the arguments and finds the class (L80).
-func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*Submit, error) {
+func (e *Work) newSubmit(ctx context.Context, c txn.Caller, s core.Submission) (*Submit, error) {
 	cmd, err := e.CheckSubmit(ctx, c, s, e.NewNames())
 	if err != nil {
 		return nil, err
@@ -74,19 +75,19 @@ func (e *Engine) newSubmit(ctx context.Context, c Caller, s core.Submission) (*S
 	if cmd.Unresolved() || cmd.Bound != nil {
 		return cmd, nil
 	}
-	if cmd.Class, err = e.Dict.classOf(ctx, cmd.Refs.Class(&cmd.S)); err != nil {
+	if cmd.Class, err = e.Dict.ClassOf(ctx, cmd.Refs.Class(&cmd.S)); err != nil {
 		cmd.taken.Back()
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	return cmd, nil
 }
 
 // CheckSubmit checks a submission, one of several whose new names are counted together. If names is nil, it was accepted before, and no bound of
 // this process or of its namespace refuses it.
-func (e *Engine) CheckSubmit(ctx context.Context, c Caller, s core.Submission, names *NewNames) (*Submit, error) {
+func (e *Work) CheckSubmit(ctx context.Context, c txn.Caller, s core.Submission, names *txn.NewNames) (*Submit, error) {
 	var space core.NamespaceSettings
 	settings := func() (_ core.NamespaceSettings, err error) {
-		space, err = e.spaces.of(ctx, s.Namespace, e.Cfg.Clock.Now())
+		space, err = e.Spaces.Of(ctx, s.Namespace, e.Cfg.Clock.Now())
 		if names == nil {
 			space.MaxPayloadBytes = 0
 		}
@@ -110,9 +111,9 @@ func (e *Engine) CheckSubmit(ctx context.Context, c Caller, s core.Submission, n
 		cmd.ID = base.IDOf(e.Mint())
 	}
 	if c.RequestKey != "" {
-		cmd.request, cmd.print = RequestRef(c, cmd.Name(), cmd.ID.Full(), c.RequestKey), requestPrint(&s, priority)
+		cmd.request, cmd.print = txn.RequestRef(c, cmd.Name(), cmd.ID.Full(), c.RequestKey), requestPrint(&s, priority)
 	}
-	if err := cmd.refer(ctx, e.Dict.Now().rules, space.DefaultQuotas, e.readDocs); err != nil {
+	if err := cmd.refer(ctx, e.Dict.Now().Rules, space.DefaultQuotas, e.ReadDocs); err != nil {
 		return nil, err
 	}
 	if err := cmd.planBudgets(ctx); err != nil {
@@ -123,7 +124,7 @@ func (e *Engine) CheckSubmit(ctx context.Context, c Caller, s core.Submission, n
 	}
 	class := cmd.Refs.Class(&cmd.S)
 	if cmd.Bound == nil {
-		cmd.Bound = names.check(space, &class)
+		cmd.Bound = names.Check(space, &class)
 	}
 	if cmd.Bound != nil { // it must be known first whether it is a duplicate (L80)
 		cmd.Class = &class
@@ -131,18 +132,9 @@ func (e *Engine) CheckSubmit(ctx context.Context, c Caller, s core.Submission, n
 	return cmd, nil
 }
 
-// readDocs reads small records.
-func (e *Engine) readDocs(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Docs: refs})
-	if err != nil {
-		return nil, PublicFault(err)
-	}
-	return loaded.Docs, nil
-}
-
 // requestPrint distinguishes two calls under one key. Unlike the fingerprint of the work (L83) it covers everything they ask for (W4).
 func requestPrint(s *core.Submission, priority int) string {
-	return Fingerprint(s.Fingerprint(), s.IdempotencyKey, priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
+	return txn.Fingerprint(s.Fingerprint(), s.IdempotencyKey, priority, s.Tags, s.DelayUntil, s.DelayMS, s.DeadlineAt)
 }
 
 // AnySize are the limits of payloads that some process may have accepted. Whether this one accepts them too matters only once it is known that
@@ -151,7 +143,7 @@ var AnySize = base.Limits{MaxPayload: base.MaxPayloadSetting}
 
 // checkArguments normalizes a submission and checks it by itself. Bounds of the process and of the namespace are not checked: they may have
 // changed since the first try of a repeat.
-func checkArguments(c Caller, s *core.Submission, settings func() (core.NamespaceSettings, error)) error {
+func checkArguments(c txn.Caller, s *core.Submission, settings func() (core.NamespaceSettings, error)) error {
 	if s.Creator == "" {
 		s.Creator, s.CreatorKey = c.Principal, c.KeyID
 	}
@@ -186,21 +178,21 @@ func (s *Submit) key() store.Key {
 // now, or be another budget. If it cannot be registered now, decide requests another try.
 func (s *Submit) keepClass() {
 	dict := s.e.Dict.Now()
-	if s.Bound != nil || s.Later || s.Refs.resolve(dict.rules, s.S.Namespace) != nil || s.hasClass(dict) {
+	if s.Bound != nil || s.Later || s.Refs.Resolve(dict.Rules, s.S.Namespace) != nil || s.hasClass(dict) {
 		return
 	}
-	if class, err := s.e.Dict.classOf(s.e.Background(), s.Refs.Class(&s.S)); err == nil {
+	if class, err := s.e.Dict.ClassOf(s.e.Background(), s.Refs.Class(&s.S)); err == nil {
 		s.Class = class
 	}
 }
 
 // hasClass reports whether the class is one that the dictionary gives to such executions.
-func (s *Submit) hasClass(dict *Dictionary) bool {
-	return dict.gives(s.Class) && (len(s.Refs.budgets) == 0 || s.Refs.Class(&s.S).Needs == s.Class.Needs)
+func (s *Submit) hasClass(dict *txn.Dictionary) bool {
+	return dict.Gives(s.Class) && (len(s.Refs.Budgets) == 0 || s.Refs.Class(&s.S).Needs == s.Class.Needs)
 }
 
 // LostClass reports whether the class is not, or no longer, that of such executions, and requests another try.
-func (s *Submit) LostClass(u *Tx) bool {
+func (s *Submit) LostClass(u *txn.Tx) bool {
 	if s.Later || s.hasClass(u.Dict) {
 		return false
 	}
@@ -231,9 +223,9 @@ func (s *Submit) Want(w *store.Want, careful bool) {
 }
 
 // More loads the execution that the key names, so that the answer contains its state.
-func (s *Submit) More(u *Tx, w *store.Want) {
+func (s *Submit) More(u *txn.Tx, w *store.Want) {
 	var first recordedSubmit
-	if rec, err := u.recordedRequest(s.request, s.print); rec != nil && err == nil && rec.into(&first) == nil {
+	if rec, err := u.RecordedRequest(s.request, s.print); rec != nil && err == nil && rec.Into(&first) == nil {
 		w.Executions = append(w.Executions, first.ID.UUID)
 	}
 	if row, ok := u.Keys[s.key()]; ok && s.S.IdempotencyKey != "" {
@@ -242,8 +234,8 @@ func (s *Submit) More(u *Tx, w *store.Want) {
 }
 
 // Decide creates the execution, or answers with the one that exists.
-func (s *Submit) Decide(u *Tx) error {
-	s.answer, s.again = SubmitAnswer{}, false
+func (s *Submit) Decide(u *txn.Tx) error {
+	s.answer, s.again = txn.SubmitAnswer{}, false
 	if err := s.S.CheckTimes(u.Now); err != nil {
 		return err
 	}
@@ -258,15 +250,15 @@ func (s *Submit) Decide(u *Tx) error {
 		s.record(u)
 		return nil
 	}
-	if refusal := s.RefusedBeside(u, TakenBudgets{}); refusal != nil {
+	if refusal := s.RefusedBeside(u, txn.TakenBudgets{}); refusal != nil {
 		if !u.Careful { // it must be known first whether it is a duplicate (L80), and this dictionary may not be the newest
-			u.Redo = &store.Fault{Kind: store.Conflict, Err: ErrHeld}
+			u.Redo = &store.Fault{Kind: store.Conflict, Err: txn.ErrHeld}
 			return nil
 		}
 		return refusal
 	}
 	if u.Dict.Lanes[s.S.Lane] == nil && !s.Later {
-		u.Redo = &store.Fault{Kind: store.Stale, Err: ErrHeld}
+		u.Redo = &store.Fault{Kind: store.Stale, Err: txn.ErrHeld}
 		return nil
 	}
 	if !s.Later && !s.LostClass(u) {
@@ -277,7 +269,7 @@ func (s *Submit) Decide(u *Tx) error {
 
 // RefusedBeside returns the refusal of a submit that is no duplicate: by the lane, then by what the policy names (L80), then by the bounds of the
 // namespace. taken are the names and ids of budgets of other items of the same request.
-func (s *Submit) RefusedBeside(u *Tx, taken TakenBudgets) error {
+func (s *Submit) RefusedBeside(u *txn.Tx, taken txn.TakenBudgets) error {
 	if err := (Present{Now: u.Now, Dict: u.Dict}).Refuses(s); err != nil {
 		return err
 	}
@@ -291,13 +283,13 @@ func (s *Submit) RefusedBeside(u *Tx, taken TakenBudgets) error {
 type recordedSubmit struct{ ID base.ID }
 
 // answered answers a call that was answered before.
-func (s *Submit) answered(u *Tx) (bool, error) {
-	rec, err := u.recordedRequest(s.request, s.print)
+func (s *Submit) answered(u *txn.Tx) (bool, error) {
+	rec, err := u.RecordedRequest(s.request, s.print)
 	if rec == nil || err != nil {
 		return false, err
 	}
 	var first recordedSubmit
-	if err := rec.into(&first); err != nil {
+	if err := rec.Into(&first); err != nil {
 		return false, err
 	}
 	s.again = true
@@ -306,7 +298,7 @@ func (s *Submit) answered(u *Tx) (bool, error) {
 }
 
 // record stores the answer of the call, if its key makes it repeatable.
-func (s *Submit) record(u *Tx) {
+func (s *Submit) record(u *txn.Tx) {
 	if s.request.Key == "" || u.Redo != nil {
 		return
 	}
@@ -315,7 +307,7 @@ func (s *Submit) record(u *Tx) {
 }
 
 // known answers a submit whose key or id exists already (L83..L85). expired is the row of a key whose window is over.
-func (s *Submit) known(u *Tx) (expired *store.KeyRow, found bool, err error) {
+func (s *Submit) known(u *txn.Tx) (expired *store.KeyRow, found bool, err error) {
 	if s.S.IdempotencyKey != "" {
 		if row, ok := u.Keys[s.key()]; ok {
 			switch {
@@ -331,7 +323,7 @@ func (s *Submit) known(u *Tx) (expired *store.KeyRow, found bool, err error) {
 	}
 	if ent := u.Entries[s.ID.UUID]; ent != nil {
 		if !ent.Created && !u.Careful { // loaded for another command of this batch: without its input, and its key was not looked up
-			u.Redo = &store.Fault{Kind: store.Conflict, Err: ErrHeld}
+			u.Redo = &store.Fault{Kind: store.Conflict, Err: txn.ErrHeld}
 			return nil, true, nil
 		}
 		if !s.sameAs(ent.Exec) {
@@ -340,9 +332,9 @@ func (s *Submit) known(u *Tx) (expired *store.KeyRow, found bool, err error) {
 		s.duplicate(u, ent.Exec.ID)
 		return nil, true, nil
 	}
-	if u.unfiled[s.ID.UUID] { // of a committed transaction: its content is known once it is adopted
+	if u.Unfiled[s.ID.UUID] { // of a committed transaction: its content is known once it is adopted
 		if s.sought {
-			return nil, true, heldByOpenTransaction()
+			return nil, true, txn.HeldByOpenTransaction()
 		}
 		s.fileFirst(u)
 		return nil, true, nil
@@ -351,7 +343,7 @@ func (s *Submit) known(u *Tx) (expired *store.KeyRow, found bool, err error) {
 }
 
 // fileFirst requests another try after the inbox was emptied (L88).
-func (s *Submit) fileFirst(u *Tx) {
+func (s *Submit) fileFirst(u *txn.Tx) {
 	s.unfiled = true
 	u.Redo = &store.Fault{Kind: store.Conflict, Err: errUnfiled}
 }
@@ -373,7 +365,7 @@ func IDConflict() error {
 
 // sameAs reports whether an execution that has the submission's id is what it submits (L85).
 func (s *Submit) sameAs(x *core.Execution) bool {
-	return s.brings(x.ID) && x.Class.Namespace == s.S.Namespace && s.Refs.sameSubmission(s.S, x)
+	return s.brings(x.ID) && x.Class.Namespace == s.S.Namespace && s.Refs.SameSubmission(s.S, x)
 }
 
 // brings reports whether the submission has the id of a stored execution. A bare UUID names it whatever its N (L2).
@@ -384,14 +376,8 @@ func (s *Submit) brings(id base.ID) bool {
 	return s.S.ID.Names(id)
 }
 
-// fingerprintOf recomputes the fingerprint of a stored execution (L83, L85). Its input must be loaded.
-func fingerprintOf(x *core.Execution) []byte {
-	s := core.Submission{Lane: x.Class.Lane, Kind: x.Class.Kind, Input: x.Input, Policy: x.Policy}
-	return s.Fingerprint()
-}
-
-func (s *Submit) duplicate(u *Tx, id base.ID) {
-	s.answer = SubmitAnswer{Outcome: "duplicate", ID: id, Priority: s.S.Priority}
+func (s *Submit) duplicate(u *txn.Tx, id base.ID) {
+	s.answer = txn.SubmitAnswer{Outcome: "duplicate", ID: id, Priority: s.S.Priority}
 	ent := u.Entries[id.UUID]
 	if ent == nil {
 		if !s.sought {
@@ -407,11 +393,11 @@ func (s *Submit) duplicate(u *Tx, id base.ID) {
 var errUnfiled = errors.New("what has the key or id may wait in the inbox")
 
 // Write adds the new execution and its key to the transaction. expired is the row of a key whose window is over; nil: there is none.
-func (s *Submit) Write(u *Tx, expired *store.KeyRow) {
+func (s *Submit) Write(u *txn.Tx, expired *store.KeyRow) {
 	u.Changes.Dictionary = u.Dict.Version
 	fx := u.Effects(s.caller)
 	x := core.NewExecution(fx, &s.S, s.ID, s.Class)
-	u.create(x, fx)
+	u.Create(x, fx)
 	s.makeBudgets(u, x)
 	if s.S.IdempotencyKey != "" {
 		row := store.KeyRow{Key: s.key(), Fingerprint: s.fingerprint, ID: s.ID, ExpiresAt: x.CreatedAt.Add(x.Policy.DedupWindowMS)}
@@ -420,22 +406,14 @@ func (s *Submit) Write(u *Tx, expired *store.KeyRow) {
 		} else {
 			u.Changes.NewKeys = append(u.Changes.NewKeys, row)
 		}
-		SetIn(&u.Keys, row.Key, row)
-		timer := u.TimerAt(TimerKeys, RoundUp(row.ExpiresAt, base.Minute))
-		timer.Texts = append(timer.Texts, EncodeKey(row.Key))
+		txn.SetIn(&u.Keys, row.Key, row)
+		timer := u.TimerAt(txn.TimerKeys, txn.RoundUp(row.ExpiresAt, base.Minute))
+		timer.Texts = append(timer.Texts, txn.EncodeKey(row.Key))
 	}
 	public, _ := core.Derive(x, u.LaneState(x))
-	s.answer = SubmitAnswer{Outcome: "created", ID: x.ID, PublicState: public, Priority: x.Priority}
+	s.answer = txn.SubmitAnswer{Outcome: "created", ID: x.ID, PublicState: public, Priority: x.Priority}
 	s.record(u)
 	if s.show { // a copy: it may be handed to a worker at once
-		s.answer.Created = &View{Execution: x.Clone(), Lane: u.LaneState(x)}
+		s.answer.Created = &txn.View{Execution: x.Clone(), Lane: u.LaneState(x)}
 	}
-}
-
-// LaneState returns the state of an execution's lane, or active if the dictionary does not have it.
-func (u *Tx) LaneState(x *core.Execution) core.LaneState {
-	if lane := u.Lane(x); lane != nil {
-		return lane.Settings.State
-	}
-	return core.LaneActive
 }

@@ -1,4 +1,4 @@
-package txn
+package work
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -22,14 +23,14 @@ const (
 
 // SubmitMany creates many executions: one result per item, in order (L87). Items are independent unless atomic is set: then the first refusal
 // refuses all, with the index of the item in its details.
-func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission, atomic bool) ([]SubmitItem, error) {
+func (e *Work) SubmitMany(ctx context.Context, c txn.Caller, all []core.Submission, atomic bool) ([]txn.SubmitItem, error) {
 	if e.Stopping() {
-		return nil, ErrShuttingDown()
+		return nil, txn.ErrShuttingDown()
 	}
 	if err := checkBulkSize(all); err != nil {
 		return nil, err
 	}
-	items := make([]SubmitItem, len(all))
+	items := make([]txn.SubmitItem, len(all))
 	cmds, err := e.admitSubmits(ctx, c, all, items, atomic)
 	if err != nil {
 		return nil, err
@@ -48,10 +49,10 @@ func (e *Engine) SubmitMany(ctx context.Context, c Caller, all []core.Submission
 }
 
 // submitChunks runs the items in chunks: where transactions run side by side, the next one is prepared while the database writes the last.
-func (e *Engine) submitChunks(ctx context.Context, cmds []*Submit, items []SubmitItem) error {
+func (e *Work) submitChunks(ctx context.Context, cmds []*Submit, items []txn.SubmitItem) error {
 	var running sync.WaitGroup
 	defer running.Wait()
-	lines := make(chan struct{}, e.committer.lines)
+	lines := make(chan struct{}, e.Committer.Lines)
 	if repeated(cmds) {
 		lines = make(chan struct{}, 1)
 	}
@@ -63,10 +64,10 @@ func (e *Engine) submitChunks(ctx context.Context, cmds []*Submit, items []Submi
 		running.Go(func() {
 			defer func() { <-lines }()
 			some := items[start:min(start+bulkChunk, len(cmds))]
-			if err := e.Guard(inCommand, func() { e.submitChunk(ctx, cmds[start:start+len(some)], some) }); err != nil {
+			if err := e.Guard(txn.InCommand, func() { e.submitChunk(ctx, cmds[start:start+len(some)], some) }); err != nil {
 				for i := range some {
 					if cmds[start+i] != nil {
-						some[i] = SubmitItem{Err: UnknownOutcome(err)}
+						some[i] = txn.SubmitItem{Err: txn.UnknownOutcome(err)}
 					}
 				}
 			}
@@ -91,7 +92,7 @@ func checkBulkSize(all []core.Submission) error {
 
 // admitSubmits checks every item and registers all new classes at once. An invalid item gets its error and no command, and so does one that the
 // bound of waiting executions refuses. If the items are atomic, nothing is registered while one is refused.
-func (e *Engine) admitSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, together bool) ([]*Submit, error) {
+func (e *Work) admitSubmits(ctx context.Context, c txn.Caller, all []core.Submission, items []txn.SubmitItem, together bool) ([]*Submit, error) {
 	cmds := e.CheckSubmits(ctx, c, all, items, e.NewNames())
 	refused, err := e.Ready.admit(ctx, cmds...)
 	for i, cmd := range cmds {
@@ -109,7 +110,7 @@ func (e *Engine) admitSubmits(ctx context.Context, c Caller, all []core.Submissi
 }
 
 // CheckSubmits checks every item. A faulty one gets its error and no command.
-func (e *Engine) CheckSubmits(ctx context.Context, c Caller, all []core.Submission, items []SubmitItem, names *NewNames) []*Submit {
+func (e *Work) CheckSubmits(ctx context.Context, c txn.Caller, all []core.Submission, items []txn.SubmitItem, names *txn.NewNames) []*Submit {
 	cmds := make([]*Submit, len(all))
 	for i := range all {
 		cmds[i], items[i].Err = e.CheckSubmit(ctx, c, all[i], names)
@@ -118,17 +119,17 @@ func (e *Engine) CheckSubmits(ctx context.Context, c Caller, all []core.Submissi
 }
 
 // Classify finds the classes of submits, and registers all new ones at once, unless they must wait until everything else was checked.
-func (e *Engine) Classify(ctx context.Context, cmds []*Submit, wait func() bool) error {
+func (e *Work) Classify(ctx context.Context, cmds []*Submit, wait func() bool) error {
 	var missing []core.Class
-	places := map[className]int{} // of a class in missing
-	var of []*Submit              // whose they are
+	places := map[txn.ClassName]int{} // of a class in missing
+	var of []*Submit                  // whose they are
 	for _, cmd := range cmds {
 		if cmd == nil || cmd.Unresolved() || cmd.Bound != nil {
 			continue
 		}
 		class := cmd.Refs.Class(&cmd.S)
-		name := nameOf(&class)
-		if cmd.Class = e.Dict.Now().named(name); cmd.Class != nil {
+		name := txn.NameOf(&class)
+		if cmd.Class = e.Dict.Now().Named(name); cmd.Class != nil {
 			continue
 		}
 		if _, known := places[name]; !known {
@@ -147,13 +148,13 @@ func (e *Engine) Classify(ctx context.Context, cmds []*Submit, wait func() bool)
 		}
 		return nil
 	}
-	classes, err := e.Dict.classesOf(ctx, missing)
+	classes, err := e.Dict.ClassesOf(ctx, missing)
 	if err != nil {
-		return PublicFault(err)
+		return txn.PublicFault(err)
 	}
 	for _, cmd := range of {
 		class := cmd.Refs.Class(&cmd.S)
-		cmd.Class = classes[places[nameOf(&class)]]
+		cmd.Class = classes[places[txn.NameOf(&class)]]
 	}
 	return nil
 }
@@ -188,12 +189,12 @@ func repeated(cmds []*Submit) bool {
 
 // submitChunk runs a part of a bulk submit. A large one runs on the caller's own goroutine and connection, so that it delays no other commands. On
 // a store where transactions take turns a small one shares them with others.
-func (e *Engine) submitChunk(ctx context.Context, cmds []*Submit, items []SubmitItem) {
-	var batch []*Request
+func (e *Work) submitChunk(ctx context.Context, cmds []*Submit, items []txn.SubmitItem) {
+	var batch []*txn.Request
 	var at []int
 	for i, cmd := range cmds {
 		if cmd != nil {
-			batch = append(batch, e.newRequest(ctx, cmd))
+			batch = append(batch, e.NewRequest(ctx, cmd))
 			at = append(at, i)
 		}
 	}
@@ -201,34 +202,34 @@ func (e *Engine) submitChunk(ctx context.Context, cmds []*Submit, items []Submit
 		return
 	}
 	if len(batch) <= smallBulk && !e.Store.Info().Shared && !repeated(cmds) {
-		for n, err := range e.commitWithOthers(ctx, batch) {
-			items[at[n]] = SubmitItem{Err: err}
+		for n, err := range e.CommitWithOthers(ctx, batch) {
+			items[at[n]] = txn.SubmitItem{Err: err}
 			if err == nil {
 				items[at[n]].SubmitAnswer = cmds[at[n]].answer
 			}
 		}
 		return
 	}
-	e.process(batch)
+	e.Process(batch)
 	for n, r := range batch {
-		<-r.done
-		items[at[n]] = SubmitItem{SubmitAnswer: cmds[at[n]].answer, Err: r.err}
+		<-r.Done
+		items[at[n]] = txn.SubmitItem{SubmitAnswer: cmds[at[n]].answer, Err: r.Err}
 	}
 }
 
 // submitTogether runs all items in one transaction or none of them.
-func (e *Engine) submitTogether(ctx context.Context, cmds []*Submit, items []SubmitItem) error {
+func (e *Work) submitTogether(ctx context.Context, cmds []*Submit, items []txn.SubmitItem) error {
 	for i := range items {
 		if items[i].Err != nil {
 			return withIndex(items[i].Err, i)
 		}
 	}
 	all := &submitAll{cmds: cmds}
-	r := e.newRequest(ctx, all)
-	e.process([]*Request{r})
-	<-r.done
-	if r.err != nil {
-		return r.err
+	r := e.NewRequest(ctx, all)
+	e.Process([]*txn.Request{r})
+	<-r.Done
+	if r.Err != nil {
+		return r.Err
 	}
 	for i, cmd := range cmds {
 		items[i].SubmitAnswer = cmd.answer

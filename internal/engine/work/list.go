@@ -1,4 +1,4 @@
-package txn
+package work
 
 import (
 	"context"
@@ -7,28 +7,29 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // List shows a page of executions (L131..L135).
-func (e *Engine) List(ctx context.Context, c Caller, r ListRequest) (Page, error) {
+func (e *Work) List(ctx context.Context, c txn.Caller, r txn.ListRequest) (txn.Page, error) {
 	limit, err := core.PageLimit(r.Limit)
 	if err != nil {
-		return Page{}, err
+		return txn.Page{}, err
 	}
 	walk, err := e.NewWalk(c, r.Filter, r.Order, r.Cursor)
 	if err != nil {
-		return Page{}, err
+		return txn.Page{}, err
 	}
 	if err := walk.prepare(ctx); err != nil {
-		return Page{}, err
+		return txn.Page{}, err
 	}
 	return walk.Page(ctx, limit)
 }
 
 // walk iterates over a list in order.
 type walk struct {
-	e      *Engine
+	e      *Work
 	filter core.Filter
 	Query  store.Query
 	scope  string
@@ -55,13 +56,13 @@ func OrderNamed(name string) (order store.Order, ok bool) {
 }
 
 // NewWalk prepares a walk over the executions that the caller sees and the filter selects. Codes: invalid_argument, invalid_cursor.
-func (e *Engine) NewWalk(c Caller, f core.Filter, order store.Order, cursor string) (*walk, error) {
+func (e *Work) NewWalk(c txn.Caller, f core.Filter, order store.Order, cursor string) (*walk, error) {
 	if err := f.Validate(); err != nil {
 		return nil, err
 	}
 	w := &walk{e: e, filter: f, scope: f.Scope(orderNames[order])}
 	if c.Namespaces != nil {
-		w.filter.Namespace = narrow(orNil(f.Namespace), c.Namespaces)
+		w.filter.Namespace = txn.Narrow(txn.OrNil(f.Namespace), c.Namespaces)
 		w.empty = len(w.filter.Namespace) == 0
 	}
 	conditions, bounded := w.filter.States()
@@ -90,8 +91,8 @@ func (w *walk) prepare(ctx context.Context) error {
 }
 
 // Page collects up to limit rows that match at this moment, and a cursor if more follow.
-func (w *walk) Page(ctx context.Context, limit int) (Page, error) {
-	var page Page
+func (w *walk) Page(ctx context.Context, limit int) (txn.Page, error) {
+	var page txn.Page
 	now, err := w.e.ServerTime(ctx)
 	page.AsOf = now
 	if err != nil || limit == 0 || w.empty {
@@ -102,11 +103,11 @@ func (w *walk) Page(ctx context.Context, limit int) (Page, error) {
 		w.Query.Limit = limit - len(page.Items) + 1
 		hits, err := w.e.Store.Find(ctx, w.Query)
 		if err != nil {
-			return Page{}, PublicFault(err)
+			return txn.Page{}, txn.PublicFault(err)
 		}
 		views, err := w.load(ctx, hits)
 		if err != nil {
-			return Page{}, err
+			return txn.Page{}, err
 		}
 		for i, hit := range hits {
 			if view := views[i]; view != nil {
@@ -126,8 +127,8 @@ func (w *walk) Page(ctx context.Context, limit int) (Page, error) {
 }
 
 // load reads the executions of search rows; nil for one that was removed or no longer matches.
-func (w *walk) load(ctx context.Context, hits []store.Hit) ([]*View, error) {
-	views := make([]*View, len(hits))
+func (w *walk) load(ctx context.Context, hits []store.Hit) ([]*txn.View, error) {
+	views := make([]*txn.View, len(hits))
 	if len(hits) == 0 {
 		return views, nil
 	}
@@ -137,9 +138,9 @@ func (w *walk) load(ctx context.Context, hits []store.Hit) ([]*View, error) {
 	}
 	loaded, err := w.e.Store.Read(ctx, store.Want{Executions: ids})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
-	gone, err := w.e.vanished(ctx, slices.Collect(maps.Values(loaded.Executions))...)
+	gone, err := w.e.Vanished(ctx, slices.Collect(maps.Values(loaded.Executions))...)
 	if err != nil {
 		return nil, err
 	}

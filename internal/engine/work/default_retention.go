@@ -1,4 +1,4 @@
-package txn
+package work
 
 import (
 	"bytes"
@@ -6,18 +6,19 @@ import (
 	"encoding/json"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // retentionRef names the record of the default retention.
-var retentionRef = store.DocRef{Kind: docRetention}
+var retentionRef = store.DocRef{Kind: txn.DocRetention}
 
 // startRetention lets a default retention that is shorter than it was reach what has ended already (L139).
-func (e *Engine) startRetention(ctx context.Context) error {
+func (e *Work) startRetention(ctx context.Context) error {
 	if e.Cfg.NoTimers {
 		return nil
 	}
-	docs, err := e.readDocs(ctx, retentionRef)
+	docs, err := e.ReadDocs(ctx, retentionRef)
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (s *setRetention) Want(w *store.Want, _ bool) {
 	w.LockDocs = true
 }
 
-func (s *setRetention) Decide(u *Tx) error {
+func (s *setRetention) Decide(u *txn.Tx) error {
 	old := core.DefaultRetention()
 	if doc := u.Doc(retentionRef); doc != nil {
 		old = core.RetentionByStatus{} // for ever, if it cannot be read
@@ -50,7 +51,7 @@ func (s *setRetention) Decide(u *Tx) error {
 	body, _ := json.Marshal(s.now)
 	u.PutOrAdd(store.Doc{DocRef: retentionRef, Body: body})
 	if s.now.Shortens(old, core.RetentionByStatus{}) {
-		u.AddTask(FollowUp{Kind: TaskRetireAll, Retention: &old, Default: &s.now})
+		u.AddTask(txn.FollowUp{Kind: txn.TaskRetireAll, Retention: &old, Default: &s.now})
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package txn
+package work
 
 import (
 	"context"
@@ -7,20 +7,18 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // renew extends one lease (L38).
 type renew struct {
-	caller Caller
-	ref    LeaseRef
-	lease  LeaseView
+	caller txn.Caller
+	ref    txn.LeaseRef
+	lease  txn.LeaseView
 }
 
-// renewName is the name of the command that extends a lease.
-const renewName = "renew"
-
-func (r *renew) Name() string { return renewName }
+func (r *renew) Name() string { return txn.RenewName }
 
 // Carried is the lease under which the command is sent; nil: none.
 func (r *renew) Carried() *core.Fence { return &r.ref.Fence }
@@ -29,36 +27,36 @@ func (r *renew) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions
 
 func (r *renew) Target() base.UUID { return r.ref.ID.UUID }
 
-func (r *renew) Decide(u *Tx) error {
+func (r *renew) Decide(u *txn.Tx) error {
 	ent, err := u.Find(r.caller, r.ref.ID)
 	if err != nil {
 		return err
 	}
 	u.Settle(ent)
-	before := ent.before()
+	before := ent.Before()
 	fx := u.Effects(r.caller)
 	fx.Now = max(fx.Now, ent.Exec.Latest()) // a clock that was set back does not count for this execution (L5)
 	if err := ent.Exec.Renew(fx, r.ref.Fence, r.ref.TTL); err != nil {
-		u.doubted = u.doubted || ent.Assumed()
-		ent.back(before)
+		u.Doubted = u.Doubted || ent.Assumed()
+		ent.Back(before)
 		return err
 	}
-	u.touchLease(ent)
+	u.TouchLease(ent)
 	r.lease = leaseView(ent.Exec)
 	return nil
 }
 
-func leaseView(x *core.Execution) LeaseView {
-	return LeaseView{
+func leaseView(x *core.Execution) txn.LeaseView {
+	return txn.LeaseView{
 		ID: x.Lease.ID, Epoch: x.LeaseEpoch, AttemptID: x.Lease.AttemptID, InstanceID: x.Lease.InstanceID,
 		ExpiresAt: x.Lease.ExpiresAt, TTL: x.Lease.TTL,
 	}
 }
 
 // Renew extends many leases, each with its own answer.
-func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]RenewItem, error) {
-	items := make([]RenewItem, len(leases))
-	var cmds []Command
+func (e *Work) Renew(ctx context.Context, c txn.Caller, leases []txn.LeaseRef) ([]txn.RenewItem, error) {
+	items := make([]txn.RenewItem, len(leases))
+	var cmds []txn.Command
 	var at []int
 	for i, ref := range leases {
 		if items[i].Err = checkRenewal(ref); items[i].Err == nil {
@@ -66,8 +64,8 @@ func (e *Engine) Renew(ctx context.Context, c Caller, leases []LeaseRef) ([]Rene
 			at = append(at, i)
 		}
 	}
-	for n, err := range e.doAll(ctx, cmds) {
-		items[at[n]].Lease, items[at[n]].Err = Answered(&cmds[n].(*renew).lease, err)
+	for n, err := range e.DoAll(ctx, cmds) {
+		items[at[n]].Lease, items[at[n]].Err = txn.Answered(&cmds[n].(*renew).lease, err)
 	}
 	e.tellDrains(ctx, items)
 	return items, nil
@@ -83,7 +81,7 @@ func ofOneLease(err error) error {
 	return named.WithField(strings.TrimPrefix(named.Field, "lease."))
 }
 
-func checkRenewal(ref LeaseRef) error {
+func checkRenewal(ref txn.LeaseRef) error {
 	if err := ref.Fence.Validate(); err != nil {
 		return err
 	}
@@ -94,15 +92,15 @@ func checkRenewal(ref LeaseRef) error {
 }
 
 // Heartbeat counts as a sign of life of an instance and renews its leases (S51).
-func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, leases []LeaseRef) (HeartbeatAnswer, error) {
+func (e *Work) Heartbeat(ctx context.Context, c txn.Caller, instanceID string, leases []txn.LeaseRef) (txn.HeartbeatAnswer, error) {
 	if err := base.CheckWorkerID("worker_instance_id", instanceID); err != nil {
-		return HeartbeatAnswer{}, err
+		return txn.HeartbeatAnswer{}, err
 	}
-	var answer HeartbeatAnswer
+	var answer txn.HeartbeatAnswer
 	err := e.Do(ctx, &onWorker{
 		op: opHeartbeat, caller: c, instanceID: instanceID,
-		act: func(u *Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
-			answer = HeartbeatAnswer{}
+		act: func(u *txn.Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
+			answer = txn.HeartbeatAnswer{}
 			if w == nil || !w.Live(u.Now) {
 				return nil, nil
 			}
@@ -115,11 +113,11 @@ func (e *Engine) Heartbeat(ctx context.Context, c Caller, instanceID string, lea
 		},
 	})
 	if err != nil {
-		return HeartbeatAnswer{}, err
+		return txn.HeartbeatAnswer{}, err
 	}
 	answer.Leases, err = e.Renew(ctx, c, leases)
 	for i := range answer.Leases {
 		answer.Leases[i].Err = ofOneLease(answer.Leases[i].Err)
 	}
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }

@@ -1,52 +1,52 @@
-package txn
+package work
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // changeLane changes the settings of one lane (S2).
 type changeLane struct {
-	e           *Engine
-	caller      Caller
+	e           *Work
+	caller      txn.Caller
 	id          int32
 	action      string
-	op          Operator
+	op          txn.Operator
 	change      func(old core.LaneSettings) core.LaneSettings
 	request     store.DocRef
 	fingerprint string
 }
 
 // PutLane states the whole record of a lane, registering it if it is new (S2).
-func (e *Engine) PutLane(ctx context.Context, c Caller, name string, s core.LaneSettings, op Operator) (LaneView, error) {
+func (e *Work) PutLane(ctx context.Context, c txn.Caller, name string, s core.LaneSettings, op txn.Operator) (txn.LaneView, error) {
 	if err := base.CheckLane(name); err != nil {
-		return LaneView{}, err
+		return txn.LaneView{}, err
 	}
 	if err := s.Normalize(); err != nil {
-		return LaneView{}, err
+		return txn.LaneView{}, err
 	}
 	if e.Dict.Now().Lanes[name] == nil && op.Revision == nil { // a lane that does not exist has no revision
 		if _, err := e.Store.Register(ctx, []core.Lane{core.NewLane(name, "put_lane")}, nil); err != nil {
-			return LaneView{}, PublicFault(err)
+			return txn.LaneView{}, txn.PublicFault(err)
 		}
-		if err := e.Dict.reload(ctx); err != nil {
-			return LaneView{}, PublicFault(err)
+		if err := e.Dict.Reload(ctx); err != nil {
+			return txn.LaneView{}, txn.PublicFault(err)
 		}
 	}
 	return e.changeLane(ctx, c, name, "put_lane", s, op, func(core.LaneSettings) core.LaneSettings { return s })
 }
 
 // SetLaneState opens or closes a lane and leaves its other settings alone (S3).
-func (e *Engine) SetLaneState(ctx context.Context, c Caller, name string, state core.LaneState, op Operator) (LaneView, error) {
+func (e *Work) SetLaneState(ctx context.Context, c txn.Caller, name string, state core.LaneState, op txn.Operator) (txn.LaneView, error) {
 	if _, err := e.laneSeen(ctx, c, name); err != nil {
-		return LaneView{}, err
+		return txn.LaneView{}, err
 	}
 	return e.changeLane(ctx, c, name, stateActions[state], state, op, func(old core.LaneSettings) core.LaneSettings {
 		old.State = state
@@ -59,33 +59,33 @@ var stateActions = map[core.LaneState]string{
 	core.LaneActive: "resume_lane", core.LanePaused: "pause_lane", core.LaneDraining: "drain_lane", core.LaneDisabled: "disable_lane",
 }
 
-func (e *Engine) changeLane(ctx context.Context, c Caller, name, operation string, args any, op Operator, change func(core.LaneSettings) core.LaneSettings) (LaneView, error) {
+func (e *Work) changeLane(ctx context.Context, c txn.Caller, name, operation string, args any, op txn.Operator, change func(core.LaneSettings) core.LaneSettings) (txn.LaneView, error) {
 	if err := base.CheckReason("reason", op.Reason); err != nil {
-		return LaneView{}, err
+		return txn.LaneView{}, err
 	}
 	lane, err := e.laneNamed(ctx, name)
 	if err != nil {
-		return LaneView{}, err
+		return txn.LaneView{}, err
 	}
 	cmd := &changeLane{e: e, caller: c, id: lane.ID, action: operation, op: op, change: change}
 	if op.RequestKey != "" {
 		if err := base.CheckRequestKey(op.RequestKey); err != nil {
-			return LaneView{}, err
+			return txn.LaneView{}, err
 		}
-		cmd.request, cmd.fingerprint = RequestRef(c, operation, name, op.RequestKey), Fingerprint(args, op.Reason, op.Revision)
+		cmd.request, cmd.fingerprint = txn.RequestRef(c, operation, name, op.RequestKey), txn.Fingerprint(args, op.Reason, op.Revision)
 	}
 	if err := e.Do(ctx, cmd); err != nil {
-		return LaneView{}, err
+		return txn.LaneView{}, err
 	}
 	return e.GetLane(ctx, c, name)
 }
 
-func (e *Engine) laneNamed(ctx context.Context, name string) (*core.Lane, error) {
+func (e *Work) laneNamed(ctx context.Context, name string) (*core.Lane, error) {
 	if lane := e.Dict.Now().Lanes[name]; lane != nil {
 		return lane, nil
 	}
-	if err := e.Dict.reload(ctx); err != nil {
-		return nil, PublicFault(err)
+	if err := e.Dict.Reload(ctx); err != nil {
+		return nil, txn.PublicFault(err)
 	}
 	if lane := e.Dict.Now().Lanes[name]; lane != nil {
 		return lane, nil
@@ -94,55 +94,21 @@ func (e *Engine) laneNamed(ctx context.Context, name string) (*core.Lane, error)
 }
 
 // laneSeen is a lane that the caller may see.
-func (e *Engine) laneSeen(ctx context.Context, c Caller, name string) (*core.Lane, error) {
+func (e *Work) laneSeen(ctx context.Context, c txn.Caller, name string) (*core.Lane, error) {
 	lane, err := e.laneNamed(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if !c.lanesSeen(e.Dict.Now())(lane) {
+	if !c.LanesSeen(e.Dict.Now())(lane) {
 		return nil, noSuchLane(name)
 	}
 	return lane, nil
 }
 
-// lanesSeen returns which lanes the caller may see (U121): those that its namespaces use, and those that were created for all. A lane that was
-// created by a submit and changed since is shown as long as no other namespace is in use: it may belong to the other, and would reveal it.
-func (c Caller) lanesSeen(dict *Dictionary) func(*core.Lane) bool {
-	if c.Namespaces == nil {
-		return func(*core.Lane) bool { return true }
-	}
-	used := map[string]bool{}
-	for class := range dict.AllUsable() {
-		if c.Sees(class.Namespace) {
-			used[class.Lane] = true
-		}
-	}
-	alone := dict.Table.usedOnlyBy(c.Sees)
-	return func(lane *core.Lane) bool {
-		return used[lane.Name] || lane.RegisteredBy == "put_lane" || lane.Revision > 0 && alone
-	}
-}
-
-// foreignKeys returns which weights of a lane a caller must not see (I14): those of namespaces that it does not see, and of fairness keys that only
-// these have.
-func (e *Engine) foreignKeys(c Caller, dict *Dictionary, lane string) func(key string) bool {
-	own, others := map[string]bool{}, map[string]bool{}
-	for _, class := range dict.OfLane[lane] {
-		if c.Sees(class.Namespace) {
-			own[class.FairnessKey] = true
-		} else {
-			others[class.FairnessKey] = true
-		}
-	}
-	return func(key string) bool {
-		return !c.Sees(key) && !own[key] && (others[key] || dict.Table.has(key) || e.spaces.knows(key))
-	}
-}
-
 // shownLane is a lane as the caller may see it.
-func (e *Engine) shownLane(c Caller, lane core.Lane) core.Lane {
+func (e *Work) shownLane(c txn.Caller, lane core.Lane) core.Lane {
 	if c.Namespaces != nil && len(lane.Settings.FairnessWeights) > 0 {
-		lane.Settings = lane.Settings.WithoutWeights(e.foreignKeys(c, e.Dict.Now(), lane.Name))
+		lane.Settings = lane.Settings.WithoutWeights(e.ForeignKeys(c, e.Dict.Now(), lane.Name))
 	}
 	return lane
 }
@@ -158,11 +124,11 @@ func (l *changeLane) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (l *changeLane) Decide(u *Tx) error {
+func (l *changeLane) Decide(u *txn.Tx) error {
 	if repeated, err := u.Repeated(l.caller, l.request, l.fingerprint, nil); repeated || err != nil {
 		return err
 	}
-	lane, ok := u.lanes[l.id]
+	lane, ok := u.Lanes[l.id]
 	if !ok {
 		return base.Errorf(base.CodeLaneNotFound, "no such lane")
 	}
@@ -177,15 +143,15 @@ func (l *changeLane) Decide(u *Tx) error {
 	}
 	if old.MaxConcurrent == 0 && lane.Settings.MaxConcurrent > 0 {
 		lane.Counting = true
-		u.AddTask(FollowUp{Kind: taskCountLane, Lane: lane.Name})
+		u.AddTask(txn.FollowUp{Kind: txn.TaskCountLane, Lane: lane.Name})
 	}
 	if old.AgeingMS != lane.Settings.AgeingMS {
-		u.AddTask(FollowUp{Kind: taskRefileLane, Lane: lane.Name})
+		u.AddTask(txn.FollowUp{Kind: txn.TaskRefileLane, Lane: lane.Name})
 	}
 	if lane.Settings.RetentionMS.Shortens(old.RetentionMS, u.Engine.Cfg.Retention) {
-		u.AddTaskAt(FollowUp{Kind: TaskRetireLane, Lane: lane.Name, Retention: &old.RetentionMS}, u.Now.Add(u.Engine.lanesKnown()))
+		u.AddTaskAt(txn.FollowUp{Kind: txn.TaskRetireLane, Lane: lane.Name, Retention: &old.RetentionMS}, u.Now.Add(l.e.lanesKnown()))
 	}
-	u.lanes[l.id] = lane
+	u.Lanes[l.id] = lane
 	u.Changes.Lanes = append(slices.DeleteFunc(u.Changes.Lanes, func(other core.Lane) bool { return other.ID == lane.ID }), lane)
 	u.Keep(fx)
 	if l.caller.Audits() {
@@ -198,7 +164,7 @@ func (l *changeLane) Decide(u *Tx) error {
 }
 
 // chains: lanes are shared by all namespaces.
-func (l *changeLane) Chains(*Tx) []string {
+func (l *changeLane) Chains(*txn.Tx) []string {
 	if !l.caller.Audits() {
 		return nil
 	}
@@ -206,25 +172,25 @@ func (l *changeLane) Chains(*Tx) []string {
 }
 
 // GetLane returns a lane with its counts.
-func (e *Engine) GetLane(ctx context.Context, c Caller, name string) (LaneView, error) {
-	if err := e.Dict.reload(ctx); err != nil {
-		return LaneView{}, PublicFault(err)
+func (e *Work) GetLane(ctx context.Context, c txn.Caller, name string) (txn.LaneView, error) {
+	if err := e.Dict.Reload(ctx); err != nil {
+		return txn.LaneView{}, txn.PublicFault(err)
 	}
 	lane, err := e.laneSeen(ctx, c, name)
 	if err != nil {
-		return LaneView{}, err
+		return txn.LaneView{}, err
 	}
 	views, err := e.laneViews(ctx, c, lane)
 	if err != nil {
-		return LaneView{}, err
+		return txn.LaneView{}, err
 	}
 	return views[0], nil
 }
 
 // Lanes lists lanes by name (S2).
-func (e *Engine) Lanes(ctx context.Context, c Caller, cursor string, limit *int) ([]LaneView, string, error) {
-	lanes, next, err := pageByName(ctx, e, "lanes", cursor, limit, func(d *Dictionary) map[string]*core.Lane {
-		seen := c.lanesSeen(d)
+func (e *Work) Lanes(ctx context.Context, c txn.Caller, cursor string, limit *int) ([]txn.LaneView, string, error) {
+	lanes, next, err := txn.PageByName(ctx, e.Engine, "lanes", cursor, limit, func(d *txn.Dictionary) map[string]*core.Lane {
+		seen := c.LanesSeen(d)
 		shown := maps.Clone(d.Lanes)
 		maps.DeleteFunc(shown, func(_ string, lane *core.Lane) bool { return !seen(lane) })
 		return shown
@@ -236,17 +202,8 @@ func (e *Engine) Lanes(ctx context.Context, c Caller, cursor string, limit *int)
 	return views, next, err
 }
 
-// decodeTask reads a piece of follow-up work.
-func decodeTask(doc *store.Doc) (FollowUp, error) {
-	var t FollowUp
-	if err := json.Unmarshal(doc.Body, &t); err != nil {
-		return t, Corrupt("task", err)
-	}
-	return t, nil
-}
-
 // lanesKnown is how long after a change of a lane every process has heard of it, and what was decided by the old settings is
 // committed.
-func (e *Engine) lanesKnown() base.Millis {
+func (e *Work) lanesKnown() base.Millis {
 	return max(3*base.Second, 3*e.Cfg.PollInterval.Milliseconds())
 }

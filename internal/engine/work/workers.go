@@ -1,68 +1,32 @@
-package txn
+package work
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
-
-// worker is the record of an instance, nil when it is not known.
-func (u *Tx) worker(instanceID string) (*core.Worker, error) {
-	return DecodeWorker(u.Doc(WorkerRef(instanceID)))
-}
-
-// DecodeWorker reads the record of a worker instance. Codes: corruption.
-func DecodeWorker(doc *store.Doc) (*core.Worker, error) {
-	if doc == nil {
-		return nil, nil
-	}
-	var w core.Worker
-	if err := json.Unmarshal(doc.Body, &w); err != nil {
-		return nil, Corrupt("worker", err)
-	}
-	return &w, nil
-}
-
-// PutWorker writes the record of an instance, which must be locked if there is one.
-func (u *Tx) PutWorker(w *core.Worker) { u.PutOrAdd(u.workerDoc(w)) }
-
-// workerDoc is the record of an instance. It arms the next look at it, unless one that comes no later is armed: the doc's
-// ExpiresAt is the time of the armed look.
-func (u *Tx) workerDoc(w *core.Worker) store.Doc {
-	body, _ := json.Marshal(w)
-	ref := WorkerRef(w.InstanceID)
-	next := RoundUp(max(w.NextLook(), u.Now+1), base.Second)
-	armed := next
-	if doc := u.Doc(ref); doc != nil && doc.ExpiresAt > u.Now && doc.ExpiresAt <= next {
-		armed = doc.ExpiresAt
-	} else {
-		timer := u.TimerAt(timerWorkers, next)
-		timer.Texts = append(timer.Texts, w.InstanceID)
-	}
-	return store.Doc{DocRef: ref, Body: body, ExpiresAt: armed}
-}
 
 // onWorker is a command on the record of one instance.
 type onWorker struct {
 	op         string
-	caller     Caller
+	caller     txn.Caller
 	instanceID string
 	reason     string
 	audited    bool // it is an operator's act, which is recorded in the audit log (U131)
 	args       any  // what a repeat under the caller's key is recognised by; nil: by nothing, it states the whole record (L117)
 	answer     any  // where act leaves what a repeat needs, and where the repeat finds it; nil: nothing
-	act        func(u *Tx, w *core.Worker, fx *core.Effects) (changed *core.Worker, err error)
+	act        func(u *txn.Tx, w *core.Worker, fx *core.Effects) (changed *core.Worker, err error)
 }
 
 func (o *onWorker) Name() string { return o.op }
 
 func (o *onWorker) Want(w *store.Want, _ bool) {
-	w.Docs = append(w.Docs, WorkerRef(o.instanceID))
+	w.Docs = append(w.Docs, txn.WorkerRef(o.instanceID))
 	w.LockDocs = true
 	if request, _ := o.request(); request.Key != "" {
 		w.Docs = append(w.Docs, request)
@@ -74,10 +38,10 @@ func (o *onWorker) request() (store.DocRef, string) {
 	if o.args == nil || o.caller.RequestKey == "" {
 		return store.DocRef{}, ""
 	}
-	return RequestRef(o.caller, o.op, o.instanceID, o.caller.RequestKey), Fingerprint(o.args, o.reason)
+	return txn.RequestRef(o.caller, o.op, o.instanceID, o.caller.RequestKey), txn.Fingerprint(o.args, o.reason)
 }
 
-func (o *onWorker) Decide(u *Tx) error {
+func (o *onWorker) Decide(u *txn.Tx) error {
 	request, print := o.request()
 	if repeated, err := u.Repeated(o.caller, request, print, o.answer); repeated || err != nil {
 		return err
@@ -89,12 +53,12 @@ func (o *onWorker) Decide(u *Tx) error {
 	return nil
 }
 
-func (o *onWorker) change(u *Tx) error {
-	w, err := u.worker(o.instanceID)
+func (o *onWorker) change(u *txn.Tx) error {
+	w, err := u.Worker(o.instanceID)
 	if err != nil {
 		return err
 	}
-	if w != nil && !o.caller.reaches(w, o.op) {
+	if w != nil && !reaches(o.caller, w, o.op) {
 		w = nil
 	}
 	var before core.AuditedWorker
@@ -110,26 +74,26 @@ func (o *onWorker) change(u *Tx) error {
 	u.Keep(fx)
 	if o.audited && o.caller.Audits() {
 		u.Audit(o.caller, core.AuditRow{
-			Namespace: ChainOf(changed.Namespaces), Action: o.op, Entity: "worker", EntityID: o.instanceID, Reason: o.reason,
+			Namespace: txn.ChainOf(changed.Namespaces), Action: o.op, Entity: "worker", EntityID: o.instanceID, Reason: o.reason,
 		}, before, changed.Audited())
 	}
 	return nil
 }
 
-func (o *onWorker) Chains(u *Tx) []string {
+func (o *onWorker) Chains(u *txn.Tx) []string {
 	if !o.audited || !o.caller.Audits() {
 		return nil
 	}
-	w, err := u.worker(o.instanceID)
-	if w == nil || err != nil || !o.caller.reaches(w, o.op) {
+	w, err := u.Worker(o.instanceID)
+	if w == nil || err != nil || !reaches(o.caller, w, o.op) {
 		return nil
 	}
-	return []string{ChainOf(w.Namespaces)}
+	return []string{txn.ChainOf(w.Namespaces)}
 }
 
 // reaches reports whether a command of the caller finds the instance. A registration finds every one, since ids are unique in the whole
 // store; a sign of life counts only from the owner.
-func (c Caller) reaches(w *core.Worker, op string) bool {
+func reaches(c txn.Caller, w *core.Worker, op string) bool {
 	switch {
 	case op == opRegister:
 		return true
@@ -140,50 +104,13 @@ func (c Caller) reaches(w *core.Worker, op string) bool {
 	}
 }
 
-// Registrant is the caller as the owner of instances.
-func (c Caller) Registrant() core.Registrant {
-	return core.Registrant{Name: c.Principal, KeyID: c.KeyID, Namespaces: c.Namespaces}
-}
-
-// Submitter returns the caller as a submitter.
-func (c Caller) Submitter() core.Submitter { return core.Submitter{Name: c.Principal, KeyID: c.KeyID} }
-
-// SeesWorker reports whether an instance concerns the caller: it serves one of its namespaces (U121).
-func (c Caller) SeesWorker(w *core.Worker) bool {
-	return c.Namespaces == nil || len(w.Namespaces) == 0 || slices.ContainsFunc(w.Namespaces, c.Sees)
-}
-
-// Claimant is the record of the instance that a claim names, nil when it is not known, if the claim may be served.
-func (u *Tx) Claimant(c Caller, workerID, instanceID string) (*core.Worker, error) {
-	w, err := u.worker(instanceID)
-	switch {
-	case err != nil || w == nil:
-		return nil, err
-	case !c.SeesWorker(w) && !w.OwnedBy(c.Registrant()):
-		return nil, core.InstanceTaken()
-	}
-	return w, w.CheckClaim(u.Now, workerID, c.Registrant())
-}
-
-// Target is claimant for a grant to an instance, which need not be the caller's.
-func (u *Tx) Target(c Caller, workerID, instanceID string) (*core.Worker, error) {
-	w, err := u.worker(instanceID)
-	switch {
-	case err != nil || w == nil:
-		return nil, err
-	case !c.SeesWorker(w):
-		return nil, core.InstanceTaken()
-	}
-	return w, w.CheckTarget(u.Now, workerID)
-}
-
 // workerView is an instance as the caller may see it: without namespaces that are not the caller's.
-func (c Caller) workerView(w *core.Worker, now base.Time) WorkerView {
+func workerView(c txn.Caller, w *core.Worker, now base.Time) txn.WorkerView {
 	shown := *w
 	if len(w.Namespaces) > 0 {
-		shown.Namespaces = narrow(w.Namespaces, c.Namespaces)
+		shown.Namespaces = txn.Narrow(w.Namespaces, c.Namespaces)
 	}
-	return WorkerView{Worker: shown, State: workerState(w, now)}
+	return txn.WorkerView{Worker: shown, State: txn.WorkerState(w, now)}
 }
 
 // The commands on instances that are not an operator's.
@@ -193,28 +120,28 @@ const (
 )
 
 // Register makes an instance known (S49).
-func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (RegisterAnswer, error) {
+func (e *Work) Register(ctx context.Context, c txn.Caller, r core.Registration) (txn.RegisterAnswer, error) {
 	if err := r.Normalize(); err != nil {
-		return RegisterAnswer{}, err
+		return txn.RegisterAnswer{}, err
 	}
 	for _, lane := range r.Lanes { // the lane default, if the caller named none
 		if err := c.WorksIn(lane); err != nil {
-			return RegisterAnswer{}, err
+			return txn.RegisterAnswer{}, err
 		}
 	}
 	var err error
-	if r.Namespaces, err = c.Serving(r.Namespaces); err != nil {
-		return RegisterAnswer{}, err
+	if r.Namespaces, err = Serving(c, r.Namespaces); err != nil {
+		return txn.RegisterAnswer{}, err
 	}
-	var answer RegisterAnswer
+	var answer txn.RegisterAnswer
 	err = e.Do(ctx, &onWorker{
 		op: opRegister, caller: c, instanceID: r.InstanceID,
-		act: func(_ *Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
+		act: func(_ *txn.Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			registered, outcome, changed, err := core.RegisterWorker(fx, w, r, c.Registrant())
 			if err != nil {
 				return nil, err
 			}
-			answer = RegisterAnswer{Outcome: outcome, ExpiresAt: registered.ExpiresAt(), Drain: registered.Draining}
+			answer = txn.RegisterAnswer{Outcome: outcome, ExpiresAt: registered.ExpiresAt(), Drain: registered.Draining}
 			if !changed {
 				return nil, nil
 			}
@@ -222,42 +149,35 @@ func (e *Engine) Register(ctx context.Context, c Caller, r core.Registration) (R
 		},
 	})
 	if err == nil {
-		e.dispatcher.RescanWorkers(r.InstanceID)
+		e.Dispatcher.RescanWorkers(r.InstanceID)
 	}
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // Serving are the namespaces that a worker of the caller serves which asks for these; none: all that the caller has. One that would
 // serve none of them is refused: it would show as one of all.
-func (c Caller) Serving(asked []string) ([]string, error) {
+func Serving(c txn.Caller, asked []string) ([]string, error) {
 	if len(asked) == 0 {
 		return c.Namespaces, nil
 	}
-	kept := narrow(asked, c.Namespaces)
+	kept := txn.Narrow(asked, c.Namespaces)
 	if len(kept) == 0 {
 		return nil, base.Errorf(base.CodeNamespaceForbidden, "the caller has none of these namespaces").WithField("namespaces")
 	}
 	return kept, nil
 }
 
-func orNil(list []string) []string {
-	if len(list) == 0 {
-		return nil
-	}
-	return list
-}
-
 // Drain makes an instance, or all instances of a worker, finish what they hold and take nothing more (S53).
-func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID string, on bool) error {
+func (e *Work) Drain(ctx context.Context, c txn.Caller, workerID, instanceID string, on bool) error {
 	instances := []string{instanceID}
 	if instanceID == "" {
-		all, err := e.instances(ctx)
+		all, err := e.Instances(ctx)
 		if err != nil {
 			return err
 		}
 		instances = nil
 		for _, w := range all {
-			if w.WorkerID == workerID && c.reaches(&w, "drain") {
+			if w.WorkerID == workerID && reaches(c, &w, "drain") {
 				instances = append(instances, w.InstanceID)
 			}
 		}
@@ -275,9 +195,9 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 	for _, instance := range instances {
 		err := e.Do(ctx, &onWorker{
 			op: op, caller: c, instanceID: instance, audited: true, args: on,
-			act: func(_ *Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
+			act: func(_ *txn.Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 				if w == nil {
-					return nil, notRegistered(instance)
+					return nil, txn.NotRegistered(instance)
 				}
 				if err := w.CheckUndrain(by); !on && err != nil {
 					return nil, err
@@ -292,18 +212,18 @@ func (e *Engine) Drain(ctx context.Context, c Caller, workerID, instanceID strin
 			return err
 		}
 	}
-	e.dispatcher.RescanWorkers(instances...)
+	e.Dispatcher.RescanWorkers(instances...)
 	return nil
 }
 
 // Leave is what an instance says that is about to stop: it takes nothing more until it registers again, and what its claims have taken
 // by then is in their answers (S53).
-func (e *Engine) Leave(ctx context.Context, c Caller, instanceID string) error {
+func (e *Work) Leave(ctx context.Context, c txn.Caller, instanceID string) error {
 	err := e.Do(ctx, &onWorker{
 		op: "leave", caller: c, instanceID: instanceID,
-		act: func(_ *Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
+		act: func(_ *txn.Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			if w == nil {
-				return nil, notRegistered(instanceID)
+				return nil, txn.NotRegistered(instanceID)
 			}
 			if !w.Leave(fx) {
 				return nil, nil
@@ -312,26 +232,22 @@ func (e *Engine) Leave(ctx context.Context, c Caller, instanceID string) error {
 		},
 	})
 	if err == nil {
-		e.dispatcher.RescanWorkers(instanceID)
+		e.Dispatcher.RescanWorkers(instanceID)
 	}
 	return err
 }
 
-func notRegistered(instanceID string) error {
-	return base.Errorf(base.CodeWorkerNotRegistered, "no instance %q", instanceID)
-}
-
 // MarkDead says that an instance is gone. With takeLeases its leases lapse at once (S52).
-func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason string, takeLeases bool) error {
+func (e *Work) MarkDead(ctx context.Context, c txn.Caller, instanceID, reason string, takeLeases bool) error {
 	if err := base.CheckReason("reason", reason); err != nil {
 		return err
 	}
 	var gone base.Time // leases that it had until then end, also if it registers again before they do
 	err := e.Do(ctx, &onWorker{
 		op: "mark_dead", caller: c, instanceID: instanceID, reason: reason, audited: true, args: takeLeases, answer: &gone,
-		act: func(_ *Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
+		act: func(_ *txn.Tx, w *core.Worker, fx *core.Effects) (*core.Worker, error) {
 			if w == nil {
-				return nil, notRegistered(instanceID)
+				return nil, txn.NotRegistered(instanceID)
 			}
 			gone = fx.Now
 			if !w.MarkDead(fx, reason) {
@@ -343,7 +259,7 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 	if err != nil {
 		return err
 	}
-	e.dispatcher.RescanWorkers(instanceID)
+	e.Dispatcher.RescanWorkers(instanceID)
 	if !takeLeases {
 		return nil
 	}
@@ -351,7 +267,7 @@ func (e *Engine) MarkDead(ctx context.Context, c Caller, instanceID, reason stri
 }
 
 // lapseLeases lets the leases of an instance lapse that is gone since then.
-func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, until base.Time) error {
+func (e *Work) lapseLeases(ctx context.Context, c txn.Caller, instanceID string, until base.Time) error {
 	if err := e.Follower.ReachAll(ctx); err != nil {
 		return err
 	}
@@ -359,11 +275,11 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, u
 	if err != nil {
 		return err
 	}
-	cmds := make([]Command, len(views))
+	cmds := make([]txn.Command, len(views))
 	for i, view := range views {
 		cmds[i] = &lapse{caller: c, id: view.Execution.ID.Given(), instanceID: instanceID, until: until}
 	}
-	for _, err := range e.doAll(ctx, cmds) {
+	for _, err := range e.DoAll(ctx, cmds) {
 		if err != nil && base.CodeOf(err) != base.CodeExecutionNotFound {
 			return err
 		}
@@ -373,7 +289,7 @@ func (e *Engine) lapseLeases(ctx context.Context, c Caller, instanceID string, u
 
 // lapse ends the lease that an instance which is gone has on an execution (S52).
 type lapse struct {
-	caller     Caller
+	caller     txn.Caller
 	id         base.GivenID
 	instanceID string
 	until      base.Time // what it acquired later is new, if it has registered again
@@ -383,11 +299,11 @@ func (l *lapse) Name() string { return "mark_dead" }
 
 func (l *lapse) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, l.id.UUID)
-	w.Docs = append(w.Docs, WorkerRef(l.instanceID))
+	w.Docs = append(w.Docs, txn.WorkerRef(l.instanceID))
 }
 
-func (l *lapse) Decide(u *Tx) error {
-	w, err := u.worker(l.instanceID)
+func (l *lapse) Decide(u *txn.Tx) error {
+	w, err := u.Worker(l.instanceID)
 	if err != nil {
 		return err
 	}
@@ -406,25 +322,8 @@ func (l *lapse) Decide(u *Tx) error {
 	})
 }
 
-// instances reads the records of all instances.
-func (e *Engine) instances(ctx context.Context) ([]core.Worker, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocWorker}}})
-	if err != nil {
-		return nil, PublicFault(err)
-	}
-	all := make([]core.Worker, 0, len(loaded.Scanned[0]))
-	for i := range loaded.Scanned[0] {
-		w, err := DecodeWorker(&loaded.Scanned[0][i])
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, *w)
-	}
-	return all, nil
-}
-
 // Workers lists instances by id (S54).
-func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]WorkerView, string, error) {
+func (e *Work) Workers(ctx context.Context, c txn.Caller, q txn.WorkerQuery) ([]txn.WorkerView, string, error) {
 	limit, err := core.PageLimit(q.Limit)
 	if err != nil {
 		return nil, "", err
@@ -435,7 +334,7 @@ func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]Worker
 	if err := cmp.Or(core.CheckFilterText("lane", q.Lane), core.CheckFilterText("capability", q.Capability)); err != nil {
 		return nil, "", err
 	}
-	scope := "workers\x00" + Fingerprint(q.Namespace, q.Lane, q.Capability, q.State)
+	scope := "workers\x00" + txn.Fingerprint(q.Namespace, q.Lane, q.Capability, q.State)
 	after := ""
 	if q.Cursor != "" {
 		key, err := core.DecodeCursor(scope, q.Cursor)
@@ -444,7 +343,7 @@ func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]Worker
 		}
 		after = string(key)
 	}
-	all, err := e.instances(ctx)
+	all, err := e.Instances(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -452,10 +351,10 @@ func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]Worker
 	if err != nil {
 		return nil, "", err
 	}
-	var views []WorkerView
+	var views []txn.WorkerView
 	for _, w := range all {
-		if w.InstanceID > after && q.keeps(c, &WorkerView{Worker: w, State: workerState(&w, now)}) {
-			views = append(views, c.workerView(&w, now))
+		if w.InstanceID > after && keeps(&q, c, &txn.WorkerView{Worker: w, State: txn.WorkerState(&w, now)}) {
+			views = append(views, workerView(c, &w, now))
 		}
 	}
 	next := ""
@@ -468,18 +367,7 @@ func (e *Engine) Workers(ctx context.Context, c Caller, q WorkerQuery) ([]Worker
 	return views, next, e.CountLeases(ctx, c, views)
 }
 
-func workerState(w *core.Worker, now base.Time) string {
-	switch {
-	case !w.Live(now):
-		return "dead"
-	case w.Draining:
-		return "draining"
-	default:
-		return "live"
-	}
-}
-
-func (q *WorkerQuery) keeps(c Caller, v *WorkerView) bool {
+func keeps(q *txn.WorkerQuery, c txn.Caller, v *txn.WorkerView) bool {
 	w := &v.Worker
 	switch q.State {
 	case "", "live":
@@ -492,12 +380,12 @@ func (q *WorkerQuery) keeps(c Caller, v *WorkerView) bool {
 			return false
 		}
 	}
-	return (q.Lane == "" || Contains(w.Lanes, q.Lane)) && (q.Capability == "" || Contains(w.Capabilities, q.Capability)) &&
-		(q.Namespace == "" || len(w.Namespaces) == 0 || Contains(w.Namespaces, q.Namespace)) && c.SeesWorker(w)
+	return (q.Lane == "" || txn.Contains(w.Lanes, q.Lane)) && (q.Capability == "" || txn.Contains(w.Capabilities, q.Capability)) &&
+		(q.Namespace == "" || len(w.Namespaces) == 0 || txn.Contains(w.Namespaces, q.Namespace)) && c.SeesWorker(w)
 }
 
 // CountLeases fills in how many leases each instance holds, of executions that the caller sees.
-func (e *Engine) CountLeases(ctx context.Context, c Caller, views []WorkerView) error {
+func (e *Work) CountLeases(ctx context.Context, c txn.Caller, views []txn.WorkerView) error {
 	if len(views) == 0 {
 		return nil
 	}
@@ -507,7 +395,7 @@ func (e *Engine) CountLeases(ctx context.Context, c Caller, views []WorkerView) 
 	}
 	groups, err := e.Store.CountBy(ctx, q, store.GroupBy{Field: store.ByInstance}, countLimit*len(views))
 	if err != nil {
-		return PublicFault(err)
+		return txn.PublicFault(err)
 	}
 	held := map[string]int{}
 	for _, group := range groups {
@@ -520,29 +408,29 @@ func (e *Engine) CountLeases(ctx context.Context, c Caller, views []WorkerView) 
 }
 
 // Worker shows one instance.
-func (e *Engine) Worker(ctx context.Context, c Caller, instanceID string) (WorkerView, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{WorkerRef(instanceID)}})
+func (e *Work) Worker(ctx context.Context, c txn.Caller, instanceID string) (txn.WorkerView, error) {
+	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{txn.WorkerRef(instanceID)}})
 	if err != nil {
-		return WorkerView{}, PublicFault(err)
+		return txn.WorkerView{}, txn.PublicFault(err)
 	}
 	var w *core.Worker
-	if doc, ok := loaded.Docs[WorkerRef(instanceID)]; ok {
-		if w, err = DecodeWorker(&doc); err != nil {
-			return WorkerView{}, err
+	if doc, ok := loaded.Docs[txn.WorkerRef(instanceID)]; ok {
+		if w, err = txn.DecodeWorker(&doc); err != nil {
+			return txn.WorkerView{}, err
 		}
 	}
-	if w == nil || !c.reaches(w, "") {
-		return WorkerView{}, base.Errorf(base.CodeWorkerNotRegistered, "no instance %q", instanceID)
+	if w == nil || !reaches(c, w, "") {
+		return txn.WorkerView{}, base.Errorf(base.CodeWorkerNotRegistered, "no instance %q", instanceID)
 	}
-	views := []WorkerView{c.workerView(w, loaded.Now)}
+	views := []txn.WorkerView{workerView(c, w, loaded.Now)}
 	err = e.CountLeases(ctx, c, views)
 	return views[0], err
 }
 
 // WorkerLeases lists the executions that an instance holds a lease on.
-func (e *Engine) WorkerLeases(ctx context.Context, c Caller, instanceID string) ([]View, error) {
-	var all []View
-	r := ListRequest{Filter: core.Filter{Status: []string{"running"}, InstanceID: []string{instanceID}}, Order: store.IDAsc, Limit: Ptr(core.MaxPage)}
+func (e *Work) WorkerLeases(ctx context.Context, c txn.Caller, instanceID string) ([]txn.View, error) {
+	var all []txn.View
+	r := txn.ListRequest{Filter: core.Filter{Status: []string{"running"}, InstanceID: []string{instanceID}}, Order: store.IDAsc, Limit: txn.Ptr(core.MaxPage)}
 	for {
 		page, err := e.List(ctx, c, r)
 		if err != nil {
@@ -556,5 +444,23 @@ func (e *Engine) WorkerLeases(ctx context.Context, c Caller, instanceID string) 
 	}
 }
 
-// Ptr returns a pointer to a value.
-func Ptr[T any](v T) *T { return &v }
+// sweepWorkers marks instances that have lapsed and removes those that lapsed long ago (S50, S54).
+func (e *Work) sweepWorkers(ctx context.Context, t store.Timer) error {
+	return e.OnDocs(ctx, txn.DocWorker, t.Texts, func(u *txn.Tx, doc *store.Doc) error {
+		w, err := txn.DecodeWorker(doc)
+		if err != nil {
+			return err
+		}
+		fx := u.EngineEffects()
+		switch {
+		case w.Removable(u.Now):
+			u.DropDoc(doc.DocRef)
+		case !w.Live(u.Now) && w.Lapse(fx):
+			u.PutWorker(w)
+			u.Keep(fx)
+		case doc.ExpiresAt <= u.Now:
+			u.PutWorker(w)
+		}
+		return nil
+	})
+}

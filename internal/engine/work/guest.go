@@ -1,4 +1,4 @@
-package txn
+package work
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -16,15 +17,15 @@ import (
 // transaction sees. The submission must have an id.
 //
 // filed reports that key or id belong to an execution that an engine has filed already: only that engine can return it.
-func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
+func SubmitAsGuest(ctx context.Context, g store.Guest, c txn.Caller, limits base.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
 	cmd := &Submit{caller: c, ID: s.ID.ID()}
 	var seen store.Glance
 	var settings core.NamespaceSettings
 	err = checkArguments(c, &s, func() (core.NamespaceSettings, error) {
-		if seen, err = g.Glance(ctx, tx, s.Lane, namespaceRef(s.Namespace)); err != nil {
-			return core.NamespaceSettings{}, PublicFault(err)
+		if seen, err = g.Glance(ctx, tx, s.Lane, txn.NamespaceRef(s.Namespace)); err != nil {
+			return core.NamespaceSettings{}, txn.PublicFault(err)
 		}
-		space, err := decodeNamespace(seen.Doc)
+		space, err := txn.DecodeNamespace(seen.Doc)
 		if space == nil || err != nil {
 			return core.NamespaceSettings{}, err
 		}
@@ -58,7 +59,7 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Lim
 	existing, err := g.SubmitTx(ctx, tx, cmd.keyRow(seen.Now), row)
 	switch {
 	case err != nil:
-		return TxAnswer{}, false, PublicFault(err)
+		return TxAnswer{}, false, txn.PublicFault(err)
 	case existing != nil:
 		return guestDuplicate(cmd, existing, &seen)
 	case refusal != nil:
@@ -74,7 +75,7 @@ func (s *Submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaul
 		for _, ref := range refs {
 			seen, err := g.Glance(ctx, tx, s.S.Lane, ref)
 			if err != nil {
-				return nil, PublicFault(err)
+				return nil, txn.PublicFault(err)
 			}
 			if seen.Doc != nil {
 				docs[ref] = *seen.Doc
@@ -84,17 +85,17 @@ func (s *Submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaul
 	}
 	var quotas []store.DocRef
 	for _, use := range slices.Concat(s.S.Policy.Quotas, defaults) {
-		quotas = append(quotas, quotaRef(use.Quota))
+		quotas = append(quotas, txn.QuotaRef(use.Quota))
 	}
 	docs, err := read(ctx, quotas...)
 	if err != nil {
 		return nil, err
 	}
-	known := parseRules(slices.Collect(maps.Values(docs)))
+	known := txn.ParseRules(slices.Collect(maps.Values(docs)))
 	if err := s.refer(ctx, known, defaults, read); err != nil {
 		return nil, err
 	}
-	return s.Refs.resolve(known, s.S.Namespace), nil
+	return s.Refs.Resolve(known, s.S.Namespace), nil
 }
 
 // refusedBy is the refusal of a lane that takes no submissions. One that does not exist yet takes all.
@@ -112,11 +113,11 @@ func guestDuplicate(cmd *Submit, found *store.Existing, seen *store.Glance) (TxA
 	case byKey && !bytes.Equal(found.Fingerprint, cmd.fingerprint):
 		return TxAnswer{}, false, keyConflict(found.ID)
 	case found.Body == nil:
-		return txAnswer("duplicate", found.ID, View{}), true, nil
+		return txAnswer("duplicate", found.ID, txn.View{}), true, nil
 	}
 	waiting := &Submit{ID: found.ID}
 	if err := waiting.readBody(found.Body); err != nil {
-		return TxAnswer{}, false, Corrupt("inbox", err)
+		return TxAnswer{}, false, txn.Corrupt("inbox", err)
 	}
 	view := seenView(waiting, seen)
 	if !byKey && !cmd.sameAs(view.Execution) {
@@ -126,10 +127,10 @@ func guestDuplicate(cmd *Submit, found *store.Existing, seen *store.Glance) (TxA
 }
 
 // seenView is the execution that a submission makes if it is filed now.
-func seenView(cmd *Submit, seen *store.Glance) View {
+func seenView(cmd *Submit, seen *store.Glance) txn.View {
 	class := cmd.Refs.Class(&cmd.S)
 	x := core.NewExecution(&core.Effects{Now: seen.Now}, &cmd.S, cmd.ID, &class)
-	view := View{Execution: settled(x, seen.Now), Lane: core.LaneActive}
+	view := txn.View{Execution: settled(x, seen.Now), Lane: core.LaneActive}
 	if seen.Lane != nil {
 		view.Lane = seen.Lane.State
 	}

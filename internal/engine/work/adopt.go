@@ -1,4 +1,4 @@
-package txn
+package work
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -21,17 +22,17 @@ type inboxBody struct {
 	Submission core.Submission `json:"submission"`
 	Policy     json.RawMessage `json:"policy,omitempty"`
 	Budgets    []base.UUID     `json:"budgets,omitempty"` // that the policy names
-	Caller     Caller          `json:"caller"`
+	Caller     txn.Caller      `json:"caller"`
 }
 
 // TxAnswer is the answer to a submission inside the user's own transaction.
 type TxAnswer struct {
-	SubmitAnswer
-	View View // the execution as it is, or as the commit will create it; empty if that of a duplicate was removed (L84)
+	txn.SubmitAnswer
+	View txn.View // the execution as it is, or as the commit will create it; empty if that of a duplicate was removed (L84)
 }
 
 // SubmitTx writes a submission in the user's own transaction: the execution exists if and only if that commits.
-func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submission) (TxAnswer, error) {
+func (e *Work) SubmitTx(ctx context.Context, c txn.Caller, tx any, s core.Submission) (TxAnswer, error) {
 	submitter, ok := e.Store.(store.TxSubmitter)
 	if !ok {
 		return TxAnswer{}, base.Errorf(base.CodeNotImplemented, "this store takes no part in other transactions")
@@ -63,7 +64,7 @@ func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submissi
 	existing, err := submitter.SubmitTx(ctx, tx, cmd.keyRow(present.Now), row)
 	switch {
 	case err != nil:
-		return TxAnswer{}, PublicFault(err)
+		return TxAnswer{}, txn.PublicFault(err)
 	case existing != nil:
 		return e.existing(ctx, cmd, existing, present)
 	case refusal != nil:
@@ -72,8 +73,8 @@ func (e *Engine) SubmitTx(ctx context.Context, c Caller, tx any, s core.Submissi
 	return txAnswer("created", cmd.ID, present.made(cmd)), nil
 }
 
-func txAnswer(outcome string, id base.ID, view View) TxAnswer {
-	answer := TxAnswer{SubmitAnswer: SubmitAnswer{Outcome: outcome, ID: id}, View: view}
+func txAnswer(outcome string, id base.ID, view txn.View) TxAnswer {
+	answer := TxAnswer{SubmitAnswer: txn.SubmitAnswer{Outcome: outcome, ID: id}, View: view}
 	if x := view.Execution; x != nil {
 		answer.PublicState, _ = core.Derive(x, view.Lane)
 		answer.Priority = x.Priority
@@ -82,7 +83,7 @@ func txAnswer(outcome string, id base.ID, view View) TxAnswer {
 }
 
 // existing answers a transactional submission whose key or id exists already, as a duplicate or a conflict (L83, L85).
-func (e *Engine) existing(ctx context.Context, cmd *Submit, found *store.Existing, at Present) (TxAnswer, error) {
+func (e *Work) existing(ctx context.Context, cmd *Submit, found *store.Existing, at Present) (TxAnswer, error) {
 	byKey := found.Key != (store.Key{})
 	if byKey && !bytes.Equal(found.Fingerprint, cmd.fingerprint) {
 		return TxAnswer{}, keyConflict(found.ID)
@@ -93,7 +94,7 @@ func (e *Engine) existing(ctx context.Context, cmd *Submit, found *store.Existin
 	}
 	switch x := view.Execution; {
 	case byKey && x == nil: // only the key is left of it (L84)
-		return TxAnswer{SubmitAnswer: SubmitAnswer{Outcome: "duplicate", ID: found.ID, Priority: cmd.S.Priority}}, nil
+		return TxAnswer{SubmitAnswer: txn.SubmitAnswer{Outcome: "duplicate", ID: found.ID, Priority: cmd.S.Priority}}, nil
 	case byKey:
 	case x == nil:
 		return TxAnswer{}, base.Errorf(base.CodeIdempotencyInProgress, "the id is held by a transaction that is still open").WithRetryAfter(1000)
@@ -105,20 +106,20 @@ func (e *Engine) existing(ctx context.Context, cmd *Submit, found *store.Existin
 
 // existingView reads the existing execution: as it was filed, otherwise as its submission will create it. It adopts nothing and writes no due
 // timers: the user's own transaction may hold the rows (L88).
-func (e *Engine) existingView(ctx context.Context, found *store.Existing, at Present) (View, error) {
+func (e *Work) existingView(ctx context.Context, found *store.Existing, at Present) (txn.View, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{found.ID.UUID}, Inputs: true, Results: true})
 	if err != nil {
-		return View{}, PublicFault(err)
+		return txn.View{}, txn.PublicFault(err)
 	}
 	if x := loaded.Executions[found.ID.UUID]; x != nil {
 		return e.View(ctx, settled(x, loaded.Now), loaded.Dictionary)
 	}
 	if found.Body == nil {
-		return View{}, nil
+		return txn.View{}, nil
 	}
 	waiting := &Submit{ID: found.ID}
 	if err := waiting.readBody(found.Body); err != nil {
-		return View{}, Corrupt("inbox", err)
+		return txn.View{}, txn.Corrupt("inbox", err)
 	}
 	return at.made(waiting), nil
 }
@@ -135,18 +136,18 @@ func settled(x *core.Execution, now base.Time) *core.Execution {
 // Present is the moment at which a transactional submission is judged, and what is committed then.
 type Present struct {
 	Now  base.Time
-	Dict *Dictionary
+	Dict *txn.Dictionary
 }
 
 // Present reads the clock and the dictionary as they are now, for what is decided before a transaction.
-func (e *Engine) Present(ctx context.Context) (Present, error) {
+func (e *Work) Present(ctx context.Context) (Present, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{})
 	if err != nil {
-		return Present{}, PublicFault(err)
+		return Present{}, txn.PublicFault(err)
 	}
 	dict, err := e.Dict.At(ctx, loaded.Dictionary)
 	if err != nil {
-		return Present{}, PublicFault(err)
+		return Present{}, txn.PublicFault(err)
 	}
 	return Present{Now: loaded.Now, Dict: dict}, nil
 }
@@ -160,14 +161,14 @@ func (p Present) Refuses(cmd *Submit) error {
 	if lane := p.Dict.Lanes[cmd.S.Lane]; lane != nil && !lane.Settings.State.Accepting() {
 		return laneNotAccepting(lane)
 	}
-	return cmd.Refs.resolve(p.Dict.rules, cmd.S.Namespace)
+	return cmd.Refs.Resolve(p.Dict.Rules, cmd.S.Namespace)
 }
 
 // made is the execution that a submission makes if it is filed now.
-func (p Present) made(cmd *Submit) View {
+func (p Present) made(cmd *Submit) txn.View {
 	class := cmd.Refs.Class(&cmd.S)
 	x := core.NewExecution(&core.Effects{Now: p.Now}, &cmd.S, cmd.ID, &class)
-	return View{Execution: settled(x, p.Now), Lane: p.Dict.State(class.Lane)}
+	return txn.View{Execution: settled(x, p.Now), Lane: p.Dict.State(class.Lane)}
 }
 
 // keyRow returns the row of the submission's key, or nil if it has none.
@@ -179,7 +180,7 @@ func (s *Submit) keyRow(now base.Time) *store.KeyRow {
 }
 
 func (s *Submit) inboxBody() ([]byte, error) {
-	body := inboxBody{Submission: s.S, Policy: s.S.Policy.Encode(), Budgets: s.Refs.budgets, Caller: s.caller}
+	body := inboxBody{Submission: s.S, Policy: s.S.Policy.Encode(), Budgets: s.Refs.Budgets, Caller: s.caller}
 	body.Submission.Policy = nil
 	given := s.ID.Given()
 	body.Submission.ID = &given
@@ -202,19 +203,19 @@ func (s *Submit) readBody(text []byte) error {
 	}
 	s.S, s.caller = body.Submission, body.Caller
 	s.S.Policy = policy
-	s.Refs = references{given: policy, budgets: body.Budgets, fixed: true}
+	s.Refs = txn.References{Given: policy, Budgets: body.Budgets, Fixed: true}
 	return nil
 }
 
 // Nudge looks for submissions that the user's own transactions have committed, and for work in the named lanes.
-func (e *Engine) Nudge(ctx context.Context, _ Caller, lanes ...string) error {
+func (e *Work) Nudge(ctx context.Context, _ txn.Caller, lanes ...string) error {
 	if e.Stopping() {
-		return ErrShuttingDown()
+		return txn.ErrShuttingDown()
 	}
 	e.adoptAll(ctx)
-	hint := store.Hint{Lanes: e.Dict.Now().narrow(lanes)}
-	e.dispatcher.Hinted(hint)
-	e.hints.send(hint)
+	hint := store.Hint{Lanes: narrow(e.Dict.Now(), lanes)}
+	e.Dispatcher.Hinted(hint)
+	e.Hints.Send(hint)
 	return nil
 }
 
@@ -225,26 +226,12 @@ const PollShared = 4096
 // narrow returns those of the lanes that have no more classes than one poll asks about. In the others a nudge would make every process look at the
 // queues of hundreds of thousands of keys. It is not needed there: the process that adopts a submission names its class in a hint, and everything
 // else is left to the polls (S68).
-func (d *Dictionary) narrow(lanes []string) []string {
+func narrow(d *txn.Dictionary, lanes []string) []string {
 	return slices.DeleteFunc(slices.Clone(lanes), func(lane string) bool { return len(d.OfLane[lane]) > PollShared })
 }
 
-// Appeared reports whether an execution that was not found is worth another look: the execution exists now, or the inbox has something that is then
-// adopted. Both are read in one snapshot, because another process may adopt it between two.
-func (e *Engine) Appeared(ctx context.Context, id base.UUID) bool {
-	loaded, err := e.Store.Read(ctx, store.Want{Executions: []base.UUID{id}, Inbox: 1})
-	if err != nil {
-		return false
-	}
-	if len(loaded.Inbox) > 0 {
-		e.adoptAll(ctx)
-		return true
-	}
-	return loaded.Executions[id] != nil
-}
-
 // adoptAll adopts everything in the inbox.
-func (e *Engine) adoptAll(ctx context.Context) {
+func (e *Work) adoptAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := e.adopt(ctx)
 		if err != nil {
@@ -259,7 +246,7 @@ func (e *Engine) adoptAll(ctx context.Context) {
 
 // adopt turns inbox rows into executions, and returns how many there were. Within a process one adopt runs at a time: a second one would only lock
 // what the first has just filed, and keep it from being claimed.
-func (e *Engine) adopt(ctx context.Context) (int, error) {
+func (e *Work) adopt(ctx context.Context) (int, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Inbox: adoptLimit})
 	if err != nil || len(loaded.Inbox) == 0 {
 		return 0, err
@@ -269,21 +256,13 @@ func (e *Engine) adopt(ctx context.Context) (int, error) {
 	if loaded, err = e.Store.Read(ctx, store.Want{Inbox: adoptLimit}); err != nil || len(loaded.Inbox) == 0 {
 		return 0, err
 	}
-	batch := make([]*Request, 0, len(loaded.Inbox))
+	batch := make([]txn.Command, 0, len(loaded.Inbox))
 	for _, row := range loaded.Inbox {
 		cmd, err := e.newAdoption(ctx, row)
 		if err != nil {
 			return 0, err
 		}
-		// The caller may itself be a waiter of held rows, so it must not wait for one. What stays in the inbox is found by the next look.
-		batch = append(batch, &Request{Command: cmd, done: make(chan struct{}), began: e.Meter.now(), stays: true})
+		batch = append(batch, cmd)
 	}
-	e.process(batch)
-	for _, r := range batch {
-		<-r.done
-		if r.err != nil {
-			err = r.err
-		}
-	}
-	return len(batch), err
+	return len(batch), e.ProcessBeside(batch) // what stays in the inbox is found by the next look
 }

@@ -1,4 +1,4 @@
-package txn
+package work
 
 import (
 	"github.com/flowfabric/flowfabric/internal/core"
