@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -16,6 +17,7 @@ import (
 // Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
 type Engine struct {
 	*txn.Engine
+	*waits.Waits
 	*work.Work
 	*flows.Graphs
 	*claims.Claims
@@ -30,11 +32,12 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	tasks := work.New(kernel)
+	waiting := waits.NewWaits(kernel)
+	tasks := work.New(waiting)
 	graphs := flows.New(tasks)
-	waiting := claims.New(graphs)
+	served := claims.New(graphs)
 	jobs := bulk.New(graphs)
-	e := &Engine{kernel, tasks, graphs, waiting, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
+	e := &Engine{kernel, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

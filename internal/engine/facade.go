@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
 )
 
@@ -60,13 +61,13 @@ type (
 	Holder              = txn.Holder
 	Hooks               = txn.Hooks
 	IntegrityReport     = inspect.IntegrityReport
-	Issued              = txn.Issued
-	IssuedLink          = txn.IssuedLink
+	Issued              = waits.Issued
+	IssuedLink          = waits.IssuedLink
 	JoinView            = flows.JoinView
 	LaneView            = txn.LaneView
 	LeaseRef            = txn.LeaseRef
 	LeaseView           = txn.LeaseView
-	LinkPage            = txn.LinkPage
+	LinkPage            = waits.LinkPage
 	ListRequest         = txn.ListRequest
 	LoggedEvent         = txn.LoggedEvent
 	MemberView          = flows.MemberView
@@ -85,26 +86,26 @@ type (
 	Rollback            = txn.Rollback
 	RotatedKey          = txn.RotatedKey
 	Rotation            = txn.Rotation
-	SignalQuery         = txn.SignalQuery
+	SignalQuery         = waits.SignalQuery
 	Span                = txn.Span
 	SpawnAnswer         = flows.SpawnAnswer
 	SpawnRequest        = flows.SpawnRequest
 	SpendQuery          = txn.SpendQuery
 	SpendRow            = txn.SpendRow
-	Standing            = txn.Standing
+	Standing            = waits.Standing
 	StepAnswer          = txn.StepAnswer
 	SubmitAnswer        = txn.SubmitAnswer
 	SubmitItem          = txn.SubmitItem
-	SuspendAnswer       = txn.SuspendAnswer
-	SuspendedItem       = txn.SuspendedItem
-	SuspendedQuery      = txn.SuspendedQuery
+	SuspendAnswer       = waits.SuspendAnswer
+	SuspendedItem       = waits.SuspendedItem
+	SuspendedQuery      = waits.SuspendedQuery
 	TargetedRequest     = txn.TargetedRequest
 	Task                = txn.Task
 	Tracer              = txn.Tracer
 	TxAnswer            = work.TxAnswer
 	UsageRequest        = txn.UsageRequest
 	View                = txn.View
-	WaitpointQuery      = txn.WaitpointQuery
+	WaitpointQuery      = waits.WaitpointQuery
 	WorkerQuery         = txn.WorkerQuery
 	WorkerView          = txn.WorkerView
 )

@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -217,7 +218,7 @@ func (b *jobBatch) Want(w *store.Want, _ bool) {
 		w.Executions = append(w.Executions, id.UUID)
 		w.Docs = append(w.Docs, work.StepsRef(id.UUID))
 		if b.waits {
-			w.Owned = append(w.Owned, txn.DossierKey(id.UUID)) // each once
+			w.Owned = append(w.Owned, waits.DossierKey(id.UUID)) // each once
 		}
 	}
 }

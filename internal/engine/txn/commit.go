@@ -107,13 +107,13 @@ func (u *Tx) gather() {
 			// A timer may have ended it in this transaction, so it still has queue rows and slots to give back.
 			u.file(ent)
 			u.count(ent)
-			u.markWaits(ent)
+			u.followRow(ent)
 			u.markHolds(ent)
 		case ent.Changed:
 			u.file(ent)
 			u.arm(ent)
 			u.count(ent)
-			u.markWaits(ent)
+			u.followRow(ent)
 			u.markHolds(ent)
 			u.retire(ent)
 			u.noteSilent(ent)
@@ -132,6 +132,13 @@ func (u *Tx) gather() {
 		u.Changes.AddTimers = append(u.Changes.AddTimers, *timer)
 	}
 	u.timers = nil
+}
+
+// followRow lets the rooms bring up to date what they keep beside an execution that has changed.
+func (u *Tx) followRow(ent *Row) {
+	for _, follow := range u.Engine.points.row {
+		follow(u, ent)
+	}
 }
 
 // noteSilent writes a silent change for an execution that is no longer blocked on its key, if no event of this unit names it. Lists follow the log
@@ -320,7 +327,7 @@ func (u *Tx) publish() {
 	var filed []Filing
 	for _, ent := range u.Order {
 		if ent.Removed {
-			u.Engine.Waits.Wake(ent.Exec.ID.UUID) // a timer may have ended it in this transaction
+			u.Engine.Waiters.Wake(ent.Exec.ID.UUID) // a timer may have ended it in this transaction
 			continue
 		}
 		if ent.Exec.Queued() {
@@ -336,7 +343,7 @@ func (u *Tx) publish() {
 			}
 		}
 		if ent.JustEnded() {
-			u.Engine.Waits.Wake(ent.Exec.ID.UUID)
+			u.Engine.Waiters.Wake(ent.Exec.ID.UUID)
 		}
 	}
 	news := News{Lanes: len(u.Changes.Lanes) > 0}

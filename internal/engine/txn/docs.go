@@ -30,7 +30,7 @@ const (
 	docSigningKeys store.DocKind = 14 // one record: the signing keys of the installation
 
 	DocWait          store.DocKind = 15 // owner: execution; every record of its waits, by waitRef
-	docWaitData      store.DocKind = 16 // owner: execution; bytes of a signal or a continuation
+	DocWaitData      store.DocKind = 16 // owner: execution; bytes of a signal or a continuation
 	DocWaitpointAt   store.DocKind = 17 // key: waitpoint id; which execution has it
 	DocWaitpointOpen store.DocKind = 18 // key: waitpoint id; there while it is open
 	DocLinkAt        store.DocKind = 19 // key: link id; which execution has it

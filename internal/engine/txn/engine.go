@@ -20,36 +20,37 @@ type Engine struct {
 	minter  base.Minter
 	derives idSecrets
 
-	Committer  *committer
-	Held       *heldRows
-	Dispatcher Dispatcher
-	Graphs     GraphRoom
-	phases     []Phases
-	listeners  []Listener
-	forgets    []func() // drop what was remembered of another incarnation
-	Slots      slotsKnown
-	Rates      *rates
-	rows       *rowCache
-	lives      incarnations
-	keys       *keyCache
-	refusals   *refusals
-	Signing    *keyRings
-	auditing   auditKeys
-	waitpoints knownWaitpoints
-	Spaces     *namespaceCache
-	allowances *allowances
-	Waits      *waiters
-	Sweep      *sweeper
-	Log        *logReader
-	Follower   *follower
-	Hints      *hinter
-	Meter      *meter
-	Gauges     *gauges
-	extensions extensions
-	Notes      *quiet.Log
-	Health     health
-	alone      chan struct{} // one token for each command that may run alone at a time
-	Checks     chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
+	Committer   *committer
+	Held        *heldRows
+	Dispatcher  Dispatcher
+	Graphs      GraphRoom
+	askedBudget func(*Tx, *Row) (base.UUID, bool)
+	phases      []Phases
+	points      points
+	listeners   []Listener
+	forgets     []func() // drop what was remembered of another incarnation
+	Slots       slotsKnown
+	Rates       *rates
+	rows        *rowCache
+	lives       incarnations
+	keys        *keyCache
+	refusals    *refusals
+	Signing     *keyRings
+	auditing    auditKeys
+	Spaces      *namespaceCache
+	allowances  *allowances
+	Waiters     *waiters
+	Sweep       *sweeper
+	Log         *logReader
+	Follower    *follower
+	Hints       *hinter
+	Meter       *meter
+	Gauges      *gauges
+	extensions  extensions
+	Notes       *quiet.Log
+	Health      health
+	alone       chan struct{} // one token for each command that may run alone at a time
+	Checks      chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
 
 	Stop     chan struct{} // closed when Close begins: no new calls are accepted
 	once     sync.Once
@@ -61,7 +62,7 @@ type Engine struct {
 
 // New makes an engine on a migrated store, which outlives it. Rooms register with it before Start.
 func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
-	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{}), Dispatcher: idle{}}
+	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{}), Dispatcher: idle{}, askedBudget: noBudget}
 	e.Lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
 	e.Dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.Hints.Send(store.Hint{Dictionary: true}) }}
 	e.Dict.reborn = e.Dict.current.Store // nothing is cached yet
@@ -80,7 +81,7 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.keys, e.Spaces = newKeyCache(), newNamespaceCache(st)
 	e.Signing = newKeyRings(e.Cfg.MasterKey)
 	e.allowances = newAllowances(e)
-	e.Waits = newWaiters()
+	e.Waiters = newWaiters()
 	e.Sweep = newSweeper(e)
 	e.Log = newLogReader(e)
 	e.Follower = newFollower(e)

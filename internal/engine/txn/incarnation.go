@@ -76,7 +76,6 @@ func (e *Engine) forgetAll(next *Dictionary) []store.Commit {
 	e.Spaces.forget()
 	e.Signing.forget()
 	e.auditing.known.Store(nil)
-	e.waitpoints.forgetAll()
 	known := e.Log.forget()
 	e.Follower.begin(next.incarnation) // from now on the log reader has nothing of another incarnation in memory
 	e.Dict.current.Store(next)
@@ -162,7 +161,7 @@ func (e *Engine) lookInto(ctx context.Context, known []store.Commit) error {
 			return err
 		}
 		e.Log.setBack(seen.LogEnd)
-		e.Waits.wakeAll()
+		e.Waiters.wakeAll()
 	}
 	e.Log.look()
 	return nil

@@ -277,7 +277,7 @@ func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Comm
 // missed handles commits whose events are unknown, because they cannot be read, or were removed while this process was cut off from the store:
 // everything that depends on the log is read again.
 func (l *logReader) missed() {
-	l.e.Waits.wakeAll()
+	l.e.Waiters.wakeAll()
 	for _, other := range l.e.listeners {
 		other.Missed()
 	}
@@ -293,12 +293,12 @@ func (l *logReader) hear(c store.Commit) {
 		ev := &c.Events[i]
 		switch ev.Kind {
 		case "execution.completed":
-			l.e.Waits.Wake(ev.ExecutionID.UUID)
+			l.e.Waiters.Wake(ev.ExecutionID.UUID)
 		case "flow.completed", "flow.failed", "flow.cancelled":
-			l.e.Waits.Wake(ev.FlowID.UUID)
+			l.e.Waiters.Wake(ev.FlowID.UUID)
 		default:
 			if about := l.e.extensions.wakes[ev.Kind]; about != nil {
-				l.e.Waits.Wake(about(ev))
+				l.e.Waiters.Wake(about(ev))
 			}
 		}
 	}

@@ -21,18 +21,18 @@ type Operation struct {
 	Answer any   // pointer to what is recorded and given again; nil: nothing but the fact, or the view
 	View   *View // shows the execution as the command left it, and a repeat of the command the same (L117)
 	Fence  *core.Fence
-	held   *core.Fence    // of a command that keeps the lease
-	Docs   []store.DocRef // small records that it looks at
-	waits  bool           // it looks at the dossier and the signing keys
-	Also   []base.UUID    // further executions that it concerns
-	Locks  []base.UUID    // flows that it concerns, locked behind those; such a command has its transaction to itself
-	target string         // what it is about, where that is not the execution: a request key is good for one target (W4)
+	Held   *core.Fence                       // of a command that keeps the lease
+	Docs   []store.DocRef                    // small records that it looks at
+	Wants  func(w *store.Want, id base.UUID) // adds further rows that it looks at; nil: none
+	Also   []base.UUID                       // further executions that it concerns
+	Locks  []base.UUID                       // flows that it concerns, locked behind those; such a command has its transaction to itself
+	Target string                            // what it is about, where that is not the execution: a request key is good for one target (W4)
 	// Repeat completes the recorded answer with what is never recorded; nil: nothing is missing.
 	Repeat func(u *Tx, x *core.Execution) error
-	// told is what the audit row contains; nil: how the execution changed.
-	told func(u *Tx, x *core.Execution) toldChange
-	// shows reports that the command is audited although it changes nothing.
-	shows bool
+	// Told is what the audit row contains; nil: how the execution changed.
+	Told func(u *Tx, x *core.Execution) ToldChange
+	// Shows reports that the command is audited although it changes nothing.
+	Shows bool
 	// Removes reports that the execution no longer exists afterwards: a repeat is then recognised without it.
 	Removes bool
 	// Takes reports that it may take the execution for a worker: what admission needs is loaded.
@@ -44,12 +44,12 @@ type Operation struct {
 // Operate runs an operator's command: a repeat of a recorded request gets the recorded answer, then `expect` is compared, then
 // the command is judged (L76, L77, L118).
 func (e *Engine) Operate(ctx context.Context, c Caller, id base.GivenID, o Operation) error {
-	if err := o.Op.check(); err != nil {
+	if err := o.Op.Check(); err != nil {
 		return err
 	}
 	cmd := &operatorCommand{Operation: o, e: e, caller: c, id: id}
 	if o.Op.RequestKey != "" {
-		cmd.request = RequestRef(c, o.Name, cmp.Or(o.target, id.UUID.String()), o.Op.RequestKey)
+		cmd.request = RequestRef(c, o.Name, cmp.Or(o.Target, id.UUID.String()), o.Op.RequestKey)
 		cmd.request.Owner = Owner(id.UUID) // it goes with the execution (L141)
 		cmd.fingerprint = Fingerprint(o.Args, o.Op.Reason, o.Op.Expect)
 		if o.Removes {
@@ -66,8 +66,8 @@ func (e *Engine) Operate(ctx context.Context, c Caller, id base.GivenID, o Opera
 	return err
 }
 
-// check checks the arguments that every operator command has.
-func (op *Operator) check() error {
+// Check checks the arguments that every operator command has.
+func (op *Operator) Check() error {
 	if err := base.CheckReason("reason", op.Reason); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ type operatorCommand struct {
 func (o *operatorCommand) Name() string { return o.Operation.Name }
 
 // Carried is the lease under which the command is sent; nil: none.
-func (o *operatorCommand) Carried() *core.Fence { return cmp.Or(o.held, o.Fence) }
+func (o *operatorCommand) Carried() *core.Fence { return cmp.Or(o.Held, o.Fence) }
 
 // Subject is the execution that the command is about.
 func (o *operatorCommand) Subject() base.UUID { return o.id.UUID }
@@ -96,9 +96,8 @@ func (o *operatorCommand) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, o.id.UUID)
 	w.Executions = append(w.Executions, o.Also...)
 	w.Docs = append(w.Docs, o.Docs...)
-	if o.waits {
-		wantDossier(w, o.id.UUID)
-		WantKeys(w)
+	if o.Wants != nil {
+		o.Wants(w, o.id.UUID)
 	}
 	if o.request.Key != "" {
 		w.Docs = append(w.Docs, o.request)
@@ -167,7 +166,7 @@ func (o *operatorCommand) Decide(u *Tx) error {
 
 // show records how the command left the execution, and writes the audit row.
 func (o *operatorCommand) show(u *Tx, ent *Row, before core.AuditedExecution, changed bool) {
-	if (changed || o.shows) && o.caller.Audits() {
+	if (changed || o.Shows) && o.caller.Audits() {
 		o.audit(u, ent, before)
 	}
 	if o.View != nil {
@@ -180,16 +179,16 @@ func (o *operatorCommand) show(u *Tx, ent *Row, before core.AuditedExecution, ch
 
 func (o *operatorCommand) Chains(u *Tx) []string { return u.ExecutionChain(o.caller, o.id) }
 
-// toldChange is the content of an audit row about something that belongs to an execution.
-type toldChange struct {
-	entity, id    string
-	before, after any
+// ToldChange is the content of an audit row about something that belongs to an execution.
+type ToldChange struct {
+	Entity, ID    string
+	Before, After any
 }
 
 // audit writes the change to the audit log (U131).
 func (o *operatorCommand) audit(u *Tx, ent *Row, before core.AuditedExecution) {
-	if o.told != nil {
-		u.auditPart(o.caller, o.Operation.Name, o.Op.Reason, ent.Exec, o.told(u, ent.Exec))
+	if o.Told != nil {
+		u.AuditPart(o.caller, o.Operation.Name, o.Op.Reason, ent.Exec, o.Told(u, ent.Exec))
 		return
 	}
 	var after any
@@ -214,7 +213,7 @@ func (o *operatorCommand) gone(u *Tx, notFound error) error {
 // toRecord is what a repeat is answered by.
 func (o *operatorCommand) toRecord() any {
 	if o.View != nil {
-		return recordedViewOf(o.View)
+		return RecordedViewOf(o.View)
 	}
 	return o.Answer
 }
@@ -253,16 +252,16 @@ func (r *recordedRequest) Into(answer any) error {
 
 // view reads a recorded view. x is the execution as it is now.
 func (r *recordedRequest) view(x *core.Execution) (View, error) {
-	var rec recordedView
+	var rec RecordedView
 	if err := r.Into(&rec); err != nil {
 		return View{}, err
 	}
-	return rec.of(x)
+	return rec.Of(x)
 }
 
-// recordedView is how the answer of a command is kept that shows the execution: of the record only what may change, in the
+// RecordedView is how the answer of a command is kept that shows the execution: of the record only what may change, in the
 // form in which stores keep it. Identity, input and policy stand fast (L10), and payloads are no part of the answer.
-type recordedView struct {
+type RecordedView struct {
 	Status core.Status    `json:"status"`
 	Reason core.Reason    `json:"reason"`
 	Next   core.Next      `json:"next"`
@@ -271,13 +270,14 @@ type recordedView struct {
 	Lane   core.LaneState `json:"lane"`
 }
 
-func recordedViewOf(v *View) recordedView {
+// RecordedViewOf returns what is recorded of an answer that shows an execution.
+func RecordedViewOf(v *View) RecordedView {
 	row := store.ChangedRowOf(v.Execution)
-	return recordedView{Status: row.Status, Reason: row.Reason, Next: row.Next, Order: row.Order, State: row.State, Lane: v.Lane}
+	return RecordedView{Status: row.Status, Reason: row.Reason, Next: row.Next, Order: row.Order, State: row.State, Lane: v.Lane}
 }
 
-// of puts the view together again for the execution that it showed.
-func (r *recordedView) of(x *core.Execution) (View, error) {
+// Of puts the view together again for the execution that it showed.
+func (r *RecordedView) Of(x *core.Execution) (View, error) {
 	row := store.RowOf(x)
 	row.Status, row.Reason, row.Next, row.Order, row.State = r.Status, r.Reason, r.Next, r.Order, r.State
 	then, err := row.Execution(x.Class, nil)

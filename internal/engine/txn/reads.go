@@ -170,7 +170,7 @@ func WaitFor[V any](ctx context.Context, e *Engine, id base.UUID, d time.Duratio
 	timer := e.Cfg.Clock.NewTimer(d)
 	defer timer.Stop()
 	for {
-		ended, leave := e.Waits.enter(id) // subscribe first, read second: no completion is missed
+		ended, leave := e.Waiters.enter(id) // subscribe first, read second: no completion is missed
 		view, over, err := read(ctx)
 		if err != nil || over || d == 0 {
 			leave()

@@ -77,7 +77,6 @@ type Tx struct {
 	began    time.Duration          // by the meter's clock
 	audits   []core.AuditRow        // rows that this unit adds to the audit log
 	spans    []Span                 // of the commands it runs
-	Waits    map[base.UUID]*waitFile
 
 	Blocks     map[int32][]int32           // block numbers under which classes have rows
 	Books      *core.BudgetSet             // the budgets in this unit; nil: none
@@ -280,7 +279,9 @@ func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 		SetIn(&u.Lanes, id, lane)
 	}
 	u.scanned = append(u.scanned, loaded.Scanned...)
-	u.absorbWaits(&want, loaded)
+	for _, absorb := range u.Engine.points.absorb {
+		absorb(u, &want, loaded)
+	}
 	u.inbox = append(u.inbox, loaded.Inbox...)
 	u.Picked = append(u.Picked, loaded.Picked...)
 	u.LeftOut = u.LeftOut || loaded.LeftOut
@@ -401,7 +402,14 @@ func (u *Tx) Create(x *core.Execution, fx *core.Effects) {
 func (u *Tx) Remove(ent *Row) {
 	ent.Removed = true
 	u.Changes.Remove = append(u.Changes.Remove, ent.Exec.ID.UUID)
-	u.RemoveWhereabouts(ent.Exec.ID.UUID)
+	u.RemoveBeside(ent)
+}
+
+// RemoveBeside removes what rooms keep beside an execution that is removed, and that does not go with it.
+func (u *Tx) RemoveBeside(ent *Row) {
+	for _, remove := range u.Engine.points.remove {
+		remove(u, ent)
+	}
 	u.LeaveBudgets(ent.Exec)
 }
 
@@ -418,7 +426,9 @@ func (u *Tx) Keep(fx *core.Effects) {
 			u.Changes.Patches = append(u.Changes.Patches, patch)
 		}
 	}
-	u.keepWaits(fx.Waits)
+	for _, keep := range u.Engine.points.keep {
+		keep(u, fx)
+	}
 	u.giveBack(fx.RatesBack)
 }
 
@@ -507,4 +517,10 @@ func (u *Tx) LaneState(x *core.Execution) core.LaneState {
 func (u *Tx) Discard() {
 	u.Changes = store.Changes{}
 	u.Order, u.timers, u.After, u.Books, u.parts = nil, nil, nil, nil, [slots]any{}
+}
+
+// AddDoc writes a record that must not exist: if another transaction inserts it first, the commit fails with Conflict.
+func (u *Tx) AddDoc(doc store.Doc) {
+	SetIn(&u.Docs, doc.DocRef, &doc)
+	u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
 }

@@ -10,13 +10,14 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Work is what clients, workers and operators do with single executions: it creates them, ends them under leases, and keeps the records of lanes and of
 // worker instances.
 type Work struct {
-	*txn.Engine
+	*waits.Waits
 	Ready  readyBounds
 	Drains *drains
 
@@ -24,8 +25,8 @@ type Work struct {
 }
 
 // New makes the room of work, and registers it with the kernel.
-func New(e *txn.Engine) *Work {
-	w := &Work{Engine: e, Drains: newDrains()}
+func New(e *waits.Waits) *Work {
+	w := &Work{Waits: e, Drains: newDrains()}
 	w.Ready.e = w
 	e.OnInbox(w.adoptAll)
 	e.OnReborn(w.Drains.ForgetAll)

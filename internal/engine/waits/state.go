@@ -1,12 +1,13 @@
-package txn
+package waits
 
 import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// waitFile is what a unit has of one execution's waits.
+// waitFile is what a transaction has of one execution's waits.
 type waitFile struct {
 	asked   bool // the docs are all that was stored
 	docs    []store.Doc
@@ -15,21 +16,57 @@ type waitFile struct {
 	wrote   []core.WaitWrite
 }
 
-func (u *Tx) waitFile(id base.UUID) *waitFile {
-	if u.Waits[id] == nil {
-		SetIn(&u.Waits, id, &waitFile{})
+// waitFiles are what a transaction has of waits, by execution.
+type waitFiles struct{ of map[base.UUID]*waitFile }
+
+// slot is the place of waitFiles in a transaction.
+const waitSlot txn.Slot = 2
+
+// fileOf returns what a transaction has of an execution's waits.
+func fileOf(u *txn.Tx, id base.UUID) *waitFile {
+	files := txn.State[waitFiles](u, waitSlot)
+	if files.of[id] == nil {
+		txn.SetIn(&files.of, id, &waitFile{})
 	}
-	return u.Waits[id]
+	return files.of[id]
 }
 
-// absorbWaits takes in the dossiers that were loaded. One that the unit has already stays as the commands left it.
-func (u *Tx) absorbWaits(want *store.Want, loaded *store.Loaded) {
+// knownFile is fileOf for a caller that only looks: nil, if there is nothing.
+func knownFile(u *txn.Tx, id base.UUID) *waitFile {
+	if files := txn.Known[waitFiles](u, waitSlot); files != nil {
+		return files.of[id]
+	}
+	return nil
+}
+
+// LoadedState returns the waits of an execution if the transaction has all of them; else nil.
+func LoadedState(u *txn.Tx, id base.UUID) *core.WaitState {
+	if file := knownFile(u, id); file != nil {
+		return file.Dossier
+	}
+	return nil
+}
+
+// askedBudget returns the budget that a suspended execution asks to be raised, if the transaction has its waits.
+func askedBudget(u *txn.Tx, ent *txn.Row) (base.UUID, bool) {
+	if file := knownFile(u, ent.Exec.ID.UUID); file == nil || !file.asked {
+		return base.UUID{}, false
+	}
+	d, err := Dossier(u, ent)
+	if err != nil {
+		return base.UUID{}, false // the code that needs it reports that
+	}
+	return ent.Exec.AskedBudget(d)
+}
+
+// absorbWaits takes in the dossiers that were loaded. One that it has already stays as the commands left it.
+func absorbWaits(u *txn.Tx, want *store.Want, loaded *store.Loaded) {
 	for _, owned := range want.Owned {
 		id, ok := base.ParseUUID(owned.Owner)
-		if owned.Kind != DocWait || !ok {
+		if owned.Kind != txn.DocWait || !ok {
 			continue
 		}
-		if file := u.waitFile(id); !file.asked {
+		if file := fileOf(u, id); !file.asked {
 			file.asked, file.docs = true, loaded.Owned[owned]
 		}
 	}
@@ -37,8 +74,8 @@ func (u *Tx) absorbWaits(want *store.Want, loaded *store.Loaded) {
 
 // Dossier is what is stored beside an execution about its waits, as the commands so far have left it. An execution that had none when
 // it was loaded needs no look. Codes: corruption, for this command alone (W10).
-func (u *Tx) Dossier(ent *Row) (*core.WaitState, error) {
-	file := u.waitFile(ent.Exec.ID.UUID)
+func Dossier(u *txn.Tx, ent *txn.Row) (*core.WaitState, error) {
+	file := fileOf(u, ent.Exec.ID.UUID)
 	switch {
 	case file.Dossier != nil || file.err != nil:
 		return file.Dossier, file.err
@@ -52,10 +89,10 @@ func (u *Tx) Dossier(ent *Row) (*core.WaitState, error) {
 }
 
 // keepWaits writes the records of waits that a command or a timer has made.
-func (u *Tx) keepWaits(writes []core.WaitWrite) {
+func keepWaits(u *txn.Tx, writes []core.WaitWrite) {
 	for _, write := range writes {
-		file := u.waitFile(write.ExecutionID.UUID)
-		u.writeWait(file, write)
+		file := fileOf(u, write.ExecutionID.UUID)
+		writeWait(u, file, write)
 		if file.wrote = append(file.wrote, write); file.Dossier != nil {
 			file.Dossier.Apply([]core.WaitWrite{write})
 		}
@@ -63,7 +100,7 @@ func (u *Tx) keepWaits(writes []core.WaitWrite) {
 }
 
 // writeWait turns a record into docs. A command that changes a waitpoint has the dossier loaded: without it, the waitpoint is new.
-func (u *Tx) writeWait(file *waitFile, write core.WaitWrite) {
+func writeWait(u *txn.Tx, file *waitFile, write core.WaitWrite) {
 	id := write.ExecutionID.UUID
 	doc := store.Doc{DocRef: waitRef(id, write.Record), Body: write.Record.Encode()}
 	switch r := write.Record.(type) {
@@ -72,35 +109,29 @@ func (u *Tx) writeWait(file *waitFile, write core.WaitWrite) {
 			u.PutDoc(doc)
 			return
 		}
-		u.addDoc(whereabouts{ExecutionID: r.ExecutionID, Namespace: r.Namespace, Key: r.Key}.doc(waitpointAtRef(r.ID)))
+		u.AddDoc(whereabouts{ExecutionID: r.ExecutionID, Namespace: r.Namespace, Key: r.Key}.doc(waitpointAtRef(r.ID)))
 	case *core.Link:
-		u.addDoc(whereabouts{ExecutionID: r.ExecutionID, Namespace: r.Namespace}.doc(linkAtRef(r.ID)))
+		u.AddDoc(whereabouts{ExecutionID: r.ExecutionID, Namespace: r.Namespace}.doc(linkAtRef(r.ID)))
 	case *core.Suspension:
 		if r.Continuation != nil {
-			u.putWaitData(continuationRef(id, r.Seq), r.Continuation)
+			putWaitData(u, continuationRef(id, r.Seq), r.Continuation)
 		}
 	case *core.Signal:
-		u.putWaitData(signalDataRef(id, r.Ordinal), &r.Payload)
+		putWaitData(u, signalDataRef(id, r.Ordinal), &r.Payload)
 	}
 	u.Changes.PutDocs = append(u.Changes.PutDocs, doc) // it is written once
 }
 
 // putWaitData writes the bytes of a payload. An empty one needs none.
-func (u *Tx) putWaitData(ref store.DocRef, p *core.Payload) {
+func putWaitData(u *txn.Tx, ref store.DocRef, p *core.Payload) {
 	if p.Size > 0 {
 		u.Changes.PutDocs = append(u.Changes.PutDocs, store.Doc{DocRef: ref, Body: []byte("{}"), Data: p.Data})
 	}
 }
 
-// addDoc writes a record that must not exist: if another transaction inserts it first, the commit fails with Conflict.
-func (u *Tx) addDoc(doc store.Doc) {
-	SetIn(&u.Docs, doc.DocRef, &doc)
-	u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
-}
-
 // markWaits brings up to date what lists find open waitpoints and suspended executions by: it follows from the record as it was loaded
 // and as it is now. Most executions wait for nothing, and nothing is looked at then.
-func (u *Tx) markWaits(ent *Row) {
+func markWaits(u *txn.Tx, ent *txn.Row) {
 	if ent.Waits == ent.Exec.Waits {
 		return
 	}

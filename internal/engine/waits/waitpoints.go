@@ -1,4 +1,4 @@
-package txn
+package waits
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -16,7 +17,7 @@ type recordedWaitpoint struct {
 }
 
 // CreateWaitpoint makes a pending waitpoint for the holder of the lease (W36, W37).
-func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id base.GivenID, cmd core.CreateWaitpointCommand) (Issued, error) {
+func (e *Waits) CreateWaitpoint(ctx context.Context, c txn.Caller, id base.GivenID, cmd core.CreateWaitpointCommand) (Issued, error) {
 	if err := cmd.Check(); err != nil {
 		return Issued{}, err
 	}
@@ -27,17 +28,17 @@ func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id base.GivenID,
 	}
 	var answer Issued
 	var recorded recordedWaitpoint
-	err := e.Operate(ctx, c, id, Operation{
-		Name: "create_waitpoint", Op: Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
-		waits: true, Docs: docs, held: &cmd.Fence,
-		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	err := e.Operate(ctx, c, id, txn.Operation{
+		Name: "create_waitpoint", Op: txn.Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
+		Wants: wantWaits, Docs: docs, Held: &cmd.Fence,
+		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			c.AsWorker(x, fx)
-			d, ring, err := u.waitsOf(x)
+			d, ring, err := waitsOf(u, x)
 			if err != nil {
 				return false, err
 			}
 			command := cmd
-			command.Keys, command.Taken = ring, !cmd.WaitpointID.IsZero() && u.waitpointTaken(cmd.WaitpointID)
+			command.Keys, command.Taken = ring, !cmd.WaitpointID.IsZero() && waitpointTaken(u, cmd.WaitpointID)
 			got, err := x.CreateWaitpoint(fx, d, command)
 			if err != nil {
 				return false, err
@@ -47,15 +48,15 @@ func (e *Engine) CreateWaitpoint(ctx context.Context, c Caller, id base.GivenID,
 			recorded = recordedWaitpoint{WaitpointID: got.Waitpoint.ID, ExpiresAt: got.Waitpoint.ExpiresAt}
 			return !got.Repeated, err
 		},
-		Repeat: func(u *Tx, x *core.Execution) (err error) {
-			answer, err = u.issuedAgain(x, &recorded)
+		Repeat: func(u *txn.Tx, x *core.Execution) (err error) {
+			answer, err = issuedAgain(u, x, &recorded)
 			return err
 		},
 	})
 	if err != nil {
 		return Issued{}, err
 	}
-	e.waitpoints.add(&answer.Waitpoint)
+	e.known.add(&answer.Waitpoint)
 	if answer.Repeated {
 		c.Again()
 	}
@@ -78,8 +79,8 @@ func standing(x *core.Execution, d *core.WaitState, w *core.Waitpoint) (Standing
 }
 
 // issuedAgain shows a waitpoint to whom it was shown before.
-func (u *Tx) issuedAgain(x *core.Execution, recorded *recordedWaitpoint) (Issued, error) {
-	d, ring, err := u.waitsOf(x)
+func issuedAgain(u *txn.Tx, x *core.Execution, recorded *recordedWaitpoint) (Issued, error) {
+	d, ring, err := waitsOf(u, x)
 	if err != nil {
 		return Issued{}, err
 	}
@@ -95,38 +96,38 @@ func (u *Tx) issuedAgain(x *core.Execution, recorded *recordedWaitpoint) (Issued
 }
 
 // CloseWaitpoint closes a pending waitpoint, for an operator or, with a fence, for the holder of the lease (W38).
-func (e *Engine) CloseWaitpoint(ctx context.Context, c Caller, waitpoint base.UUID, f *core.Fence, op Operator) (bool, error) {
+func (e *Waits) CloseWaitpoint(ctx context.Context, c txn.Caller, waitpoint base.UUID, f *core.Fence, op txn.Operator) (bool, error) {
 	var already bool
-	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), Operation{
-		Name: "close_waitpoint", Op: op, Answer: &already, held: f,
-		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), txn.Operation{
+		Name: "close_waitpoint", Op: op, Answer: &already, Held: f,
+		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if f != nil {
 				c.AsWorker(x, fx)
 			}
-			d, _, err := u.waitsOf(x)
+			d, _, err := waitsOf(u, x)
 			if err != nil {
 				return false, err
 			}
 			already, err = x.CloseWaitpoint(fx, d, core.CloseWaitpointCommand{Fence: f, WaitpointID: waitpoint, Reason: op.Reason})
 			return !already, err
 		},
-		told: func(*Tx, *core.Execution) toldChange {
-			return toldChange{
-				entity: "waitpoint", id: waitpoint.String(),
-				before: map[string]string{"state": core.WaitpointPending}, after: map[string]string{"state": core.WaitpointClosed},
+		Told: func(*txn.Tx, *core.Execution) txn.ToldChange {
+			return txn.ToldChange{
+				Entity: "waitpoint", ID: waitpoint.String(),
+				Before: map[string]string{"state": core.WaitpointPending}, After: map[string]string{"state": core.WaitpointClosed},
 			}
 		},
 	})
-	return Answered(&already, err)
+	return txn.Answered(&already, err)
 }
 
 // ReadToken shows the token of an open waitpoint of the execution (W31). The record is left as it is: the event is all that it writes.
-func (e *Engine) ReadToken(ctx context.Context, c Caller, id base.GivenID, waitpoint base.UUID) (Issued, error) {
+func (e *Waits) ReadToken(ctx context.Context, c txn.Caller, id base.GivenID, waitpoint base.UUID) (Issued, error) {
 	var answer Issued
-	err := e.Operate(ctx, c, id, Operation{
-		Name: "read_waitpoint_token", waits: true, shows: true,
-		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
-			d, ring, err := u.waitsOf(x)
+	err := e.Operate(ctx, c, id, txn.Operation{
+		Name: "read_waitpoint_token", Wants: wantWaits, Shows: true,
+		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+			d, ring, err := waitsOf(u, x)
 			if err != nil {
 				return false, err
 			}
@@ -140,22 +141,22 @@ func (e *Engine) ReadToken(ctx context.Context, c Caller, id base.GivenID, waitp
 			u.Keep(fx)
 			return false, nil
 		},
-		told: func(*Tx, *core.Execution) toldChange {
-			return toldChange{entity: "waitpoint", id: waitpoint.String()}
+		Told: func(*txn.Tx, *core.Execution) txn.ToldChange {
+			return txn.ToldChange{Entity: "waitpoint", ID: waitpoint.String()}
 		},
 	})
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // ReissueToken kills every token and link of a waitpoint and shows the new token (W32).
-func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint base.UUID, op Operator) (Issued, error) {
+func (e *Waits) ReissueToken(ctx context.Context, c txn.Caller, waitpoint base.UUID, op txn.Operator) (Issued, error) {
 	var answer Issued
 	var recorded recordedWaitpoint
 	var before base.Time
-	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), Operation{
+	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), txn.Operation{
 		Name: "reissue_token", Op: op, Answer: &recorded,
-		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
-			d, ring, err := u.waitsOf(x)
+		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+			d, ring, err := waitsOf(u, x)
 			if err != nil {
 				return false, err
 			}
@@ -172,16 +173,16 @@ func (e *Engine) ReissueToken(ctx context.Context, c Caller, waitpoint base.UUID
 			recorded = recordedWaitpoint{WaitpointID: row.ID, ExpiresAt: row.ExpiresAt}
 			return true, nil
 		},
-		Repeat: func(u *Tx, x *core.Execution) (err error) {
-			answer, err = u.issuedAgain(x, &recorded)
+		Repeat: func(u *txn.Tx, x *core.Execution) (err error) {
+			answer, err = issuedAgain(u, x, &recorded)
 			return err
 		},
-		told: func(*Tx, *core.Execution) toldChange {
-			return toldChange{
-				entity: "waitpoint", id: waitpoint.String(),
-				before: map[string]base.Time{"minted_at": before}, after: map[string]base.Time{"minted_at": answer.MintedAt},
+		Told: func(*txn.Tx, *core.Execution) txn.ToldChange {
+			return txn.ToldChange{
+				Entity: "waitpoint", ID: waitpoint.String(),
+				Before: map[string]base.Time{"minted_at": before}, After: map[string]base.Time{"minted_at": answer.MintedAt},
 			}
 		},
 	})
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }

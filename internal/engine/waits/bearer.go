@@ -1,4 +1,4 @@
-package txn
+package waits
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,7 +15,7 @@ import (
 // command then does the same work as for one that exists, and gets the same answer as for a wrong token.
 type bearer struct {
 	op          string
-	caller      Caller
+	caller      txn.Caller
 	id          base.GivenID // of the execution
 	given       *base.GivenID
 	token       keyring.Token
@@ -29,12 +30,12 @@ type bearer struct {
 	refusal func(err error) error
 	check   func() error // of the arguments, after the token (W57)
 	act     func(d *core.WaitState, x *core.Execution, fx *core.Effects) (changed bool, err error)
-	told    func(d *core.WaitState) (who Caller, t toldChange) // the content of the audit row; nil: none
+	told    func(d *core.WaitState) (who txn.Caller, t txn.ToldChange) // the content of the audit row; nil: none
 }
 
 // bear runs a bearer's command on what ref finds. The token is checked before anything is locked, and again inside: a caller without a valid token
 // blocks no other command, and learns nothing of the state of the target.
-func (e *Engine) bear(ctx context.Context, ref store.DocRef, b *bearer, args any) error {
+func (e *Waits) bear(ctx context.Context, ref store.DocRef, b *bearer, args any) error {
 	id, proved := b.proved, b.proved != base.ID{}
 	if !proved {
 		rows, err := e.readBorne(ctx, ref)
@@ -49,9 +50,9 @@ func (e *Engine) bear(ctx context.Context, ref store.DocRef, b *bearer, args any
 	b.id = id.Given()
 	b.caller.Namespaces = nil
 	if b.keyed = base.CheckRequestKey(b.caller.RequestKey); b.keyed == nil && b.caller.RequestKey != "" {
-		b.request = RequestRef(b.caller, b.op, ref.Key, b.caller.RequestKey)
-		b.request.Owner = Owner(b.id.UUID) // it is removed with the execution (L141)
-		b.fingerprint = Fingerprint(args)
+		b.request = txn.RequestRef(b.caller, b.op, ref.Key, b.caller.RequestKey)
+		b.request.Owner = txn.Owner(b.id.UUID) // it is removed with the execution (L141)
+		b.fingerprint = txn.Fingerprint(args)
 	}
 	return e.Do(ctx, b)
 }
@@ -64,7 +65,7 @@ type borneRows struct {
 
 // readBorne reads them without a lock, records and keys in one snapshot. For a target that does not exist the store is asked for just as much, so
 // that the time does not reveal it (W33). What cannot be read does not exist for a caller whose token is not verified.
-func (e *Engine) readBorne(ctx context.Context, ref store.DocRef) (rows borneRows, err error) {
+func (e *Waits) readBorne(ctx context.Context, ref store.DocRef) (rows borneRows, err error) {
 	at, _, err := e.whereIs(ctx, ref)
 	switch {
 	case base.CodeOf(err) == base.CodeCorruption:
@@ -75,10 +76,10 @@ func (e *Engine) readBorne(ctx context.Context, ref store.DocRef) (rows borneRow
 	}
 	want := store.Want{SkipUnreadable: true}
 	WantWaiting(&want, at.ExecutionID.UUID)
-	WantKeys(&want)
+	txn.WantKeys(&want)
 	loaded, err := e.Store.Read(ctx, want)
 	if err != nil {
-		return rows, PublicFault(err)
+		return rows, txn.PublicFault(err)
 	}
 	return borneRows{loaded, at}, nil
 }
@@ -95,7 +96,7 @@ func (r *borneRows) vouched() *core.WaitState {
 }
 
 // judge reports whether the token is good for what it was sent for. One that is not is counted: nothing else remembers it (W34).
-func (e *Engine) judge(rows borneRows, b *bearer) error {
+func (e *Waits) judge(rows borneRows, b *bearer) error {
 	ring, err := e.Signing.Open(loadedKeySet(rows.Loaded))
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func (e *Engine) judge(rows borneRows, b *bearer) error {
 		fault, err = keyring.TokenWrongExecution, keyring.InvalidToken()
 	}
 	if err != nil {
-		e.Meter.tokenRefused(fault)
+		e.Meter.TokenRefused(fault)
 		return b.refusal(err)
 	}
 	return nil
@@ -116,14 +117,14 @@ func (b *bearer) Name() string { return b.op }
 func (b *bearer) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, b.id.UUID)
 	wantDossier(w, b.id.UUID)
-	WantKeys(w)
+	txn.WantKeys(w)
 	if b.request.Key != "" {
 		w.Docs = append(w.Docs, b.request)
 	}
 }
 
 // verified reports whether the token is good for what it was sent for; if not, ent is nil.
-func (b *bearer) verified(u *Tx) (ent *Row, d *core.WaitState, fault keyring.TokenFault, err error) {
+func (b *bearer) verified(u *txn.Tx) (ent *txn.Row, d *core.WaitState, fault keyring.TokenFault, err error) {
 	ring, err := u.Ring()
 	if err != nil {
 		return nil, nil, 0, err
@@ -133,7 +134,7 @@ func (b *bearer) verified(u *Tx) (ent *Row, d *core.WaitState, fault keyring.Tok
 	}
 	var fields keyring.TokenFields
 	if ent != nil {
-		if d, err = u.Dossier(ent); err != nil {
+		if d, err = Dossier(u, ent); err != nil {
 			return nil, nil, 0, err
 		}
 		fields = b.fields(d)
@@ -149,7 +150,7 @@ func (b *bearer) verified(u *Tx) (ent *Row, d *core.WaitState, fault keyring.Tok
 }
 
 // Chains names a chain only if the token is verified: no other caller causes the trip that locks it.
-func (b *bearer) Chains(u *Tx) []string {
+func (b *bearer) Chains(u *txn.Tx) []string {
 	if b.told == nil {
 		return nil
 	}
@@ -160,10 +161,10 @@ func (b *bearer) Chains(u *Tx) []string {
 	return []string{ent.Exec.Class.Namespace}
 }
 
-func (b *bearer) Decide(u *Tx) error {
+func (b *bearer) Decide(u *txn.Tx) error {
 	ent, d, fault, err := b.verified(u)
 	if err != nil {
-		u.tokenRefused(fault)
+		tokenRefused(u, fault)
 		return err
 	}
 	if err := cmp.Or(b.keyed, b.check()); err != nil {
@@ -183,19 +184,19 @@ func (b *bearer) Decide(u *Tx) error {
 	}
 	if changed && b.told != nil {
 		who, told := b.told(d)
-		u.auditPart(who, b.op, "", ent.Exec, told)
+		u.AuditPart(who, b.op, "", ent.Exec, told)
 	}
 	u.RecordRequest(b.request, b.fingerprint, b.answer)
 	return nil
 }
 
 // tokenRefused counts a token that was not good: nothing else remembers it (W34).
-func (u *Tx) tokenRefused(fault keyring.TokenFault) {
-	u.After = append(u.After, func() { u.Engine.Meter.tokenRefused(fault) })
+func tokenRefused(u *txn.Tx, fault keyring.TokenFault) {
+	u.After = append(u.After, func() { u.Engine.Meter.TokenRefused(fault) })
 }
 
 // Signal delivers a signal to the waitpoint of a token (section 6). id, if given, must be the waitpoint's execution (W33).
-func (e *Engine) Signal(ctx context.Context, c Caller, id *base.GivenID, token keyring.Token, cmd core.SignalCommand) (core.SignalAnswer, error) {
+func (e *Waits) Signal(ctx context.Context, c txn.Caller, id *base.GivenID, token keyring.Token, cmd core.SignalCommand) (core.SignalAnswer, error) {
 	if token.Reveal() == "" {
 		_, err := (&keyring.Ring{}).Verify(0, token, nil)
 		return core.SignalAnswer{}, err
@@ -219,11 +220,11 @@ func (e *Engine) Signal(ctx context.Context, c Caller, id *base.GivenID, token k
 			return !answer.Duplicate, err
 		},
 	}, args)
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // Decide takes the decision of the holder of a link (W71, W72).
-func (e *Engine) Decide(ctx context.Context, c Caller, token keyring.Token, cmd core.DecideCommand) (core.DecideAnswer, error) {
+func (e *Waits) Decide(ctx context.Context, c txn.Caller, token keyring.Token, cmd core.DecideCommand) (core.DecideAnswer, error) {
 	args := cmd
 	cmd.MintedID = e.Mint()
 	var answer core.DecideAnswer
@@ -237,13 +238,13 @@ func (e *Engine) Decide(ctx context.Context, c Caller, token keyring.Token, cmd 
 			answer, err = x.Decide(fx, d, cmd)
 			return !answer.Already, err
 		},
-		told: func(d *core.WaitState) (Caller, toldChange) {
+		told: func(d *core.WaitState) (txn.Caller, txn.ToldChange) {
 			who := c
 			who.Principal = d.Link(cmd.LinkID).Approver
-			return who, toldChange{entity: "approval_link", id: cmd.LinkID.String(), after: map[string]any{
+			return who, txn.ToldChange{Entity: "approval_link", ID: cmd.LinkID.String(), After: map[string]any{
 				"decision": cmd.Decision, "signal_id": answer.End.SignalID,
 			}}
 		},
 	}, args)
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }

@@ -1,10 +1,11 @@
-package txn
+package waits
 
 import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -35,7 +36,7 @@ func waitingOf(loaded *store.Loaded, x *core.Execution) (waiting, error) {
 }
 
 // readWaiting reads one execution with its waits. Codes: execution_not_found, corruption.
-func (e *Engine) readWaiting(ctx context.Context, c Caller, id base.GivenID) (waiting, error) {
+func (e *Waits) readWaiting(ctx context.Context, c txn.Caller, id base.GivenID) (waiting, error) {
 	var want store.Want
 	WantWaiting(&want, id.UUID)
 	loaded, x, err := e.ReadOne(ctx, c, id, want)
@@ -46,10 +47,10 @@ func (e *Engine) readWaiting(ctx context.Context, c Caller, id base.GivenID) (wa
 }
 
 // fill loads the payloads of an execution. They go with it: if it was removed meanwhile, that is the answer.
-func (e *Engine) fill(ctx context.Context, c Caller, id base.GivenID, data *WaitData) error {
+func (e *Waits) fill(ctx context.Context, c txn.Caller, id base.GivenID, data *WaitData) error {
 	missing, err := data.Load(ctx, e.Store)
 	if err != nil {
-		return PublicFault(err)
+		return txn.PublicFault(err)
 	}
 	if err = missing[id.UUID]; err != nil {
 		if _, _, gone := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}}); gone != nil {
@@ -61,7 +62,7 @@ func (e *Engine) fill(ctx context.Context, c Caller, id base.GivenID, data *Wait
 
 // Observe shows the open suspension, or the one of this run that closed last, with as many of its payloads as have room; nil: there was
 // none (W82).
-func (e *Engine) Observe(ctx context.Context, c Caller, id base.GivenID) (*core.Observation, error) {
+func (e *Waits) Observe(ctx context.Context, c txn.Caller, id base.GivenID) (*core.Observation, error) {
 	w, err := e.readWaiting(ctx, c, id)
 	if err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (e *Engine) Observe(ctx context.Context, c Caller, id base.GivenID) (*core.
 }
 
 // Suspensions is the history of an execution's waits (W85).
-func (e *Engine) Suspensions(ctx context.Context, c Caller, id base.GivenID, cursor string, limit *int) (SuspensionPage, error) {
+func (e *Waits) Suspensions(ctx context.Context, c txn.Caller, id base.GivenID, cursor string, limit *int) (SuspensionPage, error) {
 	part, err := numberedPart("suspensions\x00"+id.UUID.String(), cursor, limit)
 	if err != nil {
 		return SuspensionPage{}, err
@@ -100,7 +101,7 @@ func (e *Engine) Suspensions(ctx context.Context, c Caller, id base.GivenID, cur
 const signalPageBytes = 8 << 20
 
 // Signals lists the signals of an execution (W85).
-func (e *Engine) Signals(ctx context.Context, c Caller, id base.GivenID, q SignalQuery) (SignalPage, error) {
+func (e *Waits) Signals(ctx context.Context, c txn.Caller, id base.GivenID, q SignalQuery) (SignalPage, error) {
 	part, err := numberedPart("signals\x00"+id.UUID.String()+"\x00"+q.Suspension.String(), q.Cursor, q.Limit)
 	if err != nil {
 		return SignalPage{}, err

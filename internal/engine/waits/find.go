@@ -1,4 +1,4 @@
-package txn
+package waits
 
 import (
 	"context"
@@ -6,14 +6,15 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // whereIs finds the execution that has a waitpoint or a link. Which one that is never changes, so it is read without a lock.
-func (e *Engine) whereIs(ctx context.Context, ref store.DocRef) (at whereabouts, found bool, err error) {
+func (e *Waits) whereIs(ctx context.Context, ref store.DocRef) (at whereabouts, found bool, err error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{ref}})
 	if err != nil {
-		return at, false, PublicFault(err)
+		return at, false, txn.PublicFault(err)
 	}
 	doc, found := loaded.Docs[ref]
 	if !found {
@@ -25,8 +26,8 @@ func (e *Engine) whereIs(ctx context.Context, ref store.DocRef) (at whereabouts,
 
 // operateAt runs a command on what is found by the id of a waitpoint or a link. missing is the answer when there is none, or none that
 // the caller may see (W5).
-func (e *Engine) operateAt(ctx context.Context, c Caller, ref store.DocRef, missing error, o Operation) error {
-	if err := o.Op.check(); err != nil {
+func (e *Waits) operateAt(ctx context.Context, c txn.Caller, ref store.DocRef, missing error, o txn.Operation) error {
+	if err := o.Op.Check(); err != nil {
 		return err
 	}
 	at, found, err := e.whereIs(ctx, ref)
@@ -36,7 +37,7 @@ func (e *Engine) operateAt(ctx context.Context, c Caller, ref store.DocRef, miss
 	if !found || !c.Sees(at.Namespace) {
 		return missing
 	}
-	o.waits, o.target = true, ref.Key
+	o.Wants, o.Target = wantWaits, ref.Key
 	err = e.Operate(ctx, c, at.ExecutionID.Given(), o)
 	if base.CodeOf(err) == base.CodeExecutionNotFound { // it was removed since
 		return missing
@@ -51,8 +52,8 @@ func noWaitpoint() error {
 func noLink() error { return base.Errorf(base.CodeLinkNotFound, "there is no such link") }
 
 // waitsOf is what commands on the waits of an execution look at. Codes: corruption, those of KeySet.Open.
-func (u *Tx) waitsOf(x *core.Execution) (*core.WaitState, *keyring.Ring, error) {
-	d, err := u.Dossier(u.Entries[x.ID.UUID])
+func waitsOf(u *txn.Tx, x *core.Execution) (*core.WaitState, *keyring.Ring, error) {
+	d, err := Dossier(u, u.Entries[x.ID.UUID])
 	if err != nil {
 		return nil, nil, err
 	}

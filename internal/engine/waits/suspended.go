@@ -1,4 +1,4 @@
-package txn
+package waits
 
 import (
 	"bytes"
@@ -12,11 +12,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/condition"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Suspended lists what is suspended, oldest first (W84, U85).
-func (e *Engine) Suspended(ctx context.Context, c Caller, q SuspendedQuery) (SuspendedPage, error) {
+func (e *Waits) Suspended(ctx context.Context, c txn.Caller, q SuspendedQuery) (SuspendedPage, error) {
 	list, err := e.newSuspendedList(c, &q)
 	if err != nil || list.limit == 0 {
 		return SuspendedPage{}, err
@@ -37,8 +38,8 @@ func (e *Engine) Suspended(ctx context.Context, c Caller, q SuspendedQuery) (Sus
 
 // suspendedList reads what is suspended in order of (suspended_at, execution_id).
 type suspendedList struct {
-	e      *Engine
-	caller Caller
+	e      *Waits
+	caller txn.Caller
 	query  *SuspendedQuery
 	filter core.Filter // what the query says of the execution
 	scope  string
@@ -47,7 +48,7 @@ type suspendedList struct {
 }
 
 // Codes: invalid_argument, invalid_filter, invalid_cursor.
-func (e *Engine) newSuspendedList(c Caller, q *SuspendedQuery) (*suspendedList, error) {
+func (e *Waits) newSuspendedList(c txn.Caller, q *SuspendedQuery) (*suspendedList, error) {
 	n, err := core.PageLimit(q.Limit)
 	if err != nil {
 		return nil, err
@@ -65,12 +66,12 @@ func (e *Engine) newSuspendedList(c Caller, q *SuspendedQuery) (*suspendedList, 
 		l.filter.FlowID = []string{q.FlowID.UUID.String()}
 	}
 	for _, key := range slices.Sorted(maps.Keys(q.Tags)) {
-		l.filter.Tags = append(l.filter.Tags, core.TagFilter{Key: key, Value: Ptr(q.Tags[key])})
+		l.filter.Tags = append(l.filter.Tags, core.TagFilter{Key: key, Value: txn.Ptr(q.Tags[key])})
 	}
 	if err := cmp.Or(l.filter.Validate(), core.CheckFilterText("approver", q.Approver)); err != nil {
 		return nil, err
 	}
-	l.scope = "suspended\x00" + Fingerprint(q.Namespace, l.filter, slices.Sorted(slices.Values(q.ReasonCodes)), q.Approver)
+	l.scope = "suspended\x00" + txn.Fingerprint(q.Namespace, l.filter, slices.Sorted(slices.Values(q.ReasonCodes)), q.Approver)
 	if q.Cursor != "" {
 		at, err := core.ParsePosition(l.scope, q.Cursor)
 		if err != nil {
@@ -118,7 +119,7 @@ func (l *suspendedList) scan(ctx context.Context, n int) ([][]store.Doc, error) 
 	for {
 		var want store.Want
 		for _, namespace := range l.namespaces(dict) {
-			scan := store.Scan{Kind: DocSuspended, Prefix: suspendedPrefix(namespace), Limit: n}
+			scan := store.Scan{Kind: txn.DocSuspended, Prefix: suspendedPrefix(namespace), Limit: n}
 			if l.after != nil {
 				scan.After = suspendedRef(namespace, l.after.At, l.after.ID).Key
 			}
@@ -126,19 +127,19 @@ func (l *suspendedList) scan(ctx context.Context, n int) ([][]store.Doc, error) 
 		}
 		loaded, err := l.e.Store.Read(ctx, want)
 		if err != nil {
-			return nil, PublicFault(err)
+			return nil, txn.PublicFault(err)
 		}
 		if loaded.Dictionary <= dict.Version {
 			return loaded.Scanned, nil
 		}
 		if dict, err = l.e.Dict.At(ctx, loaded.Dictionary); err != nil {
-			return nil, PublicFault(err)
+			return nil, txn.PublicFault(err)
 		}
 	}
 }
 
 // namespaces returns the namespaces to search.
-func (l *suspendedList) namespaces(dict *Dictionary) []string {
+func (l *suspendedList) namespaces(dict *txn.Dictionary) []string {
 	switch {
 	case l.query.Namespace != "" && !l.caller.Sees(l.query.Namespace):
 		return nil
@@ -250,7 +251,7 @@ const (
 
 // fillDecisions loads the comments for the whole page at once. A payload that is longer than any comment is left out. What cannot be read of one
 // execution is missing only there, and an execution that was removed since is no longer in the list.
-func (e *Engine) fillDecisions(ctx context.Context, items []SuspendedItem) ([]SuspendedItem, error) {
+func (e *Waits) fillDecisions(ctx context.Context, items []SuspendedItem) ([]SuspendedItem, error) {
 	var data WaitData
 	room := commentsBytes
 	for i := range items {
@@ -263,14 +264,14 @@ func (e *Engine) fillDecisions(ctx context.Context, items []SuspendedItem) ([]Su
 	}
 	missing, err := data.Load(ctx, e.Store)
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	if len(missing) == 0 {
 		return items, nil
 	}
 	there, err := e.Store.Read(ctx, store.Want{Executions: slices.Collect(maps.Keys(missing)), SkipUnreadable: true})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	return slices.DeleteFunc(items, func(item SuspendedItem) bool {
 		id := item.ExecutionID.UUID
@@ -295,7 +296,7 @@ func suspendedPosition(key string) (core.Position, error) {
 	_, moment, _ := strings.Cut(key[:strings.LastIndexByte(key, 1)], "\x01") // no namespace has such a byte (W11)
 	at, err := strconv.ParseInt(moment, 16, 64)
 	if err != nil {
-		return core.Position{}, Corrupt("suspended", err)
+		return core.Position{}, txn.Corrupt("suspended", err)
 	}
 	return core.Position{At: base.Time(at), ID: id}, nil
 }

@@ -1,4 +1,4 @@
-package txn
+package waits
 
 import (
 	"sync"
@@ -53,9 +53,9 @@ func (k *knownWaitpoints) get(id base.UUID) (keyring.WaitpointFields, bool) {
 }
 
 // proved returns the execution of the waitpoint if the token is valid according to the cache; zero: the store must be read.
-func (e *Engine) proved(waitpoint base.UUID, token keyring.Token) base.ID {
-	fields, known := e.waitpoints.get(waitpoint)
-	ring := e.Signing.last()
+func (e *Waits) proved(waitpoint base.UUID, token keyring.Token) base.ID {
+	fields, known := e.known.get(waitpoint)
+	ring := e.Signing.Last()
 	if !known || ring == nil {
 		return base.ID{}
 	}
@@ -63,11 +63,4 @@ func (e *Engine) proved(waitpoint base.UUID, token keyring.Token) base.ID {
 		return base.ID{}
 	}
 	return fields.ExecutionID
-}
-
-// last is the ring that was opened last; nil: none was.
-func (k *keyRings) last() *keyring.Ring {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.ring
 }

@@ -1,10 +1,11 @@
-package txn
+package waits
 
 import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -83,11 +84,11 @@ func (d *WaitData) Load(ctx context.Context, s store.Store) (missing map[base.UU
 	for _, b := range d.Blank {
 		doc, ok := loaded.Docs[b.ref]
 		if err := doc.Whole(); err != nil {
-			SetIn(&missing, b.execution, err)
+			txn.SetIn(&missing, b.execution, err)
 			continue
 		}
 		if !ok || len(doc.Data) != b.payload.Size {
-			SetIn(&missing, b.execution, error(base.Errorf(base.CodeCorruption, "the bytes of a payload are missing").With("record", b.ref.Owner).With("field", b.ref.Key)))
+			txn.SetIn(&missing, b.execution, error(base.Errorf(base.CodeCorruption, "the bytes of a payload are missing").With("record", b.ref.Owner).With("field", b.ref.Key)))
 			continue
 		}
 		b.payload.Data = doc.Data

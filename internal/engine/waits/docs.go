@@ -1,4 +1,4 @@
-package txn
+package waits
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // waitRef names the doc of a record.
 func waitRef(id base.UUID, record core.WaitRecord) store.DocRef {
-	return store.DocRef{Kind: DocWait, Owner: Owner(id), Key: waitKey(record)}
+	return store.DocRef{Kind: txn.DocWait, Owner: txn.Owner(id), Key: waitKey(record)}
 }
 
 func waitKey(record core.WaitRecord) string {
@@ -54,29 +55,29 @@ func numbered(letter rune, n int) string { return fmt.Sprintf("%c%08d", letter, 
 
 // signalDataRef names the bytes of a signal.
 func signalDataRef(id base.UUID, ordinal int) store.DocRef {
-	return store.DocRef{Kind: docWaitData, Owner: Owner(id), Key: numbered(signalLetter, ordinal)}
+	return store.DocRef{Kind: txn.DocWaitData, Owner: txn.Owner(id), Key: numbered(signalLetter, ordinal)}
 }
 
 // continuationRef names the bytes that a suspension keeps for the worker that continues.
 func continuationRef(id base.UUID, seq int) store.DocRef {
-	return store.DocRef{Kind: docWaitData, Owner: Owner(id), Key: numbered(suspensionLetter, seq)}
+	return store.DocRef{Kind: txn.DocWaitData, Owner: txn.Owner(id), Key: numbered(suspensionLetter, seq)}
 }
 
 func waitpointAtRef(waitpoint base.UUID) store.DocRef {
-	return store.DocRef{Kind: DocWaitpointAt, Key: waitpoint.String()}
+	return store.DocRef{Kind: txn.DocWaitpointAt, Key: waitpoint.String()}
 }
 
 func waitpointOpenRef(waitpoint base.UUID) store.DocRef {
-	return store.DocRef{Kind: DocWaitpointOpen, Key: waitpoint.String()}
+	return store.DocRef{Kind: txn.DocWaitpointOpen, Key: waitpoint.String()}
 }
 
 func linkAtRef(link base.UUID) store.DocRef {
-	return store.DocRef{Kind: DocLinkAt, Key: link.String()}
+	return store.DocRef{Kind: txn.DocLinkAt, Key: link.String()}
 }
 
 // suspendedRef names the mark of an execution that is suspended: in order of the moment within a namespace.
 func suspendedRef(namespace string, at base.Time, id base.UUID) store.DocRef {
-	return store.DocRef{Kind: DocSuspended, Key: fmt.Sprintf("%s%016x\x01%s", suspendedPrefix(namespace), int64(at), id)}
+	return store.DocRef{Kind: txn.DocSuspended, Key: fmt.Sprintf("%s%016x\x01%s", suspendedPrefix(namespace), int64(at), id)}
 }
 
 func suspendedPrefix(namespace string) string { return namespace + "\x01" }
@@ -105,7 +106,7 @@ func (p whereabouts) doc(ref store.DocRef) store.Doc {
 // DecodeWhereabouts reads where the waitpoint or link of a record lies. Codes: corruption.
 func DecodeWhereabouts(doc *store.Doc) (p whereabouts, err error) {
 	if err := json.Unmarshal(doc.Body, &p); err != nil {
-		return p, Corrupt("whereabouts of a waitpoint", err)
+		return p, txn.Corrupt("whereabouts of a waitpoint", err)
 	}
 	return p, nil
 }
@@ -124,7 +125,7 @@ func (m suspendedMark) doc(ref store.DocRef) store.Doc {
 
 func decodeSuspendedMark(doc *store.Doc) (m suspendedMark, err error) {
 	if err := json.Unmarshal(doc.Body, &m); err != nil {
-		return m, Corrupt("suspended", err)
+		return m, txn.Corrupt("suspended", err)
 	}
 	return m, nil
 }
@@ -142,7 +143,7 @@ func dossierOf(docs []store.Doc) (*core.WaitState, error) {
 
 func readWait(d *core.WaitState, doc *store.Doc) error {
 	if doc.Key == "" {
-		return Corrupt("wait", fmt.Errorf("a record has no key"))
+		return txn.Corrupt("wait", fmt.Errorf("a record has no key"))
 	}
 	switch doc.Key[0] {
 	case WaitpointLetter:
@@ -181,8 +182,16 @@ func wantDossier(w *store.Want, id base.UUID) {
 	}
 }
 
+// wantWaits adds what a command on waits looks at: the dossier and the signing keys.
+func wantWaits(w *store.Want, id base.UUID) {
+	wantDossier(w, id)
+	txn.WantKeys(w)
+}
+
 // DossierKey names the records of what an execution waits for.
-func DossierKey(id base.UUID) store.Owned { return store.Owned{Kind: DocWait, Owner: Owner(id)} }
+func DossierKey(id base.UUID) store.Owned {
+	return store.Owned{Kind: txn.DocWait, Owner: txn.Owner(id)}
+}
 
 // LoadedDossier is the dossier of an execution for which wantDossier asked. Codes: corruption.
 func LoadedDossier(loaded *store.Loaded, id base.UUID) (*core.WaitState, error) {

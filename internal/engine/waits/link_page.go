@@ -1,4 +1,4 @@
-package txn
+package waits
 
 import (
 	"cmp"
@@ -9,12 +9,13 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // OpenLink shows the holder of a link what it asks. It changes nothing (W70). A token that is not valid is link_not_found for every cause, which
 // only the metric distinguishes (W33, W34, W69).
-func (e *Engine) OpenLink(ctx context.Context, _ Caller, link base.UUID, token keyring.Token) (LinkPage, error) {
+func (e *Waits) OpenLink(ctx context.Context, _ txn.Caller, link base.UUID, token keyring.Token) (LinkPage, error) {
 	rows, err := e.readBorne(ctx, linkAtRef(link))
 	if err != nil {
 		return LinkPage{}, err
@@ -39,7 +40,7 @@ func (e *Engine) OpenLink(ctx context.Context, _ Caller, link base.UUID, token k
 }
 
 func loadedKeySet(loaded *store.Loaded) []byte {
-	if doc, ok := loaded.Docs[KeySetRef]; ok {
+	if doc, ok := loaded.Docs[txn.KeySetRef]; ok {
 		return doc.Body
 	}
 	return nil

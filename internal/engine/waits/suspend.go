@@ -1,4 +1,4 @@
-package txn
+package waits
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,23 +18,23 @@ type recordedSuspend struct {
 }
 
 // Suspend hands the lease back until the condition is met (section 5).
-func (e *Engine) Suspend(ctx context.Context, c Caller, id base.GivenID, cmd core.SuspendCommand) (SuspendAnswer, error) {
+func (e *Waits) Suspend(ctx context.Context, c txn.Caller, id base.GivenID, cmd core.SuspendCommand) (SuspendAnswer, error) {
 	if err := cmd.Check(); err != nil {
 		return SuspendAnswer{}, err
 	}
 	var answer SuspendAnswer
 	var recorded recordedSuspend
-	err := e.Operate(ctx, c, id, Operation{
-		Name: "suspend", Op: Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
-		Fence: &cmd.Fence, waits: true, Docs: freshRefs(cmd.Waitpoints),
-		Act: func(u *Tx, x *core.Execution, fx *core.Effects) (bool, error) {
+	err := e.Operate(ctx, c, id, txn.Operation{
+		Name: "suspend", Op: txn.Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
+		Fence: &cmd.Fence, Wants: wantWaits, Docs: freshRefs(cmd.Waitpoints),
+		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			c.AsWorker(x, fx)
-			d, ring, err := u.waitsOf(x)
+			d, ring, err := waitsOf(u, x)
 			if err != nil {
 				return false, err
 			}
 			command := cmd
-			command.Recorded, command.Keys, command.Mint, command.Taken = u.Record(x.ID.UUID, cmd.Fence.Epoch), ring, e.Mint, u.waitpointTaken
+			command.Recorded, command.Keys, command.Mint, command.Taken = u.Record(x.ID.UUID, cmd.Fence.Epoch), ring, e.Mint, func(id base.UUID) bool { return waitpointTaken(u, id) }
 			got, err := x.Suspend(fx, d, command)
 			if err != nil {
 				return false, err
@@ -42,8 +43,8 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id base.GivenID, cmd cor
 			recorded = recordedSuspend{SuspensionID: got.SuspensionID, Satisfied: got.Satisfied}
 			return !got.Repeated, err
 		},
-		Repeat: func(u *Tx, x *core.Execution) error {
-			d, ring, err := u.waitsOf(x)
+		Repeat: func(u *txn.Tx, x *core.Execution) error {
+			d, ring, err := waitsOf(u, x)
 			if err != nil {
 				return err
 			}
@@ -59,7 +60,7 @@ func (e *Engine) Suspend(ctx context.Context, c Caller, id base.GivenID, cmd cor
 		return SuspendAnswer{}, err
 	}
 	for i := range answer.Waitpoints {
-		e.waitpoints.add(&answer.Waitpoints[i])
+		e.known.add(&answer.Waitpoints[i])
 	}
 	if answer.Repeated {
 		c.Again()
@@ -80,7 +81,7 @@ func freshRefs(bindings []core.Binding) (refs []store.DocRef) {
 }
 
 // waitpointTaken reports whether a waitpoint has the id, of whichever execution: for ids that the command has named before.
-func (u *Tx) waitpointTaken(id base.UUID) bool { return u.Doc(waitpointAtRef(id)) != nil }
+func waitpointTaken(u *txn.Tx, id base.UUID) bool { return u.Doc(waitpointAtRef(id)) != nil }
 
 // known is a dossier with what this command has begun and closed: how its waitpoints stand depends on that.
 func known(d *core.WaitState, fx *core.Effects) *core.WaitState {

@@ -1,9 +1,10 @@
-package txn
+package waits
 
 import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
 // Issued is a waitpoint as shown to a caller that may see its token (W30).
@@ -104,7 +105,7 @@ type SuspendedQuery struct {
 // SuspendedItem is a suspended execution with the information needed for a decision (U85).
 type SuspendedItem struct {
 	core.SuspendedView
-	View
+	txn.View
 	Links     []core.LinkView // of its open waitpoints
 	Decisions []core.Signal   // verified ones, in order of acceptance, with the payloads that may hold a comment
 	Needed    int             // how many different sources are enough; 0: the condition does not count

@@ -1,4 +1,4 @@
-package txn
+package waits
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -16,7 +17,7 @@ const (
 )
 
 // Waitpoints lists waitpoints in order of their ids (W83, U79).
-func (e *Engine) Waitpoints(ctx context.Context, c Caller, q WaitpointQuery) (WaitpointPage, error) {
+func (e *Waits) Waitpoints(ctx context.Context, c txn.Caller, q WaitpointQuery) (WaitpointPage, error) {
 	list, err := e.newWaitpointList(c, &q)
 	if err != nil {
 		return WaitpointPage{}, err
@@ -40,15 +41,15 @@ func (e *Engine) Waitpoints(ctx context.Context, c Caller, q WaitpointQuery) (Wa
 
 // waitpointList iterates over a list of waitpoints.
 type waitpointList struct {
-	e      *Engine
-	caller Caller
+	e      *Waits
+	caller txn.Caller
 	query  *WaitpointQuery
 	scope  string
 	after  string // id of the one before; "": from the beginning
 	limit  int
 }
 
-func (e *Engine) newWaitpointList(c Caller, q *WaitpointQuery) (*waitpointList, error) {
+func (e *Waits) newWaitpointList(c txn.Caller, q *WaitpointQuery) (*waitpointList, error) {
 	if states := []string{openWaitpoints, core.WaitpointPending, core.WaitpointActive, core.WaitpointClosed, allWaitpoints}; !slices.Contains(states, q.State) {
 		return nil, base.Invalid("state", "%q, want pending, active, closed or all", q.State)
 	}
@@ -64,7 +65,7 @@ func (e *Engine) newWaitpointList(c Caller, q *WaitpointQuery) (*waitpointList, 
 	if q.Execution != nil {
 		of = q.Execution.UUID
 	}
-	l.scope = "waitpoints\x00" + Fingerprint(q.Namespace, of, q.State, q.Key)
+	l.scope = "waitpoints\x00" + txn.Fingerprint(q.Namespace, of, q.State, q.Key)
 	if q.Cursor != "" {
 		key, err := core.DecodeCursor(l.scope, q.Cursor)
 		if err != nil {
@@ -99,7 +100,7 @@ func (l *waitpointList) ofOne(ctx context.Context, id base.GivenID) (page Waitpo
 		return page, err
 	}
 	if !l.sees(w.x.Class.Namespace) {
-		return page, NotFound(id)
+		return page, txn.NotFound(id)
 	}
 	views, err := w.x.WaitpointViews(w.d, l.query.State != openWaitpoints)
 	if err != nil || l.limit == 0 {
@@ -124,15 +125,15 @@ func (l *waitpointList) Behind(id string) string { return core.EncodeCursor(l.sc
 // next gives the marks of waitpoints in order of the ids. Those that are open have marks of their own, so that the many that are closed
 // are passed over.
 func (l *waitpointList) next(ctx context.Context) func(n int) ([]store.Doc, error) {
-	scan := store.Scan{Kind: DocWaitpointOpen, After: l.after}
+	scan := store.Scan{Kind: txn.DocWaitpointOpen, After: l.after}
 	if state := l.query.State; state == core.WaitpointClosed || state == allWaitpoints {
-		scan.Kind = DocWaitpointAt
+		scan.Kind = txn.DocWaitpointAt
 	}
 	return func(n int) ([]store.Doc, error) {
 		scan.Limit = n
 		loaded, err := l.e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {
-			return nil, PublicFault(err)
+			return nil, txn.PublicFault(err)
 		}
 		marks := loaded.Scanned[0]
 		if len(marks) > 0 {
@@ -174,7 +175,7 @@ func (l *waitpointList) show(ctx context.Context) func(marks []store.Doc) ([]*co
 }
 
 // Waitpoint shows one waitpoint.
-func (e *Engine) Waitpoint(ctx context.Context, c Caller, waitpoint base.UUID) (core.WaitpointView, error) {
+func (e *Waits) Waitpoint(ctx context.Context, c txn.Caller, waitpoint base.UUID) (core.WaitpointView, error) {
 	w, err := e.waitingAt(ctx, c, waitpoint)
 	if err != nil {
 		return core.WaitpointView{}, err
@@ -183,7 +184,7 @@ func (e *Engine) Waitpoint(ctx context.Context, c Caller, waitpoint base.UUID) (
 }
 
 // Links lists the links of a waitpoint (W74).
-func (e *Engine) Links(ctx context.Context, c Caller, waitpoint base.UUID) ([]core.LinkView, error) {
+func (e *Waits) Links(ctx context.Context, c txn.Caller, waitpoint base.UUID) ([]core.LinkView, error) {
 	w, err := e.waitingAt(ctx, c, waitpoint)
 	if err != nil {
 		return nil, err
@@ -192,7 +193,7 @@ func (e *Engine) Links(ctx context.Context, c Caller, waitpoint base.UUID) ([]co
 }
 
 // waitingAt finds the execution that has the waitpoint. Codes: waitpoint_not_found, also for one of another namespace (W5).
-func (e *Engine) waitingAt(ctx context.Context, c Caller, waitpoint base.UUID) (waiting, error) {
+func (e *Waits) waitingAt(ctx context.Context, c txn.Caller, waitpoint base.UUID) (waiting, error) {
 	at, found, err := e.whereIs(ctx, waitpointAtRef(waitpoint))
 	switch {
 	case err != nil:
@@ -212,13 +213,13 @@ func (e *Engine) waitingAt(ctx context.Context, c Caller, waitpoint base.UUID) (
 
 // waitingGroup loads many executions with their waits at once.
 type waitingGroup struct {
-	e      *Engine
+	e      *Waits
 	want   store.Want
 	loaded *store.Loaded
 	of     map[base.UUID]*waiting
 }
 
-func (e *Engine) newWaitingGroup() *waitingGroup {
+func (e *Waits) newWaitingGroup() *waitingGroup {
 	return &waitingGroup{e: e, of: map[base.UUID]*waiting{}, want: store.Want{SkipUnreadable: true}}
 }
 
@@ -235,7 +236,7 @@ func (g *waitingGroup) load(ctx context.Context) (err error) {
 		return nil
 	}
 	if g.loaded, err = g.e.Store.Read(ctx, g.want); err != nil {
-		return PublicFault(err)
+		return txn.PublicFault(err)
 	}
 	for id, why := range g.loaded.Unreadable {
 		g.e.passedOver(id, why)
@@ -252,7 +253,7 @@ func (g *waitingGroup) load(ctx context.Context) (err error) {
 }
 
 // passedOver notes what a list does not show because it cannot be read.
-func (e *Engine) passedOver(id base.UUID, why error) {
+func (e *Waits) passedOver(id base.UUID, why error) {
 	e.Notes.Error("a list passes over waits that cannot be read", "execution_id", id, "error", why)
 }
 
