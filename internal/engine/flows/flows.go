@@ -21,6 +21,7 @@ func New(e *work.Work) *Graphs {
 	f := &Graphs{e}
 	e.UseGraphs(f)
 	e.OnPhases(txn.Phases{
+		At:     txn.AtGraphs,
 		Lock:   func(ctx context.Context, u *txn.Tx, batch []*txn.Request) error { return lockGraphs(ctx, u, batch) },
 		Settle: func(ctx context.Context, u *txn.Tx) error { return advanceFlows(ctx, u) },
 		Flush:  func(u *txn.Tx) { writeFlows(u) },
