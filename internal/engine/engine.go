@@ -3,7 +3,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/bulk"
 	"github.com/flowfabric/flowfabric/internal/engine/claims"
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
@@ -18,6 +20,7 @@ import (
 // Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
 type Engine struct {
 	*txn.Engine
+	*admin.Admin
 	*limits.Admission
 	*waits.Waits
 	*work.Work
@@ -34,13 +37,17 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	limited := limits.New(kernel)
+	admin, err := admin.New(ctx, kernel)
+	if err != nil {
+		return nil, errors.Join(err, kernel.Close(context.WithoutCancel(ctx)))
+	}
+	limited := limits.New(admin)
 	waiting := waits.New(limited)
 	tasks := work.New(waiting)
 	graphs := flows.New(tasks)
 	served := claims.New(graphs)
 	jobs := bulk.New(graphs)
-	e := &Engine{kernel, limited, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
+	e := &Engine{kernel, admin, limited, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/bulk"
 	"github.com/flowfabric/flowfabric/internal/engine/claims"
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
@@ -15,9 +16,9 @@ import (
 //
 //nolint:revive // the comment is about all of them
 type (
-	AdminAction         = txn.AdminAction
-	AuditCheck          = txn.AuditCheck
-	AuditRequest        = txn.AuditRequest
+	AdminAction         = admin.AdminAction
+	AuditCheck          = admin.AuditCheck
+	AuditRequest        = admin.AuditRequest
 	Bounds              = inspect.Bounds
 	BudgetQuery         = limits.BudgetQuery
 	BudgetRef           = limits.BudgetRef
@@ -78,15 +79,15 @@ type (
 	QuotaView           = limits.QuotaView
 	Rate                = txn.Rate
 	Rates               = txn.Rates
-	Refusal             = txn.Refusal
+	Refusal             = admin.Refusal
 	RegisterAnswer      = txn.RegisterAnswer
 	RenewItem           = txn.RenewItem
 	ReplayRequest       = work.ReplayRequest
 	RevokeRequest       = claims.RevokeRequest
 	Revoked             = claims.Revoked
-	Rollback            = txn.Rollback
-	RotatedKey          = txn.RotatedKey
-	Rotation            = txn.Rotation
+	Rollback            = admin.Rollback
+	RotatedKey          = admin.RotatedKey
+	Rotation            = admin.Rotation
 	SignalQuery         = waits.SignalQuery
 	Span                = txn.Span
 	SpawnAnswer         = flows.SpawnAnswer

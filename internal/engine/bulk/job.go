@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/eventdata"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/claims"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
@@ -234,7 +235,7 @@ func (s *startJob) Decide(u *txn.Tx) error {
 	timer := u.TimerAt(txn.TimerJobs, u.Now) // due at once
 	timer.Texts = append(timer.Texts, j.ID.String())
 	j.bulkEvent(u, "bulk.started", s.caller)
-	if s.caller.Audits() {
+	if admin.Audits(s.caller) {
 		j.audit(u, s.caller, "bulk", j.Reason, nil, map[string]any{
 			"action": j.Action, "args": j.Args.withoutPayload(), "filter": j.Filter, "ids": len(j.IDs), "total": j.Total,
 		})
@@ -244,16 +245,16 @@ func (s *startJob) Decide(u *txn.Tx) error {
 }
 
 func (s *startJob) Chains(*txn.Tx) []string {
-	if !s.caller.Audits() {
+	if !admin.Audits(s.caller) {
 		return nil
 	}
-	return []string{txn.ChainOf(s.caller.Namespaces)}
+	return []string{admin.ChainOf(s.caller.Namespaces)}
 }
 
 // audit writes the audit row of a bulk job: one row for all that it does (U56).
 func (j *job) audit(u *txn.Tx, c txn.Caller, action, reason string, before, after any) {
-	u.Audit(c, core.AuditRow{
-		Namespace: txn.ChainOf(j.Caller.Namespaces), Action: action, Entity: "bulk", EntityID: j.ID.String(), Reason: reason,
+	admin.Audit(u, c, core.AuditRow{
+		Namespace: admin.ChainOf(j.Caller.Namespaces), Action: action, Entity: "bulk", EntityID: j.ID.String(), Reason: reason,
 	}, before, after)
 }
 
@@ -434,10 +435,10 @@ func (s *stopJob) running(u *txn.Tx) (*job, error) {
 
 func (s *stopJob) Chains(u *txn.Tx) []string {
 	j, err := s.running(u)
-	if j == nil || err != nil || !s.caller.Audits() {
+	if j == nil || err != nil || !admin.Audits(s.caller) {
 		return nil
 	}
-	return []string{txn.ChainOf(j.Caller.Namespaces)}
+	return []string{admin.ChainOf(j.Caller.Namespaces)}
 }
 
 func (s *stopJob) Decide(u *txn.Tx) error {
@@ -452,7 +453,7 @@ func (s *stopJob) Decide(u *txn.Tx) error {
 	if j == nil {
 		return nil
 	}
-	if s.caller.Audits() {
+	if admin.Audits(s.caller) {
 		j.audit(u, s.caller, "stop_bulk", s.reason, map[string]any{"state": j.State}, map[string]any{"state": "stopped"})
 	}
 	j.end(u, s.caller, "stopped")

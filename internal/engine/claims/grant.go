@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
@@ -88,7 +89,7 @@ func (k *pick) signs(u *txn.Tx, call *claim) bool {
 
 // signingRing returns the key set of this transaction, if a key of it signs. Codes: signing_key_missing, and those of opening it.
 func signingRing(u *txn.Tx) (*keyring.Ring, error) {
-	ring, err := u.Ring()
+	ring, err := admin.Ring(u)
 	if err != nil {
 		return nil, err
 	}

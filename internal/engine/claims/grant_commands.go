@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -115,7 +116,7 @@ type onGrant struct {
 func (o *onGrant) Name() string { return o.op }
 
 func (o *onGrant) Want(w *store.Want, _ bool) {
-	txn.WantKeys(w)
+	admin.WantKeys(w)
 	if id, ok := o.key.Target(); ok {
 		w.Executions = append(w.Executions, id.UUID)
 	}
@@ -129,7 +130,7 @@ func (o *onGrant) Want(w *store.Want, _ bool) {
 }
 
 func (o *onGrant) Decide(u *txn.Tx) error {
-	ring, err := u.Ring()
+	ring, err := admin.Ring(u)
 	if err != nil {
 		return err
 	}

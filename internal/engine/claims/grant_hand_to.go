@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -38,7 +39,7 @@ func (e *Claims) Revoke(ctx context.Context, c txn.Caller, id base.GivenID, r Re
 		return Revoked{}, err
 	}
 	var answer Revoked
-	o := txn.Operation{
+	o := admin.Operation{
 		Name: "revoke", Op: op, Args: r, Answer: &answer,
 		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer = Revoked{}
@@ -47,7 +48,7 @@ func (e *Claims) Revoke(ctx context.Context, c txn.Caller, id base.GivenID, r Re
 		},
 	}
 	if to := r.HandTo; to != nil {
-		o.Behind, o.Docs = func(u *txn.Tx, w *store.Want, x *core.Execution) { limits.WantTaking(u, w, x) }, []store.DocRef{txn.KeySetRef, txn.WorkerRef(to.InstanceID)}
+		o.Behind, o.Docs = func(u *txn.Tx, w *store.Want, x *core.Execution) { limits.WantTaking(u, w, x) }, []store.DocRef{admin.KeySetRef, txn.WorkerRef(to.InstanceID)}
 		o.After = func(u *txn.Tx, ent *txn.Row) { to.handOver(u, c, ent, &answer) }
 		o.Repeat = func(u *txn.Tx, x *core.Execution) error { return to.tellAgain(u, x, &answer) }
 	}
@@ -124,7 +125,7 @@ func refusalOf(err error) *base.Error {
 
 // standing is the grant that is out for the worker already; nil: there is none.
 func (to *HandTo) standing(u *txn.Tx, x *core.Execution) *Grant {
-	ring, err := u.Ring()
+	ring, err := admin.Ring(u)
 	if err != nil || !x.GrantedTo(to.WorkerID, to.InstanceID) {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -204,8 +205,8 @@ func (k *pick) Want() store.Want {
 		if call.req.RequestKey != "" {
 			want.Docs = append(want.Docs, txn.ClaimRef(&call.req))
 		}
-		if call.grants() && !slices.Contains(want.Docs, txn.KeySetRef) {
-			txn.WantKeys(&want)
+		if call.grants() && !slices.Contains(want.Docs, admin.KeySetRef) {
+			admin.WantKeys(&want)
 		}
 	}
 	return want

@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -82,7 +83,7 @@ func (t *targeted) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, t.id.UUID)
 	w.Inputs = true
 	if t.req.GrantTTL != 0 {
-		txn.WantKeys(w)
+		admin.WantKeys(w)
 	}
 	if t.byInstance() {
 		w.Docs = append(w.Docs, txn.WorkerRef(t.req.InstanceID))
@@ -126,7 +127,7 @@ func (t *targeted) Decide(u *txn.Tx) error {
 	}
 	seen()
 	if t.audits() {
-		u.AuditExecution(t.caller, t.op, t.req.Reason, ent.Exec, before, ent.Exec.Audited())
+		admin.AuditExecution(u, t.caller, t.op, t.req.Reason, ent.Exec, before, ent.Exec.Audited())
 	}
 	return nil
 }
@@ -163,13 +164,13 @@ func sawClaimant(u *txn.Tx, c txn.Caller, w *core.Worker, workerID string) {
 }
 
 // audits reports whether the claim is an operator's act, which is recorded in the audit log (U131).
-func (t *targeted) audits() bool { return t.op == "operator_claim" && t.caller.Audits() }
+func (t *targeted) audits() bool { return t.op == "operator_claim" && admin.Audits(t.caller) }
 
 func (t *targeted) Chains(u *txn.Tx) []string {
 	if !t.audits() {
 		return nil
 	}
-	return u.ExecutionChain(t.caller, t.id)
+	return admin.ExecutionChain(u, t.caller, t.id)
 }
 
 // acquire checks whether the execution may be taken, and takes it.

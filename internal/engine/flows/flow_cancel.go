@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -100,7 +101,7 @@ func (c *cancelFlow) Chains(*txn.Tx) []string { return flowChain(c.caller, c.spa
 
 // flowChain returns the audit chain of a caller's change of a flow, or none if the caller is not an operator.
 func flowChain(c txn.Caller, namespace string) []string {
-	if !c.Audits() {
+	if !admin.Audits(c) {
 		return nil
 	}
 	return []string{namespace}
@@ -108,8 +109,8 @@ func flowChain(c txn.Caller, namespace string) []string {
 
 // auditFlow writes an audit row for what an operator did to a flow.
 func auditFlow(u *txn.Tx, c txn.Caller, action string, f *core.Flow, reason string, before, after any) {
-	if c.Audits() {
-		u.Audit(c, core.AuditRow{Namespace: f.Namespace, Action: action, Entity: "flow", EntityID: f.ID.String(), Reason: reason}, before, after)
+	if admin.Audits(c) {
+		admin.Audit(u, c, core.AuditRow{Namespace: f.Namespace, Action: action, Entity: "flow", EntityID: f.ID.String(), Reason: reason}, before, after)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
@@ -101,7 +102,7 @@ func (e *Graphs) newGrowth(ctx context.Context, c txn.Caller, g *growth, default
 }
 
 // names counts the new names of the nodes; nil: they are not bounded.
-func (g *growth) names() *txn.NewNames {
+func (g *growth) names() *admin.NewNames {
 	if g.agreed {
 		return nil
 	}

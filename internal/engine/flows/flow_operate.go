@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -38,7 +39,7 @@ func (e *Graphs) replay(ctx context.Context, c txn.Caller, id base.GivenID, r wo
 		}
 	}
 	var view txn.View
-	o := txn.Operation{
+	o := admin.Operation{
 		Name: "replay", Op: op, Args: r, View: &view, Docs: replayDocs(id, r, plan),
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if err := core.CheckDeadline(r.DeadlineAt, u.Now); err != nil {
@@ -121,7 +122,7 @@ func (e *Graphs) deleteOne(ctx context.Context, c txn.Caller, id base.GivenID, o
 			return err
 		}
 	}
-	return e.Operate(ctx, c, id, txn.Operation{
+	return e.Operate(ctx, c, id, admin.Operation{
 		Name: "delete", Op: op, Removes: true, Locks: slices.Concat(below.flows, around),
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if err := checkDeletable(u, x, around); err != nil {

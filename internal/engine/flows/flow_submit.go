@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -84,7 +85,7 @@ func (e *Graphs) checkFlow(_ context.Context, c txn.Caller, s *core.FlowSubmissi
 		return err
 	}
 	if !c.Sees(s.Namespace) {
-		return txn.NoSuchNamespace(s.Namespace)
+		return admin.NoSuchNamespace(s.Namespace)
 	}
 	return nil
 }

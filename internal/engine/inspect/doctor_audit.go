@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -57,11 +58,11 @@ func (x *examination) lookAtHeads(key keyring.AuditKey) (seen map[string]bool, p
 	for i := range loaded.Scanned[0] {
 		doc := &loaded.Scanned[0][i]
 		seen[doc.Key] = true
-		head, err := txn.DecodeChain(doc)
+		head, err := admin.DecodeChain(doc)
 		if err != nil {
 			return seen, fmt.Sprintf("the head of the audit chain of %q cannot be read", doc.Key), nil
 		}
-		if broken, problem := txn.JudgeHead(key, doc.Key, &head); broken != 0 {
+		if broken, problem := admin.JudgeHead(key, doc.Key, &head); broken != 0 {
 			return seen, fmt.Sprintf("audit chain of %q, row %d: %s", doc.Key, broken, problem), nil
 		} else if problem != "" {
 			return seen, fmt.Sprintf("audit chain of %q: %s", doc.Key, problem), nil
@@ -73,19 +74,19 @@ func (x *examination) lookAtHeads(key keyring.AuditKey) (seen map[string]bool, p
 // lookAtRolls judges the lists of chains, which are read after the heads: what has a head is listed. What is listed and had none is looked for
 // again, as its chain may have begun in between.
 func (x *examination) lookAtRolls(key keyring.AuditKey, seen map[string]bool) (problem string, err error) {
-	loaded, err := x.e.Store.Read(x.ctx, store.Want{Docs: txn.RollRefs()})
+	loaded, err := x.e.Store.Read(x.ctx, store.Want{Docs: admin.RollRefs()})
 	if err != nil {
 		return "", txn.PublicFault(err)
 	}
 	listed, without := map[string]bool{}, store.Want{}
 	for no := range core.AuditRolls {
-		names, fits := txn.ListedIn(loaded, no, key)
+		names, fits := admin.ListedIn(loaded, no, key)
 		if !fits {
 			return "the list of audit chains was altered by somebody without the key of the audit log: a chain may have been removed", nil
 		}
 		for _, name := range names {
 			if listed[name] = true; !seen[name] && len(without.Docs) < chainsLooked {
-				without.Docs = append(without.Docs, txn.ChainRef(name))
+				without.Docs = append(without.Docs, admin.ChainRef(name))
 			}
 		}
 	}

@@ -2,7 +2,7 @@ package inspect
 
 import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
-	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 )
 
 // signingKey checks whether tokens can be signed (W22).
@@ -28,7 +28,7 @@ func (x *examination) masterKey() Check {
 	if err != nil {
 		return unknown(err)
 	}
-	_, err = x.e.Signing.Open(loaded.Docs[txn.KeySetRef].Body)
+	_, err = x.e.Signing.Open(loaded.Docs[admin.KeySetRef].Body)
 	switch code := base.CodeOf(err); {
 	case code == base.CodeMasterKeyRequired || code == base.CodeMasterKeyMismatch:
 		return failing("give the master key under which they were sealed (FF_MASTER_KEY_FILE)", "stored secrets cannot be opened: %s", code)

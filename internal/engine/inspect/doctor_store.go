@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -141,13 +142,13 @@ func (x *examination) disk() Check {
 }
 
 func (x *examination) rollbacks() Check {
-	loaded, err := x.e.Store.Read(x.ctx, store.Want{Docs: []store.DocRef{txn.RollbackRef}})
+	loaded, err := x.e.Store.Read(x.ctx, store.Want{Docs: []store.DocRef{admin.RollbackRef}})
 	if err != nil {
 		return unknown(txn.PublicFault(err))
 	}
-	var known txn.Rollbacks
-	if doc, found := loaded.Docs[txn.RollbackRef]; found {
-		if known, err = txn.DecodeRollbacks(&doc); err != nil {
+	var known admin.Rollbacks
+	if doc, found := loaded.Docs[admin.RollbackRef]; found {
+		if known, err = admin.DecodeRollbacks(&doc); err != nil {
 			return unknown(err)
 		}
 	}

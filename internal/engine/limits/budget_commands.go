@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -14,7 +15,7 @@ import (
 type budgetCommand struct {
 	op          string
 	caller      txn.Caller
-	how         txn.AdminAction
+	how         admin.AdminAction
 	target      BudgetRef // as the caller named it
 	budget      core.BudgetEntry
 	locks       []base.UUID // budgets beside it
@@ -72,7 +73,7 @@ func (b *budgetCommand) Behind(u *txn.Tx, w *store.Want) {
 }
 
 func (b *budgetCommand) Chains(*txn.Tx) []string {
-	if !b.caller.Audits() {
+	if !admin.Audits(b.caller) {
 		return nil
 	}
 	return []string{b.budget.Namespace}
@@ -104,20 +105,20 @@ func (b *budgetCommand) Decide(u *txn.Tx) error {
 }
 
 func (b *budgetCommand) audit(u *txn.Tx, before any) {
-	if !b.caller.Audits() {
+	if !admin.Audits(b.caller) {
 		return
 	}
 	var after any
 	if now := u.Books.Get(b.budget.ID); now != nil {
 		after = now.Definition()
 	}
-	u.Audit(b.caller, core.AuditRow{
+	admin.Audit(u, b.caller, core.AuditRow{
 		Namespace: b.budget.Namespace, Action: b.op, Entity: "budget", EntityID: b.budget.ID.String(), Reason: b.how.Reason,
 	}, before, after)
 }
 
 // onBudget runs a command on a budget that must exist, and returns the budget as the command left it.
-func (e *Admission) onBudget(ctx context.Context, c txn.Caller, op string, ref BudgetRef, how txn.AdminAction, act func(u *txn.Tx, fx *core.Effects, id base.UUID) (bool, error), args ...any) (BudgetView, error) {
+func (e *Admission) onBudget(ctx context.Context, c txn.Caller, op string, ref BudgetRef, how admin.AdminAction, act func(u *txn.Tx, fx *core.Effects, id base.UUID) (bool, error), args ...any) (BudgetView, error) {
 	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return BudgetView{}, err
@@ -138,21 +139,21 @@ func (e *Admission) onBudget(ctx context.Context, c txn.Caller, op string, ref B
 }
 
 // CloseBudget makes a budget admit nothing and refuse charges. Leases that are charged to it still book (B5).
-func (e *Admission) CloseBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how txn.AdminAction) (BudgetView, error) {
+func (e *Admission) CloseBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how admin.AdminAction) (BudgetView, error) {
 	return e.onBudget(ctx, c, "close_budget", ref, how, func(_ *txn.Tx, fx *core.Effects, id base.UUID) (bool, error) {
 		return fx.Budgets.Close(fx, id, how.Revision)
 	})
 }
 
 // ReopenBudget undoes CloseBudget.
-func (e *Admission) ReopenBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how txn.AdminAction) (BudgetView, error) {
+func (e *Admission) ReopenBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how admin.AdminAction) (BudgetView, error) {
 	return e.onBudget(ctx, c, "reopen_budget", ref, how, func(_ *txn.Tx, fx *core.Effects, id base.UUID) (bool, error) {
 		return fx.Budgets.Reopen(fx, id, how.Revision)
 	})
 }
 
 // ResetBudget starts a new epoch now and leaves the schedule as it is (B37).
-func (e *Admission) ResetBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how txn.AdminAction) (BudgetView, error) {
+func (e *Admission) ResetBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how admin.AdminAction) (BudgetView, error) {
 	return e.onBudget(ctx, c, "reset_budget", ref, how, func(_ *txn.Tx, fx *core.Effects, id base.UUID) (bool, error) {
 		if err := checkBudgetRevision(how.Revision, fx.Budgets.Get(id)); err != nil {
 			return false, err
@@ -170,7 +171,7 @@ func checkBudgetRevision(expected *int64, b *core.Budget) error {
 }
 
 // UpdateBudget changes the definition of a budget (B4).
-func (e *Admission) UpdateBudget(ctx context.Context, c txn.Caller, ref BudgetRef, up core.BudgetUpdate, how txn.AdminAction) (BudgetView, error) {
+func (e *Admission) UpdateBudget(ctx context.Context, c txn.Caller, ref BudgetRef, up core.BudgetUpdate, how admin.AdminAction) (BudgetView, error) {
 	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return BudgetView{}, err
@@ -226,7 +227,7 @@ func putRule(u *txn.Tx, b *core.Budget) {
 }
 
 // DeleteBudget removes a budget that nothing depends on. Codes: budget_in_use. Its history is kept until retention (B5).
-func (e *Admission) DeleteBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how txn.AdminAction) error {
+func (e *Admission) DeleteBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how admin.AdminAction) error {
 	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return e.deletedBefore(ctx, c, ref, how, err)
@@ -256,7 +257,7 @@ func (e *Admission) unlessNamed(ctx context.Context, b *core.BudgetEntry, do fun
 }
 
 // DropFound is DeleteBudget once the budget is found.
-func (e *Admission) DropFound(ctx context.Context, c txn.Caller, ref BudgetRef, found core.BudgetEntry, how txn.AdminAction, named bool, mark *removalMark) error {
+func (e *Admission) DropFound(ctx context.Context, c txn.Caller, ref BudgetRef, found core.BudgetEntry, how admin.AdminAction, named bool, mark *removalMark) error {
 	cmd := &budgetCommand{
 		op: opDeleteBudget, caller: c, how: how, target: ref, budget: found,
 		scans: []store.Scan{{Kind: txn.DocBudgetChild, Prefix: BudgetPrefix(found.ID), Limit: 1}},
@@ -295,7 +296,7 @@ func (e *Admission) DropFound(ctx context.Context, c txn.Caller, ref BudgetRef, 
 const opDeleteBudget = "delete_budget"
 
 // deletedBefore answers a delete whose budget does not exist: success if it is a repeat.
-func (e *Admission) deletedBefore(ctx context.Context, c txn.Caller, ref BudgetRef, how txn.AdminAction, notFound error) error {
+func (e *Admission) deletedBefore(ctx context.Context, c txn.Caller, ref BudgetRef, how admin.AdminAction, notFound error) error {
 	if how.RequestKey == "" || base.CodeOf(notFound) != base.CodeBudgetNotFound {
 		return notFound
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -14,7 +15,7 @@ const createTries = 8
 
 // CreateBudget creates a budget, or recognises the one that the same create has created (B2). Codes: invalid_budget, budget_already_exists,
 // budget_not_found for the parent, execution_not_found and flow_not_found for the scope.
-func (e *Admission) CreateBudget(ctx context.Context, c txn.Caller, namespace string, d core.BudgetDefinition, how txn.AdminAction) (BudgetAnswer, error) {
+func (e *Admission) CreateBudget(ctx context.Context, c txn.Caller, namespace string, d core.BudgetDefinition, how admin.AdminAction) (BudgetAnswer, error) {
 	if err := base.CheckNamespace(namespace); err != nil {
 		return BudgetAnswer{}, err
 	}
@@ -22,7 +23,7 @@ func (e *Admission) CreateBudget(ctx context.Context, c txn.Caller, namespace st
 		return BudgetAnswer{}, err
 	}
 	if !c.Sees(namespace) {
-		return BudgetAnswer{}, txn.NoSuchNamespace(namespace)
+		return BudgetAnswer{}, admin.NoSuchNamespace(namespace)
 	}
 	for range createTries {
 		cmd, err := e.newCreate(ctx, c, namespace, d, how)
@@ -59,7 +60,7 @@ type createdBudget struct {
 }
 
 // newCreate looks for what the create refers to.
-func (e *Admission) newCreate(ctx context.Context, c txn.Caller, namespace string, d core.BudgetDefinition, how txn.AdminAction) (*createBudget, error) {
+func (e *Admission) newCreate(ctx context.Context, c txn.Caller, namespace string, d core.BudgetDefinition, how admin.AdminAction) (*createBudget, error) {
 	cmd := &createBudget{e: e, d: d, id: d.ID}
 	if cmd.id.IsZero() {
 		cmd.id = e.Mint()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -23,7 +24,7 @@ type releaseBudget struct {
 
 // ReleaseBudget gives back what an execution has used of a budget in its current epoch, and of the budgets above it at most what it has used of
 // them (B25). A repeat does nothing.
-func (e *Admission) ReleaseBudget(ctx context.Context, c txn.Caller, ref BudgetRef, execution base.GivenID, how txn.AdminAction) (map[string]int64, error) {
+func (e *Admission) ReleaseBudget(ctx context.Context, c txn.Caller, ref BudgetRef, execution base.GivenID, how admin.AdminAction) (map[string]int64, error) {
 	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return nil, err

@@ -10,13 +10,14 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Admission decides what may be taken: by budgets, rates, slots and quotas, and by limits that processes share.
 type Admission struct {
-	*txn.Engine
+	*admin.Admin
 	Slots      slotsKnown
 	allowances *allowances
 	// askedBudget returns the budget that a suspended execution asks to be raised, without a read.
@@ -24,9 +25,9 @@ type Admission struct {
 }
 
 // New makes the room of limits, and registers it with the kernel.
-func New(e *txn.Engine) *Admission {
-	a := &Admission{Engine: e, allowances: newAllowances(e), askedBudget: func(*txn.Tx, *txn.Row) (base.UUID, bool) { return base.UUID{}, false }}
-	txn.UseRoom(e, limitSlot, a)
+func New(e *admin.Admin) *Admission {
+	a := &Admission{Admin: e, allowances: newAllowances(e.Engine), askedBudget: func(*txn.Tx, *txn.Row) (base.UUID, bool) { return base.UUID{}, false }}
+	txn.UseRoom(e.Engine, limitSlot, a)
 	e.OnReborn(a.Slots.forgetAll)
 	e.OnPhases(txn.Phases{
 		At: txn.AtAdmission, Lock: a.loadBooks,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -16,7 +17,7 @@ const opDeleteQuota = "delete_quota"
 
 // DeleteQuota removes a quota. While an execution that has not ended is attached to it, or a namespace adds it to its submits, that is
 // quota_in_use. With force it is removed anyway: it limits nothing any more, and what it blocked continues (S38).
-func (e *Admission) DeleteQuota(ctx context.Context, c txn.Caller, id string, force bool, how txn.AdminAction) error {
+func (e *Admission) DeleteQuota(ctx context.Context, c txn.Caller, id string, force bool, how admin.AdminAction) error {
 	request := txn.RequestRef(c, opDeleteQuota, id, how.RequestKey)
 	repeated, err := e.Answered(ctx, request)
 	if err != nil {
@@ -34,7 +35,7 @@ func (e *Admission) DeleteQuota(ctx context.Context, c txn.Caller, id string, fo
 	return err
 }
 
-func (e *Admission) deleteUnused(ctx context.Context, c txn.Caller, id string, how txn.AdminAction) error {
+func (e *Admission) deleteUnused(ctx context.Context, c txn.Caller, id string, how admin.AdminAction) error {
 	if err := e.checkQuotaUnused(ctx, id); err != nil {
 		return err
 	}
@@ -47,21 +48,21 @@ func (e *Admission) deleteUnused(ctx context.Context, c txn.Caller, id string, h
 }
 
 // dropQuota is DeleteQuota once it is known that the quota may be removed.
-func (e *Admission) dropQuota(ctx context.Context, c txn.Caller, id string, force bool, how txn.AdminAction, mark *removalMark) error {
-	return e.Administer(ctx, &txn.AdminCommand{
+func (e *Admission) dropQuota(ctx context.Context, c txn.Caller, id string, force bool, how admin.AdminAction, mark *removalMark) error {
+	return e.Administer(ctx, &admin.AdminCommand{
 		Op: opDeleteQuota, Caller: c, How: how, Ref: QuotaRef(id), Beside: mark.refs(), Where: everywhere,
-		Act: func(u *txn.Tx, doc *store.Doc) (txn.AdminChange, error) {
+		Act: func(u *txn.Tx, doc *store.Doc) (admin.AdminChange, error) {
 			if doc == nil {
-				return txn.AdminChange{}, noSuchQuota(id)
+				return admin.AdminChange{}, noSuchQuota(id)
 			}
 			if err := mark.take(u); err != nil {
-				return txn.AdminChange{}, err
+				return admin.AdminChange{}, err
 			}
 			quota, err := decodeQuota(doc)
 			if err != nil { // its record cannot be read
 				quota = core.NewQuota(id, u.Now)
 			} else if err := base.CheckRevision(how.Revision, quota.Revision); err != nil {
-				return txn.AdminChange{}, err
+				return admin.AdminChange{}, err
 			}
 			fx := u.Effects(c)
 			quota.Delete(fx)

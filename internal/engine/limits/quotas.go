@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -14,24 +15,24 @@ import (
 func noSuchQuota(id string) error { return base.Errorf(base.CodeQuotaNotFound, "no quota %q", id) }
 
 // PutQuota sets the whole record of a quota, and creates it if it is new (S36). It takes effect with its commit.
-func (e *Admission) PutQuota(ctx context.Context, c txn.Caller, id string, s core.QuotaSettings, how txn.AdminAction) (QuotaView, error) {
+func (e *Admission) PutQuota(ctx context.Context, c txn.Caller, id string, s core.QuotaSettings, how admin.AdminAction) (QuotaView, error) {
 	if err := core.CheckQuotaID(id); err != nil {
 		return QuotaView{}, err
 	}
 	if err := s.Normalize(); err != nil {
 		return QuotaView{}, err
 	}
-	err := e.Administer(ctx, &txn.AdminCommand{
+	err := e.Administer(ctx, &admin.AdminCommand{
 		Op: "put_quota", Caller: c, How: how, Ref: QuotaRef(id), Where: everywhere,
-		Act: func(u *txn.Tx, doc *store.Doc) (txn.AdminChange, error) {
+		Act: func(u *txn.Tx, doc *store.Doc) (admin.AdminChange, error) {
 			quota, err := quotaToPut(id, doc, how.Revision, u.Now)
 			if err != nil {
-				return txn.AdminChange{}, err
+				return admin.AdminChange{}, err
 			}
 			before := *quota
 			fx := u.Effects(c)
 			if !quota.Change(fx, s) {
-				return txn.AdminChange{}, nil
+				return admin.AdminChange{}, nil
 			}
 			u.Keep(fx)
 			u.After = append(u.After, e.RulesChanged)
@@ -68,8 +69,8 @@ func quotaToPut(id string, doc *store.Doc, expected *int64, now base.Time) (*cor
 func everywhere(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil }
 
 // quotaChange returns what a change of a quota writes; to is nil if it is removed.
-func quotaChange(from, to *core.Quota) txn.AdminChange {
-	change := txn.AdminChange{Chain: keyring.Everywhere, Entity: "quota", ID: from.ID}
+func quotaChange(from, to *core.Quota) admin.AdminChange {
+	change := admin.AdminChange{Chain: keyring.Everywhere, Entity: "quota", ID: from.ID}
 	if from.Revision > 0 {
 		change.Before = from.Settings
 	}

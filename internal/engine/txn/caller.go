@@ -72,6 +72,6 @@ func (e *Engine) ForeignKeys(c Caller, dict *Dictionary, lane string) func(key s
 		}
 	}
 	return func(key string) bool {
-		return !c.Sees(key) && !own[key] && (others[key] || dict.Table.has(key) || e.Spaces.knows(key))
+		return !c.Sees(key) && !own[key] && (others[key] || dict.Table.has(key) || e.knowsNamespace(key))
 	}
 }

@@ -21,17 +21,17 @@ type classTable struct {
 	mu       sync.RWMutex
 	byName   map[uint64]*classEntry // by hash; the others of one hash follow it
 	byNumber map[int32]*classEntry
-	used     map[string]*namespaceUse // by namespace: what new executions may use
+	used     map[string]*NamespaceUse // by namespace: what new executions may use
 
 	parsing sync.Mutex
 	parsed  map[int32]*core.Needs // of classes that were needed recently
 	older   map[int32]*core.Needs // the generation before; what is needed again moves to parsed
 }
 
-// namespaceUse is what a namespace has in the table.
-type namespaceUse struct {
-	classes int
-	lanes   map[string]bool
+// NamespaceUse is what a namespace has in the table.
+type NamespaceUse struct {
+	Classes int
+	Lanes   map[string]bool
 }
 
 // needsKept is how many recently parsed needs are kept; as many older ones are kept too. They take several times the space of their text, and of
@@ -55,7 +55,7 @@ func NameOf(c *core.Class) ClassName {
 }
 
 func newClassTable(size int) *classTable {
-	return &classTable{seed: maphash.MakeSeed(), byName: make(map[uint64]*classEntry, size), byNumber: make(map[int32]*classEntry, size), used: map[string]*namespaceUse{}}
+	return &classTable{seed: maphash.MakeSeed(), byName: make(map[uint64]*classEntry, size), byNumber: make(map[int32]*classEntry, size), used: map[string]*NamespaceUse{}}
 }
 
 // add adds a class to the table.
@@ -75,22 +75,22 @@ func (t *classTable) add(class *core.Class, version int64, usable bool) {
 func (t *classTable) count(class *core.Class) {
 	use := t.used[class.Namespace]
 	if use == nil {
-		use = &namespaceUse{lanes: map[string]bool{}}
+		use = &NamespaceUse{Lanes: map[string]bool{}}
 		t.used[class.Namespace] = use
 	}
-	use.classes++
-	use.lanes[class.Lane] = true
+	use.Classes++
+	use.Lanes[class.Lane] = true
 }
 
-// useOf returns what a namespace uses, and whether it uses the lane.
-func (t *classTable) useOf(namespace, lane string) (use core.NamespaceUse, hasLane bool) {
+// UseOf returns what a namespace uses, and whether it uses the lane.
+func (t *classTable) UseOf(namespace, lane string) (use core.NamespaceUse, hasLane bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	own := t.used[namespace]
 	if own == nil {
 		return core.NamespaceUse{Others: len(t.used) > 0}, false
 	}
-	return core.NamespaceUse{Lanes: len(own.lanes), Classes: own.classes, Others: len(t.used) > 1}, own.lanes[lane]
+	return core.NamespaceUse{Lanes: len(own.Lanes), Classes: own.Classes, Others: len(t.used) > 1}, own.Lanes[lane]
 }
 
 // has reports whether a namespace has something in the table.

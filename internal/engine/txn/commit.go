@@ -75,7 +75,7 @@ func (u *Tx) conclude(ctx context.Context, commands []string) error {
 			return &store.Fault{Kind: store.Unavailable, Err: err}
 		}
 	}
-	u.Changes.Safe, u.Changes.Incarnation = u.Safe.reached, u.since
+	u.Changes.Safe, u.Changes.Incarnation = u.Safe.reached, u.Since
 	err := u.writeOut(ctx)
 	u.Engine.Sweep.classes.removed.Add(int64(len(u.Changes.Remove) + len(u.Changes.Strip))) // counted now: a retention round that counted them earlier would miss this removal
 	if u.Engine.Failed(err) != nil {

@@ -202,7 +202,7 @@ func (e *Engine) processAs(batch []*Request, began BatchMode) {
 				return
 			}
 		case kind == store.Retry && try < 8:
-			e.pause(try)
+			e.Pause(try)
 		case kind == store.Busy && errors.Is(err, errHandOver) && !mode.queue:
 			mode.queue = true
 		case kind == store.Busy && !e.Store.Info().Shared:
@@ -274,7 +274,7 @@ func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err
 		}
 	}
 	refusals := u.decideAll(batch)
-	if err := cmp.Or(u.Redo, u.closedChain()); err != nil {
+	if err := cmp.Or(u.Redo, u.decided()); err != nil {
 		return batch, err
 	}
 	if u.Doubted {
@@ -339,8 +339,8 @@ func (e *Engine) answerAll(batch []*Request, err error) {
 	}
 }
 
-// pause waits for a short random time, longer with each try, before a deadlock or serialization failure is tried again.
-func (e *Engine) pause(try int) {
+// Pause waits for a short random time, longer with each try, before a deadlock or serialization failure is tried again.
+func (e *Engine) Pause(try int) {
 	timer := e.Cfg.Clock.NewTimer(time.Duration(rand.IntN(2<<min(try, 6))+1) * time.Millisecond) //nolint:gosec // G404: it spreads retries
 	defer timer.Stop()
 	select {

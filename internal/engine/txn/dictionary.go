@@ -288,3 +288,14 @@ func Rules[T any](d *Dictionary, parse func([]store.Doc) *T) *T {
 	d.rules.once.Do(func() { d.rules.parsed = parse(d.rules.docs) })
 	return d.rules.parsed.(*T) //nolint:forcetypeassert // there is one room that reads them
 }
+
+// ClassesIn are the numbers of all classes of namespaces.
+func (d *Dictionary) ClassesIn(namespaces ...string) []int32 {
+	numbers := []int32{}
+	for class := range d.All() {
+		if Contains(namespaces, class.Namespace) {
+			numbers = append(numbers, class.ID)
+		}
+	}
+	return numbers
+}

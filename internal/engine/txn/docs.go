@@ -18,16 +18,16 @@ const (
 	DocJob     store.DocKind = 6 // key: job id
 	docTask    store.DocKind = 7 // key: task id; follow-up work (DESIGN section 4)
 
-	docAPIKey     store.DocKind = 8  // key: key id
-	docNamespace  store.DocKind = 9  // key: name
+	DocAPIKey     store.DocKind = 8  // key: key id
+	DocNamespace  store.DocKind = 9  // key: name
 	DocAuditChain store.DocKind = 10 // key: namespace, * for what belongs to none; the head of its audit chain
-	docAuditRow   store.DocKind = 11 // key: namespace and number of the row
+	DocAuditRow   store.DocKind = 11 // key: namespace and number of the row
 
 	DocJobItems store.DocKind = 12 // key: job id and number of the batch; what it did
 
 	DocAllowance store.DocKind = 13 // key: name of a limit; what all processes have used of it
 
-	docSigningKeys store.DocKind = 14 // one record: the signing keys of the installation
+	DocSigningKeys store.DocKind = 14 // one record: the signing keys of the installation
 
 	DocWait          store.DocKind = 15 // owner: execution; every record of its waits, by waitRef
 	DocWaitData      store.DocKind = 16 // owner: execution; bytes of a signal or a continuation
@@ -57,7 +57,7 @@ const (
 	DocSubflow   store.DocKind = 35 // owner: flow node; what its sub-flow is made of
 	DocEdgeID    store.DocKind = 36 // owner: flow; key: edge id that a caller gave; which edge has it
 
-	docAuditRoll store.DocKind = 43 // key: number of a list of audit chains, two digits; all are there as soon as there is an audit key
+	DocAuditRoll store.DocKind = 43 // key: number of a list of audit chains, two digits; all are there as soon as there is an audit key
 	docIDSecret  store.DocKind = 41 // one record: what ids of requests with keys are derived with
 	docProbe     store.DocKind = 42 // one record: written, and removed, to see whether a store that was full has room again
 	DocRetention store.DocKind = 40 // one record: the default retention that was last in force; absent: the built-in one
@@ -67,7 +67,7 @@ const (
 const (
 	DocQuota       store.DocKind = store.FirstRule     // key: quota id
 	DocBudgetEntry store.DocKind = store.FirstRule + 1 // key: budget id; to which executions it applies, if that is not said by their records
-	docRollbacks   store.DocKind = store.FirstRule + 3 // one record: commits that the database came back without
+	DocRollbacks   store.DocKind = store.FirstRule + 3 // one record: commits that the database came back without
 	DocRemoval     store.DocKind = store.FirstRule + 2 // key: reference to a quota or budget; exists while it is checked whether it may be removed
 )
 
@@ -81,11 +81,11 @@ const (
 	TimerWorkers  store.TimerKind = 6 // Texts: instances to look at
 	TimerJobs     store.TimerKind = 7 // Texts: bulk jobs to continue
 	timerTasks    store.TimerKind = 8 // Texts: follow-up work of any kind, as earlier releases wrote it
-	timerAudit    store.TimerKind = 9 // Texts: audit chains whose oldest rows may go
+	TimerAudit    store.TimerKind = 9 // Texts: audit chains whose oldest rows may go
 
 	TimerAllowances store.TimerKind = 10 // Texts: limits that may be out of use
 
-	timerSigningKeys store.TimerKind = 11 // Texts: kids whose time is over
+	TimerSigningKeys store.TimerKind = 11 // Texts: kids whose time is over
 
 	TimerRates      store.TimerKind = 12 // Texts: rate keys that have room again
 	TimerBudgets    store.TimerKind = 13 // Texts: budgets whose epoch ends

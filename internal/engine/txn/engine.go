@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/quiet"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -21,36 +20,32 @@ type Engine struct {
 	minter  base.Minter
 	derives idSecrets
 
-	Committer     *committer
-	Held          *heldRows
-	Dispatcher    Dispatcher
-	Graphs        GraphRoom
-	rooms         [slots]any // the values of rooms
-	checkDefaults func(*Tx, []core.QuotaUse) error
-	phases        []Phases
-	points        points
-	listeners     []Listener
-	forgets       []func() // drop what was remembered of another incarnation
-	Rates         *rates
-	rows          *rowCache
-	lives         incarnations
-	keys          *keyCache
-	refusals      *refusals
-	Signing       *keyRings
-	auditing      auditKeys
-	Spaces        *namespaceCache
-	Waiters       *waiters
-	Sweep         *sweeper
-	Log           *logReader
-	Follower      *follower
-	Hints         *hinter
-	Meter         *meter
-	Gauges        *gauges
-	extensions    extensions
-	Notes         *quiet.Log
-	Health        health
-	alone         chan struct{} // one token for each command that may run alone at a time
-	Checks        chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
+	Committer      *committer
+	Held           *heldRows
+	Dispatcher     Dispatcher
+	Graphs         GraphRoom
+	knowsNamespace func(string) bool
+	recordLoss     func(ctx context.Context, incarnation string, from, to int64) error
+	rooms          [slots]any // the values of rooms
+	phases         []Phases
+	points         points
+	listeners      []Listener
+	forgets        []func() // drop what was remembered of another incarnation
+	Rates          *rates
+	rows           *rowCache
+	lives          incarnations
+	Waiters        *waiters
+	Sweep          *sweeper
+	Log            *logReader
+	Follower       *follower
+	Hints          *hinter
+	Meter          *meter
+	Gauges         *gauges
+	extensions     extensions
+	Notes          *quiet.Log
+	Health         health
+	alone          chan struct{} // one token for each command that may run alone at a time
+	Checks         chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
 
 	Stop     chan struct{} // closed when Close begins: no new calls are accepted
 	once     sync.Once
@@ -62,8 +57,11 @@ type Engine struct {
 
 // New makes an engine on a migrated store, which outlives it. Rooms register with it before Start.
 func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
-	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{}), Dispatcher: idle{}, checkDefaults: func(*Tx, []core.QuotaUse) error { return nil }}
-	e.Lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
+	e := &Engine{
+		Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{}), Dispatcher: idle{}, knowsNamespace: func(string) bool { return false },
+		recordLoss: func(context.Context, string, int64, int64) error { return nil },
+	}
+	e.Lifetime, e.cancel = context.WithCancel(OwnWork(context.WithoutCancel(ctx)))
 	e.Dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.Hints.Send(store.Hint{Dictionary: true}) }}
 	e.Dict.reborn = e.Dict.current.Store // nothing is cached yet
 	if err := e.Dict.Reload(ctx); err != nil {
@@ -75,11 +73,8 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.Gauges = newGauges(e)
 	e.lives.kick = make(chan struct{}, 1)
 	e.Rates = newRates()
-	e.refusals = newRefusals()
 	e.rows = newRowCache()
 	e.alone, e.Checks = make(chan struct{}, aloneAtOnce), make(chan struct{}, aloneAtOnce)
-	e.keys, e.Spaces = newKeyCache(), newNamespaceCache(st)
-	e.Signing = newKeyRings(e.Cfg.MasterKey)
 	e.Waiters = newWaiters()
 	e.Sweep = newSweeper(e)
 	e.Log = newLogReader(e)
@@ -87,11 +82,6 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.Hints = newHinter(e)
 	e.Committer, e.Held = newCommitter(e), newHeldRows(e)
 	e.OnPhases(Phases{At: AtLanes, Lock: lock((*Tx).awaitClaims)})
-	e.OnPhases(Phases{At: AtAudit, Lock: lock((*Tx).lockChains), Flush: (*Tx).writeChains})
-	if _, err := e.Spaces.Of(ctx, "", e.Cfg.Clock.Now()); err != nil {
-		e.cancel()
-		return nil, err
-	}
 	if err := e.Log.start(ctx); err != nil {
 		e.cancel()
 		return nil, PublicFault(err)
@@ -104,9 +94,6 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 // master_key_mismatch.
 func (e *Engine) Start(ctx context.Context) error {
 	e.start()
-	if err := e.startKeys(ctx); err != nil {
-		return errors.Join(err, e.Close(context.WithoutCancel(ctx)))
-	}
 	for _, do := range e.extensions.starts {
 		if err := do(ctx); err != nil {
 			return errors.Join(err, e.Close(context.WithoutCancel(ctx)))
@@ -127,7 +114,9 @@ func (e *Engine) start() {
 	loop(inHint, e.Hints.listen)
 	loop(inLog, e.Log.run)
 	loop(inLog, e.watch)
-	loop(InCommand, e.tellRefusals)
+	for _, run := range e.extensions.loops {
+		loop(InCommand, run)
+	}
 	if !e.Cfg.NoTimers {
 		loop(InSearch, e.Follower.Run)
 	}
@@ -139,7 +128,9 @@ func (e *Engine) start() {
 // goroutine. It does not close the store.
 func (e *Engine) Close(ctx context.Context) error {
 	e.once.Do(func() {
-		e.tellCounted(ctx, true) // no calls are accepted afterwards
+		for _, do := range e.extensions.closes {
+			do(ctx) // no calls are accepted afterwards
+		}
 		close(e.Stop)
 	})
 	done := make(chan struct{})

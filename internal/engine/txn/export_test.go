@@ -5,41 +5,9 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
-	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
-
-// Ring is the ring of a transaction of its own, and the moment of that.
-func (e *Engine) Ring(ctx context.Context) (*keyring.Ring, base.Time, error) {
-	r := &ringLook{}
-	err := e.Do(ctx, r)
-	return r.ring, r.now, err
-}
-
-// Unloaded is what a transaction says of a ring whose keys it has not loaded.
-func (e *Engine) Unloaded(ctx context.Context) error { return e.Do(ctx, &ringLook{forgets: true}) }
-
-// ringLook is Ring on its way.
-type ringLook struct {
-	forgets bool // to name the rows that it needs
-	ring    *keyring.Ring
-	now     base.Time
-}
-
-func (*ringLook) Name() string { return "look_at_ring" }
-
-func (r *ringLook) Want(w *store.Want, _ bool) {
-	if !r.forgets {
-		WantKeys(w)
-	}
-}
-
-func (r *ringLook) Decide(u *Tx) (err error) {
-	r.now = u.Now
-	r.ring, err = u.Ring()
-	return err
-}
 
 // TimerLabels are the labels of the timers that the sweep turns; "": one of them has none.
 func (e *Engine) TimerLabels() (labels []string) {

@@ -20,6 +20,8 @@ type extensions struct {
 	tasks    map[string]taskRule
 	starts   []func(context.Context) error
 	ingest   func(context.Context)
+	loops    []func(context.Context)
+	closes   []func(context.Context)
 }
 
 // timerRule handles a timer that is due. Codes of the class unavailable: it is tried again.
@@ -72,6 +74,24 @@ func (e *Engine) OnReading(name string, read func(context.Context) ([]metrics.Fa
 // OnPart registers gauges that are read from the store, for all namespaces or for some.
 func (e *Engine) OnPart(name string, read func(context.Context, *StoreReading) ([]metrics.Family, error)) {
 	e.extensions.parts = append(e.extensions.parts, gaugePart{name, read})
+}
+
+// OnLoop registers what runs from the start of the engine until ctx ends.
+func (e *Engine) OnLoop(run func(context.Context)) {
+	e.extensions.loops = append(e.extensions.loops, run)
+}
+
+// OnClose registers what is done before the engine stops to accept calls.
+func (e *Engine) OnClose(do func(context.Context)) {
+	e.extensions.closes = append(e.extensions.closes, do)
+}
+
+// UseNamespaces sets what reports whether a text is the name of a namespace. It must be set before Start.
+func (e *Engine) UseNamespaces(knows func(string) bool) { e.knowsNamespace = knows }
+
+// UseLossRecord sets what records that the database came back without commits. It must be set before Start.
+func (e *Engine) UseLossRecord(record func(ctx context.Context, incarnation string, from, to int64) error) {
+	e.recordLoss = record
 }
 
 // ruleOf returns the rule for a kind of timers; nil if there is none.

@@ -136,6 +136,6 @@ func (e *Engine) Insist(ctx context.Context, read func() error) error {
 		if errors.As(err, &refusal) || try == waitTries || ctx.Err() != nil || e.Stopping() {
 			return PublicFault(err)
 		}
-		e.pause(try)
+		e.Pause(try)
 	}
 }

@@ -52,16 +52,12 @@ func (u *Tx) writes() (locks []store.Lock) {
 func (e *Engine) needs(u *Tx, r *Request, held []store.Lock) (lock store.Lock, found bool) {
 	var own store.Want
 	r.Want(&own, true)
-	var chains []string
 	if u != nil {
 		if n, ok := r.Command.(loadsMore); ok {
 			n.More(u, &own)
 		}
 		if b, ok := r.Command.(Behind); ok {
 			b.Behind(u, &own)
-		}
-		if a, ok := r.Command.(audited); ok {
-			chains = a.Chains(u)
 		}
 	}
 	own.LockDocs = true // if one command of a batch locks docs, all docs of the batch are locked
@@ -78,10 +74,6 @@ func (e *Engine) needs(u *Tx, r *Request, held []store.Lock) (lock store.Lock, f
 		case lock.Lane != 0 && rules:
 			return lock, true
 		case lock.Dictionary && u != nil && (rules || len(own.LockLanes) > 0):
-			return lock, true
-		case lock.Doc.Kind == DocAuditChain && slices.Contains(chains, lock.Doc.Key):
-			return lock, true
-		case lock.Doc.Kind == docAuditRoll && slices.ContainsFunc(chains, func(name string) bool { return u.needsRoll(name, lock) }):
 			return lock, true
 		case u != nil && e.needsOfRoom(u, r, lock):
 			return lock, true

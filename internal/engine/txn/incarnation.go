@@ -22,7 +22,8 @@ type incarnations struct {
 	was  []store.Commit // the newest commits that were known before, in order; none: they were checked
 }
 
-var errReborn = errors.New("the database has another incarnation than what was remembered is of")
+// ErrReborn is the fault of what was decided by another incarnation of the database.
+var ErrReborn = errors.New("the database has another incarnation than what was remembered is of")
 
 // Incarnation is the one that everything remembered is of.
 func (e *Engine) Incarnation() string { return e.Dict.Now().incarnation }
@@ -33,11 +34,11 @@ func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.L
 		if err := e.Dict.Reload(ctx); err != nil {
 			return nil, err
 		}
-		return nil, &store.Fault{Kind: store.Stale, Err: errReborn}
+		return nil, &store.Fault{Kind: store.Stale, Err: ErrReborn}
 	}
 	dict, err := e.Dict.At(ctx, loaded.Dictionary)
 	if err == nil && dict.incarnation != since {
-		err = &store.Fault{Kind: store.Stale, Err: errReborn}
+		err = &store.Fault{Kind: store.Stale, Err: ErrReborn}
 	}
 	return dict, err
 }
@@ -47,7 +48,7 @@ func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.L
 func (u *Tx) remembers(note func()) bool {
 	u.Engine.lives.mu.RLock()
 	defer u.Engine.lives.mu.RUnlock()
-	if u.Engine.Incarnation() != u.since {
+	if u.Engine.Incarnation() != u.Since {
 		return false
 	}
 	note()
@@ -72,10 +73,6 @@ func (e *Engine) forgetAll(next *Dictionary) []store.Commit {
 	for _, forget := range e.forgets {
 		forget()
 	}
-	e.keys.forgetAll()
-	e.Spaces.forget()
-	e.Signing.forget()
-	e.auditing.known.Store(nil)
 	known := e.Log.forget()
 	e.Follower.begin(next.incarnation) // from now on the log reader has nothing of another incarnation in memory
 	e.Dict.current.Store(next)
@@ -149,7 +146,7 @@ func (e *Engine) lookInto(ctx context.Context, known []store.Commit) error {
 		if err := e.Dict.Reload(ctx); err != nil {
 			return err
 		}
-		return errReborn
+		return ErrReborn
 	}
 	e.Follower.moved(seen.Incarnation, seen.Projected)
 	lost, err := e.firstLost(ctx, known, seen.LogStart)

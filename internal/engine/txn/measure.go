@@ -185,8 +185,8 @@ func (m *meter) readable(committed, now base.Time) {
 // timerNames are the labels of the kinds of timers.
 var timerNames = map[store.TimerKind]string{
 	timerWake: "execution", TimerRetain: "retention", TimerKeys: "idempotency_key", timerRequests: "request", TimerClaims: "claim",
-	TimerWorkers: "worker", TimerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", TimerAllowances: "allowance",
-	timerSigningKeys: "signing_key", TimerRates: "rate", TimerBudgets: "budget", TimerUsageDedup: "charge",
+	TimerWorkers: "worker", TimerJobs: "bulk", timerTasks: "followup", TimerAudit: "audit", TimerAllowances: "allowance",
+	TimerSigningKeys: "signing_key", TimerRates: "rate", TimerBudgets: "budget", TimerUsageDedup: "charge",
 }
 
 // timerName is the label of a kind of timers.
@@ -266,4 +266,28 @@ func (m *meter) RefusedAdmission(why *core.Refusal) {
 		cause = "concurrency"
 	}
 	m.refusals.With(cause).Inc()
+}
+
+// Collector gives everything that the engine and its store measure. It may be asked after Close: gauges are missing then.
+func (e *Engine) Collector() metrics.Collector { return collector{e} }
+
+// collector is the sum of the engine's instruments.
+type collector struct{ e *Engine }
+
+// Collect returns the values.
+func (c collector) Collect() []metrics.Family {
+	parts := metrics.Registry{c.e.Meter.all, c.e.Gauges}
+	if measured, able := c.e.Store.(metrics.Source); able {
+		parts = append(parts, measured.Collector())
+	}
+	return append(parts.Collect(), c.e.Meter.plain()...)
+}
+
+// plain reads the instruments in plain memory.
+func (m *meter) plain() []metrics.Family {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return metrics.Registry{
+		m.commands, m.commandSeconds, m.submitted, m.started, m.ended, m.startLatency, m.runSeconds, m.totalSeconds, m.events,
+	}.Collect()
 }

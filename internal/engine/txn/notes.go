@@ -33,8 +33,8 @@ func (u *Tx) tellAudits(err error) {
 	if err != nil {
 		return
 	}
-	for i := range u.audits {
-		row := &u.audits[i]
+	for i := range u.Audits {
+		row := &u.Audits[i]
 		log := u.Engine.Cfg.Logger
 		if row.Entity == "execution" {
 			log = log.With("execution_id", row.EntityID)

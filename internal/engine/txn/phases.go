@@ -25,6 +25,8 @@ type Phases struct {
 	Absorb func(u *Tx, want *store.Want, loaded *store.Loaded)
 	// Keep takes in what a command or a timer did besides changing its record.
 	Keep func(u *Tx, fx *core.Effects)
+	// Decided is called once all commands are decided. An error has the batch tried again, by its fault.
+	Decided func(u *Tx) error
 	// Settle does what follows from the changes so far. It is repeated, for all rooms in turn, as long as a room reports that it is unsettled: what
 	// one room does may concern another.
 	Settle    func(ctx context.Context, u *Tx) error
@@ -73,6 +75,7 @@ func (l *points) add(p *Phases) {
 	l.removable = appendSet(l.removable, p.WantRemovable, p.WantRemovable != nil)
 	l.remove = appendSet(l.remove, p.Remove, p.Remove != nil)
 	l.loaded = appendSet(l.loaded, p.Loaded, p.Loaded != nil)
+	l.decided = appendSet(l.decided, p.Decided, p.Decided != nil)
 	l.last = appendSet(l.last, p.Last, p.Last != nil)
 }
 
@@ -84,6 +87,7 @@ type points struct {
 	removable []func(*Tx, *Row, *store.Want)
 	remove    []func(*Tx, *Row)
 	loaded    []func(context.Context, *Tx) error
+	decided   []func(*Tx) error
 	last      []func(context.Context, *Tx) error
 }
 

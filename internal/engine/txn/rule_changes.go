@@ -13,9 +13,6 @@ type ruleChanger interface {
 	ChangesRules() bool
 }
 
-// ChangesRules reports whether the record is a rule.
-func (a *AdminCommand) ChangesRules() bool { return a.Ref.Kind.Rule() }
-
 // awaitClaims locks all lanes exclusively if a command of the batch changes a rule. Claims lock their lanes for sharing, so those under way end
 // first, and later ones see the change. The rule thus takes effect with its commit (S36, B7).
 func (u *Tx) awaitClaims(ctx context.Context, batch []*Request) error {

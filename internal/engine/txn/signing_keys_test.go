@@ -68,7 +68,7 @@ func (w *world) keyStates() string {
 // token is one that the active key of an engine has signed.
 func token(t *testing.T, e *engine.Engine) keyring.Token {
 	t.Helper()
-	ring, _, err := e.Ring(t.Context())
+	ring, _, err := ringOf(t.Context(), e)
 	ok(t, err)
 	return must(ring.Mint(signed))(t)
 }
@@ -76,7 +76,7 @@ func token(t *testing.T, e *engine.Engine) keyring.Token {
 // fault is what an engine says of a token in a transaction of now.
 func fault(t *testing.T, e *engine.Engine, token keyring.Token) string {
 	t.Helper()
-	ring, now, err := e.Ring(t.Context())
+	ring, now, err := ringOf(t.Context(), e)
 	ok(t, err)
 	found, _ := ring.Verify(now, token, signed)
 	return found.String()
@@ -182,7 +182,7 @@ func TestW18_revoke_row_by_row_in_the_store(t *testing.T) {
 		same(t, "yet", fault(t, w.e, of), "")
 		same(t, "by force", must(w.revokeKey("a", true))(t), keyring.RevokeOutcome{Outcome: keyring.OutcomeRevoked, Kid: "a"})
 		same(t, "dead at once", fault(t, w.e, of), "revoked_kid")
-		ring, _, err := w.e.Ring(t.Context())
+		ring, _, err := ringOf(t.Context(), w.e)
 		ok(t, err)
 		_, err = ring.Mint(signed)
 		refused(t, err, base.CodeSigningKeyMissing) // W22
@@ -323,15 +323,15 @@ func TestW21_what_one_process_does_to_the_keys_the_others_see_at_once(t *testing
 func TestW21_a_ring_is_opened_once_for_every_version(t *testing.T) {
 	t.Parallel()
 	onStoresWith(t, withKey, func(t *testing.T, w *world) {
-		first, _, err := w.e.Ring(w.ctx())
+		first, _, err := ringOf(w.ctx(), w.e)
 		ok(t, err)
-		again, _, err := w.e.Ring(w.ctx())
+		again, _, err := ringOf(w.ctx(), w.e)
 		ok(t, err)
 		must(w.rotateKey("b", 2, 0))(t)
-		third, _, err := w.e.Ring(w.ctx())
+		third, _, err := ringOf(w.ctx(), w.e)
 		ok(t, err)
 		same(t, "rings", []any{first == again, first == third, first.Version(), third.Version()}, []any{true, false, int64(1), int64(2)})
-		refused(t, w.e.Unloaded(w.ctx()), base.CodeInternal)
+		refused(t, unloadedRing(w.ctx(), w.e), base.CodeInternal)
 	})
 }
 

@@ -127,7 +127,7 @@ func TestW24_a_start_without_the_master_key_or_with_a_wrong_one_fails(t *testing
 			w.cfg = engine.Config{MasterKey: master, NoTimers: true}
 			e := w.openEngine(w.store)
 			must(e.Submit(w.ctx(), client, core.Submission{Namespace: "default", Kind: "k"}))(t) // needs no secret
-			_, _, err := e.Ring(w.ctx())
+			_, _, err := ringOf(w.ctx(), e)
 			refused(t, err, code)
 			_, err = e.RotateSigningKey(w.ctx(), admin, engine.Rotation{Kid: "b"}, engine.AdminAction{})
 			refused(t, err, code) // else its secret would be kept in another way than the others
@@ -181,7 +181,7 @@ func TestW24_an_engine_with_the_former_master_key_signs_no_more_after_a_rewrap(t
 		other := w.another()
 		token(t, other)
 		must(w.e.RewrapSigningKeys(w.ctx(), admin, masterKey(2), engine.AdminAction{}))(t)
-		_, _, err := other.Ring(w.ctx())
+		_, _, err := ringOf(w.ctx(), other)
 		refused(t, err, base.CodeMasterKeyMismatch)
 		_, err = other.RewrapSigningKeys(w.ctx(), admin, masterKey(3), engine.AdminAction{})
 		refused(t, err, base.CodeMasterKeyMismatch)

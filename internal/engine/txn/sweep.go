@@ -368,10 +368,6 @@ var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t stor
 	TimerKeys:     (*Engine).sweepKeys,
 	timerRequests: (*Engine).sweepRequests,
 
-	timerAudit: (*Engine).sweepAudit,
-
-	timerSigningKeys: (*Engine).sweepSigningKeys,
-
 	timerTasks: (*Engine).sweepTasks, timerCountLane: (*Engine).sweepTasks, timerRefileLane: (*Engine).sweepTasks,
 	timerRetireLane: (*Engine).sweepTasks, timerTrimHistory: (*Engine).sweepTasks, timerFreeQuota: (*Engine).sweepTasks,
 	timerCancelHolders: (*Engine).sweepTasks, timerFreeBudget: (*Engine).sweepTasks, timerFreeUnreached: (*Engine).sweepTasks,

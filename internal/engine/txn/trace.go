@@ -42,8 +42,8 @@ func FactsOf(x *core.Execution) Facts {
 
 type ownWorkKey struct{}
 
-// ownWork marks a context as the engine's own, so that nothing done in it has spans.
-func ownWork(ctx context.Context) context.Context {
+// OwnWork marks a context as the engine's own, so that nothing done in it has spans.
+func OwnWork(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownWorkKey{}, true)
 }
 

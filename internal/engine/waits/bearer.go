@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -30,7 +31,7 @@ type bearer struct {
 	refusal func(err error) error
 	check   func() error // of the arguments, after the token (W57)
 	act     func(d *core.WaitState, x *core.Execution, fx *core.Effects) (changed bool, err error)
-	told    func(d *core.WaitState) (who txn.Caller, t txn.ToldChange) // the content of the audit row; nil: none
+	told    func(d *core.WaitState) (who txn.Caller, t admin.ToldChange) // the content of the audit row; nil: none
 }
 
 // bear runs a bearer's command on what ref finds. The token is checked before anything is locked, and again inside: a caller without a valid token
@@ -76,7 +77,7 @@ func (e *Waits) readBorne(ctx context.Context, ref store.DocRef) (rows borneRows
 	}
 	want := store.Want{SkipUnreadable: true}
 	WantWaiting(&want, at.ExecutionID.UUID)
-	txn.WantKeys(&want)
+	admin.WantKeys(&want)
 	loaded, err := e.Store.Read(ctx, want)
 	if err != nil {
 		return rows, txn.PublicFault(err)
@@ -117,7 +118,7 @@ func (b *bearer) Name() string { return b.op }
 func (b *bearer) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, b.id.UUID)
 	wantDossier(w, b.id.UUID)
-	txn.WantKeys(w)
+	admin.WantKeys(w)
 	if b.request.Key != "" {
 		w.Docs = append(w.Docs, b.request)
 	}
@@ -125,7 +126,7 @@ func (b *bearer) Want(w *store.Want, _ bool) {
 
 // verified reports whether the token is good for what it was sent for; if not, ent is nil.
 func (b *bearer) verified(u *txn.Tx) (ent *txn.Row, d *core.WaitState, fault keyring.TokenFault, err error) {
-	ring, err := u.Ring()
+	ring, err := admin.Ring(u)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -184,7 +185,7 @@ func (b *bearer) Decide(u *txn.Tx) error {
 	}
 	if changed && b.told != nil {
 		who, told := b.told(d)
-		u.AuditPart(who, b.op, "", ent.Exec, told)
+		admin.AuditPart(u, who, b.op, "", ent.Exec, told)
 	}
 	u.RecordRequest(b.request, b.fingerprint, b.answer)
 	return nil
@@ -238,10 +239,10 @@ func (e *Waits) Decide(ctx context.Context, c txn.Caller, token keyring.Token, c
 			answer, err = x.Decide(fx, d, cmd)
 			return !answer.Already, err
 		},
-		told: func(d *core.WaitState) (txn.Caller, txn.ToldChange) {
+		told: func(d *core.WaitState) (txn.Caller, admin.ToldChange) {
 			who := c
 			who.Principal = d.Link(cmd.LinkID).Approver
-			return who, txn.ToldChange{Entity: "approval_link", ID: cmd.LinkID.String(), After: map[string]any{
+			return who, admin.ToldChange{Entity: "approval_link", ID: cmd.LinkID.String(), After: map[string]any{
 				"decision": cmd.Decision, "signal_id": answer.End.SignalID,
 			}}
 		},

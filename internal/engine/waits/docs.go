@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -185,7 +186,7 @@ func wantDossier(w *store.Want, id base.UUID) {
 // wantWaits adds what a command on waits looks at: the dossier and the signing keys.
 func wantWaits(w *store.Want, id base.UUID) {
 	wantDossier(w, id)
-	txn.WantKeys(w)
+	admin.WantKeys(w)
 }
 
 // DossierKey names the records of what an execution waits for.

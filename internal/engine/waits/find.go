@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -26,8 +27,8 @@ func (e *Waits) whereIs(ctx context.Context, ref store.DocRef) (at whereabouts, 
 
 // operateAt runs a command on what is found by the id of a waitpoint or a link. missing is the answer when there is none, or none that
 // the caller may see (W5).
-func (e *Waits) operateAt(ctx context.Context, c txn.Caller, ref store.DocRef, missing error, o txn.Operation) error {
-	if err := o.Op.Check(); err != nil {
+func (e *Waits) operateAt(ctx context.Context, c txn.Caller, ref store.DocRef, missing error, o admin.Operation) error {
+	if err := admin.Check(&o.Op); err != nil {
 		return err
 	}
 	at, found, err := e.whereIs(ctx, ref)
@@ -57,7 +58,7 @@ func waitsOf(u *txn.Tx, x *core.Execution) (*core.WaitState, *keyring.Ring, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	ring, err := u.Ring()
+	ring, err := admin.Ring(u)
 	return d, ring, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/condition"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -40,7 +41,7 @@ func (e *Waits) OpenLink(ctx context.Context, _ txn.Caller, link base.UUID, toke
 }
 
 func loadedKeySet(loaded *store.Loaded) []byte {
-	if doc, ok := loaded.Docs[txn.KeySetRef]; ok {
+	if doc, ok := loaded.Docs[admin.KeySetRef]; ok {
 		return doc.Body
 	}
 	return nil

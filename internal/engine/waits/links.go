@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
@@ -19,7 +20,7 @@ func (e *Waits) CreateLink(ctx context.Context, c txn.Caller, cmd core.CreateLin
 	args := cmd
 	args.Fence = nil
 	cmd.LinkID = e.Mint()
-	err := e.operateAt(ctx, c, waitpointAtRef(cmd.WaitpointID), noWaitpoint(), txn.Operation{
+	err := e.operateAt(ctx, c, waitpointAtRef(cmd.WaitpointID), noWaitpoint(), admin.Operation{
 		Name: "create_link", Op: op, Args: args, Answer: &recorded, Held: cmd.Fence,
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if cmd.Fence != nil {
@@ -43,8 +44,8 @@ func (e *Waits) CreateLink(ctx context.Context, c txn.Caller, cmd core.CreateLin
 			answer, err = linkAgain(u, x, recorded)
 			return err
 		},
-		Told: func(*txn.Tx, *core.Execution) txn.ToldChange {
-			return txn.ToldChange{Entity: "approval_link", ID: recorded.String(), After: map[string]any{
+		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
+			return admin.ToldChange{Entity: "approval_link", ID: recorded.String(), After: map[string]any{
 				"waitpoint_id": answer.WaitpointID, "approver": answer.Approver, "expires_at": answer.ExpiresAt,
 			}}
 		},
@@ -76,10 +77,10 @@ func linkAgain(u *txn.Tx, x *core.Execution, id base.UUID) (IssuedLink, error) {
 // ReadLink shows a link with its token to an operator, and audits that (W68).
 func (e *Waits) ReadLink(ctx context.Context, c txn.Caller, link base.UUID) (IssuedLink, error) {
 	var answer IssuedLink
-	err := e.operateAt(ctx, c, linkAtRef(link), noLink(), txn.Operation{
+	err := e.operateAt(ctx, c, linkAtRef(link), noLink(), admin.Operation{
 		Name: "read_link_url", Shows: true,
 		Act: func(u *txn.Tx, x *core.Execution, _ *core.Effects) (_ bool, err error) {
-			ring, err := u.Ring()
+			ring, err := admin.Ring(u)
 			if err != nil {
 				return false, err
 			}
@@ -89,8 +90,8 @@ func (e *Waits) ReadLink(ctx context.Context, c txn.Caller, link base.UUID) (Iss
 			answer, err = linkAgain(u, x, link)
 			return false, err
 		},
-		Told: func(*txn.Tx, *core.Execution) txn.ToldChange {
-			return txn.ToldChange{Entity: "approval_link", ID: link.String()}
+		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
+			return admin.ToldChange{Entity: "approval_link", ID: link.String()}
 		},
 	})
 	return txn.Answered(&answer, err)
@@ -98,7 +99,7 @@ func (e *Waits) ReadLink(ctx context.Context, c txn.Caller, link base.UUID) (Iss
 
 // RevokeLink withdraws a link (W74).
 func (e *Waits) RevokeLink(ctx context.Context, c txn.Caller, link base.UUID, f *core.Fence, op txn.Operator) error {
-	return e.operateAt(ctx, c, linkAtRef(link), noLink(), txn.Operation{
+	return e.operateAt(ctx, c, linkAtRef(link), noLink(), admin.Operation{
 		Name: "revoke_link", Op: op, Held: f,
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if f != nil {
@@ -111,8 +112,8 @@ func (e *Waits) RevokeLink(ctx context.Context, c txn.Caller, link base.UUID, f 
 			already, err := x.RevokeLink(fx, d, core.RevokeLinkCommand{Fence: f, LinkID: link, By: fx.Actor.ID})
 			return !already, err
 		},
-		Told: func(*txn.Tx, *core.Execution) txn.ToldChange {
-			return txn.ToldChange{
+		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
+			return admin.ToldChange{
 				Entity: "approval_link", ID: link.String(),
 				Before: map[string]string{"state": core.LinkOpen}, After: map[string]string{"state": core.LinkRevoked},
 			}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
@@ -13,7 +14,7 @@ func (e *Waits) Approve(ctx context.Context, c txn.Caller, id base.GivenID, cmd 
 	args := cmd
 	cmd.Principal, cmd.MintedID = c.Principal, e.Mint()
 	var answer core.SignalAnswer
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "approve", Op: op, Args: args, Answer: &answer, Wants: wantWaits,
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			d, _, err := waitsOf(u, x)
@@ -23,8 +24,8 @@ func (e *Waits) Approve(ctx context.Context, c txn.Caller, id base.GivenID, cmd 
 			answer, err = x.Approve(fx, d, cmd)
 			return !answer.Duplicate, err
 		},
-		Told: func(_ *txn.Tx, x *core.Execution) txn.ToldChange {
-			return txn.ToldChange{Entity: "execution", ID: x.ID.String(), After: map[string]any{
+		Told: func(_ *txn.Tx, x *core.Execution) admin.ToldChange {
+			return admin.ToldChange{Entity: "execution", ID: x.ID.String(), After: map[string]any{
 				"name": cmd.Name, "signal_id": answer.SignalID, "effect": answer.Effect,
 			}}
 		},
@@ -47,7 +48,7 @@ func (e *Waits) Resume(ctx context.Context, c txn.Caller, id base.GivenID, cmd c
 	var recorded recordedResume
 	var view txn.View
 	already := false
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "resume", Op: op, Args: cmd, Answer: &recorded, Wants: wantWaits,
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			d, _, err := waitsOf(u, x)

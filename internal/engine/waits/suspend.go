@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -24,7 +25,7 @@ func (e *Waits) Suspend(ctx context.Context, c txn.Caller, id base.GivenID, cmd 
 	}
 	var answer SuspendAnswer
 	var recorded recordedSuspend
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "suspend", Op: txn.Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
 		Fence: &cmd.Fence, Wants: wantWaits, Docs: freshRefs(cmd.Waitpoints),
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {

@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -28,7 +29,7 @@ func (e *Waits) CreateWaitpoint(ctx context.Context, c txn.Caller, id base.Given
 	}
 	var answer Issued
 	var recorded recordedWaitpoint
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "create_waitpoint", Op: txn.Operator{RequestKey: c.RequestKey}, Args: []any{cmd.Fingerprint(), cmd.IdempotencyKey}, Answer: &recorded,
 		Wants: wantWaits, Docs: docs, Held: &cmd.Fence,
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
@@ -98,7 +99,7 @@ func issuedAgain(u *txn.Tx, x *core.Execution, recorded *recordedWaitpoint) (Iss
 // CloseWaitpoint closes a pending waitpoint, for an operator or, with a fence, for the holder of the lease (W38).
 func (e *Waits) CloseWaitpoint(ctx context.Context, c txn.Caller, waitpoint base.UUID, f *core.Fence, op txn.Operator) (bool, error) {
 	var already bool
-	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), txn.Operation{
+	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), admin.Operation{
 		Name: "close_waitpoint", Op: op, Answer: &already, Held: f,
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			if f != nil {
@@ -111,8 +112,8 @@ func (e *Waits) CloseWaitpoint(ctx context.Context, c txn.Caller, waitpoint base
 			already, err = x.CloseWaitpoint(fx, d, core.CloseWaitpointCommand{Fence: f, WaitpointID: waitpoint, Reason: op.Reason})
 			return !already, err
 		},
-		Told: func(*txn.Tx, *core.Execution) txn.ToldChange {
-			return txn.ToldChange{
+		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
+			return admin.ToldChange{
 				Entity: "waitpoint", ID: waitpoint.String(),
 				Before: map[string]string{"state": core.WaitpointPending}, After: map[string]string{"state": core.WaitpointClosed},
 			}
@@ -124,7 +125,7 @@ func (e *Waits) CloseWaitpoint(ctx context.Context, c txn.Caller, waitpoint base
 // ReadToken shows the token of an open waitpoint of the execution (W31). The record is left as it is: the event is all that it writes.
 func (e *Waits) ReadToken(ctx context.Context, c txn.Caller, id base.GivenID, waitpoint base.UUID) (Issued, error) {
 	var answer Issued
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "read_waitpoint_token", Wants: wantWaits, Shows: true,
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			d, ring, err := waitsOf(u, x)
@@ -141,8 +142,8 @@ func (e *Waits) ReadToken(ctx context.Context, c txn.Caller, id base.GivenID, wa
 			u.Keep(fx)
 			return false, nil
 		},
-		Told: func(*txn.Tx, *core.Execution) txn.ToldChange {
-			return txn.ToldChange{Entity: "waitpoint", ID: waitpoint.String()}
+		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
+			return admin.ToldChange{Entity: "waitpoint", ID: waitpoint.String()}
 		},
 	})
 	return txn.Answered(&answer, err)
@@ -153,7 +154,7 @@ func (e *Waits) ReissueToken(ctx context.Context, c txn.Caller, waitpoint base.U
 	var answer Issued
 	var recorded recordedWaitpoint
 	var before base.Time
-	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), txn.Operation{
+	err := e.operateAt(ctx, c, waitpointAtRef(waitpoint), noWaitpoint(), admin.Operation{
 		Name: "reissue_token", Op: op, Answer: &recorded,
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			d, ring, err := waitsOf(u, x)
@@ -177,8 +178,8 @@ func (e *Waits) ReissueToken(ctx context.Context, c txn.Caller, waitpoint base.U
 			answer, err = issuedAgain(u, x, &recorded)
 			return err
 		},
-		Told: func(*txn.Tx, *core.Execution) txn.ToldChange {
-			return txn.ToldChange{
+		Told: func(*txn.Tx, *core.Execution) admin.ToldChange {
+			return admin.ToldChange{
 				Entity: "waitpoint", ID: waitpoint.String(),
 				Before: map[string]base.Time{"minted_at": before}, After: map[string]base.Time{"minted_at": answer.MintedAt},
 			}

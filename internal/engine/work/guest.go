@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -23,10 +24,10 @@ func SubmitAsGuest(ctx context.Context, g store.Guest, c txn.Caller, limits base
 	var seen store.Glance
 	var settings core.NamespaceSettings
 	err = checkArguments(c, &s, func() (core.NamespaceSettings, error) {
-		if seen, err = g.Glance(ctx, tx, s.Lane, txn.NamespaceRef(s.Namespace)); err != nil {
+		if seen, err = g.Glance(ctx, tx, s.Lane, admin.NamespaceRef(s.Namespace)); err != nil {
 			return core.NamespaceSettings{}, txn.PublicFault(err)
 		}
-		space, err := txn.DecodeNamespace(seen.Doc)
+		space, err := admin.DecodeNamespace(seen.Doc)
 		if space == nil || err != nil {
 			return core.NamespaceSettings{}, err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -154,8 +155,8 @@ func (l *changeLane) Decide(u *txn.Tx) error {
 	u.Lanes[l.id] = lane
 	u.Changes.Lanes = append(slices.DeleteFunc(u.Changes.Lanes, func(other core.Lane) bool { return other.ID == lane.ID }), lane)
 	u.Keep(fx)
-	if l.caller.Audits() {
-		u.Audit(l.caller, core.AuditRow{
+	if admin.Audits(l.caller) {
+		admin.Audit(u, l.caller, core.AuditRow{
 			Namespace: keyring.Everywhere, Action: l.action, Entity: "lane", EntityID: lane.Name, Reason: l.op.Reason,
 		}, old, lane.Settings)
 	}
@@ -165,7 +166,7 @@ func (l *changeLane) Decide(u *txn.Tx) error {
 
 // chains: lanes are shared by all namespaces.
 func (l *changeLane) Chains(*txn.Tx) []string {
-	if !l.caller.Audits() {
+	if !admin.Audits(l.caller) {
 		return nil
 	}
 	return []string{keyring.Everywhere}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -29,7 +30,7 @@ func (e *Work) Cancel(ctx context.Context, c txn.Caller, id base.GivenID, f *cor
 	}
 	var view txn.View
 	already := false
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "cancel", Op: op, Args: source, Fence: f, View: &view,
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			cmd := core.CancelCommand{Fence: f, Source: source, By: c.Principal, Reason: op.Reason}
@@ -51,7 +52,7 @@ func (e *Work) Cancel(ctx context.Context, c txn.Caller, id base.GivenID, f *cor
 // SetPriority changes the priority; in the queue it takes effect at once (L112).
 func (e *Work) SetPriority(ctx context.Context, c txn.Caller, id base.GivenID, priority int, op txn.Operator) (txn.View, error) {
 	var view txn.View
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "set_priority", Op: op, Args: priority, View: &view,
 		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) { return x.SetPriority(fx, priority) },
 	})
@@ -61,7 +62,7 @@ func (e *Work) SetPriority(ctx context.Context, c txn.Caller, id base.GivenID, p
 // Hold keeps the execution from being claimed until ReleaseHold (L115).
 func (e *Work) Hold(ctx context.Context, c txn.Caller, id base.GivenID, op txn.Operator) (txn.View, error) {
 	var view txn.View
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "hold", Op: op, View: &view,
 		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			return x.PlaceHold(fx, c.Principal, op.Reason)
@@ -73,7 +74,7 @@ func (e *Work) Hold(ctx context.Context, c txn.Caller, id base.GivenID, op txn.O
 // ReleaseHold ends a hold (L115).
 func (e *Work) ReleaseHold(ctx context.Context, c txn.Caller, id base.GivenID, op txn.Operator) (txn.View, error) {
 	var view txn.View
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "release_hold", Op: op, View: &view,
 		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
 			return x.ReleaseHold(fx, op.Reason)
@@ -85,7 +86,7 @@ func (e *Work) ReleaseHold(ctx context.Context, c txn.Caller, id base.GivenID, o
 // SetTags replaces tags; a nil value deletes one (L116).
 func (e *Work) SetTags(ctx context.Context, c txn.Caller, id base.GivenID, changes map[string]*string, op txn.Operator) (base.Tags, error) {
 	var view txn.View
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "set_tags", Op: op, Args: changes, View: &view,
 		Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) { return SetTags(u, x, fx, changes) },
 	})
@@ -117,7 +118,7 @@ func (e *Work) Retain(ctx context.Context, c txn.Caller, id base.GivenID, until 
 		flow = []base.UUID{x.FlowID.UUID}
 	}
 	var view txn.View
-	err = e.Operate(ctx, c, id, txn.Operation{
+	err = e.Operate(ctx, c, id, admin.Operation{
 		Name: "retain", Op: op, Args: until, View: &view, Locks: flow,
 		After: func(u *txn.Tx, ent *txn.Row) { u.RetainedUntil(ent, until) },
 		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects) (bool, error) {
@@ -130,7 +131,7 @@ func (e *Work) Retain(ctx context.Context, c txn.Caller, id base.GivenID, until 
 // EndRetain lets retention have the execution again (U54).
 func (e *Work) EndRetain(ctx context.Context, c txn.Caller, id base.GivenID, op txn.Operator) (txn.View, error) {
 	var view txn.View
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "end_retain", Op: op, View: &view,
 		After: func(u *txn.Tx, ent *txn.Row) {
 			u.RetainedUntil(ent, u.Now)

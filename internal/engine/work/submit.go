@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -85,7 +86,7 @@ func (e *Work) newSubmit(ctx context.Context, c txn.Caller, s core.Submission) (
 
 // CheckSubmit checks a submission, one of several whose new names are counted together. If names is nil, it was accepted before, and no bound of
 // this process or of its namespace refuses it.
-func (e *Work) CheckSubmit(ctx context.Context, c txn.Caller, s core.Submission, names *txn.NewNames) (*Submit, error) {
+func (e *Work) CheckSubmit(ctx context.Context, c txn.Caller, s core.Submission, names *admin.NewNames) (*Submit, error) {
 	var space core.NamespaceSettings
 	settings := func() (_ core.NamespaceSettings, err error) {
 		space, err = e.Spaces.Of(ctx, s.Namespace, e.Cfg.Clock.Now())

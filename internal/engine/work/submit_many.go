@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -110,7 +111,7 @@ func (e *Work) admitSubmits(ctx context.Context, c txn.Caller, all []core.Submis
 }
 
 // CheckSubmits checks every item. A faulty one gets its error and no command.
-func (e *Work) CheckSubmits(ctx context.Context, c txn.Caller, all []core.Submission, items []txn.SubmitItem, names *txn.NewNames) []*Submit {
+func (e *Work) CheckSubmits(ctx context.Context, c txn.Caller, all []core.Submission, items []txn.SubmitItem, names *admin.NewNames) []*Submit {
 	cmds := make([]*Submit, len(all))
 	for i := range all {
 		cmds[i], items[i].Err = e.CheckSubmit(ctx, c, all[i], names)

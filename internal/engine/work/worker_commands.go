@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
@@ -113,7 +114,7 @@ func (e *Work) CompleteOverride(ctx context.Context, c txn.Caller, id base.Given
 		return core.CompleteAnswer{}, err
 	}
 	var answer core.CompleteAnswer
-	err = e.Operate(ctx, c, id, txn.Operation{
+	err = e.Operate(ctx, c, id, admin.Operation{
 		Name: "complete_override", Op: op, Args: result, Answer: &answer,
 		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Complete(fx, core.Completion{Override: true, Result: result, TooLarge: tooLarge})
@@ -155,7 +156,7 @@ func (e *Work) FailOverride(ctx context.Context, c txn.Caller, id base.GivenID, 
 	}
 	cmd.Override = true
 	var answer core.FailAnswer
-	err := e.Operate(ctx, c, id, txn.Operation{
+	err := e.Operate(ctx, c, id, admin.Operation{
 		Name: "fail_override", Op: op, Args: cmd, Answer: &answer,
 		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects) (_ bool, err error) {
 			answer, err = x.Fail(fx, cmd)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/admin"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -72,23 +73,23 @@ func (o *onWorker) change(u *txn.Tx) error {
 	}
 	u.PutWorker(changed)
 	u.Keep(fx)
-	if o.audited && o.caller.Audits() {
-		u.Audit(o.caller, core.AuditRow{
-			Namespace: txn.ChainOf(changed.Namespaces), Action: o.op, Entity: "worker", EntityID: o.instanceID, Reason: o.reason,
+	if o.audited && admin.Audits(o.caller) {
+		admin.Audit(u, o.caller, core.AuditRow{
+			Namespace: admin.ChainOf(changed.Namespaces), Action: o.op, Entity: "worker", EntityID: o.instanceID, Reason: o.reason,
 		}, before, changed.Audited())
 	}
 	return nil
 }
 
 func (o *onWorker) Chains(u *txn.Tx) []string {
-	if !o.audited || !o.caller.Audits() {
+	if !o.audited || !admin.Audits(o.caller) {
 		return nil
 	}
 	w, err := u.Worker(o.instanceID)
 	if w == nil || err != nil || !reaches(o.caller, w, o.op) {
 		return nil
 	}
-	return []string{txn.ChainOf(w.Namespaces)}
+	return []string{admin.ChainOf(w.Namespaces)}
 }
 
 // reaches reports whether a command of the caller finds the instance. A registration finds every one, since ids are unique in the whole

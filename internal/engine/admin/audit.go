@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -18,9 +19,9 @@ import (
 
 // audited is a command that may leave a row in the audit log.
 type audited interface {
-	Command
+	txn.Command
 	// Chains returns the namespaces of the rows, once the command's own rows are loaded. None: the command writes no row.
-	Chains(u *Tx) []string
+	Chains(u *txn.Tx) []string
 }
 
 // auditChain is the head of a chain inside a unit.
@@ -34,7 +35,7 @@ type auditChain struct {
 }
 
 // Audits reports whether changes by the caller are recorded in the audit log.
-func (c Caller) Audits() bool { return c.Actor == "operator" }
+func Audits(c txn.Caller) bool { return c.Actor == "operator" }
 
 // ChainOf returns the chain for changes that concern these namespaces: that of the namespace if there is exactly one, otherwise keyring.Everywhere.
 func ChainOf(namespaces []string) string {
@@ -46,11 +47,11 @@ func ChainOf(namespaces []string) string {
 
 // ChainRef names the record of the head of an audit chain.
 func ChainRef(namespace string) store.DocRef {
-	return store.DocRef{Kind: DocAuditChain, Key: namespace}
+	return store.DocRef{Kind: txn.DocAuditChain, Key: namespace}
 }
 
 func auditRowRef(namespace string, number int64) store.DocRef {
-	return store.DocRef{Kind: docAuditRow, Key: auditRowPrefix(namespace) + fmt.Sprintf("%016x", number)}
+	return store.DocRef{Kind: txn.DocAuditRow, Key: auditRowPrefix(namespace) + fmt.Sprintf("%016x", number)}
 }
 
 func auditRowPrefix(namespace string) string { return namespace + "\x01" }
@@ -65,16 +66,19 @@ func auditRowRefs(namespace string, first, last int64) []store.DocRef {
 }
 
 // lockChains locks the heads of the chains that the batch will lengthen.
-func (u *Tx) lockChains(ctx context.Context, batch []*Request) error {
+func lockChains(ctx context.Context, u *txn.Tx, batch []*txn.Request) error {
 	var names []string
 	for _, r := range batch {
 		if a, ok := r.Command.(audited); ok {
 			names = append(names, a.Chains(u)...)
 		}
 	}
+	if len(names) == 0 {
+		return nil
+	}
 	want := store.Want{LockDocs: true}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		if u.chains[name] == nil {
+		if partsOf(u).chains[name] == nil {
 			want.Docs = append(want.Docs, ChainRef(name))
 		}
 	}
@@ -82,20 +86,20 @@ func (u *Tx) lockChains(ctx context.Context, batch []*Request) error {
 		return err
 	}
 	for _, ref := range want.Docs {
-		chain, err := u.chain(ref)
+		chain, err := chain(u, ref)
 		if err != nil {
 			return err
 		}
-		SetIn(&u.chains, ref.Key, chain)
+		txn.SetIn(&partsOf(u).chains, ref.Key, chain)
 	}
-	if err := u.trustChains(ctx, want.Docs); err != nil {
+	if err := trustChains(ctx, u, want.Docs); err != nil {
 		return err
 	}
-	return u.mendChains(ctx, want.Docs)
+	return mendChains(ctx, u, want.Docs)
 }
 
 // chain reads the head of a chain, or makes that of a new one.
-func (u *Tx) chain(ref store.DocRef) (*auditChain, error) {
+func chain(u *txn.Tx, ref store.DocRef) (*auditChain, error) {
 	doc := u.Doc(ref)
 	if doc == nil {
 		return &auditChain{AuditChain: core.NewAuditChain(u.Engine.Store.Info().Installation, ref.Key), created: true}, nil
@@ -107,58 +111,62 @@ func (u *Tx) chain(ref store.DocRef) (*auditChain, error) {
 // DecodeChain reads the head of an audit chain. Codes: corruption.
 func DecodeChain(doc *store.Doc) (head core.AuditChain, err error) {
 	if err := json.Unmarshal(doc.Body, &head); err != nil {
-		return head, Corrupt("audit chain", err)
+		return head, txn.Corrupt("audit chain", err)
 	}
 	return head, nil
 }
 
 func decodeAuditRow(doc *store.Doc) (row core.AuditRow, err error) {
 	if err := json.Unmarshal(doc.Body, &row); err != nil {
-		return row, Corrupt("audit row", err)
+		return row, txn.Corrupt("audit row", err)
 	}
 	return row, nil
 }
 
 // Audit appends a row to the chain of its namespace, which the command must have named in chains. before and after are the states of what was
 // changed.
-func (u *Tx) Audit(c Caller, row core.AuditRow, before, after any) {
-	chain := u.chains[row.Namespace]
+func Audit(u *txn.Tx, c txn.Caller, row core.AuditRow, before, after any) {
+	chain := partsOf(u).chains[row.Namespace]
 	row.At, row.Principal, row.RequestID, row.Address = u.Now, c.Principal, c.RequestID, c.Address
 	row.Before, row.After = core.AuditChanges(before, after)
 	if row.Outcome == "" {
 		row.Outcome = core.AuditDone
 	}
 	row = chain.Append(row)
-	u.audits = append(u.audits, row)
+	u.Audits = append(u.Audits, row)
 	chain.grown = true
 	body, _ := json.Marshal(row)
 	u.Changes.NewDocs = append(u.Changes.NewDocs, store.Doc{DocRef: auditRowRef(row.Namespace, row.Number), Body: body})
 	if keep := u.Engine.Cfg.AuditRetention; keep > 0 && chain.LookAt == 0 {
-		u.armAudit(row.Namespace, &chain.AuditChain, row.At.Add(keep.Milliseconds()))
+		armAudit(u, row.Namespace, &chain.AuditChain, row.At.Add(keep.Milliseconds()))
 	}
 }
 
 // armAudit arms the timer of a chain for the time when its oldest row may be removed.
-func (u *Tx) armAudit(namespace string, chain *core.AuditChain, at base.Time) {
-	chain.LookAt = RoundUp(at, base.Minute)
-	timer := u.TimerAt(timerAudit, chain.LookAt)
+func armAudit(u *txn.Tx, namespace string, chain *core.AuditChain, at base.Time) {
+	chain.LookAt = txn.RoundUp(at, base.Minute)
+	timer := u.TimerAt(txn.TimerAudit, chain.LookAt)
 	timer.Texts = append(timer.Texts, namespace)
 }
 
 // writeChains writes the heads of the chains that have changed. If another process creates the same chain at the same time, the commit fails with
 // Conflict.
-func (u *Tx) writeChains() {
-	for name, chain := range u.chains {
+func writeChains(u *txn.Tx) {
+	parts := txn.Known[chainPart](u, adminSlot)
+	if parts == nil {
+		return
+	}
+	for name, chain := range parts.chains {
 		if !chain.grown {
 			continue
 		}
 		if chain.altered {
-			u.onceSure(func() {
+			onceSure(u, func() {
 				u.Engine.Notes.Error("an audit chain was altered by somebody else", "namespace", name, "row", chain.Altered)
 			})
 		}
 		if !chain.key.IsZero() {
-			u.enroll(name, chain)
+			enroll(u, name, chain)
 			chain.SealUnder(chain.key, name)
 		}
 		body, _ := json.Marshal(chain.AuditChain)
@@ -169,13 +177,13 @@ func (u *Tx) writeChains() {
 			u.PutDoc(doc)
 		}
 	}
-	u.writeRolls()
-	u.chains, u.rolls = nil, nil
+	writeRolls(u)
+	parts.chains, parts.rolls = nil, nil
 }
 
 // ExecutionChain returns the chain of a command on an execution, or none if nothing is recorded.
-func (u *Tx) ExecutionChain(c Caller, id base.GivenID) []string {
-	if !c.Audits() {
+func ExecutionChain(u *txn.Tx, c txn.Caller, id base.GivenID) []string {
+	if !Audits(c) {
 		return nil
 	}
 	ent, err := u.Find(c, id)
@@ -186,13 +194,13 @@ func (u *Tx) ExecutionChain(c Caller, id base.GivenID) []string {
 }
 
 // AuditExecution records a change of an execution.
-func (u *Tx) AuditExecution(c Caller, action, reason string, x *core.Execution, before, after any) {
-	u.Audit(c, core.AuditRow{
+func AuditExecution(u *txn.Tx, c txn.Caller, action, reason string, x *core.Execution, before, after any) {
+	Audit(u, c, core.AuditRow{
 		Namespace: x.Class.Namespace, Action: action, Entity: "execution", EntityID: x.ID.String(), Reason: reason,
 	}, before, after)
 }
 
 // AuditPart records a change of something that belongs to an execution.
-func (u *Tx) AuditPart(c Caller, action, reason string, x *core.Execution, t ToldChange) {
-	u.Audit(c, core.AuditRow{Namespace: x.Class.Namespace, Action: action, Entity: t.Entity, EntityID: t.ID, Reason: reason}, t.Before, t.After)
+func AuditPart(u *txn.Tx, c txn.Caller, action, reason string, x *core.Execution, t ToldChange) {
+	Audit(u, c, core.AuditRow{Namespace: x.Class.Namespace, Action: action, Entity: t.Entity, EntityID: t.ID, Reason: reason}, t.Before, t.After)
 }

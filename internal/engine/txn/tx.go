@@ -16,12 +16,13 @@ import (
 // is used by one goroutine; only its safety is used by others too.
 //
 // Lock order (S73). Every transaction locks rows in the same order of kinds, and rows of one kind in one trip in the order of their keys. Behind the
-// first loads the order is that in which phases are registered (New, then the rooms in the order of engine.Open):
+// first loads the order is that of the places at which rooms register their phases (Place in phases.go):
 //
 //   - idempotency keys, then the records that a command names itself, then executions by id (the first load and loadMore);
-//   - budgets and rates (LoadReserved, loadBooks), then counters of slots and places, then lanes (awaitClaims, and the picks of claims);
-//   - heads of audit chains (lockChains), then flows (the Lock and Settle phases of their room). Ledger rows come last (loadLedger),
-//     under the lock of their budget.
+//   - AtAdmission: what admission is charged to (the phases Loaded and Lock), then counters of slots and places;
+//   - AtLanes: lanes (awaitClaims, and the picks of claims);
+//   - AtAudit: heads of audit chains;
+//   - AtGraphs: graphs of executions (the phases Lock and Settle). The rows of the phase Last come last, under the lock of an earlier row.
 //
 // Two transactions that wait only for rows of a later kind than the ones they hold, or for higher keys of the same kind, cannot wait for each other
 // in a cycle, so they cannot deadlock. A row that is found only under a later lock breaks that order, for example the member at the end of an edge:
@@ -34,7 +35,7 @@ type Tx struct {
 	StoreTx store.Tx
 	Now     base.Time
 	Dict    *Dictionary
-	since   string // the incarnation that decisions rest on; read before anything cached was used (R2)
+	Since   string // the incarnation that decisions rest on; read before anything cached was used (R2)
 	version int64  // highest version of the dictionary seen in this transaction
 	Careful bool
 	Redo    error                    // set by a command that requires the whole batch to be tried again
@@ -68,14 +69,12 @@ type Tx struct {
 	Looks    []store.QueueLook // at the queues that were picked from
 	Changes  store.Changes
 	timers   map[timerKey]*store.Timer
-	chains   map[string]*auditChain // by namespace
-	rolls    map[int]*auditRoll     // by number
-	Advanced []func()               // run once flows have advanced
-	After    []func()               // run once the transaction has committed
-	Safe     Safety                 // durability of what it wrote and of what it read
-	began    time.Duration          // by the meter's clock
-	audits   []core.AuditRow        // rows that this unit adds to the audit log
-	spans    []Span                 // of the commands it runs
+	Advanced []func()        // run once flows have advanced
+	After    []func()        // run once the transaction has committed
+	Safe     Safety          // durability of what it wrote and of what it read
+	began    time.Duration   // by the meter's clock
+	Audits   []core.AuditRow // rows that this unit adds to the audit log
+	spans    []Span          // of the commands it runs
 
 	Blocks   map[int32][]int32 // block numbers under which classes have rows
 	Books    *core.BudgetSet   // the budgets in this unit; nil: none
@@ -146,7 +145,7 @@ func (e *Engine) Begin(ctx context.Context, want store.Want) (*Tx, error) {
 
 // beginSince is begin for a caller that has used something cached. since is the incarnation as it was before the caller read the cache.
 func (e *Engine) beginSince(ctx context.Context, since string, want store.Want) (*Tx, error) {
-	u := &Tx{Engine: e, since: since}
+	u := &Tx{Engine: e, Since: since}
 	if err := u.begin(ctx, want); err != nil {
 		return nil, err
 	}
@@ -156,7 +155,7 @@ func (e *Engine) beginSince(ctx context.Context, since string, want store.Want) 
 // beginHeeding is beginSince for a batch of commands: it does not wait for rows that are known to be held. line is the line that the commands come
 // from, or nil. If it returns an error, the unit may still be non-nil: its transaction has ended, and it shows what was loaded by then.
 func (e *Engine) beginHeeding(ctx context.Context, since string, want store.Want, line *heldLine) (*Tx, error) {
-	u := &Tx{Engine: e, since: since, heeds: true, line: line}
+	u := &Tx{Engine: e, Since: since, heeds: true, line: line}
 	err := u.begin(ctx, want)
 	if u.StoreTx == nil {
 		return nil, err
@@ -166,7 +165,7 @@ func (e *Engine) beginHeeding(ctx context.Context, since string, want store.Want
 
 // BeginPick is beginSince for a pick: it passes over work that needs rows which are known to be held.
 func (e *Engine) BeginPick(ctx context.Context, since string, want store.Want) (*Tx, error) {
-	u := &Tx{Engine: e, since: since, Picks: true}
+	u := &Tx{Engine: e, Since: since, Picks: true}
 	if err := u.begin(ctx, want); err != nil {
 		return nil, err
 	}
@@ -179,7 +178,7 @@ func (u *Tx) begin(ctx context.Context, want store.Want) error {
 	if e.Failed(err) != nil {
 		return err
 	}
-	dict, err := e.dictionaryOf(ctx, u.since, loaded)
+	dict, err := e.dictionaryOf(ctx, u.Since, loaded)
 	if err != nil {
 		tx.Rollback(ctx)
 		return err
@@ -533,4 +532,14 @@ func ReservedFor(x *core.Execution) int64 {
 		return x.LeaseEpoch + 1
 	}
 	return x.LeaseEpoch
+}
+
+// decided reports why the batch must be tried again, although all its commands were decided.
+func (u *Tx) decided() error {
+	for _, check := range u.Engine.points.decided {
+		if err := check(u); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
 // startKeys makes the signing keys and that of the audit log ready when the engine starts (W23, W24, U131). A master key that does not open what is stored, and a
 // configured key that cannot be the one, stop the start. An engine that only submits and reads takes the keys as they are.
-func (e *Engine) startKeys(ctx context.Context) error {
+func (e *Admin) startKeys(ctx context.Context) error {
 	if e.Cfg.NoTimers {
 		return nil
 	}
@@ -40,7 +41,7 @@ func (e *Engine) startKeys(ctx context.Context) error {
 }
 
 // sealKeys seals secrets that an engine without a master key has left in clear.
-func (e *Engine) sealKeys(ctx context.Context) error {
+func (e *Admin) sealKeys(ctx context.Context) error {
 	sealed := 0
 	err := e.startChange(ctx, "seal_signing_keys", func(_ *core.Effects, set *keyring.KeySet) error {
 		if sealed = 0; !set.Clear() { // another engine that started was faster
@@ -56,7 +57,7 @@ func (e *Engine) sealKeys(ctx context.Context) error {
 }
 
 // seedConfigured installs the key of the configuration, unless it is there.
-func (e *Engine) seedConfigured(ctx context.Context) error {
+func (e *Admin) seedConfigured(ctx context.Context) error {
 	var told keyring.SeedOutcome
 	err := e.startChange(ctx, "seed_signing_key", func(fx *core.Effects, set *keyring.KeySet) (err error) {
 		told, err = set.Seed(fx, e.sealing(), *e.Cfg.SigningKey)
@@ -74,7 +75,7 @@ func (e *Engine) seedConfigured(ctx context.Context) error {
 }
 
 // seedRandom creates the first key if none was configured. Of several engines that start together one wins, and all use its key.
-func (e *Engine) seedRandom(ctx context.Context) error {
+func (e *Admin) seedRandom(ctx context.Context) error {
 	var name [4]byte
 	var secret [32]byte
 	crand.Read(name[:]) // never fails
@@ -95,13 +96,13 @@ func (e *Engine) seedRandom(ctx context.Context) error {
 	return err
 }
 
-func (e *Engine) tellSeeded(told keyring.SeedOutcome) {
+func (e *Admin) tellSeeded(told keyring.SeedOutcome) {
 	if told.Outcome == keyring.OutcomeSeeded {
 		e.Cfg.Logger.Info("a signing key was seeded", "key_id", told.Kid)
 	}
 }
 
 // startChange is a change of the key set by the engine itself, without an audit row.
-func (e *Engine) startChange(ctx context.Context, op string, change func(fx *core.Effects, set *keyring.KeySet) error) error {
-	return e.onKeySet(ownWork(ctx), &keySetChange{op: op, caller: EngineCaller, change: change}, nil)
+func (e *Admin) startChange(ctx context.Context, op string, change func(fx *core.Effects, set *keyring.KeySet) error) error {
+	return e.onKeySet(txn.OwnWork(ctx), &keySetChange{op: op, caller: txn.EngineCaller, change: change}, nil)
 }

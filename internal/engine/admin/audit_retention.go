@@ -1,20 +1,21 @@
-package txn
+package admin
 
 import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // sweepAudit drops the oldest rows of chains when their retention is over, and keeps the anchor (U131).
-func (e *Engine) sweepAudit(ctx context.Context, t store.Timer) error {
+func (e *Admin) sweepAudit(ctx context.Context, t store.Timer) error {
 	for _, namespace := range t.Texts {
 		for more := true; more && ctx.Err() == nil; {
 			more = false
-			err := e.OnDocs(ctx, DocAuditChain, []string{namespace}, func(u *Tx, doc *store.Doc) (err error) {
-				more, err = u.trimChain(ctx, doc)
+			err := e.OnDocs(ctx, txn.DocAuditChain, []string{namespace}, func(u *txn.Tx, doc *store.Doc) (err error) {
+				more, err = trimChain(ctx, u, doc)
 				return err
 			})
 			if err != nil {
@@ -27,39 +28,39 @@ func (e *Engine) sweepAudit(ctx context.Context, t store.Timer) error {
 
 // trimChain drops up to a batch of rows, and reports whether there may be more to drop. Nothing is dropped from a chain that is not as the engine
 // left it: it stays as it is for verification, since retention would otherwise seal a foreign change.
-func (u *Tx) trimChain(ctx context.Context, doc *store.Doc) (more bool, err error) {
+func trimChain(ctx context.Context, u *txn.Tx, doc *store.Doc) (more bool, err error) {
 	head, err := DecodeChain(doc)
 	if err != nil {
 		return false, err
 	}
-	key, err := u.auditKey(ctx, head.Seal != nil)
+	key, err := auditKey(ctx, u, head.Seal != nil)
 	if err != nil {
 		return false, err
 	}
 	namespace := doc.Key
 	trimmed := &auditChain{AuditChain: head, grown: true, key: key}
 	trimmed.LookAt = 0
-	SetIn(&u.chains, namespace, trimmed)
+	txn.SetIn(&partsOf(u).chains, namespace, trimmed)
 	if (head.Seal != nil || !key.IsZero()) && !head.SealedUnder(key, namespace) {
 		trimmed.key = keyring.AuditKey{} // the seal stays as it is
-		u.leaveAltered(namespace, trimmed, "its head was altered")
+		leaveAltered(u, namespace, trimmed, "its head was altered")
 		return false, nil
 	}
 	if !head.Possible() {
-		u.leaveAltered(namespace, trimmed, "its head tells of rows that cannot be")
+		leaveAltered(u, namespace, trimmed, "its head tells of rows that cannot be")
 		return false, nil
 	}
-	return u.dropOldest(ctx, namespace, trimmed)
+	return dropOldest(ctx, u, namespace, trimmed)
 }
 
 // leaveAltered leaves a chain as it is and checks it again in a day.
-func (u *Tx) leaveAltered(namespace string, chain *auditChain, why string) {
+func leaveAltered(u *txn.Tx, namespace string, chain *auditChain, why string) {
 	u.Engine.Notes.Error("an audit chain was altered: retention drops nothing of it", "namespace", namespace, "row", chain.First, "problem", why)
-	u.armAudit(namespace, &chain.AuditChain, u.Now.Add(base.Day))
+	armAudit(u, namespace, &chain.AuditChain, u.Now.Add(base.Day))
 }
 
 // dropOldest drops rows whose retention is over, up to a batch.
-func (u *Tx) dropOldest(ctx context.Context, namespace string, chain *auditChain) (more bool, err error) {
+func dropOldest(ctx context.Context, u *txn.Tx, namespace string, chain *auditChain) (more bool, err error) {
 	keep := u.Engine.Cfg.AuditRetention.Milliseconds()
 	refs := auditRowRefs(namespace, chain.First, min(chain.Last, chain.First+auditBatch-1))
 	if err := u.Load(ctx, store.Want{Docs: refs}); err != nil {
@@ -68,7 +69,7 @@ func (u *Tx) dropOldest(ctx context.Context, namespace string, chain *auditChain
 	for _, ref := range refs {
 		rowDoc := u.Doc(ref)
 		if rowDoc == nil {
-			u.leaveAltered(namespace, chain, "the row is missing")
+			leaveAltered(u, namespace, chain, "the row is missing")
 			return false, nil
 		}
 		row, err := decodeAuditRow(rowDoc)
@@ -76,12 +77,12 @@ func (u *Tx) dropOldest(ctx context.Context, namespace string, chain *auditChain
 			return false, err
 		}
 		if why := row.Follows(chain.First, chain.Anchor); why != "" {
-			u.leaveAltered(namespace, chain, "the row "+why)
+			leaveAltered(u, namespace, chain, "the row "+why)
 			return false, nil
 		}
 		if due := row.At.Add(keep); keep <= 0 || due > u.Now {
 			if keep > 0 {
-				u.armAudit(namespace, &chain.AuditChain, due)
+				armAudit(u, namespace, &chain.AuditChain, due)
 			}
 			return false, nil
 		}

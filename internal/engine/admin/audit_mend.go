@@ -1,9 +1,10 @@
-package txn
+package admin
 
 import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -17,10 +18,10 @@ const auditReach = 1 << 32
 
 // mendChains makes the heads that the unit has locked fit for new rows, whatever they contain, and marks those that are not as the engine left
 // them. Another process may start a chain that is new here; its rows are then found where none should be, but this commit then fails with Conflict.
-func (u *Tx) mendChains(ctx context.Context, refs []store.DocRef) error {
+func mendChains(ctx context.Context, u *txn.Tx, refs []store.DocRef) error {
 	for _, ref := range refs {
-		chain := u.chains[ref.Key]
-		if err := u.mendEnd(ctx, ref.Key, chain); err != nil {
+		chain := partsOf(u).chains[ref.Key]
+		if err := mendEnd(ctx, u, ref.Key, chain); err != nil {
 			return err
 		}
 		if chain.altered {
@@ -35,7 +36,7 @@ func (u *Tx) mendChains(ctx context.Context, refs []store.DocRef) error {
 
 // mendEnd brings the end of a chain behind all its rows. It looks for some behind the end only where the head is none that can be, and where
 // this batch has met something that exists already.
-func (u *Tx) mendEnd(ctx context.Context, namespace string, chain *auditChain) error {
+func mendEnd(ctx context.Context, u *txn.Tx, namespace string, chain *auditChain) error {
 	switch {
 	case !chain.Possible():
 		begin := core.NewAuditChain(u.Engine.Store.Info().Installation, namespace)
@@ -44,7 +45,7 @@ func (u *Tx) mendEnd(ctx context.Context, namespace string, chain *auditChain) e
 	case !u.Careful:
 		return nil
 	}
-	newest, err := newestAuditRow(chain.Last, chain.Last+auditReach, func(n int64) (int64, error) { return u.nextAuditRow(ctx, namespace, n) })
+	newest, err := newestAuditRow(chain.Last, chain.Last+auditReach, func(n int64) (int64, error) { return nextAuditRow(ctx, u, namespace, n) })
 	if err != nil || newest == 0 {
 		return err
 	}
@@ -64,7 +65,7 @@ func (u *Tx) mendEnd(ctx context.Context, namespace string, chain *auditChain) e
 }
 
 // nextAuditRow returns the number of the first existing row after n, or 0.
-func (u *Tx) nextAuditRow(ctx context.Context, namespace string, n int64) (int64, error) {
+func nextAuditRow(ctx context.Context, u *txn.Tx, namespace string, n int64) (int64, error) {
 	if err := u.Load(ctx, store.Want{Scans: []store.Scan{behindAuditRow(namespace, n)}}); err != nil {
 		return 0, err
 	}

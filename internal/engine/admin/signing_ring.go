@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"bytes"
@@ -6,22 +6,23 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // KeySetRef names the one record that holds all signing keys (W19): a change locks it, and of several processes that create it one wins.
-var KeySetRef = store.DocRef{Kind: docSigningKeys, Key: "signing_keys"}
+var KeySetRef = store.DocRef{Kind: txn.DocSigningKeys, Key: "signing_keys"}
 
 // WantKeys adds the key set to the rows of a command that signs or verifies.
 func WantKeys(w *store.Want) { w.Docs = append(w.Docs, KeySetRef) }
 
 // Ring is the key set as this transaction has it, opened (W21): for commands whose want named it. Codes of KeySet.Open.
-func (u *Tx) Ring() (*keyring.Ring, error) {
+func Ring(u *txn.Tx) (*keyring.Ring, error) {
 	doc, loaded := u.Docs[KeySetRef]
 	if !loaded {
 		return nil, base.Errorf(base.CodeInternal, "the signing keys were not loaded")
 	}
-	return u.Engine.Signing.Open(keySetText(doc))
+	return Of(u).Signing.Open(keySetText(doc))
 }
 
 func keySetText(doc *store.Doc) []byte {

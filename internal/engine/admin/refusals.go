@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -95,7 +96,7 @@ func (r *refusals) over(now time.Time, all bool) (counted []*refused, next time.
 }
 
 // Refused records a refusal in the audit log.
-func (e *Engine) Refused(ctx context.Context, c Caller, r Refusal) error {
+func (e *Admin) Refused(ctx context.Context, c txn.Caller, r Refusal) error {
 	if r.Namespace == "" {
 		r.Namespace = ChainOf(c.Namespaces)
 	}
@@ -118,7 +119,7 @@ func cutText(text string, limit int) string {
 }
 
 // tellRefusals writes what was counted when a span is over, until ctx ends.
-func (e *Engine) tellRefusals(ctx context.Context) {
+func (e *Admin) tellRefusals(ctx context.Context) {
 	for {
 		select {
 		case <-e.refusals.begun:
@@ -138,7 +139,7 @@ func (e *Engine) tellRefusals(ctx context.Context) {
 }
 
 // tellCounted writes what the spans that are over have counted, and returns when the next one is.
-func (e *Engine) tellCounted(ctx context.Context, all bool) (next time.Time) {
+func (e *Admin) tellCounted(ctx context.Context, all bool) (next time.Time) {
 	counted, next := e.refusals.over(e.Cfg.Clock.Now(), all)
 	slices.SortFunc(counted, func(a, b *refused) int { return strings.Compare(a.refusal.Action, b.refusal.Action) })
 	for _, one := range counted {
@@ -152,7 +153,7 @@ func (e *Engine) tellCounted(ctx context.Context, all bool) (next time.Time) {
 
 // refused is a row of the audit log on its way: of one refusal, or of those that followed it.
 type refused struct {
-	caller  Caller
+	caller  txn.Caller
 	refusal Refusal
 	more    int // refusals that it counts; 0: it is a single one
 }
@@ -161,9 +162,9 @@ func (r *refused) Name() string { return "refused" }
 
 func (r *refused) Want(*store.Want, bool) {}
 
-func (r *refused) Chains(*Tx) []string { return []string{r.refusal.Namespace} }
+func (r *refused) Chains(*txn.Tx) []string { return []string{r.refusal.Namespace} }
 
-func (r *refused) Decide(u *Tx) error {
+func (r *refused) Decide(u *txn.Tx) error {
 	row := core.AuditRow{
 		Namespace: r.refusal.Namespace, Action: r.refusal.Action, Entity: r.refusal.Entity, EntityID: r.refusal.EntityID, Outcome: string(r.refusal.Code),
 	}
@@ -171,7 +172,7 @@ func (r *refused) Decide(u *Tx) error {
 	if r.more > 0 {
 		row.EntityID, after = "", countedRefusals{r.more} // they may have been about many
 	}
-	u.Audit(r.caller, row, nil, after)
+	Audit(u, r.caller, row, nil, after)
 	return nil
 }
 

@@ -1,17 +1,18 @@
-package txn
+package admin
 
 import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // AdminCommand changes one record that no execution owns, such as an API key, a namespace or the signing keys, and writes an audit row for it.
 type AdminCommand struct {
 	Op          string
-	Caller      Caller
+	Caller      txn.Caller
 	How         AdminAction
 	Ref         store.DocRef
 	Beside      []store.DocRef // others that act looks at
@@ -21,7 +22,7 @@ type AdminCommand struct {
 	// Where returns the chains that may get a row, once the record is loaded.
 	Where func(doc *store.Doc) ([]string, error)
 	// Act returns what the record becomes.
-	Act func(u *Tx, doc *store.Doc) (AdminChange, error)
+	Act func(u *txn.Tx, doc *store.Doc) (AdminChange, error)
 }
 
 // AdminAction holds the options of every change by an administrator.
@@ -41,7 +42,7 @@ type AdminChange struct {
 }
 
 // Administer runs a change by an administrator. A repeat is recognised by args.
-func (e *Engine) Administer(ctx context.Context, cmd *AdminCommand, target string, args any) error {
+func (e *Admin) Administer(ctx context.Context, cmd *AdminCommand, target string, args any) error {
 	if err := base.CheckReason("reason", cmd.How.Reason); err != nil {
 		return err
 	}
@@ -49,8 +50,8 @@ func (e *Engine) Administer(ctx context.Context, cmd *AdminCommand, target strin
 		return err
 	}
 	if cmd.How.RequestKey != "" {
-		cmd.request = RequestRef(cmd.Caller, cmd.Op, target, cmd.How.RequestKey)
-		cmd.fingerprint = Fingerprint(args, cmd.How.Reason, cmd.Caller.Namespaces)
+		cmd.request = txn.RequestRef(cmd.Caller, cmd.Op, target, cmd.How.RequestKey)
+		cmd.fingerprint = txn.Fingerprint(args, cmd.How.Reason, cmd.Caller.Namespaces)
 	}
 	return e.Do(ctx, cmd)
 }
@@ -68,8 +69,8 @@ func (a *AdminCommand) Want(w *store.Want, _ bool) {
 }
 
 // Chains returns the audit chains that may get a row.
-func (a *AdminCommand) Chains(u *Tx) []string {
-	if !a.Caller.Audits() {
+func (a *AdminCommand) Chains(u *txn.Tx) []string {
+	if !Audits(a.Caller) {
 		return nil
 	}
 	names, err := a.Where(u.Doc(a.Ref))
@@ -80,7 +81,7 @@ func (a *AdminCommand) Chains(u *Tx) []string {
 }
 
 // Decide changes the record, or answers a repeat.
-func (a *AdminCommand) Decide(u *Tx) error {
+func (a *AdminCommand) Decide(u *txn.Tx) error {
 	if repeated, err := u.Repeated(a.Caller, a.request, a.fingerprint, a.answer); repeated || err != nil {
 		return err
 	}
@@ -95,32 +96,32 @@ func (a *AdminCommand) Decide(u *Tx) error {
 	return nil
 }
 
-func (a *AdminCommand) write(u *Tx, change AdminChange) {
+func (a *AdminCommand) write(u *txn.Tx, change AdminChange) {
 	switch doc := (store.Doc{DocRef: a.Ref, Body: change.Body}); {
 	case change.Body == nil:
 		u.DropDoc(a.Ref)
 	case change.Made: // if another transaction inserts it first, the commit fails with Conflict
-		SetIn(&u.Docs, a.Ref, &doc)
+		txn.SetIn(&u.Docs, a.Ref, &doc)
 		u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
 	default:
 		u.PutDoc(doc)
 	}
-	if !a.Caller.Audits() { // the engine itself
+	if !Audits(a.Caller) { // the engine itself
 		return
 	}
-	u.Audit(a.Caller, core.AuditRow{
+	Audit(u, a.Caller, core.AuditRow{
 		Namespace: change.Chain, Action: a.Op, Entity: change.Entity, EntityID: change.ID, Reason: a.How.Reason,
 	}, change.Before, change.After)
 }
 
 // Limits are the bounds that this engine was set up with.
-func (e *Engine) Limits() base.Limits { return e.Cfg.Limits }
+func (e *Admin) Limits() base.Limits { return e.Cfg.Limits }
 
 // Config returns the configuration of this engine, with the defaults filled in.
-func (e *Engine) Config() Config { return e.Cfg }
+func (e *Admin) Config() txn.Config { return e.Cfg }
 
 // Backup writes a consistent copy of the whole store to a new file, or returns not_implemented if the store cannot. It reports progress in pages.
-func (e *Engine) Backup(ctx context.Context, path string, progress func(done, total int)) error {
+func (e *Admin) Backup(ctx context.Context, path string, progress func(done, total int)) error {
 	backuper, ok := e.Store.(store.Backuper)
 	if !ok {
 		refusal := base.Errorf(base.CodeNotImplemented, "this store is copied by its own tools")
@@ -130,7 +131,10 @@ func (e *Engine) Backup(ctx context.Context, path string, progress func(done, to
 		return refusal
 	}
 	if err := backuper.Backup(ctx, path, progress); err != nil {
-		return PublicFault(err)
+		return txn.PublicFault(err)
 	}
 	return nil
 }
+
+// ChangesRules reports whether the record is a rule.
+func (a *AdminCommand) ChangesRules() bool { return a.Ref.Kind.Rule() }

@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -31,7 +32,7 @@ type Rollbacks struct {
 const rollbacksKept = 32
 
 // RollbackRef names the record of lost commits.
-var RollbackRef = store.DocRef{Kind: docRollbacks, Key: "store"}
+var RollbackRef = store.DocRef{Kind: txn.DocRollbacks, Key: "store"}
 
 // DecodeRollbacks reads the record of lost commits; nil: none are known. Codes: corruption.
 func DecodeRollbacks(doc *store.Doc) (r Rollbacks, err error) {
@@ -39,7 +40,7 @@ func DecodeRollbacks(doc *store.Doc) (r Rollbacks, err error) {
 		return r, nil
 	}
 	if err := json.Unmarshal(doc.Body, &r); err != nil {
-		return r, Corrupt("record of lost commits", err)
+		return r, txn.Corrupt("record of lost commits", err)
 	}
 	return r, nil
 }
@@ -50,7 +51,7 @@ func (r *Rollbacks) Open() []Rollback {
 }
 
 // recordLoss gives the log a new identity and writes an audit row about the loss, unless another process has done so.
-func (e *Engine) recordLoss(ctx context.Context, incarnation string, from, to int64) error {
+func (e *Admin) recordLoss(ctx context.Context, incarnation string, from, to int64) error {
 	loss := &loss{Rollback: Rollback{From: from, To: to, Incarnation: incarnation}}
 	if err := e.Do(ctx, loss); err != nil {
 		return err
@@ -70,11 +71,11 @@ func (*loss) Want(w *store.Want, _ bool) {
 	w.LockDocs = true
 }
 
-func (*loss) Chains(*Tx) []string { return []string{keyring.Everywhere} }
+func (*loss) Chains(*txn.Tx) []string { return []string{keyring.Everywhere} }
 
-func (l *loss) Decide(u *Tx) error {
-	if u.since != l.Incarnation {
-		return errReborn
+func (l *loss) Decide(u *txn.Tx) error {
+	if u.Since != l.Incarnation {
+		return txn.ErrReborn
 	}
 	known, err := DecodeRollbacks(u.Doc(RollbackRef))
 	if err != nil {
@@ -90,18 +91,18 @@ func (l *loss) Decide(u *Tx) error {
 	body, _ := json.Marshal(known)
 	u.PutOrAdd(store.Doc{DocRef: RollbackRef, Body: body})
 	u.Changes.NewLogID = u.Engine.Mint()
-	u.Audit(EngineCaller, core.AuditRow{Namespace: keyring.Everywhere, Action: l.Name(), Entity: "store", EntityID: u.Engine.Info().Installation.String()}, nil, l.Rollback)
+	Audit(u, txn.EngineCaller, core.AuditRow{Namespace: keyring.Everywhere, Action: l.Name(), Entity: "store", EntityID: u.Engine.Info().Installation.String()}, nil, l.Rollback)
 	return nil
 }
 
 // AcknowledgeRollbacks records that an operator has acknowledged the lost commits: the doctor's check no longer fails. It returns those that were
 // open; none is no error.
-func (e *Engine) AcknowledgeRollbacks(ctx context.Context, c Caller, how AdminAction) ([]Rollback, error) {
+func (e *Admin) AcknowledgeRollbacks(ctx context.Context, c txn.Caller, how AdminAction) ([]Rollback, error) {
 	var answer []Rollback
 	cmd := &AdminCommand{
 		Op: "acknowledge_rollbacks", Caller: c, How: how, Ref: RollbackRef, answer: &answer,
 		Where: func(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil },
-		Act: func(u *Tx, doc *store.Doc) (AdminChange, error) {
+		Act: func(u *txn.Tx, doc *store.Doc) (AdminChange, error) {
 			known, err := DecodeRollbacks(doc)
 			if answer = slices.Clone(known.Open()); err != nil || len(answer) == 0 {
 				return AdminChange{}, err
@@ -112,5 +113,5 @@ func (e *Engine) AcknowledgeRollbacks(ctx context.Context, c Caller, how AdminAc
 		},
 	}
 	err := e.Administer(ctx, cmd, "", nil)
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }

@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"context"
@@ -8,11 +8,12 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // NamespaceRef names the record of a namespace.
-func NamespaceRef(name string) store.DocRef { return store.DocRef{Kind: docNamespace, Key: name} }
+func NamespaceRef(name string) store.DocRef { return store.DocRef{Kind: txn.DocNamespace, Key: name} }
 
 // DecodeNamespace reads the record of a namespace; nil when there is none.
 func DecodeNamespace(doc *store.Doc) (*core.Namespace, error) {
@@ -21,7 +22,7 @@ func DecodeNamespace(doc *store.Doc) (*core.Namespace, error) {
 	}
 	var n core.Namespace
 	if err := json.Unmarshal(doc.Body, &n); err != nil {
-		return nil, Corrupt("namespace", err)
+		return nil, txn.Corrupt("namespace", err)
 	}
 	return &n, nil
 }
@@ -32,7 +33,7 @@ func NoSuchNamespace(name string) error {
 }
 
 // PutNamespace states all settings of a namespace, making it known if it is new (U101).
-func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core.NamespaceSettings, how AdminAction) (core.Namespace, error) {
+func (e *Admin) PutNamespace(ctx context.Context, c txn.Caller, name string, s core.NamespaceSettings, how AdminAction) (core.Namespace, error) {
 	if err := base.CheckNamespace(name); err != nil {
 		return core.Namespace{}, err
 	}
@@ -46,7 +47,7 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 	err := e.Administer(ctx, &AdminCommand{
 		Op: "put_namespace", Caller: c, How: how, Ref: NamespaceRef(name), answer: &answer,
 		Where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
-		Act: func(u *Tx, doc *store.Doc) (AdminChange, error) {
+		Act: func(u *txn.Tx, doc *store.Doc) (AdminChange, error) {
 			existing, err := DecodeNamespace(doc)
 			if err != nil {
 				return AdminChange{}, err
@@ -65,7 +66,7 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 			return namespaceChange(existing, &answer), nil
 		},
 	}, name, s)
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // checkNamespaceRevision: a revision is expected of a namespace that is there.
@@ -94,18 +95,18 @@ func namespaceChange(from, to *core.Namespace) AdminChange {
 }
 
 // DeleteNamespace forgets the settings of a namespace in which there is no execution: namespace_not_empty. Its audit log stays.
-func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how AdminAction) error {
+func (e *Admin) DeleteNamespace(ctx context.Context, c txn.Caller, name string, how AdminAction) error {
 	if !c.Sees(name) {
 		return NoSuchNamespace(name)
 	}
-	request := RequestRef(c, opDeleteNamespace, name, how.RequestKey)
+	request := txn.RequestRef(c, opDeleteNamespace, name, how.RequestKey)
 	if err := e.Prepare(ctx, request, func() error { return e.checkUnused(ctx, c, name) }); err != nil {
 		return err
 	}
 	return e.Administer(ctx, &AdminCommand{
 		Op: opDeleteNamespace, Caller: c, How: how, Ref: NamespaceRef(name),
 		Where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
-		Act: func(u *Tx, doc *store.Doc) (AdminChange, error) {
+		Act: func(u *txn.Tx, doc *store.Doc) (AdminChange, error) {
 			existing, err := DecodeNamespace(doc)
 			switch {
 			case err != nil:
@@ -125,7 +126,7 @@ func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how
 const opDeleteNamespace = "delete_namespace"
 
 // checkUnused refuses to forget a namespace that has executions.
-func (e *Engine) checkUnused(ctx context.Context, c Caller, name string) error {
+func (e *Admin) checkUnused(ctx context.Context, c txn.Caller, name string) error {
 	if _, err := e.Namespace(ctx, c, name); err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (e *Engine) checkUnused(ctx context.Context, c Caller, name string) error {
 	}
 	n, err := e.Store.Count(ctx, store.Query{Namespaces: []string{name}}, 1)
 	if err != nil {
-		return PublicFault(err)
+		return txn.PublicFault(err)
 	}
 	if n > 0 {
 		return base.Errorf(base.CodeNamespaceNotEmpty, "there are executions in namespace %q", name).
@@ -144,10 +145,10 @@ func (e *Engine) checkUnused(ctx context.Context, c Caller, name string) error {
 }
 
 // Namespace shows a namespace.
-func (e *Engine) Namespace(ctx context.Context, c Caller, name string) (core.Namespace, error) {
+func (e *Admin) Namespace(ctx context.Context, c txn.Caller, name string) (core.Namespace, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{NamespaceRef(name)}})
 	if err != nil {
-		return core.Namespace{}, PublicFault(err)
+		return core.Namespace{}, txn.PublicFault(err)
 	}
 	doc, ok := loaded.Docs[NamespaceRef(name)]
 	if !ok || !c.Sees(name) {
@@ -161,8 +162,8 @@ func (e *Engine) Namespace(ctx context.Context, c Caller, name string) (core.Nam
 }
 
 // Namespaces lists the namespaces that were set up, by name.
-func (e *Engine) Namespaces(ctx context.Context, c Caller, cursor string, limit *int) ([]core.Namespace, string, error) {
-	return ListDocs(ctx, e, docNamespace, "namespaces", cursor, limit, func(doc *store.Doc) (core.Namespace, bool, error) {
+func (e *Admin) Namespaces(ctx context.Context, c txn.Caller, cursor string, limit *int) ([]core.Namespace, string, error) {
+	return txn.ListDocs(ctx, e.Engine, txn.DocNamespace, "namespaces", cursor, limit, func(doc *store.Doc) (core.Namespace, bool, error) {
 		if !c.Sees(doc.Key) {
 			return core.Namespace{}, false, nil
 		}
@@ -238,9 +239,9 @@ func (c *namespaceCache) readBeside(ctx context.Context) (map[string]core.Namesp
 }
 
 func (c *namespaceCache) Read(ctx context.Context) (map[string]core.NamespaceSettings, error) {
-	loaded, err := c.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docNamespace}}})
+	loaded, err := c.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocNamespace}}})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	settings := make(map[string]core.NamespaceSettings, len(loaded.Scanned[0]))
 	for i := range loaded.Scanned[0] {
@@ -251,9 +252,4 @@ func (c *namespaceCache) Read(ctx context.Context) (map[string]core.NamespaceSet
 		settings[n.Name] = n.NamespaceSettings
 	}
 	return settings, nil
-}
-
-// UseDefaultCheck sets what checks the quotas that a namespace is to give to its submits. It must be set before Start.
-func (e *Engine) UseDefaultCheck(check func(u *Tx, uses []core.QuotaUse) error) {
-	e.checkDefaults = check
 }

@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"context"
@@ -7,10 +7,11 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-func keyRef(id string) store.DocRef { return store.DocRef{Kind: docAPIKey, Key: id} }
+func keyRef(id string) store.DocRef { return store.DocRef{Kind: txn.DocAPIKey, Key: id} }
 
 // decodeKeyRecord reads an API key; nil when there is none.
 func decodeKeyRecord(doc *store.Doc) (*keyring.APIKey, error) {
@@ -19,13 +20,13 @@ func decodeKeyRecord(doc *store.Doc) (*keyring.APIKey, error) {
 	}
 	var k keyring.APIKey
 	if err := json.Unmarshal(doc.Body, &k); err != nil {
-		return nil, Corrupt("API key", err)
+		return nil, txn.Corrupt("API key", err)
 	}
 	return &k, nil
 }
 
 // seesKey reports whether the caller may administer a key: all its namespaces are the caller's (U122).
-func (c Caller) seesKey(s *keyring.APIKeySettings) bool {
+func seesKey(c txn.Caller, s *keyring.APIKeySettings) bool {
 	return c.Namespaces == nil || !s.Everywhere() && !slices.ContainsFunc(s.Namespaces, func(name string) bool { return !c.Sees(name) })
 }
 
@@ -53,23 +54,23 @@ func keyNamespaces(keys ...*keyring.APIKey) []string {
 }
 
 // CreateAPIKey makes a key for a secret that the caller has minted. The same secret again finds the key that it made.
-func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret keyring.APISecret, s keyring.APIKeySettings, how AdminAction) (keyring.APIKey, error) {
+func (e *Admin) CreateAPIKey(ctx context.Context, c txn.Caller, secret keyring.APISecret, s keyring.APIKeySettings, how AdminAction) (keyring.APIKey, error) {
 	if err := s.Normalize(); err != nil {
 		return keyring.APIKey{}, err
 	}
-	if !c.seesKey(&s) {
+	if !seesKey(c, &s) {
 		return keyring.APIKey{}, base.Errorf(base.CodeNamespaceForbidden, "a key cannot reach further than who makes it").WithField("namespaces")
 	}
 	var answer keyring.APIKey
 	err := e.Administer(ctx, &AdminCommand{
 		Op: "create_api_key", Caller: c, How: how, Ref: keyRef(secret.KeyID()), answer: &answer,
 		Where: func(*store.Doc) ([]string, error) { return []string{ChainOf(s.Namespaces)}, nil },
-		Act: func(u *Tx, doc *store.Doc) (AdminChange, error) {
+		Act: func(u *txn.Tx, doc *store.Doc) (AdminChange, error) {
 			existing, err := decodeKeyRecord(doc)
 			switch {
 			case err != nil:
 				return AdminChange{}, err
-			case existing != nil && (!existing.Is(secret) || !c.seesKey(&existing.APIKeySettings)):
+			case existing != nil && (!existing.Is(secret) || !seesKey(c, &existing.APIKeySettings)):
 				return AdminChange{}, base.Errorf(base.CodeIDConflict, "the id belongs to another key").WithField("key_id")
 			case existing != nil:
 				answer = existing.Shown()
@@ -83,11 +84,11 @@ func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret keyring.APIS
 			return keyChange(nil, &k), nil
 		},
 	}, "", s)
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // ChangeAPIKey changes settings of a key. One that leaves no key that administers all namespaces is last_admin_key, unless force.
-func (e *Engine) ChangeAPIKey(ctx context.Context, c Caller, id string, p keyring.APIKeyPatch, force bool, how AdminAction) (keyring.APIKey, error) {
+func (e *Admin) ChangeAPIKey(ctx context.Context, c txn.Caller, id string, p keyring.APIKeyPatch, force bool, how AdminAction) (keyring.APIKey, error) {
 	beside, err := e.otherAdminKeys(ctx, id, force || p.Roles == nil && p.Namespaces == nil)
 	if err != nil {
 		return keyring.APIKey{}, err
@@ -96,7 +97,7 @@ func (e *Engine) ChangeAPIKey(ctx context.Context, c Caller, id string, p keyrin
 		if err := k.Change(now, p); err != nil {
 			return false, err
 		}
-		if !c.seesKey(&k.APIKeySettings) {
+		if !seesKey(c, &k.APIKeySettings) {
 			return false, base.Errorf(base.CodeNamespaceForbidden, "a key cannot reach further than who changes it").WithField("namespaces")
 		}
 		return true, nil
@@ -105,7 +106,7 @@ func (e *Engine) ChangeAPIKey(ctx context.Context, c Caller, id string, p keyrin
 
 // RotateAPIKey gives a key a new secret, which the caller has minted. The old one works on for overlap. A repeat of a recorded
 // request changes nothing: its own secret is then not the key's.
-func (e *Engine) RotateAPIKey(ctx context.Context, c Caller, secret keyring.APISecret, overlap base.Millis, how AdminAction) (RotatedKey, error) {
+func (e *Admin) RotateAPIKey(ctx context.Context, c txn.Caller, secret keyring.APISecret, overlap base.Millis, how AdminAction) (RotatedKey, error) {
 	k, err := e.onKey(ctx, keyCommand{op: "rotate_api_key", id: secret.KeyID(), args: overlap}, c, how, func(now base.Time, k *keyring.APIKey) (bool, error) {
 		return true, k.Rotate(now, secret, overlap)
 	})
@@ -127,7 +128,7 @@ type RotatedKey struct {
 }
 
 // RevokeAPIKey ends a key for good. The last one that administers all namespaces is last_admin_key, unless force.
-func (e *Engine) RevokeAPIKey(ctx context.Context, c Caller, id string, force bool, how AdminAction) (keyring.APIKey, error) {
+func (e *Admin) RevokeAPIKey(ctx context.Context, c txn.Caller, id string, force bool, how AdminAction) (keyring.APIKey, error) {
 	beside, err := e.otherAdminKeys(ctx, id, force)
 	if err != nil {
 		return keyring.APIKey{}, err
@@ -149,14 +150,14 @@ const maxBeside = 8
 
 // otherAdminKeys returns some other keys that administer all namespaces. The command locks and reads them again: of two commands that each remove
 // the other's last key at the same time, the second finds none. needless: the answer is not needed.
-func (e *Engine) otherAdminKeys(ctx context.Context, id string, needless bool) (refs []store.DocRef, err error) {
+func (e *Admin) otherAdminKeys(ctx context.Context, id string, needless bool) (refs []store.DocRef, err error) {
 	if needless {
 		return nil, nil
 	}
 	for after := ""; len(refs) < maxBeside; {
-		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docAPIKey, After: after, Limit: keysAtOnce}}})
+		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocAPIKey, After: after, Limit: keysAtOnce}}})
 		if err != nil {
-			return nil, PublicFault(err)
+			return nil, txn.PublicFault(err)
 		}
 		docs := loaded.Scanned[0]
 		for i := range docs {
@@ -188,7 +189,7 @@ type keyCommand struct {
 }
 
 // keepsAdmin refuses a change after which no key administers all namespaces.
-func (cmd *keyCommand) keepsAdmin(u *Tx, before, after *keyring.APIKey) error {
+func (cmd *keyCommand) keepsAdmin(u *txn.Tx, before, after *keyring.APIKey) error {
 	if cmd.force || !before.AdministersAll(u.Now) || after.AdministersAll(u.Now) {
 		return nil
 	}
@@ -205,13 +206,13 @@ func (cmd *keyCommand) keepsAdmin(u *Tx, before, after *keyring.APIKey) error {
 }
 
 // onKey changes a key that exists.
-func (e *Engine) onKey(
-	ctx context.Context, cmd keyCommand, c Caller, how AdminAction, change func(now base.Time, k *keyring.APIKey) (bool, error),
+func (e *Admin) onKey(
+	ctx context.Context, cmd keyCommand, c txn.Caller, how AdminAction, change func(now base.Time, k *keyring.APIKey) (bool, error),
 ) (keyring.APIKey, error) {
 	var answer keyring.APIKey
 	find := func(doc *store.Doc) (*keyring.APIKey, error) {
 		k, err := decodeKeyRecord(doc)
-		if err == nil && (k == nil || !c.seesKey(&k.APIKeySettings)) {
+		if err == nil && (k == nil || !seesKey(c, &k.APIKeySettings)) {
 			err = noSuchKey(cmd.id)
 		}
 		return k, err
@@ -225,7 +226,7 @@ func (e *Engine) onKey(
 			}
 			return []string{ChainOf(k.Namespaces), keyring.Everywhere}, nil // the second, should its namespaces change
 		},
-		Act: func(u *Tx, doc *store.Doc) (AdminChange, error) {
+		Act: func(u *txn.Tx, doc *store.Doc) (AdminChange, error) {
 			k, err := find(doc)
 			if err != nil {
 				return AdminChange{}, err
@@ -249,14 +250,14 @@ func (e *Engine) onKey(
 			return keyChange(&before, k), nil
 		},
 	}, cmd.id, cmd.args)
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // APIKey shows a key.
-func (e *Engine) APIKey(ctx context.Context, c Caller, id string) (keyring.APIKey, error) {
+func (e *Admin) APIKey(ctx context.Context, c txn.Caller, id string) (keyring.APIKey, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{keyRef(id)}})
 	if err != nil {
-		return keyring.APIKey{}, PublicFault(err)
+		return keyring.APIKey{}, txn.PublicFault(err)
 	}
 	doc, ok := loaded.Docs[keyRef(id)]
 	if !ok {
@@ -266,17 +267,17 @@ func (e *Engine) APIKey(ctx context.Context, c Caller, id string) (keyring.APIKe
 	switch {
 	case err != nil:
 		return keyring.APIKey{}, err
-	case !c.seesKey(&k.APIKeySettings):
+	case !seesKey(c, &k.APIKeySettings):
 		return keyring.APIKey{}, noSuchKey(id)
 	}
 	return k.Shown(), nil
 }
 
 // APIKeys lists the keys that the caller may administer, by id.
-func (e *Engine) APIKeys(ctx context.Context, c Caller, cursor string, limit *int) ([]keyring.APIKey, string, error) {
-	return ListDocs(ctx, e, docAPIKey, "api_keys", cursor, limit, func(doc *store.Doc) (keyring.APIKey, bool, error) {
+func (e *Admin) APIKeys(ctx context.Context, c txn.Caller, cursor string, limit *int) ([]keyring.APIKey, string, error) {
+	return txn.ListDocs(ctx, e.Engine, txn.DocAPIKey, "api_keys", cursor, limit, func(doc *store.Doc) (keyring.APIKey, bool, error) {
 		k, err := decodeKeyRecord(doc)
-		if err != nil || !c.seesKey(&k.APIKeySettings) {
+		if err != nil || !seesKey(c, &k.APIKeySettings) {
 			return keyring.APIKey{}, false, err
 		}
 		return k.Shown(), true, nil

@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -69,7 +70,7 @@ func (c *keyCache) forgetAll() {
 
 // Authenticate finds the key of a secret (U119): invalid_credentials, api_key_revoked, api_key_expired; missing_credentials when
 // there is none.
-func (e *Engine) Authenticate(ctx context.Context, text string) (keyring.APIKey, error) {
+func (e *Admin) Authenticate(ctx context.Context, text string) (keyring.APIKey, error) {
 	if text == "" {
 		return keyring.APIKey{}, base.Errorf(base.CodeMissingCredentials, "an API key is required").
 			WithHint("send it as Authorization: Bearer ffk_…")
@@ -96,7 +97,7 @@ func (e *Engine) Authenticate(ctx context.Context, text string) (keyring.APIKey,
 }
 
 // keyTime estimates the store's clock, continued from the time at which the key was read.
-func (e *Engine) keyTime(k *cachedKey) base.Time {
+func (e *Admin) keyTime(k *cachedKey) base.Time {
 	if k == nil {
 		return 0
 	}
@@ -104,14 +105,14 @@ func (e *Engine) keyTime(k *cachedKey) base.Time {
 }
 
 // cachedKey is a key as it is, or was a few seconds ago; nil when there is none.
-func (e *Engine) cachedKey(ctx context.Context, id string) (*cachedKey, error) {
+func (e *Admin) cachedKey(ctx context.Context, id string) (*cachedKey, error) {
 	cached, fresh, since := e.keys.get(id, e.Cfg.Clock.Now())
 	if fresh {
 		return &cached, nil
 	}
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{keyRef(id)}})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	doc, ok := loaded.Docs[keyRef(id)]
 	if !ok {
@@ -127,7 +128,7 @@ func (e *Engine) cachedKey(ctx context.Context, id string) (*cachedKey, error) {
 }
 
 // noteUse writes down that a key was used. Nothing depends on it: a failure costs no request.
-func (e *Engine) noteUse(ctx context.Context, id string) {
+func (e *Admin) noteUse(ctx context.Context, id string) {
 	if err := e.Do(ctx, &keyUse{e: e, id: id}); err != nil {
 		e.Cfg.Logger.Debug("the use of an API key was not noted", "error", err)
 	}
@@ -135,7 +136,7 @@ func (e *Engine) noteUse(ctx context.Context, id string) {
 
 // keyUse is the command of noteUse.
 type keyUse struct {
-	e  *Engine
+	e  *Admin
 	id string
 }
 
@@ -146,7 +147,7 @@ func (k *keyUse) Want(w *store.Want, _ bool) {
 	w.LockDocs = true
 }
 
-func (k *keyUse) Decide(u *Tx) error {
+func (k *keyUse) Decide(u *txn.Tx) error {
 	key, err := decodeKeyRecord(u.Doc(keyRef(k.id)))
 	if key == nil || err != nil {
 		return err

@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"context"
@@ -8,11 +8,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // SeedSigningKey installs the first signing key (W14). Codes: invalid_kid, invalid_secret_hex, seed_conflict.
-func (e *Engine) SeedSigningKey(ctx context.Context, c Caller, kid, secretHex string, how AdminAction) (keyring.SeedOutcome, error) {
+func (e *Admin) SeedSigningKey(ctx context.Context, c txn.Caller, kid, secretHex string, how AdminAction) (keyring.SeedOutcome, error) {
 	seed, err := keyring.NewSeed(kid, secretHex)
 	if err != nil {
 		return keyring.SeedOutcome{}, err
@@ -25,7 +26,7 @@ func (e *Engine) SeedSigningKey(ctx context.Context, c Caller, kid, secretHex st
 			return err
 		},
 	}, secretHex)
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // Rotation makes another signing key the active one.
@@ -37,7 +38,7 @@ type Rotation struct {
 
 // RotateSigningKey makes another key the active one (W15). Codes: invalid_kid, invalid_secret_hex, invalid_grace_ms,
 // rotation_conflict, key_retired.
-func (e *Engine) RotateSigningKey(ctx context.Context, c Caller, r Rotation, how AdminAction) (keyring.RotateOutcome, error) {
+func (e *Admin) RotateSigningKey(ctx context.Context, c txn.Caller, r Rotation, how AdminAction) (keyring.RotateOutcome, error) {
 	var drawn [32]byte
 	crand.Read(drawn[:]) // never fails
 	rotation, err := keyring.NewRotation(r.Kid, r.SecretHex, r.GraceMS, drawn)
@@ -52,11 +53,11 @@ func (e *Engine) RotateSigningKey(ctx context.Context, c Caller, r Rotation, how
 			return err
 		},
 	}, r)
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // RevokeSigningKey ends a key and every token of it (W18). Codes: invalid_kid, key_not_found, key_active.
-func (e *Engine) RevokeSigningKey(ctx context.Context, c Caller, kid string, force bool, how AdminAction) (keyring.RevokeOutcome, error) {
+func (e *Admin) RevokeSigningKey(ctx context.Context, c txn.Caller, kid string, force bool, how AdminAction) (keyring.RevokeOutcome, error) {
 	if err := keyring.CheckKid(kid); err != nil {
 		return keyring.RevokeOutcome{}, err
 	}
@@ -68,13 +69,13 @@ func (e *Engine) RevokeSigningKey(ctx context.Context, c Caller, kid string, for
 			return err
 		},
 	}, force)
-	return Answered(&answer, err)
+	return txn.Answered(&answer, err)
 }
 
 // RewrapSigningKeys replaces the master key, in one transaction, and returns how many secrets are sealed under the new one (W24). This engine
 // continues with it; others on the same store sign nothing until they are started with it. Codes: invalid_argument, master_key_required,
 // master_key_mismatch.
-func (e *Engine) RewrapSigningKeys(ctx context.Context, c Caller, to keyring.MasterKey, how AdminAction) (int, error) {
+func (e *Admin) RewrapSigningKeys(ctx context.Context, c txn.Caller, to keyring.MasterKey, how AdminAction) (int, error) {
 	if to.IsZero() {
 		return 0, base.Invalid("master_key", "there must be a new one")
 	}
@@ -94,7 +95,7 @@ func (e *Engine) RewrapSigningKeys(ctx context.Context, c Caller, to keyring.Mas
 }
 
 // goOnWith takes a master key into use if what is stored opens under it. After a repeat of a recorded rewrap that is not sure.
-func (e *Engine) goOnWith(ctx context.Context, master keyring.MasterKey) error {
+func (e *Admin) goOnWith(ctx context.Context, master keyring.MasterKey) error {
 	_, set, err := e.ReadKeySet(ctx)
 	if err != nil {
 		return err
@@ -119,7 +120,7 @@ func heldSecrets(set *keyring.KeySet) (n int) {
 }
 
 // SigningKeys shows the keys that verify now, and with retired the others too (W20).
-func (e *Engine) SigningKeys(ctx context.Context, retired bool) (keyring.KeyList, error) {
+func (e *Admin) SigningKeys(ctx context.Context, retired bool) (keyring.KeyList, error) {
 	loaded, set, err := e.ReadKeySet(ctx)
 	if err != nil {
 		return keyring.KeyList{}, err
@@ -128,10 +129,10 @@ func (e *Engine) SigningKeys(ctx context.Context, retired bool) (keyring.KeyList
 }
 
 // ReadKeySet reads the key set as it is now.
-func (e *Engine) ReadKeySet(ctx context.Context) (*store.Loaded, keyring.KeySet, error) {
+func (e *Admin) ReadKeySet(ctx context.Context) (*store.Loaded, keyring.KeySet, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{KeySetRef}})
 	if err != nil {
-		return nil, keyring.KeySet{}, PublicFault(err)
+		return nil, keyring.KeySet{}, txn.PublicFault(err)
 	}
 	set, err := keyring.DecodeKeySet(loaded.Docs[KeySetRef].Body)
 	return loaded, set, err
@@ -140,7 +141,7 @@ func (e *Engine) ReadKeySet(ctx context.Context) (*store.Loaded, keyring.KeySet,
 // keySetChange is one change of the key set on its way.
 type keySetChange struct {
 	op     string
-	caller Caller
+	caller txn.Caller
 	how    AdminAction
 	kid    string // "*": it concerns all keys
 	answer any
@@ -150,7 +151,7 @@ type keySetChange struct {
 }
 
 // onKeySet changes the key set under its lock and records it in the event log (W25) and the audit log.
-func (e *Engine) onKeySet(ctx context.Context, k *keySetChange, args any) error {
+func (e *Admin) onKeySet(ctx context.Context, k *keySetChange, args any) error {
 	return e.Administer(ctx, &AdminCommand{
 		Op: k.op, Caller: k.caller, How: k.how, Ref: KeySetRef, answer: k.answer,
 		Where: func(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil },
@@ -158,13 +159,13 @@ func (e *Engine) onKeySet(ctx context.Context, k *keySetChange, args any) error 
 	}, k.kid, args)
 }
 
-func (k *keySetChange) act(u *Tx, doc *store.Doc) (AdminChange, error) {
+func (k *keySetChange) act(u *txn.Tx, doc *store.Doc) (AdminChange, error) {
 	set, err := keyring.DecodeKeySet(keySetText(doc))
 	if err != nil {
 		return AdminChange{}, err
 	}
 	if !k.erases { // under a wrong master key no secret may join those of the right one
-		if _, err := u.Engine.Signing.Open(keySetText(doc)); err != nil {
+		if _, err := Of(u).Signing.Open(keySetText(doc)); err != nil {
 			return AdminChange{}, err
 		}
 	}
@@ -176,7 +177,7 @@ func (k *keySetChange) act(u *Tx, doc *store.Doc) (AdminChange, error) {
 		return AdminChange{}, nil
 	}
 	u.Keep(fx)
-	u.armPurge(&before, &set)
+	armPurge(u, &before, &set)
 	if k.after != nil {
 		u.After = append(u.After, k.after)
 	}
@@ -206,7 +207,7 @@ func auditedKeys(set *keyring.KeySet, kid string) auditedKeySet {
 }
 
 // armPurge lets the sweep erase secrets when their time is over (W17): each key whose end is new has a timer of its own.
-func (u *Tx) armPurge(before, after *keyring.KeySet) {
+func armPurge(u *txn.Tx, before, after *keyring.KeySet) {
 	ends := map[string]base.Time{}
 	for i := range before.Keys {
 		ends[before.Keys[i].Kid] = before.Keys[i].VerifyUntil
@@ -214,15 +215,15 @@ func (u *Tx) armPurge(before, after *keyring.KeySet) {
 	for i := range after.Keys {
 		k := &after.Keys[i]
 		if k.State == keyring.KeyVerifyOnly && !k.Secret.IsZero() && ends[k.Kid] != k.VerifyUntil {
-			timer := u.TimerAt(timerSigningKeys, RoundUp(k.VerifyUntil.Add(1), base.Minute))
+			timer := u.TimerAt(txn.TimerSigningKeys, txn.RoundUp(k.VerifyUntil.Add(1), base.Minute))
 			timer.Texts = append(timer.Texts, k.Kid)
 		}
 	}
 }
 
 // sweepSigningKeys erases the secrets of keys that are past their time (W17).
-func (e *Engine) sweepSigningKeys(ctx context.Context, _ store.Timer) error {
-	return e.OnRefs(ctx, []store.DocRef{KeySetRef}, func(u *Tx, doc *store.Doc) error {
+func (e *Admin) sweepSigningKeys(ctx context.Context, _ store.Timer) error {
+	return e.OnRefs(ctx, []store.DocRef{KeySetRef}, func(u *txn.Tx, doc *store.Doc) error {
 		set, err := keyring.DecodeKeySet(doc.Body)
 		if err != nil {
 			return err
@@ -248,7 +249,7 @@ func tellPurged(log *slog.Logger, kids []string) {
 }
 
 // sealing says how a new secret is kept.
-func (e *Engine) sealing() keyring.Sealing {
+func (e *Admin) sealing() keyring.Sealing {
 	return keyring.Sealing{Master: e.Signing.MasterKey(), Nonce: nonces(1)[0]}
 }
 

@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // OtherNamespaces reports whether the installation has another namespace than these (U121): one that was set up, that an unrevoked key is for, that
 // a live worker serves, or that has executions, flows or budgets, regardless of their creator. It reads what is stored now.
-func (e *Engine) OtherNamespaces(ctx context.Context, own []string) (bool, error) {
+func (e *Admin) OtherNamespaces(ctx context.Context, own []string) (bool, error) {
 	foreign := func(name string) bool { return name != keyring.Everywhere && !slices.Contains(own, name) }
 	for _, look := range []func(context.Context, func(string) bool) (bool, error){
 		e.namesForeign, e.worksForForeign, e.holdsForeign,
@@ -25,10 +26,10 @@ func (e *Engine) OtherNamespaces(ctx context.Context, own []string) (bool, error
 }
 
 // namesForeign looks at what was configured: namespaces, and API keys.
-func (e *Engine) namesForeign(ctx context.Context, foreign func(string) bool) (bool, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docNamespace}, {Kind: docAPIKey}}})
+func (e *Admin) namesForeign(ctx context.Context, foreign func(string) bool) (bool, error) {
+	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocNamespace}, {Kind: txn.DocAPIKey}}})
 	if err != nil {
-		return true, PublicFault(err)
+		return true, txn.PublicFault(err)
 	}
 	if slices.ContainsFunc(loaded.Scanned[0], func(doc store.Doc) bool { return foreign(doc.Key) }) {
 		return true, nil
@@ -43,7 +44,7 @@ func (e *Engine) namesForeign(ctx context.Context, foreign func(string) bool) (b
 }
 
 // worksForForeign looks at the live workers. One that serves all namespaces says nothing of which there are.
-func (e *Engine) worksForForeign(ctx context.Context, foreign func(string) bool) (bool, error) {
+func (e *Admin) worksForForeign(ctx context.Context, foreign func(string) bool) (bool, error) {
 	now, err := e.ServerTime(ctx)
 	if err != nil {
 		return true, err
@@ -54,22 +55,22 @@ func (e *Engine) worksForForeign(ctx context.Context, foreign func(string) bool)
 
 // holdsForeign checks what namespaces have: budgets and flows, by their list records, and executions. Classes show which namespaces had executions
 // once; whether there are some now is counted.
-func (e *Engine) holdsForeign(ctx context.Context, foreign func(string) bool) (bool, error) {
+func (e *Admin) holdsForeign(ctx context.Context, foreign func(string) bool) (bool, error) {
 	for _, listed := range []struct {
 		kind store.DocKind
 		end  byte
-	}{{DocBudgetName, 0}, {DocFlowMark, 1}} {
+	}{{txn.DocBudgetName, 0}, {txn.DocFlowMark, 1}} {
 		if others, err := e.listsForeign(ctx, listed.kind, listed.end, foreign); others || err != nil {
 			return others, err
 		}
 	}
 	loaded, err := e.Store.Read(ctx, store.Want{})
 	if err != nil {
-		return true, PublicFault(err)
+		return true, txn.PublicFault(err)
 	}
 	dict, err := e.Dict.At(ctx, loaded.Dictionary)
 	if err != nil {
-		return true, PublicFault(err)
+		return true, txn.PublicFault(err)
 	}
 	var names []string
 	for _, classes := range dict.OfLane {
@@ -87,18 +88,18 @@ func (e *Engine) holdsForeign(ctx context.Context, foreign func(string) bool) (b
 	}
 	n, err := e.Store.Count(ctx, store.Query{Namespaces: names}, 1)
 	if err != nil {
-		return true, PublicFault(err)
+		return true, txn.PublicFault(err)
 	}
 	return n > 0, nil
 }
 
 // listsForeign looks for a record of another namespace among those whose keys begin with one, which end closes. It reads one record a
 // namespace.
-func (e *Engine) listsForeign(ctx context.Context, kind store.DocKind, end byte, foreign func(string) bool) (bool, error) {
+func (e *Admin) listsForeign(ctx context.Context, kind store.DocKind, end byte, foreign func(string) bool) (bool, error) {
 	for after := ""; ; {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: kind, After: after, Limit: 1}}})
 		if err != nil {
-			return true, PublicFault(err)
+			return true, txn.PublicFault(err)
 		}
 		if len(loaded.Scanned[0]) == 0 {
 			return false, nil

@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -29,7 +30,7 @@ type auditPlace struct {
 }
 
 // AuditPage returns rows of the chains that the caller sees: chain by chain in order of their names, in each the newest first.
-func (e *Engine) AuditPage(ctx context.Context, c Caller, r AuditRequest) (rows []core.AuditRow, next string, err error) {
+func (e *Admin) AuditPage(ctx context.Context, c txn.Caller, r AuditRequest) (rows []core.AuditRow, next string, err error) {
 	limit, err := core.PageLimit(r.Limit)
 	if err != nil {
 		return nil, "", err
@@ -37,7 +38,7 @@ func (e *Engine) AuditPage(ctx context.Context, c Caller, r AuditRequest) (rows 
 	if err := r.Filter.Validate(); err != nil {
 		return nil, "", err
 	}
-	scope := "audit\x00" + Fingerprint(r.Filter)
+	scope := "audit\x00" + txn.Fingerprint(r.Filter)
 	from, err := parseAuditPlace(scope, r.Cursor)
 	if err != nil {
 		return nil, "", err
@@ -86,7 +87,7 @@ func parseAuditPlace(scope, cursor string) (auditPlace, error) {
 }
 
 // chainNames lists the chains that the caller sees, or the one that is asked for.
-func (e *Engine) chainNames(ctx context.Context, c Caller, namespace string) ([]string, error) {
+func (e *Admin) chainNames(ctx context.Context, c txn.Caller, namespace string) ([]string, error) {
 	switch {
 	case namespace != "" && !c.Sees(namespace):
 		return nil, nil
@@ -95,9 +96,9 @@ func (e *Engine) chainNames(ctx context.Context, c Caller, namespace string) ([]
 	case c.Namespaces != nil:
 		return slices.Sorted(slices.Values(c.Namespaces)), nil
 	}
-	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocAuditChain}}})
+	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocAuditChain}}})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	var names []string
 	for _, doc := range loaded.Scanned[0] {
@@ -107,7 +108,7 @@ func (e *Engine) chainNames(ctx context.Context, c Caller, namespace string) ([]
 }
 
 // auditRows reads up to limit rows of a chain that match, newest first, below a number (0: from the newest on).
-func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f *core.AuditFilter, limit int) ([]core.AuditRow, error) {
+func (e *Admin) auditRows(ctx context.Context, namespace string, below int64, f *core.AuditFilter, limit int) ([]core.AuditRow, error) {
 	head, err := e.readChain(ctx, namespace)
 	if err != nil || head == nil {
 		return nil, err
@@ -149,17 +150,17 @@ func (e *Engine) auditRows(ctx context.Context, namespace string, below int64, f
 }
 
 // nextAuditRow returns the number of the first existing row after n, or 0.
-func (e *Engine) nextAuditRow(ctx context.Context, namespace string, n int64) (int64, error) {
+func (e *Admin) nextAuditRow(ctx context.Context, namespace string, n int64) (int64, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{behindAuditRow(namespace, n)}})
 	if err != nil {
-		return 0, PublicFault(err)
+		return 0, txn.PublicFault(err)
 	}
 	return firstNumber(namespace, loaded.Scanned[0]), nil
 }
 
 // behindAuditRow returns the scan for the first row after number n.
 func behindAuditRow(namespace string, n int64) store.Scan {
-	return store.Scan{Kind: docAuditRow, Prefix: auditRowPrefix(namespace), After: auditRowRef(namespace, n).Key, Limit: 1}
+	return store.Scan{Kind: txn.DocAuditRow, Prefix: auditRowPrefix(namespace), After: auditRowRef(namespace, n).Key, Limit: 1}
 }
 
 // firstNumber returns the number of the first of these rows by its key, or 0 if there is none or its key cannot be that of a row.
@@ -191,10 +192,10 @@ func newestAuditRow(after, upTo int64, next func(n int64) (int64, error)) (newes
 }
 
 // readChain reads the head of a chain; nil when there is none.
-func (e *Engine) readChain(ctx context.Context, namespace string) (*core.AuditChain, error) {
+func (e *Admin) readChain(ctx context.Context, namespace string) (*core.AuditChain, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{ChainRef(namespace)}})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	doc, found := loaded.Docs[ChainRef(namespace)]
 	if !found {
@@ -205,11 +206,11 @@ func (e *Engine) readChain(ctx context.Context, namespace string) (*core.AuditCh
 }
 
 // readAuditRows reads the rows first..last of a chain; nil for one that does not exist.
-func (e *Engine) readAuditRows(ctx context.Context, namespace string, first, last int64) ([]*core.AuditRow, error) {
+func (e *Admin) readAuditRows(ctx context.Context, namespace string, first, last int64) ([]*core.AuditRow, error) {
 	refs := auditRowRefs(namespace, first, last)
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: refs})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	rows := make([]*core.AuditRow, len(refs))
 	for i, ref := range refs {
@@ -239,7 +240,7 @@ type AuditCheck struct {
 
 // VerifyAudit recomputes a chain and finds the first row that was changed or is missing. With an audit key it also finds a chain that was
 // rewritten, shortened or removed without that key. Codes: namespace_not_found, master_key_required, master_key_mismatch.
-func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (AuditCheck, error) {
+func (e *Admin) VerifyAudit(ctx context.Context, c txn.Caller, namespace string) (AuditCheck, error) {
 	if !c.Sees(namespace) {
 		return AuditCheck{}, base.Errorf(base.CodeNamespaceNotFound, "no namespace %q", namespace)
 	}
@@ -265,7 +266,7 @@ func (e *Engine) VerifyAudit(ctx context.Context, c Caller, namespace string) (A
 }
 
 // verifyChain compares the rows with the head, which is nil if there is none.
-func (e *Engine) verifyChain(ctx context.Context, namespace string) (check AuditCheck, stored *core.AuditChain, err error) {
+func (e *Admin) verifyChain(ctx context.Context, namespace string) (check AuditCheck, stored *core.AuditChain, err error) {
 	stored, err = e.readChain(ctx, namespace)
 	if err != nil {
 		return AuditCheck{Namespace: namespace}, nil, err
@@ -312,13 +313,13 @@ func (c AuditCheck) broken(number int64, why string) AuditCheck {
 
 // verifyEnd looks for rows that the head does not cover, which shows that the head was set back or removed. Rows appended since the head was read
 // do not count.
-func (e *Engine) verifyEnd(ctx context.Context, check AuditCheck, head core.AuditChain) (AuditCheck, error) {
+func (e *Admin) verifyEnd(ctx context.Context, check AuditCheck, head core.AuditChain) (AuditCheck, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{
 		Docs:  []store.DocRef{ChainRef(check.Namespace)},
 		Scans: []store.Scan{behindAuditRow(check.Namespace, head.Last)},
 	})
 	if err != nil {
-		return check, PublicFault(err)
+		return check, txn.PublicFault(err)
 	}
 	if doc, ok := loaded.Docs[ChainRef(check.Namespace)]; ok {
 		now, err := DecodeChain(&doc)

@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"context"
@@ -6,12 +6,13 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // verifySeal checks whether a chain whose rows fit is the one that the engine wrote: by the seal of its head, which is nil when there is
 // none, and by the list of chains. The list is read behind the head: what has a head is on it.
-func (e *Engine) verifySeal(ctx context.Context, key keyring.AuditKey, check AuditCheck, head *core.AuditChain) (AuditCheck, error) {
+func (e *Admin) verifySeal(ctx context.Context, key keyring.AuditKey, check AuditCheck, head *core.AuditChain) (AuditCheck, error) {
 	if head == nil && !key.IsZero() {
 		check.Keyed = 1
 	}
@@ -46,10 +47,10 @@ func JudgeHead(key keyring.AuditKey, namespace string, head *core.AuditChain) (b
 
 // verifyRolls checks whether a chain is there, and only if it is listed. With the chain of what belongs to no namespace all chains are
 // looked for.
-func (e *Engine) verifyRolls(ctx context.Context, key keyring.AuditKey, check AuditCheck, found bool) (AuditCheck, error) {
+func (e *Admin) verifyRolls(ctx context.Context, key keyring.AuditKey, check AuditCheck, found bool) (AuditCheck, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: RollRefs()})
 	if err != nil {
-		return check, PublicFault(err)
+		return check, txn.PublicFault(err)
 	}
 	own := core.AuditRollOf(check.Namespace)
 	var listed []string
@@ -86,8 +87,8 @@ func ListedIn(loaded *store.Loaded, no int, key keyring.AuditKey) (names []strin
 }
 
 // verifyAllThere looks for chains that are listed and have no head.
-func (e *Engine) verifyAllThere(ctx context.Context, check AuditCheck, listed []string) (AuditCheck, error) {
-	there, err := e.chainNames(ctx, Caller{}, "")
+func (e *Admin) verifyAllThere(ctx context.Context, check AuditCheck, listed []string) (AuditCheck, error) {
+	there, err := e.chainNames(ctx, txn.Caller{}, "")
 	if err != nil {
 		return check, err
 	}

@@ -84,8 +84,8 @@ func (m *meter) committed(u *Tx, commands int) {
 	for i := range u.Changes.History {
 		m.leaseEnd(u, &u.Changes.History[i])
 	}
-	for i := range u.audits {
-		m.auditRows.With(u.audits[i].Action).Inc()
+	for i := range u.Audits {
+		m.auditRows.With(u.Audits[i].Action).Inc()
 	}
 	m.purge(&u.Changes)
 }
@@ -195,7 +195,7 @@ func (m *meter) leaseEnd(u *Tx, rec *core.LeaseRecord) {
 
 // purgedDocs are the labels of small records whose removal is counted.
 var purgedDocs = map[store.DocKind]string{
-	docRequest: "request", DocClaim: "claim", DocWorker: "worker", DocJob: "bulk_job", docAuditRow: "audit_row",
+	docRequest: "request", DocClaim: "claim", DocWorker: "worker", DocJob: "bulk_job", DocAuditRow: "audit_row",
 	DocUsageDedup: "charge", DocLedger: "spend", DocEpoch: "epoch",
 }
 

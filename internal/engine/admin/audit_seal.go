@@ -1,4 +1,4 @@
-package txn
+package admin
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -37,7 +38,7 @@ func (a *auditKeys) get() keyring.AuditKey {
 }
 
 // learnAuditKey opens the audit key of a key set. That there is none is not cached: another process may create it.
-func (e *Engine) learnAuditKey(set *keyring.KeySet) (keyring.AuditKey, error) {
+func (e *Admin) learnAuditKey(set *keyring.KeySet) (keyring.AuditKey, error) {
 	key, err := set.AuditKey(e.Signing.MasterKey())
 	if err == nil && !key.IsZero() {
 		e.auditing.known.Store(&key)
@@ -46,7 +47,7 @@ func (e *Engine) learnAuditKey(set *keyring.KeySet) (keyring.AuditKey, error) {
 }
 
 // AuditKey returns the key that the log is sealed with; zero if there is none.
-func (e *Engine) AuditKey(ctx context.Context) (keyring.AuditKey, error) {
+func (e *Admin) AuditKey(ctx context.Context) (keyring.AuditKey, error) {
 	if key := e.auditing.get(); !key.IsZero() {
 		return key, nil
 	}
@@ -59,9 +60,9 @@ func (e *Engine) AuditKey(ctx context.Context) (keyring.AuditKey, error) {
 
 // auditKey returns the key that seals the heads of chains. If it is not cached it is read only if there may be one: if this process has a master
 // key, if a head says so (told), or if a chain is new. Codes: master_key_required, master_key_mismatch.
-func (u *Tx) auditKey(ctx context.Context, told bool) (keyring.AuditKey, error) {
-	key := u.Engine.auditing.get()
-	if !key.IsZero() || !told && u.Engine.Signing.MasterKey().IsZero() {
+func auditKey(ctx context.Context, u *txn.Tx, told bool) (keyring.AuditKey, error) {
+	key := Of(u).auditing.get()
+	if !key.IsZero() || !told && Of(u).Signing.MasterKey().IsZero() {
 		return key, nil
 	}
 	if _, loaded := u.Docs[KeySetRef]; !loaded {
@@ -73,7 +74,7 @@ func (u *Tx) auditKey(ctx context.Context, told bool) (keyring.AuditKey, error) 
 	if err != nil {
 		return key, err
 	}
-	return u.Engine.learnAuditKey(&set)
+	return Of(u).learnAuditKey(&set)
 }
 
 // auditRoll is a list of chains inside a unit.
@@ -83,7 +84,7 @@ type auditRoll struct {
 }
 
 func rollRef(no int) store.DocRef {
-	return store.DocRef{Kind: docAuditRoll, Key: fmt.Sprintf("%02d", no)}
+	return store.DocRef{Kind: txn.DocAuditRoll, Key: fmt.Sprintf("%02d", no)}
 }
 
 // RollRefs names the records of all rolls.
@@ -100,25 +101,25 @@ func decodeRoll(doc *store.Doc) (roll core.AuditRoll, err error) {
 		return roll, nil
 	}
 	if err := json.Unmarshal(doc.Body, &roll); err != nil {
-		return roll, Corrupt("list of audit chains", err)
+		return roll, txn.Corrupt("list of audit chains", err)
 	}
 	return roll, nil
 }
 
 // trustChains checks whether the heads that the unit has locked are as the engine left them, and locks the lists that new ones go into.
-func (u *Tx) trustChains(ctx context.Context, refs []store.DocRef) error {
+func trustChains(ctx context.Context, u *txn.Tx, refs []store.DocRef) error {
 	if len(refs) == 0 {
 		return nil
 	}
 	told := slices.ContainsFunc(refs, func(ref store.DocRef) bool {
-		chain := u.chains[ref.Key]
+		chain := partsOf(u).chains[ref.Key]
 		return chain.created || chain.Seal != nil
 	})
-	key, err := u.auditKey(ctx, told)
+	key, err := auditKey(ctx, u, told)
 	switch code := base.CodeOf(err); {
 	case code == base.CodeMasterKeyRequired || code == base.CodeMasterKeyMismatch:
 		for _, ref := range refs {
-			u.chains[ref.Key].closed = err
+			partsOf(u).chains[ref.Key].closed = err
 		}
 		return nil
 	case err != nil || key.IsZero():
@@ -126,7 +127,7 @@ func (u *Tx) trustChains(ctx context.Context, refs []store.DocRef) error {
 	}
 	want := store.Want{LockDocs: true}
 	for _, ref := range refs {
-		chain := u.chains[ref.Key]
+		chain := partsOf(u).chains[ref.Key]
 		chain.key = key
 		switch {
 		case chain.created:
@@ -141,9 +142,13 @@ func (u *Tx) trustChains(ctx context.Context, refs []store.DocRef) error {
 
 // closedChain returns why the audit rows of the commands cannot be written: this process lacks the master key. It returns nil if the commands left
 // no rows, as repeats do.
-func (u *Tx) closedChain() error {
-	for _, namespace := range slices.Sorted(maps.Keys(u.chains)) {
-		if chain := u.chains[namespace]; chain.grown && chain.closed != nil {
+func closedChain(u *txn.Tx) error {
+	parts := txn.Known[chainPart](u, adminSlot)
+	if parts == nil {
+		return nil
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(parts.chains)) {
+		if chain := parts.chains[namespace]; chain.grown && chain.closed != nil {
 			return chain.closed
 		}
 	}
@@ -151,20 +156,20 @@ func (u *Tx) closedChain() error {
 }
 
 // needsRoll reports whether the chain of a namespace is new and goes into the list that is locked.
-func (u *Tx) needsRoll(namespace string, lock store.Lock) bool {
+func needsRoll(u *txn.Tx, namespace string, lock store.Lock) bool {
 	doc, known := u.Docs[ChainRef(namespace)]
 	return known && doc == nil && rollRef(core.AuditRollOf(namespace)) == lock.Doc
 }
 
 // enroll puts a new chain on its list. One that exists already was removed since, and counts as altered.
-func (u *Tx) enroll(namespace string, chain *auditChain) {
+func enroll(u *txn.Tx, namespace string, chain *auditChain) {
 	if !chain.created {
 		return
 	}
 	no := core.AuditRollOf(namespace)
-	roll := u.roll(namespace, chain.key)
+	roll := roll(u, namespace, chain.key)
 	if roll.Has(namespace) {
-		u.onceSure(func() { u.Engine.Notes.Error("an audit chain was removed", "namespace", namespace) })
+		onceSure(u, func() { u.Engine.Notes.Error("an audit chain was removed", "namespace", namespace) })
 		chain.Altered = 1
 		return
 	}
@@ -175,29 +180,29 @@ func (u *Tx) enroll(namespace string, chain *auditChain) {
 
 // onceSure logs a foreign change of the audit log after the unit has committed. Before that it may be wrong: a chain that seemed new, and is on its
 // list, may have been started by another process while the unit waited for the list. In that case the commit fails with Conflict.
-func (u *Tx) onceSure(tell func()) { u.After = append(u.After, tell) }
+func onceSure(u *txn.Tx, tell func()) { u.After = append(u.After, tell) }
 
 // roll returns the list for the chain of a namespace as the unit has it. A list that is not as the engine left it is still used, and marked as
 // altered.
-func (u *Tx) roll(namespace string, key keyring.AuditKey) *auditRoll {
+func roll(u *txn.Tx, namespace string, key keyring.AuditKey) *auditRoll {
 	no := core.AuditRollOf(namespace)
-	if roll := u.rolls[no]; roll != nil {
+	if roll := partsOf(u).rolls[no]; roll != nil {
 		return roll
 	}
 	stored, err := decodeRoll(u.Doc(rollRef(no)))
 	roll := &auditRoll{AuditRoll: stored}
 	if err != nil || !roll.SealedUnder(key, no) {
-		u.onceSure(func() {
+		onceSure(u, func() {
 			u.Engine.Notes.Error("the list of audit chains was altered by somebody without its key", "namespace", namespace)
 		})
 		roll.AlteredAt = u.Now
 	}
-	SetIn(&u.rolls, no, roll)
+	txn.SetIn(&partsOf(u).rolls, no, roll)
 	return roll
 }
 
-func (u *Tx) writeRolls() {
-	for no, roll := range u.rolls {
+func writeRolls(u *txn.Tx) {
+	for no, roll := range partsOf(u).rolls {
 		if roll.changed {
 			body, _ := json.Marshal(roll.AuditRoll)
 			u.PutOrAdd(store.Doc{DocRef: rollRef(no), Body: body})
@@ -206,7 +211,7 @@ func (u *Tx) writeRolls() {
 }
 
 // startAudit creates the audit key when an engine starts with a master key for the first time, and puts all chains under it.
-func (e *Engine) startAudit(ctx context.Context) error {
+func (e *Admin) startAudit(ctx context.Context) error {
 	if e.Cfg.MasterKey.IsZero() {
 		return nil
 	}
@@ -215,19 +220,19 @@ func (e *Engine) startAudit(ctx context.Context) error {
 		if err != nil || !key.IsZero() {
 			return err
 		}
-		switch err := e.makeAuditKey(ownWork(ctx)); {
+		switch err := e.makeAuditKey(txn.OwnWork(ctx)); {
 		case err == nil:
 			return nil
 		case try == 8 || !slices.Contains([]store.FaultKind{store.Busy, store.Retry, store.Conflict, store.Stale}, store.FaultOf(err)):
-			return PublicFault(err)
+			return txn.PublicFault(err)
 		}
-		e.pause(try)
+		e.Pause(try)
 	}
 }
 
 // makeAuditKey creates the key, seals the head of every chain and writes the lists, in one transaction. The lock of the key set serializes it with
 // other processes. A chain that a process without the master key starts at the same time is missed: verification finds it without a seal.
-func (e *Engine) makeAuditKey(ctx context.Context) error {
+func (e *Admin) makeAuditKey(ctx context.Context) error {
 	u, err := e.Begin(ctx, store.Want{LockDocs: true, Docs: []store.DocRef{KeySetRef}, Patient: true})
 	if err != nil {
 		return err
@@ -243,7 +248,7 @@ func (e *Engine) makeAuditKey(ctx context.Context) error {
 	var random [32]byte
 	crand.Read(random[:]) // never fails
 	key := set.MakeAuditKey(e.sealing(), random)
-	if err := u.adoptChains(ctx, key); err != nil {
+	if err := adoptChains(ctx, u, key); err != nil {
 		return err
 	}
 	u.PutDoc(store.Doc{DocRef: KeySetRef, Body: set.Encode()})
@@ -257,8 +262,8 @@ func (e *Engine) makeAuditKey(ctx context.Context) error {
 
 // adoptChains puts every chain under a new key, and creates the lists. Lists that exist already belong to a key that was lost: they count as
 // altered, and so do chains with a seal.
-func (u *Tx) adoptChains(ctx context.Context, key keyring.AuditKey) error {
-	if err := u.Load(ctx, store.Want{Scans: []store.Scan{{Kind: DocAuditChain}}}); err != nil {
+func adoptChains(ctx context.Context, u *txn.Tx, key keyring.AuditKey) error {
+	if err := u.Load(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocAuditChain}}}); err != nil {
 		return err
 	}
 	want := store.Want{LockDocs: true, Docs: RollRefs()}
