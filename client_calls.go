@@ -142,7 +142,7 @@ func (c *Client) Cancel(ctx context.Context, id ID, reason string, o ...CancelOp
 //
 // Codes: missing_token, invalid_token for every token that does not open the waitpoint, invalid_signal, reserved_name,
 // reserved_source_type, payload_too_large, waitpoint_expired, waitpoint_closed, signal_limit_exceeded.
-func (c *Client) Signal(ctx context.Context, s Signal) (SignalReceipt, error) {
+func (c *Client) Signal(ctx context.Context, s Signal) (api.SignalReceipt, error) {
 	return signalVia(ctx, c.conn, s)
 }
 

@@ -17,6 +17,7 @@ import (
 	_ "modernc.org/sqlite" // the driver of the user's own transaction
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/postgres"
@@ -87,7 +88,7 @@ func TestU133_lists_fetch_pages_as_the_loop_goes(t *testing.T) {
 		if len(page.Items) != 5 || page.NextCursor == "" {
 			t.Errorf("a page of 5 has %d items, cursor %q", len(page.Items), page.NextCursor)
 		}
-		if n := must[flowfabric.Count](t)(w.Executions().Count(ctx, half.Filter)); n.Total != 12 || n.AtLeast {
+		if n := must[api.Count](t)(w.Executions().Count(ctx, half.Filter)); n.Total != 12 || n.AtLeast {
 			t.Errorf("Count = %+v, want 12", n)
 		}
 		for _, err := range w.Executions().List(ctx, flowfabric.ListOptions{Filter: flowfabric.Filter{Status: []flowfabric.Status{"odd"}}}) {
@@ -106,7 +107,7 @@ func TestU133_follow_gives_every_event_in_order_and_ends_with_its_context(t *tes
 		run := must[*flowfabric.Run[flowfabric.Payload]](t)(echo.Submit(ctx, w.Client, flowfabric.Text("x")))
 		must[*flowfabric.Execution](t)(w.Cancel(ctx, run.ID(), "enough"))
 		var kinds []string
-		for event, err := range w.Events().Follow(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: run.ID()}}) {
+		for event, err := range w.Events().Follow(ctx, flowfabric.ReadOptions{After: api.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: run.ID()}}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,9 +12,6 @@ import (
 // Error is a refusal or a failure with a stable code. docs/errors.md lists the codes.
 type Error = api.Error
 
-// FieldError is one of several invalid arguments.
-type FieldError = api.FieldError
-
 // One sentinel for each class of codes, for errors.Is.
 var (
 	ErrInvalid         = api.ErrInvalid

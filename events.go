@@ -20,20 +20,8 @@ type Events struct {
 	clock clock.Clock // used by Follow to pause while the log cannot be read
 }
 
-// Positions in the log besides cursors.
-const (
-	FromStart = api.FromStart // the oldest event kept
-	FromEnd   = api.FromEnd   // only what happens from now on
-)
-
-// EventPage is a page of the log.
-type EventPage = api.EventPage
-
 // Event is one entry of the log. Data holds the fields that are specific to its kind.
 type Event = api.Event
-
-// Actor is who made an event.
-type Actor = api.Actor
 
 // ReadOptions select the events to read.
 type ReadOptions struct {
@@ -57,17 +45,17 @@ type EventFilter struct {
 }
 
 // Read returns the events after a position. Codes: invalid_cursor, invalid_filter, cursor_too_old.
-func (e Events) Read(ctx context.Context, o ...ReadOptions) (EventPage, error) {
+func (e Events) Read(ctx context.Context, o ...ReadOptions) (api.EventPage, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return EventPage{}, err
+		return api.EventPage{}, err
 	}
 	for _, id := range []ID{options.ExecutionID, options.FlowID} {
 		if id == "" {
 			continue
 		}
 		if _, err := parseID(id); err != nil {
-			return EventPage{}, err
+			return api.EventPage{}, err
 		}
 	}
 	return value(transport.Call(ctx, e.via, wire.ListEvents, options.wire(), transport.Options{Wait: min(options.Wait, followPiece)}))

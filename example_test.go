@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/sqlite"
 )
 
@@ -257,7 +258,7 @@ func ExampleEvents() {
 		return
 	}
 	for event, err := range client.Events().Follow(ctx, flowfabric.ReadOptions{
-		After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: run.ID()},
+		After: api.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: run.ID()},
 	}) {
 		if err != nil {
 			fmt.Println(err)

@@ -41,10 +41,10 @@ func (e Executions) Page(ctx context.Context, o ...ListOptions) (Page[*Execution
 
 // Count counts the executions that match: exactly up to 10 000, and on request also by value. Codes: invalid_filter,
 // invalid_argument for an unknown By.
-func (e Executions) Count(ctx context.Context, f Filter, o ...CountOptions) (Count, error) {
+func (e Executions) Count(ctx context.Context, f Filter, o ...CountOptions) (api.Count, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Count{}, err
+		return api.Count{}, err
 	}
 	request := &wire.CountRequest{FilterFields: f.wire().Fields(), By: options.By}
 	return value(transport.Call(ctx, e.via, wire.CountExecutions, request, transport.Options{}))
@@ -90,16 +90,16 @@ func payloadVia[Req any](ctx context.Context, via transport.Transport, call wire
 }
 
 // Attempts returns all attempts by index. Codes: execution_not_found.
-func (e Executions) Attempts(ctx context.Context, id ID) ([]Attempt, error) {
+func (e Executions) Attempts(ctx context.Context, id ID) ([]api.Attempt, error) {
 	path, err := byID(id)
-	return collect(walk(err, "", func(cursor string) (Page[Attempt], error) {
+	return collect(walk(err, "", func(cursor string) (Page[api.Attempt], error) {
 		request := &wire.ListAttemptsRequest{PageByID: wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}}
 		return value(transport.Call(ctx, e.via, wire.ListAttempts, request, transport.Options{}))
 	}))
 }
 
 // Attempt returns the attempt with an index, or LatestAttempt. Codes: execution_not_found, attempt_not_found.
-func (e Executions) Attempt(ctx context.Context, id ID, index int) (*Attempt, error) {
+func (e Executions) Attempt(ctx context.Context, id ID, index int) (*api.Attempt, error) {
 	path, err := byID(id)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (e Executions) Attempt(ctx context.Context, id ID, index int) (*Attempt, er
 
 // Explain reports why an execution is not running: every cause with its numbers, its place in the queue, and the workers that
 // could claim it. It changes nothing. Codes: execution_not_found, invalid_argument for a negative wait.
-func (e Executions) Explain(ctx context.Context, id ID, o ...ExplainOptions) (*Explanation, error) {
+func (e Executions) Explain(ctx context.Context, id ID, o ...ExplainOptions) (*api.Explanation, error) {
 	options, path, err := target(id, o)
 	if err != nil {
 		return nil, err
@@ -130,26 +130,26 @@ func (e Executions) Explain(ctx context.Context, id ID, o ...ExplainOptions) (*E
 const leasePage = 200
 
 // Leases iterates over the lease history by epoch; the newest 1000 are kept. Codes: execution_not_found.
-func (e Executions) Leases(ctx context.Context, id ID) iter.Seq2[LeaseRecord, error] {
-	return walk(nil, "", func(cursor string) (Page[LeaseRecord], error) {
+func (e Executions) Leases(ctx context.Context, id ID) iter.Seq2[api.LeaseRecord, error] {
+	return walk(nil, "", func(cursor string) (Page[api.LeaseRecord], error) {
 		return e.LeasesPage(ctx, id, PageOptions{Limit: leasePage, Cursor: cursor})
 	})
 }
 
 // LeasesPage returns one page of the lease history. Codes: execution_not_found, invalid_cursor.
-func (e Executions) LeasesPage(ctx context.Context, id ID, o ...PageOptions) (Page[LeaseRecord], error) {
+func (e Executions) LeasesPage(ctx context.Context, id ID, o ...PageOptions) (Page[api.LeaseRecord], error) {
 	options, path, err := target(id, o)
 	if err != nil {
-		return Page[LeaseRecord]{}, err
+		return Page[api.LeaseRecord]{}, err
 	}
 	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
 	return value(transport.Call(ctx, e.via, wire.ListLeases, request, transport.Options{}))
 }
 
 // Steps returns the steps remembered by the current run, in the order of writing. Codes: execution_not_found.
-func (e Executions) Steps(ctx context.Context, id ID, o ...StepsOptions) ([]StepRecord, error) {
+func (e Executions) Steps(ctx context.Context, id ID, o ...StepsOptions) ([]api.StepRecord, error) {
 	options, path, err := target(id, o)
-	return collect(walk(err, "", func(cursor string) (Page[StepRecord], error) {
+	return collect(walk(err, "", func(cursor string) (Page[api.StepRecord], error) {
 		request := &wire.ListStepsRequest{
 			PageByID: wire.PageByID{ByID: path, PageFields: pageFields(fullPage, cursor)}, Run: options.Run, Inline: true,
 		}
@@ -159,7 +159,7 @@ func (e Executions) Steps(ctx context.Context, id ID, o ...StepsOptions) ([]Step
 
 // Suspension returns the open wait, or else the one of this run that ended last; nil if there was none. Reading it consumes
 // nothing. Codes: execution_not_found.
-func (e Executions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, error) {
+func (e Executions) Suspension(ctx context.Context, id ID) (*api.SuspensionRecord, error) {
 	path, err := byID(id)
 	if err != nil {
 		return nil, err
@@ -172,17 +172,17 @@ func (e Executions) Suspension(ctx context.Context, id ID) (*SuspensionRecord, e
 }
 
 // Suspensions iterates over all waits, oldest first, without payloads. Codes: execution_not_found.
-func (e Executions) Suspensions(ctx context.Context, id ID) iter.Seq2[SuspensionRecord, error] {
-	return walk(nil, "", func(cursor string) (Page[SuspensionRecord], error) {
+func (e Executions) Suspensions(ctx context.Context, id ID) iter.Seq2[api.SuspensionRecord, error] {
+	return walk(nil, "", func(cursor string) (Page[api.SuspensionRecord], error) {
 		return e.SuspensionsPage(ctx, id, PageOptions{Cursor: cursor})
 	})
 }
 
 // SuspensionsPage returns one page of them. Codes: execution_not_found, invalid_cursor.
-func (e Executions) SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[SuspensionRecord], error) {
+func (e Executions) SuspensionsPage(ctx context.Context, id ID, o ...PageOptions) (Page[api.SuspensionRecord], error) {
 	options, path, err := target(id, o)
 	if err != nil {
-		return Page[SuspensionRecord]{}, err
+		return Page[api.SuspensionRecord]{}, err
 	}
 	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
 	return value(transport.Call(ctx, e.via, wire.ListSuspensions, request, transport.Options{}))
@@ -211,37 +211,37 @@ func (e Executions) SignalsPage(ctx context.Context, id ID, q ...SignalQuery) (P
 
 // Usage returns what was used, by dimension, with or without budgets: by all attempts, or by one. Codes: execution_not_found,
 // attempt_not_found.
-func (e Executions) Usage(ctx context.Context, id ID, o ...UsageOptions) (ExecutionUsage, error) {
+func (e Executions) Usage(ctx context.Context, id ID, o ...UsageOptions) (api.ExecutionUsage, error) {
 	options, path, err := target(id, o)
 	if err != nil {
-		return ExecutionUsage{}, err
+		return api.ExecutionUsage{}, err
 	}
 	return value(transport.Call(ctx, e.via, wire.GetUsage, &wire.GetUsageRequest{ByID: path, Attempt: options.Attempt}, transport.Options{}))
 }
 
 // Budgets returns the budgets that decide whether the execution may start, and whether they would admit it now. Codes:
 // execution_not_found.
-func (e Executions) Budgets(ctx context.Context, id ID) (ApplicableBudgets, error) {
+func (e Executions) Budgets(ctx context.Context, id ID) (api.ApplicableBudgets, error) {
 	path, err := byID(id)
 	if err != nil {
-		return ApplicableBudgets{}, err
+		return api.ApplicableBudgets{}, err
 	}
 	return value(transport.Call(ctx, e.via, wire.ListExecutionBudgets, &path, transport.Options{}))
 }
 
 // Children iterates over the children that the current run spawned, by name: the members of its children flow. To find those of
 // earlier runs use List with ParentID. Codes: execution_not_found.
-func (e Executions) Children(ctx context.Context, id ID) iter.Seq2[FlowMember, error] {
-	return walk(nil, "", func(cursor string) (Page[FlowMember], error) {
+func (e Executions) Children(ctx context.Context, id ID) iter.Seq2[api.FlowMember, error] {
+	return walk(nil, "", func(cursor string) (Page[api.FlowMember], error) {
 		return e.ChildrenPage(ctx, id, PageOptions{Cursor: cursor})
 	})
 }
 
 // ChildrenPage returns one page of them. Codes: execution_not_found, invalid_cursor.
-func (e Executions) ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (Page[FlowMember], error) {
+func (e Executions) ChildrenPage(ctx context.Context, id ID, o ...PageOptions) (Page[api.FlowMember], error) {
 	options, path, err := target(id, o)
 	if err != nil {
-		return Page[FlowMember]{}, err
+		return Page[api.FlowMember]{}, err
 	}
 	request := &wire.PageByID{ByID: path, PageFields: pageFields(options.Limit, options.Cursor)}
 	return value(transport.Call(ctx, e.via, wire.ListChildren, request, transport.Options{}))
@@ -350,9 +350,6 @@ const LatestAttempt = -1
 type CountOptions struct {
 	By string // "status", "public_state", "kind", "lane" or "tag.<key>"; "": the total alone
 }
-
-// Count is the number of executions that match a filter.
-type Count = api.Count
 
 // StepsOptions choose the run whose steps are listed.
 type StepsOptions struct {

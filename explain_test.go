@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // causes are the codes of an explanation.
-func causes(e *flowfabric.Explanation) (codes []string) {
+func causes(e *api.Explanation) (codes []string) {
 	for _, b := range e.Blockers {
 		codes = append(codes, b.Code)
 	}
@@ -22,8 +23,8 @@ func TestU44_why_work_does_not_run_is_told_here_and_over_http_alike(t *testing.T
 		ctx := inTime(t)
 		sub := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "render", SubmitOptions: flowfabric.SubmitOptions{Delay: time.Hour}}))
 		must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, sub.ID))
-		must[*flowfabric.Lane](t)(w.Lanes().Pause(ctx, "default"))
-		e := must[*flowfabric.Explanation](t)(w.Executions().Explain(ctx, sub.ID))
+		must[*api.Lane](t)(w.Lanes().Pause(ctx, "default"))
+		e := must[*api.Explanation](t)(w.Executions().Explain(ctx, sub.ID))
 		want := []string{"delay", "operator_hold", "lane_state", "no_live_worker"}
 		if got := causes(e); len(got) != 4 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] || got[3] != want[3] {
 			t.Fatalf("causes %v", got)
@@ -49,7 +50,7 @@ func TestU44_a_change_of_the_causes_ends_the_wait(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		sub := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "render"}))
-		told := make(chan *flowfabric.Explanation, 1)
+		told := make(chan *api.Explanation, 1)
 		go func() {
 			e, err := w.Executions().Explain(ctx, sub.ID, flowfabric.ExplainOptions{Wait: 30 * time.Second})
 			if err != nil {

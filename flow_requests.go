@@ -277,7 +277,7 @@ func (x *FlowExtension) UnmarshalJSON(text []byte) error {
 	}
 	*x = FlowExtension{
 		Defaults: part.defaults, Nodes: part.nodes, Edges: part.edges, Seal: w.Seal,
-		Members: some(w.Members, func(m wire.NewMember) Membership { return Membership{ID: ID(m.ExecutionID), Name: m.Name} }),
+		Members: some(w.Members, func(m wire.NewMember) api.Membership { return api.Membership{ID: ID(m.ExecutionID), Name: m.Name} }),
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func (x *FlowExtension) wire() (wire.FlowExtension, error) {
 	}
 	return wire.FlowExtension{
 		Defaults: part.Defaults, Nodes: noneIfEmpty(part.Nodes), Edges: part.Edges, Seal: x.Seal,
-		Members: some(x.Members, func(m Membership) wire.NewMember { return wire.NewMember{ExecutionID: string(m.ID), Name: m.Name} }),
+		Members: some(x.Members, func(m api.Membership) wire.NewMember { return wire.NewMember{ExecutionID: string(m.ID), Name: m.Name} }),
 	}, nil
 }
 

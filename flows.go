@@ -140,7 +140,7 @@ func (f Flows) Wait(ctx context.Context, id ID) (*FlowView, error) {
 }
 
 // Graph returns all members and edges. Codes: flow_not_found.
-func (f Flows) Graph(ctx context.Context, id ID) (*FlowGraph, error) {
+func (f Flows) Graph(ctx context.Context, id ID) (*api.FlowGraph, error) {
 	whole, err := f.GraphPage(ctx, id)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (f Flows) Graph(ctx context.Context, id ID) (*FlowGraph, error) {
 
 // GraphPage returns a part of the graph: members by name, and the edges that lead from them. Codes: flow_not_found,
 // invalid_cursor.
-func (f Flows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*FlowGraph, error) {
+func (f Flows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*api.FlowGraph, error) {
 	options, path, err := ofFlow(id, o)
 	if err != nil {
 		return nil, err
@@ -194,45 +194,45 @@ func (f Flows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView], error
 }
 
 // Members iterates over the members by name. Codes: flow_not_found, invalid_argument.
-func (f Flows) Members(ctx context.Context, id ID, q ...MemberQuery) iter.Seq2[FlowMember, error] {
+func (f Flows) Members(ctx context.Context, id ID, q ...MemberQuery) iter.Seq2[api.FlowMember, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[FlowMember], error) {
+	return walk(err, query.Cursor, func(cursor string) (Page[api.FlowMember], error) {
 		query.Cursor = cursor
 		return f.MembersPage(ctx, id, query)
 	})
 }
 
 // MembersPage returns one page of them. Codes: flow_not_found, invalid_argument, invalid_cursor.
-func (f Flows) MembersPage(ctx context.Context, id ID, q ...MemberQuery) (Page[FlowMember], error) {
+func (f Flows) MembersPage(ctx context.Context, id ID, q ...MemberQuery) (Page[api.FlowMember], error) {
 	query, path, err := ofFlow(id, q)
 	if err != nil {
-		return Page[FlowMember]{}, err
+		return Page[api.FlowMember]{}, err
 	}
 	request := &wire.ListMembersRequest{ByFlow: path, PageFields: pageFields(query.Limit, query.Cursor), State: query.State}
 	return value(transport.Call(ctx, f.via, wire.ListFlowMembers, request, transport.Options{}))
 }
 
 // Edges iterates over the edges of a flow, or of one member. Codes: flow_not_found, execution_not_in_flow.
-func (f Flows) Edges(ctx context.Context, id ID, q ...EdgeQuery) iter.Seq2[EdgeView, error] {
+func (f Flows) Edges(ctx context.Context, id ID, q ...EdgeQuery) iter.Seq2[api.EdgeView, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[EdgeView], error) {
+	return walk(err, query.Cursor, func(cursor string) (Page[api.EdgeView], error) {
 		query.Cursor = cursor
 		return f.EdgesPage(ctx, id, query)
 	})
 }
 
 // EdgesPage returns one page of them. Codes: flow_not_found, execution_not_in_flow, invalid_cursor.
-func (f Flows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Page[EdgeView], error) {
+func (f Flows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Page[api.EdgeView], error) {
 	query, path, err := ofFlow(id, q)
 	if err != nil {
-		return Page[EdgeView]{}, err
+		return Page[api.EdgeView]{}, err
 	}
 	request := &wire.ListEdgesRequest{ByFlow: path, PageFields: pageFields(query.Limit, query.Cursor), From: query.From, To: query.To}
 	return value(transport.Call(ctx, f.via, wire.ListFlowEdges, request, transport.Options{}))
 }
 
 // Edge returns one edge. Codes: flow_not_found, edge_not_found, invalid_id.
-func (f Flows) Edge(ctx context.Context, id ID, edge string) (*EdgeView, error) {
+func (f Flows) Edge(ctx context.Context, id ID, edge string) (*api.EdgeView, error) {
 	path, err := byFlow(id)
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (f Flows) Edge(ctx context.Context, id ID, edge string) (*EdgeView, error) 
 // SetJoin sets how many of its inbound edges a member needs, before it has any. Repeating it changes nothing.
 //
 // Codes: flow_not_found, execution_not_in_flow, invalid_join, join_already_fixed, flow_already_terminal.
-func (f Flows) SetJoin(ctx context.Context, id ID, member string, j Join) (*JoinView, error) {
+func (f Flows) SetJoin(ctx context.Context, id ID, member string, j Join) (*api.JoinView, error) {
 	path, err := byFlow(id)
 	if err != nil {
 		return nil, err
@@ -259,7 +259,7 @@ func (f Flows) SetJoin(ctx context.Context, id ID, member string, j Join) (*Join
 
 // Join returns the state of a member's join: its numbers, and the members that have not ended. Codes: flow_not_found,
 // execution_not_in_flow.
-func (f Flows) Join(ctx context.Context, id ID, member string) (*JoinView, error) {
+func (f Flows) Join(ctx context.Context, id ID, member string) (*api.JoinView, error) {
 	path, err := byFlow(id)
 	if err != nil {
 		return nil, err
@@ -272,13 +272,13 @@ func (f Flows) Join(ctx context.Context, id ID, member string) (*JoinView, error
 // not an error.
 //
 // Codes: flow_not_found, invalid_argument for an unknown policy.
-func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (FlowCancelProgress, error) {
+func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (api.FlowCancelProgress, error) {
 	path, err := byFlow(id)
 	if err != nil {
-		return FlowCancelProgress{}, err
+		return api.FlowCancelProgress{}, err
 	}
 	if c.Wait < 0 || c.Wait > longestCancel {
-		return FlowCancelProgress{}, newError(base.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
+		return api.FlowCancelProgress{}, newError(base.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
 	}
 	until := f.clock.Now().Add(c.Wait)
 	for key := c.RequestKey; ; key = "" { // the later calls are separate ones: they report the progress (F52)
@@ -301,7 +301,7 @@ const (
 	cancelLook    = time.Second // interval at which a cancel with Progress asks
 )
 
-func (f Flows) cancel(ctx context.Context, path wire.ByFlow, c FlowCancel, how transport.Options) (FlowCancelProgress, error) {
+func (f Flows) cancel(ctx context.Context, path wire.ByFlow, c FlowCancel, how transport.Options) (api.FlowCancelProgress, error) {
 	request := &wire.CancelFlowRequest{ByFlow: path}
 	request.Body.Policy, request.Body.Reason = string(c.Policy), c.Reason
 	if how.Wait > 0 {
@@ -393,23 +393,20 @@ type Flow struct {
 	Output   string // name of the node whose result becomes the result of the flow; "": none
 	Unsealed bool   // the flow may be extended: it does not end before Seal
 	Tags     map[string]string
-	Budgets  []BudgetDefinition // created with the flow, covering its members; up to 4
+	Budgets  []api.BudgetDefinition // created with the flow, covering its members; up to 4
 }
 
 // FlowExtension holds the additions to a flow.
 type FlowExtension struct {
 	Revision *int64 // refuse with stale_graph_revision if the graph has another revision; nil: do not compare
 	Defaults Node
-	Nodes    []Node       // at most 5000
-	Members  []Membership // existing executions
-	Edges    []Edge       // between members by name or id; at most 50 000
-	Seal     bool         // seal the flow after this
+	Nodes    []Node           // at most 5000
+	Members  []api.Membership // existing executions
+	Edges    []Edge           // between members by name or id; at most 50 000
+	Seal     bool             // seal the flow after this
 	// RequestKey makes the call repeatable for 24 hours; minted by the client when empty.
 	RequestKey string
 }
-
-// Membership makes an existing execution a member of a flow under a name.
-type Membership = api.Membership
 
 // SealOptions are the options of Seal.
 type SealOptions struct {
@@ -447,12 +444,6 @@ const (
 // FlowView is a flow as readers see it.
 type FlowView = api.FlowView
 
-// MemberCounts are the numbers of members in each public state.
-type MemberCounts = api.MemberCounts
-
-// FlowCancellation says who cancelled a flow and why.
-type FlowCancellation = api.FlowCancellation
-
 // CancelPolicy says which members the cancellation of a flow affects.
 type CancelPolicy = api.CancelPolicy
 
@@ -469,12 +460,9 @@ type FlowCancel struct {
 	Reason string        // at most 1024 bytes
 	Wait   time.Duration // return once nothing remains to be cancelled, or after this long, at most 5 minutes; 0: at once
 	// Progress is called while the call waits, whenever there is progress; may be nil.
-	Progress   func(FlowCancelProgress)
+	Progress   func(api.FlowCancelProgress)
 	RequestKey string // makes the call repeatable for 24 hours; minted by the client when empty
 }
-
-// FlowCancelProgress is the progress of a cancellation. The rest is cancelled even if the caller stops waiting.
-type FlowCancelProgress = api.FlowCancelProgress
 
 // FlowQuery selects flows. All given parts must hold; the zero value selects all.
 type FlowQuery struct {
@@ -499,15 +487,3 @@ type EdgeQuery struct {
 	To   string
 	PageOptions
 }
-
-// FlowGraph is the graph of a flow, or a part of it.
-type FlowGraph = api.FlowGraph
-
-// FlowMember is a member of a flow.
-type FlowMember = api.FlowMember
-
-// JoinView is a join with its current numbers.
-type JoinView = api.JoinView
-
-// EdgeView is an edge with its current state.
-type EdgeView = api.EdgeView

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -47,7 +48,7 @@ func (w Waitpoints) LinkURL(ctx context.Context, linkID string) (ApprovalLink, e
 }
 
 // concealedLink returns the link of an answer that contains its address.
-func concealedLink(issued *IssuedLink, err error) (ApprovalLink, error) {
+func concealedLink(issued *api.IssuedLink, err error) (ApprovalLink, error) {
 	if err != nil {
 		return ApprovalLink{}, err
 	}
@@ -74,7 +75,7 @@ func (w Waitpoints) RevokeLink(ctx context.Context, linkID string, o ...CloseOpt
 }
 
 // OpenLink returns the page of a link to its holder; it changes nothing. Codes: link_not_found for every invalid link or token.
-func (w Waitpoints) OpenLink(ctx context.Context, linkID string, token Token) (*LinkPage, error) {
+func (w Waitpoints) OpenLink(ctx context.Context, linkID string, token Token) (*api.LinkPage, error) {
 	request := &wire.OpenLinkRequest{Link: orNone(linkID), Token: orNone(token.Reveal())}
 	page, err := transport.Call(ctx, w.via, wire.OpenLink, request, transport.Options{})
 	if err != nil {
@@ -84,7 +85,7 @@ func (w Waitpoints) OpenLink(ctx context.Context, linkID string, token Token) (*
 }
 
 // closedPage returns the page of a link that can no longer be decided, which a server sends with the reason.
-func closedPage(err error) (*LinkPage, error) {
+func closedPage(err error) (*api.LinkPage, error) {
 	var told *Error
 	if !errors.As(err, &told) || told.Current[wire.FactLink] == nil {
 		return nil, err
@@ -93,7 +94,7 @@ func closedPage(err error) (*LinkPage, error) {
 	if wrong != nil {
 		return nil, transport.Garbled(wrong)
 	}
-	page := new(LinkPage)
+	page := new(api.LinkPage)
 	if wrong := wire.DecodeAnswer(text, page); wrong != nil {
 		return nil, transport.Garbled(wrong)
 	}
@@ -106,7 +107,7 @@ func closedPage(err error) (*LinkPage, error) {
 //
 // Codes: link_not_found, link_revoked, link_expired, waitpoint_closed, waitpoint_expired, invalid_decision,
 // signal_limit_exceeded.
-func (w Waitpoints) Decide(ctx context.Context, linkID string, token Token, d LinkDecision) (LinkOutcome, error) {
+func (w Waitpoints) Decide(ctx context.Context, linkID string, token Token, d api.LinkDecision) (api.LinkOutcome, error) {
 	request := &wire.DecideLinkRequest{Link: orNone(linkID), Token: orNone(token.Reveal())}
 	request.Body.LinkDecision = d
 	return value(transport.Call(ctx, w.via, wire.DecideLink, request, transport.Options{}))
@@ -128,9 +129,9 @@ const malformedToken = "malformed"
 
 // signalVia is Client.Signal over a transport. The token is sent in a header. A signal without an identifier of its own is
 // identified by the key of the call.
-func signalVia(ctx context.Context, via transport.Transport, s Signal) (SignalReceipt, error) {
+func signalVia(ctx context.Context, via transport.Transport, s Signal) (api.SignalReceipt, error) {
 	if err := s.Payload.Problem("payload"); err != nil {
-		return SignalReceipt{}, err
+		return api.SignalReceipt{}, err
 	}
 	token := s.Token.Reveal()
 	if !wire.HeaderText(token) {

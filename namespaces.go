@@ -13,35 +13,29 @@ import (
 // other than the default.
 type Namespaces struct{ via transport.Transport }
 
-// NamespaceSettings are all settings of a namespace. The zero value is the default.
-type NamespaceSettings = api.NamespaceSettings
-
-// Namespace is a namespace and its settings.
-type Namespace = api.Namespace
-
 // List iterates over the namespaces by name.
-func (n Namespaces) List(ctx context.Context) iter.Seq2[*Namespace, error] {
-	return walk(nil, "", func(cursor string) (Page[*Namespace], error) { return n.Page(ctx, PageOptions{Cursor: cursor}) })
+func (n Namespaces) List(ctx context.Context) iter.Seq2[*api.Namespace, error] {
+	return walk(nil, "", func(cursor string) (Page[*api.Namespace], error) { return n.Page(ctx, PageOptions{Cursor: cursor}) })
 }
 
 // Page returns one page of the namespaces. Codes: invalid_cursor.
-func (n Namespaces) Page(ctx context.Context, o ...PageOptions) (Page[*Namespace], error) {
+func (n Namespaces) Page(ctx context.Context, o ...PageOptions) (Page[*api.Namespace], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*Namespace]{}, err
+		return Page[*api.Namespace]{}, err
 	}
 	request := &wire.ListNamespacesRequest{PageFields: pageFields(options.Limit, options.Cursor)}
 	return value(transport.Call(ctx, n.via, wire.ListNamespaces, request, transport.Options{}))
 }
 
 // Get returns a namespace. Codes: namespace_not_found.
-func (n Namespaces) Get(ctx context.Context, name string) (*Namespace, error) {
+func (n Namespaces) Get(ctx context.Context, name string) (*api.Namespace, error) {
 	return transport.Call(ctx, n.via, wire.GetNamespace, &wire.ByNamespace{Name: name}, transport.Options{})
 }
 
 // Put sets all settings of a namespace and sets it up if it is not. Codes: invalid_argument, precondition_failed,
 // namespace_not_found if a Revision is given and the namespace is not set up.
-func (n Namespaces) Put(ctx context.Context, name string, s NamespaceSettings, o ...AdminAction) (*Namespace, error) {
+func (n Namespaces) Put(ctx context.Context, name string, s api.NamespaceSettings, o ...AdminAction) (*api.Namespace, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err

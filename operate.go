@@ -60,23 +60,23 @@ func (p Operate) ReleaseHold(ctx context.Context, id ID, o ...Action) (*Executio
 
 // Revoke revokes the lease of the worker that runs the execution; another may claim it. Codes: no_active_lease,
 // execution_not_active.
-func (p Operate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) (Revocation, error) {
+func (p Operate) Revoke(ctx context.Context, id ID, o ...RevokeOptions) (api.Revocation, error) {
 	options, path, err := target(id, o)
 	if err != nil {
-		return Revocation{}, err
+		return api.Revocation{}, err
 	}
 	request := &wire.RevokeRequest{ByID: path}
 	request.Body.ActionFields, request.Body.Hold, request.Body.HandTo = options.wire(), options.Hold, options.HandTo
 	answer, err := transport.Call(ctx, p.via, wire.RevokeLease, request, transport.Options{Key: options.RequestKey})
 	if err != nil {
-		return Revocation{}, err
+		return api.Revocation{}, err
 	}
 	return answer.Concealed(), nil
 }
 
 // Claim leases the execution to an operator, whatever capabilities it requires. Codes: execution_not_eligible,
 // lease_conflict, grant_outstanding, lane_not_claimable, execution_not_active.
-func (p Operate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (*Claimed, error) {
+func (p Operate) Claim(ctx context.Context, id ID, o ...OperatorClaim) (*api.Claimed, error) {
 	options, path, err := target(id, o)
 	if err != nil {
 		return nil, err
@@ -107,15 +107,15 @@ func (p Operate) Resume(ctx context.Context, id ID, o ...ResumeOptions) (*Execut
 //
 // Codes: waitpoint_ambiguous without WaitpointID unless exactly one is active, waitpoint_not_found, waitpoint_closed,
 // waitpoint_expired, lane_mismatch, principal_required, invalid_signal, reserved_name, payload_too_large, signal_limit_exceeded.
-func (p Operate) Approve(ctx context.Context, id ID, a Approve) (SignalReceipt, error) {
+func (p Operate) Approve(ctx context.Context, id ID, a Approve) (api.SignalReceipt, error) {
 	path, err := byID(id)
 	if err != nil {
-		return SignalReceipt{}, err
+		return api.SignalReceipt{}, err
 	}
 	request := &wire.ApproveRequest{ByID: path}
 	request.Body.ActionFields = a.Action.wire()
 	if request.Body.ApproveFields, err = a.wire(); err != nil {
-		return SignalReceipt{}, err
+		return api.SignalReceipt{}, err
 	}
 	return value(transport.Call(ctx, p.via, wire.ApproveExecution, request, transport.Options{Key: a.RequestKey}))
 }
@@ -180,7 +180,7 @@ func (x Expect) wire() *wire.Expect {
 
 // Bulk starts a durable job that applies an action to many executions. Codes: invalid_argument, missing_field, unknown_field,
 // invalid_filter, bulk_limit_exceeded.
-func (p Operate) Bulk(ctx context.Context, r BulkRequest) (*BulkJob, error) {
+func (p Operate) Bulk(ctx context.Context, r BulkRequest) (*api.BulkJob, error) {
 	body, err := r.wire()
 	if err != nil {
 		return nil, err
@@ -208,19 +208,19 @@ func (r *BulkRequest) wire() (wire.BulkRequest, error) {
 	if filter := r.Filter.wire(); !reflect.ValueOf(filter).IsZero() {
 		body.Filter = &filter
 	}
-	if r.Action == BulkPriority || r.Priority != 0 {
+	if r.Action == api.BulkPriority || r.Priority != 0 {
 		body.Args.Priority = &r.Priority
 	}
 	return body, nil
 }
 
 // BulkStatus returns a job. Codes: job_not_found.
-func (p Operate) BulkStatus(ctx context.Context, jobID string) (*BulkJob, error) {
+func (p Operate) BulkStatus(ctx context.Context, jobID string) (*api.BulkJob, error) {
 	return p.job(ctx, jobID, 0)
 }
 
 // job returns a job; if wait is not 0, once it has ended or the wait is over.
-func (p Operate) job(ctx context.Context, jobID string, wait time.Duration) (*BulkJob, error) {
+func (p Operate) job(ctx context.Context, jobID string, wait time.Duration) (*api.BulkJob, error) {
 	path, err := byJob(jobID)
 	if err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func (p Operate) job(ctx context.Context, jobID string, wait time.Duration) (*Bu
 const jobRuns = "running"
 
 // WaitBulk returns the job when it is done or stopped. It waits as long as ctx allows. Codes: job_not_found.
-func (p Operate) WaitBulk(ctx context.Context, jobID string) (*BulkJob, error) {
+func (p Operate) WaitBulk(ctx context.Context, jobID string) (*api.BulkJob, error) {
 	for {
 		job, err := p.job(ctx, jobID, longPoll)
 		switch {
@@ -245,7 +245,7 @@ func (p Operate) WaitBulk(ctx context.Context, jobID string) (*BulkJob, error) {
 }
 
 // StopBulk stops a job; its changes so far are kept. Codes: job_not_found.
-func (p Operate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (*BulkJob, error) {
+func (p Operate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (*api.BulkJob, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
@@ -260,15 +260,17 @@ func (p Operate) StopBulk(ctx context.Context, jobID string, o ...StopOptions) (
 }
 
 // BulkJobs iterates over the jobs, newest first. A job is deleted seven days after its end.
-func (p Operate) BulkJobs(ctx context.Context) iter.Seq2[*BulkJob, error] {
-	return walk(nil, "", func(cursor string) (Page[*BulkJob], error) { return p.BulkJobsPage(ctx, PageOptions{Cursor: cursor}) })
+func (p Operate) BulkJobs(ctx context.Context) iter.Seq2[*api.BulkJob, error] {
+	return walk(nil, "", func(cursor string) (Page[*api.BulkJob], error) {
+		return p.BulkJobsPage(ctx, PageOptions{Cursor: cursor})
+	})
 }
 
 // BulkJobsPage returns one page of the jobs. Codes: invalid_cursor.
-func (p Operate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*BulkJob], error) {
+func (p Operate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*api.BulkJob], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*BulkJob]{}, err
+		return Page[*api.BulkJob]{}, err
 	}
 	request := &wire.ListBulkRequest{PageFields: pageFields(options.Limit, options.Cursor)}
 	return value(transport.Call(ctx, p.via, wire.ListBulk, request, transport.Options{}))
@@ -278,23 +280,23 @@ func (p Operate) BulkJobsPage(ctx context.Context, o ...PageOptions) (Page[*Bulk
 // refused and the first 10 000 that were changed are kept as long as the job; the others are only counted.
 //
 // Codes: job_not_found, invalid_cursor.
-func (p Operate) BulkItems(ctx context.Context, jobID string, o ...BulkItemOptions) iter.Seq2[BulkItem, error] {
+func (p Operate) BulkItems(ctx context.Context, jobID string, o ...BulkItemOptions) iter.Seq2[api.BulkItem, error] {
 	options, err := transport.Single(o)
-	return walk(err, options.Cursor, func(cursor string) (Page[BulkItem], error) {
+	return walk(err, options.Cursor, func(cursor string) (Page[api.BulkItem], error) {
 		options.Cursor = cursor
 		return p.BulkItemsPage(ctx, jobID, options)
 	})
 }
 
 // BulkItemsPage returns one page of the results of a job. Codes: job_not_found, invalid_cursor.
-func (p Operate) BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemOptions) (Page[BulkItem], error) {
+func (p Operate) BulkItemsPage(ctx context.Context, jobID string, o ...BulkItemOptions) (Page[api.BulkItem], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[BulkItem]{}, err
+		return Page[api.BulkItem]{}, err
 	}
 	path, err := byJob(jobID)
 	if err != nil {
-		return Page[BulkItem]{}, err
+		return Page[api.BulkItem]{}, err
 	}
 	request := &wire.ListBulkItemsRequest{BulkByID: path, PageFields: pageFields(options.Limit, options.Cursor), OK: options.OK}
 	return value(transport.Call(ctx, p.via, wire.ListBulkItems, request, transport.Options{}))
@@ -332,12 +334,9 @@ const (
 // RevokeOptions are the options of Revoke.
 type RevokeOptions struct {
 	Action
-	Hold   bool    // hold the execution in the same transaction, so that no worker claims it yet
-	HandTo *HandTo // grant it to this worker in the same transaction; nil: any worker may claim it
+	Hold   bool        // hold the execution in the same transaction, so that no worker claims it yet
+	HandTo *api.HandTo // grant it to this worker in the same transaction; nil: any worker may claim it
 }
-
-// Revocation is the answer to Revoke.
-type Revocation = api.Revocation
 
 // OperatorClaim holds the options of Operate.Claim.
 type OperatorClaim struct {
@@ -353,20 +352,6 @@ type RetainOptions struct {
 	Action
 	Until time.Time // zero: until EndRetain
 }
-
-// The actions of a bulk job.
-const (
-	BulkCancel      = api.BulkCancel
-	BulkReplay      = api.BulkReplay
-	BulkPriority    = api.BulkPriority
-	BulkHold        = api.BulkHold
-	BulkReleaseHold = api.BulkReleaseHold
-	BulkResume      = api.BulkResume
-	BulkSignal      = api.BulkSignal
-	BulkTag         = api.BulkTag
-	BulkRetain      = api.BulkRetain
-	BulkDelete      = api.BulkDelete
-)
 
 // BulkRequest selects the action and the executions of a bulk job: those of a filter, of a list of ids, or all of them.
 type BulkRequest struct {
@@ -395,9 +380,6 @@ type BulkRequest struct {
 	IgnoreDependencies bool
 }
 
-// BulkJob is a bulk job and its progress, or the result of a dry run.
-type BulkJob = api.BulkJob
-
 // StopOptions are the options of StopBulk.
 type StopOptions struct {
 	Reason string // at most 1024 bytes; recorded in the audit log
@@ -409,6 +391,3 @@ type BulkItemOptions struct {
 	Limit  int    // of a page; 0: 100, above 1000 counts as 1000
 	Cursor string // NextCursor of the page before, of the same job with the same OK
 }
-
-// BulkItem is the result of a bulk job for one execution.
-type BulkItem = api.BulkItem

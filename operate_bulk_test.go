@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // failedFlow is a flow that has failed: a failed, so that b was skipped, and c after it; d succeeded.
@@ -66,11 +67,11 @@ func TestU57_a_bulk_replay_does_with_each_argument_what_a_replay_does(t *testing
 			if flowfabric.CodeOf(err) != c.code {
 				t.Errorf("%s: %v", c.name, err)
 			}
-			job := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{
-				Action: flowfabric.BulkReplay, IDs: []flowfabric.ID{c.many[c.member]}, Deadline: c.how.Deadline, KeepSteps: c.how.KeepSteps,
+			job := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{
+				Action: api.BulkReplay, IDs: []flowfabric.ID{c.many[c.member]}, Deadline: c.how.Deadline, KeepSteps: c.how.KeepSteps,
 				Cascade: c.how.Cascade, IgnoreDependencies: c.how.IgnoreDependencies,
 			}))
-			job = must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
+			job = must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
 			if refused := job.Refused[c.code]; (c.code == "") != (job.Done == 1) || (c.code != "") != (refused == 1) {
 				t.Errorf("%s: %+v", c.name, job)
 			}
@@ -87,8 +88,8 @@ func TestU57_a_bulk_replay_of_executions_outside_flows_takes_a_deadline_and_refu
 		ctx := inTime(t)
 		id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x")))).ID
 		must[*flowfabric.Execution](t)(w.Cancel(ctx, id, "not now"))
-		bulk := func(change func(*flowfabric.BulkRequest)) (*flowfabric.BulkJob, error) {
-			r := flowfabric.BulkRequest{Action: flowfabric.BulkReplay, IDs: []flowfabric.ID{id}}
+		bulk := func(change func(*flowfabric.BulkRequest)) (*api.BulkJob, error) {
+			r := flowfabric.BulkRequest{Action: api.BulkReplay, IDs: []flowfabric.ID{id}}
 			change(&r)
 			return w.Operate().Bulk(ctx, r)
 		}
@@ -99,8 +100,8 @@ func TestU57_a_bulk_replay_of_executions_outside_flows_takes_a_deadline_and_refu
 			t.Errorf("an unknown cascade: %v", err)
 		}
 		deadline := time.Now().Add(time.Hour).Truncate(time.Second)
-		job := must[*flowfabric.BulkJob](t)(bulk(func(r *flowfabric.BulkRequest) { r.Deadline = deadline }))
-		must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
+		job := must[*api.BulkJob](t)(bulk(func(r *flowfabric.BulkRequest) { r.Deadline = deadline }))
+		must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
 		if x := must[*flowfabric.Execution](t)(w.Get(ctx, id)); x.Status != flowfabric.StatusReady || !x.DeadlineAt.Equal(deadline) {
 			t.Errorf("%s until %s, want ready until %s", x.Status, x.DeadlineAt, deadline)
 		}
@@ -120,10 +121,10 @@ func TestU57_a_bulk_signal_refuses_executions_of_another_lane_as_an_approval_doe
 			lane string
 			done int
 		}{{"elsewhere", 0}, {"default", 1}} {
-			job := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{
-				Action: flowfabric.BulkSignal, IDs: []flowfabric.ID{run.ID()}, Signal: &flowfabric.Approve{Lane: c.lane, Payload: flowfabric.Text("yes")},
+			job := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{
+				Action: api.BulkSignal, IDs: []flowfabric.ID{run.ID()}, Signal: &flowfabric.Approve{Lane: c.lane, Payload: flowfabric.Text("yes")},
 			}))
-			job = must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
+			job = must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
 			if job.Done != c.done || job.Refused["lane_mismatch"] != 1-c.done {
 				t.Errorf("%s: %+v", c.lane, job)
 			}
@@ -136,12 +137,12 @@ func TestU57_a_bulk_job_refuses_arguments_of_other_actions(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		for field, r := range map[string]flowfabric.BulkRequest{
-			"args.priority":    {Action: flowfabric.BulkCancel, Priority: 5},
-			"args.tags":        {Action: flowfabric.BulkHold, Tags: map[string]*string{"a": nil}},
-			"args.until":       {Action: flowfabric.BulkDelete, Until: time.Now().Add(time.Hour)},
-			"args.delay_ms":    {Action: flowfabric.BulkReplay, KeepSteps: true, Delay: time.Hour},
-			"args.name":        {Action: flowfabric.BulkResume, Signal: &flowfabric.Approve{}},
-			"args.deadline_at": {Action: flowfabric.BulkSignal, Signal: &flowfabric.Approve{}, Deadline: time.Now().Add(time.Hour)},
+			"args.priority":    {Action: api.BulkCancel, Priority: 5},
+			"args.tags":        {Action: api.BulkHold, Tags: map[string]*string{"a": nil}},
+			"args.until":       {Action: api.BulkDelete, Until: time.Now().Add(time.Hour)},
+			"args.delay_ms":    {Action: api.BulkReplay, KeepSteps: true, Delay: time.Hour},
+			"args.name":        {Action: api.BulkResume, Signal: &flowfabric.Approve{}},
+			"args.deadline_at": {Action: api.BulkSignal, Signal: &flowfabric.Approve{}, Deadline: time.Now().Add(time.Hour)},
 		} {
 			r.All = true
 			for _, r.DryRun = range []bool{true, false} {

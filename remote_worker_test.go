@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -110,7 +111,7 @@ func TestU145_a_worker_that_drains_leaves_no_lease_behind(t *testing.T) {
 	}
 	stop()
 	running := flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusRunning}}
-	if n := must[flowfabric.Count](t)(w.Executions().Count(ctx, running)).Total; n != 0 {
+	if n := must[api.Count](t)(w.Executions().Count(ctx, running)).Total; n != 0 {
 		t.Errorf("%d executions are leased to a worker that is gone", n)
 	}
 }

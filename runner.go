@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -206,7 +207,7 @@ func (r *runner) releaseAll(ctx context.Context) {
 		}
 		all.Go(func() {
 			r.log.Warn("flowfabric: handed back while its handler still runs", "execution_id", string(t.claimed.ID), "kind", t.claimed.Kind)
-			r.endWith(ctx, t, WorkItem{Op: OpRelease, Reason: releaseReason})
+			r.endWith(ctx, t, api.WorkItem{Op: api.OpRelease, Reason: releaseReason})
 		})
 	})
 	all.Wait()
@@ -236,7 +237,7 @@ func (r *runner) register(ctx context.Context) error {
 }
 
 func (r *runner) registerOnce(ctx context.Context) error {
-	answer, err := r.work.Register(ctx, Registration{
+	answer, err := r.work.Register(ctx, api.Registration{
 		WorkerID: r.cfg.ID, InstanceID: r.cfg.Instance, Lanes: r.cfg.Lanes, Kinds: slices.Sorted(maps.Keys(r.handlers)),
 		Capabilities: r.cfg.Capabilities, MaxConcurrent: r.cfg.Concurrency,
 		LivenessTTL: min(max(r.cfg.LeaseTTL, minLiveness), maxLiveness), Version: r.cfg.Version,

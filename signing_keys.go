@@ -34,43 +34,11 @@ type RevokeKeyOptions struct {
 	Force bool // revoke even the active key
 }
 
-// The states of a signing key.
-const (
-	KeyActive     = api.KeyActive     // it signs and verifies
-	KeyVerifyOnly = api.KeyVerifyOnly // it verifies until VerifyUntil
-	KeyExpired    = api.KeyExpired    // past its time
-	KeyRevoked    = api.KeyRevoked
-)
-
-// SigningKeyList is what SigningKeys.List returns.
-type SigningKeyList = api.SigningKeyList
-
-// SigningKey is a signing key without its secret.
-type SigningKey = api.SigningKey
-
-// The outcomes of changes of signing keys.
-const (
-	OutcomeSeeded        = api.OutcomeSeeded
-	OutcomeAlreadySeeded = api.OutcomeAlreadySeeded
-	OutcomeRotated       = api.OutcomeRotated
-	OutcomeRevoked       = api.OutcomeRevoked
-	OutcomeNoop          = api.OutcomeNoop
-)
-
-// SeedResult is the answer to SigningKeys.Seed.
-type SeedResult = api.SeededKey
-
-// RotateResult is the answer to SigningKeys.Rotate.
-type RotateResult = api.RotatedKey
-
-// RevokeResult is the answer to SigningKeys.Revoke.
-type RevokeResult = api.RevokedKey
-
 // List returns the keys that verify now, in the order of their creation.
-func (k SigningKeys) List(ctx context.Context, o ...ListKeysOptions) (SigningKeyList, error) {
+func (k SigningKeys) List(ctx context.Context, o ...ListKeysOptions) (api.SigningKeyList, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return SigningKeyList{}, err
+		return api.SigningKeyList{}, err
 	}
 	return value(transport.Call(ctx, k.via, wire.ListSigningKeys, &wire.ListSigningKeysRequest{IncludeRetired: options.Retired}, transport.Options{}))
 }
@@ -79,10 +47,10 @@ func (k SigningKeys) List(ctx context.Context, o ...ListKeysOptions) (SigningKey
 //
 // Codes: invalid_kid, invalid_secret_hex, seed_conflict while another key is active, idempotency_conflict, master_key_required,
 // master_key_mismatch.
-func (k SigningKeys) Seed(ctx context.Context, kid, secretHex string, o ...AdminAction) (SeedResult, error) {
+func (k SigningKeys) Seed(ctx context.Context, kid, secretHex string, o ...AdminAction) (api.SeededKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return SeedResult{}, err
+		return api.SeededKey{}, err
 	}
 	request := &wire.SeedSigningKeyRequest{}
 	request.Body.Kid, request.Body.SecretHex, request.Body.AdminFields = kid, secretHex, options.wire()
@@ -94,10 +62,10 @@ func (k SigningKeys) Seed(ctx context.Context, kid, secretHex string, o ...Admin
 //
 // Codes: invalid_kid, invalid_secret_hex, invalid_grace_ms, rotation_conflict if the kid has a different secret, key_retired if
 // the key was revoked or has expired, idempotency_conflict, master_key_required, master_key_mismatch.
-func (k SigningKeys) Rotate(ctx context.Context, kid string, o ...RotateKeyOptions) (RotateResult, error) {
+func (k SigningKeys) Rotate(ctx context.Context, kid string, o ...RotateKeyOptions) (api.RotatedKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return RotateResult{}, err
+		return api.RotatedKey{}, err
 	}
 	request := &wire.RotateSigningKeyRequest{}
 	request.Body.Kid, request.Body.SecretHex, request.Body.AdminFields = kid, options.SecretHex, options.wire()
@@ -109,10 +77,10 @@ func (k SigningKeys) Rotate(ctx context.Context, kid string, o ...RotateKeyOptio
 // Force; afterwards nothing can be signed until the next Seed or Rotate.
 //
 // Codes: invalid_kid, key_not_found, key_active, idempotency_conflict.
-func (k SigningKeys) Revoke(ctx context.Context, kid string, o ...RevokeKeyOptions) (RevokeResult, error) {
+func (k SigningKeys) Revoke(ctx context.Context, kid string, o ...RevokeKeyOptions) (api.RevokedKey, error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return RevokeResult{}, err
+		return api.RevokedKey{}, err
 	}
 	request := &wire.RevokeSigningKeyRequest{Kid: kid}
 	request.Body.Force, request.Body.AdminFields = options.Force, options.wire()

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/condition"
@@ -29,7 +30,7 @@ func (t *Task) Ask(ctx context.Context, a Approval) (Decision, error) {
 	}
 	a.Quorum = max(a.Quorum, 1)
 	wait := t.waits.next(a.Key)
-	w, err := t.newWaitpoint(ctx, NewWaitpoint{Key: a.Key, ExpiresIn: waitpointLife, IdempotencyKey: "ask:" + wait})
+	w, err := t.newWaitpoint(ctx, api.NewWaitpoint{Key: a.Key, ExpiresIn: waitpointLife, IdempotencyKey: "ask:" + wait})
 	if err != nil {
 		return Decision{}, err
 	}

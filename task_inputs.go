@@ -7,13 +7,9 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
-// NamedInput is an input that a member of a flow received from another along an edge, in addition to the input that it was
-// submitted with. It is the same in all attempts of a run.
-type NamedInput = api.NamedInput
-
 // Inputs returns the inputs from the members that the work waited for, by name; none outside a flow. InputFrom decodes one of
 // them.
-func (t *Task) Inputs() []NamedInput { return slices.Clone(t.claimed.Inputs) }
+func (t *Task) Inputs() []api.NamedInput { return slices.Clone(t.claimed.Inputs) }
 
 // Name returns the name of the work in its flow, or among the children of its parent; "" outside a flow.
 func (t *Task) Name() string { return t.claimed.Name }
@@ -28,7 +24,7 @@ func (t *Task) FlowID() ID { return t.claimed.FlowID }
 // count, did not succeed or left no result; invalid_json if it cannot be decoded into T.
 func InputFrom[T any](t *Task, node string) (T, error) {
 	var none T
-	i := slices.IndexFunc(t.claimed.Inputs, func(in NamedInput) bool { return in.Name == node })
+	i := slices.IndexFunc(t.claimed.Inputs, func(in api.NamedInput) bool { return in.Name == node })
 	if i < 0 {
 		return none, newError(base.CodeInputNotFound, "nothing came from %q", node).At("name", "an edge passes it: Node.After, or pass of an edge")
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/mint"
@@ -34,7 +35,7 @@ func (t *Task) NewWaitpoint(ctx context.Context, key string, o ...WaitpointOptio
 	if err != nil {
 		return nil, err
 	}
-	w := NewWaitpoint{Key: key, ExpiresIn: options.ExpiresIn, ID: options.ID, IdempotencyKey: options.IdempotencyKey}
+	w := api.NewWaitpoint{Key: key, ExpiresIn: options.ExpiresIn, ID: options.ID, IdempotencyKey: options.IdempotencyKey}
 	switch {
 	case options.Another && w.IdempotencyKey != "":
 		return nil, newError(base.CodeInvalidArgument, "another waitpoint each time, and the same under a key").At("Another", "set one of the two")
@@ -46,11 +47,11 @@ func (t *Task) NewWaitpoint(ctx context.Context, key string, o ...WaitpointOptio
 	return t.newWaitpoint(ctx, w)
 }
 
-func (t *Task) newWaitpoint(ctx context.Context, w NewWaitpoint) (*Waitpoint, error) {
+func (t *Task) newWaitpoint(ctx context.Context, w api.NewWaitpoint) (*Waitpoint, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	answer, err := t.keepUntilAnswered(ctx, WorkItem{Op: OpWaitpoint, Waitpoint: &w})
+	answer, err := t.keepUntilAnswered(ctx, api.WorkItem{Op: api.OpWaitpoint, Waitpoint: &w})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ func (t *Task) TrySuspend(ctx context.Context, s Suspension) (Resume, error) {
 
 // suspend waits under the key without counting its uses.
 func (t *Task) suspend(ctx context.Context, s Suspension) (Resume, error) {
-	answer, err := t.leave(ctx, WorkItem{Op: OpSuspend, Suspension: &s})
+	answer, err := t.leave(ctx, api.WorkItem{Op: api.OpSuspend, Suspension: &s})
 	if err != nil {
 		return Resume{}, err
 	}
@@ -225,7 +226,7 @@ func (t *Task) addressed(ctx context.Context, key, wait string, o WaitOptions) (
 	}
 	if w == nil {
 		var err error
-		if w, err = t.newWaitpoint(ctx, NewWaitpoint{Key: key, ExpiresIn: waitpointLife, IdempotencyKey: "wait:" + wait}); err != nil {
+		if w, err = t.newWaitpoint(ctx, api.NewWaitpoint{Key: key, ExpiresIn: waitpointLife, IdempotencyKey: "wait:" + wait}); err != nil {
 			return Binding{}, "", err
 		}
 	}

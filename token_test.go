@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 )
@@ -43,9 +44,9 @@ func TestW29_tokens_and_addresses_are_never_printed_encoded_or_logged(t *testing
 	l := flowfabric.ApprovalLink{ID: "0198f0a0-0000-7000-8000-00000000000b", Approver: "at-the-gate", URL: "https://x.example/approve/l/k1:" + digest}
 	for name, value := range map[string]any{
 		"a token": token, "a pointer to one": &token, "tokens": []flowfabric.Token{token},
-		"a waitpoint": w, "a pointer to a waitpoint": &w, "waitpoints": []flowfabric.Waitpoint{w}, "what is suspended": flowfabric.Suspended{Waitpoints: []flowfabric.Waitpoint{w}, Links: []flowfabric.ApprovalLink{l}},
-		"a link": l, "a pointer to a link": &l, "links": map[string]flowfabric.ApprovalLink{"l": l}, "a page": flowfabric.LinkPage{ApprovalLink: l},
-		"a signal": flowfabric.Signal{Token: token}, "an answer": flowfabric.WorkAnswer{Waitpoints: []flowfabric.Waitpoint{w}},
+		"a waitpoint": w, "a pointer to a waitpoint": &w, "waitpoints": []flowfabric.Waitpoint{w}, "what is suspended": api.Suspended{Waitpoints: []flowfabric.Waitpoint{w}, Links: []flowfabric.ApprovalLink{l}},
+		"a link": l, "a pointer to a link": &l, "links": map[string]flowfabric.ApprovalLink{"l": l}, "a page": api.LinkPage{ApprovalLink: l},
+		"a signal": flowfabric.Signal{Token: token}, "an answer": api.WorkAnswer{Waitpoints: []flowfabric.Waitpoint{w}},
 	} {
 		for form, text := range everyForm(t, value) {
 			for _, piece := range []string{digest[:8], fmt.Sprintf("%x", digest[:4]), fmt.Sprintf("%X", digest[:4]), strings.Trim(fmt.Sprint([]byte(digest[:3])), "[]")} {

@@ -22,10 +22,10 @@ type hand struct {
 }
 
 // claims takes the next piece of work, whatever it takes to get it.
-func (h hand) claims(ttl time.Duration) *flowfabric.Claimed {
+func (h hand) claims(ttl time.Duration) *api.Claimed {
 	h.t.Helper()
 	for ctx := inTime(h.t); ctx.Err() == nil; {
-		answer := must[flowfabric.ClaimAnswer](h.t)(h.Work().Claim(ctx, flowfabric.ClaimRequest{
+		answer := must[api.ClaimAnswer](h.t)(h.Work().Claim(ctx, api.ClaimRequest{
 			WorkerID: "hand", InstanceID: "hand", Lanes: []string{"default"}, Wait: time.Second, LeaseTTL: ttl,
 		}))
 		if len(answer.Tasks) > 0 {
@@ -37,15 +37,15 @@ func (h hand) claims(ttl time.Duration) *flowfabric.Claimed {
 }
 
 // does sends one command.
-func (h hand) does(item flowfabric.WorkItem) flowfabric.WorkAnswer {
+func (h hand) does(item api.WorkItem) api.WorkAnswer {
 	h.t.Helper()
-	return must[[]flowfabric.WorkAnswer](h.t)(h.Work().Do(inTime(h.t), item))[0]
+	return must[[]api.WorkAnswer](h.t)(h.Work().Do(inTime(h.t), item))[0]
 }
 
 // suspends waits, under that lease and key, for a signal at a waitpoint of that name.
-func (h hand) suspends(task *flowfabric.Claimed, key, at string) flowfabric.WorkAnswer {
+func (h hand) suspends(task *api.Claimed, key, at string) api.WorkAnswer {
 	h.t.Helper()
-	return h.does(flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
+	return h.does(api.WorkItem{Op: api.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
 		Key: key, Waitpoints: []flowfabric.Binding{flowfabric.Fresh(at)}, Continuation: flowfabric.Text("page 7"),
 	}})
 }
@@ -97,7 +97,7 @@ func TestW56_a_suspend_whose_answer_was_lost_gets_it_also_after_the_resume(t *te
 		if passed.Err != nil || passed.Outcome != "already_satisfied" || passed.Resume == nil || string(passed.Resume.Signals[0].Payload.Data) != "hello" {
 			t.Errorf("under the new lease: %+v", passed)
 		}
-		if done := h.does(flowfabric.WorkItem{Op: flowfabric.OpComplete, ID: second.ID, Lease: second.Lease}); done.Err != nil {
+		if done := h.does(api.WorkItem{Op: api.OpComplete, ID: second.ID, Lease: second.Lease}); done.Err != nil {
 			t.Errorf("a wait that was passed has taken the lease: %v", done.Err)
 		}
 	})
@@ -113,7 +113,7 @@ func TestW56_a_crash_after_the_approval_and_a_reclaim_pass_the_wait(t *testing.T
 		if a := h.suspends(first, "wait", "at"); a.Outcome != "suspended" {
 			t.Fatalf("%+v", a)
 		}
-		must[flowfabric.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, flowfabric.Approve{Comment: "yes"}))
+		must[api.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, flowfabric.Approve{Comment: "yes"}))
 		second := h.claims(500 * time.Millisecond) // and is heard of no more
 		third := h.claims(time.Minute)
 		if second.How != "resumed" || third.How != "reclaimed" || third.Attempt.Index != second.Attempt.Index+1 || third.Resume != nil {
@@ -138,7 +138,7 @@ func TestU132_waits_are_shown_to_whoever_asks_and_their_tokens_to_operators(t *t
 		if found, err := w.Executions().Suspension(ctx, id); found != nil || err != nil {
 			t.Errorf("before the first wait: %+v, %v", found, err)
 		}
-		made := h.does(flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &flowfabric.NewWaitpoint{Key: "early", ExpiresIn: time.Hour}})
+		made := h.does(api.WorkItem{Op: api.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &api.NewWaitpoint{Key: "early", ExpiresIn: time.Hour}})
 		if made.Err != nil || len(made.Waitpoints) != 1 || made.Waitpoints[0].State != "pending" || made.Waitpoints[0].Token.IsZero() {
 			t.Fatalf("%+v", made)
 		}
@@ -149,14 +149,14 @@ func TestU132_waits_are_shown_to_whoever_asks_and_their_tokens_to_operators(t *t
 			Waitpoints: []flowfabric.Binding{flowfabric.Pending(&early), flowfabric.Fresh("late")}, Until: until,
 			Timeout: time.Hour, OnTimeout: flowfabric.EscalateOnTimeout, ReasonCode: flowfabric.WaitingForToolResult,
 		}
-		suspended := h.does(flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: id, Lease: task.Lease, Suspension: suspension})
+		suspended := h.does(api.WorkItem{Op: api.OpSuspend, ID: id, Lease: task.Lease, Suspension: suspension})
 		if suspended.Err != nil || len(suspended.Waitpoints) != 2 || suspended.TimeoutAt.IsZero() {
 			t.Fatalf("%+v", suspended)
 		}
 		late := suspended.Waitpoints[1]
 		w.signals(t, &late, "second", flowfabric.Text("two"))
 
-		open := must[*flowfabric.SuspensionRecord](t)(w.Executions().Suspension(ctx, id))
+		open := must[*api.SuspensionRecord](t)(w.Executions().Suspension(ctx, id))
 		if open.ID != suspended.SuspensionID || open.Cause != "" || open.ReasonCode != "waiting_for_tool_result" || open.OnTimeout != flowfabric.EscalateOnTimeout ||
 			len(open.Signals) != 2 || len(open.Waitpoints) != 2 || open.Waitpoints[1].WaitpointID != late.ID {
 			t.Errorf("%+v", open)
@@ -176,11 +176,11 @@ func TestU132_waits_are_shown_to_whoever_asks_and_their_tokens_to_operators(t *t
 		if len(listed) != 2 || !listed[0].Token.IsZero() || listed[0].CallbackURL != "" || listed[0].SignalCount != 1 {
 			t.Errorf("%+v", listed)
 		}
-		waiting := must[[]flowfabric.Suspended](t)(all(w.Waitpoints().Suspended(ctx, flowfabric.SuspendedQuery{ReasonCode: flowfabric.WaitingForToolResult})))
+		waiting := must[[]api.Suspended](t)(all(w.Waitpoints().Suspended(ctx, flowfabric.SuspendedQuery{ReasonCode: flowfabric.WaitingForToolResult})))
 		if len(waiting) != 1 || len(waiting[0].Progress) != 2 || waiting[0].Progress[1].Progress != 1 || waiting[0].Progress[1].Needed != 2 {
 			t.Errorf("%+v", waiting)
 		}
-		if inbox := must[flowfabric.Page[flowfabric.Suspended]](t)(w.Waitpoints().InboxPage(ctx)); len(inbox.Items) != 0 {
+		if inbox := must[flowfabric.Page[api.Suspended]](t)(w.Waitpoints().InboxPage(ctx)); len(inbox.Items) != 0 {
 			t.Errorf("people are asked: %+v", inbox)
 		}
 
@@ -196,7 +196,7 @@ func TestU132_waits_are_shown_to_whoever_asks_and_their_tokens_to_operators(t *t
 			t.Errorf("close: %v", err)
 		}
 		w.signals(t, fresh, "third", flowfabric.Payload{})
-		closed := must[*flowfabric.SuspensionRecord](t)(w.Executions().Suspension(ctx, id))
+		closed := must[*api.SuspensionRecord](t)(w.Executions().Suspension(ctx, id))
 		if closed.Cause != "signal" || closed.CloserSignalID == "" || len(closed.Signals) != 3 {
 			t.Errorf("%+v", closed)
 		}
@@ -214,7 +214,7 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 		id := h.submits()
 		task := h.claims(time.Minute)
 		make := func(key string) flowfabric.Waitpoint {
-			answer := h.does(flowfabric.WorkItem{Op: flowfabric.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &flowfabric.NewWaitpoint{Key: key}})
+			answer := h.does(api.WorkItem{Op: api.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &api.NewWaitpoint{Key: key}})
 			if answer.Err != nil {
 				t.Fatal(answer.Err)
 			}
@@ -222,7 +222,7 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 		}
 		one, two := make("one"), make("two")
 		for _, want := range []string{"closed", "already_closed"} {
-			if result := must[flowfabric.CloseResult](t)(w.Waitpoints().Close(ctx, one.ID, flowfabric.CloseOptions{Reason: "enough"})); result.Outcome != want {
+			if result := must[api.CloseResult](t)(w.Waitpoints().Close(ctx, one.ID, flowfabric.CloseOptions{Reason: "enough"})); result.Outcome != want {
 				t.Errorf("%s, want %s", result.Outcome, want)
 			}
 		}
@@ -246,10 +246,10 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 				t.Error(err)
 			}
 		}
-		if _, err := w.Waitpoints().Decide(ctx, link.ID, tokenOf(link.URL), flowfabric.LinkDecision{Decision: "later"}); flowfabric.CodeOf(err) != "link_revoked" {
+		if _, err := w.Waitpoints().Decide(ctx, link.ID, tokenOf(link.URL), api.LinkDecision{Decision: "later"}); flowfabric.CodeOf(err) != "link_revoked" {
 			t.Errorf("a link that was withdrawn: %v", err)
 		}
-		page := must[*flowfabric.LinkPage](t)(w.Waitpoints().OpenLink(ctx, link.ID, tokenOf(link.URL)))
+		page := must[*api.LinkPage](t)(w.Waitpoints().OpenLink(ctx, link.ID, tokenOf(link.URL)))
 		if flowfabric.CodeOf(page.Refused) != "link_revoked" || page.State != "revoked" {
 			t.Errorf("%+v", page)
 		}
@@ -258,7 +258,7 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 				t.Errorf("%v: %v", wrong, err)
 			}
 		}
-		suspended := h.does(flowfabric.WorkItem{Op: flowfabric.OpSuspend, ID: id, Lease: task.Lease, Suspension: &flowfabric.Suspension{Until: flowfabric.OperatorOnly()}})
+		suspended := h.does(api.WorkItem{Op: api.OpSuspend, ID: id, Lease: task.Lease, Suspension: &flowfabric.Suspension{Until: flowfabric.OperatorOnly()}})
 		if suspended.Outcome != "suspended" {
 			t.Fatalf("%+v", suspended)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // blocked is a handler that tells when it starts and why its context ended.
@@ -103,13 +104,13 @@ func (w *world) declareDead(ctx context.Context, id flowfabric.ID) error {
 func awaitStatus(t *testing.T, w *world, id flowfabric.ID, status flowfabric.Status) *flowfabric.Execution {
 	t.Helper()
 	ctx := inTime(t)
-	page := must[flowfabric.EventPage](t)(w.Events().Read(ctx, flowfabric.ReadOptions{}))
+	page := must[api.EventPage](t)(w.Events().Read(ctx, flowfabric.ReadOptions{}))
 	for {
 		x := must[*flowfabric.Execution](t)(w.Get(ctx, id))
 		if x.Status == status {
 			return x
 		}
-		page = must[flowfabric.EventPage](t)(w.Events().Read(ctx, flowfabric.ReadOptions{
+		page = must[api.EventPage](t)(w.Events().Read(ctx, flowfabric.ReadOptions{
 			After: page.Next, Wait: 5 * time.Second, EventFilter: flowfabric.EventFilter{ExecutionID: id},
 		}))
 		if ctx.Err() != nil {
@@ -136,7 +137,7 @@ func TestU143_after_the_drain_timeout_the_work_is_released_and_no_retry_is_used_
 		if x.Status != flowfabric.StatusReady || x.PublicState != "resumable" || x.RetryCount != 0 || x.ReclaimCount != 0 {
 			t.Errorf("after the worker stopped: %s %s, %d retries, %d reclaims", x.Status, x.PublicState, x.RetryCount, x.ReclaimCount)
 		}
-		if first := must[*flowfabric.WorkerInfo](t)(w.Workers().Get(ctx, "first")); first.State != "dead" {
+		if first := must[*api.Worker](t)(w.Workers().Get(ctx, "first")); first.State != "dead" {
 			t.Errorf("the stopped worker is %s, want dead", first.State)
 		}
 		w.work(t, flowfabric.WorkerConfig{}, func(worker *flowfabric.Worker) {

@@ -13,9 +13,6 @@ import (
 // Workers shows and controls the registered worker instances.
 type Workers struct{ via transport.Transport }
 
-// WorkerInfo is a registered instance.
-type WorkerInfo = api.Worker
-
 // WorkerFilter selects instances. The zero value: the live ones.
 type WorkerFilter struct {
 	Lane       string
@@ -55,19 +52,19 @@ type DeadOptions struct {
 }
 
 // List iterates over the instances by id. Codes: invalid_argument, invalid_cursor.
-func (w Workers) List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*WorkerInfo, error] {
+func (w Workers) List(ctx context.Context, o ...WorkerFilter) iter.Seq2[*api.Worker, error] {
 	options, err := transport.Single(o)
-	return walk(err, options.Cursor, func(cursor string) (Page[*WorkerInfo], error) {
+	return walk(err, options.Cursor, func(cursor string) (Page[*api.Worker], error) {
 		options.Cursor = cursor
 		return w.Page(ctx, options)
 	})
 }
 
 // Page returns one page of the instances. Codes: invalid_argument, invalid_cursor.
-func (w Workers) Page(ctx context.Context, o ...WorkerFilter) (Page[*WorkerInfo], error) {
+func (w Workers) Page(ctx context.Context, o ...WorkerFilter) (Page[*api.Worker], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*WorkerInfo]{}, err
+		return Page[*api.Worker]{}, err
 	}
 	request := &wire.ListWorkersRequest{
 		PageFields: pageFields(options.Limit, options.Cursor), Lane: options.Lane, Capability: options.Capability, State: options.State,
@@ -76,7 +73,7 @@ func (w Workers) Page(ctx context.Context, o ...WorkerFilter) (Page[*WorkerInfo]
 }
 
 // Get returns one instance. Codes: worker_not_registered.
-func (w Workers) Get(ctx context.Context, instanceID string) (*WorkerInfo, error) {
+func (w Workers) Get(ctx context.Context, instanceID string) (*api.Worker, error) {
 	return transport.Call(ctx, w.via, wire.GetWorker, byInstance(instanceID), transport.Options{})
 }
 

@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestU103_the_drain_of_a_worker_is_taken_back_from_all_its_instances(t *testing.T) {
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		for _, r := range []flowfabric.Registration{{WorkerID: "w", InstanceID: "w-1"}, {WorkerID: "w", InstanceID: "w-2"}, {WorkerID: "other", InstanceID: "o-1"}} {
-			must[flowfabric.Registered](t)(w.Work().Register(ctx, r))
+		for _, r := range []api.Registration{{WorkerID: "w", InstanceID: "w-1"}, {WorkerID: "w", InstanceID: "w-2"}, {WorkerID: "other", InstanceID: "o-1"}} {
+			must[api.Registered](t)(w.Work().Register(ctx, r))
 		}
 		want := func(states ...string) {
 			t.Helper()

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
@@ -143,7 +144,7 @@ func TestU147_an_own_login_stands_in_place_of_api_keys(t *testing.T) {
 	if who := p.send(t, "GET", "/v1/whoami", "", as("carl")).wants(t, 200, ""); !strings.Contains(who.body, `"principal":"carl"`) || !strings.Contains(who.body, `"namespaces":["shop"]`) {
 		t.Errorf("%s", who.body)
 	}
-	key, err := p.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "k", Roles: []string{"admin"}, Namespaces: []string{"*"}})
+	key, err := p.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "k", Roles: []string{"admin"}, Namespaces: []string{"*"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func TestU147_without_a_login_api_keys_are_asked_for(t *testing.T) {
 	t.Parallel()
 	p := start(t, flowfabrichttp.Config{})
 	p.send(t, "GET", "/v1/lanes", "", as("olga")).wants(t, 401, "missing_credentials")
-	key, err := p.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "r", Roles: []string{"read"}, Namespaces: []string{"default"}})
+	key, err := p.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "r", Roles: []string{"read"}, Namespaces: []string{"default"}})
 	if err != nil {
 		t.Fatal(err)
 	}

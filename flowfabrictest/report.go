@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // report prints the state after a failed test.
@@ -27,7 +28,7 @@ func (e *Env) timeline(to *strings.Builder, x *flowfabric.Execution) {
 	fmt.Fprintf(to, "unfinished: %s, kind %s, lane %s: %s\n", x.ID, x.Kind, x.Lane, explanation(x))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	options := flowfabric.ReadOptions{EventFilter: flowfabric.EventFilter{ExecutionID: x.ID}, After: flowfabric.FromStart, Limit: 1000}
+	options := flowfabric.ReadOptions{EventFilter: flowfabric.EventFilter{ExecutionID: x.ID}, After: api.FromStart, Limit: 1000}
 	for {
 		page, err := e.Events().Read(ctx, options)
 		if err != nil {

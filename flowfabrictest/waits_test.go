@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/flowfabrictest"
 )
 
@@ -157,7 +158,7 @@ func TestU154_explore_finds_one_roll_out_wherever_the_process_dies(t *testing.T)
 				t.Errorf("%s got the links %v", who, links)
 			}
 		}
-		if waits := len(must[flowfabric.Page[flowfabric.SuspensionRecord]](t)(env.Executions().SuspensionsPage(t.Context(), run.ID())).Items); waits != 1 {
+		if waits := len(must[flowfabric.Page[api.SuspensionRecord]](t)(env.Executions().SuspensionsPage(t.Context(), run.ID())).Items); waits != 1 {
 			t.Errorf("it waited %d times", waits)
 		}
 	})
@@ -190,7 +191,7 @@ func TestU153_signals_and_links_survive_the_death_of_the_process(t *testing.T) {
 	w := <-waits
 	env.Settle()
 	signalled := env.CrashAt(flowfabrictest.AfterCommit("signal"))
-	receipt := must[flowfabric.SignalReceipt](t)(env.Signal(t.Context(), flowfabric.Signal{WaitpointID: w.ID, Token: w.Token, Name: "go", Payload: flowfabric.Text("one")}))
+	receipt := must[api.SignalReceipt](t)(env.Signal(t.Context(), flowfabric.Signal{WaitpointID: w.ID, Token: w.Token, Name: "go", Payload: flowfabric.Text("one")}))
 	if !signalled.Hit() || receipt.Outcome != "accepted" {
 		t.Errorf("hit: %v, %+v", signalled.Hit(), receipt)
 	}
@@ -209,7 +210,7 @@ func TestU153_signals_and_links_survive_the_death_of_the_process(t *testing.T) {
 	}
 	decided := env.CrashAt(flowfabrictest.AfterCommit("decide"))
 	token := flowfabric.TokenOf(link.URL[strings.LastIndex(link.URL, "/")+1:])
-	outcome := must[flowfabric.LinkOutcome](t)(env.Waitpoints().Decide(t.Context(), link.ID, token, flowfabric.LinkDecision{Decision: "approve"}))
+	outcome := must[api.LinkOutcome](t)(env.Waitpoints().Decide(t.Context(), link.ID, token, api.LinkDecision{Decision: "approve"}))
 	if !decided.Hit() || outcome.Outcome != "decided" {
 		t.Errorf("hit: %v, %+v", decided.Hit(), outcome)
 	}

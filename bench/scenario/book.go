@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/bench/measure"
 )
 
@@ -90,7 +91,7 @@ type endings struct {
 
 // position is the present end of the log.
 func (t *trial) position(ctx context.Context) (string, error) {
-	page, err := t.place.client.Events().Read(ctx, flowfabric.ReadOptions{After: flowfabric.FromEnd})
+	page, err := t.place.client.Events().Read(ctx, flowfabric.ReadOptions{After: api.FromEnd})
 	return page.Next, err
 }
 
@@ -159,7 +160,7 @@ func (t *trial) open(ctx context.Context) (int, error) {
 	left := 0
 	var failed error
 	err := t.awaitZero(ctx, func() int {
-		var count flowfabric.Count
+		var count api.Count
 		if count, failed = t.place.client.Executions().Count(ctx, flowfabric.Filter{Status: unended}); failed != nil {
 			return 0
 		}

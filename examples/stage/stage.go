@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 )
 
@@ -127,7 +128,7 @@ func (s *Stage) ShowEvents(ctx context.Context, c *flowfabric.Client, id flowfab
 
 // Await waits until an event of that kind has happened to an execution.
 func Await(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, kind string) error {
-	options := flowfabric.ReadOptions{After: flowfabric.FromStart, Wait: awaitPiece, EventFilter: flowfabric.EventFilter{ExecutionID: id, Kinds: []string{kind}}}
+	options := flowfabric.ReadOptions{After: api.FromStart, Wait: awaitPiece, EventFilter: flowfabric.EventFilter{ExecutionID: id, Kinds: []string{kind}}}
 	for {
 		page, err := c.Events().Read(ctx, options)
 		if err != nil || len(page.Events) > 0 {

@@ -382,7 +382,7 @@ func TestU122_who_may_not_is_refused_whatever_its_body_says(t *testing.T) {
 		for _, role := range []string{"read", "submit", "work", "operate", "admin"} {
 			keys[role] = w.key(t, "default", role)
 		}
-		own, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "own", Roles: []string{"submit"}, Namespaces: []string{"default"}})
+		own, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "own", Roles: []string{"submit"}, Namespaces: []string{"default"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // asleep is an execution that waits at a waitpoint.
@@ -106,7 +107,7 @@ func decides(decision, comment string) url.Values {
 func (w *world) everything(t testing.TB, a asleep) string {
 	t.Helper()
 	var all strings.Builder
-	for after := flowfabric.FromStart; ; {
+	for after := api.FromStart; ; {
 		page, err := w.Events().Read(t.Context(), flowfabric.ReadOptions{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -47,7 +48,7 @@ func TestU122_submit_reads_and_steers_only_what_it_submitted_itself(t *testing.T
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		mine := w.key(t, "default", "submit")
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +180,7 @@ func TestU121_while_there_is_one_namespace_its_operators_change_what_is_shared(t
 func TestU122_a_key_with_lanes_works_on_those_alone(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "w", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"fast"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "w", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"fast"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +219,7 @@ func TestU122_a_key_with_lanes_works_on_those_alone_whatever_lease_it_shows(t *t
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		submit, work := w.key(t, "default", "submit"), w.key(t, "default", "work")
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "mail", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"mail"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "mail", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"mail"}})
 		if err != nil {
 			t.Fatal(err)
 		}

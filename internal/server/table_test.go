@@ -53,7 +53,7 @@ func takesMap(o *wire.Operation) bool {
 func (w *world) count(t *testing.T) int {
 	t.Helper()
 	n := 0
-	for after := flowfabric.FromStart; ; {
+	for after := api.FromStart; ; {
 		page, err := w.Events().Read(t.Context(), flowfabric.ReadOptions{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)

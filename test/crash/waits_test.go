@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 )
 
@@ -203,7 +204,7 @@ func finishWaits(t *testing.T, store string, ids map[string]flowfabric.ID, token
 func toldOf(ctx context.Context, t *testing.T, client *flowfabric.Client) map[flowfabric.ID]map[string]int {
 	t.Helper()
 	told := map[flowfabric.ID]map[string]int{}
-	for after := flowfabric.FromStart; ; {
+	for after := api.FromStart; ; {
 		page, err := client.Events().Read(ctx, flowfabric.ReadOptions{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // executions are those of a lane, oldest first, with everything that Get shows.
@@ -39,7 +40,7 @@ func only(t *testing.T, c *flowfabric.Client, lane string) *flowfabric.Execution
 // events are the kinds of events of an execution, in order.
 func events(t *testing.T, c *flowfabric.Client, id flowfabric.ID) []string {
 	t.Helper()
-	page, err := c.Events().Read(t.Context(), flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id}})
+	page, err := c.Events().Read(t.Context(), flowfabric.ReadOptions{After: api.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	pipeline "github.com/flowfabric/flowfabric/examples/pipeline/story"
 	race "github.com/flowfabric/flowfabric/examples/race/story"
 	"github.com/flowfabric/flowfabric/examples/stage"
@@ -62,7 +63,7 @@ func members(t *testing.T, c *flowfabric.Client, flow flowfabric.ID) map[string]
 func flowEvents(t *testing.T, c *flowfabric.Client, id flowfabric.ID) []string {
 	t.Helper()
 	which := flowfabric.EventFilter{FlowID: id, Kinds: []string{"flow."}}
-	page, err := c.Events().Read(t.Context(), flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: which})
+	page, err := c.Events().Read(t.Context(), flowfabric.ReadOptions{After: api.FromStart, EventFilter: which})
 	if err != nil {
 		t.Fatal(err)
 	}

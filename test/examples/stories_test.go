@@ -11,6 +11,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	crash "github.com/flowfabric/flowfabric/examples/crash/story"
 	embed "github.com/flowfabric/flowfabric/examples/embed/story"
 	hello "github.com/flowfabric/flowfabric/examples/hello/story"
@@ -170,7 +171,7 @@ func TestU247_failures_are_retried_by_category_and_all_that_failed_are_replayed(
 			}
 		}
 		for job, err := range c.Operate().BulkJobs(t.Context()) {
-			if err != nil || job.Action != flowfabric.BulkReplay || job.Total != 2 || job.Done != 2 {
+			if err != nil || job.Action != api.BulkReplay || job.Total != 2 || job.Done != 2 {
 				t.Errorf("%+v, %v", job, err)
 			}
 		}
@@ -210,7 +211,7 @@ func checkTenants(t *testing.T, p *place) {
 				}
 			}
 			if space, err := c.Admin().Namespaces().Get(t.Context(), tenant); err != nil || space.MaxPayloadBytes != 1000 ||
-				!slices.Equal(space.DefaultQuotas, []flowfabric.QuotaUse{{Quota: p.Name, Key: tenant}}) {
+				!slices.Equal(space.DefaultQuotas, []api.QuotaUse{{Quota: p.Name, Key: tenant}}) {
 				t.Errorf("%+v, %v", space, err)
 			}
 			checkRoom(t, c, p.Name, tenant == p.Name+"-red")
@@ -263,7 +264,7 @@ func TestU250_a_program_has_engine_worker_and_server_inside_it(t *testing.T) {
 		if x := only(t, c, p.Name); x.Status != flowfabric.StatusSucceeded {
 			t.Errorf("%+v", x)
 		}
-		if lane, err := c.Lanes().Get(t.Context(), p.Name); err != nil || lane.State != flowfabric.LanePaused {
+		if lane, err := c.Lanes().Get(t.Context(), p.Name); err != nil || lane.State != api.LanePaused {
 			t.Errorf("%+v, %v", lane, err)
 		}
 		var told []string

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 func TestWI6_W27_no_token_and_no_secret_is_left_behind_by_anything_that_issues_or_uses_one(t *testing.T) {
@@ -210,7 +211,7 @@ func (w *world) decideInGo(signal []string, told chan []string) {
 		w.t.Fatal("not a token")
 	}
 	for _, token := range []string{raw[:len(raw)-1], signal[1], raw} {
-		_, err := w.client.Waitpoints().Decide(w.ctx(), link[0], flowfabric.TokenOf(token), flowfabric.LinkDecision{Decision: "approve"})
+		_, err := w.client.Waitpoints().Decide(w.ctx(), link[0], flowfabric.TokenOf(token), api.LinkDecision{Decision: "approve"})
 		w.prints(err)
 	}
 }

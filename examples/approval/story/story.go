@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 	"github.com/flowfabric/flowfabric/flowfabrichttp"
 )
@@ -86,7 +87,7 @@ func (o *office) release(ctx context.Context) error {
 		}
 	}
 	o.Say("What happened to the release:")
-	_, err = o.ShowEvents(ctx, o.client, run.ID(), flowfabric.FromStart)
+	_, err = o.ShowEvents(ctx, o.client, run.ID(), api.FromStart)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -56,11 +57,11 @@ func Tell(ctx context.Context, s *stage.Stage, model Model) error {
 
 // setUp makes the budget.
 func (o *office) setUp(ctx context.Context) error {
-	b, err := o.client.Budgets().Create(ctx, flowfabric.Budget{
+	b, err := o.client.Budgets().Create(ctx, api.Budget{
 		Name:       o.Name,
-		Dimensions: map[string]flowfabric.Limit{tokens: {Soft: soft, Hard: hard}, flowfabric.CostMicros: {}},
-		OnHard:     flowfabric.SuspendForApproval,
-		Approval:   flowfabric.BudgetApproval{DefaultRaise: map[string]int64{tokens: raise}},
+		Dimensions: map[string]api.BudgetLimits{tokens: {Soft: soft, Hard: hard}, flowfabric.CostMicros: {}},
+		OnHard:     api.SuspendForApproval,
+		Approval:   api.BudgetApproval{DefaultRaise: map[string]int64{tokens: raise}},
 	})
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func (o *office) untilAsked(ctx context.Context) (*flowfabric.Run[string], error
 func (o *office) first(ctx context.Context, f flowfabric.EventFilter) (flowfabric.Event, error) {
 	following, enough := context.WithCancel(ctx)
 	defer enough()
-	for event, err := range o.client.Events().Follow(following, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: f}) {
+	for event, err := range o.client.Events().Follow(following, flowfabric.ReadOptions{After: api.FromStart, EventFilter: f}) {
 		return event, err
 	}
 	return flowfabric.Event{}, ctx.Err()
@@ -218,7 +219,7 @@ func (o *office) decide(ctx context.Context, waitpoint string) error {
 		return err
 	}
 	token := flowfabric.TokenOf(link.URL[strings.LastIndex(link.URL, "/")+1:])
-	outcome, err := o.client.Waitpoints().Decide(ctx, link.ID, token, flowfabric.LinkDecision{Decision: "approve", Comment: "it is the end of the quarter"})
+	outcome, err := o.client.Waitpoints().Decide(ctx, link.ID, token, api.LinkDecision{Decision: "approve", Comment: "it is the end of the quarter"})
 	if err != nil {
 		return err
 	}

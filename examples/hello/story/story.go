@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -97,6 +98,6 @@ func lookBack(ctx context.Context, s *stage.Stage, client *flowfabric.Client, or
 		s.Show("%s %s %s after %d attempt", x.ID, x.Kind, x.Status, x.TotalAttempts)
 	}
 	s.Say("What happened to it:")
-	_, err = s.ShowEvents(ctx, client, run.ID(), flowfabric.FromStart)
+	_, err = s.ShowEvents(ctx, client, run.ID(), api.FromStart)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -38,7 +39,7 @@ func tell(ctx context.Context, s *stage.Stage) error {
 		return err
 	}
 	s.Say("The pager rings: %s. It may be taken over %d times from responders that vanish.", run.ID(), reclaims)
-	seen, err := point(ctx, s, client, run.ID(), flowfabric.FromStart)
+	seen, err := point(ctx, s, client, run.ID(), api.FromStart)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func tell(ctx context.Context, s *stage.Stage) error {
 // die claims the work as a responder would, and is never heard of again.
 func die(ctx context.Context, s *stage.Stage, client *flowfabric.Client, n int) error {
 	name := fmt.Sprintf("%s-%d", s.Name, n)
-	answer, err := client.Work().Claim(ctx, flowfabric.ClaimRequest{
+	answer, err := client.Work().Claim(ctx, api.ClaimRequest{
 		WorkerID: "responder", InstanceID: name, Lanes: []string{s.Name}, LeaseTTL: lease, Wait: patience,
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
 )
 
@@ -139,7 +140,7 @@ func (p *plant) signOff(ctx context.Context) error {
 	link := <-p.links
 	p.Say("All tests have succeeded, and the sign-off asks %s. No machine is held meanwhile.", link.Approver)
 	token := flowfabric.TokenOf(link.URL[strings.LastIndex(link.URL, "/")+1:])
-	outcome, err := p.client.Waitpoints().Decide(ctx, link.ID, token, flowfabric.LinkDecision{Decision: "approve"})
+	outcome, err := p.client.Waitpoints().Decide(ctx, link.ID, token, api.LinkDecision{Decision: "approve"})
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (p *plant) rollOut(ctx context.Context) error {
 // happened tells the events of the flow, and of the one inside of it.
 func (p *plant) happened(ctx context.Context) error {
 	p.Say("What happened to the flows:")
-	options := flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{FlowID: p.run.ID, Kinds: []string{"flow."}}}
+	options := flowfabric.ReadOptions{After: api.FromStart, EventFilter: flowfabric.EventFilter{FlowID: p.run.ID, Kinds: []string{"flow."}}}
 	page, err := p.client.Events().Read(ctx, options)
 	if err != nil {
 		return err

@@ -108,10 +108,10 @@ func (s *session) writeBackup(ctx context.Context, c *flowfabric.Client, path st
 
 // verdict is the result of checking a copy.
 type verdict struct {
-	OK          bool                    `json:"ok"`
-	Checksum    string                  `json:"checksum"` // ok, or missing: no checksum file
-	Checked     []string                `json:"checked"`
-	Differences []flowfabric.Difference `json:"differences,omitempty"`
+	OK          bool             `json:"ok"`
+	Checksum    string           `json:"checksum"` // ok, or missing: no checksum file
+	Checked     []string         `json:"checked"`
+	Differences []api.Difference `json:"differences,omitempty"`
 }
 
 var verdictView = show.View[verdict]{

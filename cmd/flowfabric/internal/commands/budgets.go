@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -68,11 +69,11 @@ func (f *budgetFlags) register(cmd *cobra.Command) {
 }
 
 // reset reads when the budget resets; nil if no flag was given.
-func (f *budgetFlags) reset() (*flowfabric.BudgetReset, error) {
+func (f *budgetFlags) reset() (*api.BudgetReset, error) {
 	if f.every == "" && f.anchor == "" && f.unit == "" && f.timezone == "" {
 		return nil, nil
 	}
-	reset := flowfabric.BudgetReset{Unit: f.unit, Timezone: f.timezone}
+	reset := api.BudgetReset{Unit: f.unit, Timezone: f.timezone}
 	if f.every == "off" {
 		return &reset, nil
 	}
@@ -89,12 +90,12 @@ func (f *budgetFlags) reset() (*flowfabric.BudgetReset, error) {
 }
 
 // approval reads how approvals are requested; nil if no flag was given.
-func (f *budgetFlags) approval() (*flowfabric.BudgetApproval, error) {
+func (f *budgetFlags) approval() (*api.BudgetApproval, error) {
 	raise, err := amounts("--approval-raise", f.raise)
 	if err != nil || f.timeout == "" && f.onTimeout == "" && raise == nil {
 		return nil, err
 	}
-	approval := flowfabric.BudgetApproval{OnTimeout: flowfabric.TimeoutBehavior(f.onTimeout), DefaultRaise: raise}
+	approval := api.BudgetApproval{OnTimeout: flowfabric.TimeoutBehavior(f.onTimeout), DefaultRaise: raise}
 	if f.timeout != "" {
 		if approval.Timeout, err = span(f.timeout); err != nil {
 			return nil, show.Invalid("--approval-timeout", "write 48h", "%q is not a duration", f.timeout)
@@ -110,9 +111,9 @@ flowfabric budgets create team-blue tokens.hard=1200 tokens.soft=800
 flowfabric budgets create nightly cost_micros.hard=5000000 --scope lane:night --reset-at day --timezone Europe/Berlin
 flowfabric budgets create careful tokens.hard=1000 --on-hard suspend_for_approval --approval-raise tokens=500
 `, cobra.MinimumNArgs(2), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		b := flowfabric.Budget{
-			ID: f.id, Name: args[0], Scope: scopeOf(f.scope), Parent: f.parent, Dimensions: map[string]flowfabric.Limit{},
-			OnHard: flowfabric.HardAction(f.onHard), OnLeaseLoss: flowfabric.LossAction(f.onLoss),
+		b := api.Budget{
+			ID: f.id, Name: args[0], Scope: scopeOf(f.scope), Parent: f.parent, Dimensions: map[string]api.BudgetLimits{},
+			OnHard: api.HardAction(f.onHard), OnLeaseLoss: api.LossAction(f.onLoss),
 		}
 		for _, text := range args[1:] {
 			if err := setLimit(b.Dimensions, text); err != nil {
@@ -171,7 +172,7 @@ flowfabric budgets set team-red --on-hard fail --reset-at month
 	return cmd
 }
 
-func (f *budgetFlags) update(limits []string) (u flowfabric.BudgetUpdate, err error) {
+func (f *budgetFlags) update(limits []string) (u api.BudgetUpdate, err error) {
 	for _, text := range limits {
 		if err := changeLimit(&u, text); err != nil {
 			return u, err
@@ -181,10 +182,10 @@ func (f *budgetFlags) update(limits []string) (u flowfabric.BudgetUpdate, err er
 		u.Name = &f.name
 	}
 	if f.onHard != "" {
-		u.OnHard = (*flowfabric.HardAction)(&f.onHard)
+		u.OnHard = (*api.HardAction)(&f.onHard)
 	}
 	if f.onLoss != "" {
-		u.OnLeaseLoss = (*flowfabric.LossAction)(&f.onLoss)
+		u.OnLeaseLoss = (*api.LossAction)(&f.onLoss)
 	}
 	if u.Reset, err = f.reset(); err != nil {
 		return u, err
@@ -195,7 +196,7 @@ func (f *budgetFlags) update(limits []string) (u flowfabric.BudgetUpdate, err er
 
 // budgetChange returns a command that changes the state of a budget.
 func (s *session) budgetChange(
-	verb, short string, change func(flowfabric.Budgets, context.Context, string, ...flowfabric.AdminAction) (*flowfabric.BudgetStatus, error),
+	verb, short string, change func(flowfabric.Budgets, context.Context, string, ...flowfabric.AdminAction) (*api.BudgetStatus, error),
 ) *cobra.Command {
 	reason := ""
 	cmd := s.command(verb+" BUDGET", short, "flowfabric budgets "+verb+" team-red\nflowfabric budgets "+verb+" team-red --reason 'new month'\n"+
@@ -226,7 +227,7 @@ flowfabric budgets delete team-red --quiet
 }
 
 func (s *session) budgetCharge() *cobra.Command {
-	var charge flowfabric.Charge
+	var charge api.Charge
 	execution := ""
 	cmd := s.command("charge BUDGET AMOUNT...", "Book usage without a lease: tokens=40", `
 flowfabric budgets charge team-red tokens=40
@@ -353,7 +354,7 @@ func (s *session) printApplicable(ctx context.Context, c *flowfabric.Client, id 
 	}
 	p := s.printer
 	if p.JSON || p.Template != nil {
-		return show.One(p, show.View[flowfabric.ApplicableBudgets]{}, found)
+		return show.One(p, show.View[api.ApplicableBudgets]{}, found)
 	}
 	if err := show.All(p, s.budgetView(), found.Budgets); err != nil {
 		return err

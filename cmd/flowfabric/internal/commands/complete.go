@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 )
 
 // completionLimit is the largest number of items that a completion requests (U160).
@@ -103,14 +104,14 @@ func (s *session) completeWaitpoints(cmd *cobra.Command, _ []string, _ string) (
 
 // completeSuspended completes suspended executions.
 func (s *session) completeSuspended(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offerSuspended(cmd, func(w flowfabric.Suspended) []string {
+	return s.offerSuspended(cmd, func(w api.Suspended) []string {
 		return []string{bareID(w.Execution.ID) + "\t" + w.Execution.Kind + " " + w.ReasonCode}
 	})
 }
 
 // completeLinks completes links of suspended executions.
 func (s *session) completeLinks(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return s.offerSuspended(cmd, func(w flowfabric.Suspended) (found []string) {
+	return s.offerSuspended(cmd, func(w api.Suspended) (found []string) {
 		for _, link := range w.Links {
 			found = append(found, link.ID+"\t"+link.Approver+" "+link.State)
 		}
@@ -118,7 +119,7 @@ func (s *session) completeLinks(cmd *cobra.Command, _ []string, _ string) ([]str
 	})
 }
 
-func (s *session) offerSuspended(cmd *cobra.Command, of func(flowfabric.Suspended) []string) ([]string, cobra.ShellCompDirective) {
+func (s *session) offerSuspended(cmd *cobra.Command, of func(api.Suspended) []string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
 		page, err := c.Waitpoints().SuspendedPage(ctx, flowfabric.SuspendedQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
 		var found []string

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -39,7 +40,7 @@ func (f *eventFlags) options(id string) (o flowfabric.ReadOptions, err error) {
 		Kinds: f.kinds, ExecutionID: flowfabric.ID(id), FlowID: flowfabric.ID(f.flow), Lane: f.lane, Outcome: f.outcome, InstanceID: f.instance, ActorType: f.actor,
 	}}
 	if o.After == "" && (!f.follow || id != "" || f.flow != "") {
-		o.After = flowfabric.FromStart
+		o.After = api.FromStart
 	}
 	if o.Tags, err = pairs("--tag", f.tags); err != nil {
 		return o, err
@@ -112,7 +113,7 @@ func pastEvents(ctx context.Context, c *flowfabric.Client, o flowfabric.ReadOpti
 func (s *session) followToEnd(ctx context.Context, c *flowfabric.Client, id flowfabric.ID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events := c.Events().Follow(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id}})
+	events := c.Events().Follow(ctx, flowfabric.ReadOptions{After: api.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id}})
 	p := s.live()
 	p.Out = s.Err // standard output gets only the result
 	return show.List(p, s.eventView(), func(yield func(flowfabric.Event, error) bool) {

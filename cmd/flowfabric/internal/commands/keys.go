@@ -15,9 +15,9 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
-func (s *session) keyView() show.View[*flowfabric.APIKey] {
+func (s *session) keyView() show.View[*api.APIKey] {
 	p := s.printer
-	type x = *flowfabric.APIKey
+	type x = *api.APIKey
 	return show.View[x]{ID: func(k x) string { return k.ID }, None: "no API keys", Columns: []show.Column[x]{
 		{Name: "KEY", Text: func(k x) string { return k.ID }},
 		{Name: "NAME", Text: func(k x) string { return k.Name }},
@@ -106,7 +106,7 @@ flowfabric api-keys create --role work --name mailer --for-namespace default --l
 			f.namespaces = []string{"default"}
 		}
 		create := func(ctx context.Context, c *flowfabric.Client) error {
-			key, err := c.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
+			key, err := c.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 				Name: f.name, Roles: f.roles, Namespaces: f.namespaces, Lanes: f.lanes, ExpiresAt: expires,
 				MaxRequestsPerSecond: f.perSecond, MaxInFlight: f.inFlight,
 			}, flowfabric.CreateKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}})
@@ -127,11 +127,11 @@ flowfabric api-keys create --role work --name mailer --for-namespace default --l
 }
 
 // printSecret prints the secret alone on its line, so that it can be redirected into a file.
-func (s *session) printSecret(key *flowfabric.NewAPIKey, err error) error {
+func (s *session) printSecret(key *api.NewAPIKey, err error) error {
 	if err != nil {
 		return err
 	}
-	type x = *flowfabric.NewAPIKey
+	type x = *api.NewAPIKey
 	if err := show.One(s.bare(), show.View[x]{ID: func(k x) string { return k.Secret }}, key); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
 		if err != nil {
 			return err
 		}
-		change := flowfabric.APIKeyChange{
+		change := api.APIKeyChange{
 			Name: changed(fs, "name", f.name), Roles: changed(fs, "role", f.roles), Namespaces: changed(fs, "for-namespace", f.namespaces),
 			Lanes: changed(fs, "lane", f.lanes), ExpiresAt: changed(fs, "expires", expires),
 			MaxRequestsPerSecond: changed(fs, "max-requests-per-second", f.perSecond), MaxInFlight: changed(fs, "max-in-flight", f.inFlight),

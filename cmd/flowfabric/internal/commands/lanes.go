@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -33,7 +34,7 @@ flowfabric lanes get default --template '{{.lane}}'
 	cmd := group("lanes", "Named queues", list, get, s.laneSet())
 	for _, a := range []struct {
 		name, short string
-		act         func(flowfabric.Lanes, context.Context, string, ...flowfabric.LaneAction) (*flowfabric.Lane, error)
+		act         func(flowfabric.Lanes, context.Context, string, ...flowfabric.LaneAction) (*api.Lane, error)
 	}{
 		{"pause", "Accept submits to a lane, but start nothing", flowfabric.Lanes.Pause},
 		{"resume", "Resume a lane", flowfabric.Lanes.Resume},
@@ -45,7 +46,7 @@ flowfabric lanes get default --template '{{.lane}}'
 	return cmd
 }
 
-func (s *session) laneAction(name, short string, act func(flowfabric.Lanes, context.Context, string, ...flowfabric.LaneAction) (*flowfabric.Lane, error)) *cobra.Command {
+func (s *session) laneAction(name, short string, act func(flowfabric.Lanes, context.Context, string, ...flowfabric.LaneAction) (*api.Lane, error)) *cobra.Command {
 	reason := ""
 	cmd := s.command(name+" LANE", short, `
 flowfabric lanes `+name+` default
@@ -59,7 +60,7 @@ flowfabric lanes `+name+` default --json
 	return cmd
 }
 
-func (s *session) printLane(lane *flowfabric.Lane, err error) error {
+func (s *session) printLane(lane *api.Lane, err error) error {
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ flowfabric lanes set mail --ageing 1s --reason 'old work first'
 			return err
 		}
 		if fs.Changed("state") {
-			settings.State = flowfabric.LaneState(state)
+			settings.State = api.LaneState(state)
 		}
 		if fs.Changed("fairness") {
 			settings.Fairness = fairness
@@ -113,13 +114,13 @@ flowfabric lanes set mail --ageing 1s --reason 'old work first'
 }
 
 // laneNow reads the current settings and their revision, so that a concurrent change is detected.
-func laneNow(ctx context.Context, c *flowfabric.Client, name string) (flowfabric.LaneSettings, *int64, error) {
+func laneNow(ctx context.Context, c *flowfabric.Client, name string) (api.LaneSettings, *int64, error) {
 	lane, err := c.Lanes().Get(ctx, name)
 	switch {
 	case flowfabric.CodeOf(err) == "lane_not_found":
-		return flowfabric.LaneSettings{}, nil, nil
+		return api.LaneSettings{}, nil, nil
 	case err != nil:
-		return flowfabric.LaneSettings{}, nil, err
+		return api.LaneSettings{}, nil, err
 	default:
 		return lane.LaneSettings, &lane.Revision, nil
 	}

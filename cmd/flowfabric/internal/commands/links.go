@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -82,7 +83,7 @@ flowfabric link 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --approver ben --decision '
 
 // printAddress prints only the address, or the id. The JSON of an ApprovalLink omits the address.
 func (s *session) printAddress(link flowfabric.ApprovalLink, idOnly bool) error {
-	return show.One(s.bare(), show.View[flowfabric.IssuedLink]{ID: func(l flowfabric.IssuedLink) string {
+	return show.One(s.bare(), show.View[api.IssuedLink]{ID: func(l api.IssuedLink) string {
 		if idOnly {
 			return l.ID
 		}

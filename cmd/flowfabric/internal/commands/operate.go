@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -147,7 +148,7 @@ func (s *session) bulkVerb(ctx context.Context, c *flowfabric.Client, v verb, f 
 }
 
 // sample prints how many executions a job matches, and some of them.
-func (s *session) sample(job *flowfabric.BulkJob) {
+func (s *session) sample(job *api.BulkJob) {
 	match := "match"
 	if job.Matched == 1 {
 		match = "matches"

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -151,12 +152,12 @@ flowfabric count --by lane
 	return cmd
 }
 
-func (s *session) printCount(n flowfabric.Count, by string) error {
+func (s *session) printCount(n api.Count, by string) error {
 	total := strconv.Itoa(n.Total)
 	if n.AtLeast {
 		total += " or more"
 	}
-	type c = flowfabric.Count
+	type c = api.Count
 	view := show.View[c]{ID: func(c) string { return strconv.Itoa(n.Total) }}
 	for _, value := range slices.Sorted(maps.Keys(n.Counts)) {
 		view.Columns = append(view.Columns, show.Column[c]{Name: value, Text: func(c) string { return strconv.Itoa(n.Counts[value]) }})

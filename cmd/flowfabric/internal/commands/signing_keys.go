@@ -38,9 +38,9 @@ flowfabric keys list --json
 	return cmd
 }
 
-func (s *session) signingView() show.View[flowfabric.SigningKey] {
+func (s *session) signingView() show.View[api.SigningKey] {
 	p := s.printer
-	type x = flowfabric.SigningKey
+	type x = api.SigningKey
 	return show.View[x]{ID: func(k x) string { return k.Kid }, None: "no signing keys", Columns: []show.Column[x]{
 		{Name: "KID", Text: func(k x) string { return k.Kid }},
 		{Name: "STATE", Text: func(k x) string { return k.State }},
@@ -71,8 +71,8 @@ flowfabric keys seed main --reason 'the first one'
 		if err != nil {
 			return err
 		}
-		return show.One(s.printer, keyOutcome(func(r flowfabric.SeedResult) (string, string) { return r.Kid, r.Outcome },
-			show.Column[flowfabric.SeedResult]{Name: "STATE", Text: func(r flowfabric.SeedResult) string { return r.State }}), result)
+		return show.One(s.printer, keyOutcome(func(r api.SeededKey) (string, string) { return r.Kid, r.Outcome },
+			show.Column[api.SeededKey]{Name: "STATE", Text: func(r api.SeededKey) string { return r.State }}), result)
 	})
 	cmd.Flags().StringVar(&secret, "secret-hex", "", secretUsage)
 	auditReason(cmd, &reason)
@@ -101,7 +101,7 @@ flowfabric keys rotate autumn --secret-hex @new.hex --reason 'twice a year'
 		if err != nil {
 			return err
 		}
-		type x = flowfabric.RotateResult
+		type x = api.RotatedKey
 		return show.One(s.printer, keyOutcome(func(r x) (string, string) { return cmp.Or(r.NewKid, r.Kid), r.Outcome },
 			show.Column[x]{Name: "BEFORE", Text: func(r x) string { return r.PreviousKid }},
 			show.Column[x]{Name: "PURGED", Text: func(r x) string { return strconv.Itoa(r.PurgedCount) }}), result)
@@ -124,7 +124,7 @@ flowfabric keys revoke autumn --force
 		if err != nil {
 			return err
 		}
-		return show.One(s.printer, keyOutcome(func(r flowfabric.RevokeResult) (string, string) { return r.Kid, r.Outcome }), result)
+		return show.One(s.printer, keyOutcome(func(r api.RevokedKey) (string, string) { return r.Kid, r.Outcome }), result)
 	})
 	cmd.Flags().BoolVar(&force, "force", false, "even the active one: signing then fails until the next seed or rotation")
 	auditReason(cmd, &reason)

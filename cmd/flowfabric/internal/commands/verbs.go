@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -50,7 +51,7 @@ func (f *verbFlags) action() flowfabric.Action {
 // verbTable lists the verbs.
 var verbTable = []verb{
 	{
-		name: "cancel", short: "Cancel executions", bulk: flowfabric.BulkCancel, destructive: true,
+		name: "cancel", short: "Cancel executions", bulk: api.BulkCancel, destructive: true,
 		example: "flowfabric cancel 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong input'\n" +
 			"flowfabric cancel --where lane=mail,status=ready --dry-run\nflowfabric cancel --where lane=mail,status=ready --yes",
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
@@ -58,7 +59,7 @@ var verbTable = []verb{
 		},
 	},
 	{
-		name: "replay", short: "Run finished executions again", bulk: flowfabric.BulkReplay,
+		name: "replay", short: "Run finished executions again", bulk: api.BulkReplay,
 		example: "flowfabric replay 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
 			"flowfabric replay 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --keep-steps\nflowfabric replay --where status=failed,kind=mail --dry-run",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
@@ -77,7 +78,7 @@ var verbTable = []verb{
 		},
 	},
 	{
-		name: "hold", short: "Keep executions from starting", bulk: flowfabric.BulkHold,
+		name: "hold", short: "Keep executions from starting", bulk: api.BulkHold,
 		example: "flowfabric hold 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'database moves'\n" +
 			"flowfabric hold --where kind=mail --dry-run\nflowfabric hold --where kind=mail --yes",
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
@@ -85,7 +86,7 @@ var verbTable = []verb{
 		},
 	},
 	{
-		name: "release-hold", short: "End holds", bulk: flowfabric.BulkReleaseHold,
+		name: "release-hold", short: "End holds", bulk: api.BulkReleaseHold,
 		example: "flowfabric release-hold 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
 			"flowfabric release-hold --where kind=mail --dry-run\nflowfabric release-hold --where kind=mail --yes",
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
@@ -93,7 +94,7 @@ var verbTable = []verb{
 		},
 	},
 	{
-		name: "priority", short: "Change the priority of executions", bulk: flowfabric.BulkPriority,
+		name: "priority", short: "Change the priority of executions", bulk: api.BulkPriority,
 		example: "flowfabric priority 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --to 100\n" +
 			"flowfabric priority --where tag.customer=acme --to 500 --dry-run\nflowfabric priority --where tag.customer=acme --to 500 --yes",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) { fs.IntVar(&f.to, "to", 0, "new priority, 0 to 9000") },
@@ -140,7 +141,7 @@ var verbTable = []verb{
 		},
 	},
 	{
-		name: "tag", short: "Change the tags of executions", bulk: flowfabric.BulkTag,
+		name: "tag", short: "Change the tags of executions", bulk: api.BulkTag,
 		example: "flowfabric tag 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --set team=blue\n" +
 			"flowfabric tag 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --unset team\nflowfabric tag --where kind=mail --set team=blue --dry-run",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
@@ -160,7 +161,7 @@ var verbTable = []verb{
 		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Tags = f.changes },
 	},
 	{
-		name: "retain", short: "Exclude executions from retention and deletion", bulk: flowfabric.BulkRetain,
+		name: "retain", short: "Exclude executions from retention and deletion", bulk: api.BulkRetain,
 		example: "flowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'case 17'\n" +
 			"flowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --until 2030-01-01 --reason 'case 17'\nflowfabric retain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --end",
 		flags: func(fs *pflag.FlagSet, f *verbFlags) {
@@ -182,7 +183,7 @@ var verbTable = []verb{
 		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Until = f.untilAt },
 	},
 	{
-		name: "delete", short: "Delete finished executions with all their data", bulk: flowfabric.BulkDelete, destructive: true,
+		name: "delete", short: "Delete finished executions with all their data", bulk: api.BulkDelete, destructive: true,
 		example: "flowfabric delete 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50\n" +
 			"flowfabric delete --where status=succeeded,completed_to=720h --dry-run\nflowfabric delete --where status=succeeded,completed_to=720h --yes",
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {

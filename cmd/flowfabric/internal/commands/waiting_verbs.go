@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -29,7 +30,7 @@ func (s *session) waitingVerbs() []verb {
 func resumeVerb() verb {
 	var options flowfabric.ResumeOptions
 	return verb{
-		name: "resume", short: "Resume suspended executions, whatever they wait for", bulk: flowfabric.BulkResume,
+		name: "resume", short: "Resume suspended executions, whatever they wait for", bulk: api.BulkResume,
 		example: "flowfabric resume 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'they called'\n" +
 			"flowfabric resume 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --delay 10m\nflowfabric resume --where kind=deploy --dry-run",
 		flags: func(fs *pflag.FlagSet, _ *verbFlags) {

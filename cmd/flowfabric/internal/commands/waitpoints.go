@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -73,7 +74,7 @@ flowfabric waitpoints close 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --json
 		if err != nil {
 			return err
 		}
-		type x = flowfabric.CloseResult
+		type x = api.CloseResult
 		id := func(x) string { return args[0] }
 		return show.One(s.printer, show.View[x]{ID: id, Columns: []show.Column[x]{
 			{Name: "WAITPOINT", Text: id},
@@ -97,7 +98,7 @@ flowfabric token 0190b5a2-8d10-7c55-8f31-2b7e9d604c11 --reissue --reason 'it was
 		if err != nil {
 			return err
 		}
-		err = show.One(s.bare(), show.View[flowfabric.IssuedWaitpoint]{ID: func(w flowfabric.IssuedWaitpoint) string {
+		err = show.One(s.bare(), show.View[api.IssuedWaitpoint]{ID: func(w api.IssuedWaitpoint) string {
 			if url {
 				return w.CallbackURL
 			}

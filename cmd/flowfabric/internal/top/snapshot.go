@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 )
 
@@ -20,13 +21,13 @@ type Options struct {
 
 // Snapshot is the result of one refresh.
 type Snapshot struct {
-	AsOf    time.Time                `json:"as_of"`
-	Lanes   []*flowfabric.Lane       `json:"lanes"`
-	Workers []*flowfabric.WorkerInfo `json:"workers"`
-	Running []*flowfabric.Execution  `json:"running"` // longest first
-	Stuck   []Stuck                  `json:"stuck"`
-	Failed  []*flowfabric.Execution  `json:"failed"` // newest first
-	More    bool                     `json:"more"`   // some list was truncated
+	AsOf    time.Time               `json:"as_of"`
+	Lanes   []*api.Lane             `json:"lanes"`
+	Workers []*api.Worker           `json:"workers"`
+	Running []*flowfabric.Execution `json:"running"` // longest first
+	Stuck   []Stuck                 `json:"stuck"`
+	Failed  []*flowfabric.Execution `json:"failed"` // newest first
+	More    bool                    `json:"more"`   // some list was truncated
 }
 
 // Stuck is an execution that makes no progress, with the likely cause.
@@ -54,7 +55,7 @@ func Look(ctx context.Context, c *flowfabric.Client, o Options) (*Snapshot, erro
 	snap.More = lanes.NextCursor != "" || workers.NextCursor != ""
 	snap.Lanes, snap.Workers = orEmpty(lanes.Items), orEmpty(workers.Items)
 	if o.Lane != "" {
-		snap.Lanes = slices.DeleteFunc(snap.Lanes, func(l *flowfabric.Lane) bool { return l.Name != o.Lane })
+		snap.Lanes = slices.DeleteFunc(snap.Lanes, func(l *api.Lane) bool { return l.Name != o.Lane })
 	}
 	page := func(order flowfabric.Order, f flowfabric.Filter) []*flowfabric.Execution {
 		if err != nil {
@@ -132,9 +133,9 @@ func again(x *flowfabric.Execution) string {
 
 // whyWaiting returns why ready work is not claimed. Lists do not contain required capabilities, so the last cause is inferred.
 func (s *Snapshot) whyWaiting(x *flowfabric.Execution) string {
-	if i := slices.IndexFunc(s.Lanes, func(l *flowfabric.Lane) bool { return l.Name == x.Lane }); i >= 0 {
+	if i := slices.IndexFunc(s.Lanes, func(l *api.Lane) bool { return l.Name == x.Lane }); i >= 0 {
 		lane := s.Lanes[i]
-		if state := lane.State; state == flowfabric.LanePaused || state == flowfabric.LaneDisabled {
+		if state := lane.State; state == api.LanePaused || state == api.LaneDisabled {
 			return "the lane is " + string(state)
 		}
 		if most := lane.MaxConcurrent; most > 0 && lane.Counts[flowfabric.StatusRunning] >= most {
@@ -162,7 +163,7 @@ func (s *Snapshot) whyWaiting(x *flowfabric.Execution) string {
 }
 
 // takes reports whether a worker claims such work.
-func takes(w *flowfabric.WorkerInfo, x *flowfabric.Execution) bool {
+func takes(w *api.Worker, x *flowfabric.Execution) bool {
 	return w.State == "live" && slices.Contains(w.Lanes, x.Lane) &&
 		(len(w.Kinds) == 0 || slices.Contains(w.Kinds, x.Kind)) && (len(w.Namespaces) == 0 || slices.Contains(w.Namespaces, x.Namespace))
 }
@@ -177,8 +178,8 @@ func (s *Snapshot) Narrow(text string) *Snapshot {
 	}
 	of := func(x *flowfabric.Execution) bool { return has(x.Lane, x.Kind) }
 	kept := *s
-	kept.Lanes = filtered(s.Lanes, func(l *flowfabric.Lane) bool { return has(l.Name) })
-	kept.Workers = filtered(s.Workers, func(w *flowfabric.WorkerInfo) bool { return has(w.Lanes...) || has(w.Kinds...) })
+	kept.Lanes = filtered(s.Lanes, func(l *api.Lane) bool { return has(l.Name) })
+	kept.Workers = filtered(s.Workers, func(w *api.Worker) bool { return has(w.Lanes...) || has(w.Kinds...) })
 	kept.Running, kept.Failed = filtered(s.Running, of), filtered(s.Failed, of)
 	kept.Stuck = filtered(s.Stuck, func(x Stuck) bool { return of(x.Execution) })
 	return &kept
