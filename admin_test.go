@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -31,20 +33,20 @@ func TestU104_a_program_administers_the_keys_of_its_store(t *testing.T) {
 			t.Errorf("authenticated %+v", got)
 		}
 		two, zero := 2, time.Duration(0)
-		changed := must[*api.APIKey](t)(keys.Change(ctx, made.ID, api.APIKeyChange{MaxInFlight: &two}, flowfabric.AdminAction{Revision: &made.Revision}))
+		changed := must[*api.APIKey](t)(keys.Change(ctx, made.ID, api.APIKeyChange{MaxInFlight: &two}, ops.AdminAction{Revision: &made.Revision}))
 		if changed.MaxInFlight != 2 || changed.Revision != made.Revision+1 || changed.Name != "ci" {
 			t.Errorf("changed %+v", changed)
 		}
-		_, err := keys.Change(ctx, made.ID, api.APIKeyChange{}, flowfabric.AdminAction{Revision: &made.Revision})
+		_, err := keys.Change(ctx, made.ID, api.APIKeyChange{}, ops.AdminAction{Revision: &made.Revision})
 		if flowfabric.CodeOf(err) != "precondition_failed" {
 			t.Errorf("with an old revision: %v", err)
 		}
-		rotated := must[*api.NewAPIKey](t)(keys.Rotate(ctx, made.ID, flowfabric.RotateOptions{Overlap: &zero}))
+		rotated := must[*api.NewAPIKey](t)(keys.Rotate(ctx, made.ID, ops.RotateOptions{Overlap: &zero}))
 		must[*api.APIKey](t)(backend(w.Client).Authenticate(ctx, rotated.Secret))
 		if _, err := backend(w.Client).Authenticate(ctx, made.Secret); flowfabric.CodeOf(err) != "invalid_credentials" {
 			t.Errorf("the old secret: %v", err)
 		}
-		if err := keys.Revoke(ctx, made.ID, flowfabric.RevokeAPIKeyOptions{AdminAction: flowfabric.AdminAction{Reason: "lost"}}); err != nil {
+		if err := keys.Revoke(ctx, made.ID, ops.RevokeAPIKeyOptions{AdminAction: ops.AdminAction{Reason: "lost"}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := backend(w.Client).Authenticate(ctx, rotated.Secret); flowfabric.CodeOf(err) != "api_key_revoked" {
@@ -85,17 +87,17 @@ func TestU131_the_reason_of_an_administrator_reaches_the_audit_log(t *testing.T)
 	t.Parallel()
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx, keys, spaces := inTime(t), w.Admin().APIKeys(), w.Admin().Namespaces()
-		because := func(reason string) flowfabric.AdminAction { return flowfabric.AdminAction{Reason: reason} }
+		because := func(reason string) ops.AdminAction { return ops.AdminAction{Reason: reason} }
 		settings := api.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"default"}}
-		made := must[*api.NewAPIKey](t)(keys.Create(ctx, settings, flowfabric.CreateKeyOptions{AdminAction: because("made")}))
+		made := must[*api.NewAPIKey](t)(keys.Create(ctx, settings, ops.CreateKeyOptions{AdminAction: because("made")}))
 		two := 2
 		must[*api.APIKey](t)(keys.Change(ctx, made.ID, api.APIKeyChange{MaxInFlight: &two}, because("changed")))
-		must[*api.NewAPIKey](t)(keys.Rotate(ctx, made.ID, flowfabric.RotateOptions{AdminAction: because("rotated")}))
-		must[flowfabric.None](t)(flowfabric.None{}, keys.Revoke(ctx, made.ID, flowfabric.RevokeAPIKeyOptions{AdminAction: because("revoked")}))
+		must[*api.NewAPIKey](t)(keys.Rotate(ctx, made.ID, ops.RotateOptions{AdminAction: because("rotated")}))
+		must[flowfabric.None](t)(flowfabric.None{}, keys.Revoke(ctx, made.ID, ops.RevokeAPIKeyOptions{AdminAction: because("revoked")}))
 		must[*api.Namespace](t)(spaces.Put(ctx, "default", api.NamespaceSettings{Description: "ours"}, because("put")))
 		must[flowfabric.None](t)(flowfabric.None{}, spaces.Delete(ctx, "default", because("deleted")))
 		var told []string
-		for row, err := range w.Admin().Audit(ctx, flowfabric.AuditFilter{Namespace: "default"}) {
+		for row, err := range w.Admin().Audit(ctx, ops.AuditFilter{Namespace: "default"}) {
 			must[flowfabric.None](t)(flowfabric.None{}, err)
 			told = append(told, row.Action+" "+row.Reason)
 		}
@@ -112,18 +114,18 @@ func TestU125_a_given_key_is_installed_once(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx, keys := inTime(t), w.Admin().APIKeys()
-		given := flowfabric.CreateKeyOptions{Secret: "ffk_abcdefghijkl_" + strings.Repeat("A", 43)}
+		given := ops.CreateKeyOptions{Secret: "ffk_abcdefghijkl_" + strings.Repeat("A", 43)}
 		s := api.APIKeySettings{Name: "me", Roles: []string{"admin"}, Namespaces: []string{"*"}}
 		first := must[*api.NewAPIKey](t)(keys.Create(ctx, s, given))
 		again := must[*api.NewAPIKey](t)(keys.Create(ctx, s, given))
 		if first.ID != "abcdefghijkl" || again.ID != first.ID || again.Revision != 1 || first.Secret != given.Secret {
 			t.Errorf("installed %+v and %+v", first.APIKey, again.APIKey)
 		}
-		other := flowfabric.CreateKeyOptions{Secret: "ffk_abcdefghijkl_B" + strings.Repeat("A", 42)}
+		other := ops.CreateKeyOptions{Secret: "ffk_abcdefghijkl_B" + strings.Repeat("A", 42)}
 		if _, err := keys.Create(ctx, s, other); flowfabric.CodeOf(err) != "id_conflict" {
 			t.Errorf("another secret of the same id: %v", err)
 		}
-		if _, err := keys.Create(ctx, s, flowfabric.CreateKeyOptions{Secret: "secret"}); flowfabric.CodeOf(err) != "invalid_credentials" {
+		if _, err := keys.Create(ctx, s, ops.CreateKeyOptions{Secret: "secret"}); flowfabric.CodeOf(err) != "invalid_credentials" {
 			t.Errorf("what is no key: %v", err)
 		}
 	})
@@ -164,14 +166,14 @@ func TestU131_the_audit_log_is_walked_and_verified(t *testing.T) {
 		ctx := inTime(t)
 		id := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "k"})).ID
 		for range 3 {
-			must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, id, flowfabric.Action{Reason: "wait"}))
+			must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, id, ops.Action{Reason: "wait"}))
 			must[*flowfabric.Execution](t)(w.Operate().ReleaseHold(ctx, id))
 		}
 		ci := service.Caller{Name: "ci", Namespaces: []string{"default"}, RequestID: "r-1", Address: "192.0.2.9"}
 		if err := backend(w.Client).RecordRefusal(ctx, ci, service.Refusal{Action: "hold", Entity: "execution", EntityID: string(id), Code: "role_required"}); err != nil {
 			t.Fatal(err)
 		}
-		rows := must[[]api.AuditRow](t)(all(w.Admin().Audit(ctx, flowfabric.AuditFilter{Limit: 2})))
+		rows := must[[]api.AuditRow](t)(all(w.Admin().Audit(ctx, ops.AuditFilter{Limit: 2})))
 		if len(rows) != 7 || rows[0].Outcome != "role_required" || rows[0].Address != "192.0.2.9" || rows[6].Action != "hold" || rows[6].Reason != "wait" || rows[6].Principal != "local" {
 			t.Errorf("rows %+v", rows)
 		}

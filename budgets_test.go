@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -133,11 +135,11 @@ func TestU17_a_change_of_a_budget_that_was_changed_meanwhile_is_stale(t *testing
 		twenty := int64(20)
 		changed := must[*api.BudgetStatus](t)(w.Budgets().Update(ctx, "b", api.BudgetUpdate{
 			Dimensions: map[string]api.LimitChange{"tokens": {Hard: &twenty}},
-		}, flowfabric.AdminAction{Revision: &made.Revision}))
+		}, ops.AdminAction{Revision: &made.Revision}))
 		if changed.Revision != made.Revision+1 || *changed.Dimensions["tokens"].Available != 20 {
 			t.Errorf("%+v", changed)
 		}
-		old := flowfabric.AdminAction{Revision: &made.Revision}
+		old := ops.AdminAction{Revision: &made.Revision}
 		refusedWith(t, "stale_version")(w.Budgets().Update(ctx, "b", api.BudgetUpdate{}, old))
 		refusedWith(t, "stale_version")(w.Budgets().Close(ctx, "b", old))
 		refusedWith(t, "stale_version")(w.Budgets().Reopen(ctx, "b", old))
@@ -194,13 +196,13 @@ func TestU96_lists_of_budgets_are_filtered_and_walked_in_pages(t *testing.T) {
 		must[*api.BudgetStatus](t)(w.Budgets().Close(ctx, "b"))
 		yes, no := true, false
 		for name, c := range map[string]struct {
-			query flowfabric.BudgetQuery
+			query ops.BudgetQuery
 			want  []string
 		}{
-			"all": {flowfabric.BudgetQuery{}, []string{"a", "b", "mail"}}, "in pages": {flowfabric.BudgetQuery{PageOptions: flowfabric.PageOptions{Limit: 1}}, []string{"a", "b", "mail"}},
-			"of a type": {flowfabric.BudgetQuery{Scope: "lane"}, []string{"mail"}}, "of a value": {flowfabric.BudgetQuery{Scope: "lane:mail"}, []string{"mail"}},
-			"of another value": {flowfabric.BudgetQuery{Scope: "lane:other"}, nil}, "exhausted": {flowfabric.BudgetQuery{Exhausted: &yes}, []string{"a"}},
-			"not exhausted": {flowfabric.BudgetQuery{Exhausted: &no}, []string{"b", "mail"}}, "closed": {flowfabric.BudgetQuery{State: "closed"}, []string{"b"}},
+			"all": {ops.BudgetQuery{}, []string{"a", "b", "mail"}}, "in pages": {ops.BudgetQuery{PageOptions: flowfabric.PageOptions{Limit: 1}}, []string{"a", "b", "mail"}},
+			"of a type": {ops.BudgetQuery{Scope: "lane"}, []string{"mail"}}, "of a value": {ops.BudgetQuery{Scope: "lane:mail"}, []string{"mail"}},
+			"of another value": {ops.BudgetQuery{Scope: "lane:other"}, nil}, "exhausted": {ops.BudgetQuery{Exhausted: &yes}, []string{"a"}},
+			"not exhausted": {ops.BudgetQuery{Exhausted: &no}, []string{"b", "mail"}}, "closed": {ops.BudgetQuery{State: "closed"}, []string{"b"}},
 		} {
 			var got []string
 			for b, err := range w.Budgets().List(ctx, c.query) {
@@ -213,7 +215,7 @@ func TestU96_lists_of_budgets_are_filtered_and_walked_in_pages(t *testing.T) {
 				t.Errorf("%s: %v, want %v", name, got, c.want)
 			}
 		}
-		refusedWith(t, "invalid_cursor")(w.Budgets().Page(ctx, flowfabric.BudgetQuery{PageOptions: flowfabric.PageOptions{Cursor: "x"}}))
+		refusedWith(t, "invalid_cursor")(w.Budgets().Page(ctx, ops.BudgetQuery{PageOptions: flowfabric.PageOptions{Cursor: "x"}}))
 	})
 }
 

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -124,7 +126,7 @@ func TestL86_U13_a_repeat_carries_the_same_key_and_the_same_id(t *testing.T) {
 func TestU132_a_request_says_who_asks_and_for_what(t *testing.T) {
 	t.Parallel()
 	in, client := serve(t, says(200, `{"total":7}`), says(204, ""))
-	count := must[api.Count](t)(client.Executions().Count(inTime(t), flowfabric.Filter{
+	count := must[api.Count](t)(client.Executions().Count(inTime(t), ops.Filter{
 		Status: []flowfabric.Status{"ready", "running"}, Tags: map[string]string{"team": "a,b"}, HasTags: []string{"urgent"},
 	}))
 	if count.Total != 7 {
@@ -281,7 +283,7 @@ func TestU132_addresses_and_keys_that_are_none_are_refused(t *testing.T) {
 		t.Errorf("two option structs: %v, want invalid_argument", err)
 	}
 	in, client := serve(t, says(200, "{}"))
-	action := flowfabric.Action{RequestKey: strings.Repeat("k", 129)}
+	action := ops.Action{RequestKey: strings.Repeat("k", 129)}
 	if _, err := client.Operate().Hold(inTime(t), "018f4e5e-0000-7000-8000-000000000001", action); flowfabric.CodeOf(err) != "invalid_argument" || len(in.all()) != 0 {
 		t.Errorf("a key that no header carries: %v after %d requests", err, len(in.all()))
 	}

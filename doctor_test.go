@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/jackc/pgx/v5"
 
 	"github.com/flowfabric/flowfabric"
@@ -135,7 +137,7 @@ func TestU164_a_backup_tells_how_many_pages_are_there(t *testing.T) {
 	for name, client := range map[string]*flowfabric.Client{"here": w.Client, "over HTTP": w.overHTTP(t).Client} {
 		var pages, total atomic.Int64
 		var file bytes.Buffer
-		err := client.Admin().Backup(ctx, &file, flowfabric.BackupOptions{Progress: func(done, all int) {
+		err := client.Admin().Backup(ctx, &file, ops.BackupOptions{Progress: func(done, all int) {
 			pages.Store(int64(done))
 			total.Store(int64(all))
 		}})
@@ -210,8 +212,8 @@ func TestR5_losses_are_acknowledged_here_and_over_http_and_none_is_no_error(t *t
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		for name, admin := range map[string]flowfabric.Admin{"here": w.Admin(), "over HTTP": w.overHTTP(t).Admin()} {
-			if open := must[[]api.Rollback](t)(admin.AcknowledgeRollbacks(ctx, flowfabric.AdminAction{Reason: "seen"})); len(open) > 0 {
+		for name, admin := range map[string]ops.Admin{"here": w.Admin(), "over HTTP": w.overHTTP(t).Admin()} {
+			if open := must[[]api.Rollback](t)(admin.AcknowledgeRollbacks(ctx, ops.AdminAction{Reason: "seen"})); len(open) > 0 {
 				t.Errorf("%s: %+v", name, open)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/sqlite"
@@ -69,12 +71,12 @@ func ExampleTask_ReportUsage() {
 
 // approveWhenAsked is the operator.
 func approveWhenAsked(ctx context.Context, client *flowfabric.Client, id flowfabric.ID) error {
-	asked := flowfabric.ReadOptions{After: api.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: id, Kinds: []string{"execution.suspended"}}}
+	asked := ops.ReadOptions{After: api.FromStart, EventFilter: ops.EventFilter{ExecutionID: id, Kinds: []string{"execution.suspended"}}}
 	for _, err := range client.Events().Follow(ctx, asked) {
 		if err != nil {
 			return err
 		}
-		_, err = client.Operate().Approve(ctx, id, flowfabric.Approve{
+		_, err = client.Operate().Approve(ctx, id, ops.Approve{
 			Name: "budget_approved", Payload: flowfabric.JSON(map[string]any{"raise": map[string]int64{"tokens": 800}}),
 		})
 		return err

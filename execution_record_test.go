@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric"
@@ -67,7 +69,7 @@ func TestL120_an_execution_shows_what_its_record_decides_by(t *testing.T) {
 
 		must[*flowfabric.Execution](t)(w.Cancel(ctx, first, "", flowfabric.CancelOptions{}))
 		began := shown(first).RunStartedAt
-		must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, first, flowfabric.ReplayOptions{}))
+		must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, first, ops.ReplayOptions{}))
 		if x := shown(first); began.IsZero() || !x.RunStartedAt.IsZero() || x.StartedAt.IsZero() || x.Next != "replay" || x.LastLease != nil || x.LeaseEpoch != 1 {
 			t.Errorf("replayed: %+v", x)
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -39,7 +41,7 @@ func TestU44_why_work_does_not_run_is_told_here_and_over_http_alike(t *testing.T
 		if _, err := w.Executions().Explain(ctx, "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50"); flowfabric.CodeOf(err) != "execution_not_found" {
 			t.Error(err)
 		}
-		if _, err := w.Executions().Explain(ctx, sub.ID, flowfabric.ExplainOptions{Wait: -time.Second}); flowfabric.CodeOf(err) != "invalid_argument" {
+		if _, err := w.Executions().Explain(ctx, sub.ID, ops.ExplainOptions{Wait: -time.Second}); flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Error(err)
 		}
 	})
@@ -52,7 +54,7 @@ func TestU44_a_change_of_the_causes_ends_the_wait(t *testing.T) {
 		sub := must[flowfabric.SubmitResult](t)(w.Submit(ctx, flowfabric.Submission{Kind: "render"}))
 		told := make(chan *api.Explanation, 1)
 		go func() {
-			e, err := w.Executions().Explain(ctx, sub.ID, flowfabric.ExplainOptions{Wait: 30 * time.Second})
+			e, err := w.Executions().Explain(ctx, sub.ID, ops.ExplainOptions{Wait: 30 * time.Second})
 			if err != nil {
 				t.Error(err)
 			}

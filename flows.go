@@ -7,6 +7,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -129,7 +131,7 @@ func (f Flows) get(ctx context.Context, id ID, wait time.Duration) (*FlowView, e
 // Wait returns the flow once it has ended, with any outcome. It waits as long as ctx allows. Codes: flow_not_found.
 func (f Flows) Wait(ctx context.Context, id ID) (*FlowView, error) {
 	for {
-		flow, err := f.get(ctx, id, longPoll)
+		flow, err := f.get(ctx, id, calls.LongPoll)
 		switch {
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("flowfabric: waiting for %s: %w", id, context.Cause(ctx))
@@ -163,7 +165,7 @@ func (f Flows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*api.Flo
 	if err != nil {
 		return nil, err
 	}
-	part := pageFields(options.Limit, options.Cursor)
+	part := calls.PageFields(options.Limit, options.Cursor)
 	request := &wire.GetGraphRequest{ByFlow: path, Limit: part.Limit, Cursor: part.Cursor}
 	return transport.Call(ctx, f.via, wire.GetGraph, request, transport.Options{})
 }
@@ -171,7 +173,7 @@ func (f Flows) GraphPage(ctx context.Context, id ID, o ...PageOptions) (*api.Flo
 // List iterates over the flows, newest first, without counts. Codes: invalid_argument, invalid_cursor.
 func (f Flows) List(ctx context.Context, q ...FlowQuery) iter.Seq2[*FlowView, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[*FlowView], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (Page[*FlowView], error) {
 		query.Cursor = cursor
 		return f.Page(ctx, query)
 	})
@@ -184,19 +186,19 @@ func (f Flows) Page(ctx context.Context, q ...FlowQuery) (Page[*FlowView], error
 		return Page[*FlowView]{}, err
 	}
 	request := &wire.ListFlowsRequest{
-		PageFields: pageFields(query.Limit, query.Cursor), Kind: query.Kind, State: string(query.State), Creator: query.Creator,
-		CreatedFrom: wireTime(query.CreatedFrom), CreatedTo: wireTime(query.CreatedTo), Tags: make(map[string]*string, len(query.Tags)),
+		PageFields: calls.PageFields(query.Limit, query.Cursor), Kind: query.Kind, State: string(query.State), Creator: query.Creator,
+		CreatedFrom: calls.Time(query.CreatedFrom), CreatedTo: calls.Time(query.CreatedTo), Tags: make(map[string]*string, len(query.Tags)),
 	}
 	for key, value := range query.Tags {
 		request.Tags[key] = &value
 	}
-	return value(transport.Call(ctx, f.via, wire.ListFlows, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, f.via, wire.ListFlows, request, transport.Options{}))
 }
 
 // Members iterates over the members by name. Codes: flow_not_found, invalid_argument.
 func (f Flows) Members(ctx context.Context, id ID, q ...MemberQuery) iter.Seq2[api.FlowMember, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[api.FlowMember], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (Page[api.FlowMember], error) {
 		query.Cursor = cursor
 		return f.MembersPage(ctx, id, query)
 	})
@@ -208,14 +210,14 @@ func (f Flows) MembersPage(ctx context.Context, id ID, q ...MemberQuery) (Page[a
 	if err != nil {
 		return Page[api.FlowMember]{}, err
 	}
-	request := &wire.ListMembersRequest{ByFlow: path, PageFields: pageFields(query.Limit, query.Cursor), State: query.State}
-	return value(transport.Call(ctx, f.via, wire.ListFlowMembers, request, transport.Options{}))
+	request := &wire.ListMembersRequest{ByFlow: path, PageFields: calls.PageFields(query.Limit, query.Cursor), State: query.State}
+	return calls.Value(transport.Call(ctx, f.via, wire.ListFlowMembers, request, transport.Options{}))
 }
 
 // Edges iterates over the edges of a flow, or of one member. Codes: flow_not_found, execution_not_in_flow.
 func (f Flows) Edges(ctx context.Context, id ID, q ...EdgeQuery) iter.Seq2[api.EdgeView, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[api.EdgeView], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (Page[api.EdgeView], error) {
 		query.Cursor = cursor
 		return f.EdgesPage(ctx, id, query)
 	})
@@ -227,8 +229,8 @@ func (f Flows) EdgesPage(ctx context.Context, id ID, q ...EdgeQuery) (Page[api.E
 	if err != nil {
 		return Page[api.EdgeView]{}, err
 	}
-	request := &wire.ListEdgesRequest{ByFlow: path, PageFields: pageFields(query.Limit, query.Cursor), From: query.From, To: query.To}
-	return value(transport.Call(ctx, f.via, wire.ListFlowEdges, request, transport.Options{}))
+	request := &wire.ListEdgesRequest{ByFlow: path, PageFields: calls.PageFields(query.Limit, query.Cursor), From: query.From, To: query.To}
+	return calls.Value(transport.Call(ctx, f.via, wire.ListFlowEdges, request, transport.Options{}))
 }
 
 // Edge returns one edge. Codes: flow_not_found, edge_not_found, invalid_id.
@@ -238,7 +240,7 @@ func (f Flows) Edge(ctx context.Context, id ID, edge string) (*api.EdgeView, err
 		return nil, err
 	}
 	if _, ok := base.ParseUUID(edge); !ok { // it would not form a single path segment
-		return nil, newError(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(edge)).At("edge", "name the edge by its id")
+		return nil, calls.Refuse(base.CodeInvalidID, "%s is not a UUID", base.QuoteID(edge)).At("edge", "name the edge by its id")
 	}
 	return transport.Call(ctx, f.via, wire.GetFlowEdge, &wire.GetEdgeRequest{ByFlow: path, Edge: edge}, transport.Options{})
 }
@@ -278,7 +280,7 @@ func (f Flows) Cancel(ctx context.Context, id ID, c FlowCancel) (api.FlowCancelP
 		return api.FlowCancelProgress{}, err
 	}
 	if c.Wait < 0 || c.Wait > longestCancel {
-		return api.FlowCancelProgress{}, newError(base.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
+		return api.FlowCancelProgress{}, calls.Refuse(base.CodeInvalidArgument, "a wait of %s", c.Wait).At("wait_ms", "give 0 to 5 minutes")
 	}
 	until := f.clock.Now().Add(c.Wait)
 	for key := c.RequestKey; ; key = "" { // the later calls are separate ones: they report the progress (F52)
@@ -305,10 +307,10 @@ func (f Flows) cancel(ctx context.Context, path wire.ByFlow, c FlowCancel, how t
 	request := &wire.CancelFlowRequest{ByFlow: path}
 	request.Body.Policy, request.Body.Reason = string(c.Policy), c.Reason
 	if how.Wait > 0 {
-		ms := millis(how.Wait)
+		ms := calls.Millis(how.Wait)
 		request.WaitMS = &ms
 	}
-	return value(transport.Call(ctx, f.via, wire.CancelFlow, request, how))
+	return calls.Value(transport.Call(ctx, f.via, wire.CancelFlow, request, how))
 }
 
 // Delete removes a flow that has ended, with its members, their sub-flows and children, and all their data. They become invisible
@@ -350,7 +352,7 @@ func (f Flows) SetTags(ctx context.Context, id ID, changes map[string]*string, o
 		return nil, err
 	}
 	request := &wire.PatchFlowTagsRequest{ByFlow: path, Body: changes}
-	answer, err := value(transport.Call(ctx, f.via, wire.PatchFlowTags, request, transport.Options{Key: options.RequestKey}))
+	answer, err := calls.Value(transport.Call(ctx, f.via, wire.PatchFlowTags, request, transport.Options{Key: options.RequestKey}))
 	return answer.Tags, err
 }
 
@@ -361,13 +363,13 @@ func (f Flows) ReplaceTags(ctx context.Context, id ID, tags map[string]string, o
 		return nil, err
 	}
 	request := &wire.PutFlowTagsRequest{ByFlow: path, Body: tags}
-	answer, err := value(transport.Call(ctx, f.via, wire.PutFlowTags, request, transport.Options{Key: options.RequestKey}))
+	answer, err := calls.Value(transport.Call(ctx, f.via, wire.PutFlowTags, request, transport.Options{Key: options.RequestKey}))
 	return answer.Tags, err
 }
 
 // byFlow formats the id of a flow for a path; invalid_id.
 func byFlow(id ID) (wire.ByFlow, error) {
-	if _, err := parseID(id); err != nil {
+	if _, err := calls.ParseID(id); err != nil {
 		return wire.ByFlow{}, err
 	}
 	return wire.ByFlow{ID: string(id)}, nil

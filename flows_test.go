@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -140,7 +142,7 @@ func TestU89_a_dry_run_checks_all_and_writes_nothing(t *testing.T) {
 		for flow, err := range w.Flows().List(ctx) {
 			t.Errorf("%+v %v", flow, err)
 		}
-		if n := must[api.Count](t)(w.Executions().Count(ctx, flowfabric.Filter{})); n.Total != 0 {
+		if n := must[api.Count](t)(w.Executions().Count(ctx, ops.Filter{})); n.Total != 0 {
 			t.Errorf("%+v", n)
 		}
 	})
@@ -372,7 +374,7 @@ func TestU46_a_replay_of_a_member_takes_the_skipped_along(t *testing.T) {
 		if flowfabric.CodeOf(err) != "dependencies_impossible" {
 			t.Errorf("%v", err)
 		}
-		b := must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.Members["b"], flowfabric.ReplayOptions{IgnoreDependencies: true, Cascade: flowfabric.CascadeSkipped}))
+		b := must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.Members["b"], ops.ReplayOptions{IgnoreDependencies: true, Cascade: ops.CascadeSkipped}))
 		if b.RunIndex != 1 {
 			t.Errorf("%+v", b)
 		}
@@ -383,7 +385,7 @@ func TestU46_a_replay_of_a_member_takes_the_skipped_along(t *testing.T) {
 		if got := w.result(t, run, "c"); got != "C,b=B" {
 			t.Errorf("%q", got)
 		}
-		_, err = w.Operate().Replay(ctx, run.Members["a"], flowfabric.ReplayOptions{Cascade: "most"})
+		_, err = w.Operate().Replay(ctx, run.Members["a"], ops.ReplayOptions{Cascade: "most"})
 		if flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("%v", err)
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -170,7 +172,7 @@ func TestU50_L113_revoke_hands_the_work_to_a_worker(t *testing.T) {
 		must[*api.Claimed](t)(w.Operate().Claim(ctx, id))
 		to := api.HandTo{WorkerID: "render", InstanceID: "render-1", GrantTTL: time.Minute}
 		revoke := func() api.Revocation {
-			return must[api.Revocation](t)(w.Operate().Revoke(ctx, id, flowfabric.RevokeOptions{HandTo: &to}))
+			return must[api.Revocation](t)(w.Operate().Revoke(ctx, id, ops.RevokeOptions{HandTo: &to}))
 		}
 		answer := revoke()
 		if answer.Outcome != "revoked" || answer.Grant != nil || flowfabric.CodeOf(answer.HandToErr) != "capability_mismatch" || answer.Cause != "capability_mismatch" {
@@ -198,7 +200,7 @@ func TestS29_U64_without_a_signing_key_there_are_no_grants(t *testing.T) {
 		ctx := inTime(t)
 		keys := w.Admin().SigningKeys()
 		list := must[api.SigningKeyList](t)(keys.List(ctx))
-		must[api.RevokedKey](t)(keys.Revoke(ctx, list.CurrentKid, flowfabric.RevokeKeyOptions{Force: true}))
+		must[api.RevokedKey](t)(keys.Revoke(ctx, list.CurrentKid, ops.RevokeKeyOptions{Force: true}))
 		if _, err := w.Work().Grant(ctx, forRender("default")); flowfabric.CodeOf(err) != "signing_key_missing" {
 			t.Errorf("%v, want signing_key_missing", err)
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -47,7 +49,7 @@ var budgetCauses = []cause{
 			id := w.submit(t, 1, flowfabric.SubmitOptions{BudgetIDs: []string{"red"}})[0]
 			task := w.one(t, "default")
 			h.does(api.WorkItem{Op: api.OpUsage, ID: id, Lease: task.Lease, Usage: used(11)})
-			must[api.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, flowfabric.Approve{
+			must[api.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, ops.Approve{
 				Name: "budget_approved", Payload: flowfabric.JSON(map[string]any{"raise": map[string]int64{"tokens": 90}}),
 			}))
 		},
@@ -130,7 +132,7 @@ var admissionCauses = []cause{
 			must[*api.Quota](t)(w.Quotas().Put(inTime(t), "wide", api.QuotaSettings{ConcurrencyLimit: 1}))
 			w.submit(t, 2, flowfabric.SubmitOptions{Quotas: []api.QuotaUse{{Quota: "wide"}}})
 			w.claim(t, "default", 2)
-			if err := w.Quotas().Delete(inTime(t), "wide", flowfabric.DeleteQuotaOptions{Force: true}); err != nil {
+			if err := w.Quotas().Delete(inTime(t), "wide", ops.DeleteQuotaOptions{Force: true}); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
@@ -273,7 +275,7 @@ var followupCauses = []cause{
 		do: func(t *testing.T, w *metered) {
 			ids := w.submit(t, 3, flowfabric.SubmitOptions{})
 			w.do(t, w.one(t, "default"), api.WorkItem{Op: api.OpComplete}, "")
-			job := must[*api.BulkJob](t)(w.Operate().Bulk(inTime(t), flowfabric.BulkRequest{Action: api.BulkCancel, IDs: ids}))
+			job := must[*api.BulkJob](t)(w.Operate().Bulk(inTime(t), ops.BulkRequest{Action: api.BulkCancel, IDs: ids}))
 			must[*api.BulkJob](t)(w.Operate().WaitBulk(inTime(t), job.ID))
 		},
 		moves: map[string]float64{
@@ -285,7 +287,7 @@ var followupCauses = []cause{
 		name: "a bulk job that takes its time",
 		do: func(t *testing.T, w *metered) {
 			ids := w.submit(t, 50, flowfabric.SubmitOptions{})
-			must[*api.BulkJob](t)(w.Operate().Bulk(inTime(t), flowfabric.BulkRequest{Action: api.BulkCancel, IDs: ids, RatePerSecond: 1}))
+			must[*api.BulkJob](t)(w.Operate().Bulk(inTime(t), ops.BulkRequest{Action: api.BulkCancel, IDs: ids, RatePerSecond: 1}))
 		},
 		moves: map[string]float64{`ff_followups_pending{kind="bulk"}`: 1},
 	},
@@ -318,10 +320,10 @@ var fleetCauses = []cause{
 			}
 			w.submit(t, 1, flowfabric.SubmitOptions{})
 			w.claim(t, "default", 1)
-			if err := w.Workers().Drain(inTime(t), flowfabric.WorkerTarget{InstanceID: "w-2"}); err != nil {
+			if err := w.Workers().Drain(inTime(t), ops.WorkerTarget{InstanceID: "w-2"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Workers().MarkDead(inTime(t), "w-3", flowfabric.DeadOptions{Reason: "gone"}); err != nil {
+			if err := w.Workers().MarkDead(inTime(t), "w-3", ops.DeadOptions{Reason: "gone"}); err != nil {
 				t.Fatal(err)
 			}
 		},

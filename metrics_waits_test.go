@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -62,9 +64,9 @@ var waitCauses = []cause{
 				Waitpoints: []flowfabric.Binding{flowfabric.Fresh("at")}, Until: flowfabric.CountOf(5, flowfabric.DistinctSources, "at"), ReasonCode: flowfabric.WaitingForApproval,
 			}}).Waitpoints[0]
 			for range 2 { // a second time it is a repeat
-				must[api.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, flowfabric.Approve{Name: "rejected"}))
+				must[api.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, ops.Approve{Name: "rejected"}))
 			}
-			link := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(inTime(t), at.ID, flowfabric.LinkOptions{Approver: "ann"}))
+			link := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(inTime(t), at.ID, ops.LinkOptions{Approver: "ann"}))
 			must[api.LinkOutcome](t)(w.Waitpoints().Decide(inTime(t), link.ID, tokenOf(link.URL), api.LinkDecision{Decision: "approve"}))
 			must[*flowfabric.Execution](t)(w.Operate().Resume(inTime(t), id))
 		},

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -24,7 +26,7 @@ func TestU132_operators_replay_hold_revoke_retain_and_delete(t *testing.T) {
 		if x.Priority != 9000 {
 			t.Errorf("priority %d, want 9000", x.Priority)
 		}
-		x = must[*flowfabric.Execution](t)(op.Hold(ctx, id, flowfabric.Action{Reason: "look first"}))
+		x = must[*flowfabric.Execution](t)(op.Hold(ctx, id, ops.Action{Reason: "look first"}))
 		if x.Status != flowfabric.StatusBlocked || x.Held == nil || x.Held.By != w.who || x.Held.Reason != "look first" {
 			t.Errorf("held: %s %+v", x.Status, x.Held)
 		}
@@ -36,7 +38,7 @@ func TestU132_operators_replay_hold_revoke_retain_and_delete(t *testing.T) {
 		if claimed.Lease.WorkerID != "operator" || claimed.How != "fresh" || string(claimed.Input.Data) != "x" {
 			t.Errorf("claimed: %+v", claimed)
 		}
-		_, err := op.Revoke(ctx, id, flowfabric.RevokeOptions{Action: flowfabric.Action{Expect: flowfabric.Expect{LeaseEpoch: 7}}})
+		_, err := op.Revoke(ctx, id, ops.RevokeOptions{Action: ops.Action{Expect: ops.Expect{LeaseEpoch: 7}}})
 		if flowfabric.CodeOf(err) != "precondition_failed" {
 			t.Errorf("Revoke of another epoch = %v, want precondition_failed", err)
 		}
@@ -56,10 +58,10 @@ func TestU132_operators_replay_hold_revoke_retain_and_delete(t *testing.T) {
 		if x.Cancellation == nil || x.Cancellation.Source != "operator" || x.Cancellation.Reason != "enough" {
 			t.Errorf("cancelled: %+v", x.Cancellation)
 		}
-		if _, err := op.Retain(ctx, id, flowfabric.RetainOptions{}); flowfabric.CodeOf(err) != "invalid_argument" {
+		if _, err := op.Retain(ctx, id, ops.RetainOptions{}); flowfabric.CodeOf(err) != "invalid_argument" {
 			t.Errorf("Retain without a reason = %v", err)
 		}
-		x = must[*flowfabric.Execution](t)(op.Retain(ctx, id, flowfabric.RetainOptions{Action: flowfabric.Action{Reason: "audit"}}))
+		x = must[*flowfabric.Execution](t)(op.Retain(ctx, id, ops.RetainOptions{Action: ops.Action{Reason: "audit"}}))
 		if x.Retained == nil || x.Retained.Reason != "audit" {
 			t.Errorf("retained: %+v", x.Retained)
 		}
@@ -105,13 +107,13 @@ func TestU132_bulk_counts_first_and_acts_on_what_matches(t *testing.T) {
 			must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x"), flowfabric.SubmitOptions{Lane: "bulk"})))
 		}
 		other := must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x"))))
-		request := flowfabric.BulkRequest{Action: api.BulkCancel, Filter: flowfabric.Filter{Lane: []string{"bulk"}}, DryRun: true, Reason: "clean up"}
+		request := ops.BulkRequest{Action: api.BulkCancel, Filter: ops.Filter{Lane: []string{"bulk"}}, DryRun: true, Reason: "clean up"}
 		dry := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, request))
 		if dry.Matched != 7 || len(dry.Sample) != 7 || !dry.DryRun {
 			t.Errorf("dry run: %+v", dry)
 		}
 		request.DryRun = false
-		if _, err := w.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: api.BulkCancel}); !isInvalid(err) {
+		if _, err := w.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkCancel}); !isInvalid(err) {
 			t.Errorf("a job without a selection = %v", err)
 		}
 		few := 3
@@ -150,8 +152,8 @@ func isInvalid(err error) bool { return strings.HasPrefix(flowfabric.CodeOf(err)
 func awaitJob(t *testing.T, w *world, job *api.BulkJob) *api.BulkJob {
 	t.Helper()
 	ctx := inTime(t)
-	for _, err := range w.Events().Follow(ctx, flowfabric.ReadOptions{
-		After: api.FromStart, EventFilter: flowfabric.EventFilter{Kinds: []string{"bulk.finished"}},
+	for _, err := range w.Events().Follow(ctx, ops.ReadOptions{
+		After: api.FromStart, EventFilter: ops.EventFilter{Kinds: []string{"bulk.finished"}},
 	}) {
 		if err != nil {
 			t.Fatal(err)
@@ -183,10 +185,10 @@ func TestU132_lanes_open_and_close(t *testing.T) {
 		}
 		in := flowfabric.SubmitOptions{Lane: "slow"}
 		must[flowfabric.SubmitResult](t)(w.Submit(ctx, echo.Submission(flowfabric.Text("x"), in)))
-		for state, change := range map[api.LaneState]func(context.Context, string, ...flowfabric.LaneAction) (*api.Lane, error){
+		for state, change := range map[api.LaneState]func(context.Context, string, ...ops.LaneAction) (*api.Lane, error){
 			api.LanePaused: lanes.Pause, api.LaneDraining: lanes.Drain, api.LaneDisabled: lanes.Disable,
 		} {
-			if lane := must[*api.Lane](t)(change(ctx, "slow", flowfabric.LaneAction{Reason: "test"})); lane.State != state || lane.MaxConcurrent != 3 {
+			if lane := must[*api.Lane](t)(change(ctx, "slow", ops.LaneAction{Reason: "test"})); lane.State != state || lane.MaxConcurrent != 3 {
 				t.Errorf("%s: %+v", state, lane.LaneSettings)
 			}
 			_, err := w.Submit(ctx, echo.Submission(flowfabric.Text("x"), in))

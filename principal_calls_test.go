@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -35,15 +37,15 @@ func (w *world) tryClient(ctx context.Context, x things) map[string]func() (any,
 
 func (w *world) tryExecutions(ctx context.Context, x things) map[string]func() (any, error) {
 	e := w.Executions()
-	byLane := flowfabric.ListOptions{Filter: flowfabric.Filter{Lane: []string{x.lane}}}
+	byLane := ops.ListOptions{Filter: ops.Filter{Lane: []string{x.lane}}}
 	return map[string]func() (any, error){
 		"List":            func() (any, error) { return all(e.List(ctx)) },
 		"Page":            func() (any, error) { return e.Page(ctx, byLane) },
-		"Count":           func() (any, error) { return e.Count(ctx, flowfabric.Filter{}, flowfabric.CountOptions{By: "lane"}) },
+		"Count":           func() (any, error) { return e.Count(ctx, ops.Filter{}, ops.CountOptions{By: "lane"}) },
 		"Input":           func() (any, error) { return e.Input(ctx, x.ready) },
 		"Result":          func() (any, error) { return e.Result(ctx, x.done) },
 		"Attempts":        func() (any, error) { return e.Attempts(ctx, x.done) },
-		"Attempt":         func() (any, error) { return e.Attempt(ctx, x.done, flowfabric.LatestAttempt) },
+		"Attempt":         func() (any, error) { return e.Attempt(ctx, x.done, ops.LatestAttempt) },
 		"Leases":          func() (any, error) { return all(e.Leases(ctx, x.done)) },
 		"LeasesPage":      func() (any, error) { return e.LeasesPage(ctx, x.done) },
 		"Steps":           func() (any, error) { return e.Steps(ctx, x.done) },
@@ -104,14 +106,14 @@ func (w *world) tryOperate(ctx context.Context, x things) map[string]func() (any
 		"Revoke":      func() (any, error) { return o.Revoke(ctx, x.running) },
 		"Claim":       func() (any, error) { return o.Claim(ctx, x.ready) },
 		"Resume":      func() (any, error) { return o.Resume(ctx, x.waiting) },
-		"Approve":     func() (any, error) { return o.Approve(ctx, x.waiting, flowfabric.Approve{WaitpointID: x.waitpoint}) },
+		"Approve":     func() (any, error) { return o.Approve(ctx, x.waiting, ops.Approve{WaitpointID: x.waitpoint}) },
 		"Retain": func() (any, error) {
-			return o.Retain(ctx, x.done, flowfabric.RetainOptions{Action: flowfabric.Action{Reason: "r"}})
+			return o.Retain(ctx, x.done, ops.RetainOptions{Action: ops.Action{Reason: "r"}})
 		},
 		"EndRetain": func() (any, error) { return o.EndRetain(ctx, x.done) },
 		"Delete":    func() (any, error) { return nil, o.Delete(ctx, x.done) },
 		"Bulk": func() (any, error) {
-			return o.Bulk(ctx, flowfabric.BulkRequest{Action: api.BulkCancel, All: true, DryRun: true})
+			return o.Bulk(ctx, ops.BulkRequest{Action: api.BulkCancel, All: true, DryRun: true})
 		},
 		"BulkStatus":    func() (any, error) { return o.BulkStatus(ctx, x.job) },
 		"WaitBulk":      func() (any, error) { return o.WaitBulk(ctx, x.job) },
@@ -126,13 +128,13 @@ func (w *world) tryOperate(ctx context.Context, x things) map[string]func() (any
 func (w *world) tryWaitpoints(ctx context.Context, x things) map[string]func() (any, error) {
 	p := w.Waitpoints()
 	return map[string]func() (any, error){
-		"List":       func() (any, error) { return all(p.List(ctx, flowfabric.WaitpointQuery{State: "all"})) },
-		"Page":       func() (any, error) { return p.Page(ctx, flowfabric.WaitpointQuery{ExecutionID: x.waiting}) },
+		"List":       func() (any, error) { return all(p.List(ctx, ops.WaitpointQuery{State: "all"})) },
+		"Page":       func() (any, error) { return p.Page(ctx, ops.WaitpointQuery{ExecutionID: x.waiting}) },
 		"Get":        func() (any, error) { return p.Get(ctx, x.waitpoint) },
 		"Token":      func() (any, error) { return p.Token(ctx, x.waiting, x.waitpoint) },
 		"Reissue":    func() (any, error) { return p.Reissue(ctx, x.waitpoint) },
 		"Close":      func() (any, error) { return p.Close(ctx, x.waitpoint) },
-		"NewLink":    func() (any, error) { return p.NewLink(ctx, x.waitpoint, flowfabric.LinkOptions{Approver: "ben"}) },
+		"NewLink":    func() (any, error) { return p.NewLink(ctx, x.waitpoint, ops.LinkOptions{Approver: "ben"}) },
 		"Links":      func() (any, error) { return p.Links(ctx, x.waitpoint) },
 		"LinkURL":    func() (any, error) { return p.LinkURL(ctx, x.link) },
 		"RevokeLink": func() (any, error) { return nil, p.RevokeLink(ctx, x.link) },
@@ -141,9 +143,9 @@ func (w *world) tryWaitpoints(ctx context.Context, x things) map[string]func() (
 			return p.Decide(ctx, x.link, badToken(), api.LinkDecision{Decision: "approve"})
 		},
 		"Suspended":     func() (any, error) { return all(p.Suspended(ctx)) },
-		"SuspendedPage": func() (any, error) { return p.SuspendedPage(ctx, flowfabric.SuspendedQuery{Lane: x.lane}) },
+		"SuspendedPage": func() (any, error) { return p.SuspendedPage(ctx, ops.SuspendedQuery{Lane: x.lane}) },
 		"Inbox":         func() (any, error) { return all(p.Inbox(ctx)) },
-		"InboxPage":     func() (any, error) { return p.InboxPage(ctx, flowfabric.SuspendedQuery{Approver: "ann"}) },
+		"InboxPage":     func() (any, error) { return p.InboxPage(ctx, ops.SuspendedQuery{Approver: "ann"}) },
 	}
 }
 
@@ -152,7 +154,7 @@ func (w *world) tryEvents(ctx context.Context) map[string]func() (any, error) {
 	foreign := func(events []flowfabric.Event) []flowfabric.Event {
 		return slices.DeleteFunc(events, func(e flowfabric.Event) bool { return e.Namespace == "tenant-a" })
 	}
-	from := flowfabric.ReadOptions{After: api.FromStart, Limit: 1000}
+	from := ops.ReadOptions{After: api.FromStart, Limit: 1000}
 	return map[string]func() (any, error){
 		"Read": func() (any, error) {
 			page, err := w.Events().Read(ctx, from)
@@ -224,14 +226,14 @@ func (w *world) tryLanes(ctx context.Context, x things) map[string]func() (any, 
 func (w *world) tryWorkers(ctx context.Context, x things) map[string]func() (any, error) {
 	f := w.Workers()
 	return map[string]func() (any, error){
-		"List":    func() (any, error) { return all(f.List(ctx, flowfabric.WorkerFilter{State: "all"})) },
-		"Page":    func() (any, error) { return f.Page(ctx, flowfabric.WorkerFilter{Lane: x.lane, State: "all"}) },
+		"List":    func() (any, error) { return all(f.List(ctx, ops.WorkerFilter{State: "all"})) },
+		"Page":    func() (any, error) { return f.Page(ctx, ops.WorkerFilter{Lane: x.lane, State: "all"}) },
 		"Get":     func() (any, error) { return f.Get(ctx, x.instance) },
 		"Leases":  func() (any, error) { return f.Leases(ctx, x.instance) },
-		"Drain":   func() (any, error) { return nil, f.Drain(ctx, flowfabric.WorkerTarget{WorkerID: x.worker}) },
-		"Undrain": func() (any, error) { return nil, f.Undrain(ctx, flowfabric.WorkerTarget{InstanceID: x.instance}) },
+		"Drain":   func() (any, error) { return nil, f.Drain(ctx, ops.WorkerTarget{WorkerID: x.worker}) },
+		"Undrain": func() (any, error) { return nil, f.Undrain(ctx, ops.WorkerTarget{InstanceID: x.instance}) },
 		"MarkDead": func() (any, error) {
-			return nil, f.MarkDead(ctx, x.instance, flowfabric.DeadOptions{Reason: "r"})
+			return nil, f.MarkDead(ctx, x.instance, ops.DeadOptions{Reason: "r"})
 		},
 	}
 }
@@ -289,7 +291,7 @@ func (w *world) tryAdmin(ctx context.Context, x things) map[string]func() (any, 
 			return foreign(rows), err
 		},
 		"AuditPage": func() (any, error) {
-			page, err := w.Admin().AuditPage(ctx, flowfabric.AuditFilter{Namespace: x.namespace})
+			page, err := w.Admin().AuditPage(ctx, ops.AuditFilter{Namespace: x.namespace})
 			return page.Items, err
 		},
 		"VerifyAudit": func() (any, error) { return w.Admin().VerifyAudit(ctx, x.namespace) },

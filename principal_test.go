@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+	"github.com/flowfabric/flowfabric/workapi"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric"
@@ -53,7 +56,7 @@ func nobodys() things {
 
 // nobodysGrant is a key like the given one, for an execution that does not exist.
 func nobodysGrant(key api.GrantKey) api.GrantKey {
-	return flowfabric.GrantKeyOf(uuids.ReplaceAllString(key.Reveal(), "{fp:1}:01890000-0000-7000-8000-000000000011"))
+	return api.GrantKeyOf(uuids.ReplaceAllString(key.Reveal(), "{fp:1}:01890000-0000-7000-8000-000000000011"))
 }
 
 // furnish gives a namespace things of its own.
@@ -102,7 +105,7 @@ func (w *world) furnish(ctx context.Context, t *testing.T, namespace string) thi
 		Name: "month", Dimensions: map[string]api.BudgetLimits{"calls": {Hard: 10}},
 	})).ID
 	must[api.UsageReceipt](t)(w.Budgets().Charge(ctx, own.budget, api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"calls": 3}}, ExecutionID: own.done}))
-	own.job = must[*api.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: api.BulkTag, All: true, Tags: map[string]*string{"t": new(string)}})).ID
+	own.job = must[*api.BulkJob](t)(w.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkTag, All: true, Tags: map[string]*string{"t": new(string)}})).ID
 	must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, own.job))
 	own.key = must[*api.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 		Name: "key", Roles: []string{"read"}, Namespaces: []string{namespace},
@@ -122,7 +125,7 @@ func (w *world) suspend(ctx context.Context, t *testing.T, task *api.Claimed) (w
 		t.Fatal(answer.Err)
 	}
 	at := answer.Waitpoints[0]
-	made := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(ctx, at.ID, flowfabric.LinkOptions{Approver: "ann"}))
+	made := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(ctx, at.ID, ops.LinkOptions{Approver: "ann"}))
 	must[api.SignalReceipt](t)(w.Signal(ctx, flowfabric.Signal{WaitpointID: at.ID, Token: at.Token, Name: "x"}))
 	return at.ID, made.ID
 }
@@ -135,7 +138,7 @@ func (w *world) shareAmong(ctx context.Context, t *testing.T, namespaces ...stri
 	t.Helper()
 	w = w.as(service.Caller{Name: "platform", Namespaces: namespaces, Operator: true})
 	must[api.Registered](t)(w.Work().Register(ctx, api.Registration{WorkerID: "shared", InstanceID: "shared", Lanes: []string{"shared"}}))
-	job := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: api.BulkHold, Filter: flowfabric.Filter{Kind: []string{"none"}}}))
+	job := must[*api.BulkJob](t)(w.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkHold, Filter: ops.Filter{Kind: []string{"none"}}}))
 	must[*api.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
 }
 
@@ -226,10 +229,10 @@ var notTried = map[string]string{
 func untried(answers tried) []string {
 	var missing []string
 	for name, group := range map[string]reflect.Type{
-		"Client": reflect.TypeFor[*flowfabric.Client](), "Executions": reflect.TypeFor[flowfabric.Executions](), "Operate": reflect.TypeFor[flowfabric.Operate](),
-		"Events": reflect.TypeFor[flowfabric.Events](), "Lanes": reflect.TypeFor[flowfabric.Lanes](), "Quotas": reflect.TypeFor[flowfabric.Quotas](), "Workers": reflect.TypeFor[flowfabric.Workers](),
-		"Work": reflect.TypeFor[flowfabric.Work](), "Admin": reflect.TypeFor[flowfabric.Admin](), "APIKeys": reflect.TypeFor[flowfabric.APIKeys](),
-		"Namespaces": reflect.TypeFor[flowfabric.Namespaces](), "Waitpoints": reflect.TypeFor[flowfabric.Waitpoints](), "Budgets": reflect.TypeFor[flowfabric.Budgets](),
+		"Client": reflect.TypeFor[*flowfabric.Client](), "Executions": reflect.TypeFor[ops.Executions](), "Operate": reflect.TypeFor[ops.Operate](),
+		"Events": reflect.TypeFor[ops.Events](), "Lanes": reflect.TypeFor[ops.Lanes](), "Quotas": reflect.TypeFor[ops.Quotas](), "Workers": reflect.TypeFor[ops.Workers](),
+		"Work": reflect.TypeFor[workapi.Work](), "Admin": reflect.TypeFor[ops.Admin](), "APIKeys": reflect.TypeFor[ops.APIKeys](),
+		"Namespaces": reflect.TypeFor[ops.Namespaces](), "Waitpoints": reflect.TypeFor[ops.Waitpoints](), "Budgets": reflect.TypeFor[ops.Budgets](),
 		"Flows": reflect.TypeFor[flowfabric.Flows](),
 	} {
 		receivers := 1 // of a struct it is an argument
@@ -328,7 +331,7 @@ func TestW5_a_call_is_made_for_the_caller_of_its_client(t *testing.T) {
 		if _, err := w.Get(ctx, id); flowfabric.CodeOf(err) != "execution_not_found" { // the client itself is of the namespace default
 			t.Errorf("the client's own view: %v", err)
 		}
-		page := must[api.EventPage](t)(made.Events().Read(ctx, flowfabric.ReadOptions{After: api.FromStart}))
+		page := must[api.EventPage](t)(made.Events().Read(ctx, ops.ReadOptions{After: api.FromStart}))
 		for _, event := range page.Events {
 			if event.Actor.Type != "client" || event.Actor.ID != "ci" || event.RequestID != "r-7" {
 				t.Errorf("%s by %s %s in %s", event.Kind, event.Actor.Type, event.Actor.ID, event.RequestID)
@@ -368,8 +371,8 @@ func TestU13_the_key_of_a_request_makes_its_commands_repeatable(t *testing.T) {
 		if diff := cmp.Diff(one, two); diff != "" || one[0].ID == one[1].ID {
 			t.Errorf("a batch again: %s", diff)
 		}
-		must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, first.ID, flowfabric.Action{Reason: "x"}))
-		if _, err := w.Operate().Hold(ctx, first.ID, flowfabric.Action{Reason: "y"}); flowfabric.CodeOf(err) != "idempotency_conflict" {
+		must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, first.ID, ops.Action{Reason: "x"}))
+		if _, err := w.Operate().Hold(ctx, first.ID, ops.Action{Reason: "y"}); flowfabric.CodeOf(err) != "idempotency_conflict" {
 			t.Errorf("another reason: %v", err)
 		}
 		s := api.APIKeySettings{Name: "n", Roles: []string{"read"}, Namespaces: []string{"a"}}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric"
@@ -19,12 +21,12 @@ func TestU99_quotas_are_put_shown_listed_and_deleted(t *testing.T) {
 			t.Errorf("Get of none = %v", err)
 		}
 		settings := api.QuotaSettings{RateLimit: 10, Window: time.Second, ConcurrencyLimit: 1, PerKey: true}
-		made := must[*api.Quota](t)(quotas.Put(ctx, "mail", settings, flowfabric.AdminAction{Reason: "they asked"}))
+		made := must[*api.Quota](t)(quotas.Put(ctx, "mail", settings, ops.AdminAction{Reason: "they asked"}))
 		if made.ID != "mail" || made.QuotaSettings != settings || made.Revision != 1 || made.CreatedAt.IsZero() {
 			t.Errorf("made: %+v", made)
 		}
 		stale := made.Revision + 1
-		if _, err := quotas.Put(ctx, "mail", settings, flowfabric.AdminAction{Revision: &stale}); flowfabric.CodeOf(err) != "precondition_failed" {
+		if _, err := quotas.Put(ctx, "mail", settings, ops.AdminAction{Revision: &stale}); flowfabric.CodeOf(err) != "precondition_failed" {
 			t.Errorf("Put of a stale revision = %v", err)
 		}
 		must[*api.Quota](t)(quotas.Put(ctx, "all", api.QuotaSettings{}))
@@ -74,7 +76,7 @@ func TestU134_a_submit_is_attached_to_quotas_by_options_and_by_policy(t *testing
 		if err := quotas.Delete(ctx, "mail"); flowfabric.CodeOf(err) != "quota_in_use" {
 			t.Errorf("Delete = %v", err)
 		}
-		if err := quotas.Delete(ctx, "mail", flowfabric.DeleteQuotaOptions{Force: true}); err != nil {
+		if err := quotas.Delete(ctx, "mail", ops.DeleteQuotaOptions{Force: true}); err != nil {
 			t.Error(err)
 		}
 	})

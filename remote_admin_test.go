@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -27,7 +29,7 @@ func TestU132_the_server_is_administered_over_http(t *testing.T) {
 		t.Errorf("namespace %+v, then %+v", ns, got)
 	}
 	stale := ns.Revision + 1
-	err := admin.Namespaces().Delete(ctx, "red", flowfabric.AdminAction{Revision: &stale})
+	err := admin.Namespaces().Delete(ctx, "red", ops.AdminAction{Revision: &stale})
 	if flowfabric.CodeOf(err) != "precondition_failed" {
 		t.Errorf("a stale revision: %v", err)
 	}
@@ -67,7 +69,7 @@ func TestU2_a_client_of_a_server_refuses_what_only_the_process_with_the_store_ca
 	ctx, admin := inTime(t), client.Admin()
 	for name, call := range map[string]func() error{
 		"install a key": func() error {
-			_, err := admin.APIKeys().Create(ctx, api.APIKeySettings{Name: "k"}, flowfabric.CreateKeyOptions{Secret: "ffk_abcdefghijkl_" + strings.Repeat("A", 43)})
+			_, err := admin.APIKeys().Create(ctx, api.APIKeySettings{Name: "k"}, ops.CreateKeyOptions{Secret: "ffk_abcdefghijkl_" + strings.Repeat("A", 43)})
 			return err
 		},
 		"exchange the master key": func() error {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/engine"
@@ -59,7 +61,7 @@ func TestU122_a_key_with_one_role_is_enough_for_what_the_role_promises(t *testin
 // nobodyRefused checks that no call was refused, not even one whose refusal a client gets over.
 func (k *keyed) nobodyRefused(t *testing.T) {
 	t.Helper()
-	for row, err := range k.Admin().Audit(inTime(t), flowfabric.AuditFilter{}) {
+	for row, err := range k.Admin().Audit(inTime(t), ops.AuditFilter{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +122,7 @@ func workerStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 		t.Errorf("%q", got)
 	}
 	stop()
-	for worker, err := range k.Workers().List(ctx, flowfabric.WorkerFilter{State: "all"}) {
+	for worker, err := range k.Workers().List(ctx, ops.WorkerFilter{State: "all"}) {
 		if err != nil || worker.State != "dead" || worker.RegisteredBy != "minimal" {
 			t.Errorf("the worker did not sign off: %+v, %v", worker, err)
 		}
@@ -189,7 +191,7 @@ func submitStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 		t.Errorf("the result is %d", got)
 	}
 	must[*flowfabric.Execution](t)(run.Wait(ctx))
-	for event, err := range c.Events().Follow(ctx, flowfabric.ReadOptions{After: api.FromStart, EventFilter: flowfabric.EventFilter{ExecutionID: run.ID()}}) {
+	for event, err := range c.Events().Follow(ctx, ops.ReadOptions{After: api.FromStart, EventFilter: ops.EventFilter{ExecutionID: run.ID()}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +222,7 @@ func flowStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	if members := must[[]api.FlowMember](t)(all(c.Flows().Members(ctx, run.ID))); len(members) != 2 {
 		t.Errorf("%d members", len(members))
 	}
-	page := must[api.EventPage](t)(c.Events().Read(ctx, flowfabric.ReadOptions{After: api.FromStart, EventFilter: flowfabric.EventFilter{FlowID: run.ID}}))
+	page := must[api.EventPage](t)(c.Events().Read(ctx, ops.ReadOptions{After: api.FromStart, EventFilter: ops.EventFilter{FlowID: run.ID}}))
 	if len(page.Events) == 0 {
 		t.Error("the flow has no events")
 	}
@@ -237,14 +239,14 @@ func readStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	flow := must[*flowfabric.FlowRun](t)(k.Flows().Submit(ctx, flowfabric.Flow{Kind: "graph", Nodes: []flowfabric.Node{part.Node("a", "A")}}))
 	calls := map[string]func() error{
 		"get":      func() error { _, err := c.Get(ctx, id); return err },
-		"list":     func() error { _, err := c.Executions().Page(ctx, flowfabric.ListOptions{}); return err },
-		"count":    func() error { _, err := c.Executions().Count(ctx, flowfabric.Filter{}); return err },
+		"list":     func() error { _, err := c.Executions().Page(ctx, ops.ListOptions{}); return err },
+		"count":    func() error { _, err := c.Executions().Count(ctx, ops.Filter{}); return err },
 		"input":    func() error { _, err := c.Executions().Input(ctx, id); return err },
 		"attempts": func() error { _, err := c.Executions().Attempts(ctx, id); return err },
 		"steps":    func() error { _, err := c.Executions().Steps(ctx, id); return err },
 		"explain":  func() error { _, err := c.Executions().Explain(ctx, id); return err },
 		"events": func() error {
-			_, err := c.Events().Read(ctx, flowfabric.ReadOptions{After: api.FromStart})
+			_, err := c.Events().Read(ctx, ops.ReadOptions{After: api.FromStart})
 			return err
 		},
 		"flow":       func() error { _, err := c.Flows().Get(ctx, flow.ID); return err },
@@ -282,12 +284,12 @@ func operateStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 		return []string{said}, err
 	})
 	k.awaits(t, run.ID(), "word")
-	must[api.SignalReceipt](t)(c.Operate().Approve(ctx, run.ID(), flowfabric.Approve{Payload: flowfabric.Text("yes")}))
+	must[api.SignalReceipt](t)(c.Operate().Approve(ctx, run.ID(), ops.Approve{Payload: flowfabric.Text("yes")}))
 	if got := must[[]string](t)(run.Result(ctx)); !slices.Equal(got, []string{"yes"}) {
 		t.Errorf("%q", got)
 	}
 	must[*flowfabric.Execution](t)(c.Operate().Replay(ctx, run.ID()))
-	job := must[*api.BulkJob](t)(c.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: api.BulkCancel, All: true}))
+	job := must[*api.BulkJob](t)(c.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkCancel, All: true}))
 	if job = must[*api.BulkJob](t)(c.Operate().WaitBulk(ctx, job.ID)); job.State == "running" {
 		t.Errorf("%+v", job)
 	}
@@ -300,7 +302,7 @@ func adminStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 	if err := c.Admin().APIKeys().Revoke(ctx, made.ID); err != nil {
 		t.Error(err)
 	}
-	must[flowfabric.Page[api.AuditRow]](t)(c.Admin().AuditPage(ctx, flowfabric.AuditFilter{}))
+	must[flowfabric.Page[api.AuditRow]](t)(c.Admin().AuditPage(ctx, ops.AuditFilter{}))
 	submitStory(t, k, c)
 }
 

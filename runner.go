@@ -14,11 +14,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+	"github.com/flowfabric/flowfabric/workapi"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/quiet"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // runner is a running worker: claimers that feed a pool of goroutines, one of which each task keeps until its ending is
@@ -26,7 +31,7 @@ import (
 // returned, so that the next one is claimed while the ending is being sent.
 type runner struct {
 	client *Client
-	work   Work
+	work   workapi.Work
 	cfg    WorkerConfig
 	log    *slog.Logger
 	clock  clock.Clock
@@ -260,7 +265,7 @@ func (r *runner) leave(claims context.Context, giveUp context.CancelFunc) {
 	defer giveUp()
 	ctx, cancel := r.within(context.WithoutCancel(claims), goodbyeLimit)
 	defer cancel()
-	err := r.client.Workers().Drain(ctx, WorkerTarget{InstanceID: r.cfg.Instance, Leaving: true})
+	err := r.client.Workers().Drain(ctx, ops.WorkerTarget{InstanceID: r.cfg.Instance, Leaving: true})
 	if r.meter.called(ctx, err) != nil {
 		r.log.Debug("flowfabric: could not say that it stops", "error", err)
 		return
@@ -275,7 +280,9 @@ func (r *runner) leave(claims context.Context, giveUp context.CancelFunc) {
 func (r *runner) sayGoodbye(ctx context.Context) {
 	ctx, cancel := r.within(ctx, goodbyeLimit)
 	defer cancel()
-	err := r.client.Workers().MarkDead(ctx, r.cfg.Instance, DeadOptions{Reason: "stopped", KeepLeases: true, own: true})
+	request, keep := &wire.MarkDeadRequest{ByInstance: wire.ByInstance{Instance: r.cfg.Instance}}, false
+	request.Body.Reason, request.Body.TakeLeases = "stopped", &keep
+	_, err := transport.Call(ctx, r.client.conn, wire.MarkWorkerDead, request, transport.Options{AsWorker: true}) // it is not an operator's action
 	if r.meter.called(ctx, err) != nil {
 		r.log.Debug("flowfabric: could not sign off", "error", err)
 	}

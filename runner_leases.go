@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -211,10 +213,10 @@ func causeOfEnd(status Status, reason string) error {
 
 // feeds selects the events that others cause to the leases of this instance; they are followed so that handlers are stopped at
 // once. Events of its own commands, by far the most, are excluded.
-func (r *runner) feeds() []EventFilter {
-	var feeds []EventFilter
+func (r *runner) feeds() []ops.EventFilter {
+	var feeds []ops.EventFilter
 	for _, actor := range []string{"operator", "client", "engine"} {
-		feeds = append(feeds, EventFilter{InstanceID: r.cfg.Instance, ActorType: actor})
+		feeds = append(feeds, ops.EventFilter{InstanceID: r.cfg.Instance, ActorType: actor})
 	}
 	return feeds
 }
@@ -226,7 +228,7 @@ func (r *runner) feedStart(ctx context.Context) (after string, followed bool) {
 	limit, cancel := r.within(ctx, r.beat)
 	defer cancel()
 	for try := 0; limit.Err() == nil; try++ {
-		page, err := r.client.Events().Read(limit, ReadOptions{EventFilter: r.feeds()[0], After: api.FromEnd})
+		page, err := r.client.Events().Read(limit, ops.ReadOptions{EventFilter: r.feeds()[0], After: api.FromEnd})
 		switch {
 		case r.meter.called(limit, err) == nil:
 			return page.Next, true
@@ -254,9 +256,9 @@ func (r *runner) withoutFeed(err error) bool {
 }
 
 // follow processes the events of one feed from a position on.
-func (r *runner) follow(ctx context.Context, filter EventFilter, after string) {
+func (r *runner) follow(ctx context.Context, filter ops.EventFilter, after string) {
 	for try := 0; ctx.Err() == nil; {
-		page, err := r.client.Events().Read(ctx, ReadOptions{EventFilter: filter, After: after, Limit: feedPageSize, Wait: feedPiece})
+		page, err := r.client.Events().Read(ctx, ops.ReadOptions{EventFilter: filter, After: after, Limit: feedPageSize, Wait: feedPiece})
 		_ = r.meter.called(ctx, err)
 		switch {
 		case ctx.Err() != nil || r.withoutFeed(err):

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -69,11 +71,11 @@ func TestU145_a_worker_does_not_stand_still_because_its_feed_cannot_be_read(t *t
 		err error
 		by  time.Duration
 	}{
-		"refused":       {newError(base.CodeRoleRequired, "no"), 0},
-		"of a dead key": {newError(base.CodeInvalidCredentials, "no"), 0},
+		"refused":       {calls.Refuse(base.CodeRoleRequired, "no"), 0},
+		"of a dead key": {calls.Refuse(base.CodeInvalidCredentials, "no"), 0},
 		"unavailable":   {unavailable(), 10 * time.Second},
-		"unregistered":  {newError(base.CodeWorkerNotRegistered, "no"), 10 * time.Second},
-		"internal":      {newError(base.CodeInternal, "broken"), 10 * time.Second},
+		"unregistered":  {calls.Refuse(base.CodeWorkerNotRegistered, "no"), 10 * time.Second},
+		"internal":      {calls.Refuse(base.CodeInternal, "broken"), 10 * time.Second},
 		"silent":        {nil, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +135,7 @@ func (w *scriptedWork) Do(ctx context.Context, _ *wire.Operation, request, answe
 }
 
 func (w *scriptedWork) heartbeat(r *wire.HeartbeatRequest) (api.Heartbeat, error) {
-	leases := each(r.Body.Leases, func(h wire.HeldLease) api.Lease {
+	leases := calls.Each(r.Body.Leases, func(h wire.HeldLease) api.Lease {
 		return api.Lease{ExecutionID: ID(h.ExecutionID), ID: h.LeaseID, Epoch: h.Epoch, AttemptID: h.AttemptID}
 	})
 	if w.beat == nil {
@@ -158,7 +160,7 @@ func (w *scriptedWork) claim(ctx context.Context, r api.ClaimRequest) (api.Claim
 		if w.lose != nil && w.lose(r) {
 			w.lost[r.RequestKey] = tasks
 			w.mu.Unlock()
-			return api.ClaimAnswer{}, newError(base.CodeTimeout, "no answer")
+			return api.ClaimAnswer{}, calls.Refuse(base.CodeTimeout, "no answer")
 		}
 	}
 	w.mu.Unlock()
@@ -221,7 +223,7 @@ func (s *scripted) start(t *testing.T, cfg WorkerConfig, do func(ctx context.Con
 	return stop
 }
 
-func unavailable() error { return newError(base.CodeStoreUnavailable, "down") }
+func unavailable() error { return calls.Refuse(base.CodeStoreUnavailable, "down") }
 
 func TestU138_a_lease_that_cannot_be_renewed_is_given_up_before_it_can_have_run_out(t *testing.T) {
 	t.Parallel()
@@ -289,15 +291,15 @@ func TestU145_all_leases_are_renewed_in_one_heartbeat_at_a_third_of_their_time(t
 func TestU143_a_renewal_tells_the_handler_what_the_feed_did_not(t *testing.T) {
 	t.Parallel()
 	status := func(status, reason string) error {
-		err := newError(base.CodeExecutionNotActive, "no")
+		err := calls.Refuse(base.CodeExecutionNotActive, "no")
 		err.Current = map[string]any{"status": status, "reason": reason}
 		return err
 	}
 	for name, c := range map[string]struct{ refusal, cause error }{
-		"revoked":         {newError(base.CodeLeaseRevoked, "no"), ErrLeaseRevoked},
-		"taken over":      {newError(base.CodeStaleLease, "no"), ErrLeaseLost},
-		"lapsed":          {newError(base.CodeLeaseExpired, "no"), ErrLeaseLost},
-		"deleted":         {newError(base.CodeExecutionNotFound, "no"), ErrLeaseLost},
+		"revoked":         {calls.Refuse(base.CodeLeaseRevoked, "no"), ErrLeaseRevoked},
+		"taken over":      {calls.Refuse(base.CodeStaleLease, "no"), ErrLeaseLost},
+		"lapsed":          {calls.Refuse(base.CodeLeaseExpired, "no"), ErrLeaseLost},
+		"deleted":         {calls.Refuse(base.CodeExecutionNotFound, "no"), ErrLeaseLost},
 		"cancelled":       {status("cancelled", "cancelled"), ErrCancelled},
 		"expired":         {status("expired", "execution_deadline"), ErrDeadline},
 		"attempt timeout": {status("failed", "attempt_timeout"), ErrAttemptTimeout},
@@ -351,7 +353,7 @@ func TestU145_an_ending_is_sent_again_until_it_is_answered(t *testing.T) {
 	tries := 0
 	s.work.do = func(api.WorkItem) error {
 		if tries++; tries < 3 {
-			return newError(base.CodeTimeout, "no answer")
+			return calls.Refuse(base.CodeTimeout, "no answer")
 		}
 		close(answered)
 		return nil

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
@@ -41,7 +43,7 @@ func TestW55_the_worker_renews_until_it_is_told_that_the_work_is_suspended(t *te
 	if n := <-beats; n != 1 {
 		t.Errorf("%d leases renewed while the outcome is unknown", n)
 	}
-	answer <- newError(base.CodeTimeout, "no answer")
+	answer <- calls.Refuse(base.CodeTimeout, "no answer")
 	s.rest(t)
 	host.TurnTo(begin.Add(10*time.Second + backoff.First + 1))
 	again := <-sent
@@ -71,7 +73,7 @@ func TestU139_a_wait_whose_outcome_stays_unknown_is_not_reported_as_failed(t *te
 	s := &scripted{clock: host}
 	s.work.tasks = claimedTasks(1)
 	s.work.beat = func([]api.Lease) (api.Heartbeat, error) { return api.Heartbeat{}, unavailable() }
-	s.work.do = func(api.WorkItem) error { return newError(base.CodeTimeout, "no answer") }
+	s.work.do = func(api.WorkItem) error { return calls.Refuse(base.CodeTimeout, "no answer") }
 	started, returned := make(chan struct{}), make(chan error, 1)
 	stop := s.start(t, WorkerConfig{Concurrency: 1}, func(ctx context.Context, task *Task, _ []byte) ([]byte, error) {
 		close(started)

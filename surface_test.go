@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
@@ -75,10 +77,10 @@ func TestU118_a_nudge_starts_what_was_submitted_in_a_transaction(t *testing.T) {
 			w := opened.overHTTP(t)
 			ctx := inTime(t)
 			must[flowfabric.SubmitResult](t)(opened.Submit(ctx, flowfabric.Submission{Kind: "k", SubmitOptions: flowfabric.SubmitOptions{Lane: "other"}}))
-			page := must[api.EventPage](t)(opened.Events().Read(ctx, flowfabric.ReadOptions{After: api.FromStart}))
+			page := must[api.EventPage](t)(opened.Events().Read(ctx, ops.ReadOptions{After: api.FromStart}))
 			came := make(chan api.EventPage, 1)
 			go func() {
-				later, err := opened.Events().Read(ctx, flowfabric.ReadOptions{After: page.Next, Wait: 30 * time.Second})
+				later, err := opened.Events().Read(ctx, ops.ReadOptions{After: page.Next, Wait: 30 * time.Second})
 				if err != nil {
 					t.Error(err)
 				}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -34,7 +36,7 @@ func TestU141_L150_a_replay_that_keeps_the_steps_asks_anew(t *testing.T) {
 		})
 		for i, text := range []string{"a", "b"} {
 			if i > 0 {
-				must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.ID(), flowfabric.ReplayOptions{KeepSteps: true}))
+				must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.ID(), ops.ReplayOptions{KeepSteps: true}))
 			}
 			at := receive(t, addresses)
 			w.awaits(t, run.ID(), "text")
@@ -55,7 +57,7 @@ func TestW22_a_handler_is_told_that_nothing_can_be_signed(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
 		kid := must[api.SigningKeyList](t)(w.Admin().SigningKeys().List(ctx)).CurrentKid
-		must[api.RevokedKey](t)(w.Admin().SigningKeys().Revoke(ctx, kid, flowfabric.RevokeKeyOptions{Force: true}))
+		must[api.RevokedKey](t)(w.Admin().SigningKeys().Revoke(ctx, kid, ops.RevokeKeyOptions{Force: true}))
 		run := w.waits(t, func(ctx context.Context, task *flowfabric.Task) ([]string, error) {
 			var codes []string
 			_, err := task.NewWaitpoint(ctx, "at")
@@ -139,8 +141,8 @@ func TestU139_a_sleep_that_is_over_is_passed_whatever_is_left_of_it(t *testing.T
 // suspended returns when the work has been suspended.
 func (w *world) suspended(t *testing.T, id flowfabric.ID) {
 	t.Helper()
-	filter := flowfabric.EventFilter{ExecutionID: id, Kinds: []string{"execution.suspended"}}
-	for _, err := range w.Events().Follow(inTime(t), flowfabric.ReadOptions{EventFilter: filter, After: api.FromStart}) {
+	filter := ops.EventFilter{ExecutionID: id, Kinds: []string{"execution.suspended"}}
+	for _, err := range w.Events().Follow(inTime(t), ops.ReadOptions{EventFilter: filter, After: api.FromStart}) {
 		if err != nil {
 			t.Fatal(err)
 		}

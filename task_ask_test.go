@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -72,7 +74,7 @@ func TestU141_ask_waits_for_a_quorum_of_different_people(t *testing.T) {
 		}
 		a.decides(t, links[0], "approve", "")
 		a.decides(t, links[1], "approve", "")
-		receipt := must[api.SignalReceipt](t)(w.Operate().Approve(ctx, a.ID(), flowfabric.Approve{Comment: "at the console"}))
+		receipt := must[api.SignalReceipt](t)(w.Operate().Approve(ctx, a.ID(), ops.Approve{Comment: "at the console"}))
 		if receipt.Effect != "appended_to_waitpoint_duplicate" { // on a link and at the console it is one person
 			t.Errorf("%+v", receipt)
 		}
@@ -80,7 +82,7 @@ func TestU141_ask_waits_for_a_quorum_of_different_people(t *testing.T) {
 		if len(inbox) != 1 || inbox[0].Execution.ID != a.ID() || inbox[0].Needed != 3 || len(inbox[0].Decisions) != 3 || len(inbox[0].Links) != 2 {
 			t.Fatalf("%+v", inbox)
 		}
-		third := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(ctx, links[0].WaitpointID, flowfabric.LinkOptions{Approver: "eve"}))
+		third := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(ctx, links[0].WaitpointID, ops.LinkOptions{Approver: "eve"}))
 		if outcome := a.decides(t, third, "approve", "fine"); outcome.Outcome != "decided" || outcome.Effect != "resume_condition_satisfied" {
 			t.Errorf("%+v", outcome)
 		}
@@ -132,7 +134,7 @@ func TestU141_a_question_may_end_without_a_decision(t *testing.T) {
 		if links := receive(t, resumed.links); len(links) != 0 {
 			t.Errorf("links for nobody: %v", links)
 		}
-		must[api.SignalReceipt](t)(w.Operate().Approve(ctx, resumed.ID(), flowfabric.Approve{}))
+		must[api.SignalReceipt](t)(w.Operate().Approve(ctx, resumed.ID(), ops.Approve{}))
 		must[*flowfabric.Execution](t)(w.Operate().Resume(ctx, resumed.ID()))
 		if d := receive(t, resumed.answer); d.Approved || !slices.Equal(d.By, []string{w.who}) || d.Resume.Cause != "operator" {
 			t.Errorf("%+v", d)
@@ -204,7 +206,7 @@ func TestU141_links_are_made_once_however_often_they_have_to_be_sent(t *testing.
 				t.Errorf("step %s remembers an address: %s", step.Name, step.Result.Data)
 			}
 		}
-		must[api.SignalReceipt](t)(w.Operate().Approve(ctx, run.ID(), flowfabric.Approve{}))
+		must[api.SignalReceipt](t)(w.Operate().Approve(ctx, run.ID(), ops.Approve{}))
 		if got := must[[]string](t)(run.Result(ctx)); !slices.Equal(got, []string{w.who}) {
 			t.Errorf("%q", got)
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -149,7 +151,7 @@ func ChildResult[T any](ctx context.Context, t *Task, c Child) (T, error) {
 	var none T
 	switch {
 	case c.Outcome == "":
-		return none, newError(base.CodeExecutionNotTerminal, "the child %q has not ended", c.Name)
+		return none, calls.Refuse(base.CodeExecutionNotTerminal, "the child %q has not ended", c.Name)
 	case c.Outcome != StatusSucceeded:
 		return none, fmt.Errorf("flowfabric: child %q: %w", c.Name, &ExecutionError{ID: c.ID, Status: c.Outcome, Reason: c.FailureReason})
 	}

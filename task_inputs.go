@@ -3,6 +3,8 @@ package flowfabric
 import (
 	"slices"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 )
@@ -26,12 +28,12 @@ func InputFrom[T any](t *Task, node string) (T, error) {
 	var none T
 	i := slices.IndexFunc(t.claimed.Inputs, func(in api.NamedInput) bool { return in.Name == node })
 	if i < 0 {
-		return none, newError(base.CodeInputNotFound, "nothing came from %q", node).At("name", "an edge passes it: Node.After, or pass of an edge")
+		return none, calls.Refuse(base.CodeInputNotFound, "nothing came from %q", node).At("name", "an edge passes it: Node.After, or pass of an edge")
 	}
 	in := &t.claimed.Inputs[i]
 	switch {
 	case in.FailureReason != "" || in.Outcome != StatusSucceeded && !in.Present:
-		return none, newError(base.CodeInputNotFound, "%q is %s: %s", node, in.Outcome, in.FailureReason).At("name", "Task.Inputs tells how each of them ended")
+		return none, calls.Refuse(base.CodeInputNotFound, "%q is %s: %s", node, in.Outcome, in.FailureReason).At("name", "Task.Inputs tells how each of them ended")
 	case !in.Present:
 		return decodeAbsent[T](node)
 	case !in.Result.Omitted():
@@ -50,6 +52,6 @@ func decodeAbsent[T any](node string) (none T, err error) {
 	case *None, *Payload:
 		return none, nil
 	default:
-		return none, newError(base.CodeInputNotFound, "%q succeeded without a result", node).At("name", "Task.Inputs tells how each of them ended")
+		return none, calls.Refuse(base.CodeInputNotFound, "%q succeeded without a result", node).At("name", "Task.Inputs tells how each of them ended")
 	}
 }

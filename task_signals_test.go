@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -18,7 +20,7 @@ func TestU141_W80_ask_fetches_what_had_no_room_in_the_answer(t *testing.T) {
 		const many = 33 // of the largest payloads 32 have room
 		for i := range many {
 			said := fmt.Sprintf(`{"comment":"%d","pad":"%s"}`, i+1, strings.Repeat("x", 262_000))
-			must[api.SignalReceipt](t)(w.Operate().Approve(ctx, a.ID(), flowfabric.Approve{
+			must[api.SignalReceipt](t)(w.Operate().Approve(ctx, a.ID(), ops.Approve{
 				Suffix: fmt.Sprint(i), Payload: flowfabric.Payload{Data: []byte(said), ContentType: "application/json"},
 			}))
 		}

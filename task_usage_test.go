@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/service"
@@ -108,7 +110,7 @@ func TestU151_a_budget_that_asks_parks_the_work_until_an_operator_raises_it(t *t
 		if len(waiting.Items) != 1 || waiting.Items[0].Execution.ID != run.ID() {
 			t.Errorf("%+v", waiting.Items)
 		}
-		must[api.SignalReceipt](t)(w.Operate().Approve(ctx, run.ID(), flowfabric.Approve{
+		must[api.SignalReceipt](t)(w.Operate().Approve(ctx, run.ID(), ops.Approve{
 			Name: "budget_approved", Payload: flowfabric.JSON(map[string]any{"raise": map[string]int64{"tokens": 800}}),
 		}))
 		if result := must[string](t)(run.Result(ctx)); result != "42" {
@@ -224,7 +226,7 @@ func TestU68_U69_U70_U71_what_is_used_may_come_with_the_end_of_the_lease(t *test
 		if usage := must[api.ExecutionUsage](t)(w.Executions().Usage(ctx, id)); usage.Amounts["tokens"] != 4 {
 			t.Errorf("%+v", usage)
 		}
-		if usage := must[api.ExecutionUsage](t)(w.Executions().Usage(ctx, id, flowfabric.UsageOptions{Attempt: &first})); usage.Amounts["tokens"] != 3 || *usage.Attempt != 0 {
+		if usage := must[api.ExecutionUsage](t)(w.Executions().Usage(ctx, id, ops.UsageOptions{Attempt: &first})); usage.Amounts["tokens"] != 3 || *usage.Attempt != 0 {
 			t.Errorf("%+v", usage)
 		}
 	})

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -38,7 +41,7 @@ func (t *Task) NewWaitpoint(ctx context.Context, key string, o ...WaitpointOptio
 	w := api.NewWaitpoint{Key: key, ExpiresIn: options.ExpiresIn, ID: options.ID, IdempotencyKey: options.IdempotencyKey}
 	switch {
 	case options.Another && w.IdempotencyKey != "":
-		return nil, newError(base.CodeInvalidArgument, "another waitpoint each time, and the same under a key").At("Another", "set one of the two")
+		return nil, calls.Refuse(base.CodeInvalidArgument, "another waitpoint each time, and the same under a key").At("Another", "set one of the two")
 	case options.Another:
 		w.IdempotencyKey = mint.Key(t.runner.clock) // all tries of this call make one waitpoint
 	case w.IdempotencyKey == "":
@@ -63,7 +66,7 @@ func (t *Task) newWaitpoint(ctx context.Context, w api.NewWaitpoint) (*Waitpoint
 //
 // Codes: invalid_argument, reserved_name, waitpoint_not_found, waitpoint_expired, waitpoint_closed, signing_key_missing,
 // stale_lease, lease_revoked, execution_not_active.
-func (t *Task) NewLink(ctx context.Context, w *Waitpoint, l LinkOptions) (ApprovalLink, error) {
+func (t *Task) NewLink(ctx context.Context, w *Waitpoint, l ops.LinkOptions) (ApprovalLink, error) {
 	if l.RequestKey == "" {
 		l.RequestKey = mint.Key(t.runner.clock)
 	}
@@ -96,7 +99,7 @@ func (t *Task) Suspend(ctx context.Context, s Suspension) error {
 	if err != nil {
 		return err
 	}
-	passed := newError(base.CodeAlreadySatisfied, "the wait %q is passed", s.Key).At("Key", "use TrySuspend to go on with what arrived")
+	passed := calls.Refuse(base.CodeAlreadySatisfied, "the wait %q is passed", s.Key).At("Key", "use TrySuspend to go on with what arrived")
 	passed.Current = map[string]any{"suspension_id": resume.SuspensionID, "cause": resume.Cause}
 	return passed
 }
@@ -105,7 +108,7 @@ func (t *Task) Suspend(ctx context.Context, s Suspension) error {
 // past every wait that is over.
 func (t *Task) TrySuspend(ctx context.Context, s Suspension) (Resume, error) {
 	if s.Key == "" {
-		return Resume{}, newError(base.CodeInvalidArgument, "the wait has no key").At("Key", "name it, so that it is known when the handler runs again")
+		return Resume{}, calls.Refuse(base.CodeInvalidArgument, "the wait has no key").At("Key", "name it, so that it is known when the handler runs again")
 	}
 	s.Key = t.waits.next(s.Key)
 	return t.suspend(ctx, s)
@@ -139,7 +142,7 @@ func (t *Task) Sleep(ctx context.Context, name string, d time.Duration) error {
 		return nil
 	}
 	if name == "" {
-		return newError(base.CodeInvalidArgument, "the wait has no name").At("name", "name it, so that it is known when the handler runs again")
+		return calls.Refuse(base.CodeInvalidArgument, "the wait has no name").At("name", "name it, so that it is known when the handler runs again")
 	}
 	_, err := t.suspend(ctx, Suspension{Key: key, Until: TimeoutOnly(), Timeout: d, OnTimeout: ResumeOnTimeout})
 	if CodeOf(err) == string(base.CodeIdempotencyConflict) && t.slept(ctx, err) {
@@ -204,7 +207,7 @@ func endedWithout(key string, r Resume) error {
 
 func (t *Task) awaitSignal(ctx context.Context, key string, o WaitOptions) (Resume, error) {
 	if key == "" {
-		return Resume{}, newError(base.CodeInvalidArgument, "the wait has no key").At("key", "name it, so that it is known when the handler runs again")
+		return Resume{}, calls.Refuse(base.CodeInvalidArgument, "the wait has no key").At("key", "name it, so that it is known when the handler runs again")
 	}
 	wait := t.waits.next(key)
 	binding, at, err := t.addressed(ctx, key, wait, o)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -31,7 +33,7 @@ func (w *world) awaits(t *testing.T, id flowfabric.ID, key string) *flowfabric.W
 	t.Helper()
 	ctx := inTime(t)
 	seen := 0
-	for event, err := range w.Events().Follow(ctx, flowfabric.ReadOptions{EventFilter: flowfabric.EventFilter{ExecutionID: id}, After: api.FromStart}) {
+	for event, err := range w.Events().Follow(ctx, ops.ReadOptions{EventFilter: ops.EventFilter{ExecutionID: id}, After: api.FromStart}) {
 		if err != nil {
 			t.Fatalf("waiting for %s: %v", key, err)
 		}
@@ -39,7 +41,7 @@ func (w *world) awaits(t *testing.T, id flowfabric.ID, key string) *flowfabric.W
 			continue
 		}
 		seen++
-		for found, err := range w.Waitpoints().List(ctx, flowfabric.WaitpointQuery{ExecutionID: id, Key: key}) {
+		for found, err := range w.Waitpoints().List(ctx, ops.WaitpointQuery{ExecutionID: id, Key: key}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
@@ -90,7 +92,7 @@ func TestU185_the_public_url_stands_before_addresses_and_must_be_absolute(t *tes
 		if at.CallbackURL != want+at.ID+"/"+at.Token.Reveal() {
 			t.Errorf("the address is at %s, want %s", strings.TrimSuffix(at.CallbackURL, at.Token.Reveal()), want)
 		}
-		link := must[flowfabric.ApprovalLink](t)(client.Waitpoints().NewLink(t.Context(), at.ID, flowfabric.LinkOptions{Approver: "ann"}))
+		link := must[flowfabric.ApprovalLink](t)(client.Waitpoints().NewLink(t.Context(), at.ID, ops.LinkOptions{Approver: "ann"}))
 		if prefix := strings.TrimSuffix(want, "/v1/callbacks/") + "/approve/" + link.ID + "/"; !strings.HasPrefix(link.URL, prefix) {
 			t.Errorf("the link is not at %s", prefix)
 		}

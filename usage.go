@@ -17,11 +17,6 @@ const (
 // Usage is an amount that work has used, or is about to use.
 type Usage = api.Usage
 
-// UsageOptions select the usage to return.
-type UsageOptions struct {
-	Attempt *int // its index; nil: all attempts
-}
-
 // keyedUsage adds a key to a report without one before its first try, so that a second try does not count again.
 func keyedUsage(u Usage, c clock.Clock) (keyed Usage, minted bool) {
 	if u.DedupKey == "" {

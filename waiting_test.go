@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -113,7 +115,7 @@ func TestW56_a_crash_after_the_approval_and_a_reclaim_pass_the_wait(t *testing.T
 		if a := h.suspends(first, "wait", "at"); a.Outcome != "suspended" {
 			t.Fatalf("%+v", a)
 		}
-		must[api.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, flowfabric.Approve{Comment: "yes"}))
+		must[api.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, ops.Approve{Comment: "yes"}))
 		second := h.claims(500 * time.Millisecond) // and is heard of no more
 		third := h.claims(time.Minute)
 		if second.How != "resumed" || third.How != "reclaimed" || third.Attempt.Index != second.Attempt.Index+1 || third.Resume != nil {
@@ -164,19 +166,19 @@ func TestU132_waits_are_shown_to_whoever_asks_and_their_tokens_to_operators(t *t
 		if diff := cmp.Diff(until, open.Until, cmpopts.IgnoreUnexported(flowfabric.Condition{})); diff != "" {
 			t.Errorf("the condition: %s", diff)
 		}
-		signals := must[[]flowfabric.SignalRecord](t)(all(w.Executions().Signals(ctx, id, flowfabric.SignalQuery{SuspensionID: open.ID})))
+		signals := must[[]flowfabric.SignalRecord](t)(all(w.Executions().Signals(ctx, id, ops.SignalQuery{SuspensionID: open.ID})))
 		if len(signals) != 2 || signals[0].Name != "first" || string(signals[1].Payload.Data) != "two" || !signals[0].Matched || signals[0].SourceVerified {
 			t.Errorf("%+v", signals)
 		}
-		page := must[flowfabric.Page[flowfabric.SignalRecord]](t)(w.Executions().SignalsPage(ctx, id, flowfabric.SignalQuery{PageOptions: flowfabric.PageOptions{Limit: 1}}))
+		page := must[flowfabric.Page[flowfabric.SignalRecord]](t)(w.Executions().SignalsPage(ctx, id, ops.SignalQuery{PageOptions: flowfabric.PageOptions{Limit: 1}}))
 		if len(page.Items) != 1 || page.NextCursor == "" {
 			t.Errorf("%+v", page)
 		}
-		listed := must[[]flowfabric.Waitpoint](t)(all(w.Waitpoints().List(ctx, flowfabric.WaitpointQuery{ExecutionID: id})))
+		listed := must[[]flowfabric.Waitpoint](t)(all(w.Waitpoints().List(ctx, ops.WaitpointQuery{ExecutionID: id})))
 		if len(listed) != 2 || !listed[0].Token.IsZero() || listed[0].CallbackURL != "" || listed[0].SignalCount != 1 {
 			t.Errorf("%+v", listed)
 		}
-		waiting := must[[]api.Suspended](t)(all(w.Waitpoints().Suspended(ctx, flowfabric.SuspendedQuery{ReasonCode: flowfabric.WaitingForToolResult})))
+		waiting := must[[]api.Suspended](t)(all(w.Waitpoints().Suspended(ctx, ops.SuspendedQuery{ReasonCode: flowfabric.WaitingForToolResult})))
 		if len(waiting) != 1 || len(waiting[0].Progress) != 2 || waiting[0].Progress[1].Progress != 1 || waiting[0].Progress[1].Needed != 2 {
 			t.Errorf("%+v", waiting)
 		}
@@ -222,14 +224,14 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 		}
 		one, two := make("one"), make("two")
 		for _, want := range []string{"closed", "already_closed"} {
-			if result := must[api.CloseResult](t)(w.Waitpoints().Close(ctx, one.ID, flowfabric.CloseOptions{Reason: "enough"})); result.Outcome != want {
+			if result := must[api.CloseResult](t)(w.Waitpoints().Close(ctx, one.ID, ops.CloseOptions{Reason: "enough"})); result.Outcome != want {
 				t.Errorf("%s, want %s", result.Outcome, want)
 			}
 		}
 		if _, err := w.Signal(ctx, flowfabric.Signal{WaitpointID: one.ID, Token: one.Token, Name: "x"}); flowfabric.CodeOf(err) != "waitpoint_closed" {
 			t.Errorf("at a closed one: %v", err)
 		}
-		asks := flowfabric.LinkOptions{Approver: "ann", Decisions: []flowfabric.LinkChoice{{ID: "later", Label: "Later", SignalName: "postponed"}}, Lease: &task.Lease}
+		asks := ops.LinkOptions{Approver: "ann", Decisions: []flowfabric.LinkChoice{{ID: "later", Label: "Later", SignalName: "postponed"}}, Lease: &task.Lease}
 		link := must[flowfabric.ApprovalLink](t)(w.Waitpoints().NewLink(ctx, two.ID, asks))
 		if link.WaitpointID != two.ID || link.ExecutionID != id || !strings.Contains(link.URL, "/approve/"+link.ID+"/") {
 			t.Errorf("%+v", link)
@@ -262,10 +264,10 @@ func TestU132_an_operator_closes_waitpoints_withdraws_links_and_resumes(t *testi
 		if suspended.Outcome != "suspended" {
 			t.Fatalf("%+v", suspended)
 		}
-		if _, err := w.Operate().Resume(ctx, id, flowfabric.ResumeOptions{ExpectedSuspensionID: two.ID}); flowfabric.CodeOf(err) != "suspension_mismatch" {
+		if _, err := w.Operate().Resume(ctx, id, ops.ResumeOptions{ExpectedSuspensionID: two.ID}); flowfabric.CodeOf(err) != "suspension_mismatch" {
 			t.Errorf("another suspension: %v", err)
 		}
-		expected := flowfabric.ResumeOptions{ExpectedSuspensionID: suspended.SuspensionID, Delay: time.Hour}
+		expected := ops.ResumeOptions{ExpectedSuspensionID: suspended.SuspensionID, Delay: time.Hour}
 		for range 2 {
 			if x := must[*flowfabric.Execution](t)(w.Operate().Resume(ctx, id, expected)); x.Status != flowfabric.StatusDelayed {
 				t.Errorf("it is %s", x.Status)
@@ -289,14 +291,14 @@ func TestU132_W7_what_is_no_id_is_refused_and_what_does_not_exist_is_not_found(t
 			"Reissue": func(id string) error { _, err := points.Reissue(ctx, id); return err },
 			"Close":   func(id string) error { _, err := points.Close(ctx, id); return err },
 			"NewLink": func(id string) error {
-				_, err := points.NewLink(ctx, id, flowfabric.LinkOptions{Approver: "a"})
+				_, err := points.NewLink(ctx, id, ops.LinkOptions{Approver: "a"})
 				return err
 			},
 			"Links":      func(id string) error { _, err := points.Links(ctx, id); return err },
 			"LinkURL":    func(id string) error { _, err := points.LinkURL(ctx, id); return err },
 			"RevokeLink": func(id string) error { return points.RevokeLink(ctx, id) },
 			"Page": func(id string) error {
-				_, err := points.Page(ctx, flowfabric.WaitpointQuery{ExecutionID: flowfabric.ID(id)})
+				_, err := points.Page(ctx, ops.WaitpointQuery{ExecutionID: flowfabric.ID(id)})
 				return err
 			},
 			"Suspension":      func(id string) error { _, err := w.Executions().Suspension(ctx, flowfabric.ID(id)); return err },
@@ -304,7 +306,7 @@ func TestU132_W7_what_is_no_id_is_refused_and_what_does_not_exist_is_not_found(t
 			"SignalsPage":     func(id string) error { _, err := w.Executions().SignalsPage(ctx, flowfabric.ID(id)); return err },
 			"Resume":          func(id string) error { _, err := w.Operate().Resume(ctx, flowfabric.ID(id)); return err },
 			"Approve": func(id string) error {
-				_, err := w.Operate().Approve(ctx, flowfabric.ID(id), flowfabric.Approve{})
+				_, err := w.Operate().Approve(ctx, flowfabric.ID(id), ops.Approve{})
 				return err
 			},
 		} {

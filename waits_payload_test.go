@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -46,7 +48,7 @@ func TestW9_payloads_of_signals_and_continuations_come_back_bit_for_bit(t *testi
 					return err
 				},
 				"approve": func(at *flowfabric.Waitpoint) error {
-					_, err := w.Operate().Approve(inTime(t), at.ExecutionID, flowfabric.Approve{Payload: p})
+					_, err := w.Operate().Approve(inTime(t), at.ExecutionID, ops.Approve{Payload: p})
 					return err
 				},
 				"callback": func(at *flowfabric.Waitpoint) error { return w.callsBack(t, at, p) },

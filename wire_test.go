@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"pgregory.net/rapid"
 
 	"github.com/flowfabric/flowfabric/api"
@@ -320,7 +322,7 @@ func TestU11_a_problem_keeps_everything_that_an_error_says(t *testing.T) {
 	roundTrip[Error, wire.Problem](t, "Error", func(_ *rapid.T, e *Error) {
 		e.Current = map[string]any{"status": "running", "limit": int64(12), "ratio": 1.5}
 	})
-	text := string(must(wire.Marshal(newError("execution_not_found", "there is no such execution").At("/id", "look it up"))))
+	text := string(must(wire.Marshal(calls.Refuse("execution_not_found", "there is no such execution").At("/id", "look it up"))))
 	const want = `{"type":"/problems/execution_not_found","title":"Execution not found","status":404,"detail":"there is no such execution",` +
 		`"code":"execution_not_found","class":"not_found","field":"/id","hint":"look it up","retryable":false}`
 	if text != want {
@@ -332,7 +334,7 @@ func TestU11_a_problem_hides_what_the_database_said(t *testing.T) {
 	t.Parallel()
 	secret := errors.New("dial tcp 10.0.0.7: secret")
 	for _, e := range []*Error{
-		newError("internal", "internal error: %w", secret), newError("store_unavailable", "the store does not answer: %w", secret),
+		calls.Refuse("internal", "internal error: %w", secret), calls.Refuse("store_unavailable", "the store does not answer: %w", secret),
 	} {
 		if text := must(wire.Marshal(e)); bytes.Contains(text, []byte("secret")) {
 			t.Errorf("the problem of %s tells its cause: %s", e.Code, text)

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/internal/calls"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -68,7 +70,7 @@ type instantWorkers struct{}
 // Do refuses a drain, so that claims that wait are given up, and does nothing else.
 func (instantWorkers) Do(_ context.Context, op *wire.Operation, _, _ any, _ transport.Options) error {
 	if op == wire.DrainWorker.Operation {
-		return newError(base.CodeWorkerNotRegistered, "nobody")
+		return calls.Refuse(base.CodeWorkerNotRegistered, "nobody")
 	}
 	return nil
 }

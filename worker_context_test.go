@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -44,7 +46,7 @@ func TestU143_a_context_ends_with_its_cause(t *testing.T) {
 				return err
 			}},
 			{name: "revoked", cause: flowfabric.ErrLeaseRevoked, status: flowfabric.StatusBlocked, do: func(ctx context.Context, id flowfabric.ID) error {
-				_, err := w.Operate().Revoke(ctx, id, flowfabric.RevokeOptions{Hold: true})
+				_, err := w.Operate().Revoke(ctx, id, ops.RevokeOptions{Hold: true})
 				return err
 			}},
 			{name: "deadline", cause: flowfabric.ErrDeadline, status: flowfabric.StatusExpired, options: flowfabric.SubmitOptions{
@@ -97,21 +99,21 @@ func (w *world) declareDead(ctx context.Context, id flowfabric.ID) error {
 	if _, err := w.Lanes().Pause(ctx, x.Lane); err != nil {
 		return err
 	}
-	return w.Workers().MarkDead(ctx, x.Lease.InstanceID, flowfabric.DeadOptions{Reason: "gone"})
+	return w.Workers().MarkDead(ctx, x.Lease.InstanceID, ops.DeadOptions{Reason: "gone"})
 }
 
 // awaitStatus follows the events of an execution until it has a status.
 func awaitStatus(t *testing.T, w *world, id flowfabric.ID, status flowfabric.Status) *flowfabric.Execution {
 	t.Helper()
 	ctx := inTime(t)
-	page := must[api.EventPage](t)(w.Events().Read(ctx, flowfabric.ReadOptions{}))
+	page := must[api.EventPage](t)(w.Events().Read(ctx, ops.ReadOptions{}))
 	for {
 		x := must[*flowfabric.Execution](t)(w.Get(ctx, id))
 		if x.Status == status {
 			return x
 		}
-		page = must[api.EventPage](t)(w.Events().Read(ctx, flowfabric.ReadOptions{
-			After: page.Next, Wait: 5 * time.Second, EventFilter: flowfabric.EventFilter{ExecutionID: id},
+		page = must[api.EventPage](t)(w.Events().Read(ctx, ops.ReadOptions{
+			After: page.Next, Wait: 5 * time.Second, EventFilter: ops.EventFilter{ExecutionID: id},
 		}))
 		if ctx.Err() != nil {
 			t.Fatalf("%s is %s, want %s", id, x.Status, status)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
@@ -214,7 +216,7 @@ func TestU140_a_step_runs_once_and_a_repeated_name_is_numbered(t *testing.T) {
 		if !slices.Equal(names, []string{"add", "add#2", "flaky"}) {
 			t.Errorf("steps %q", names)
 		}
-		must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.ID(), flowfabric.ReplayOptions{KeepSteps: true}))
+		must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.ID(), ops.ReplayOptions{KeepSteps: true}))
 		must[int](t)(run.Result(ctx))
 		must[*flowfabric.Execution](t)(w.Operate().Replay(ctx, run.ID()))
 		must[int](t)(run.Result(ctx))
@@ -389,7 +391,7 @@ func TestU145_the_worker_is_in_the_fleet_and_obeys_drain(t *testing.T) {
 		if info.WorkerID != "w" || info.Version != "1.2" || info.MaxConcurrent != 3 || info.State != "live" || !slices.Equal(info.Kinds, []string{"double"}) {
 			t.Errorf("the fleet shows %+v", info)
 		}
-		if err := w.Workers().Drain(ctx, flowfabric.WorkerTarget{InstanceID: "w-1"}); err != nil {
+		if err := w.Workers().Drain(ctx, ops.WorkerTarget{InstanceID: "w-1"}); err != nil {
 			t.Fatal(err)
 		}
 		if info := must[*api.Worker](t)(w.Workers().Get(ctx, "w-1")); info.State != "draining" {
@@ -407,7 +409,7 @@ func TestU145_the_worker_is_in_the_fleet_and_obeys_drain(t *testing.T) {
 		}
 		stop()
 		run := must[*flowfabric.Run[int]](t)(double.Submit(ctx, w.Client, 2))
-		if err := w.Workers().Undrain(ctx, flowfabric.WorkerTarget{InstanceID: "w-1"}); err != nil {
+		if err := w.Workers().Undrain(ctx, ops.WorkerTarget{InstanceID: "w-1"}); err != nil {
 			t.Fatal(err)
 		}
 		must[int](t)(run.Result(ctx))

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
@@ -164,7 +166,7 @@ func TestU147_roles_namespaces_and_the_audit_log_hold_for_a_login(t *testing.T) 
 	p.send(t, "POST", "/v1/executions/"+id+"/hold", "{}", as("olga")).wants(t, 200, "")
 
 	var told []string
-	for row, err := range p.Admin().Audit(t.Context(), flowfabric.AuditFilter{Namespace: "shop"}) {
+	for row, err := range p.Admin().Audit(t.Context(), ops.AuditFilter{Namespace: "shop"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +243,7 @@ func TestU147_below_a_prefix_every_address_has_the_prefix(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer remote.Close(t.Context())
-	if count, err := remote.Executions().Count(t.Context(), flowfabric.Filter{}); err != nil || count.Total != 1 {
+	if count, err := remote.Executions().Count(t.Context(), ops.Filter{}); err != nil || count.Total != 1 {
 		t.Errorf("%+v, %v", count, err)
 	}
 }

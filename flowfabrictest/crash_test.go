@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/flowfabrictest"
@@ -176,7 +178,7 @@ func TestU153_a_submit_survives_a_crash_on_either_side_of_its_commit(t *testing.
 			if !crash.Hit() || run.Duplicate() {
 				t.Errorf("hit: %v, duplicate: %v", crash.Hit(), run.Duplicate())
 			}
-			if got := must[api.Count](t)(env.Executions().Count(t.Context(), flowfabric.Filter{})); got.Total != 1 {
+			if got := must[api.Count](t)(env.Executions().Count(t.Context(), ops.Filter{})); got.Total != 1 {
 				t.Errorf("%d executions", got.Total)
 			}
 		})
@@ -213,7 +215,7 @@ func TestU153_an_operators_command_survives_the_death_of_the_process(t *testing.
 	env := flowfabrictest.New(t)
 	run := submitTrip(t, env)
 	crash := env.CrashAt(flowfabrictest.AfterCommit("hold"))
-	x := must[*flowfabric.Execution](t)(env.Operate().Hold(t.Context(), run.ID(), flowfabric.Action{Reason: "wait"}))
+	x := must[*flowfabric.Execution](t)(env.Operate().Hold(t.Context(), run.ID(), ops.Action{Reason: "wait"}))
 	if !crash.Hit() || x.Held == nil {
 		t.Errorf("hit: %v, held: %v", crash.Hit(), x.Held)
 	}
@@ -252,7 +254,7 @@ func TestU153_a_handler_of_a_dead_process_does_nothing_more(t *testing.T) {
 	close(goOn)
 	env.Advance(time.Minute)
 
-	stray := must[api.Count](t)(env.Executions().Count(t.Context(), flowfabric.Filter{Kind: []string{"stray"}}))
+	stray := must[api.Count](t)(env.Executions().Count(t.Context(), ops.Filter{Kind: []string{"stray"}}))
 	if stray.Total != 0 || len(after.all()) != 0 {
 		t.Errorf("%d submits and %d lines of code after death", stray.Total, len(after.all()))
 	}

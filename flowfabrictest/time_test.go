@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/flowfabrictest"
@@ -175,7 +177,7 @@ func TestU153_lists_and_bulk_jobs_see_what_was_done_before_them(t *testing.T) {
 		t.Errorf("%d executions in the list", len(got.Items))
 	}
 	must[*api.Lane](t)(env.Lanes().Pause(t.Context(), "default"))
-	job := must[*api.BulkJob](t)(env.Operate().Bulk(t.Context(), flowfabric.BulkRequest{Action: api.BulkCancel, All: true}))
+	job := must[*api.BulkJob](t)(env.Operate().Bulk(t.Context(), ops.BulkRequest{Action: api.BulkCancel, All: true}))
 	env.Advance(time.Second)
 	if got := must[*api.BulkJob](t)(env.Operate().BulkStatus(t.Context(), job.ID)); got.State != "done" || got.Done != 3 {
 		t.Errorf("%s, %d done", got.State, got.Done)

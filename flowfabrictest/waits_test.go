@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/flowfabrictest"
@@ -197,14 +199,14 @@ func TestU153_signals_and_links_survive_the_death_of_the_process(t *testing.T) {
 	}
 	env.Advance(time.Minute) // the dead process had taken the execution with the signal: its lease has to lapse
 	var asked flowfabric.Waitpoint
-	for open, err := range env.Waitpoints().List(t.Context(), flowfabric.WaitpointQuery{ExecutionID: run.ID()}) {
+	for open, err := range env.Waitpoints().List(t.Context(), ops.WaitpointQuery{ExecutionID: run.ID()}) {
 		asked = open
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	linked := env.CrashAt(flowfabrictest.AfterCommit("create_link"))
-	link := must[flowfabric.ApprovalLink](t)(env.Waitpoints().NewLink(t.Context(), asked.ID, flowfabric.LinkOptions{Approver: "ann"}))
+	link := must[flowfabric.ApprovalLink](t)(env.Waitpoints().NewLink(t.Context(), asked.ID, ops.LinkOptions{Approver: "ann"}))
 	if links := must[[]flowfabric.ApprovalLink](t)(env.Waitpoints().Links(t.Context(), asked.ID)); !linked.Hit() || len(links) != 1 {
 		t.Errorf("hit: %v, %d links", linked.Hit(), len(links))
 	}

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/workapi"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -91,7 +93,7 @@ func (r *Resuming) signal(ctx context.Context, id flowfabric.ID, w flowfabric.Wa
 }
 
 type resumingWork struct {
-	work flowfabric.Work
+	work workapi.Work
 	r    *Resuming
 }
 

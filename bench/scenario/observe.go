@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flowfabric/flowfabric/workapi"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/bench/measure"
@@ -25,7 +27,7 @@ func observe(c *flowfabric.Client) *observed {
 
 // observedWork is the worker protocol with a tally.
 type observedWork struct {
-	work flowfabric.Work
+	work workapi.Work
 	base time.Time
 
 	registered  atomic.Int64

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/commands"
@@ -280,7 +282,7 @@ func (e *examples) waiting(t *testing.T, dir string, words []string) (names []st
 		item = api.WorkItem{Op: api.OpWaitpoint, ID: id, Lease: task.Lease, Waitpoint: &api.NewWaitpoint{Key: "payment"}}
 	}
 	waitpoint := e.do(t, item).Waitpoints[0]
-	link, err := e.client.Waitpoints().NewLink(t.Context(), waitpoint.ID, flowfabric.LinkOptions{Approver: "ana@example.com"})
+	link, err := e.client.Waitpoints().NewLink(t.Context(), waitpoint.ID, ops.LinkOptions{Approver: "ana@example.com"})
 	check(t, err)
 	check(t, os.WriteFile(filepath.Join(dir, "token.txt"), []byte(waitpoint.Token.Reveal()+"\n"), 0o600))
 	return []string{exampleID, string(id), exampleWait, waitpoint.ID, exampleLink, link.ID}
@@ -319,7 +321,7 @@ func (e *examples) signingKeys(t *testing.T, verb string) (names []string) {
 	case "seed":
 		list, err := keys.List(t.Context())
 		check(t, err)
-		_, err = keys.Revoke(t.Context(), list.CurrentKid, flowfabric.RevokeKeyOptions{Force: true})
+		_, err = keys.Revoke(t.Context(), list.CurrentKid, ops.RevokeKeyOptions{Force: true})
 		check(t, err)
 	}
 	return names
@@ -337,7 +339,7 @@ func (e *examples) subject(t *testing.T, command, line string) string {
 	ctx := t.Context()
 	switch command {
 	case "bulk":
-		job, err := e.client.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: api.BulkHold, Filter: flowfabric.Filter{Kind: []string{"mail"}}})
+		job, err := e.client.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkHold, Filter: ops.Filter{Kind: []string{"mail"}}})
 		check(t, err)
 		return job.ID
 	case "flow":

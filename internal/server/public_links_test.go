@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
@@ -311,7 +313,7 @@ func TestW71_U131_a_decision_is_in_the_audit_log_under_the_name_of_the_approver(
 		id, link := w.link(t, a, "")
 		w.visit(t, link, decides("approve", "")).wants(t, 303)
 		w.visit(t, link, decides("approve", "")).wants(t, 303)
-		rows, err := w.Admin().AuditPage(t.Context(), flowfabric.AuditFilter{Action: "decide"})
+		rows, err := w.Admin().AuditPage(t.Context(), ops.AuditFilter{Action: "decide"})
 		if err != nil || len(rows.Items) != 1 || rows.Items[0].Principal != "ann@example.com" || rows.Items[0].EntityID != id {
 			t.Errorf("%+v, %v", rows, err)
 		}

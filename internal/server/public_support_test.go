@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric/api"
 )
 
@@ -108,7 +109,7 @@ func (w *world) everything(t testing.TB, a asleep) string {
 	t.Helper()
 	var all strings.Builder
 	for after := api.FromStart; ; {
-		page, err := w.Events().Read(t.Context(), flowfabric.ReadOptions{After: after, Limit: 1000})
+		page, err := w.Events().Read(t.Context(), ops.ReadOptions{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

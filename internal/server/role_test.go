@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -281,7 +282,7 @@ func TestU131_who_hangs_up_after_a_refusal_is_in_the_audit_log_all_the_same(t *t
 	r := httptest.NewRequestWithContext(gone, "POST", "/v1/lanes/default/pause", nil)
 	r.Header.Set("Authorization", "Bearer "+key)
 	w.server.Handler().ServeHTTP(httptest.NewRecorder(), r)
-	rows, err := w.Admin().AuditPage(t.Context(), flowfabric.AuditFilter{Action: "pause_lane"})
+	rows, err := w.Admin().AuditPage(t.Context(), ops.AuditFilter{Action: "pause_lane"})
 	if err != nil || len(rows.Items) != 1 {
 		t.Errorf("%+v, %v", rows, err)
 	}

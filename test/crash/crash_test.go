@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
@@ -122,7 +124,7 @@ func checkLog(ctx context.Context, t *testing.T, client *flowfabric.Client, b *b
 	lapsed := 0
 	epochs, open, completed := map[flowfabric.ID]int64{}, map[flowfabric.ID]bool{}, map[flowfabric.ID]int{}
 	for after := api.FromStart; ; {
-		page, err := client.Events().Read(ctx, flowfabric.ReadOptions{After: after, Limit: 1000})
+		page, err := client.Events().Read(ctx, ops.ReadOptions{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

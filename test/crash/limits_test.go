@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -39,7 +41,7 @@ func report(ctx context.Context, t *flowfabric.Task) error {
 // each execution was booked once (I9), and a recount finds the same (S42).
 func checkLimits(ctx context.Context, t *testing.T, client *flowfabric.Client) {
 	t.Helper()
-	count, err := client.Executions().Count(ctx, flowfabric.Filter{})
+	count, err := client.Executions().Count(ctx, ops.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

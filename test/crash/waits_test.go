@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
@@ -205,7 +207,7 @@ func toldOf(ctx context.Context, t *testing.T, client *flowfabric.Client) map[fl
 	t.Helper()
 	told := map[flowfabric.ID]map[string]int{}
 	for after := api.FromStart; ; {
-		page, err := client.Events().Read(ctx, flowfabric.ReadOptions{After: after, Limit: 1000})
+		page, err := client.Events().Read(ctx, ops.ReadOptions{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
@@ -211,7 +213,7 @@ func (h *house) operate(t *testing.T) {
 	t.Helper()
 	id := h.submit(t, flowfabric.SubmitOptions{Lane: "bulk"})
 	must[flowfabric.SubmitResult](t)(h.Submit(h.ctx, note.Submission("x", flowfabric.SubmitOptions{Lane: "bulk", ID: id})))
-	job := must[*api.BulkJob](t)(h.Operate().Bulk(h.ctx, flowfabric.BulkRequest{Action: api.BulkCancel, IDs: []flowfabric.ID{id}}))
+	job := must[*api.BulkJob](t)(h.Operate().Bulk(h.ctx, ops.BulkRequest{Action: api.BulkCancel, IDs: []flowfabric.ID{id}}))
 	must[*api.BulkJob](t)(h.Operate().WaitBulk(h.ctx, job.ID))
 	if err := h.Operate().Delete(h.ctx, id); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/jackc/pgx/v5"
 	_ "modernc.org/sqlite"
 
@@ -205,7 +207,7 @@ func checkTenants(t *testing.T, p *place) {
 			if err != nil || !check.OK || tenant == p.Name+"-red" && check.Rows == 0 {
 				t.Errorf("%+v, %v", check, err)
 			}
-			for row, err := range c.Admin().Audit(t.Context(), flowfabric.AuditFilter{Namespace: tenant, Principal: "red-auditor"}) {
+			for row, err := range c.Admin().Audit(t.Context(), ops.AuditFilter{Namespace: tenant, Principal: "red-auditor"}) {
 				if err != nil || row.Outcome != "role_required" {
 					t.Errorf("%+v, %v", row, err)
 				}
@@ -251,7 +253,7 @@ func checkRoom(t *testing.T, c *flowfabric.Client, lane string, red bool) {
 	if n := budget.Dimensions["pictures"]; err != nil || n.Used != 5 || n.EffectiveHard != 5 || n.Reserved != 0 {
 		t.Errorf("%+v, %v", budget, err)
 	}
-	waiting := flowfabric.Filter{Lane: []string{lane}, Kind: []string{string(tenants.Render)}, Reason: []string{"waiting_for_budget"}}
+	waiting := ops.Filter{Lane: []string{lane}, Kind: []string{string(tenants.Render)}, Reason: []string{"waiting_for_budget"}}
 	if n, err := c.Executions().Count(t.Context(), waiting); err != nil || n.Total != 1 {
 		t.Errorf("%+v wait for the budget, want one: %v", n, err)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -193,7 +195,7 @@ func (w *world) inGo() {
 		w.t.Error(err)
 	}
 	secret := nextSecret
-	if _, err := w.client.Admin().SigningKeys().Rotate(w.ctx(), "next", flowfabric.RotateKeyOptions{SecretHex: &secret}); err != nil {
+	if _, err := w.client.Admin().SigningKeys().Rotate(w.ctx(), "next", ops.RotateKeyOptions{SecretHex: &secret}); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
@@ -91,7 +93,7 @@ func lookBack(ctx context.Context, s *stage.Stage, client *flowfabric.Client, or
 	s.Show("%s, known before: %t, receipt %s", run.ID(), run.Duplicate(), receipt.Number)
 
 	s.Say("One execution is listed for the order.")
-	for x, err := range client.Executions().List(ctx, flowfabric.ListOptions{Filter: flowfabric.Filter{IdempotencyKey: []string{order}}}) {
+	for x, err := range client.Executions().List(ctx, ops.ListOptions{Filter: ops.Filter{IdempotencyKey: []string{order}}}) {
 		if err != nil {
 			return err
 		}

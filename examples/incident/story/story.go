@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
@@ -99,8 +101,8 @@ func point(ctx context.Context, s *stage.Stage, client *flowfabric.Client, id fl
 // replay is what the operator does when the cause is found.
 func replay(ctx context.Context, s *stage.Stage, client *flowfabric.Client, run *flowfabric.Run[string], seen string) error {
 	s.Say("The stairs are mended. An operator replays it, and a responder who lives does the work.")
-	action := flowfabric.Action{Reason: "the stairs are mended", Expect: flowfabric.Expect{Status: flowfabric.StatusFailed}}
-	if _, err := client.Operate().Replay(ctx, run.ID(), flowfabric.ReplayOptions{Action: action}); err != nil {
+	action := ops.Action{Reason: "the stairs are mended", Expect: ops.Expect{Status: flowfabric.StatusFailed}}
+	if _, err := client.Operate().Replay(ctx, run.ID(), ops.ReplayOptions{Action: action}); err != nil {
 		return err
 	}
 	w := flowfabric.NewWorker(client, flowfabric.WorkerConfig{ID: "responder", Lanes: []string{s.Name}, Logger: s.Log})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 )
@@ -178,7 +180,7 @@ func (h *house) waits(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	for x, err := range reader.Executions().List(ctx, flowfabric.ListOptions{Filter: flowfabric.Filter{Lane: []string{h.Name}, Reason: []string{reason}}}) {
+	for x, err := range reader.Executions().List(ctx, ops.ListOptions{Filter: ops.Filter{Lane: []string{h.Name}, Reason: []string{reason}}}) {
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/examples/stage"
@@ -119,7 +121,7 @@ func (h *house) client(ctx context.Context, name string, namespaces []string, ro
 func (h *house) revoke(ctx context.Context) error {
 	var problems []error
 	for i := len(h.made) - 1; i >= 0; i-- {
-		problems = append(problems, h.admin.Admin().APIKeys().Revoke(ctx, h.made[i], flowfabric.RevokeAPIKeyOptions{Force: true}))
+		problems = append(problems, h.admin.Admin().APIKeys().Revoke(ctx, h.made[i], ops.RevokeAPIKeyOptions{Force: true}))
 	}
 	return errors.Join(problems...)
 }
@@ -291,7 +293,7 @@ func (h *house) flood(ctx context.Context, c *flowfabric.Client) (accepted int, 
 func (h *house) audit(ctx context.Context) error {
 	h.Say("The audit log tells what administrators did and who was refused. Its rows are chained by hashes.")
 	for _, namespace := range []string{h.red, h.blue} {
-		for row, err := range h.admin.Admin().Audit(ctx, flowfabric.AuditFilter{Namespace: namespace}) {
+		for row, err := range h.admin.Admin().Audit(ctx, ops.AuditFilter{Namespace: namespace}) {
 			if err != nil {
 				return err
 			}

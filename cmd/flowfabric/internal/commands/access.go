@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/host"
@@ -75,7 +77,7 @@ func (i *instance) installKey(ctx context.Context, client *flowfabric.Client) er
 	}
 	key, err := client.Admin().APIKeys().Create(ctx,
 		api.APIKeySettings{Name: "bootstrap", Roles: []string{"admin"}, Namespaces: []string{"*"}},
-		flowfabric.CreateKeyOptions{Secret: secret})
+		ops.CreateKeyOptions{Secret: secret})
 	if err != nil {
 		return i.session.problems([]settings.Problem{i.values.Problem("bootstrap-admin-key", err.Error())})
 	}

@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
@@ -21,14 +23,14 @@ flowfabric budgets get team-red --template '{{.dimensions.tokens.used}}'
 	get.ValidArgsFunction = s.completeBudgets
 	return group("budgets", "Limits on usage",
 		s.budgetList(), get, s.budgetCreate(), s.budgetSet(),
-		s.budgetChange("close", "Stop a budget from admitting new work; running work can still book usage", flowfabric.Budgets.Close),
-		s.budgetChange("reopen", "Undo close", flowfabric.Budgets.Reopen),
-		s.budgetChange("reset", "Start a new epoch now, with nothing used", flowfabric.Budgets.Reset),
+		s.budgetChange("close", "Stop a budget from admitting new work; running work can still book usage", ops.Budgets.Close),
+		s.budgetChange("reopen", "Undo close", ops.Budgets.Reopen),
+		s.budgetChange("reset", "Start a new epoch now, with nothing used", ops.Budgets.Reset),
 		s.budgetDelete(), s.budgetCharge(), s.budgetRelease(), s.budgetSpend(), s.budgetEpochs())
 }
 
 func (s *session) budgetList() *cobra.Command {
-	var query flowfabric.BudgetQuery
+	var query ops.BudgetQuery
 	exhausted := false
 	cmd := s.command("list", "List budgets and their usage", `
 flowfabric budgets list
@@ -134,7 +136,7 @@ flowfabric budgets create careful tokens.hard=1000 --on-hard suspend_for_approva
 		if approval != nil {
 			b.Approval = *approval
 		}
-		made, err := c.Budgets().Create(ctx, b, flowfabric.AdminAction{Reason: f.reason})
+		made, err := c.Budgets().Create(ctx, b, ops.AdminAction{Reason: f.reason})
 		if err != nil {
 			return err
 		}
@@ -159,7 +161,7 @@ flowfabric budgets set team-red --on-hard fail --reset-at month
 		if err != nil {
 			return err
 		}
-		how := flowfabric.AdminAction{Reason: f.reason}
+		how := ops.AdminAction{Reason: f.reason}
 		if f.revision != 0 {
 			how.Revision = &f.revision
 		}
@@ -196,12 +198,12 @@ func (f *budgetFlags) update(limits []string) (u api.BudgetUpdate, err error) {
 
 // budgetChange returns a command that changes the state of a budget.
 func (s *session) budgetChange(
-	verb, short string, change func(flowfabric.Budgets, context.Context, string, ...flowfabric.AdminAction) (*api.BudgetStatus, error),
+	verb, short string, change func(ops.Budgets, context.Context, string, ...ops.AdminAction) (*api.BudgetStatus, error),
 ) *cobra.Command {
 	reason := ""
 	cmd := s.command(verb+" BUDGET", short, "flowfabric budgets "+verb+" team-red\nflowfabric budgets "+verb+" team-red --reason 'new month'\n"+
 		"flowfabric budgets "+verb+" team-red --json", cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		return s.printBudget(change(c.Budgets(), ctx, args[0], flowfabric.AdminAction{Reason: reason}))
+		return s.printBudget(change(c.Budgets(), ctx, args[0], ops.AdminAction{Reason: reason}))
 	})
 	auditReason(cmd, &reason)
 	cmd.ValidArgsFunction = s.completeBudgets
@@ -215,7 +217,7 @@ flowfabric budgets delete team-red
 flowfabric budgets delete team-red --reason 'they are gone'
 flowfabric budgets delete team-red --quiet
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		if err := c.Budgets().Delete(ctx, args[0], flowfabric.AdminAction{Reason: reason}); err != nil {
+		if err := c.Budgets().Delete(ctx, args[0], ops.AdminAction{Reason: reason}); err != nil {
 			return err
 		}
 		s.printer.Note("deleted: %s", args[0])
@@ -258,7 +260,7 @@ flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'it was a test'
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 `, cobra.ExactArgs(2), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		released, err := c.Budgets().ReleaseSpend(ctx, args[0], flowfabric.ID(args[1]), flowfabric.AdminAction{Reason: reason})
+		released, err := c.Budgets().ReleaseSpend(ctx, args[0], flowfabric.ID(args[1]), ops.AdminAction{Reason: reason})
 		if err != nil {
 			return err
 		}
@@ -270,7 +272,7 @@ flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 }
 
 func (s *session) budgetSpend() *cobra.Command {
-	var query flowfabric.SpendQuery
+	var query ops.SpendQuery
 	epoch, limit, execution := int64(-1), 100, ""
 	cmd := s.command("spend BUDGET", "List usage of a budget per execution, largest first", `
 flowfabric budgets spend team-red
@@ -316,7 +318,7 @@ flowfabric usage 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --budgets
 		if budgets {
 			return s.printApplicable(ctx, c, id)
 		}
-		var options flowfabric.UsageOptions
+		var options ops.UsageOptions
 		if attempt >= 0 {
 			options.Attempt = &attempt
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
@@ -79,7 +81,7 @@ flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --refused
 flowfabric bulk items 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		var options flowfabric.BulkItemOptions
+		var options ops.BulkItemOptions
 		if refused != done {
 			options.OK = &done
 		}
@@ -108,7 +110,7 @@ flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'wrong filter'
 flowfabric bulk stop 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		job, err := c.Operate().StopBulk(ctx, args[0], flowfabric.StopOptions{Reason: reason})
+		job, err := c.Operate().StopBulk(ctx, args[0], ops.StopOptions{Reason: reason})
 		if err != nil {
 			return err
 		}

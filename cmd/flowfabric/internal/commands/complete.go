@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
@@ -18,7 +20,7 @@ const completionLimit = 100 * time.Millisecond
 // completeIDs completes the newest executions.
 func (s *session) completeIDs(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
-		page, err := c.Executions().Page(ctx, flowfabric.ListOptions{Limit: 50})
+		page, err := c.Executions().Page(ctx, ops.ListOptions{Limit: 50})
 		var found []string
 		for _, x := range page.Items {
 			found = append(found, bareID(x.ID)+"\t"+x.Kind+" "+string(x.Status))
@@ -57,7 +59,7 @@ func (s *session) completeQuotas(cmd *cobra.Command, args []string, _ string) ([
 // completeKinds completes the kinds of the newest executions: the API has no list of kinds, and counting all can be slow.
 func (s *session) completeKinds(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
-		page, err := c.Executions().Page(ctx, flowfabric.ListOptions{Limit: 200})
+		page, err := c.Executions().Page(ctx, ops.ListOptions{Limit: 200})
 		kinds := map[string]bool{}
 		for _, x := range page.Items {
 			kinds[x.Kind] = true
@@ -93,7 +95,7 @@ func (s *session) completeJobs(cmd *cobra.Command, _ []string, _ string) ([]stri
 // completeWaitpoints completes open waitpoints.
 func (s *session) completeWaitpoints(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
-		page, err := c.Waitpoints().Page(ctx, flowfabric.WaitpointQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
+		page, err := c.Waitpoints().Page(ctx, ops.WaitpointQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
 		var found []string
 		for _, w := range page.Items {
 			found = append(found, w.ID+"\t"+w.Key+" "+w.State)
@@ -121,7 +123,7 @@ func (s *session) completeLinks(cmd *cobra.Command, _ []string, _ string) ([]str
 
 func (s *session) offerSuspended(cmd *cobra.Command, of func(api.Suspended) []string) ([]string, cobra.ShellCompDirective) {
 	return s.offer(cmd, func(ctx context.Context, c *flowfabric.Client) ([]string, error) {
-		page, err := c.Waitpoints().SuspendedPage(ctx, flowfabric.SuspendedQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
+		page, err := c.Waitpoints().SuspendedPage(ctx, ops.SuspendedQuery{PageOptions: flowfabric.PageOptions{Limit: 50}})
 		var found []string
 		for _, w := range page.Items {
 			found = append(found, of(w)...)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
@@ -67,7 +69,7 @@ func TestU160_ids_lanes_kinds_workers_and_jobs_are_completed_from_the_server(t *
 	if _, err := client.Work().Register(ctx, api.Registration{WorkerID: "mailer", InstanceID: "host-17", Lanes: []string{"post"}, MaxConcurrent: 1}); err != nil {
 		t.Fatal(err)
 	}
-	job, err := client.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: api.BulkHold, All: true})
+	job, err := client.Operate().Bulk(ctx, ops.BulkRequest{Action: api.BulkHold, All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +123,7 @@ func TestU160_waitpoints_links_and_what_waits_are_completed_from_the_server(t *t
 		t.Fatal(err, answers)
 	}
 	waitpoint := answers[0].Waitpoints[0].ID
-	link, err := client.Waitpoints().NewLink(ctx, waitpoint, flowfabric.LinkOptions{Approver: "ana"})
+	link, err := client.Waitpoints().NewLink(ctx, waitpoint, ops.LinkOptions{Approver: "ana"})
 	if err != nil {
 		t.Fatal(err)
 	}

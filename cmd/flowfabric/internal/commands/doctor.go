@@ -59,7 +59,7 @@ func (s *session) printChecks(checks []api.Check) error {
 	if err := show.All(s.printer, checkView, checks); err != nil {
 		return err
 	}
-	if !flowfabric.NewCheckup(checks...).OK {
+	if !api.NewCheckup(checks...).OK {
 		return show.Exit(show.ExitFailed)
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
@@ -25,7 +27,7 @@ flowfabric explain 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 		if err != nil {
 			return err
 		}
-		shown, err := c.Executions().Explain(ctx, all[0], flowfabric.ExplainOptions{Wait: wait})
+		shown, err := c.Executions().Explain(ctx, all[0], ops.ExplainOptions{Wait: wait})
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package commands
 import (
 	"context"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
@@ -14,7 +16,7 @@ func revoke(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verb
 	if err != nil {
 		return outcome{}, err
 	}
-	answer, err := c.Operate().Revoke(ctx, id, flowfabric.RevokeOptions{Action: f.action(), Hold: f.hold, HandTo: to})
+	answer, err := c.Operate().Revoke(ctx, id, ops.RevokeOptions{Action: f.action(), Hold: f.hold, HandTo: to})
 	if err != nil {
 		return outcome{}, err
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -109,7 +111,7 @@ flowfabric api-keys create --role work --name mailer --for-namespace default --l
 			key, err := c.Admin().APIKeys().Create(ctx, api.APIKeySettings{
 				Name: f.name, Roles: f.roles, Namespaces: f.namespaces, Lanes: f.lanes, ExpiresAt: expires,
 				MaxRequestsPerSecond: f.perSecond, MaxInFlight: f.inFlight,
-			}, flowfabric.CreateKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}})
+			}, ops.CreateKeyOptions{AdminAction: ops.AdminAction{Reason: reason}})
 			return s.printSecret(key, err)
 		}
 		if !namesStore(cmd) {
@@ -159,7 +161,7 @@ flowfabric api-keys set abcdefghijkl --max-requests-per-second 50
 			MaxRequestsPerSecond: changed(fs, "max-requests-per-second", f.perSecond), MaxInFlight: changed(fs, "max-in-flight", f.inFlight),
 			Force: force,
 		}
-		key, err := c.Admin().APIKeys().Change(ctx, args[0], change, flowfabric.AdminAction{Reason: reason})
+		key, err := c.Admin().APIKeys().Change(ctx, args[0], change, ops.AdminAction{Reason: reason})
 		if err != nil {
 			return err
 		}
@@ -187,7 +189,7 @@ flowfabric api-keys delete abcdefghijkl
 flowfabric api-keys delete abcdefghijkl --reason 'it was in a log'
 flowfabric api-keys delete abcdefghijkl --force
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		if err := c.Admin().APIKeys().Revoke(ctx, args[0], flowfabric.RevokeAPIKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}, Force: force}); err != nil {
+		if err := c.Admin().APIKeys().Revoke(ctx, args[0], ops.RevokeAPIKeyOptions{AdminAction: ops.AdminAction{Reason: reason}, Force: force}); err != nil {
 			return err
 		}
 		s.printer.Note("revoked: %s", args[0])
@@ -212,7 +214,7 @@ flowfabric api-keys rotate abcdefghijkl
 flowfabric api-keys rotate abcdefghijkl --overlap 1h
 flowfabric api-keys rotate abcdefghijkl --overlap 0s
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		how := flowfabric.RotateOptions{AdminAction: flowfabric.AdminAction{Reason: reason}}
+		how := ops.RotateOptions{AdminAction: ops.AdminAction{Reason: reason}}
 		if cmd.Flags().Changed("overlap") {
 			how.Overlap = &overlap
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -34,26 +36,26 @@ flowfabric lanes get default --template '{{.lane}}'
 	cmd := group("lanes", "Named queues", list, get, s.laneSet())
 	for _, a := range []struct {
 		name, short string
-		act         func(flowfabric.Lanes, context.Context, string, ...flowfabric.LaneAction) (*api.Lane, error)
+		act         func(ops.Lanes, context.Context, string, ...ops.LaneAction) (*api.Lane, error)
 	}{
-		{"pause", "Accept submits to a lane, but start nothing", flowfabric.Lanes.Pause},
-		{"resume", "Resume a lane", flowfabric.Lanes.Resume},
-		{"drain", "Refuse submits to a lane, but finish its work", flowfabric.Lanes.Drain},
-		{"disable", "Refuse submits to a lane, and start nothing", flowfabric.Lanes.Disable},
+		{"pause", "Accept submits to a lane, but start nothing", ops.Lanes.Pause},
+		{"resume", "Resume a lane", ops.Lanes.Resume},
+		{"drain", "Refuse submits to a lane, but finish its work", ops.Lanes.Drain},
+		{"disable", "Refuse submits to a lane, and start nothing", ops.Lanes.Disable},
 	} {
 		cmd.AddCommand(s.laneAction(a.name, a.short, a.act))
 	}
 	return cmd
 }
 
-func (s *session) laneAction(name, short string, act func(flowfabric.Lanes, context.Context, string, ...flowfabric.LaneAction) (*api.Lane, error)) *cobra.Command {
+func (s *session) laneAction(name, short string, act func(ops.Lanes, context.Context, string, ...ops.LaneAction) (*api.Lane, error)) *cobra.Command {
 	reason := ""
 	cmd := s.command(name+" LANE", short, `
 flowfabric lanes `+name+` default
 flowfabric lanes `+name+` default --reason 'the mail server moves'
 flowfabric lanes `+name+` default --json
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		return s.printLane(act(c.Lanes(), ctx, args[0], flowfabric.LaneAction{Reason: reason}))
+		return s.printLane(act(c.Lanes(), ctx, args[0], ops.LaneAction{Reason: reason}))
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, recorded in the event")
 	cmd.ValidArgsFunction = s.completeLanes
@@ -100,7 +102,7 @@ flowfabric lanes set mail --ageing 1s --reason 'old work first'
 				return err
 			}
 		}
-		return s.printLane(c.Lanes().Put(ctx, args[0], settings, flowfabric.LaneAction{Reason: reason, Revision: revision}))
+		return s.printLane(c.Lanes().Put(ctx, args[0], settings, ops.LaneAction{Reason: reason, Revision: revision}))
 	})
 	fs = cmd.Flags()
 	fs.StringVar(&state, "state", "", "active, paused, draining or disabled")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
@@ -36,7 +38,7 @@ flowfabric quotas get mail --template '{{.rate_limit}}'
 }
 
 func (s *session) quotaDelete() *cobra.Command {
-	var how flowfabric.DeleteQuotaOptions
+	var how ops.DeleteQuotaOptions
 	cmd := s.command("delete QUOTA", "Delete a quota", `
 flowfabric quotas delete mail
 flowfabric quotas delete mail --force
@@ -63,7 +65,7 @@ flowfabric quotas set api rate=10/1s concurrency=5 per-key
 flowfabric quotas set api rate=off --reason 'they have lifted it'
 `, cobra.MinimumNArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		var settings api.QuotaSettings
-		action := flowfabric.AdminAction{Reason: reason}
+		action := ops.AdminAction{Reason: reason}
 		now, err := c.Quotas().Get(ctx, args[0])
 		switch {
 		case err == nil:

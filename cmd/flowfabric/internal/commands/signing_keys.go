@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 
 	"github.com/flowfabric/flowfabric"
@@ -28,7 +30,7 @@ flowfabric keys list
 flowfabric keys list --all
 flowfabric keys list --json
 `, cobra.NoArgs, func(ctx context.Context, c *flowfabric.Client, _ []string) error {
-		list, err := c.Admin().SigningKeys().List(ctx, flowfabric.ListKeysOptions{Retired: all})
+		list, err := c.Admin().SigningKeys().List(ctx, ops.ListKeysOptions{Retired: all})
 		if err != nil {
 			return err
 		}
@@ -67,7 +69,7 @@ flowfabric keys seed main --reason 'the first one'
 			drawn := randomHex(32)
 			digits = &drawn
 		}
-		result, err := c.Admin().SigningKeys().Seed(ctx, args[0], *digits, flowfabric.AdminAction{Reason: reason})
+		result, err := c.Admin().SigningKeys().Seed(ctx, args[0], *digits, ops.AdminAction{Reason: reason})
 		if err != nil {
 			return err
 		}
@@ -92,7 +94,7 @@ flowfabric keys rotate autumn --secret-hex @new.hex --reason 'twice a year'
 		if err != nil {
 			return err
 		}
-		how := flowfabric.RotateKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}, SecretHex: digits, Grace: changed(cmd.Flags(), "grace", grace)}
+		how := ops.RotateKeyOptions{AdminAction: ops.AdminAction{Reason: reason}, SecretHex: digits, Grace: changed(cmd.Flags(), "grace", grace)}
 		kid := "key-" + randomHex(4)
 		if len(args) == 1 {
 			kid = args[0]
@@ -119,7 +121,7 @@ flowfabric keys revoke spring
 flowfabric keys revoke spring --reason 'it was in a log'
 flowfabric keys revoke autumn --force
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		how := flowfabric.RevokeKeyOptions{AdminAction: flowfabric.AdminAction{Reason: reason}, Force: force}
+		how := ops.RevokeKeyOptions{AdminAction: ops.AdminAction{Reason: reason}, Force: force}
 		result, err := c.Admin().SigningKeys().Revoke(ctx, args[0], how)
 		if err != nil {
 			return err
@@ -159,7 +161,7 @@ flowfabric keys rewrap --store sqlite:ff.db --new-master-key @new.key --timeout 
 		}
 		return s.during(cmd, func(ctx context.Context) error {
 			return s.withStore(ctx, values, api.MigrateCheck, func(c *flowfabric.Client) error {
-				n, err := c.Admin().SigningKeys().Rewrap(ctx, string(fresh), flowfabric.AdminAction{Reason: reason})
+				n, err := c.Admin().SigningKeys().Rewrap(ctx, string(fresh), ops.AdminAction{Reason: reason})
 				if err == nil {
 					s.printer.Note("secrets encrypted with the new master key: %d", n)
 				}

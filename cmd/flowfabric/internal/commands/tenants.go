@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -49,7 +51,7 @@ flowfabric namespaces delete acme
 flowfabric namespaces delete acme --reason 'they moved out'
 flowfabric namespaces delete acme --timeout 5s
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		if err := c.Admin().Namespaces().Delete(ctx, args[0], flowfabric.AdminAction{Reason: reason}); err != nil {
+		if err := c.Admin().Namespaces().Delete(ctx, args[0], ops.AdminAction{Reason: reason}); err != nil {
 			return err
 		}
 		s.printer.Note("deleted: %s", args[0])
@@ -78,7 +80,7 @@ flowfabric namespaces set acme --default-quota mail:acme
 flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 100
 `, cobra.ExactArgs(1), func(ctx context.Context, c *flowfabric.Client, args []string) error {
 		var settings api.NamespaceSettings
-		action := flowfabric.AdminAction{Reason: reason}
+		action := ops.AdminAction{Reason: reason}
 		now, err := c.Admin().Namespaces().Get(ctx, args[0])
 		switch {
 		case err == nil:
@@ -127,7 +129,7 @@ flowfabric namespaces set acme --max-lanes 50 --max-ready 100000 --max-priority 
 }
 
 func (s *session) audit() *cobra.Command {
-	var filter flowfabric.AuditFilter
+	var filter ops.AuditFilter
 	var since string
 	limit := 100
 	list := s.command("list", "Print the audit log, newest first", `

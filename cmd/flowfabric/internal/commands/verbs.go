@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -20,14 +22,14 @@ type verb struct {
 	flags                func(fs *pflag.FlagSet, f *verbFlags)
 	check                func(f *verbFlags) error // nil: nothing to check
 	act                  func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error)
-	fill                 func(r *flowfabric.BulkRequest, f *verbFlags)                                         // nil: nothing to add
+	fill                 func(r *ops.BulkRequest, f *verbFlags)                                                // nil: nothing to add
 	complete             func(*session, *cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) // nil: completes all executions
 }
 
 // verbFlags are the flags of all verbs; each verb uses some.
 type verbFlags struct {
 	reason, where, until, deadline string
-	expect                         flowfabric.Expect
+	expect                         ops.Expect
 	all, dryRun, yes, noWait       bool
 	maxAffected, rate              int
 
@@ -44,8 +46,8 @@ type verbFlags struct {
 	changes             map[string]*string
 }
 
-func (f *verbFlags) action() flowfabric.Action {
-	return flowfabric.Action{Reason: f.reason, Expect: f.expect}
+func (f *verbFlags) action() ops.Action {
+	return ops.Action{Reason: f.reason, Expect: f.expect}
 }
 
 // verbTable lists the verbs.
@@ -69,12 +71,12 @@ var verbTable = []verb{
 			fs.StringVar(&f.deadline, "deadline", "", "new deadline: a time, or a duration from now")
 		},
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
-			return ended(c.Operate().Replay(ctx, id, flowfabric.ReplayOptions{
-				Action: f.action(), KeepSteps: f.keepSteps, Deadline: f.deadlineAt, Cascade: flowfabric.Cascade(f.cascade), IgnoreDependencies: f.ignoreDependencies,
+			return ended(c.Operate().Replay(ctx, id, ops.ReplayOptions{
+				Action: f.action(), KeepSteps: f.keepSteps, Deadline: f.deadlineAt, Cascade: ops.Cascade(f.cascade), IgnoreDependencies: f.ignoreDependencies,
 			}))
 		},
-		fill: func(r *flowfabric.BulkRequest, f *verbFlags) {
-			r.KeepSteps, r.Deadline, r.Cascade, r.IgnoreDependencies = f.keepSteps, f.deadlineAt, flowfabric.Cascade(f.cascade), f.ignoreDependencies
+		fill: func(r *ops.BulkRequest, f *verbFlags) {
+			r.KeepSteps, r.Deadline, r.Cascade, r.IgnoreDependencies = f.keepSteps, f.deadlineAt, ops.Cascade(f.cascade), f.ignoreDependencies
 		},
 	},
 	{
@@ -107,7 +109,7 @@ var verbTable = []verb{
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			return ended(c.Operate().SetPriority(ctx, id, f.to, f.action()))
 		},
-		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Priority = f.to },
+		fill: func(r *ops.BulkRequest, f *verbFlags) { r.Priority = f.to },
 	},
 	{
 		name: "revoke", short: "Revoke leases of workers", destructive: true,
@@ -131,7 +133,7 @@ var verbTable = []verb{
 			fs.BoolVar(&f.force, "force", false, "even if the lane is paused or disabled, or budgets and quotas have no capacity")
 		},
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
-			task, err := c.Operate().Claim(ctx, id, flowfabric.OperatorClaim{
+			task, err := c.Operate().Claim(ctx, id, ops.OperatorClaim{
 				Action: f.action(), WorkerID: f.workerID, InstanceID: f.instanceID, LeaseTTL: f.leaseTTL, Force: f.force,
 			})
 			if err != nil {
@@ -158,7 +160,7 @@ var verbTable = []verb{
 			tags, err := c.Executions().SetTags(ctx, id, f.changes, f.action())
 			return outcome{id, tagText(tags), map[string]any{"tags": tags}}, err
 		},
-		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Tags = f.changes },
+		fill: func(r *ops.BulkRequest, f *verbFlags) { r.Tags = f.changes },
 	},
 	{
 		name: "retain", short: "Exclude executions from retention and deletion", bulk: api.BulkRetain,
@@ -178,9 +180,9 @@ var verbTable = []verb{
 			if f.end {
 				return ended(c.Operate().EndRetain(ctx, id, f.action()))
 			}
-			return ended(c.Operate().Retain(ctx, id, flowfabric.RetainOptions{Action: f.action(), Until: f.untilAt}))
+			return ended(c.Operate().Retain(ctx, id, ops.RetainOptions{Action: f.action(), Until: f.untilAt}))
 		},
-		fill: func(r *flowfabric.BulkRequest, f *verbFlags) { r.Until = f.untilAt },
+		fill: func(r *ops.BulkRequest, f *verbFlags) { r.Until = f.untilAt },
 	},
 	{
 		name: "delete", short: "Delete finished executions with all their data", bulk: api.BulkDelete, destructive: true,

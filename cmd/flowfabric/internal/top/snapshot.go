@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
@@ -48,7 +50,7 @@ func Look(ctx context.Context, c *flowfabric.Client, o Options) (*Snapshot, erro
 	if err != nil {
 		return nil, err
 	}
-	workers, err := c.Workers().Page(ctx, flowfabric.WorkerFilter{Lane: o.Lane, Limit: pageSize})
+	workers, err := c.Workers().Page(ctx, ops.WorkerFilter{Lane: o.Lane, Limit: pageSize})
 	if err != nil {
 		return nil, err
 	}
@@ -57,23 +59,23 @@ func Look(ctx context.Context, c *flowfabric.Client, o Options) (*Snapshot, erro
 	if o.Lane != "" {
 		snap.Lanes = slices.DeleteFunc(snap.Lanes, func(l *api.Lane) bool { return l.Name != o.Lane })
 	}
-	page := func(order flowfabric.Order, f flowfabric.Filter) []*flowfabric.Execution {
+	page := func(order ops.Order, f ops.Filter) []*flowfabric.Execution {
 		if err != nil {
 			return nil
 		}
 		f.Lane, f.Kind = only(o.Lane), only(o.Kind)
 		var found flowfabric.Page[*flowfabric.Execution]
-		found, err = c.Executions().Page(ctx, flowfabric.ListOptions{Filter: f, Order: order, Limit: pageSize})
+		found, err = c.Executions().Page(ctx, ops.ListOptions{Filter: f, Order: order, Limit: pageSize})
 		snap.More = snap.More || found.NextCursor != ""
 		if !found.AsOf.IsZero() {
 			snap.AsOf = found.AsOf
 		}
 		return orEmpty(found.Items)
 	}
-	waiting := page(flowfabric.CreatedAsc, flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusReady}})
-	again := page(flowfabric.CreatedAsc, flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusDelayed}, Next: []string{"retry"}})
-	snap.Failed = page(flowfabric.CompletedDesc, flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusFailed}})
-	snap.Running = page(flowfabric.CreatedAsc, flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusRunning}})
+	waiting := page(ops.CreatedAsc, ops.Filter{Status: []flowfabric.Status{flowfabric.StatusReady}})
+	again := page(ops.CreatedAsc, ops.Filter{Status: []flowfabric.Status{flowfabric.StatusDelayed}, Next: []string{"retry"}})
+	snap.Failed = page(ops.CompletedDesc, ops.Filter{Status: []flowfabric.Status{flowfabric.StatusFailed}})
+	snap.Running = page(ops.CreatedAsc, ops.Filter{Status: []flowfabric.Status{flowfabric.StatusRunning}})
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -23,16 +25,16 @@ type LaneAction struct {
 
 // List iterates over the lanes by name.
 func (l Lanes) List(ctx context.Context) iter.Seq2[*api.Lane, error] {
-	return walk(nil, "", func(cursor string) (Page[*api.Lane], error) { return l.Page(ctx, PageOptions{Cursor: cursor}) })
+	return calls.Walk(nil, "", func(cursor string) (api.Page[*api.Lane], error) { return l.Page(ctx, api.PageOptions{Cursor: cursor}) })
 }
 
 // Page returns one page of the lanes. Codes: invalid_cursor.
-func (l Lanes) Page(ctx context.Context, o ...PageOptions) (Page[*api.Lane], error) {
+func (l Lanes) Page(ctx context.Context, o ...api.PageOptions) (api.Page[*api.Lane], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*api.Lane]{}, err
+		return api.Page[*api.Lane]{}, err
 	}
-	return value(transport.Call(ctx, l.via, wire.ListLanes, &wire.ListLanesRequest{PageFields: pageFields(options.Limit, options.Cursor)}, transport.Options{}))
+	return calls.Value(transport.Call(ctx, l.via, wire.ListLanes, &wire.ListLanesRequest{PageFields: calls.PageFields(options.Limit, options.Cursor)}, transport.Options{}))
 }
 
 // Get returns a lane. Codes: lane_not_found.

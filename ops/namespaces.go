@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -15,17 +17,19 @@ type Namespaces struct{ via transport.Transport }
 
 // List iterates over the namespaces by name.
 func (n Namespaces) List(ctx context.Context) iter.Seq2[*api.Namespace, error] {
-	return walk(nil, "", func(cursor string) (Page[*api.Namespace], error) { return n.Page(ctx, PageOptions{Cursor: cursor}) })
+	return calls.Walk(nil, "", func(cursor string) (api.Page[*api.Namespace], error) {
+		return n.Page(ctx, api.PageOptions{Cursor: cursor})
+	})
 }
 
 // Page returns one page of the namespaces. Codes: invalid_cursor.
-func (n Namespaces) Page(ctx context.Context, o ...PageOptions) (Page[*api.Namespace], error) {
+func (n Namespaces) Page(ctx context.Context, o ...api.PageOptions) (api.Page[*api.Namespace], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*api.Namespace]{}, err
+		return api.Page[*api.Namespace]{}, err
 	}
-	request := &wire.ListNamespacesRequest{PageFields: pageFields(options.Limit, options.Cursor)}
-	return value(transport.Call(ctx, n.via, wire.ListNamespaces, request, transport.Options{}))
+	request := &wire.ListNamespacesRequest{PageFields: calls.PageFields(options.Limit, options.Cursor)}
+	return calls.Value(transport.Call(ctx, n.via, wire.ListNamespaces, request, transport.Options{}))
 }
 
 // Get returns a namespace. Codes: namespace_not_found.

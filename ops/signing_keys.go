@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -40,7 +42,7 @@ func (k SigningKeys) List(ctx context.Context, o ...ListKeysOptions) (api.Signin
 	if err != nil {
 		return api.SigningKeyList{}, err
 	}
-	return value(transport.Call(ctx, k.via, wire.ListSigningKeys, &wire.ListSigningKeysRequest{IncludeRetired: options.Retired}, transport.Options{}))
+	return calls.Value(transport.Call(ctx, k.via, wire.ListSigningKeys, &wire.ListSigningKeysRequest{IncludeRetired: options.Retired}, transport.Options{}))
 }
 
 // Seed installs the first key. The secret is 64 hexadecimal digits. If the kid is known, in any state, nothing changes.
@@ -54,7 +56,7 @@ func (k SigningKeys) Seed(ctx context.Context, kid, secretHex string, o ...Admin
 	}
 	request := &wire.SeedSigningKeyRequest{}
 	request.Body.Kid, request.Body.SecretHex, request.Body.AdminFields = kid, secretHex, options.wire()
-	return value(transport.Call(ctx, k.via, wire.SeedSigningKey, request, transport.Options{Key: options.RequestKey}))
+	return calls.Value(transport.Call(ctx, k.via, wire.SeedSigningKey, request, transport.Options{Key: options.RequestKey}))
 }
 
 // Rotate makes another key the active one: a new key, or one that still verifies. The former key verifies for the grace of this
@@ -70,7 +72,7 @@ func (k SigningKeys) Rotate(ctx context.Context, kid string, o ...RotateKeyOptio
 	request := &wire.RotateSigningKeyRequest{}
 	request.Body.Kid, request.Body.SecretHex, request.Body.AdminFields = kid, options.SecretHex, options.wire()
 	request.Body.GraceMS = givenMillis(options.Grace)
-	return value(transport.Call(ctx, k.via, wire.RotateSigningKey, request, transport.Options{Key: options.RequestKey}))
+	return calls.Value(transport.Call(ctx, k.via, wire.RotateSigningKey, request, transport.Options{Key: options.RequestKey}))
 }
 
 // Revoke revokes a key: all its tokens become invalid at once. Revoking it again succeeds. Revoking the active key requires
@@ -84,7 +86,7 @@ func (k SigningKeys) Revoke(ctx context.Context, kid string, o ...RevokeKeyOptio
 	}
 	request := &wire.RevokeSigningKeyRequest{Kid: kid}
 	request.Body.Force, request.Body.AdminFields = options.Force, options.wire()
-	return value(transport.Call(ctx, k.via, wire.RevokeSigningKey, request, transport.Options{Key: options.RequestKey}))
+	return calls.Value(transport.Call(ctx, k.via, wire.RevokeSigningKey, request, transport.Options{Key: options.RequestKey}))
 }
 
 // Rewrap seals all stored secrets under another master key, 32 bytes as hexadecimal digits or base64, and returns their number.
@@ -98,5 +100,5 @@ func (k SigningKeys) Rewrap(ctx context.Context, masterKey string, o ...AdminAct
 		return 0, err
 	}
 	request := &wire.RewrapRequest{AdminFields: options.wire(), MasterKey: masterKey}
-	return value(transport.Call(ctx, k.via, wire.RewrapSigningKeys, request, transport.Options{Key: options.RequestKey}))
+	return calls.Value(transport.Call(ctx, k.via, wire.RewrapSigningKeys, request, transport.Options{Key: options.RequestKey}))
 }

@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -21,16 +23,16 @@ type DeleteQuotaOptions struct {
 
 // List iterates over the quotas by id.
 func (q Quotas) List(ctx context.Context) iter.Seq2[*api.Quota, error] {
-	return walk(nil, "", func(cursor string) (Page[*api.Quota], error) { return q.Page(ctx, PageOptions{Cursor: cursor}) })
+	return calls.Walk(nil, "", func(cursor string) (api.Page[*api.Quota], error) { return q.Page(ctx, api.PageOptions{Cursor: cursor}) })
 }
 
 // Page returns one page of the quotas. Codes: invalid_cursor.
-func (q Quotas) Page(ctx context.Context, o ...PageOptions) (Page[*api.Quota], error) {
+func (q Quotas) Page(ctx context.Context, o ...api.PageOptions) (api.Page[*api.Quota], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*api.Quota]{}, err
+		return api.Page[*api.Quota]{}, err
 	}
-	return value(transport.Call(ctx, q.via, wire.ListQuotas, &wire.ListQuotasRequest{PageFields: pageFields(options.Limit, options.Cursor)}, transport.Options{}))
+	return calls.Value(transport.Call(ctx, q.via, wire.ListQuotas, &wire.ListQuotasRequest{PageFields: calls.PageFields(options.Limit, options.Cursor)}, transport.Options{}))
 }
 
 // Get returns a quota and its use. Codes: quota_not_found.

@@ -1,9 +1,11 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -33,16 +35,18 @@ type RotateOptions struct {
 
 // List iterates over the keys by id.
 func (k APIKeys) List(ctx context.Context) iter.Seq2[*api.APIKey, error] {
-	return walk(nil, "", func(cursor string) (Page[*api.APIKey], error) { return k.Page(ctx, PageOptions{Cursor: cursor}) })
+	return calls.Walk(nil, "", func(cursor string) (api.Page[*api.APIKey], error) {
+		return k.Page(ctx, api.PageOptions{Cursor: cursor})
+	})
 }
 
 // Page returns one page of the keys. Codes: invalid_cursor.
-func (k APIKeys) Page(ctx context.Context, o ...PageOptions) (Page[*api.APIKey], error) {
+func (k APIKeys) Page(ctx context.Context, o ...api.PageOptions) (api.Page[*api.APIKey], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[*api.APIKey]{}, err
+		return api.Page[*api.APIKey]{}, err
 	}
-	return value(transport.Call(ctx, k.via, wire.ListAPIKeys, &wire.ListAPIKeysRequest{PageFields: pageFields(options.Limit, options.Cursor)}, transport.Options{}))
+	return calls.Value(transport.Call(ctx, k.via, wire.ListAPIKeys, &wire.ListAPIKeysRequest{PageFields: calls.PageFields(options.Limit, options.Cursor)}, transport.Options{}))
 }
 
 // Get returns a key. Codes: api_key_not_found.
@@ -118,6 +122,6 @@ func givenMillis(d *time.Duration) *int64 {
 	if d == nil {
 		return nil
 	}
-	ms := millis(*d)
+	ms := calls.Millis(*d)
 	return &ms
 }

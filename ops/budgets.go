@@ -1,8 +1,10 @@
-package flowfabric
+package ops
 
 import (
 	"context"
 	"iter"
+
+	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/transport"
@@ -21,14 +23,14 @@ type BudgetQuery struct {
 	Scope     string // a type, or type:value, such as lane:mail
 	Exhausted *bool  // whether some dimension has no room for new work
 	State     string // active, closed
-	PageOptions
+	api.PageOptions
 }
 
 // SpendQuery filters the usage of a budget by execution. The zero value selects all usage of the current epoch.
 type SpendQuery struct {
 	Epoch       *int64
-	ExecutionID ID
-	PageOptions
+	ExecutionID api.ID
+	api.PageOptions
 }
 
 // Create creates a budget. With the same definition again, by name or by id, it returns the existing one.
@@ -56,22 +58,22 @@ func (b Budgets) Get(ctx context.Context, budget string) (*api.BudgetStatus, err
 // List iterates over the budgets by id, the oldest first. Codes: invalid_argument, invalid_cursor.
 func (b Budgets) List(ctx context.Context, q ...BudgetQuery) iter.Seq2[*api.BudgetStatus, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[*api.BudgetStatus], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (api.Page[*api.BudgetStatus], error) {
 		query.Cursor = cursor
 		return b.Page(ctx, query)
 	})
 }
 
 // Page returns one page of them. Codes: invalid_argument, invalid_cursor.
-func (b Budgets) Page(ctx context.Context, q ...BudgetQuery) (Page[*api.BudgetStatus], error) {
+func (b Budgets) Page(ctx context.Context, q ...BudgetQuery) (api.Page[*api.BudgetStatus], error) {
 	query, err := transport.Single(q)
 	if err != nil {
-		return Page[*api.BudgetStatus]{}, err
+		return api.Page[*api.BudgetStatus]{}, err
 	}
 	request := &wire.ListBudgetsRequest{
-		PageFields: pageFields(query.Limit, query.Cursor), Scope: query.Scope, Exhausted: query.Exhausted, State: query.State,
+		PageFields: calls.PageFields(query.Limit, query.Cursor), Scope: query.Scope, Exhausted: query.Exhausted, State: query.State,
 	}
-	return value(transport.Call(ctx, b.via, wire.ListBudgets, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, b.via, wire.ListBudgets, request, transport.Options{}))
 }
 
 // Update changes the given settings. If that makes room, work that waits for it starts at once.
@@ -131,12 +133,12 @@ func (b Budgets) Charge(ctx context.Context, budget string, c api.Charge) (api.U
 	}
 	request := &wire.ChargeBudgetRequest{ByBudget: wire.ByBudget{ID: budget}}
 	request.Body.Charge = c
-	return value(transport.Call(ctx, b.via, wire.ChargeBudget, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, b.via, wire.ChargeBudget, request, transport.Options{}))
 }
 
 // ReleaseSpend returns to the budget what an execution has used of it in the current epoch, and returns the amounts by dimension.
 // A second call has nothing to return. Codes: budget_not_found, stale_version.
-func (b Budgets) ReleaseSpend(ctx context.Context, budget string, execution ID, o ...AdminAction) (map[string]int64, error) {
+func (b Budgets) ReleaseSpend(ctx context.Context, budget string, execution api.ID, o ...AdminAction) (map[string]int64, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err
@@ -152,38 +154,38 @@ func (b Budgets) ReleaseSpend(ctx context.Context, budget string, execution ID, 
 
 // Epochs iterates over past epochs, newest first. Codes: budget_not_found.
 func (b Budgets) Epochs(ctx context.Context, budget string) iter.Seq2[api.BudgetEpoch, error] {
-	return walk(nil, "", func(cursor string) (Page[api.BudgetEpoch], error) {
-		return b.EpochsPage(ctx, budget, PageOptions{Cursor: cursor})
+	return calls.Walk(nil, "", func(cursor string) (api.Page[api.BudgetEpoch], error) {
+		return b.EpochsPage(ctx, budget, api.PageOptions{Cursor: cursor})
 	})
 }
 
 // EpochsPage returns one page of them. Codes: budget_not_found, invalid_cursor.
-func (b Budgets) EpochsPage(ctx context.Context, budget string, o ...PageOptions) (Page[api.BudgetEpoch], error) {
+func (b Budgets) EpochsPage(ctx context.Context, budget string, o ...api.PageOptions) (api.Page[api.BudgetEpoch], error) {
 	options, err := transport.Single(o)
 	if err != nil {
-		return Page[api.BudgetEpoch]{}, err
+		return api.Page[api.BudgetEpoch]{}, err
 	}
-	request := &wire.BudgetEpochsRequest{ByBudget: wire.ByBudget{ID: budget}, PageFields: pageFields(options.Limit, options.Cursor)}
-	return value(transport.Call(ctx, b.via, wire.ListBudgetEpochs, request, transport.Options{}))
+	request := &wire.BudgetEpochsRequest{ByBudget: wire.ByBudget{ID: budget}, PageFields: calls.PageFields(options.Limit, options.Cursor)}
+	return calls.Value(transport.Call(ctx, b.via, wire.ListBudgetEpochs, request, transport.Options{}))
 }
 
 // Spend iterates over the usage by execution, the largest first. Codes: budget_not_found.
 func (b Budgets) Spend(ctx context.Context, budget string, q ...SpendQuery) iter.Seq2[api.BudgetSpend, error] {
 	query, err := transport.Single(q)
-	return walk(err, query.Cursor, func(cursor string) (Page[api.BudgetSpend], error) {
+	return calls.Walk(err, query.Cursor, func(cursor string) (api.Page[api.BudgetSpend], error) {
 		query.Cursor = cursor
 		return b.SpendPage(ctx, budget, query)
 	})
 }
 
 // SpendPage returns one page of it. Codes: budget_not_found, invalid_cursor.
-func (b Budgets) SpendPage(ctx context.Context, budget string, q ...SpendQuery) (Page[api.BudgetSpend], error) {
+func (b Budgets) SpendPage(ctx context.Context, budget string, q ...SpendQuery) (api.Page[api.BudgetSpend], error) {
 	query, err := transport.Single(q)
 	if err != nil {
-		return Page[api.BudgetSpend]{}, err
+		return api.Page[api.BudgetSpend]{}, err
 	}
 	request := &wire.BudgetSpendRequest{
-		ByBudget: wire.ByBudget{ID: budget}, PageFields: pageFields(query.Limit, query.Cursor), Epoch: query.Epoch, ExecutionID: string(query.ExecutionID),
+		ByBudget: wire.ByBudget{ID: budget}, PageFields: calls.PageFields(query.Limit, query.Cursor), Epoch: query.Epoch, ExecutionID: string(query.ExecutionID),
 	}
-	return value(transport.Call(ctx, b.via, wire.ListBudgetSpend, request, transport.Options{}))
+	return calls.Value(transport.Call(ctx, b.via, wire.ListBudgetSpend, request, transport.Options{}))
 }
