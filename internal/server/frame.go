@@ -67,6 +67,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.metrics.inFlight.With(groupCall).Inc()
 	defer s.metrics.inFlight.With(groupCall).Dec()
+	defer x.w.boundRest(r)
 	defer func() { s.finish(x, watch(), recover()) }()
 	defer func() { x.drop(x.held) }()
 
