@@ -106,6 +106,10 @@ func (s *Server) serve(x *exchange) {
 			s.writeProblem(x, err)
 			return
 		}
+		if err := x.checkConditional(); err != nil {
+			s.writeProblem(x, err)
+			return
+		}
 	}
 	ctx = x.acting(ctx)
 	a, err := x.route.serve(ctx, x)
