@@ -2,7 +2,7 @@ package flowfabric
 
 import (
 	"github.com/flowfabric/flowfabric/internal/metrics"
-	"github.com/flowfabric/flowfabric/internal/transport/http"
+	httptransport "github.com/flowfabric/flowfabric/internal/transport/http"
 )
 
 // WorkerCollector is what a worker measures.

@@ -24,14 +24,6 @@ func parseID(id ID) (base.GivenID, error) {
 	return given, nil
 }
 
-// idOf converts a stored id; "" if it is absent.
-func idOf(id base.ID) ID {
-	if id.IsZero() {
-		return ""
-	}
-	return ID(id.String())
-}
-
 // Payload is bytes with their content type. They are returned unchanged. The zero Payload means no payload, which differs from an
 // empty payload with a content type.
 type Payload = api.Payload
