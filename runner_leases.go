@@ -82,7 +82,7 @@ func (r *runner) renew(ctx context.Context, tasks []*Task, leases []api.Lease) e
 		}
 	}
 	if !answer.Registered {
-		return errors.Join(unsure, r.registerOnce(ctx))
+		return errors.Join(unsure, r.registerAgain(ctx))
 	}
 	return unsure
 }

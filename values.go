@@ -4,7 +4,6 @@ import (
 	"github.com/flowfabric/flowfabric/internal/calls"
 
 	"github.com/flowfabric/flowfabric/api"
-	"github.com/flowfabric/flowfabric/internal/core/base"
 )
 
 // ID identifies an execution or a flow: its UUID in lower case, which is unique in a store. Answers contain this form; calls also
@@ -13,14 +12,6 @@ type ID = api.ID
 
 // ParseID validates the form of an id. Anything else is invalid_id.
 func ParseID(text string) (ID, error) { return api.ParseID(text) }
-
-// idOf converts a stored id; "" if it is absent.
-func idOf(id base.ID) ID {
-	if id.IsZero() {
-		return ""
-	}
-	return ID(id.String())
-}
 
 // Payload is bytes with their content type. They are returned unchanged. The zero Payload means no payload, which differs from an
 // empty payload with a content type.

@@ -65,6 +65,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.metrics.inFlight.With(groupCall).Inc()
 	defer s.metrics.inFlight.With(groupCall).Dec()
+	defer x.w.boundRest(r)
 	defer func() { s.finish(x, watch(), recover()) }()
 	defer func() { x.drop(x.held) }()
 
@@ -100,6 +101,10 @@ func (s *Server) serve(x *exchange) {
 	}
 	if !x.route.byToken() { // there the token comes before everything else (W33)
 		if x.caller.RequestKey, err = requestKey(x.r); err != nil {
+			s.writeProblem(x, err)
+			return
+		}
+		if err := x.checkConditional(); err != nil {
 			s.writeProblem(x, err)
 			return
 		}

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/server"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 func TestU12_the_id_of_a_request_is_taken_over_or_made_and_stands_in_problems(t *testing.T) {
@@ -164,6 +167,35 @@ func TestU17_a_write_with_an_old_revision_is_refused(t *testing.T) {
 		w.send(t, request{method: "POST", path: "/v1/lanes/fast/pause", header: map[string]string{"If-Match": `"0"`}}).refuses(t, 412, "precondition_failed")
 		if state := w.get(t, "/v1/lanes/fast").text(t, "state"); state != "active" && state != "" {
 			t.Errorf("the lane is %s", state)
+		}
+	})
+}
+
+// A write that depends on a condition must not be done as if there were none.
+func TestU17_a_condition_that_a_route_does_not_check_is_refused(t *testing.T) {
+	t.Parallel()
+	onEveryStore(t, func(t *testing.T, w *world) {
+		id := w.submitted(t)
+		for _, o := range wire.Operations() {
+			if o.Roles&wire.Token != 0 || o.Reserved { // there is nothing to change without a token, or at all
+				continue
+			}
+			revision := slices.ContainsFunc(reflect.VisibleFields(o.Request), func(f reflect.StructField) bool { return f.Tag.Get("header") == "If-Match" })
+			for name, refused := range map[string]bool{"If-Match": !revision, "If-None-Match": o.Method != http.MethodGet} {
+				for _, condition := range []string{"*", `"7"`} {
+					if !refused {
+						continue
+					}
+					why := w.send(t, request{method: o.Method, path: somePath(o, id), body: `{}`, header: map[string]string{name: condition}}).refuses(t, 400, "unknown_field")
+					if why.text(t, "field") != "header."+name {
+						t.Errorf("%s: %s", o.ID, why.body)
+					}
+				}
+			}
+		}
+		w.send(t, request{method: "PUT", path: "/v1/executions/" + id + "/priority", body: `{"priority":5}`, header: map[string]string{"If-Match": `"99"`}}).refuses(t, 400, "unknown_field")
+		if priority := w.get(t, "/v1/executions/"+id).number(t, "priority"); priority != 0 {
+			t.Errorf("the priority is %v", priority)
 		}
 	})
 }

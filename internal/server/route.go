@@ -16,9 +16,10 @@ import (
 // route is an operation with the handler that does it.
 type route struct {
 	*wire.Operation
-	serve func(ctx context.Context, x *exchange) (answer, error)
-	body  int64 // bytes that a request may have
-	tag   bool  // its answers carry an ETag (U17)
+	serve    func(ctx context.Context, x *exchange) (answer, error)
+	body     int64    // bytes that a request may have
+	tag      bool     // its answers carry an ETag (U17)
+	unheeded []string // headers with conditions that it does not check
 }
 
 // handle registers the handler of a call. It gets a request that was read strictly, from a caller that may make it. This much is
@@ -59,9 +60,32 @@ func (s *Server) handle(o *wire.Operation, do func(ctx context.Context, x *excha
 
 // add serves an operation.
 func (s *Server) add(o *wire.Operation, serve func(context.Context, *exchange) (answer, error)) {
-	r := &route{Operation: o, serve: serve, body: s.bodyLimit(o), tag: showsOneObject(o)}
+	r := &route{Operation: o, serve: serve, body: s.bodyLimit(o), tag: showsOneObject(o), unheeded: unheeded(o)}
 	s.routes[o.ID] = r
 	s.put(r)
+}
+
+// unheeded are the headers with conditions that an operation does not check: what it does must not depend on one that is ignored.
+func unheeded(o *wire.Operation) []string {
+	var all []string
+	checked := func(f reflect.StructField) bool { return f.Tag.Get("header") == "If-Match" }
+	if !slices.ContainsFunc(reflect.VisibleFields(o.Request), checked) {
+		all = append(all, "If-Match")
+	}
+	if o.Method != http.MethodGet { // there it is about what the client has
+		all = append(all, "If-None-Match")
+	}
+	return all
+}
+
+// checkConditional refuses a condition that the route does not check.
+func (x *exchange) checkConditional() error {
+	for _, name := range x.route.unheeded {
+		if len(x.r.Header.Values(name)) > 0 {
+			return refuse("unknown_field", "this route does not check the condition").at("header." + name).hint("leave the header out")
+		}
+	}
+	return nil
 }
 
 // put puts a route on the mux.

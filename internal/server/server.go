@@ -127,15 +127,23 @@ const (
 	idleTimeout = 2 * time.Minute  // between requests
 	stallLimit  = 30 * time.Second // in which a client takes or sends nothing (E23)
 	headLimit   = 32 << 10         // bytes of a head (U20)
+	// frameLimit is the size of a frame of HTTP/2 that every server takes. Memory for a frame is made when it is announced.
+	frameLimit = 16 << 10
 )
 
-// HTTPServer is an http.Server for the handler, with timeouts that slow clients cannot use. It has no WriteTimeout: a call may wait
-// and a stream may last; a client that takes nothing for 30 seconds is cut off all the same.
+// HTTPServer is an http.Server for the handler, with timeouts that slow clients cannot use. Its WriteTimeout is for what net/http answers
+// itself, such as 431 over HTTP/2. The handler has none: a call may wait and a stream may last; a client that takes nothing for
+// 30 seconds is cut off all the same.
 func (s *Server) HTTPServer() *http.Server {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // a connection that cannot have one has none
+		s.serveHTTP(w, r)
+	})
 	return &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout,
+		Handler: handler, ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, WriteTimeout: s.stallLimit, IdleTimeout: idleTimeout,
 		MaxHeaderBytes:               2 * headLimit, // above the limit that the handler explains
-		DisableGeneralOptionsHandler: true,          // OPTIONS * is answered as everything else is
+		HTTP2:                        &http.HTTP2Config{MaxReadFrameSize: frameLimit},
+		DisableGeneralOptionsHandler: true, // OPTIONS * is answered as everything else is
 		ConnState:                    connState,
 		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

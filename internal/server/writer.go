@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/flowfabric/flowfabric/internal/clock"
 )
 
 // answerWriter is the way to the client. It remembers what was answered, and gives up on a client that takes nothing for long.
@@ -50,6 +52,14 @@ func (w *answerWriter) Flush() {
 	controller := http.NewResponseController(w.ResponseWriter)
 	defer stalled(w.stall, controller.SetWriteDeadline)()
 	_ = controller.Flush() // a writer that cannot flush sends when it likes
+}
+
+// boundRest gives the client time to take what is not sent yet when the handler returns. A client of HTTP/2 may give no room for
+// it, and net/http waits for that without an end. Over HTTP/1.1 the writes to the connection are bounded.
+func (w *answerWriter) boundRest(r *http.Request) {
+	if r.ProtoMajor >= 2 {
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(clock.System().Now().Add(w.stall)) // what is not a stream has none
+	}
 }
 
 // past is a deadline that has passed, whatever the time is.

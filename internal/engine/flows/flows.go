@@ -9,20 +9,21 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Graphs are graphs of executions: flows and their members, sub-flows, and the children of workers.
-type Graphs struct{ *txn.Engine }
+type Graphs struct{ *work.Work }
 
 // New makes the room of flows.
-func New(e *txn.Engine) *Graphs {
+func New(e *work.Work) *Graphs {
 	f := &Graphs{e}
 	e.UseGraphs(f)
 	e.OnPhases(txn.Phases{
-		Lock:   func(ctx context.Context, u *txn.Tx, batch []*txn.Request) error { return lockGraphs(ctx, u, batch) },
-		Settle: func(ctx context.Context, u *txn.Tx) error { return advanceFlows(ctx, u) },
-		Flush:  func(u *txn.Tx) { writeFlows(u) },
+		Lock:   lockGraphs,
+		Settle: advanceFlows,
+		Flush:  writeFlows,
 		Needs: func(u *txn.Tx, cmd txn.Command, held store.Lock) bool {
 			locker, ok := cmd.(flowLocker)
 			return ok && held.Doc.Kind == txn.DocFlow && slices.ContainsFunc(locker.Flows(u), func(id base.UUID) bool { return txn.FlowRef(id) == held.Doc })
