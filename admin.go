@@ -57,15 +57,6 @@ type AuditRow = api.AuditRow
 // AuditCheck is the outcome of VerifyAudit.
 type AuditCheck = api.AuditCheck
 
-// Refusal is a call that a valid credential was not permitted to make.
-type Refusal struct {
-	Namespace string // "": the namespace of the caller
-	Action    string // the requested action, named as in AuditRow
-	Entity    string
-	EntityID  string
-	Code      string // role_required, namespace_forbidden
-}
-
 // Info describes the engine that a client uses.
 type Info = api.Info
 
@@ -112,20 +103,6 @@ func (a Admin) VerifyAudit(ctx context.Context, namespace string) (AuditCheck, e
 		request.Shared, how.Namespace = true, ""
 	}
 	return value(transport.Call(ctx, a.via, wire.VerifyAudit, request, how))
-}
-
-// RecordRefusal records in the audit log that a call of a valid credential was refused. Servers use it; Connect clients cannot:
-// not_implemented.
-func (a Admin) RecordRefusal(ctx context.Context, r Refusal) error {
-	request := wire.RecordRefusalRequest(r)
-	_, err := transport.Call(ctx, a.via, wire.RecordRefusal, &request, transport.Options{})
-	return err
-}
-
-// OnlyNamespace reports whether no other namespace exists: none that is set up, that an API key covers, that a live worker
-// serves, or that has executions, flows or budgets. Servers use it; Connect clients cannot: not_implemented.
-func (a Admin) OnlyNamespace(ctx context.Context, name string) (bool, error) {
-	return value(transport.Call(ctx, a.via, wire.OnlyNamespace, &wire.ByNamespace{Name: name}, transport.Options{}))
 }
 
 // Info returns version, store, features and limits.

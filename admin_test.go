@@ -12,7 +12,7 @@ import (
 
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/engine"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 func TestU104_a_program_administers_the_keys_of_its_store(t *testing.T) {
@@ -25,7 +25,7 @@ func TestU104_a_program_administers_the_keys_of_its_store(t *testing.T) {
 		if !strings.HasPrefix(made.Secret, "ffk_"+made.ID+"_") || len(made.Secret) != 60 || made.CreatedBy != "local" {
 			t.Errorf("made %+v", made)
 		}
-		got := must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, made.Secret))
+		got := must[*flowfabric.APIKey](t)(backend(w.Client).Authenticate(ctx, made.Secret))
 		if got.ID != made.ID || got.Name != "ci" || got.MaxInFlight != 3 {
 			t.Errorf("authenticated %+v", got)
 		}
@@ -39,14 +39,14 @@ func TestU104_a_program_administers_the_keys_of_its_store(t *testing.T) {
 			t.Errorf("with an old revision: %v", err)
 		}
 		rotated := must[*flowfabric.NewAPIKey](t)(keys.Rotate(ctx, made.ID, flowfabric.RotateOptions{Overlap: &zero}))
-		must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, rotated.Secret))
-		if _, err := keys.Authenticate(ctx, made.Secret); flowfabric.CodeOf(err) != "invalid_credentials" {
+		must[*flowfabric.APIKey](t)(backend(w.Client).Authenticate(ctx, rotated.Secret))
+		if _, err := backend(w.Client).Authenticate(ctx, made.Secret); flowfabric.CodeOf(err) != "invalid_credentials" {
 			t.Errorf("the old secret: %v", err)
 		}
 		if err := keys.Revoke(ctx, made.ID, flowfabric.RevokeAPIKeyOptions{AdminAction: flowfabric.AdminAction{Reason: "lost"}}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := keys.Authenticate(ctx, rotated.Secret); flowfabric.CodeOf(err) != "api_key_revoked" {
+		if _, err := backend(w.Client).Authenticate(ctx, rotated.Secret); flowfabric.CodeOf(err) != "api_key_revoked" {
 			t.Errorf("revoked: %v", err)
 		}
 		if all := must[[]*flowfabric.APIKey](t)(all(keys.List(ctx))); len(all) != 1 || all[0].RevokedAt.IsZero() {
@@ -166,8 +166,8 @@ func TestU131_the_audit_log_is_walked_and_verified(t *testing.T) {
 			must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, id, flowfabric.Action{Reason: "wait"}))
 			must[*flowfabric.Execution](t)(w.Operate().ReleaseHold(ctx, id))
 		}
-		refused := principal.With(ctx, principal.Principal{Name: "ci", Namespaces: []string{"default"}, RequestID: "r-1", Address: "192.0.2.9"})
-		if err := w.Admin().RecordRefusal(refused, flowfabric.Refusal{Action: "hold", Entity: "execution", EntityID: string(id), Code: "role_required"}); err != nil {
+		ci := service.Caller{Name: "ci", Namespaces: []string{"default"}, RequestID: "r-1", Address: "192.0.2.9"}
+		if err := backend(w.Client).RecordRefusal(ctx, ci, service.Refusal{Action: "hold", Entity: "execution", EntityID: string(id), Code: "role_required"}); err != nil {
 			t.Fatal(err)
 		}
 		rows := must[[]flowfabric.AuditRow](t)(all(w.Admin().Audit(ctx, flowfabric.AuditFilter{Limit: 2})))
@@ -200,7 +200,7 @@ func TestU112_info_whoami_and_integrity_tell_what_there_is(t *testing.T) {
 			t.Errorf("%+v", who)
 		}
 		key := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"a", "b"}}))
-		who = must[flowfabric.Identity](t)(w.Admin().Whoami(principal.With(ctx, principal.Principal{Name: "ci", KeyID: key.ID, Namespaces: []string{"a"}})))
+		who = must[flowfabric.Identity](t)(w.as(service.Caller{Name: "ci", KeyID: key.ID, Namespaces: []string{"a"}}).Admin().Whoami(ctx))
 		if who.Principal != "ci" || who.KeyID != key.ID || who.Roles[0] != "read" || len(who.Roles) != 1 {
 			t.Errorf("%+v", who)
 		}
@@ -248,9 +248,9 @@ func TestU104_a_repeat_of_unknown_outcome_shows_the_secret_that_it_made(t *testi
 			w := openWorld(t, address(t), engine.Hooks{Probe: bothForget{made, rotated}})
 			ctx, keys := inTime(t), w.Admin().APIKeys()
 			key := must[*flowfabric.NewAPIKey](t)(keys.Create(ctx, flowfabric.APIKeySettings{Name: "ci", Roles: []string{"read"}, Namespaces: []string{"*"}}))
-			must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, key.Secret))
+			must[*flowfabric.APIKey](t)(backend(w.Client).Authenticate(ctx, key.Secret))
 			again := must[*flowfabric.NewAPIKey](t)(keys.Rotate(ctx, key.ID))
-			must[*flowfabric.APIKey](t)(keys.Authenticate(ctx, again.Secret))
+			must[*flowfabric.APIKey](t)(backend(w.Client).Authenticate(ctx, again.Secret))
 			if made.left.Load() > 0 || rotated.left.Load() > 0 {
 				t.Error("no answer was lost")
 			}

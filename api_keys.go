@@ -125,14 +125,6 @@ func (k APIKeys) Rotate(ctx context.Context, id string, o ...RotateOptions) (*Ne
 	return transport.Call(ctx, k.via, wire.RotateAPIKey, request, transport.Options{Key: options.RequestKey})
 }
 
-// Authenticate finds the key of a secret. Servers call it for each request; the answer is at most five seconds old, and reflects
-// changes made by this process at once. Connect clients cannot: not_implemented.
-//
-// Codes: missing_credentials, invalid_credentials, api_key_expired, api_key_revoked.
-func (k APIKeys) Authenticate(ctx context.Context, secret string) (*APIKey, error) {
-	return transport.Call(ctx, k.via, wire.Authenticate, &wire.AuthenticateRequest{Secret: secret}, transport.Options{})
-}
-
 // givenMillis converts an optional duration to milliseconds; nil stays nil.
 func givenMillis(d *time.Duration) *int64 {
 	if d == nil {

@@ -17,22 +17,22 @@ type FieldError = api.FieldError
 
 // One sentinel for each class of codes, for errors.Is.
 var (
-	ErrInvalid         error = &Error{Class: "invalid"}
-	ErrUnauthenticated error = &Error{Class: "unauthenticated"}
-	ErrForbidden       error = &Error{Class: "forbidden"}
-	ErrNotFound        error = &Error{Class: "not_found"}
-	ErrConflict        error = &Error{Class: "conflict"}
-	ErrState           error = &Error{Class: "state"}
-	ErrFenced          error = &Error{Class: "fenced"}
-	ErrGrant           error = &Error{Class: "grant"}
-	ErrGone            error = &Error{Class: "gone"}
-	ErrAdmission       error = &Error{Class: "admission"}
-	ErrLimited         error = &Error{Class: "limited"}
-	ErrInternal        error = &Error{Class: "internal"}
-	ErrNotImplemented  error = &Error{Class: "not_implemented"}
-	ErrUnavailable     error = &Error{Class: "unavailable"}
+	ErrInvalid         = api.ErrInvalid
+	ErrUnauthenticated = api.ErrUnauthenticated
+	ErrForbidden       = api.ErrForbidden
+	ErrNotFound        = api.ErrNotFound
+	ErrConflict        = api.ErrConflict
+	ErrState           = api.ErrState
+	ErrFenced          = api.ErrFenced
+	ErrGrant           = api.ErrGrant
+	ErrGone            = api.ErrGone
+	ErrAdmission       = api.ErrAdmission
+	ErrLimited         = api.ErrLimited
+	ErrInternal        = api.ErrInternal
+	ErrNotImplemented  = api.ErrNotImplemented
+	ErrUnavailable     = api.ErrUnavailable
 	// ErrOutcomeUnknown means that it is not known whether the command took effect. The same call may be made again.
-	ErrOutcomeUnknown error = &Error{Class: "unavailable", Code: string(base.CodeTimeout), Message: "the outcome is unknown"}
+	ErrOutcomeUnknown = api.ErrOutcomeUnknown
 )
 
 // The causes of the end of a handler's context, as context.Cause returns them.

@@ -91,7 +91,7 @@ func talk(t testing.TB, c *flowfabric.Client, book *logBook, level slog.Level) (
 	key := must[*flowfabric.NewAPIKey](t)(c.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
 		Name: "ci", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{"default"},
 	}))
-	s := must[*server.Server](t)(server.New(c, server.Config{Logger: book.logger(level)}))
+	s := must[*server.Server](t)(server.New(backend(c), server.Config{Logger: book.logger(level)}))
 	listener := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
 		s.Drain()

@@ -14,14 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/transport"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
-// as is a context whose calls are made for somebody of one namespace.
-func as(ctx context.Context, namespace string) context.Context {
-	return principal.With(ctx, principal.Principal{
+// tenant is the world as an operator of one namespace uses it.
+func (w *world) tenant(namespace string) *world {
+	return w.as(service.Caller{
 		Name: "admin-of-" + namespace, Namespaces: []string{namespace}, Operator: true, RequestID: "r-" + namespace, Address: "192.0.2.1",
 	})
 }
@@ -58,7 +58,7 @@ func nobodysGrant(key flowfabric.GrantKey) flowfabric.GrantKey {
 // furnish gives a namespace things of its own.
 func (w *world) furnish(ctx context.Context, t *testing.T, namespace string) things {
 	t.Helper()
-	ctx = as(ctx, namespace)
+	w = w.tenant(namespace)
 	lane := namespace + "-lane"
 	own := things{worker: namespace + "-worker", instance: namespace + "-instance", lane: lane, namespace: namespace}
 	submit := func(s flowfabric.Submission) flowfabric.ID {
@@ -132,7 +132,7 @@ func badToken() flowfabric.Token { return flowfabric.TokenOf("k:" + strings.Repe
 // shareAmong makes what belongs to several namespaces: an instance and a job.
 func (w *world) shareAmong(ctx context.Context, t *testing.T, namespaces ...string) {
 	t.Helper()
-	ctx = principal.With(ctx, principal.Principal{Name: "platform", Namespaces: namespaces, Operator: true})
+	w = w.as(service.Caller{Name: "platform", Namespaces: namespaces, Operator: true})
 	must[flowfabric.Registered](t)(w.Work().Register(ctx, flowfabric.Registration{WorkerID: "shared", InstanceID: "shared", Lanes: []string{"shared"}}))
 	job := must[*flowfabric.BulkJob](t)(w.Operate().Bulk(ctx, flowfabric.BulkRequest{Action: flowfabric.BulkHold, Filter: flowfabric.Filter{Kind: []string{"none"}}}))
 	must[*flowfabric.BulkJob](t)(w.Operate().WaitBulk(ctx, job.ID))
@@ -219,9 +219,6 @@ var notTried = map[string]string{
 	"Admin.AcknowledgeRollbacks": "it concerns the whole store: the server asks for a key for all namespaces (R5)",
 	"Admin.Settings":             "they are those of the process",
 	"Admin.Backup":               "it concerns the whole store: the server asks for a key for all namespaces (U113)",
-	"Admin.RecordRefusal":        "it is the server's",
-	"Admin.OnlyNamespace":        "it is the server's",
-	"APIKeys.Authenticate":       "it is what finds the principal",
 }
 
 // untried names the methods of the interfaces that were not called.
@@ -257,16 +254,16 @@ func TestI14_nothing_of_another_namespace_is_seen_or_changed_through_any_method(
 		some := w.furnish(ctx, t, "tenant-a")
 		nothing.grant = nobodysGrant(some.grant)
 		nothing.lease.ID, nothing.lease.AttemptID = some.lease.ID, some.lease.AttemptID // one that no store has given out is no handle at all (W6)
-		a := as(ctx, "tenant-a")
-		w.tryAll(a, t, nothing) // what the calls make of a's own is there from now on
-		before := w.tryAll(a, t, nothing)
+		a, b := w.tenant("tenant-a"), w.tenant("tenant-b")
+		a.tryAll(ctx, t, nothing) // what the calls make of a's own is there from now on
+		before := a.tryAll(ctx, t, nothing)
 		theirs := w.furnish(ctx, t, "tenant-b")
 		w.shareAmong(ctx, t, "tenant-b", "tenant-c")
-		own := w.snapshot(as(ctx, "tenant-b"), t, theirs)
-		if diff := cmp.Diff(before, w.tryAll(a, t, theirs)); diff != "" {
+		own := b.snapshot(ctx, t, theirs)
+		if diff := cmp.Diff(before, a.tryAll(ctx, t, theirs)); diff != "" {
 			t.Errorf("things of b answer otherwise than things that do not exist (-nothing +of b):\n%s", diff)
 		}
-		if diff := cmp.Diff(own, w.snapshot(as(ctx, "tenant-b"), t, theirs)); diff != "" {
+		if diff := cmp.Diff(own, b.snapshot(ctx, t, theirs)); diff != "" {
 			t.Errorf("things of b were changed:\n%s", diff)
 		}
 		if missing := untried(before); len(missing) > 0 {
@@ -305,32 +302,32 @@ func (w *world) snapshot(ctx context.Context, t *testing.T, x things) map[string
 	return seen
 }
 
-func TestW5_a_call_is_made_for_the_principal_of_its_context(t *testing.T) {
+func TestW5_a_call_is_made_for_the_caller_of_its_client(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		several := principal.Principal{Name: "ci", Namespaces: []string{"a", "b"}, RequestID: "r-7"}
-		_, err := w.Submit(principal.With(ctx, several), flowfabric.Submission{Kind: "k"})
+		several := service.Caller{Name: "ci", Namespaces: []string{"a", "b"}, RequestID: "r-7"}
+		_, err := w.as(several).Submit(ctx, flowfabric.Submission{Kind: "k"})
 		if flowfabric.CodeOf(err) != "namespace_required" {
 			t.Errorf("without a choice: %v", err)
 		}
 		several.Namespace = "c"
-		_, err = w.Submit(principal.With(ctx, several), flowfabric.Submission{Kind: "k"})
+		_, err = w.as(several).Submit(ctx, flowfabric.Submission{Kind: "k"})
 		if flowfabric.CodeOf(err) != "namespace_forbidden" {
 			t.Errorf("another namespace: %v", err)
 		}
 		several.Namespace = "b"
-		made := principal.With(ctx, several)
-		id := must[flowfabric.SubmitResult](t)(w.Submit(made, flowfabric.Submission{Kind: "k"})).ID
-		x := must[*flowfabric.Execution](t)(w.Get(made, id))
+		made := w.as(several)
+		id := must[flowfabric.SubmitResult](t)(made.Submit(ctx, flowfabric.Submission{Kind: "k"})).ID
+		x := must[*flowfabric.Execution](t)(made.Get(ctx, id))
 		if x.Namespace != "b" || x.Creator != "ci" {
 			t.Errorf("%s by %s", x.Namespace, x.Creator)
 		}
-		must[*flowfabric.Execution](t)(w.Operate().Hold(made, id))
+		must[*flowfabric.Execution](t)(made.Operate().Hold(ctx, id))
 		if _, err := w.Get(ctx, id); flowfabric.CodeOf(err) != "execution_not_found" { // the client itself is of the namespace default
 			t.Errorf("the client's own view: %v", err)
 		}
-		page := must[flowfabric.EventPage](t)(w.Events().Read(made, flowfabric.ReadOptions{After: flowfabric.FromStart}))
+		page := must[flowfabric.EventPage](t)(made.Events().Read(ctx, flowfabric.ReadOptions{After: flowfabric.FromStart}))
 		for _, event := range page.Events {
 			if event.Actor.Type != "client" || event.Actor.ID != "ci" || event.RequestID != "r-7" {
 				t.Errorf("%s by %s %s in %s", event.Kind, event.Actor.Type, event.Actor.ID, event.RequestID)
@@ -340,7 +337,7 @@ func TestW5_a_call_is_made_for_the_principal_of_its_context(t *testing.T) {
 			t.Errorf("a caller without the role operate is in the audit log: %+v", rows)
 		}
 		several.Operator = true
-		must[*flowfabric.Execution](t)(w.Operate().ReleaseHold(principal.With(ctx, several), id))
+		must[*flowfabric.Execution](t)(w.as(several).Operate().ReleaseHold(ctx, id))
 		rows := must[[]flowfabric.AuditRow](t)(all(w.Admin().Audit(ctx)))
 		if len(rows) != 1 || rows[0].Action != "release_hold" || rows[0].Principal != "ci" || rows[0].RequestID != "r-7" || rows[0].Namespace != "b" {
 			t.Errorf("%+v", rows)
@@ -352,9 +349,9 @@ func TestU13_the_key_of_a_request_makes_its_commands_repeatable(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
 		ctx := inTime(t)
-		request := principal.With(ctx, principal.Principal{Name: "ci", Namespaces: []string{"a"}, RequestKey: "k-1", Operator: true})
+		w = w.as(service.Caller{Name: "ci", Namespaces: []string{"a"}, RequestKey: "k-1", Operator: true})
 		submit := func(kind string) (*flowfabric.SubmitResult, error) { // as a server does: the client itself would mint an id
-			return transport.Call(request, w.Connection(), wire.SubmitBriefly, &wire.SubmitRequest{Body: flowfabric.Submission{Kind: kind}}, transport.Options{})
+			return transport.Call(ctx, w.Connection(), wire.SubmitBriefly, &wire.SubmitRequest{Body: flowfabric.Submission{Kind: kind}}, transport.Options{})
 		}
 		first, again := must[*flowfabric.SubmitResult](t)(submit("k")), must[*flowfabric.SubmitResult](t)(submit("k"))
 		if *first != *again || first.Duplicate {
@@ -365,18 +362,18 @@ func TestU13_the_key_of_a_request_makes_its_commands_repeatable(t *testing.T) {
 		}
 		batch := &wire.SubmitManyRequest{}
 		batch.Body.Items = []flowfabric.Submission{{Kind: "k"}, {Kind: "k"}}
-		one := *must[*wire.SubmitResults](t)(transport.Call(request, w.Connection(), wire.SubmitMany, batch, transport.Options{}))
-		two := *must[*wire.SubmitResults](t)(transport.Call(request, w.Connection(), wire.SubmitMany, batch, transport.Options{}))
+		one := *must[*wire.SubmitResults](t)(transport.Call(ctx, w.Connection(), wire.SubmitMany, batch, transport.Options{}))
+		two := *must[*wire.SubmitResults](t)(transport.Call(ctx, w.Connection(), wire.SubmitMany, batch, transport.Options{}))
 		if diff := cmp.Diff(one, two); diff != "" || one[0].ID == one[1].ID {
 			t.Errorf("a batch again: %s", diff)
 		}
-		must[*flowfabric.Execution](t)(w.Operate().Hold(request, first.ID, flowfabric.Action{Reason: "x"}))
-		if _, err := w.Operate().Hold(request, first.ID, flowfabric.Action{Reason: "y"}); flowfabric.CodeOf(err) != "idempotency_conflict" {
+		must[*flowfabric.Execution](t)(w.Operate().Hold(ctx, first.ID, flowfabric.Action{Reason: "x"}))
+		if _, err := w.Operate().Hold(ctx, first.ID, flowfabric.Action{Reason: "y"}); flowfabric.CodeOf(err) != "idempotency_conflict" {
 			t.Errorf("another reason: %v", err)
 		}
 		s := flowfabric.APIKeySettings{Name: "n", Roles: []string{"read"}, Namespaces: []string{"a"}}
-		made := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(request, s))
-		repeat := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(request, s))
+		made := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, s))
+		repeat := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, s))
 		if made.Secret == "" || repeat.Secret != "" || repeat.ID != made.ID {
 			t.Errorf("the secret is shown twice, or not once")
 		}

@@ -58,9 +58,6 @@ func TestU132_the_server_is_administered_over_http(t *testing.T) {
 	if err := admin.Backup(ctx, &file); err != nil || !bytes.HasPrefix(file.Bytes(), []byte("SQLite format 3")) {
 		t.Errorf("backup of %d bytes: %v", file.Len(), err)
 	}
-	if _, err := admin.APIKeys().Authenticate(ctx, key.Secret); flowfabric.CodeOf(err) != "not_implemented" {
-		t.Errorf("Authenticate: %v", err)
-	}
 }
 
 func TestU2_a_client_of_a_server_refuses_what_only_the_process_with_the_store_can_do(t *testing.T) {
@@ -68,19 +65,8 @@ func TestU2_a_client_of_a_server_refuses_what_only_the_process_with_the_store_ca
 	in, client := serve(t, says(200, "{}"))
 	ctx, admin := inTime(t), client.Admin()
 	for name, call := range map[string]func() error{
-		"record a refusal": func() error {
-			return admin.RecordRefusal(ctx, flowfabric.Refusal{Action: "hold", Code: "role_required"})
-		},
-		"look at all namespaces": func() error {
-			_, err := admin.OnlyNamespace(ctx, "default")
-			return err
-		},
 		"install a key": func() error {
 			_, err := admin.APIKeys().Create(ctx, flowfabric.APIKeySettings{Name: "k"}, flowfabric.CreateKeyOptions{Secret: "ffk_abcdefghijkl_" + strings.Repeat("A", 43)})
-			return err
-		},
-		"authenticate": func() error {
-			_, err := admin.APIKeys().Authenticate(ctx, "secret")
 			return err
 		},
 		"exchange the master key": func() error {

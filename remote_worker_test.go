@@ -22,7 +22,7 @@ type outage struct {
 
 func newOutage(t testing.TB, client *flowfabric.Client) *outage {
 	t.Helper()
-	s, err := server.New(client, server.Config{Open: true, Logger: silent()})
+	s, err := server.New(backend(client), server.Config{Open: true, Logger: silent()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestU145_a_worker_that_drains_leaves_no_lease_behind(t *testing.T) {
 // deafServer serves with nobody told that a caller has gone: its word takes a while to come.
 func deafServer(t testing.TB, client *flowfabric.Client) string {
 	t.Helper()
-	s, err := server.New(client, server.Config{Open: true, Logger: silent()})
+	s, err := server.New(backend(client), server.Config{Open: true, Logger: silent()})
 	if err != nil {
 		t.Fatal(err)
 	}

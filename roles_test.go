@@ -330,7 +330,7 @@ func tokenStory(t *testing.T, k *keyed, c *flowfabric.Client) {
 // withoutEvents serves a world with an event log that is refused as a server does which does not let workers read it.
 func withoutEvents(t *testing.T, w *world, asked *atomic.Int64) *flowfabric.Client {
 	t.Helper()
-	s := must[*server.Server](t)(server.New(w.Client, server.Config{Open: true, Logger: silent()}))
+	s := must[*server.Server](t)(server.New(backend(w.Client), server.Config{Open: true, Logger: silent()}))
 	handler := s.Handler()
 	listener := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/events" {

@@ -53,6 +53,8 @@ type runner struct {
 	look   atomic.Int64  // when the watch checks the leases next
 	looked chan struct{} // wakes the watch early
 	drains atomic.Bool   // an operator has drained the instance: it claims nothing new
+	left   atomic.Bool   // it has left or is leaving: it does not register again
+	joins  chan struct{} // holds a token while the instance registers again
 
 	stopping    chan struct{} // closed: claim nothing more
 	stopOnce    sync.Once
@@ -76,6 +78,7 @@ func newRunner(w *Worker) *runner {
 		handlers: make(map[string]*handler, len(w.handlers)),
 		slots:    make([]atomic.Pointer[Task], 2*cfg.Concurrency), tasks: make(chan *Task, cfg.Concurrency),
 		looked:   make(chan struct{}, 1),
+		joins:    make(chan struct{}, 1),
 		beat:     min(cfg.LeaseTTL, maxLiveness) / 3,
 		stopping: make(chan struct{}), handingBack: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -247,6 +250,21 @@ func (r *runner) registerOnce(ctx context.Context) error {
 	return r.meter.called(ctx, err)
 }
 
+// registerAgain registers an instance that has lapsed, unless it is leaving: it would be given work again, while it waits for its
+// handlers. The leases that it still has need no registration (S55).
+func (r *runner) registerAgain(ctx context.Context) error {
+	select {
+	case r.joins <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-r.joins }()
+	if r.left.Load() {
+		return nil
+	}
+	return r.registerOnce(ctx)
+}
+
 // hopeless reports whether an error persists until the configuration or the credentials change.
 func hopeless(err error) bool {
 	return errors.Is(err, ErrInvalid) || errors.Is(err, ErrUnauthenticated) || errors.Is(err, ErrForbidden) ||
@@ -259,6 +277,13 @@ func (r *runner) leave(claims context.Context, giveUp context.CancelFunc) {
 	defer giveUp()
 	ctx, cancel := r.within(context.WithoutCancel(claims), goodbyeLimit)
 	defer cancel()
+	r.left.Store(true)
+	select {
+	case r.joins <- struct{}{}: // a registration in progress would end the drain if it came after it
+		<-r.joins
+	case <-ctx.Done():
+		return
+	}
 	err := r.client.Workers().Drain(ctx, WorkerTarget{InstanceID: r.cfg.Instance, Leaving: true})
 	if r.meter.called(ctx, err) != nil {
 		r.log.Debug("flowfabric: could not say that it stops", "error", err)

@@ -79,7 +79,7 @@ func (r *runner) renew(ctx context.Context, tasks []*Task, leases []Lease) error
 		}
 	}
 	if !answer.Registered {
-		return errors.Join(unsure, r.registerOnce(ctx))
+		return errors.Join(unsure, r.registerAgain(ctx))
 	}
 	return unsure
 }

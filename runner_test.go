@@ -29,6 +29,7 @@ type scripted struct {
 	brief  bool
 	events transport.Transport // nil: nothing happens
 	family *standstill.Family
+	sent   func(op *wire.Operation) // is called with every operation; nil: not called
 }
 
 func (s *scripted) client() *Client {
@@ -39,6 +40,9 @@ func (s *scripted) client() *Client {
 
 // Do hands the operation to the part of the script that knows it.
 func (s *scripted) Do(ctx context.Context, op *wire.Operation, request, answer any, how transport.Options) error {
+	if s.sent != nil {
+		s.sent(op)
+	}
 	var by transport.Transport = &s.work
 	switch op {
 	case wire.DrainWorker.Operation, wire.MarkWorkerDead.Operation:

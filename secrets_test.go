@@ -67,7 +67,7 @@ func confide(t *testing.T, address string) *confidant {
 	key := must[*flowfabric.NewAPIKey](t)(client.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
 		Name: "ci", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{"*"},
 	}))
-	s := must[*server.Server](t)(server.New(client, server.Config{Logger: logger, Tracer: tracer}))
+	s := must[*server.Server](t)(server.New(backend(client), server.Config{Logger: logger, Tracer: tracer}))
 	listener := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
 		s.Drain()

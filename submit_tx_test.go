@@ -76,7 +76,7 @@ func TestU137_a_client_of_a_server_submits_for_its_key(t *testing.T) {
 	t.Parallel()
 	ctx := inTime(t)
 	w := openWorld(t, stores["postgres"](t), engine.Hooks{})
-	s := must[*server.Server](t)(server.New(w.Client, server.Config{Logger: silent()}))
+	s := must[*server.Server](t)(server.New(backend(w.Client), server.Config{Logger: silent()}))
 	listener := httptest.NewServer(s.Handler())
 	t.Cleanup(listener.Close)
 	created := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{
@@ -116,7 +116,7 @@ func TestU137_L117_a_repeat_in_a_transaction_is_one_though_the_namespace_takes_n
 	t.Parallel()
 	ctx := inTime(t)
 	w := openWorld(t, stores["postgres"](t), engine.Hooks{})
-	s := must[*server.Server](t)(server.New(w.Client, server.Config{Logger: silent()}))
+	s := must[*server.Server](t)(server.New(backend(w.Client), server.Config{Logger: silent()}))
 	listener := httptest.NewServer(s.Handler())
 	t.Cleanup(listener.Close)
 	key := must[*flowfabric.NewAPIKey](t)(w.Admin().APIKeys().Create(ctx, flowfabric.APIKeySettings{

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // spends is work that uses tokens.
@@ -307,31 +307,32 @@ func TestU42_what_blocks_work_is_told_with_its_budgets(t *testing.T) {
 func TestI14_a_budget_of_another_namespace_is_as_one_that_is_not_there(t *testing.T) {
 	t.Parallel()
 	onEveryStoreEmbedded(t, func(t *testing.T, w *world) {
-		as := func(namespace string) context.Context {
-			return principal.With(inTime(t), principal.Principal{Name: namespace, Namespace: namespace, Namespaces: []string{namespace}, Operator: true})
+		ctx := inTime(t)
+		as := func(namespace string) *world {
+			return w.as(service.Caller{Name: namespace, Namespace: namespace, Namespaces: []string{namespace}, Operator: true})
 		}
 		red, blue := as("red"), as("blue")
-		made := must[*flowfabric.CreatedBudget](t)(w.Budgets().Create(red, tokens("b", 10)))
+		made := must[*flowfabric.CreatedBudget](t)(red.Budgets().Create(ctx, tokens("b", 10)))
 		for _, called := range []string{made.ID, "b"} {
 			for name, call := range map[string]func() error{
-				"get":    func() error { _, err := w.Budgets().Get(blue, called); return err },
-				"update": func() error { _, err := w.Budgets().Update(blue, called, flowfabric.BudgetUpdate{}); return err },
-				"close":  func() error { _, err := w.Budgets().Close(blue, called); return err },
-				"reopen": func() error { _, err := w.Budgets().Reopen(blue, called); return err },
-				"reset":  func() error { _, err := w.Budgets().Reset(blue, called); return err },
-				"delete": func() error { return w.Budgets().Delete(blue, called) },
+				"get":    func() error { _, err := blue.Budgets().Get(ctx, called); return err },
+				"update": func() error { _, err := blue.Budgets().Update(ctx, called, flowfabric.BudgetUpdate{}); return err },
+				"close":  func() error { _, err := blue.Budgets().Close(ctx, called); return err },
+				"reopen": func() error { _, err := blue.Budgets().Reopen(ctx, called); return err },
+				"reset":  func() error { _, err := blue.Budgets().Reset(ctx, called); return err },
+				"delete": func() error { return blue.Budgets().Delete(ctx, called) },
 				"charge": func() error {
-					_, err := w.Budgets().Charge(blue, called, flowfabric.Charge{Usage: used(1)})
+					_, err := blue.Budgets().Charge(ctx, called, flowfabric.Charge{Usage: used(1)})
 					return err
 				},
 				"release": func() error {
-					_, err := w.Budgets().ReleaseSpend(blue, called, "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50")
+					_, err := blue.Budgets().ReleaseSpend(ctx, called, "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50")
 					return err
 				},
-				"epochs": func() error { _, err := w.Budgets().EpochsPage(blue, called); return err },
-				"spend":  func() error { _, err := w.Budgets().SpendPage(blue, called); return err },
+				"epochs": func() error { _, err := blue.Budgets().EpochsPage(ctx, called); return err },
+				"spend":  func() error { _, err := blue.Budgets().SpendPage(ctx, called); return err },
 				"parent": func() error {
-					_, err := w.Budgets().Create(blue, flowfabric.Budget{Name: "c", Parent: called, Dimensions: tokens("c", 10).Dimensions})
+					_, err := blue.Budgets().Create(ctx, flowfabric.Budget{Name: "c", Parent: called, Dimensions: tokens("c", 10).Dimensions})
 					return err
 				},
 			} {
@@ -339,17 +340,17 @@ func TestI14_a_budget_of_another_namespace_is_as_one_that_is_not_there(t *testin
 					t.Errorf("%s of %s: %v", name, called, err)
 				}
 			}
-			if _, err := w.Submit(blue, flowfabric.Submission{Kind: "k", SubmitOptions: flowfabric.SubmitOptions{BudgetIDs: []string{called}}}); flowfabric.CodeOf(err) != "invalid_policy" {
+			if _, err := blue.Submit(ctx, flowfabric.Submission{Kind: "k", SubmitOptions: flowfabric.SubmitOptions{BudgetIDs: []string{called}}}); flowfabric.CodeOf(err) != "invalid_policy" {
 				t.Errorf("submit with %s: %v", called, err)
 			}
 		}
-		if page := must[flowfabric.Page[*flowfabric.BudgetStatus]](t)(w.Budgets().Page(blue)); len(page.Items) > 0 {
+		if page := must[flowfabric.Page[*flowfabric.BudgetStatus]](t)(blue.Budgets().Page(ctx)); len(page.Items) > 0 {
 			t.Errorf("%+v", page.Items)
 		}
-		if own := must[*flowfabric.CreatedBudget](t)(w.Budgets().Create(blue, tokens("b", 5))); own.ID == made.ID || own.Outcome != flowfabric.BudgetCreated {
+		if own := must[*flowfabric.CreatedBudget](t)(blue.Budgets().Create(ctx, tokens("b", 5))); own.ID == made.ID || own.Outcome != flowfabric.BudgetCreated {
 			t.Errorf("%+v", own)
 		}
-		if now := must[*flowfabric.BudgetStatus](t)(w.Budgets().Get(red, "b")); now.Revision != made.Revision || now.Dimensions["tokens"].Used != 0 {
+		if now := must[*flowfabric.BudgetStatus](t)(red.Budgets().Get(ctx, "b")); now.Revision != made.Revision || now.Dimensions["tokens"].Used != 0 {
 			t.Errorf("%+v", now)
 		}
 	})

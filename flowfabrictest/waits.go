@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/flowfabric/flowfabric"
-	"github.com/flowfabric/flowfabric/internal/principal"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // Approve approves at the open waitpoint with that key, as an operator with that name, and settles. It fails the test if the
@@ -29,7 +30,7 @@ func (e *Env) decide(id flowfabric.ID, key, by string, a flowfabric.Approve) {
 	defer cancel()
 	var err error
 	if a.WaitpointID, err = e.openWaitpoint(ctx, id, key); err == nil {
-		_, err = e.Operate().Approve(e.as(ctx, by), id, a)
+		_, err = e.as(by).Operate().Approve(ctx, id, a)
 	}
 	if err != nil {
 		e.tb.Fatalf("flowfabrictest: %s by %s at %q: %v", a.Name, by, key, err)
@@ -37,13 +38,11 @@ func (e *Env) decide(id flowfabric.ID, key, by string, a flowfabric.Approve) {
 	e.Settle()
 }
 
-// as returns a context whose calls are made by another principal.
-func (e *Env) as(ctx context.Context, name string) context.Context {
-	namespace := e.cfg.Namespace
-	if namespace == "" {
-		namespace = "default"
-	}
-	return principal.With(ctx, principal.Principal{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true})
+// as returns a client that acts as another principal.
+func (e *Env) as(name string) *flowfabric.Client {
+	namespace := e.namespace()
+	acting, _ := inprocess.As(e.Client, service.Caller{Name: name, Namespace: namespace, Namespaces: []string{namespace}, Operator: true})
+	return acting
 }
 
 // openWaitpoint finds the waitpoint with that key that the execution waits at, or else a pending one.

@@ -9,12 +9,16 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
 type Engine struct {
 	*txn.Engine
+	*waits.Waits
+	*work.Work
 	*flows.Graphs
 	*claims.Claims
 	*inspect.Inspector
@@ -28,10 +32,12 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	graphs := flows.New(kernel)
-	waiting := claims.New(graphs)
+	waiting := waits.NewWaits(kernel)
+	tasks := work.New(waiting)
+	graphs := flows.New(tasks)
+	served := claims.New(graphs)
 	jobs := bulk.New(graphs)
-	e := &Engine{kernel, graphs, waiting, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
+	e := &Engine{kernel, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

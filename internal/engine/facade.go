@@ -6,6 +6,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 )
 
 // The types that users of the engine name. Each is declared in the room that it belongs to.
@@ -36,14 +38,14 @@ type (
 	ChildrenWaitRequest = flows.ChildrenWaitRequest
 	ClaimAnswer         = txn.ClaimAnswer
 	ClaimRequest        = txn.ClaimRequest
-	CompleteItem        = txn.CompleteItem
+	CompleteItem        = work.CompleteItem
 	Config              = txn.Config
 	CountAnswer         = txn.CountAnswer
 	DeleteFlowRequest   = flows.DeleteFlowRequest
 	Derivation          = txn.Derivation
 	Difference          = inspect.Difference
 	EdgeQuery           = flows.EdgeQuery
-	Ending              = txn.Ending
+	Ending              = work.Ending
 	EventFilter         = txn.EventFilter
 	EventPage           = txn.EventPage
 	EventsRequest       = txn.EventsRequest
@@ -59,13 +61,13 @@ type (
 	Holder              = txn.Holder
 	Hooks               = txn.Hooks
 	IntegrityReport     = inspect.IntegrityReport
-	Issued              = txn.Issued
-	IssuedLink          = txn.IssuedLink
+	Issued              = waits.Issued
+	IssuedLink          = waits.IssuedLink
 	JoinView            = flows.JoinView
 	LaneView            = txn.LaneView
 	LeaseRef            = txn.LeaseRef
 	LeaseView           = txn.LeaseView
-	LinkPage            = txn.LinkPage
+	LinkPage            = waits.LinkPage
 	ListRequest         = txn.ListRequest
 	LoggedEvent         = txn.LoggedEvent
 	MemberView          = flows.MemberView
@@ -78,32 +80,32 @@ type (
 	Refusal             = txn.Refusal
 	RegisterAnswer      = txn.RegisterAnswer
 	RenewItem           = txn.RenewItem
-	ReplayRequest       = txn.ReplayRequest
+	ReplayRequest       = work.ReplayRequest
 	RevokeRequest       = claims.RevokeRequest
 	Revoked             = claims.Revoked
 	Rollback            = txn.Rollback
 	RotatedKey          = txn.RotatedKey
 	Rotation            = txn.Rotation
-	SignalQuery         = txn.SignalQuery
+	SignalQuery         = waits.SignalQuery
 	Span                = txn.Span
 	SpawnAnswer         = flows.SpawnAnswer
 	SpawnRequest        = flows.SpawnRequest
 	SpendQuery          = txn.SpendQuery
 	SpendRow            = txn.SpendRow
-	Standing            = txn.Standing
+	Standing            = waits.Standing
 	StepAnswer          = txn.StepAnswer
 	SubmitAnswer        = txn.SubmitAnswer
 	SubmitItem          = txn.SubmitItem
-	SuspendAnswer       = txn.SuspendAnswer
-	SuspendedItem       = txn.SuspendedItem
-	SuspendedQuery      = txn.SuspendedQuery
+	SuspendAnswer       = waits.SuspendAnswer
+	SuspendedItem       = waits.SuspendedItem
+	SuspendedQuery      = waits.SuspendedQuery
 	TargetedRequest     = txn.TargetedRequest
 	Task                = txn.Task
 	Tracer              = txn.Tracer
-	TxAnswer            = txn.TxAnswer
+	TxAnswer            = work.TxAnswer
 	UsageRequest        = txn.UsageRequest
 	View                = txn.View
-	WaitpointQuery      = txn.WaitpointQuery
+	WaitpointQuery      = waits.WaitpointQuery
 	WorkerQuery         = txn.WorkerQuery
 	WorkerView          = txn.WorkerView
 )

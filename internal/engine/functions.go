@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -18,18 +19,18 @@ func WithHooks(ctx context.Context, h Hooks) context.Context { return txn.WithHo
 func HooksOf(ctx context.Context) Hooks { return txn.HooksOf(ctx) }
 
 // OrderNamed returns the order of lists of that name, "" the newest first; not ok if there is none.
-func OrderNamed(name string) (order store.Order, ok bool) { return txn.OrderNamed(name) }
+func OrderNamed(name string) (order store.Order, ok bool) { return work.OrderNamed(name) }
 
 // DefaultBounds are good for production.
 func DefaultBounds() Bounds { return inspect.DefaultBounds() }
 
 // SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137).
 func SubmitAsGuest(ctx context.Context, g store.Guest, c Caller, limits base.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
-	return txn.SubmitAsGuest(ctx, g, c, limits, tx, s)
+	return work.SubmitAsGuest(ctx, g, c, limits, tx, s)
 }
 
 // SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
-func SameWork(a, b core.Submission) bool { return txn.SameWork(a, b) }
+func SameWork(a, b core.Submission) bool { return work.SameWork(a, b) }
 
 // CheckMemberCursor refuses a text that is no cursor of a list of members. Codes: invalid_cursor.
 func CheckMemberCursor(cursor string) error { return flows.CheckMemberCursor(cursor) }

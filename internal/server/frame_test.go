@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -235,7 +234,7 @@ func TestU127_pages_of_other_origins_may_call_only_when_they_are_listed(t *testi
 		t.Errorf("%v", got.header)
 	}
 	for _, bad := range []string{"*", "https://a.example.com/", "console.example.com"} {
-		if _, err := server.New(w.Client, server.Config{CORSOrigins: []string{bad}}); err == nil {
+		if _, err := server.New(backend(w.Client), server.Config{CORSOrigins: []string{bad}}); err == nil {
 			t.Errorf("%s is taken as an origin", bad)
 		}
 	}
@@ -282,8 +281,7 @@ func TestU23_what_holds_a_secret_is_not_cached(t *testing.T) {
 
 func TestAConfigurationThatCannotWorkIsRefusedWithAllItsProblems(t *testing.T) {
 	t.Parallel()
-	var client *flowfabric.Client
-	_, err := server.New(client, server.Config{PublicURL: "nowhere", TrustedProxies: []string{"10.0.0.0"}, MaxReaders: -1, Settings: []server.Setting{{Name: "f", Value: func() {}}}})
+	_, err := server.New(nil, server.Config{PublicURL: "nowhere", TrustedProxies: []string{"10.0.0.0"}, MaxReaders: -1, Settings: []server.Setting{{Name: "f", Value: func() {}}}})
 	for _, part := range []string{"PublicURL", "10.0.0.0", "negative", "Settings: f"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%v does not name %s", err, part)

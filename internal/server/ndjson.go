@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -76,11 +76,11 @@ func (s *Server) submitBatch(ctx context.Context, x *exchange, lines *lineWriter
 			x.caller.Lines = append(x.caller.Lines, from+i)
 		}
 	}
-	answers, err := s.submitAll(x.acting(ctx), batch, refusals)
+	answers, err := s.submitAll(ctx, x, x.acting(), batch, refusals)
 	if err != nil { // of the whole batch: every line gets it
-		answers = &wire.Items[flowfabric.SubmitResult]{}
+		answers = &wire.Items[api.SubmitResult]{}
 		for range refusals {
-			answers.Add(flowfabric.SubmitResult{}, s.itemProblem(x, err))
+			answers.Add(api.SubmitResult{}, s.itemProblem(x, err))
 		}
 	}
 	for _, item := range answers.Items {
@@ -95,11 +95,11 @@ func (s *Server) submitBatch(ctx context.Context, x *exchange, lines *lineWriter
 }
 
 // lineSubmission reads the submission of a line.
-func lineSubmission(text []byte, err error) (flowfabric.Submission, error) {
+func lineSubmission(text []byte, err error) (api.Submission, error) {
 	if err != nil {
-		return flowfabric.Submission{}, err
+		return api.Submission{}, err
 	}
-	var submission flowfabric.Submission
+	var submission api.Submission
 	err = wire.DecodeJSON(text, &submission)
 	return submission, err
 }

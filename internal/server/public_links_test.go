@@ -442,7 +442,7 @@ func TestU86_a_link_works_below_a_mount_and_with_api_keys_required(t *testing.T)
 // serveClientBelow serves the store of a world once more, to those who have API keys, below a path of another program.
 func serveClientBelow(t *testing.T, w *world, prefix string) *world {
 	t.Helper()
-	s, err := server.New(w.Client, server.Config{})
+	s, err := server.New(backend(w.Client), server.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/service"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
@@ -24,14 +24,14 @@ type route struct {
 
 // handle registers the handler of a call. It gets a request that was read strictly, from a caller that may make it. This much is
 // compiled for each call.
-func handle[Req, Ans any](s *Server, call wire.Call[Req, Ans], do func(ctx context.Context, r *Req) (answer, error)) {
-	s.handle(call.Operation, func(ctx context.Context, r any) (answer, error) { return do(ctx, r.(*Req)) })
+func handle[Req, Ans any](s *Server, call wire.Call[Req, Ans], do func(ctx context.Context, x *exchange, r *Req) (answer, error)) {
+	s.handle(call.Operation, func(ctx context.Context, x *exchange, r any) (answer, error) { return do(ctx, x, r.(*Req)) })
 }
 
 // pass serves an operation as the service does it. This much is compiled for each call.
 func pass[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
-	s.handle(call.Operation, func(ctx context.Context, r any) (answer, error) {
-		a, err := ask(ctx, s, call, r.(*Req))
+	s.handle(call.Operation, func(ctx context.Context, x *exchange, r any) (answer, error) {
+		a, err := ask(ctx, s, x.by, call, r.(*Req))
 		if _, none := any(a).(*wire.None); none {
 			return nothing(), err
 		}
@@ -39,13 +39,13 @@ func pass[Req, Ans any](s *Server, call wire.Call[Req, Ans]) {
 	})
 }
 
-// ask does an operation for the caller of a request.
-func ask[Req, Ans any](ctx context.Context, s *Server, call wire.Call[Req, Ans], r *Req) (*Ans, error) {
-	return transport.Call(ctx, s.via, call, r, transport.Options{})
+// ask performs an operation for a caller.
+func ask[Req, Ans any](ctx context.Context, s *Server, by service.Caller, call wire.Call[Req, Ans], r *Req) (*Ans, error) {
+	return service.Call(ctx, s.on, by, call, r)
 }
 
 // handle registers a handler for requests of the operation's type.
-func (s *Server) handle(o *wire.Operation, do func(ctx context.Context, r any) (answer, error)) {
+func (s *Server) handle(o *wire.Operation, do func(ctx context.Context, x *exchange, r any) (answer, error)) {
 	s.add(o, func(ctx context.Context, x *exchange) (answer, error) {
 		r := reflect.New(o.Request).Interface()
 		if _, err := x.decode(r); err != nil {
@@ -54,7 +54,7 @@ func (s *Server) handle(o *wire.Operation, do func(ctx context.Context, r any) (
 		if err := s.checkConditions(ctx, x, r); err != nil {
 			return answer{}, err
 		}
-		return do(ctx, r)
+		return do(ctx, x, r)
 	})
 }
 

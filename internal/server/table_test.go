@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -279,7 +280,7 @@ func TestU109_reserved_routes_answer_501(t *testing.T) {
 func TestU25_every_code_has_a_page_that_a_person_can_read(t *testing.T) {
 	t.Parallel()
 	w := openWorld(t)
-	for _, info := range flowfabric.Codes() {
+	for _, info := range api.Codes() {
 		if !server.Explained(info) {
 			t.Errorf("nobody says what the class %s means", info.Class)
 		}

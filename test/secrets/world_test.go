@@ -25,6 +25,7 @@ import (
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/pgtest/migrated"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -91,7 +92,8 @@ func newWorld(t *testing.T, address string) *world {
 		t.Fatal(err)
 	}
 	w.client = client
-	s, err := server.New(client, server.Config{Logger: logger, PublicURL: "https://flow.example.com"})
+	on, _ := inprocess.BackendOf(client)
+	s, err := server.New(on, server.Config{Logger: logger, PublicURL: "https://flow.example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}

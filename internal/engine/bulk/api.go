@@ -5,6 +5,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/claims"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 )
 
 // BulkRequest starts a bulk job (L137).
@@ -30,7 +32,7 @@ type BulkArgs struct {
 	DelayMS  base.Millis        `json:"delay_ms,omitempty"` // of resume
 	Signal   *BulkSignal        `json:"signal,omitempty"`
 
-	txn.ReplayRequest // of replay
+	work.ReplayRequest // of replay
 }
 
 // BulkView is a bulk job (L138).
@@ -107,7 +109,7 @@ const (
 
 // resumeOne is a bulk action.
 func resumeOne(u *txn.Tx, j *job, ent *txn.Row, fx *core.Effects) (bool, error) {
-	d, err := u.Dossier(ent)
+	d, err := waits.Dossier(u, ent)
 	if err != nil {
 		return false, err
 	}
@@ -117,7 +119,7 @@ func resumeOne(u *txn.Tx, j *job, ent *txn.Row, fx *core.Effects) (bool, error) 
 
 // signalOne is a bulk action.
 func signalOne(u *txn.Tx, j *job, ent *txn.Row, fx *core.Effects) (bool, error) {
-	d, err := u.Dossier(ent)
+	d, err := waits.Dossier(u, ent)
 	if err != nil {
 		return false, err
 	}

@@ -468,7 +468,7 @@ func (j *job) end(u *txn.Tx, c txn.Caller, state string) {
 	j.bulkEvent(u, "bulk.finished", c)
 	u.After = append(u.After, func() {
 		u.Engine.Meter.Followed(followupBulk, j.StartedAt, j.EndedAt)
-		u.Engine.Waits.Wake(j.ID)
+		u.Engine.Waiters.Wake(j.ID)
 	})
 }
 

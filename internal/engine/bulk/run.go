@@ -7,6 +7,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -25,7 +27,7 @@ var bulkActions = map[string]bulkAction{
 		}
 		err := flows.Replay(u, ent.Exec, fx, core.ReplayCommand{By: j.Caller.Principal, Reason: j.Reason, DeadlineAt: j.Args.DeadlineAt, Lane: u.Lane(ent.Exec)}, nil)
 		if err == nil && j.Args.KeepSteps {
-			err = u.CarrySteps(ent.Exec)
+			err = work.CarrySteps(u, ent.Exec)
 		}
 		return true, err
 	},
@@ -41,7 +43,7 @@ var bulkActions = map[string]bulkAction{
 	bulkResume: resumeOne,
 	bulkSignal: signalOne,
 	bulkTag: func(u *txn.Tx, j *job, ent *txn.Row, fx *core.Effects) (bool, error) {
-		return u.SetTags(ent.Exec, fx, j.Args.Tags)
+		return work.SetTags(u, ent.Exec, fx, j.Args.Tags)
 	},
 	"retain": func(u *txn.Tx, j *job, ent *txn.Row, fx *core.Effects) (bool, error) {
 		u.RetainedUntil(ent, j.Args.Until)
@@ -214,9 +216,9 @@ func (b *jobBatch) Want(w *store.Want, _ bool) {
 	w.LockDocs, w.SkipUnreadable = true, true // a row that cannot be read does not stop the job (L138)
 	for _, id := range b.batch.ids {
 		w.Executions = append(w.Executions, id.UUID)
-		w.Docs = append(w.Docs, txn.StepsRef(id.UUID))
+		w.Docs = append(w.Docs, work.StepsRef(id.UUID))
 		if b.waits {
-			w.Owned = append(w.Owned, txn.DossierKey(id.UUID)) // each once
+			w.Owned = append(w.Owned, waits.DossierKey(id.UUID)) // each once
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -19,7 +20,7 @@ const (
 	maxClaimTasks = 1000
 	maxClaimWait  = 60 * time.Second
 	// maxClaimBytes bounds the inputs of one answer: what one call may bring, one call may take (L6). One task is always given.
-	maxClaimBytes = txn.MaxBulkBytes
+	maxClaimBytes = work.MaxBulkBytes
 )
 
 // claim is one call that waits for work. The picker's lock protects its state while it waits. While serving is set, the transaction that serves it
@@ -40,6 +41,7 @@ type claim struct {
 	gone      bool      // its caller has given up
 	serving   bool      // a transaction for it is under way
 	check     bool      // its worker's record may have changed: read it again
+	before    bool      // it came before that change
 	since     base.Time // when the caller got the instance: earlier leases belong to another caller
 	struck    base.UUID // the row with which it made a pick panic
 	answer    txn.ClaimAnswer
@@ -144,7 +146,7 @@ func (e *Claims) normalizeClaim(c txn.Caller, r *txn.ClaimRequest) error {
 	if err := core.CheckWorkerNames(&r.Namespaces, &r.Kinds); err != nil {
 		return err
 	}
-	r.Namespaces, err = c.Serving(r.Namespaces)
+	r.Namespaces, err = work.Serving(c, r.Namespaces)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -113,11 +114,11 @@ func recallWaits(u *txn.Tx, k *pick) {
 	for _, tasks := range k.given {
 		for i := range tasks {
 			t := &tasks[i]
-			file := u.Waits[t.ent.Exec.ID.UUID]
-			if file == nil || file.Dossier == nil {
+			waits := waits.LoadedState(u, t.ent.Exec.ID.UUID)
+			if waits == nil {
 				continue
 			}
-			shown, err := t.ent.Exec.ResumedWait(file.Dossier, t.got)
+			shown, err := t.ent.Exec.ResumedWait(waits, t.got)
 			if err == nil && shown != nil && complete(shown) {
 				t.resumed = shown
 			}
@@ -127,8 +128,8 @@ func recallWaits(u *txn.Tx, k *pick) {
 
 // complete reports whether all payloads of a wait are present. Empty ones are set to what a reader expects.
 func complete(o *core.Observation) bool {
-	var missing txn.WaitData
-	missing.Observation(base.UUID{}, o, txn.WaitBytes)
+	var missing waits.WaitData
+	missing.Observation(base.UUID{}, o, waits.WaitBytes)
 	return len(missing.Blank) == 0
 }
 

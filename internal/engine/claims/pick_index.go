@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 )
 
 // What the picker derives from the dictionary. While classes are only added it continues where it stopped, so that a new class costs no look at the
@@ -133,7 +134,7 @@ const pollAlone = 256
 // pollAtMost returns the number of classes of a filter that one poll asks for.
 func (p *picker) pollAtMost() int {
 	if p.e.Store.Info().Shared {
-		return txn.PollShared
+		return work.PollShared
 	}
 	return pollAlone
 }

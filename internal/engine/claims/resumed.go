@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -77,7 +78,7 @@ func (e *Claims) resumedWaits(ctx context.Context, tasks []txn.Task) (resumed ma
 	for i := range tasks {
 		room -= tasks[i].Execution.Input.Size
 		if unread(&tasks[i]) {
-			want.Owned = append(want.Owned, txn.DossierKey(tasks[i].Execution.ID.UUID))
+			want.Owned = append(want.Owned, waits.DossierKey(tasks[i].Execution.ID.UUID))
 		}
 	}
 	if len(want.Owned) == 0 {
@@ -94,7 +95,7 @@ func (e *Claims) resumedWaits(ctx context.Context, tasks []txn.Task) (resumed ma
 		return nil, unreadableWaits(tasks, fault), fault
 	}
 	resumed, unreadable = map[base.UUID]*core.Observation{}, map[base.UUID]error{}
-	var data txn.WaitData
+	var data waits.WaitData
 	for i := range tasks {
 		t := &tasks[i]
 		if !unread(t) {
@@ -137,7 +138,7 @@ func unreadableWaits(tasks []txn.Task, why error) map[base.UUID]error {
 
 // resumedWait returns the wait after which the task continues, or nil if it continues after something else. Codes: corruption.
 func resumedWait(t *txn.Task, loaded *store.Loaded) (*core.Observation, error) {
-	d, err := txn.LoadedDossier(loaded, t.Execution.ID.UUID)
+	d, err := waits.LoadedDossier(loaded, t.Execution.ID.UUID)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -200,7 +201,7 @@ func (s *spawn) planChildren(ctx context.Context, c txn.Caller, r *core.FlowSpaw
 			continue
 		}
 		asked := node.Submission(s.seen.Namespace, s.seen.Creator, &r.Defaults)
-		err := asked.Normalize(txn.AnySize)
+		err := asked.Normalize(work.AnySize)
 		if err == nil && !sameFingerprint(prints[node.Name], core.NodeFingerprint(&asked, node)) {
 			err = base.Errorf(base.CodeNameTaken, "another child is called %q", node.Name).WithField("name").With("execution_id", id.String())
 		}

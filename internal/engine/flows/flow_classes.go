@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -22,8 +23,8 @@ func (g *growth) classify(ctx context.Context, look store.Want) error {
 }
 
 // submits are the nodes as submits.
-func (g *growth) submits() []*txn.Submit {
-	cmds := make([]*txn.Submit, len(g.nodes))
+func (g *growth) submits() []*work.Submit {
+	cmds := make([]*work.Submit, len(g.nodes))
 	for i := range g.nodes {
 		cmds[i] = g.nodes[i].cmd
 	}
@@ -50,7 +51,7 @@ func (g *growth) doubtful(ctx context.Context, look store.Want) bool {
 		return true
 	}
 	dict, err := g.e.Dict.At(ctx, found.Dictionary)
-	return err != nil || g.refusedAt(txn.Present{Now: found.Now, Dict: dict}, len(g.nodes)) != nil
+	return err != nil || g.refusedAt(work.Present{Now: found.Now, Dict: dict}, len(g.nodes)) != nil
 }
 
 // lacksClasses reports whether only classes are missing, and requests another try. In a try that is not careful it is not known yet whether ids are
@@ -143,7 +144,7 @@ func (s *submitFlow) enter(ctx context.Context) error {
 func (s *submitFlow) enterDry(ctx context.Context) error {
 	err := s.takeRoom(ctx, s.s.AtOnce(), func() (bool, error) { return s.repeats(ctx) })
 	s.room.Back()
-	s.room, s.hold = txn.ReadyTaken{}, true
+	s.room, s.hold = work.ReadyTaken{}, true
 	for _, cmd := range s.submits() {
 		if !cmd.Unresolved() && cmd.Bound == nil {
 			class := cmd.Refs.Class(&cmd.S)
@@ -162,7 +163,7 @@ func (x *extension) enter(ctx context.Context) error {
 	err := x.classify(ctx, store.Want{})
 	if err != nil {
 		x.room.Back()
-		x.room = txn.ReadyTaken{} // a repeat of a recorded request does not need it
+		x.room = work.ReadyTaken{} // a repeat of a recorded request does not need it
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func flowEnded(u *txn.Tx, f *core.Flow) {
 	}
 	retireFlow(u, f)
 	id := f.ID.UUID
-	u.After = append(u.After, func() { u.Engine.Waits.Wake(id) })
+	u.After = append(u.After, func() { u.Engine.Waiters.Wake(id) })
 }
 
 // badPage is how many members are read together when failures are looked for.

@@ -197,8 +197,7 @@ func delete(u *txn.Tx, ent *txn.Row) {
 	}
 	ent.Removed = true
 	u.Changes.Strip, u.Changes.StripLeaves = append(u.Changes.Strip, x.ID.UUID), erasedLeaves
-	u.RemoveWhereabouts(x.ID.UUID)
-	u.LeaveBudgets(x)
+	u.RemoveBeside(ent)
 	u.PutDoc(docOf(memberRef(x.FlowID.UUID, x.Member.Name), x.Erased(u.Now)))
 }
 

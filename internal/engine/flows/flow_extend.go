@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -203,7 +204,7 @@ func (e *Graphs) sameNode(ctx context.Context, id base.ID, node *core.FlowNode, 
 		return txn.PublicFault(err)
 	}
 	asked := node.Submission(f.Namespace, f.Creator, defaults)
-	if err := asked.Normalize(txn.AnySize); err != nil {
+	if err := asked.Normalize(work.AnySize); err != nil {
 		return err
 	}
 	there := loaded.Executions[id.UUID]

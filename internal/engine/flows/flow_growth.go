@@ -11,6 +11,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -37,20 +38,20 @@ type growth struct {
 	wary   bool             // it has parts that only the transaction can judge
 	hold   bool             // new classes are not registered before nothing was found against the request
 	passed bool             // nothing was: they are, before the next try
-	room   txn.ReadyTaken   // of what may wait in the namespace
+	room   work.ReadyTaken  // of what may wait in the namespace
 }
 
 // plannedNode is a node on its way.
 type plannedNode struct {
 	node  *core.FlowNode
 	id    base.ID
-	cmd   *txn.Submit
+	cmd   *work.Submit
 	print []byte // its fingerprint, where it is to be known again by its name (F39)
 }
 
 // innerNode is a node of a sub-flow that is checked with the request around it (F46): budgets that it is to make, and an id that it brings.
 type innerNode struct {
-	cmd   *txn.Submit
+	cmd   *work.Submit
 	at    int    // index of the node of the request that it is inside of
 	place string // in the request
 }
@@ -116,7 +117,7 @@ func (g *growth) before(ctx context.Context, n int, refusal error) error {
 }
 
 // refusedAt returns why one of the first n nodes could not be created now.
-func (g *growth) refusedAt(now txn.Present, n int) error {
+func (g *growth) refusedAt(now work.Present, n int) error {
 	for i := range g.nodes[:n] {
 		cmd := g.nodes[i].cmd
 		if err := cmd.S.CheckTimes(now.Now); err != nil {
@@ -193,7 +194,7 @@ func (g *growth) checkNode(u *txn.Tx, i int) error {
 	}
 	err := cmd.RefusedBeside(u, g.taken)
 	if u.Entries[cmd.ID.UUID] != nil {
-		err = txn.IDConflict()
+		err = work.IDConflict()
 	}
 	if err != nil {
 		return refuseWithCare(u, core.AtPlace(err, g.place(i)))
@@ -214,7 +215,7 @@ func (g *growth) checkInner(u *txn.Tx, n *innerNode) error {
 		return nil
 	}
 	if n.cmd.S.ID != nil && u.Entries[n.cmd.ID.UUID] != nil {
-		return core.AtPlace(txn.IDConflict(), n.place)
+		return core.AtPlace(work.IDConflict(), n.place)
 	}
 	return core.AtPlace(n.cmd.CheckBudgets(u, g.taken), n.place)
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Replay runs a finished execution again (L109..L111), in a flow with what hangs on it (F54..F58).
-func (e *Graphs) Replay(ctx context.Context, c txn.Caller, id base.GivenID, r txn.ReplayRequest, op txn.Operator) (txn.View, error) {
+func (e *Graphs) Replay(ctx context.Context, c txn.Caller, id base.GivenID, r work.ReplayRequest, op txn.Operator) (txn.View, error) {
 	if err := core.CheckCascade(r.Cascade); err != nil {
 		return txn.View{}, err
 	}
@@ -25,7 +26,7 @@ func (e *Graphs) Replay(ctx context.Context, c txn.Caller, id base.GivenID, r tx
 	return txn.View{}, base.Errorf(base.CodeOverloaded, "others change the graph all the time").WithRetryAfter(100)
 }
 
-func (e *Graphs) replay(ctx context.Context, c txn.Caller, id base.GivenID, r txn.ReplayRequest, op txn.Operator) (txn.View, error) {
+func (e *Graphs) replay(ctx context.Context, c txn.Caller, id base.GivenID, r work.ReplayRequest, op txn.Operator) (txn.View, error) {
 	_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 	if err != nil {
 		return txn.View{}, err
@@ -43,13 +44,13 @@ func (e *Graphs) replay(ctx context.Context, c txn.Caller, id base.GivenID, r tx
 			if err := core.CheckDeadline(r.DeadlineAt, u.Now); err != nil {
 				return false, err
 			}
-			if err := u.CheckSteps(x.ID.UUID, r); err != nil { // a refusal comes before the graph is opened (L78)
+			if err := work.CheckSteps(u, x.ID.UUID, r); err != nil { // a refusal comes before the graph is opened (L78)
 				return false, err
 			}
 			cmd := core.ReplayCommand{By: c.Principal, Reason: op.Reason, DeadlineAt: r.DeadlineAt, Lane: u.Lane(x)}
 			err := Replay(u, x, fx, cmd, plan)
 			if err == nil && r.KeepSteps {
-				err = u.CarrySteps(x)
+				err = work.CarrySteps(u, x)
 			}
 			return true, err
 		},
@@ -81,14 +82,14 @@ func Replay(u *txn.Tx, x *core.Execution, fx *core.Effects, cmd core.ReplayComma
 }
 
 // replayDocs names the small records that a replay looks at: with keep_steps those of all that it opens again (L150).
-func replayDocs(id base.GivenID, r txn.ReplayRequest, plan *graphReplay) []store.DocRef {
+func replayDocs(id base.GivenID, r work.ReplayRequest, plan *graphReplay) []store.DocRef {
 	if !r.KeepSteps {
 		return nil
 	}
-	docs := []store.DocRef{txn.StepsRef(id.UUID)}
+	docs := []store.DocRef{work.StepsRef(id.UUID)}
 	if plan != nil {
 		for _, below := range plan.below {
-			docs = append(docs, txn.StepsRef(below))
+			docs = append(docs, work.StepsRef(below))
 		}
 	}
 	return docs

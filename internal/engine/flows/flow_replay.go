@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -19,7 +20,7 @@ var errOutdated = errors.New("the graph has changed since it was looked at")
 // valid.
 type graphReplay struct {
 	e *Graphs
-	r txn.ReplayRequest
+	r work.ReplayRequest
 
 	member base.UUID
 	reach  []base.UUID // all descendants, where a cascade looks at them
@@ -40,7 +41,7 @@ type replayedFlow struct {
 }
 
 // planReplay reads what the replay of a member concerns.
-func (e *Graphs) planReplay(ctx context.Context, x *core.Execution, r txn.ReplayRequest) (*graphReplay, error) {
+func (e *Graphs) planReplay(ctx context.Context, x *core.Execution, r work.ReplayRequest) (*graphReplay, error) {
 	p := &graphReplay{e: e, r: r, member: x.ID.UUID}
 	edges, err := e.edgesBelow(ctx, x.ID.UUID, r.Cascade)
 	if err != nil {
@@ -331,7 +332,7 @@ func (p *graphReplay) checkBelow(u *txn.Tx, cmd core.ReplayCommand, names *[]str
 		if err := x.CheckReplay(u.Now, each); err != nil {
 			return core.AtMember(err, x.Member.Name)
 		}
-		if err := u.CheckSteps(x.ID.UUID, p.r); err != nil {
+		if err := work.CheckSteps(u, x.ID.UUID, p.r); err != nil {
 			return core.AtMember(err, x.Member.Name)
 		}
 		*names = append(*names, x.Member.Name)
@@ -462,7 +463,7 @@ func (p *graphReplay) reopenOne(ctx context.Context, u *txn.Tx, f *core.Flow, en
 	if !p.r.KeepSteps {
 		return nil
 	}
-	return u.CarrySteps(ent.Exec)
+	return work.CarrySteps(u, ent.Exec)
 }
 
 // writeInbound writes the edges that lead to the member as its join was computed from.

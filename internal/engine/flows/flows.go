@@ -9,14 +9,15 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // Graphs are graphs of executions: flows and their members, sub-flows, and the children of workers.
-type Graphs struct{ *txn.Engine }
+type Graphs struct{ *work.Work }
 
 // New makes the room of flows.
-func New(e *txn.Engine) *Graphs {
+func New(e *work.Work) *Graphs {
 	f := &Graphs{e}
 	e.UseGraphs(f)
 	e.OnPhases(txn.Phases{

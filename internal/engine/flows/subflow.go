@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -46,7 +47,7 @@ func (e *Graphs) submitSubflow(ctx context.Context, cmd *subflowBegin, node *cor
 	if s.Trace == nil {
 		s.Trace = outer.Trace
 	}
-	if err := s.CheckShape(txn.AnySize); err != nil { // it was accepted with its flow
+	if err := s.CheckShape(work.AnySize); err != nil { // it was accepted with its flow
 		return e.failNode(ctx, node, err)
 	}
 	cmd.flow = base.ID{N: outer.ID.N, UUID: e.Mint()}

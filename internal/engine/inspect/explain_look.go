@@ -7,6 +7,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -58,7 +59,7 @@ func (l *explainLook) budgetsOf(x *core.Execution) []base.UUID {
 
 func (l *explainLook) Want(x *core.Execution, budgets []base.UUID) store.Want {
 	want := store.Want{Counters: []string{txn.LaneCounter(x.Class.Lane)}, Scans: []store.Scan{{Kind: txn.DocWorker}}}
-	txn.WantWaiting(&want, x.ID.UUID)
+	waits.WantWaiting(&want, x.ID.UUID)
 	for _, budget := range budgets {
 		want.Docs = append(want.Docs, txn.BudgetDocRef(budget))
 	}
@@ -71,7 +72,7 @@ func (l *explainLook) Want(x *core.Execution, budgets []base.UUID) store.Want {
 
 // take prepares the rows for core: due timers are applied to this copy only, and not stored.
 func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
-	d, err := txn.LoadedDossier(loaded, x.ID.UUID)
+	d, err := waits.LoadedDossier(loaded, x.ID.UUID)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -30,7 +31,7 @@ func (e *Inspector) checkWaitMarks(ctx context.Context) (found []Difference, err
 func (e *Inspector) unmarked(ctx context.Context, seen *store.Loaded) (found []Difference, err error) {
 	want := store.Want{SkipUnreadable: true}
 	for id, x := range seen.Executions {
-		if marks := txn.OpenMarks(x, x.Waits); len(marks) > 0 {
+		if marks := waits.OpenMarks(x, x.Waits); len(marks) > 0 {
 			want.Executions = append(want.Executions, id)
 			for ref := range marks {
 				want.Docs = append(want.Docs, ref)
@@ -49,7 +50,7 @@ func (e *Inspector) unmarked(ctx context.Context, seen *store.Loaded) (found []D
 		asked[ref] = true
 	}
 	for _, x := range loaded.Executions {
-		for ref := range txn.OpenMarks(x, x.Waits) {
+		for ref := range waits.OpenMarks(x, x.Waits) {
 			if _, there := loaded.Docs[ref]; asked[ref] && !there {
 				found = append(found, Difference{What: checkWaitMarks, Key: x.ID.String(), Found: 1})
 			}
@@ -100,7 +101,7 @@ func (e *Inspector) strayAmong(ctx context.Context, marks []store.Doc) (found []
 		id := owners[ref]
 		x := loaded.Executions[id]
 		if x != nil {
-			if _, due := txn.OpenMarks(x, x.Waits)[ref]; due {
+			if _, due := waits.OpenMarks(x, x.Waits)[ref]; due {
 				continue
 			}
 		}
@@ -117,14 +118,14 @@ func (e *Inspector) strayWhereabouts(ctx context.Context, marks []store.Doc) (fo
 	var want store.Want
 	records := map[store.DocRef]store.DocRef{}
 	for i := range marks {
-		at, err := txn.DecodeWhereabouts(&marks[i])
+		at, err := waits.DecodeWhereabouts(&marks[i])
 		if err != nil {
 			found = append(found, Difference{What: checkWaitMarks, Key: marks[i].Key, Stored: 1})
 			continue
 		}
-		letter := txn.WaitpointLetter
+		letter := waits.WaitpointLetter
 		if marks[i].Kind == txn.DocLinkAt {
-			letter = txn.LinkLetter
+			letter = waits.LinkLetter
 		}
 		record := store.DocRef{Kind: txn.DocWait, Owner: txn.Owner(at.ExecutionID.UUID), Key: string(letter) + marks[i].Key}
 		records[marks[i].DocRef] = record
@@ -149,8 +150,8 @@ func (e *Inspector) strayWhereabouts(ctx context.Context, marks []store.Doc) (fo
 // markedBy is the execution that a mark stands for. Codes: corruption.
 func markedBy(mark *store.Doc) (base.UUID, error) {
 	if mark.Kind == txn.DocSuspended {
-		return txn.SuspendedID(mark.Key)
+		return waits.SuspendedID(mark.Key)
 	}
-	at, err := txn.DecodeWhereabouts(mark)
+	at, err := waits.DecodeWhereabouts(mark)
 	return at.ExecutionID.UUID, err
 }

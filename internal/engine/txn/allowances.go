@@ -58,7 +58,7 @@ func (e *Engine) HoldPlaces(ctx context.Context, name string, most, want int) (i
 
 // NamespaceRates is how many submits and how many requests a second the namespace allows; 0: it does not say.
 func (e *Engine) NamespaceRates(ctx context.Context, namespace string) (submits, requests int, err error) {
-	settings, err := e.spaces.of(ctx, namespace, e.Cfg.Clock.Now())
+	settings, err := e.Spaces.Of(ctx, namespace, e.Cfg.Clock.Now())
 	return settings.MaxSubmitPerSecond, settings.MaxRequestsPerSecond, err
 }
 

@@ -192,7 +192,7 @@ func (u *Tx) AuditExecution(c Caller, action, reason string, x *core.Execution, 
 	}, before, after)
 }
 
-// auditPart records a change of something that belongs to an execution.
-func (u *Tx) auditPart(c Caller, action, reason string, x *core.Execution, t toldChange) {
-	u.Audit(c, core.AuditRow{Namespace: x.Class.Namespace, Action: action, Entity: t.entity, EntityID: t.id, Reason: reason}, t.before, t.after)
+// AuditPart records a change of something that belongs to an execution.
+func (u *Tx) AuditPart(c Caller, action, reason string, x *core.Execution, t ToldChange) {
+	u.Audit(c, core.AuditRow{Namespace: x.Class.Namespace, Action: action, Entity: t.Entity, EntityID: t.ID, Reason: reason}, t.Before, t.After)
 }

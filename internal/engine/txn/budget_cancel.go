@@ -158,7 +158,7 @@ func (e *Engine) cancelRest(ctx context.Context, t FollowUp) error {
 				cmds = append(cmds, cancelFor(h, t.Budget))
 			}
 		}
-		for _, err := range e.doAll(ctx, cmds) {
+		for _, err := range e.DoAll(ctx, cmds) {
 			switch base.CodeOf(err) {
 			case "", base.CodeExecutionNotFound:
 			case base.CodeCorruption:

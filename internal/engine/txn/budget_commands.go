@@ -207,7 +207,7 @@ func (u *Tx) rename(before, now *core.Budget) error {
 		return nameTaken(now.Name)
 	}
 	u.DropDoc(budgetNameRef(before.Namespace, before.Name))
-	u.addDoc(budgetNameDoc(now))
+	u.AddDoc(budgetNameDoc(now))
 	u.putRule(now)
 	return nil
 }

@@ -111,7 +111,7 @@ func (e *Engine) knownBudget(ctx context.Context, namespace string, d *core.Budg
 			return b, err
 		}
 	}
-	docs, err := e.readDocs(ctx, budgetNameRef(namespace, d.Name))
+	docs, err := e.ReadDocs(ctx, budgetNameRef(namespace, d.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func (u *Tx) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefini
 	}
 	u.Books.Create(made)
 	delete(u.unreadable, core.BudgetKey(id)) // it was looked for, and does not exist
-	u.addDoc(budgetNameDoc(made))
+	u.AddDoc(budgetNameDoc(made))
 	if above != nil {
 		u.PutDoc(store.Doc{DocRef: childRef(above.ID, made.ID), Body: []byte("{}")})
 	}

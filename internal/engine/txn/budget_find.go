@@ -34,7 +34,7 @@ func (e *Engine) readBudget(ctx context.Context, namespace, idOrName string) (*c
 	if isID {
 		refs = append(refs, BudgetDocRef(id))
 	}
-	docs, err := e.readDocs(ctx, refs...)
+	docs, err := e.ReadDocs(ctx, refs...)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (e *Engine) readBudget(ctx context.Context, namespace, idOrName string) (*c
 	if id, err = decodeBudgetName(&doc); err != nil {
 		return nil, err
 	}
-	if docs, err = e.readDocs(ctx, BudgetDocRef(id)); err != nil {
+	if docs, err = e.ReadDocs(ctx, BudgetDocRef(id)); err != nil {
 		return nil, err
 	}
 	if doc, ok = docs[BudgetDocRef(id)]; !ok {

@@ -41,7 +41,7 @@ func (e *Engine) BudgetEpochs(ctx context.Context, c Caller, ref BudgetRef, curs
 	for epoch := before - 1; epoch >= 1 && len(refs) < n; epoch-- {
 		refs = append(refs, epochRef(b.ID, epoch))
 	}
-	docs, err := e.readDocs(ctx, refs...)
+	docs, err := e.ReadDocs(ctx, refs...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -145,7 +145,7 @@ func (e *Engine) BudgetSpend(ctx context.Context, c Caller, ref BudgetRef, q Spe
 // spendOf is the row of one execution, if there is one.
 func (e *Engine) spendOf(ctx context.Context, budget base.UUID, epoch int64, execution base.GivenID) ([]SpendRow, string, error) {
 	ref := ledgerRef(budget, epoch, execution.UUID)
-	docs, err := e.readDocs(ctx, ref)
+	docs, err := e.ReadDocs(ctx, ref)
 	if err != nil {
 		return nil, "", err
 	}

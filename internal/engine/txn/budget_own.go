@@ -39,7 +39,7 @@ func (e *Engine) PlanOwn(ctx context.Context, namespace string, scope core.Budge
 			parent, err := e.findBudget(ctx, EngineCaller, BudgetRef{namespace, d.Parent})
 			switch {
 			case base.CodeOf(err) == base.CodeBudgetNotFound || err == nil && parent.Namespace != namespace:
-				b.Orphan = core.BudgetNotFound(d.Parent).WithField(budgetPlace(i) + ".parent")
+				b.Orphan = core.BudgetNotFound(d.Parent).WithField(BudgetPlace(i) + ".parent")
 			case err != nil:
 				return OwnBudgets{}, err
 			default:
@@ -51,7 +51,8 @@ func (e *Engine) PlanOwn(ctx context.Context, namespace string, scope core.Budge
 	return own, nil
 }
 
-func budgetPlace(i int) string { return fmt.Sprintf("budgets[%d]", i) }
+// BudgetPlace returns the field of a policy in which its i-th budget stands.
+func BudgetPlace(i int) string { return fmt.Sprintf("budgets[%d]", i) }
 
 // Behind locks the budgets above. Whether ids and names are free is looked up only in a careful try: otherwise one that is taken makes the insert
 // fail.
@@ -84,17 +85,17 @@ func (o *OwnBudgets) Check(u *Tx, taken TakenBudgets) (place int, err error) {
 		case own.Orphan != nil:
 			return i, own.Orphan
 		case !own.Definition.ID.IsZero() && (taken[own.ID] || u.budgetIDTaken(own.ID)):
-			return i, base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this id").WithField(budgetPlace(i) + ".budget_id")
+			return i, base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this id").WithField(BudgetPlace(i) + ".budget_id")
 		case taken[own.Definition.Name] || taken[own.ID] || u.budgetTaken(own.ID, o.namespace, own.Definition.Name):
-			return i, base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(budgetPlace(i) + ".name")
+			return i, base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(BudgetPlace(i) + ".name")
 		case u.Doc(budgetGoneRef(own.ID)) != nil:
-			return i, idUsedBefore().WithField(budgetPlace(i) + ".budget_id")
+			return i, idUsedBefore().WithField(BudgetPlace(i) + ".budget_id")
 		case parent == nil && !own.parent.IsZero():
-			return i, core.BudgetNotFound(own.Definition.Parent).WithField(budgetPlace(i) + ".parent")
+			return i, core.BudgetNotFound(own.Definition.Parent).WithField(BudgetPlace(i) + ".parent")
 		}
 		taken[own.Definition.Name], taken[own.ID] = true, true
 		if _, err := core.NewBudget(&core.Effects{Now: u.Now}, o.namespace, &own.Definition, own.ID, parent); err != nil {
-			return i, core.AtPlace(err, budgetPlace(i))
+			return i, core.AtPlace(err, BudgetPlace(i))
 		}
 	}
 	return 0, nil

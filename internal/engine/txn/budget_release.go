@@ -57,7 +57,7 @@ func (r *releaseBudget) Want(w *store.Want, careful bool) {
 	for _, id := range r.line() {
 		refs = append(refs, BudgetDocRef(id))
 	}
-	docs, err := r.e.readDocs(r.e.Background(), refs...)
+	docs, err := r.e.ReadDocs(r.e.Background(), refs...)
 	if err != nil {
 		return
 	}

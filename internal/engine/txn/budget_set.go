@@ -20,8 +20,8 @@ func (d *Dictionary) BudgetsOf(x *core.Execution) []base.UUID {
 // BudgetsOf returns the ids of the budgets that apply to the execution.
 func (u *Tx) BudgetsOf(x *core.Execution) []base.UUID { return u.Dict.BudgetsOf(x) }
 
-// passUnreached unblocks an execution that is blocked on a budget which no longer applies to it (L73), and reports whether it did.
-func (u *Tx) passUnreached(x *core.Execution, fx *core.Effects) bool {
+// PassUnreached unblocks an execution that is blocked on a budget which no longer applies to it (L73), and reports whether it did.
+func (u *Tx) PassUnreached(x *core.Execution, fx *core.Effects) bool {
 	reached := u.BudgetsOf(x)
 	return x.Unblock(fx, func(key string) bool {
 		return core.OfBudget(key) && !slices.ContainsFunc(reached, func(id base.UUID) bool { return core.BudgetKey(id) == key })
@@ -44,7 +44,7 @@ func (d *Dictionary) EveryoneNeeds(class *core.Class, key string) bool {
 }
 
 // registerBudgets builds the registry from what was read, and records which budgets cannot be read: their ids are in their keys.
-func (r *rules) registerBudgets() {
+func (r *Rules) registerBudgets() {
 	r.registry = core.NewBudgetRegistry(r.budgets)
 	for ref := range r.unreadable {
 		if id, ok := base.ParseUUID(ref.Key); ok && ref.Kind == docBudgetEntry {

@@ -45,7 +45,7 @@ func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 			cmds = append(cmds, &resetDue{id, t.At})
 		}
 	}
-	for _, err := range e.doAll(ctx, cmds) {
+	for _, err := range e.DoAll(ctx, cmds) {
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (e *Engine) freeBudget(ctx context.Context, t FollowUp) error {
 // budgetDeleted reports whether a budget was deleted. Its mark shows that until the history of the budget is removed (B5). After that nothing is
 // left of it; of a budget whose record was lost the name still exists.
 func (e *Engine) budgetDeleted(ctx context.Context, id base.UUID) (bool, error) {
-	docs, err := e.readDocs(ctx, budgetGoneRef(id), BudgetDocRef(id), budgetEntryRef(id))
+	docs, err := e.ReadDocs(ctx, budgetGoneRef(id), BudgetDocRef(id), budgetEntryRef(id))
 	if _, marked := docs[budgetGoneRef(id)]; err != nil || marked || len(docs) > 0 {
 		return marked, err
 	}
@@ -107,7 +107,7 @@ func (e *Engine) budgetDeleted(ctx context.Context, id base.UUID) (bool, error) 
 func Without(gone base.UUID) func(u *Tx, x *core.Execution, fx *core.Effects) bool {
 	return func(u *Tx, x *core.Execution, fx *core.Effects) bool {
 		dropped := core.DropBudget(&x.Budgets, gone)
-		return u.passUnreached(x, fx) || dropped
+		return u.PassUnreached(x, fx) || dropped
 	}
 }
 
@@ -258,7 +258,7 @@ func (e *Engine) dropDocs(ctx context.Context, kind store.DocKind, prefix string
 
 // budgetNamed reports whether an execution that has not ended names the budget (B5).
 func (e *Engine) budgetNamed(ctx context.Context, b *core.BudgetEntry) (bool, error) {
-	e.adoptAll(ctx)
+	e.Ingest(ctx)
 	dict, err := e.dictionaryNow(ctx)
 	if err != nil {
 		return false, err

@@ -72,14 +72,7 @@ func (u *Tx) wantCharged(w *store.Want, ent *Row) {
 	if ent.Exec.Status != core.Suspended {
 		return
 	}
-	if file := u.Waits[ent.Exec.ID.UUID]; file == nil || !file.asked {
-		return
-	}
-	d, err := u.Dossier(ent)
-	if err != nil {
-		return // the code that needs it reports that
-	}
-	if asked, ok := ent.Exec.AskedBudget(d); ok {
+	if asked, ok := u.Engine.askedBudget(u, ent); ok {
 		u.WantBudgets(w, []base.UUID{asked})
 	}
 }

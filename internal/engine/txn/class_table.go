@@ -46,11 +46,12 @@ type classEntry struct {
 	next    *classEntry
 }
 
-// className is the identity of a class, in a comparable form.
-type className struct{ lane, namespace, kind, fairness, capabilities, needs string }
+// ClassName is the identity of a class, in a comparable form.
+type ClassName struct{ lane, namespace, kind, fairness, capabilities, needs string }
 
-func nameOf(c *core.Class) className {
-	return className{c.Lane, c.Namespace, c.Kind, c.FairnessKey, strings.Join(c.Capabilities, ","), c.Needs}
+// NameOf returns what distinguishes a class from all others.
+func NameOf(c *core.Class) ClassName {
+	return ClassName{c.Lane, c.Namespace, c.Kind, c.FairnessKey, strings.Join(c.Capabilities, ","), c.Needs}
 }
 
 func newClassTable(size int) *classTable {
@@ -64,7 +65,7 @@ func (t *classTable) add(class *core.Class, version int64, usable bool) {
 	defer t.mu.Unlock()
 	t.byNumber[class.ID] = entry
 	if usable {
-		hash := maphash.Comparable(t.seed, nameOf(class))
+		hash := maphash.Comparable(t.seed, NameOf(class))
 		entry.next, t.byName[hash] = t.byName[hash], entry
 		t.count(class)
 	}
@@ -121,14 +122,14 @@ func (t *classTable) Entry(id int32, version int64) *classEntry {
 	return nil
 }
 
-// named returns a class that new executions may use, or nil.
-func (d *Dictionary) named(name className) *core.Class {
+// Named returns a class that new executions may use, or nil.
+func (d *Dictionary) Named(name ClassName) *core.Class {
 	t := d.Table
 	hash := maphash.Comparable(t.seed, name)
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for entry := t.byName[hash]; entry != nil; entry = entry.next {
-		if entry.version <= d.Version && nameOf(entry.class) == name {
+		if entry.version <= d.Version && NameOf(entry.class) == name {
 			return entry.class
 		}
 	}

@@ -55,7 +55,7 @@ func (s *sweeper) classRound(ctx context.Context, removed int64) {
 // forgetClasses drops the classes that were retired long ago and still have no executions, and retires the others without executions. more reports
 // whether some wait for the next round.
 func (e *Engine) forgetClasses(ctx context.Context) (more bool, err error) {
-	if err := e.Dict.reload(ctx); err != nil {
+	if err := e.Dict.Reload(ctx); err != nil {
 		return false, err
 	}
 	retired, dict := map[int32]base.Time{}, e.Dict.Now()

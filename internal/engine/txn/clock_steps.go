@@ -209,7 +209,7 @@ func (e *Engine) armWakes(ctx context.Context, timer store.Timer) error {
 			cmds = append(cmds, &armAgain{id})
 		}
 	}
-	for _, err := range e.doAll(ctx, cmds) {
+	for _, err := range e.DoAll(ctx, cmds) {
 		if err != nil {
 			return err
 		}
@@ -226,7 +226,7 @@ func (a *armAgain) Want(w *store.Want, _ bool) { w.Executions = append(w.Executi
 
 func (a *armAgain) Decide(u *Tx) error {
 	if ent := u.Entries[a.id]; ent != nil && armedFar(ent.Exec, u.Now) {
-		u.touchLease(ent)
+		u.TouchLease(ent)
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ type loadsMore interface {
 // Request is a command on its way through a committer.
 type Request struct {
 	Command
-	err   error
-	done  chan struct{}
+	Err   error
+	Done  chan struct{}
 	began time.Duration // when it was enqueued, by the meter's clock
 	span  Span          // nil: none
 
@@ -44,8 +44,8 @@ type Request struct {
 
 // Do enqueues a command and waits for the answer.
 func (e *Engine) Do(ctx context.Context, cmd Command) error {
-	r := e.newRequest(ctx, cmd)
-	if _, err := e.committer.enqueue(r); err != nil {
+	r := e.NewRequest(ctx, cmd)
+	if _, err := e.Committer.enqueue(r); err != nil {
 		EndSpan(r.span, err)
 		return err
 	}
@@ -54,14 +54,15 @@ func (e *Engine) Do(ctx context.Context, cmd Command) error {
 
 // RunNow runs a command in a transaction of its own, without the queue: it may be large, and has no caller who could give up.
 func (e *Engine) RunNow(cmd Command) error {
-	r := &Request{Command: cmd, done: make(chan struct{}), began: e.Meter.now()}
-	e.process([]*Request{r})
-	<-r.done
-	return r.err
+	r := &Request{Command: cmd, Done: make(chan struct{}), began: e.Meter.now()}
+	e.Process([]*Request{r})
+	<-r.Done
+	return r.Err
 }
 
-func (e *Engine) newRequest(ctx context.Context, cmd Command) *Request {
-	return &Request{Command: cmd, done: make(chan struct{}), began: e.Meter.now(), span: e.StartSpan(ctx, cmd.Name())}
+// NewRequest makes a request of a command, which is answered on behalf of ctx.
+func (e *Engine) NewRequest(ctx context.Context, cmd Command) *Request {
+	return &Request{Command: cmd, Done: make(chan struct{}), began: e.Meter.now(), span: e.StartSpan(ctx, cmd.Name())}
 }
 
 // Answered returns what a command has left in answer, if it has been answered. A caller that gave up must not read it: the command may still be
@@ -74,19 +75,19 @@ func Answered[T any](answer *T, err error) (T, error) {
 	return *answer, nil
 }
 
-// doAll enqueues many commands as one caller and waits for all of them.
-func (e *Engine) doAll(ctx context.Context, cmds []Command) []error {
+// DoAll enqueues many commands as one caller and waits for all of them.
+func (e *Engine) DoAll(ctx context.Context, cmds []Command) []error {
 	requests := make([]*Request, len(cmds))
 	for i, cmd := range cmds {
-		requests[i] = e.newRequest(ctx, cmd)
+		requests[i] = e.NewRequest(ctx, cmd)
 	}
-	return e.commitWithOthers(ctx, requests)
+	return e.CommitWithOthers(ctx, requests)
 }
 
-// commitWithOthers lets requests of one caller share commits with those of others, and waits for all of them.
-func (e *Engine) commitWithOthers(ctx context.Context, requests []*Request) []error {
+// CommitWithOthers lets requests of one caller share commits with those of others, and waits for all of them.
+func (e *Engine) CommitWithOthers(ctx context.Context, requests []*Request) []error {
 	errs := make([]error, len(requests))
-	taken, err := e.committer.enqueue(requests...)
+	taken, err := e.Committer.enqueue(requests...)
 	for i, r := range requests {
 		if i < taken {
 			errs[i] = r.wait(ctx)
@@ -101,13 +102,13 @@ func (e *Engine) commitWithOthers(ctx context.Context, requests []*Request) []er
 // wait returns the command's outcome. A caller that gives up does not stop the command: its outcome is then unknown.
 func (r *Request) wait(ctx context.Context) error {
 	select {
-	case <-r.done:
-		return r.err
+	case <-r.Done:
+		return r.Err
 	default:
 	}
 	select {
-	case <-r.done:
-		return r.err
+	case <-r.Done:
+		return r.Err
 	case <-ctx.Done():
 		return base.Errorf(base.CodeTimeout, "gave up before the answer came: %w", context.Cause(ctx)).
 			WithHint("the outcome is unknown; the same call again is safe")
@@ -119,8 +120,8 @@ func (r *Request) finish(err error) {
 	if r.answered.Swap(true) {
 		return
 	}
-	defer close(r.done) // also if the span panics
-	r.err = err
+	defer close(r.Done) // also if the span panics
+	r.Err = err
 	EndSpan(r.span, err)
 }
 
@@ -145,9 +146,9 @@ func (e *Engine) RunAlone(ctx context.Context, cmd Command, tokens chan struct{}
 	case <-e.Stop:
 		return ErrShuttingDown()
 	}
-	r := e.newRequest(ctx, cmd)
+	r := e.NewRequest(ctx, cmd)
 	e.processAs([]*Request{r}, mode)
 	<-tokens // a command that waits for a row of others has its place in a line of it
-	<-r.done
-	return r.err
+	<-r.Done
+	return r.Err
 }

@@ -107,13 +107,13 @@ func (u *Tx) gather() {
 			// A timer may have ended it in this transaction, so it still has queue rows and slots to give back.
 			u.file(ent)
 			u.count(ent)
-			u.markWaits(ent)
+			u.followRow(ent)
 			u.markHolds(ent)
 		case ent.Changed:
 			u.file(ent)
 			u.arm(ent)
 			u.count(ent)
-			u.markWaits(ent)
+			u.followRow(ent)
 			u.markHolds(ent)
 			u.retire(ent)
 			u.noteSilent(ent)
@@ -132,6 +132,13 @@ func (u *Tx) gather() {
 		u.Changes.AddTimers = append(u.Changes.AddTimers, *timer)
 	}
 	u.timers = nil
+}
+
+// followRow lets the rooms bring up to date what they keep beside an execution that has changed.
+func (u *Tx) followRow(ent *Row) {
+	for _, follow := range u.Engine.points.row {
+		follow(u, ent)
+	}
 }
 
 // noteSilent writes a silent change for an execution that is no longer blocked on its key, if no event of this unit names it. Lists follow the log
@@ -320,7 +327,7 @@ func (u *Tx) publish() {
 	var filed []Filing
 	for _, ent := range u.Order {
 		if ent.Removed {
-			u.Engine.Waits.Wake(ent.Exec.ID.UUID) // a timer may have ended it in this transaction
+			u.Engine.Waiters.Wake(ent.Exec.ID.UUID) // a timer may have ended it in this transaction
 			continue
 		}
 		if ent.Exec.Queued() {
@@ -336,7 +343,7 @@ func (u *Tx) publish() {
 			}
 		}
 		if ent.JustEnded() {
-			u.Engine.Waits.Wake(ent.Exec.ID.UUID)
+			u.Engine.Waiters.Wake(ent.Exec.ID.UUID)
 		}
 	}
 	news := News{Lanes: len(u.Changes.Lanes) > 0}
@@ -357,25 +364,25 @@ func (u *Tx) publish() {
 			}
 		}
 		news.Filed = filed
-		u.Engine.dispatcher.Filed(news)
+		u.Engine.Dispatcher.Filed(news)
 	})
 	if !remembered {
-		u.Engine.dispatcher.Filed(news)
+		u.Engine.Dispatcher.Filed(news)
 	}
 	var first base.Time
 	for i := range u.Changes.AddTimers {
-		first = earlier(first, u.Changes.AddTimers[i].At)
+		first = Earlier(first, u.Changes.AddTimers[i].At)
 	}
 	u.Engine.Sweep.armed(first)
 	if len(u.Changes.Lanes)+len(u.Changes.RetireClasses)+len(u.Changes.DropClasses) > 0 {
 		// If this fails, the next transaction reads the dictionary.
-		_ = u.Engine.Dict.reload(u.Engine.Background())
+		_ = u.Engine.Dict.Reload(u.Engine.Background())
 		hint.Dictionary = true
 	}
 	if hint.Log = u.Changes.Seq != 0; hint.Log {
 		u.Safe.Then(u.tellLog)
 	}
-	u.Engine.hints.send(hint)
+	u.Engine.Hints.Send(hint)
 }
 
 // tellLog passes the events to the followers of the log. If it is unknown whether they were written, followers find them in the log itself.

@@ -35,7 +35,7 @@ import (
 // is written only if its version is still the one in the cache.
 type committer struct {
 	e      *Engine
-	lines  int           // transactions at a time
+	Lines  int           // transactions at a time
 	kick   chan struct{} // one token for each line that may have something to do
 	mu     sync.Mutex
 	queue  []*Request
@@ -53,7 +53,7 @@ func newCommitter(e *Engine) *committer {
 	if e.Store.Info().Shared {
 		lines = commitLines
 	}
-	return &committer{e: e, lines: lines, kick: make(chan struct{}, lines)}
+	return &committer{e: e, Lines: lines, kick: make(chan struct{}, lines)}
 }
 
 // depth returns how many commands wait.
@@ -103,7 +103,7 @@ func (c *committer) wake() {
 
 // worthwhile reports whether another transaction should begin now. mu is held.
 func (c *committer) worthwhile() bool {
-	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.lines && len(c.queue) >= deepQueue)
+	return len(c.queue) > 0 && (c.busy == 0 || c.closed || c.busy < c.Lines && len(c.queue) >= deepQueue)
 }
 
 // ErrShuttingDown returns the refusal of a call while the engine stops. Code: shutting_down.
@@ -140,7 +140,7 @@ func (c *committer) work(stopped bool) {
 		c.busy++
 		c.without++
 		c.mu.Unlock()
-		c.e.answering(batch, func() { c.e.process(batch) })
+		c.e.answering(batch, func() { c.e.Process(batch) })
 		c.mu.Lock()
 		c.busy--
 		c.readmit()
@@ -159,7 +159,7 @@ func (c *committer) take(n int) []*Request {
 	return batch
 }
 
-// process commits a batch and answers every request in it exactly once.
+// Process commits a batch and answers every request in it exactly once.
 //
 // A try that fails has written nothing, except when the outcome is unknown. What happens next depends on the fault:
 //   - Commands whose rows other transactions hold are set apart (held_rows.go); the others are tried again at once.
@@ -170,7 +170,7 @@ func (c *committer) take(n int) []*Request {
 //   - Busy: a lock was not free and the store cannot name its row. outwait and stillBusy handle that.
 //   - Unavailable and Unknown are the answer of all commands: the caller repeats the call, which is safe.
 //   - Any other fault is attributed to one command. The batch is split in halves until that command is alone and gets the error.
-func (e *Engine) process(batch []*Request) { e.processAs(batch, BatchMode{}) }
+func (e *Engine) Process(batch []*Request) { e.processAs(batch, BatchMode{}) }
 
 func (e *Engine) processAs(batch []*Request, began BatchMode) {
 	mode := began
@@ -277,7 +277,7 @@ func (e *Engine) attempt(batch []*Request, mode BatchMode) (rest []*Request, err
 	if err := cmp.Or(u.Redo, u.closedChain()); err != nil {
 		return batch, err
 	}
-	if u.doubted {
+	if u.Doubted {
 		return batch, &store.Fault{Kind: store.Conflict, Err: errDoubted}
 	}
 	if err := u.follow(ctx); err != nil { // before the hand-over, so that work which becomes ready here can be handed over too
@@ -372,12 +372,13 @@ func PublicFault(err error) error {
 // busyFault returns the answer for a command that waited for a lock in vain.
 func busyFault(cmd Command, err error) error {
 	if waitsOnce(cmd) {
-		return heldByOpenTransaction()
+		return HeldByOpenTransaction()
 	}
 	return PublicFault(err)
 }
 
-func heldByOpenTransaction() error {
+// HeldByOpenTransaction returns the refusal of a command whose key or id another transaction holds. Code: idempotency_in_progress.
+func HeldByOpenTransaction() error {
 	return base.Errorf(base.CodeIdempotencyInProgress, "the key or id is held by a transaction that is still open").WithRetryAfter(1000)
 }
 

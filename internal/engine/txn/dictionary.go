@@ -21,7 +21,7 @@ type Dictionary struct {
 	Table       *classTable              // of the era
 	OfLane      map[string][]*core.Class // all classes; within an era the lists only grow
 	retired     []store.RetiredClass
-	*rules
+	*Rules
 }
 
 // dictionaryCache keeps the newest dictionary that this process has read.
@@ -45,7 +45,7 @@ func newDictionary(d *store.Dictionary) *Dictionary {
 		Version: d.Version, incarnation: d.Incarnation,
 		Lanes: make(map[string]*core.Lane, len(d.Lanes)), byID: make(map[int32]*core.Lane, len(d.Lanes)),
 		Table: newClassTable(len(d.Classes)), OfLane: make(map[string][]*core.Class, len(d.Lanes)), retired: d.Retired,
-		rules: parseRules(d.Rules),
+		Rules: ParseRules(d.Rules),
 	}
 	retired := make(map[int32]bool, len(d.Retired))
 	for _, class := range d.Retired {
@@ -92,10 +92,10 @@ func (d *Dictionary) with(added store.Registered) *Dictionary {
 	return &next
 }
 
-// gives reports whether new executions may use the class. The number alone is not enough: in another incarnation it may belong to another class.
-func (d *Dictionary) gives(class *core.Class) bool {
+// Gives reports whether new executions may use the class. The number alone is not enough: in another incarnation it may belong to another class.
+func (d *Dictionary) Gives(class *core.Class) bool {
 	known := d.Table.Entry(class.ID, d.Version)
-	return known != nil && known.usable && (known.class == class || nameOf(known.class) == nameOf(class))
+	return known != nil && known.usable && (known.class == class || NameOf(known.class) == NameOf(class))
 }
 
 // Now is the newest dictionary known.
@@ -124,7 +124,7 @@ func (d *dictionaryCache) heard(ctx context.Context) error {
 		return err
 	}
 	if seen.Incarnation != d.Now().incarnation {
-		return d.reload(ctx)
+		return d.Reload(ctx)
 	}
 	_, err = d.At(ctx, seen.Dictionary)
 	return err
@@ -141,8 +141,8 @@ func (d *dictionaryCache) beyond(ctx context.Context, version int64) error {
 	return d.reloadUnless(ctx, newer)
 }
 
-// reload reads the dictionary from the store.
-func (d *dictionaryCache) reload(ctx context.Context) error {
+// Reload reads the dictionary from the store.
+func (d *dictionaryCache) Reload(ctx context.Context) error {
 	return d.reloadUnless(ctx, func() bool { return false })
 }
 
@@ -191,17 +191,17 @@ func (d *dictionaryCache) extend(added store.Registered) bool {
 	return next != nil
 }
 
-// classOf returns the numbered class that equals want, registering it and its lane if they are new (S1).
-func (d *dictionaryCache) classOf(ctx context.Context, want core.Class) (*core.Class, error) {
-	name := nameOf(&want)
-	if class := d.Now().named(name); class != nil {
+// ClassOf returns the numbered class that equals want, registering it and its lane if they are new (S1).
+func (d *dictionaryCache) ClassOf(ctx context.Context, want core.Class) (*core.Class, error) {
+	name := NameOf(&want)
+	if class := d.Now().Named(name); class != nil {
 		return class, nil
 	}
 	d.wanted.Store(name, want)
 	d.registering.Lock() // many callers meet new classes at the same time: one of them registers all
 	defer d.registering.Unlock()
 	defer d.wanted.Delete(name)
-	if class := d.Now().named(name); class != nil {
+	if class := d.Now().Named(name); class != nil {
 		return class, nil
 	}
 	classes, err := d.register(ctx, d.gathered(name, want))
@@ -211,8 +211,8 @@ func (d *dictionaryCache) classOf(ctx context.Context, want core.Class) (*core.C
 	return classes[0], nil
 }
 
-// classesOf returns the numbered classes that equal want, registering those that are new and their lanes in one go.
-func (d *dictionaryCache) classesOf(ctx context.Context, want []core.Class) ([]*core.Class, error) {
+// ClassesOf returns the numbered classes that equal want, registering those that are new and their lanes in one go.
+func (d *dictionaryCache) ClassesOf(ctx context.Context, want []core.Class) ([]*core.Class, error) {
 	d.registering.Lock()
 	defer d.registering.Unlock()
 	return d.register(ctx, want)
@@ -223,10 +223,10 @@ const mostGathered = 500
 
 // gathered returns the class and those that other callers wait to register. Each registration creates another version of the dictionary, and what
 // was decided on the one before has to be decided again: a registration for each of many new classes would keep submits from committing.
-func (d *dictionaryCache) gathered(name className, want core.Class) []core.Class {
+func (d *dictionaryCache) gathered(name ClassName, want core.Class) []core.Class {
 	all := []core.Class{want}
 	d.wanted.Range(func(other, class any) bool {
-		if other != name && d.Now().named(other.(className)) == nil {
+		if other != name && d.Now().Named(other.(ClassName)) == nil {
 			all = append(all, class.(core.Class))
 		}
 		return len(all) < mostGathered
@@ -260,7 +260,7 @@ func (d *dictionaryCache) register(ctx context.Context, want []core.Class) ([]*c
 	}
 	d.added()
 	if !d.extend(known) {
-		if err := d.reload(ctx); err != nil {
+		if err := d.Reload(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -76,7 +76,7 @@ func (u *Tx) commitAndServe(ctx context.Context, commands []string, mode BatchMo
 	if mode != (BatchMode{}) {
 		return u.Commit(ctx, commands)
 	}
-	served, err := u.Engine.dispatcher.Serve(ctx, u)
+	served, err := u.Engine.Dispatcher.Serve(ctx, u)
 	if served == nil {
 		return u.Commit(ctx, commands)
 	}
@@ -124,7 +124,7 @@ func (u *Tx) release(failed bool) {
 			rows = append(rows, Filing{ent.Exec.Class, ent.Filed.Block, ent.Filed.Order, ent.Exec.Input.Size})
 		}
 	}
-	u.remembers(func() { u.Engine.dispatcher.Filed(News{Filed: rows}) })
+	u.remembers(func() { u.Engine.Dispatcher.Filed(News{Filed: rows}) })
 }
 
 // idle is the dispatcher of a kernel without one: no call waits for work.

@@ -13,8 +13,8 @@ const (
 	DocWorker  store.DocKind = 1 // key: worker_instance_id
 	docRequest store.DocKind = 2 // key: digest of the request's scope
 	DocClaim   store.DocKind = 3 // key: instance and request key of a claim
-	docStep    store.DocKind = 4 // owner: execution; key: run index and name
-	docSteps   store.DocKind = 5 // owner: execution; how many steps there are, and which runs see which
+	DocStep    store.DocKind = 4 // owner: execution; key: run index and name
+	DocSteps   store.DocKind = 5 // owner: execution; how many steps there are, and which runs see which
 	DocJob     store.DocKind = 6 // key: job id
 	docTask    store.DocKind = 7 // key: task id; follow-up work (DESIGN section 4)
 
@@ -30,7 +30,7 @@ const (
 	docSigningKeys store.DocKind = 14 // one record: the signing keys of the installation
 
 	DocWait          store.DocKind = 15 // owner: execution; every record of its waits, by waitRef
-	docWaitData      store.DocKind = 16 // owner: execution; bytes of a signal or a continuation
+	DocWaitData      store.DocKind = 16 // owner: execution; bytes of a signal or a continuation
 	DocWaitpointAt   store.DocKind = 17 // key: waitpoint id; which execution has it
 	DocWaitpointOpen store.DocKind = 18 // key: waitpoint id; there while it is open
 	DocLinkAt        store.DocKind = 19 // key: link id; which execution has it
@@ -60,7 +60,7 @@ const (
 	docAuditRoll store.DocKind = 43 // key: number of a list of audit chains, two digits; all are there as soon as there is an audit key
 	docIDSecret  store.DocKind = 41 // one record: what ids of requests with keys are derived with
 	docProbe     store.DocKind = 42 // one record: written, and removed, to see whether a store that was full has room again
-	docRetention store.DocKind = 40 // one record: the default retention that was last in force; absent: the built-in one
+	DocRetention store.DocKind = 40 // one record: the default retention that was last in force; absent: the built-in one
 )
 
 // The kinds of rules: they are part of the dictionary. Values are stored: never renumber them.
@@ -78,7 +78,7 @@ const (
 	TimerKeys     store.TimerKind = 3 // Texts: idempotency keys whose window ends
 	timerRequests store.TimerKind = 4 // Texts: owners and keys of recorded requests
 	TimerClaims   store.TimerKind = 5 // Texts: keys of recorded claims
-	timerWorkers  store.TimerKind = 6 // Texts: instances to look at
+	TimerWorkers  store.TimerKind = 6 // Texts: instances to look at
 	TimerJobs     store.TimerKind = 7 // Texts: bulk jobs to continue
 	timerTasks    store.TimerKind = 8 // Texts: follow-up work of any kind, as earlier releases wrote it
 	timerAudit    store.TimerKind = 9 // Texts: audit chains whose oldest rows may go

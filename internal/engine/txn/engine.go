@@ -1,7 +1,6 @@
 package txn
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -21,39 +20,37 @@ type Engine struct {
 	minter  base.Minter
 	derives idSecrets
 
-	committer  *committer
-	Held       *heldRows
-	dispatcher Dispatcher
-	Graphs     GraphRoom
-	phases     []Phases
-	listeners  []Listener
-	forgets    []func() // drop what was remembered of another incarnation
-	Slots      slotsKnown
-	Drains     *drains
-	rates      *rates
-	rows       *rowCache
-	lives      incarnations
-	keys       *keyCache
-	refusals   *refusals
-	Signing    *keyRings
-	auditing   auditKeys
-	waitpoints knownWaitpoints
-	spaces     *namespaceCache
-	Ready      readyBounds
-	allowances *allowances
-	Waits      *waiters
-	Sweep      *sweeper
-	Log        *logReader
-	Follower   *follower
-	hints      *hinter
-	Meter      *meter
-	Gauges     *gauges
-	extensions extensions
-	Notes      *quiet.Log
-	Health     health
-	adopting   sync.Mutex    // held while submissions are adopted
-	alone      chan struct{} // one token for each command that may run alone at a time
-	Checks     chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
+	Committer   *committer
+	Held        *heldRows
+	Dispatcher  Dispatcher
+	Graphs      GraphRoom
+	askedBudget func(*Tx, *Row) (base.UUID, bool)
+	phases      []Phases
+	points      points
+	listeners   []Listener
+	forgets     []func() // drop what was remembered of another incarnation
+	Slots       slotsKnown
+	Rates       *rates
+	rows        *rowCache
+	lives       incarnations
+	keys        *keyCache
+	refusals    *refusals
+	Signing     *keyRings
+	auditing    auditKeys
+	Spaces      *namespaceCache
+	allowances  *allowances
+	Waiters     *waiters
+	Sweep       *sweeper
+	Log         *logReader
+	Follower    *follower
+	Hints       *hinter
+	Meter       *meter
+	Gauges      *gauges
+	extensions  extensions
+	Notes       *quiet.Log
+	Health      health
+	alone       chan struct{} // one token for each command that may run alone at a time
+	Checks      chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
 
 	Stop     chan struct{} // closed when Close begins: no new calls are accepted
 	once     sync.Once
@@ -65,11 +62,11 @@ type Engine struct {
 
 // New makes an engine on a migrated store, which outlives it. Rooms register with it before Start.
 func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
-	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{}), dispatcher: idle{}}
+	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{}), Dispatcher: idle{}, askedBudget: noBudget}
 	e.Lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
-	e.Dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.hints.send(store.Hint{Dictionary: true}) }}
+	e.Dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.Hints.Send(store.Hint{Dictionary: true}) }}
 	e.Dict.reborn = e.Dict.current.Store // nothing is cached yet
-	if err := e.Dict.reload(ctx); err != nil {
+	if err := e.Dict.Reload(ctx); err != nil {
 		e.cancel()
 		return nil, PublicFault(err)
 	}
@@ -77,20 +74,19 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.Meter = newMeter(clock.Stopwatch())
 	e.Gauges = newGauges(e)
 	e.lives.kick = make(chan struct{}, 1)
-	e.Drains, e.rates = newDrains(), newRates()
+	e.Rates = newRates()
 	e.refusals = newRefusals()
 	e.rows = newRowCache()
 	e.alone, e.Checks = make(chan struct{}, aloneAtOnce), make(chan struct{}, aloneAtOnce)
-	e.keys, e.spaces = newKeyCache(), newNamespaceCache(st)
-	e.Ready.e = e
+	e.keys, e.Spaces = newKeyCache(), newNamespaceCache(st)
 	e.Signing = newKeyRings(e.Cfg.MasterKey)
 	e.allowances = newAllowances(e)
-	e.Waits = newWaiters()
+	e.Waiters = newWaiters()
 	e.Sweep = newSweeper(e)
 	e.Log = newLogReader(e)
 	e.Follower = newFollower(e)
-	e.hints = newHinter(e)
-	e.committer, e.Held = newCommitter(e), newHeldRows(e)
+	e.Hints = newHinter(e)
+	e.Committer, e.Held = newCommitter(e), newHeldRows(e)
 	e.OnReborn(e.Slots.forgetAll)
 	e.OnPhases(Phases{
 		Lock: lock((*Tx).loadBooks), Settle: func(ctx context.Context, u *Tx) error { return u.cancelHolders(ctx) }, Unsettled: (*Tx).ordersCancels,
@@ -102,7 +98,7 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	})
 	e.OnPhases(Phases{Lock: lock((*Tx).awaitClaims)})
 	e.OnPhases(Phases{Lock: lock((*Tx).lockChains), Flush: (*Tx).writeChains})
-	if _, err := e.spaces.of(ctx, "", e.Cfg.Clock.Now()); err != nil {
+	if _, err := e.Spaces.Of(ctx, "", e.Cfg.Clock.Now()); err != nil {
 		e.cancel()
 		return nil, err
 	}
@@ -118,25 +114,30 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 // master_key_mismatch.
 func (e *Engine) Start(ctx context.Context) error {
 	e.start()
-	if err := cmp.Or(e.startKeys(ctx), e.startRetention(ctx)); err != nil {
+	if err := e.startKeys(ctx); err != nil {
 		return errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+	}
+	for _, do := range e.extensions.starts {
+		if err := do(ctx); err != nil {
+			return errors.Join(err, e.Close(context.WithoutCancel(ctx)))
+		}
 	}
 	return nil
 }
 
 func (e *Engine) start() {
-	for range e.committer.lines {
-		e.wg.Go(func() { e.KeepRunning(inCommand, func() { e.committer.run(e.Stop) }) })
+	for range e.Committer.Lines {
+		e.wg.Go(func() { e.KeepRunning(InCommand, func() { e.Committer.run(e.Stop) }) })
 	}
-	e.wg.Go(func() { e.KeepRunning(InClaim, func() { e.dispatcher.Run(e.Stop) }) })
+	e.wg.Go(func() { e.KeepRunning(InClaim, func() { e.Dispatcher.Run(e.Stop) }) })
 	loop := func(place string, run func(context.Context)) {
 		e.loops.Go(func() { e.KeepRunning(place, func() { run(e.Lifetime) }) })
 	}
-	loop(inHint, e.hints.run)
-	loop(inHint, e.hints.listen)
+	loop(inHint, e.Hints.run)
+	loop(inHint, e.Hints.listen)
 	loop(inLog, e.Log.run)
 	loop(inLog, e.watch)
-	loop(inCommand, e.tellRefusals)
+	loop(InCommand, e.tellRefusals)
 	if !e.Cfg.NoTimers {
 		loop(InSearch, e.Follower.Run)
 	}
@@ -185,20 +186,6 @@ func (e *Engine) Stopping() bool {
 	default:
 		return false
 	}
-}
-
-// Sees reports whether the caller may see something of that namespace (W5).
-func (c Caller) Sees(namespace string) bool {
-	return c.Namespaces == nil || Contains(c.Namespaces, namespace)
-}
-
-// WorksIn refuses a worker whose key is bound to lanes, of which that of the execution is none (U122): role_required, whatever lease it shows.
-func (c Caller) WorksIn(lane string) error {
-	if c.WorkLanes == nil || Contains(c.WorkLanes, lane) {
-		return nil
-	}
-	return base.Errorf(base.CodeRoleRequired, "the caller may not work on this lane").With("lanes", c.WorkLanes).
-		WithHint("use a key that may work on all lanes, or on that of the execution")
 }
 
 // NotFound returns the refusal of an execution that does not exist, or that the caller does not see. Code: execution_not_found.

@@ -213,11 +213,11 @@ func (e *Engine) shownEvent(ctx context.Context, c Caller, ev *core.Event) (*cor
 		return nil, PublicFault(err)
 	}
 	dict, name := e.Dict.Now(), ev.Data.Text("lane")
-	if lane := dict.Lanes[name]; lane == nil || !c.lanesSeen(dict)(lane) {
+	if lane := dict.Lanes[name]; lane == nil || !c.LanesSeen(dict)(lane) {
 		return nil, nil
 	}
 	shown := *ev
-	shown.Data = core.LaneChangeWithoutWeights(ev.Data, e.foreignKeys(c, dict, name))
+	shown.Data = core.LaneChangeWithoutWeights(ev.Data, e.ForeignKeys(c, dict, name))
 	return &shown, nil
 }
 

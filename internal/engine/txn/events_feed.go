@@ -21,14 +21,14 @@ func (e *Engine) inFeed(ctx context.Context, c Caller, instanceID string, found 
 	}
 	doc, ok := loaded.Docs[ref]
 	if !ok {
-		return nil, notRegistered(instanceID)
+		return nil, NotRegistered(instanceID)
 	}
 	worker, err := DecodeWorker(&doc)
 	switch {
 	case err != nil:
 		return nil, err
 	case !worker.OwnedBy(c.Registrant()) || !c.SeesWorker(worker):
-		return nil, notRegistered(instanceID)
+		return nil, NotRegistered(instanceID)
 	}
 	return slices.DeleteFunc(found, func(l LoggedEvent) bool {
 		return !worker.InFeed(&l.Event) || !c.Feed.shows(l.Class)

@@ -91,7 +91,7 @@ func (e *Engine) ReadLog(ctx context.Context) int64 {
 
 // RegisterKind makes the class of a kind known, as the submit of an execution does before it is created.
 func (e *Engine) RegisterKind(ctx context.Context, kind string) error {
-	_, err := e.Dict.classOf(ctx, core.Class{Namespace: "default", Lane: "default", Kind: kind})
+	_, err := e.Dict.ClassOf(ctx, core.Class{Namespace: "default", Lane: "default", Kind: kind})
 	return err
 }
 

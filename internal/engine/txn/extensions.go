@@ -11,11 +11,14 @@ import (
 
 // extensions are what rooms register with the kernel, before it starts: it knows none of them.
 type extensions struct {
-	timers  map[store.TimerKind]timerRule
-	wakes   map[string]func(*core.Event) base.UUID
-	pending []pendingCount
-	gauges  []func() metrics.Family
-	tasks   map[string]taskRule
+	timers   map[store.TimerKind]timerRule
+	wakes    map[string]func(*core.Event) base.UUID
+	pending  []pendingCount
+	gauges   []func() metrics.Family
+	readings []gaugePart
+	tasks    map[string]taskRule
+	starts   []func(context.Context) error
+	ingest   func(context.Context)
 }
 
 // timerRule handles a timer that is due. Codes of the class unavailable: it is tried again.
@@ -52,6 +55,17 @@ func (e *Engine) OnTask(kind string, do taskRule) { SetIn(&e.extensions.tasks, k
 // OnGauge registers a gauge that this process itself knows: reading it costs nothing.
 func (e *Engine) OnGauge(read func() metrics.Family) {
 	e.extensions.gauges = append(e.extensions.gauges, read)
+}
+
+// OnStart registers what a room does when the engine starts, once its loops run. If it fails, the engine does not start.
+func (e *Engine) OnStart(do func(context.Context) error) {
+	e.extensions.starts = append(e.extensions.starts, do)
+}
+
+// OnReading registers gauges that are read from the store, for all namespaces together.
+func (e *Engine) OnReading(name string, read func(context.Context) ([]metrics.Family, error)) {
+	part := gaugePart{name, func(ctx context.Context, _ *storeReading) ([]metrics.Family, error) { return read(ctx) }}
+	e.extensions.readings = append(e.extensions.readings, part)
 }
 
 // ruleOf returns the rule for a kind of timers; nil if there is none.

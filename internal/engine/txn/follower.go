@@ -262,7 +262,7 @@ func (f *follower) Target(ctx context.Context) (store.PollAnswer, error) {
 		return store.PollAnswer{}, PublicFault(err)
 	}
 	if seen.Incarnation != f.e.Incarnation() {
-		if err := f.e.Dict.reload(ctx); err != nil {
+		if err := f.e.Dict.Reload(ctx); err != nil {
 			return store.PollAnswer{}, PublicFault(err)
 		}
 	}

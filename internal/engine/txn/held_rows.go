@@ -143,7 +143,7 @@ func (h *heldRows) part(u *Tx, batch []*Request, err error, own *heldLine) ([]*R
 	if len(apart) > 0 {
 		return free, errSetApart
 	}
-	h.e.dispatcher.Held(held) // no command needs them: they were locked for work that is handed over
+	h.e.Dispatcher.Held(held) // no command needs them: they were locked for work that is handed over
 	return batch, err
 }
 
@@ -257,14 +257,14 @@ func (h *heldRows) turn(line *heldLine) {
 	h.ready = append(h.ready, line)
 	if h.waiters < h.most {
 		h.waiters++
-		h.e.wg.Go(func() { h.e.KeepRunning(inCommand, h.wait) })
+		h.e.wg.Go(func() { h.e.KeepRunning(InCommand, h.wait) })
 	}
 }
 
 // wait serves one line after the other until none is left.
 func (h *heldRows) wait() {
 	for line, turn := h.next(); line != nil; line, turn = h.next() {
-		if err := h.e.Guard(inCommand, func() { h.waitFor(line, turn) }); err != nil {
+		if err := h.e.Guard(InCommand, func() { h.waitFor(line, turn) }); err != nil {
 			h.abandon(line, err)
 		}
 	}
@@ -362,7 +362,7 @@ func (h *heldRows) forget(line *heldLine) {
 // forgotten makes claims look again at work that needs the row of a line, if the line is over.
 func (h *heldRows) forgotten(line *heldLine, over bool) {
 	if over {
-		h.e.dispatcher.Freed(line.lock)
+		h.e.Dispatcher.Freed(line.lock)
 	}
 }
 

@@ -35,8 +35,8 @@ type hinter struct {
 
 func newHinter(e *Engine) *hinter { return &hinter{e: e, kick: make(chan struct{}, 1)} }
 
-// send adds to the hint that travels next.
-func (h *hinter) send(hint store.Hint) {
+// Send adds to the hint that travels next.
+func (h *hinter) Send(hint store.Hint) {
 	if !h.e.Store.Info().Shared || len(hint.Lanes)+len(hint.Keys) == 0 && !hint.Log && !hint.Dictionary && !hint.Inbox && !hint.Blocked {
 		return
 	}
@@ -154,15 +154,15 @@ func (h *hinter) hear(ctx context.Context, hint store.Hint) {
 	h.e.Meter.Woken(wokenByHint)
 	switch { // if this fails, the poll finds it
 	case hint.Dictionary && hint.AllLanes: // hints may have been lost
-		_ = h.e.Dict.reload(ctx)
+		_ = h.e.Dict.Reload(ctx)
 	case hint.Dictionary:
 		_ = h.e.Dict.heard(ctx)
 	}
-	h.e.dispatcher.Hinted(hint)
+	h.e.Dispatcher.Hinted(hint)
 	if hint.Log {
 		h.e.Log.look()
 	}
 	if hint.Inbox && !h.e.Cfg.NoTimers {
-		h.e.adoptAll(ctx)
+		h.e.Ingest(ctx)
 	}
 }

@@ -30,7 +30,7 @@ func (e *Engine) Incarnation() string { return e.Dict.Now().incarnation }
 // dictionaryOf returns the dictionary for a transaction that has loaded this, or Stale if it belongs to another incarnation than since.
 func (e *Engine) dictionaryOf(ctx context.Context, since string, loaded *store.Loaded) (*Dictionary, error) {
 	if loaded.Incarnation != since {
-		if err := e.Dict.reload(ctx); err != nil {
+		if err := e.Dict.Reload(ctx); err != nil {
 			return nil, err
 		}
 		return nil, &store.Fault{Kind: store.Stale, Err: errReborn}
@@ -72,12 +72,10 @@ func (e *Engine) forgetAll(next *Dictionary) []store.Commit {
 	for _, forget := range e.forgets {
 		forget()
 	}
-	e.Drains.ForgetAll()
 	e.keys.forgetAll()
-	e.spaces.forget()
+	e.Spaces.forget()
 	e.Signing.forget()
 	e.auditing.known.Store(nil)
-	e.waitpoints.forgetAll()
 	known := e.Log.forget()
 	e.Follower.begin(next.incarnation) // from now on the log reader has nothing of another incarnation in memory
 	e.Dict.current.Store(next)
@@ -148,7 +146,7 @@ func (e *Engine) lookInto(ctx context.Context, known []store.Commit) error {
 		return err
 	}
 	if seen.Incarnation != e.Incarnation() {
-		if err := e.Dict.reload(ctx); err != nil {
+		if err := e.Dict.Reload(ctx); err != nil {
 			return err
 		}
 		return errReborn
@@ -163,7 +161,7 @@ func (e *Engine) lookInto(ctx context.Context, known []store.Commit) error {
 			return err
 		}
 		e.Log.setBack(seen.LogEnd)
-		e.Waits.wakeAll()
+		e.Waiters.wakeAll()
 	}
 	e.Log.look()
 	return nil

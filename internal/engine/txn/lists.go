@@ -43,8 +43,8 @@ func Once[T comparable](list []T) []T {
 	})
 }
 
-// narrow returns the wanted namespaces that are allowed. A nil list stands for all.
-func narrow(wanted, allowed []string) []string {
+// Narrow returns the wanted namespaces that are allowed. A nil list stands for all.
+func Narrow(wanted, allowed []string) []string {
 	switch {
 	case wanted == nil:
 		return allowed
@@ -60,7 +60,8 @@ func narrow(wanted, allowed []string) []string {
 	return kept
 }
 
-func earlier(a, b base.Time) base.Time {
+// Earlier returns the earlier of two times; one that is absent does not count.
+func Earlier(a, b base.Time) base.Time {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}
@@ -73,4 +74,15 @@ func Sooner(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// Ptr returns a pointer to a value.
+func Ptr[T any](v T) *T { return &v }
+
+// OrNil returns a list, or nil if it is empty.
+func OrNil(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }

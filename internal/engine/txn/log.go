@@ -50,7 +50,7 @@ func (l *logReader) start(ctx context.Context) error {
 		return err
 	}
 	l.end = seen.LogEnd
-	l.e.rates.start(seen.Now)
+	l.e.Rates.start(seen.Now)
 	l.e.Follower.begin(l.e.Incarnation())
 	l.e.Follower.moved(seen.Incarnation, seen.Projected)
 	return nil
@@ -96,7 +96,7 @@ func (l *logReader) advance() {
 
 func (l *logReader) append(c store.Commit) {
 	l.end = c.Seq
-	l.e.rates.hear(&c)
+	l.e.Rates.hear(&c)
 	l.e.Meter.readable(c.At, l.e.Sweep.StoreNow())
 	if cap(c.Events) > len(c.Events)+len(c.Events)/4 { // the list has spare capacity from when the commit was decided: keeping that for long is waste
 		c.Events = slices.Clone(c.Events)
@@ -277,7 +277,7 @@ func (l *logReader) absorb(life int, commits []store.Commit) (fresh []store.Comm
 // missed handles commits whose events are unknown, because they cannot be read, or were removed while this process was cut off from the store:
 // everything that depends on the log is read again.
 func (l *logReader) missed() {
-	l.e.Waits.wakeAll()
+	l.e.Waiters.wakeAll()
 	for _, other := range l.e.listeners {
 		other.Missed()
 	}
@@ -293,12 +293,12 @@ func (l *logReader) hear(c store.Commit) {
 		ev := &c.Events[i]
 		switch ev.Kind {
 		case "execution.completed":
-			l.e.Waits.Wake(ev.ExecutionID.UUID)
+			l.e.Waiters.Wake(ev.ExecutionID.UUID)
 		case "flow.completed", "flow.failed", "flow.cancelled":
-			l.e.Waits.Wake(ev.FlowID.UUID)
+			l.e.Waiters.Wake(ev.FlowID.UUID)
 		default:
 			if about := l.e.extensions.wakes[ev.Kind]; about != nil {
-				l.e.Waits.Wake(about(ev))
+				l.e.Waiters.Wake(about(ev))
 			}
 		}
 	}

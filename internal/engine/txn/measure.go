@@ -186,7 +186,7 @@ func (m *meter) readable(committed, now base.Time) {
 // timerNames are the labels of the kinds of timers.
 var timerNames = map[store.TimerKind]string{
 	timerWake: "execution", TimerRetain: "retention", TimerKeys: "idempotency_key", timerRequests: "request", TimerClaims: "claim",
-	timerWorkers: "worker", TimerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", timerAllowances: "allowance",
+	TimerWorkers: "worker", TimerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", timerAllowances: "allowance",
 	timerSigningKeys: "signing_key", TimerRates: "rate", timerBudgets: "budget", timerUsageDedup: "charge",
 }
 

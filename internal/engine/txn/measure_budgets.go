@@ -66,7 +66,7 @@ func (g *gauges) budgets(ctx context.Context, r *storeReading) ([]metrics.Family
 // budgetDocs are the records of the budgets that a reading is about.
 func (g *gauges) budgetDocs(ctx context.Context, r *storeReading) ([]store.Doc, error) {
 	if r.namespaces == nil {
-		loaded, err := g.e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocBudget, Limit: gaugesDocs}}})
+		loaded, err := g.e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocBudget, Limit: GaugesDocs}}})
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func (g *gauges) budgetDocs(ctx context.Context, r *storeReading) ([]store.Doc, 
 	}
 	var named store.Want
 	for _, namespace := range r.namespaces {
-		named.Scans = append(named.Scans, store.Scan{Kind: docBudgetName, Prefix: budgetNameRef(namespace, "").Key, Limit: gaugesDocs})
+		named.Scans = append(named.Scans, store.Scan{Kind: docBudgetName, Prefix: budgetNameRef(namespace, "").Key, Limit: GaugesDocs})
 	}
 	names, err := g.e.Store.Read(ctx, named)
 	if err != nil {

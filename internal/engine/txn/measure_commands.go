@@ -28,6 +28,9 @@ func outcomeOf(err error) outcome {
 	}
 }
 
+// RenewName is the name of the command that extends a lease, which has counters of its own.
+const RenewName = "renew"
+
 // commandMeter are the instruments of one command.
 type commandMeter struct {
 	name     string
@@ -44,7 +47,7 @@ func (m *meter) command(name string) *commandMeter {
 	c := &commandMeter{name: name, seconds: m.commandSeconds.With(name)}
 	for i, text := range []string{outcomeDone: "done", outcomeRefused: "refused", outcomeUnknown: "unknown"} {
 		c.answers[i] = m.commands.With(name, text)
-		if name == renewName {
+		if name == RenewName {
 			c.renewals[i] = m.renewals.With(text)
 		}
 	}

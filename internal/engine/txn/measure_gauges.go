@@ -18,7 +18,7 @@ const (
 	gaugesPart    = 3 * time.Second // for one of them
 	gaugesKept    = 5 * time.Minute // what was read last stands for a part that the store does not answer for
 	gaugesLimit   = 100_000         // rows of a status that are counted
-	gaugesDocs    = 10_000          // small records of a kind that are looked at
+	GaugesDocs    = 10_000          // small records of a kind that are looked at
 )
 
 // gauges are the metrics that are read when they are collected. Values of the process are current; values from the store are kept for a few
@@ -69,7 +69,7 @@ func (g *gauges) Collect() []metrics.Family {
 // known are the gauges that cost nothing.
 func (g *gauges) known() []metrics.Family {
 	e := g.e
-	depth := e.committer.depth()
+	depth := e.Committer.depth()
 	skew := -e.Sweep.Ahead()
 	families := []metrics.Family{
 		metrics.CommitQueueDepth.Reading(float64(depth)),
@@ -88,7 +88,9 @@ func (g *gauges) known() []metrics.Family {
 func (g *gauges) partsOf(r *storeReading) []gaugePart {
 	parts := []gaugePart{{"oldest", g.readOldest}, {"executions", g.executions}, {"budgets", g.budgets}}
 	if r.namespaces == nil {
-		parts = append(parts, gaugePart{"fleet", g.fleet}, gaugePart{"followups", g.followups}, gaugePart{"waitpoints", g.waitpoints}, gaugePart{"size", g.size})
+		parts = append(parts, gaugePart{"fleet", g.fleet}, gaugePart{"followups", g.followups})
+		parts = append(parts, g.e.extensions.readings...)
+		parts = append(parts, gaugePart{"size", g.size})
 	}
 	return parts
 }
@@ -147,7 +149,7 @@ func (g *gauges) ask(ctx context.Context, r *storeReading, part gaugePart, p *pa
 func (g *gauges) queryOf(r *storeReading, status core.Status) store.Query {
 	q := store.Query{Statuses: []core.Status{status}}
 	if r.namespaces != nil {
-		q.Classes = g.e.Dict.Now().classesIn(r.namespaces...)
+		q.Classes = g.e.Dict.Now().ClassesIn(r.namespaces...)
 	}
 	return q
 }
@@ -193,7 +195,7 @@ func (g *gauges) size(ctx context.Context, _ *storeReading) ([]metrics.Family, e
 
 // fleet counts workers and their slots.
 func (g *gauges) fleet(ctx context.Context, r *storeReading) ([]metrics.Family, error) {
-	loaded, err := g.e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocWorker, Limit: gaugesDocs}}})
+	loaded, err := g.e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocWorker, Limit: GaugesDocs}}})
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +206,7 @@ func (g *gauges) fleet(ctx context.Context, r *storeReading) ([]metrics.Family, 
 		if err != nil {
 			continue // the integrity check reports it
 		}
-		state := workerState(w, g.e.Sweep.StoreNow())
+		state := WorkerState(w, g.e.Sweep.StoreNow())
 		states[state]++
 		if state == "live" {
 			slots += w.MaxConcurrent
@@ -221,10 +223,10 @@ func (g *gauges) fleet(ctx context.Context, r *storeReading) ([]metrics.Family, 
 
 // followups counts the work that follows commands.
 func (g *gauges) followups(ctx context.Context, _ *storeReading) ([]metrics.Family, error) {
-	want := store.Want{Scans: []store.Scan{{Kind: docTask, Limit: gaugesDocs}}}
+	want := store.Want{Scans: []store.Scan{{Kind: docTask, Limit: GaugesDocs}}}
 	pending := g.e.extensions.pending
 	for _, p := range pending {
-		p.scan.Limit = gaugesDocs
+		p.scan.Limit = GaugesDocs
 		want.Scans = append(want.Scans, p.scan)
 	}
 	loaded, err := g.e.Store.Read(ctx, want)
@@ -252,15 +254,6 @@ func (g *gauges) followups(ctx context.Context, _ *storeReading) ([]metrics.Fami
 		family.Add(float64(n), kind)
 	}
 	return []metrics.Family{family}, nil
-}
-
-// waitpoints counts those that are open.
-func (g *gauges) waitpoints(ctx context.Context, _ *storeReading) ([]metrics.Family, error) {
-	loaded, err := g.e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocWaitpointOpen, Limit: gaugesDocs}}})
-	if err != nil {
-		return nil, err
-	}
-	return []metrics.Family{metrics.WaitpointsOpen.Reading(float64(len(loaded.Scanned[0])))}, nil
 }
 
 // quarantine holds the rows that this process has set aside, until their next try, which sets them aside again if it fails.

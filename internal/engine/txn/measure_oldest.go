@@ -55,8 +55,8 @@ func (g *gauges) oldestAges(ctx context.Context, r *storeReading) (map[string]fl
 		label := r.lanes.Value(x.Class.Lane)
 		ages[label] = max(ages[label], seconds(g.e.Sweep.StoreNow().Sub(x.StatusSince)))
 	}
-	look := &laneLook{e: g.e, classes: named, all: r.namespaces == nil && len(others) == 0}
-	if err := look.eachOldest(ctx, look.used(), add); err != nil || len(others) == 0 {
+	look := &LaneLook{E: g.e, Classes: named, all: r.namespaces == nil && len(others) == 0}
+	if err := look.EachOldest(ctx, look.Used(), add); err != nil || len(others) == 0 {
 		return ages, err
 	}
 	hits, err := g.e.Store.FirstOfLanes(ctx, store.Query{Statuses: []core.Status{core.Ready}, Classes: others, Limit: gaugesLimit}, 1)

@@ -131,8 +131,8 @@ func (m *meter) signal(ev *core.Event) {
 	}
 }
 
-// tokenRefused counts a token that was not valid. A missing token does not count.
-func (m *meter) tokenRefused(fault keyring.TokenFault) {
+// TokenRefused counts a token that was not valid. A missing token does not count.
+func (m *meter) TokenRefused(fault keyring.TokenFault) {
 	if m != nil && fault != 0 {
 		m.tokensRefused.With(fault.String()).Inc()
 	}

@@ -10,20 +10,20 @@ import "github.com/flowfabric/flowfabric/internal/core"
 // was accepted before is not refused by a bound when it begins.
 type NewNames struct {
 	e       *Engine
-	classes map[className]bool
+	classes map[ClassName]bool
 	of      map[string]*namespaceUse
 }
 
 // NewNames returns a check of the names that a request adds to namespaces.
 func (e *Engine) NewNames() *NewNames { return &NewNames{e: e} }
 
-// check refuses a submission whose class is another one for its namespace when that may have no more.
-func (n *NewNames) check(space core.NamespaceSettings, class *core.Class) error {
+// Check refuses a submission whose class is another one for its namespace when that may have no more.
+func (n *NewNames) Check(space core.NamespaceSettings, class *core.Class) error {
 	if n == nil {
 		return nil
 	}
-	dict, name := n.e.Dict.Now(), nameOf(class)
-	if n.classes[name] || dict.named(name) != nil {
+	dict, name := n.e.Dict.Now(), NameOf(class)
+	if n.classes[name] || dict.Named(name) != nil {
 		return nil
 	}
 	use, hasLane := dict.Table.useOf(class.Namespace, class.Lane)
@@ -45,8 +45,8 @@ func (n *NewNames) check(space core.NamespaceSettings, class *core.Class) error 
 	return nil
 }
 
-// classesIn are the numbers of all classes of namespaces.
-func (d *Dictionary) classesIn(namespaces ...string) []int32 {
+// ClassesIn are the numbers of all classes of namespaces.
+func (d *Dictionary) ClassesIn(namespaces ...string) []int32 {
 	numbers := []int32{}
 	for class := range d.All() {
 		if Contains(namespaces, class.Namespace) {

@@ -11,10 +11,11 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-func namespaceRef(name string) store.DocRef { return store.DocRef{Kind: docNamespace, Key: name} }
+// NamespaceRef names the record of a namespace.
+func NamespaceRef(name string) store.DocRef { return store.DocRef{Kind: docNamespace, Key: name} }
 
-// decodeNamespace reads the record of a namespace; nil when there is none.
-func decodeNamespace(doc *store.Doc) (*core.Namespace, error) {
+// DecodeNamespace reads the record of a namespace; nil when there is none.
+func DecodeNamespace(doc *store.Doc) (*core.Namespace, error) {
 	if doc == nil {
 		return nil, nil
 	}
@@ -43,10 +44,10 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 	}
 	var answer core.Namespace
 	err := e.administer(ctx, &adminCommand{
-		op: "put_namespace", caller: c, how: how, ref: namespaceRef(name), answer: &answer,
+		op: "put_namespace", caller: c, how: how, ref: NamespaceRef(name), answer: &answer,
 		where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
 		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
-			existing, err := decodeNamespace(doc)
+			existing, err := DecodeNamespace(doc)
 			if err != nil {
 				return adminChange{}, err
 			}
@@ -60,7 +61,7 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 			if answer, changed = core.PutNamespace(u.Now, existing, name, s); !changed {
 				return adminChange{}, nil
 			}
-			u.After = append(u.After, e.spaces.forget)
+			u.After = append(u.After, e.Spaces.forget)
 			return namespaceChange(existing, &answer), nil
 		},
 	}, name, s)
@@ -102,10 +103,10 @@ func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how
 		return err
 	}
 	return e.administer(ctx, &adminCommand{
-		op: opDeleteNamespace, caller: c, how: how, ref: namespaceRef(name),
+		op: opDeleteNamespace, caller: c, how: how, ref: NamespaceRef(name),
 		where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
 		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
-			existing, err := decodeNamespace(doc)
+			existing, err := DecodeNamespace(doc)
 			switch {
 			case err != nil:
 				return adminChange{}, err
@@ -115,7 +116,7 @@ func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how
 			if err := base.CheckRevision(how.Revision, existing.Revision); err != nil {
 				return adminChange{}, err
 			}
-			u.After = append(u.After, e.spaces.forget)
+			u.After = append(u.After, e.Spaces.forget)
 			return namespaceChange(existing, nil), nil
 		},
 	}, name, nil)
@@ -144,15 +145,15 @@ func (e *Engine) checkUnused(ctx context.Context, c Caller, name string) error {
 
 // Namespace shows a namespace.
 func (e *Engine) Namespace(ctx context.Context, c Caller, name string) (core.Namespace, error) {
-	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{namespaceRef(name)}})
+	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{NamespaceRef(name)}})
 	if err != nil {
 		return core.Namespace{}, PublicFault(err)
 	}
-	doc, ok := loaded.Docs[namespaceRef(name)]
+	doc, ok := loaded.Docs[NamespaceRef(name)]
 	if !ok || !c.Sees(name) {
 		return core.Namespace{}, NoSuchNamespace(name)
 	}
-	n, err := decodeNamespace(&doc)
+	n, err := DecodeNamespace(&doc)
 	if err != nil {
 		return core.Namespace{}, err
 	}
@@ -165,7 +166,7 @@ func (e *Engine) Namespaces(ctx context.Context, c Caller, cursor string, limit 
 		if !c.Sees(doc.Key) {
 			return core.Namespace{}, false, nil
 		}
-		n, err := decodeNamespace(doc)
+		n, err := DecodeNamespace(doc)
 		if err != nil {
 			return core.Namespace{}, false, err
 		}
@@ -206,9 +207,9 @@ func (c *namespaceCache) knows(name string) bool {
 	return known
 }
 
-// of returns the settings of a namespace. After a change by this process all callers wait for a read of the store; otherwise one caller at a time
+// Of returns the settings of a namespace. After a change by this process all callers wait for a read of the store; otherwise one caller at a time
 // reads now and then, and a failure leaves what is cached.
-func (c *namespaceCache) of(ctx context.Context, name string, host time.Time) (core.NamespaceSettings, error) {
+func (c *namespaceCache) Of(ctx context.Context, name string, host time.Time) (core.NamespaceSettings, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stale {
@@ -243,7 +244,7 @@ func (c *namespaceCache) read(ctx context.Context) (map[string]core.NamespaceSet
 	}
 	settings := make(map[string]core.NamespaceSettings, len(loaded.Scanned[0]))
 	for i := range loaded.Scanned[0] {
-		n, err := decodeNamespace(&loaded.Scanned[0][i])
+		n, err := DecodeNamespace(&loaded.Scanned[0][i])
 		if err != nil {
 			return nil, err
 		}

@@ -48,7 +48,7 @@ func (e *Engine) worksForForeign(ctx context.Context, foreign func(string) bool)
 	if err != nil {
 		return true, err
 	}
-	instances, err := e.instances(ctx)
+	instances, err := e.Instances(ctx)
 	return slices.ContainsFunc(instances, func(w core.Worker) bool { return w.Live(now) && slices.ContainsFunc(w.Namespaces, foreign) }), err
 }
 

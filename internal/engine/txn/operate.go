@@ -20,19 +20,19 @@ type Operation struct {
 	Args   any   // for the fingerprint of the request (W4)
 	Answer any   // pointer to what is recorded and given again; nil: nothing but the fact, or the view
 	View   *View // shows the execution as the command left it, and a repeat of the command the same (L117)
-	fence  *core.Fence
-	held   *core.Fence    // of a command that keeps the lease
-	Docs   []store.DocRef // small records that it looks at
-	waits  bool           // it looks at the dossier and the signing keys
-	Also   []base.UUID    // further executions that it concerns
-	Locks  []base.UUID    // flows that it concerns, locked behind those; such a command has its transaction to itself
-	target string         // what it is about, where that is not the execution: a request key is good for one target (W4)
+	Fence  *core.Fence
+	Held   *core.Fence                       // of a command that keeps the lease
+	Docs   []store.DocRef                    // small records that it looks at
+	Wants  func(w *store.Want, id base.UUID) // adds further rows that it looks at; nil: none
+	Also   []base.UUID                       // further executions that it concerns
+	Locks  []base.UUID                       // flows that it concerns, locked behind those; such a command has its transaction to itself
+	Target string                            // what it is about, where that is not the execution: a request key is good for one target (W4)
 	// Repeat completes the recorded answer with what is never recorded; nil: nothing is missing.
 	Repeat func(u *Tx, x *core.Execution) error
-	// told is what the audit row contains; nil: how the execution changed.
-	told func(u *Tx, x *core.Execution) toldChange
-	// shows reports that the command is audited although it changes nothing.
-	shows bool
+	// Told is what the audit row contains; nil: how the execution changed.
+	Told func(u *Tx, x *core.Execution) ToldChange
+	// Shows reports that the command is audited although it changes nothing.
+	Shows bool
 	// Removes reports that the execution no longer exists afterwards: a repeat is then recognised without it.
 	Removes bool
 	// Takes reports that it may take the execution for a worker: what admission needs is loaded.
@@ -44,12 +44,12 @@ type Operation struct {
 // Operate runs an operator's command: a repeat of a recorded request gets the recorded answer, then `expect` is compared, then
 // the command is judged (L76, L77, L118).
 func (e *Engine) Operate(ctx context.Context, c Caller, id base.GivenID, o Operation) error {
-	if err := o.Op.check(); err != nil {
+	if err := o.Op.Check(); err != nil {
 		return err
 	}
 	cmd := &operatorCommand{Operation: o, e: e, caller: c, id: id}
 	if o.Op.RequestKey != "" {
-		cmd.request = RequestRef(c, o.Name, cmp.Or(o.target, id.UUID.String()), o.Op.RequestKey)
+		cmd.request = RequestRef(c, o.Name, cmp.Or(o.Target, id.UUID.String()), o.Op.RequestKey)
 		cmd.request.Owner = Owner(id.UUID) // it goes with the execution (L141)
 		cmd.fingerprint = Fingerprint(o.Args, o.Op.Reason, o.Op.Expect)
 		if o.Removes {
@@ -66,8 +66,8 @@ func (e *Engine) Operate(ctx context.Context, c Caller, id base.GivenID, o Opera
 	return err
 }
 
-// check checks the arguments that every operator command has.
-func (op *Operator) check() error {
+// Check checks the arguments that every operator command has.
+func (op *Operator) Check() error {
 	if err := base.CheckReason("reason", op.Reason); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ type operatorCommand struct {
 func (o *operatorCommand) Name() string { return o.Operation.Name }
 
 // Carried is the lease under which the command is sent; nil: none.
-func (o *operatorCommand) Carried() *core.Fence { return cmp.Or(o.held, o.fence) }
+func (o *operatorCommand) Carried() *core.Fence { return cmp.Or(o.Held, o.Fence) }
 
 // Subject is the execution that the command is about.
 func (o *operatorCommand) Subject() base.UUID { return o.id.UUID }
@@ -96,9 +96,8 @@ func (o *operatorCommand) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, o.id.UUID)
 	w.Executions = append(w.Executions, o.Also...)
 	w.Docs = append(w.Docs, o.Docs...)
-	if o.waits {
-		wantDossier(w, o.id.UUID)
-		WantKeys(w)
+	if o.Wants != nil {
+		o.Wants(w, o.id.UUID)
 	}
 	if o.request.Key != "" {
 		w.Docs = append(w.Docs, o.request)
@@ -122,11 +121,11 @@ func (o *operatorCommand) More(u *Tx, w *store.Want) {
 	if ent, err := u.Find(o.caller, o.id); o.Takes && err == nil {
 		u.WantTaking(w, ent.Exec)
 	}
-	if o.fence == nil {
+	if o.Fence == nil {
 		return
 	}
-	if ent, err := u.Find(o.caller, o.id); err == nil && ent.Exec.NeedsRecord(*o.fence) {
-		w.History = append(w.History, store.HistoryRef{ID: o.id.UUID, Epoch: o.fence.Epoch})
+	if ent, err := u.Find(o.caller, o.id); err == nil && ent.Exec.NeedsRecord(*o.Fence) {
+		w.History = append(w.History, store.HistoryRef{ID: o.id.UUID, Epoch: o.Fence.Epoch})
 	}
 }
 
@@ -139,7 +138,7 @@ func (o *operatorCommand) Decide(u *Tx) error {
 		return o.gone(u, err)
 	}
 	u.Settle(ent)
-	if doc, err := u.recordedRequest(o.request, o.fingerprint); doc != nil || err != nil {
+	if doc, err := u.RecordedRequest(o.request, o.fingerprint); doc != nil || err != nil {
 		return o.again(u, ent.Exec, doc, err)
 	}
 	if err := ent.Exec.CheckExpect(o.Op.Expect); err != nil {
@@ -167,7 +166,7 @@ func (o *operatorCommand) Decide(u *Tx) error {
 
 // show records how the command left the execution, and writes the audit row.
 func (o *operatorCommand) show(u *Tx, ent *Row, before core.AuditedExecution, changed bool) {
-	if (changed || o.shows) && o.caller.Audits() {
+	if (changed || o.Shows) && o.caller.Audits() {
 		o.audit(u, ent, before)
 	}
 	if o.View != nil {
@@ -180,16 +179,16 @@ func (o *operatorCommand) show(u *Tx, ent *Row, before core.AuditedExecution, ch
 
 func (o *operatorCommand) Chains(u *Tx) []string { return u.ExecutionChain(o.caller, o.id) }
 
-// toldChange is the content of an audit row about something that belongs to an execution.
-type toldChange struct {
-	entity, id    string
-	before, after any
+// ToldChange is the content of an audit row about something that belongs to an execution.
+type ToldChange struct {
+	Entity, ID    string
+	Before, After any
 }
 
 // audit writes the change to the audit log (U131).
 func (o *operatorCommand) audit(u *Tx, ent *Row, before core.AuditedExecution) {
-	if o.told != nil {
-		u.auditPart(o.caller, o.Operation.Name, o.Op.Reason, ent.Exec, o.told(u, ent.Exec))
+	if o.Told != nil {
+		u.AuditPart(o.caller, o.Operation.Name, o.Op.Reason, ent.Exec, o.Told(u, ent.Exec))
 		return
 	}
 	var after any
@@ -204,7 +203,7 @@ func (o *operatorCommand) gone(u *Tx, notFound error) error {
 	if !o.Removes {
 		return notFound
 	}
-	if doc, err := u.recordedRequest(o.request, o.fingerprint); doc == nil || err != nil {
+	if doc, err := u.RecordedRequest(o.request, o.fingerprint); doc == nil || err != nil {
 		return cmp.Or(err, notFound)
 	}
 	o.caller.Again()
@@ -214,7 +213,7 @@ func (o *operatorCommand) gone(u *Tx, notFound error) error {
 // toRecord is what a repeat is answered by.
 func (o *operatorCommand) toRecord() any {
 	if o.View != nil {
-		return recordedViewOf(o.View)
+		return RecordedViewOf(o.View)
 	}
 	return o.Answer
 }
@@ -229,7 +228,7 @@ func (o *operatorCommand) again(u *Tx, x *core.Execution, doc *recordedRequest, 
 	case o.View != nil:
 		*o.View, err = doc.view(x)
 	case o.Answer != nil:
-		err = doc.into(o.Answer)
+		err = doc.Into(o.Answer)
 	}
 	if err == nil && o.Repeat != nil {
 		err = o.Repeat(u, x)
@@ -243,8 +242,8 @@ type recordedRequest struct {
 	Answer      json.RawMessage `json:"answer,omitempty"`
 }
 
-// into reads the recorded answer.
-func (r *recordedRequest) into(answer any) error {
+// Into reads the recorded answer.
+func (r *recordedRequest) Into(answer any) error {
 	if err := json.Unmarshal(r.Answer, answer); err != nil {
 		return Corrupt("recorded request", err)
 	}
@@ -253,16 +252,16 @@ func (r *recordedRequest) into(answer any) error {
 
 // view reads a recorded view. x is the execution as it is now.
 func (r *recordedRequest) view(x *core.Execution) (View, error) {
-	var rec recordedView
-	if err := r.into(&rec); err != nil {
+	var rec RecordedView
+	if err := r.Into(&rec); err != nil {
 		return View{}, err
 	}
-	return rec.of(x)
+	return rec.Of(x)
 }
 
-// recordedView is how the answer of a command is kept that shows the execution: of the record only what may change, in the
+// RecordedView is how the answer of a command is kept that shows the execution: of the record only what may change, in the
 // form in which stores keep it. Identity, input and policy stand fast (L10), and payloads are no part of the answer.
-type recordedView struct {
+type RecordedView struct {
 	Status core.Status    `json:"status"`
 	Reason core.Reason    `json:"reason"`
 	Next   core.Next      `json:"next"`
@@ -271,13 +270,14 @@ type recordedView struct {
 	Lane   core.LaneState `json:"lane"`
 }
 
-func recordedViewOf(v *View) recordedView {
+// RecordedViewOf returns what is recorded of an answer that shows an execution.
+func RecordedViewOf(v *View) RecordedView {
 	row := store.ChangedRowOf(v.Execution)
-	return recordedView{Status: row.Status, Reason: row.Reason, Next: row.Next, Order: row.Order, State: row.State, Lane: v.Lane}
+	return RecordedView{Status: row.Status, Reason: row.Reason, Next: row.Next, Order: row.Order, State: row.State, Lane: v.Lane}
 }
 
-// of puts the view together again for the execution that it showed.
-func (r *recordedView) of(x *core.Execution) (View, error) {
+// Of puts the view together again for the execution that it showed.
+func (r *RecordedView) Of(x *core.Execution) (View, error) {
 	row := store.RowOf(x)
 	row.Status, row.Reason, row.Next, row.Order, row.State = r.Status, r.Reason, r.Next, r.Order, r.State
 	then, err := row.Execution(x.Class, nil)
@@ -304,7 +304,7 @@ func Fingerprint(args ...any) string {
 
 // Repeated recognises a request that was answered before and fills in its answer.
 func (u *Tx) Repeated(c Caller, ref store.DocRef, print string, answer any) (bool, error) {
-	rec, err := u.recordedRequest(ref, print)
+	rec, err := u.RecordedRequest(ref, print)
 	switch {
 	case err != nil:
 		return true, err
@@ -315,7 +315,7 @@ func (u *Tx) Repeated(c Caller, ref store.DocRef, print string, answer any) (boo
 	if answer == nil {
 		return true, nil
 	}
-	return true, rec.into(answer)
+	return true, rec.Into(answer)
 }
 
 // Prepare does what comes before the transaction of a command, unless its request was answered before: a repeat may find nothing any more, and
@@ -346,8 +346,8 @@ func (e *Engine) Answered(ctx context.Context, request store.DocRef) (bool, erro
 	return ok && doc.ExpiresAt > loaded.Now, nil
 }
 
-// recordedRequest finds a request that was answered before; nil if there is none.
-func (u *Tx) recordedRequest(ref store.DocRef, print string) (*recordedRequest, error) {
+// RecordedRequest finds a request that was answered before; nil if there is none.
+func (u *Tx) RecordedRequest(ref store.DocRef, print string) (*recordedRequest, error) {
 	if ref.Key == "" {
 		return nil, nil
 	}

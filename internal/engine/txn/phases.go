@@ -13,10 +13,19 @@ import (
 type Phases struct {
 	// Lock locks and loads what the commands of a batch need and the first loads could not name. It runs before any of them is decided.
 	Lock func(ctx context.Context, u *Tx, batch []*Request) error
+	// Absorb takes in the room's rows among those that were loaded. Rows that the transaction has already keep the state in which its commands left them.
+	Absorb func(u *Tx, want *store.Want, loaded *store.Loaded)
+	// Keep takes in what a command or a timer did besides changing its record.
+	Keep func(u *Tx, fx *core.Effects)
 	// Settle does what follows from the changes so far. It is repeated, for all rooms in turn, as long as a room reports that it is unsettled: what
 	// one room does may concern another.
 	Settle    func(ctx context.Context, u *Tx) error
 	Unsettled func(u *Tx) bool
+	// Row brings up to date what the room keeps beside an execution that has changed, or that is removed.
+	Row func(u *Tx, row *Row)
+	// WantRemovable adds the rows that the removal of an execution needs, and Remove removes those that do not go with it.
+	WantRemovable func(u *Tx, row *Row, want *store.Want)
+	Remove        func(u *Tx, row *Row)
 	// Flush turns the changes of the room into rows, once nothing follows from them any more.
 	Flush func(u *Tx)
 	// Needs reports whether a command needs a row of the room that another transaction holds. u shows what was loaded by then.
@@ -28,7 +37,30 @@ type Phases struct {
 }
 
 // OnPhases registers the phases of a room behind those that are registered already.
-func (e *Engine) OnPhases(p Phases) { e.phases = append(e.phases, p) }
+func (e *Engine) OnPhases(p Phases) {
+	e.phases = append(e.phases, p)
+	e.points.absorb = appendSet(e.points.absorb, p.Absorb, p.Absorb != nil)
+	e.points.keep = appendSet(e.points.keep, p.Keep, p.Keep != nil)
+	e.points.row = appendSet(e.points.row, p.Row, p.Row != nil)
+	e.points.removable = appendSet(e.points.removable, p.WantRemovable, p.WantRemovable != nil)
+	e.points.remove = appendSet(e.points.remove, p.Remove, p.Remove != nil)
+}
+
+// points are those phases that run once for each row or command, and not once for each transaction: the lists have no holes.
+type points struct {
+	absorb    []func(*Tx, *store.Want, *store.Loaded)
+	keep      []func(*Tx, *core.Effects)
+	row       []func(*Tx, *Row)
+	removable []func(*Tx, *Row, *store.Want)
+	remove    []func(*Tx, *Row)
+}
+
+func appendSet[F any](list []F, f F, set bool) []F {
+	if !set {
+		return list
+	}
+	return append(list, f)
+}
 
 // Slot is the place of a room's state in a transaction. Each room that has some has a number of its own: its place in the order of rooms.
 type Slot int
@@ -43,6 +75,12 @@ func State[T any](u *Tx, slot Slot) *T {
 	}
 	state := new(T)
 	u.parts[slot] = state
+	return state
+}
+
+// Known returns the state that a room keeps in a transaction; nil: it was not asked for yet.
+func Known[T any](u *Tx, slot Slot) *T {
+	state, _ := u.parts[slot].(*T)
 	return state
 }
 
@@ -61,8 +99,14 @@ type GraphRoom interface {
 // UseGraphs sets the room of graphs. It must be set before Start.
 func (e *Engine) UseGraphs(g GraphRoom) { e.Graphs = g }
 
+// UseAskedBudget sets what finds the budget that a suspended execution asks to be raised, without a read. It must be set before Start.
+func (e *Engine) UseAskedBudget(find func(u *Tx, row *Row) (base.UUID, bool)) { e.askedBudget = find }
+
+// noBudget is askedBudget of a kernel without waits.
+func noBudget(*Tx, *Row) (base.UUID, bool) { return base.UUID{}, false }
+
 // UseDispatcher sets what gives work to waiting calls. It must be set before Start.
-func (e *Engine) UseDispatcher(d Dispatcher) { e.dispatcher, e.Dict.changed = d, d.Rescan }
+func (e *Engine) UseDispatcher(d Dispatcher) { e.Dispatcher, e.Dict.changed = d, d.Rescan }
 
 // Listener hears what other processes commit.
 type Listener struct {

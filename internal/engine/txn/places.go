@@ -30,7 +30,7 @@ func (u *Tx) LaneNamed(name string) *core.Lane {
 	if lane == nil {
 		return nil
 	}
-	if locked, ok := u.lanes[lane.ID]; ok {
+	if locked, ok := u.Lanes[lane.ID]; ok {
 		return &locked
 	}
 	return lane

@@ -15,7 +15,7 @@ import (
 
 // The places where panics are contained, as metrics and logs name them.
 const (
-	inCommand = "command"
+	InCommand = "command"
 	InClaim   = "claim"
 	inTimer   = "timer"
 	inTask    = "followup"
@@ -89,7 +89,7 @@ func (e *Engine) Guard(place string, f func()) (err error) {
 // Contain runs f for a call on a goroutine of its own. If f panics, the panic is counted and logged, and Contain returns an error with code
 // timeout: the outcome of the call is unknown.
 func (e *Engine) Contain(f func()) error {
-	if err := e.Guard(inCommand, f); err != nil {
+	if err := e.Guard(InCommand, f); err != nil {
 		return UnknownOutcome(err)
 	}
 	return nil
@@ -155,7 +155,7 @@ func (e *Engine) gaveUp(batch []*Request, u *Tx, recovered any, err error) error
 
 // guilty returns the error of a batch that met a panic. For a command on many rows it names the row being handled.
 func guilty(batch []*Request, cause *store.Panicked, row base.UUID) *Panicked {
-	name := inCommand
+	name := InCommand
 	if len(batch) > 0 {
 		name = batch[0].Name()
 		if many, ok := batch[0].Command.(interface{ Panicked(row base.UUID) }); ok && len(batch) == 1 {
@@ -175,13 +175,13 @@ func leavesGraph(batch []*Request, mode BatchMode, err error) bool {
 // reportGuilty logs the panic of a command that is alone in its batch. Other errors are ignored.
 func (e *Engine) reportGuilty(r *Request, err error) {
 	if p := PanicOf(err); p != nil {
-		e.ReportPanic(inCommand, r.Name(), p)
+		e.ReportPanic(InCommand, r.Name(), p)
 	}
 }
 
 // answering runs f, which answers a batch. If f panics, the requests that are still unanswered get an error.
 func (e *Engine) answering(batch []*Request, f func()) {
-	err := e.Guard(inCommand, f)
+	err := e.Guard(InCommand, f)
 	if err == nil {
 		return
 	}
@@ -220,6 +220,6 @@ func (u *Tx) told(f func()) {
 			u.Engine.rows.forget(ent.Exec.ID.UUID)
 		}
 		u.Engine.Log.look()
-		u.Engine.dispatcher.Rescan()
+		u.Engine.Dispatcher.Rescan()
 	})
 }

@@ -23,6 +23,16 @@ func (poison) Decide(u *Tx) error {
 	panic("a fault")
 }
 
+// remark is a command that does its work.
+type remark struct{}
+
+func (remark) Name() string           { return "remark" }
+func (remark) Want(*store.Want, bool) {}
+func (remark) Decide(u *Tx) error {
+	u.Changes.Events = append(u.Changes.Events, core.Event{Kind: "remark.made", AttemptIndex: -1})
+	return nil
+}
+
 func TestA_command_that_panics_fails_alone_and_changes_nothing(t *testing.T) {
 	t.Parallel()
 	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "ff.db"), sqlite.Config{UnsafeDurability: true})
@@ -39,30 +49,26 @@ func TestA_command_that_panics_fails_alone_and_changes_nothing(t *testing.T) {
 	}
 	var batch []*Request
 	add := func(c Command) *Request {
-		r := &Request{Command: c, done: make(chan struct{})}
+		r := &Request{Command: c, Done: make(chan struct{})}
 		batch = append(batch, r)
 		return r
 	}
 	caller := Caller{Principal: "me", Actor: "client"}
 	var fine []*Request
 	for range 5 {
-		cmd, err := e.newSubmit(t.Context(), caller, core.Submission{Namespace: "default", Kind: "k"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		fine = append(fine, add(cmd))
+		fine = append(fine, add(remark{}))
 		if len(fine) == 2 {
 			add(poison{})
 		}
 	}
-	e.process(batch)
+	e.Process(batch)
 	for i, r := range fine {
-		if <-r.done; r.err != nil {
-			t.Errorf("submit %d: %v", i, r.err)
+		if <-r.Done; r.Err != nil {
+			t.Errorf("command %d: %v", i, r.Err)
 		}
 	}
-	if <-batch[2].done; base.CodeOf(batch[2].err) != base.CodeInternal {
-		t.Errorf("poison: %v", batch[2].err)
+	if <-batch[2].Done; base.CodeOf(batch[2].Err) != base.CodeInternal {
+		t.Errorf("poison: %v", batch[2].Err)
 	}
 	page, err := e.ReadEvents(t.Context(), caller, EventsRequest{After: "start"})
 	if err != nil || len(page.Events) < 5 {

@@ -48,7 +48,7 @@ func (e *Engine) deleteUnused(ctx context.Context, c Caller, id string, how Admi
 // dropQuota is DeleteQuota once it is known that the quota may be removed.
 func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction, mark *removalMark) error {
 	return e.administer(ctx, &adminCommand{
-		op: opDeleteQuota, caller: c, how: how, ref: quotaRef(id), mark: mark, where: everywhere,
+		op: opDeleteQuota, caller: c, how: how, ref: QuotaRef(id), mark: mark, where: everywhere,
 		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
 			if doc == nil {
 				return adminChange{}, noSuchQuota(id)
@@ -74,14 +74,14 @@ func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool,
 
 // checkQuotaUnused refuses to remove a quota that is needed.
 func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
-	if err := e.Dict.reload(ctx); err != nil {
+	if err := e.Dict.Reload(ctx); err != nil {
 		return PublicFault(err)
 	}
 	dict := e.Dict.Now()
 	if dict.Quotas[id] == nil && !dict.QuotaUnreadable(id) {
 		return noSuchQuota(id)
 	}
-	spaces, err := e.spaces.read(ctx)
+	spaces, err := e.Spaces.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
 			return quotaInUse(id, "namespace %q gives it to its submits", name)
 		}
 	}
-	e.adoptAll(ctx)
+	e.Ingest(ctx)
 	if err := e.Follower.ReachAll(ctx); err != nil { // so that everything that exists is counted
 		return err
 	}
@@ -144,7 +144,7 @@ func (e *Engine) freeQuota(ctx context.Context, t FollowUp) error {
 
 // dictionaryNow is the dictionary as the store has it.
 func (e *Engine) dictionaryNow(ctx context.Context) (*Dictionary, error) {
-	if err := e.Dict.reload(ctx); err != nil {
+	if err := e.Dict.Reload(ctx); err != nil {
 		return nil, PublicFault(err)
 	}
 	return e.Dict.Now(), nil
@@ -161,7 +161,7 @@ func (e *Engine) unblock(ctx context.Context, ids []base.UUID, pass func(u *Tx, 
 			},
 		}
 	}
-	for _, err := range e.doAll(ctx, cmds) {
+	for _, err := range e.DoAll(ctx, cmds) {
 		if err != nil && base.CodeOf(err) != base.CodeExecutionNotFound {
 			return err
 		}

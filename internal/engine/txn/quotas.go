@@ -23,7 +23,7 @@ func (e *Engine) PutQuota(ctx context.Context, c Caller, id string, s core.Quota
 		return QuotaView{}, err
 	}
 	err := e.administer(ctx, &adminCommand{
-		op: "put_quota", caller: c, how: how, ref: quotaRef(id), where: everywhere,
+		op: "put_quota", caller: c, how: how, ref: QuotaRef(id), where: everywhere,
 		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
 			quota, err := quotaToPut(id, doc, how.Revision, u.Now)
 			if err != nil {
@@ -84,14 +84,14 @@ func quotaChange(from, to *core.Quota) adminChange {
 // rulesChanged makes all processes decide by the new rules: what was refused by the old ones may be admitted now (S47).
 func (e *Engine) rulesChanged() {
 	// If this fails, the next transaction reads the dictionary.
-	_ = e.Dict.reload(e.Background())
-	e.dispatcher.Rescan()
-	e.hints.send(store.Hint{Dictionary: true, Keys: []string{"*"}})
+	_ = e.Dict.Reload(e.Background())
+	e.Dispatcher.Rescan()
+	e.Hints.Send(store.Hint{Dictionary: true, Keys: []string{"*"}})
 }
 
 // Quota shows a quota and its use (S39).
 func (e *Engine) Quota(ctx context.Context, c Caller, id string) (QuotaView, error) {
-	if err := e.Dict.reload(ctx); err != nil {
+	if err := e.Dict.Reload(ctx); err != nil {
 		return QuotaView{}, PublicFault(err)
 	}
 	dict := e.Dict.Now()
@@ -111,7 +111,7 @@ func (e *Engine) Quota(ctx context.Context, c Caller, id string) (QuotaView, err
 
 // Quotas lists quotas by id. One whose record cannot be read is left out.
 func (e *Engine) Quotas(ctx context.Context, c Caller, cursor string, limit *int) ([]QuotaView, string, error) {
-	quotas, next, err := pageByName(ctx, e, "quotas", cursor, limit, func(d *Dictionary) map[string]*core.Quota { return d.Quotas })
+	quotas, next, err := PageByName(ctx, e, "quotas", cursor, limit, func(d *Dictionary) map[string]*core.Quota { return d.Quotas })
 	if err != nil {
 		return nil, "", err
 	}
@@ -119,8 +119,8 @@ func (e *Engine) Quotas(ctx context.Context, c Caller, cursor string, limit *int
 	return views, next, err
 }
 
-// pageByName lists some of what the dictionary has, by name, behind the cursor.
-func pageByName[T any](ctx context.Context, e *Engine, scope, cursor string, limit *int, all func(*Dictionary) map[string]T) (page []T, next string, err error) {
+// PageByName lists some of what the dictionary has, by name, behind the cursor.
+func PageByName[T any](ctx context.Context, e *Engine, scope, cursor string, limit *int, all func(*Dictionary) map[string]T) (page []T, next string, err error) {
 	n, err := core.PageLimit(limit)
 	if err != nil {
 		return nil, "", err
@@ -133,7 +133,7 @@ func pageByName[T any](ctx context.Context, e *Engine, scope, cursor string, lim
 		}
 		after = string(key)
 	}
-	if err := e.Dict.reload(ctx); err != nil {
+	if err := e.Dict.Reload(ctx); err != nil {
 		return nil, "", PublicFault(err)
 	}
 	known := all(e.Dict.Now())

@@ -92,8 +92,8 @@ func (r *rates) forget(now int64) {
 	maps.DeleteFunc(r.lanes, func(_ ratedLane, lane *laneRate) bool { return lane.newest <= now-rateSlices })
 }
 
-// of is what goes through a lane, as far as the caller sees it.
-func (r *rates) of(c Caller, lane string, now base.Time) Rates {
+// Of is what goes through a lane, as far as the caller sees it.
+func (r *rates) Of(c Caller, lane string, now base.Time) Rates {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var answer Rates

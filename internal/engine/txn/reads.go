@@ -17,7 +17,7 @@ func (e *Engine) ReadOne(ctx context.Context, c Caller, id base.GivenID, want st
 			return nil, nil, PublicFault(err)
 		}
 		if x := loaded.Executions[id.UUID]; x != nil && id.Names(x.ID) && c.Sees(x.Class.Namespace) {
-			gone, err := e.vanished(ctx, x)
+			gone, err := e.Vanished(ctx, x)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -170,7 +170,7 @@ func WaitFor[V any](ctx context.Context, e *Engine, id base.UUID, d time.Duratio
 	timer := e.Cfg.Clock.NewTimer(d)
 	defer timer.Stop()
 	for {
-		ended, leave := e.Waits.enter(id) // subscribe first, read second: no completion is missed
+		ended, leave := e.Waiters.enter(id) // subscribe first, read second: no completion is missed
 		view, over, err := read(ctx)
 		if err != nil || over || d == 0 {
 			leave()
@@ -190,9 +190,9 @@ func WaitFor[V any](ctx context.Context, e *Engine, id base.UUID, d time.Duratio
 	}
 }
 
-// vanished reports whether x is a member of a flow whose record is removed: its own rows follow (L141). The members of such a flow have all
+// Vanished reports whether x is a member of a flow whose record is removed: its own rows follow (L141). The members of such a flow have all
 // ended.
-func (e *Engine) vanished(ctx context.Context, xs ...*core.Execution) (map[base.UUID]bool, error) {
+func (e *Engine) Vanished(ctx context.Context, xs ...*core.Execution) (map[base.UUID]bool, error) {
 	var want store.Want
 	seen := map[base.UUID]bool{}
 	for _, x := range xs {
@@ -218,4 +218,13 @@ func (e *Engine) ReadIf(ctx context.Context, want store.Want) (*store.Loaded, er
 		return &store.Loaded{}, nil
 	}
 	return e.Store.Read(ctx, want)
+}
+
+// ReadDocs reads small records.
+func (e *Engine) ReadDocs(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error) {
+	loaded, err := e.Store.Read(ctx, store.Want{Docs: refs})
+	if err != nil {
+		return nil, PublicFault(err)
+	}
+	return loaded.Docs, nil
 }

@@ -14,25 +14,25 @@ import (
 // A policy names quotas and budgets. They are checked last, with the dictionary whose version the commit checks (L80), so that a submit cannot
 // attach what is removed at the same time. Which budget a name means is decided there too; it is part of the class.
 
-// references are what a submission's policy names.
-type references struct {
-	given   *core.Policy                // as the caller gave it, without what the namespace adds
+// References are what a submission's policy names.
+type References struct {
+	Given   *core.Policy                // as the caller gave it, without what the namespace adds
 	found   map[string]core.BudgetEntry // budgets of one execution or flow, by what names them: they are no rules, and looked for beforehand
-	budgets []base.UUID                 // those named, in the order of the policy, as last resolved, then those above found ones
-	fixed   bool                        // they were judged already
+	Budgets []base.UUID                 // those named, in the order of the policy, as last resolved, then those above found ones
+	Fixed   bool                        // they were judged already
 }
 
 // none reports whether the policy names nothing that must exist.
-func (r *references) none() bool {
-	return r.given == nil || len(r.given.Quotas)+len(r.given.BudgetIDs) == 0
+func (r *References) none() bool {
+	return r.Given == nil || len(r.Given.Quotas)+len(r.Given.BudgetIDs) == 0
 }
 
-// resolve finds what the policy names: invalid_policy with the place of the first that does not exist.
-func (r *references) resolve(rules *rules, namespace string) error {
-	if r.fixed || r.none() {
+// Resolve finds what the policy names: invalid_policy with the place of the first that does not exist.
+func (r *References) Resolve(rules *Rules, namespace string) error {
+	if r.Fixed || r.none() {
 		return nil
 	}
-	for i, use := range r.given.Quotas {
+	for i, use := range r.Given.Quotas {
 		if rules.removing[quotaKey(use.Quota)] {
 			return beingRemoved(quotaKey(use.Quota))
 		}
@@ -41,7 +41,7 @@ func (r *references) resolve(rules *rules, namespace string) error {
 		}
 	}
 	var budgets, above []base.UUID
-	for i, name := range r.given.BudgetIDs {
+	for i, name := range r.Given.BudgetIDs {
 		entry, ok := rules.registry.Resolve(namespace, name)
 		if !ok {
 			entry, ok = r.foundBudget(name)
@@ -60,12 +60,12 @@ func (r *references) resolve(rules *rules, namespace string) error {
 			budgets = append(budgets, id)
 		}
 	}
-	r.budgets = budgets
+	r.Budgets = budgets
 	return nil
 }
 
 // foundBudget returns a budget that is in no rule.
-func (r *references) foundBudget(name string) (core.BudgetEntry, bool) {
+func (r *References) foundBudget(name string) (core.BudgetEntry, bool) {
 	if entry, ok := r.found[name]; ok {
 		return entry, true
 	}
@@ -81,7 +81,7 @@ func (r *references) foundBudget(name string) (core.BudgetEntry, bool) {
 type badUse struct{ member, why, hint string }
 
 // checkQuotaUse wants the quota to exist, and a key iff it counts by key (S37).
-func (r *rules) checkQuotaUse(use core.QuotaUse) *badUse {
+func (r *Rules) checkQuotaUse(use core.QuotaUse) *badUse {
 	quota := r.Quotas[use.Quota]
 	switch {
 	case quota == nil && r.QuotaUnreadable(use.Quota): // what it needs of a key cannot be decided; admission refuses (S45)
@@ -115,15 +115,15 @@ func (u *Tx) checkDefaultQuotas(uses []core.QuotaUse) error {
 }
 
 // Class is the claim class of a submission with such references (S13), without its number.
-func (r *references) Class(s *core.Submission) core.Class {
+func (r *References) Class(s *core.Submission) core.Class {
 	class := s.Class()
-	needs := core.Needs{Quotas: s.Policy.Quotas, Budgets: r.budgets, Estimate: s.Policy.Estimate}
+	needs := core.Needs{Quotas: s.Policy.Quotas, Budgets: r.Budgets, Estimate: s.Policy.Estimate}
 	class.Needs = needs.Text()
 	return class
 }
 
-// addDefaults adds the quotas that the namespace adds to every submit which does not name them (U101). One that was removed limits nothing.
-func (r *rules) addDefaults(p *core.Policy, defaults []core.QuotaUse) (*core.Policy, error) {
+// AddDefaults adds the quotas that the namespace adds to every submit which does not name them (U101). One that was removed limits nothing.
+func (r *Rules) AddDefaults(p *core.Policy, defaults []core.QuotaUse) (*core.Policy, error) {
 	var added []core.QuotaUse
 	for _, use := range defaults {
 		named := func(other core.QuotaUse) bool { return other.Quota == use.Quota }
@@ -134,9 +134,9 @@ func (r *rules) addDefaults(p *core.Policy, defaults []core.QuotaUse) (*core.Pol
 	return p.WithQuotas(append(slices.Clip(p.Quotas), added...))
 }
 
-// sameSubmission reports whether an execution is what a submission asks for (L85). What its namespace added when it was created does not count.
-func (r *references) sameSubmission(s core.Submission, x *core.Execution) bool {
-	if s.Policy = r.given; len(x.Policy.Quotas) > len(s.Policy.Quotas) && slices.Equal(x.Policy.Quotas[:len(s.Policy.Quotas)], s.Policy.Quotas) {
+// SameSubmission reports whether an execution is what a submission asks for (L85). What its namespace added when it was created does not count.
+func (r *References) SameSubmission(s core.Submission, x *core.Execution) bool {
+	if s.Policy = r.Given; len(x.Policy.Quotas) > len(s.Policy.Quotas) && slices.Equal(x.Policy.Quotas[:len(s.Policy.Quotas)], s.Policy.Quotas) {
 		policy, err := s.Policy.WithQuotas(x.Policy.Quotas)
 		if err != nil {
 			return false
@@ -146,38 +146,13 @@ func (r *references) sameSubmission(s core.Submission, x *core.Execution) bool {
 	return slices.Equal(fingerprintOf(x), s.Fingerprint())
 }
 
-// refer notes what the policy names, and adds to it what the namespace does.
-func (s *Submit) refer(ctx context.Context, known *rules, defaults []core.QuotaUse, read docReader) (err error) {
-	s.Refs.given = s.S.Policy
-	if len(defaults) > 0 {
-		if s.S.Policy, err = known.addDefaults(s.S.Policy, defaults); err != nil {
-			return err
-		}
-	}
-	if len(s.Refs.given.BudgetIDs) == 0 {
-		return nil
-	}
-	return s.Refs.findBudgets(ctx, known, s.S.Namespace, read)
-}
+// DocReader reads small records that no execution owns.
+type DocReader func(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error)
 
-// Unresolved reports whether something that the policy names was not found. It must be known whether the submit is a duplicate before it is refused
-// (L80): until then it has a class without a number.
-func (s *Submit) Unresolved() bool {
-	if s.Refs.resolve(s.e.Dict.Now().rules, s.S.Namespace) == nil {
-		return false
-	}
-	class := s.Refs.Class(&s.S)
-	s.Class = &class
-	return true
-}
-
-// docReader reads small records that no execution owns.
-type docReader func(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error)
-
-// findBudgets looks for budgets that are in no rule: those of one execution or one flow. What is not found is refused later (L80).
-func (r *references) findBudgets(ctx context.Context, rules *rules, namespace string, read docReader) error {
+// FindBudgets looks for budgets that are in no rule: those of one execution or one flow. What is not found is refused later (L80).
+func (r *References) FindBudgets(ctx context.Context, rules *Rules, namespace string, read DocReader) error {
 	var names, records []store.DocRef
-	for _, name := range r.given.BudgetIDs {
+	for _, name := range r.Given.BudgetIDs {
 		if _, known := rules.registry.Resolve(namespace, name); !known {
 			names = append(names, budgetNameRef(namespace, name))
 			if id, ok := base.ParseUUID(name); ok {
@@ -213,4 +188,10 @@ func (r *references) findBudgets(ctx context.Context, rules *rules, namespace st
 		}
 	}
 	return nil
+}
+
+// fingerprintOf recomputes the fingerprint of a stored execution (L83, L85). Its input must be loaded.
+func fingerprintOf(x *core.Execution) []byte {
+	s := core.Submission{Lane: x.Class.Lane, Kind: x.Class.Kind, Input: x.Input, Policy: x.Policy}
+	return s.Fingerprint()
 }

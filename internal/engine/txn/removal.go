@@ -3,6 +3,7 @@ package txn
 import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // LookForChildren is how long a finished execution is left alone whose children still run, and a flow that another needs.
@@ -44,4 +45,18 @@ func (u *Tx) FlowsBelow(id base.UUID) (flows []base.UUID) {
 		}
 	}
 	return flows
+}
+
+// WantRemovable adds the rows that the removal of an execution needs: the flows below it, and what the rooms keep beside it.
+func (u *Tx) WantRemovable(w *store.Want, id base.UUID) {
+	ent := u.Entries[id]
+	if ent == nil {
+		return
+	}
+	for _, want := range u.Engine.points.removable {
+		want(u, ent, w)
+	}
+	for _, flow := range ent.Exec.FlowsBelow() {
+		w.Docs = append(w.Docs, FlowRef(flow.UUID))
+	}
 }

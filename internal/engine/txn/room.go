@@ -202,8 +202,8 @@ func (u *Tx) rateWindow(key string) base.Millis {
 
 // sweepRates wakes the claims that wait for room in a rate (S47), and drops windows in which nothing counts any more.
 func (e *Engine) sweepRates(ctx context.Context, t store.Timer) error {
-	e.dispatcher.Room(t.Texts)
-	e.hints.send(store.Hint{Keys: t.Texts})
+	e.Dispatcher.Room(t.Texts)
+	e.Hints.Send(store.Hint{Keys: t.Texts})
 	return e.OnDocs(ctx, DocRate, t.Texts, func(u *Tx, doc *store.Doc) error {
 		window, err := core.DecodeRateWindow(doc.Data)
 		if err != nil { // claims report it; the other keys are still handled

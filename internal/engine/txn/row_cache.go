@@ -113,8 +113,8 @@ func (u *Tx) addCached(cached []*core.Execution) {
 			continue
 		}
 		if x.WakeAt != 0 {
-			u.doubted = u.doubted || x.WakeAt <= u.Now // its timers must be settled under its lock (L18)
-			u.Changes.AssumeUntil = earlier(u.Changes.AssumeUntil, x.WakeAt)
+			u.Doubted = u.Doubted || x.WakeAt <= u.Now // its timers must be settled under its lock (L18)
+			u.Changes.AssumeUntil = Earlier(u.Changes.AssumeUntil, x.WakeAt)
 		}
 		ent := loadedEntry(x.Clone())
 		ent.cached = x

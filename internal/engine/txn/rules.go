@@ -10,8 +10,8 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// rules are the quotas, and which budgets apply to which executions, as in the dictionary. They are immutable and shared.
-type rules struct {
+// Rules are the quotas, and which budgets apply to which executions, as in the dictionary. They are immutable and shared.
+type Rules struct {
 	Quotas   map[string]*core.Quota // by id
 	budgets  []core.BudgetEntry
 	registry *core.BudgetRegistry // of them
@@ -21,7 +21,8 @@ type rules struct {
 	unreadable map[store.DocRef]bool
 }
 
-func quotaRef(id string) store.DocRef { return store.DocRef{Kind: docQuota, Key: id} }
+// QuotaRef names the record of a quota.
+func QuotaRef(id string) store.DocRef { return store.DocRef{Kind: docQuota, Key: id} }
 
 func budgetEntryRef(id base.UUID) store.DocRef {
 	return store.DocRef{Kind: docBudgetEntry, Key: id.String()}
@@ -39,9 +40,9 @@ func budgetNameRef(namespace, name string) store.DocRef {
 	return store.DocRef{Kind: docBudgetName, Key: namespace + "\x00" + name}
 }
 
-// parseRules reads the rules. One that cannot be read does not affect the others.
-func parseRules(docs []store.Doc) *rules {
-	r := &rules{Quotas: map[string]*core.Quota{}, unreadable: map[store.DocRef]bool{}, removing: map[string]bool{}}
+// ParseRules reads the rules. One that cannot be read does not affect the others.
+func ParseRules(docs []store.Doc) *Rules {
+	r := &Rules{Quotas: map[string]*core.Quota{}, unreadable: map[store.DocRef]bool{}, removing: map[string]bool{}}
 	for i := range docs {
 		if !r.add(&docs[i]) {
 			r.unreadable[docs[i].DocRef] = true
@@ -51,7 +52,7 @@ func parseRules(docs []store.Doc) *rules {
 	return r
 }
 
-func (r *rules) add(doc *store.Doc) (read bool) {
+func (r *Rules) add(doc *store.Doc) (read bool) {
 	switch doc.Kind {
 	case docQuota:
 		quota, err := decodeQuota(doc)
@@ -84,7 +85,7 @@ func decodeQuota(doc *store.Doc) (*core.Quota, error) {
 }
 
 // QuotaUnreadable reports whether there is a quota of this id whose record cannot be read.
-func (r *rules) QuotaUnreadable(id string) bool { return r.unreadable[quotaRef(id)] }
+func (r *Rules) QuotaUnreadable(id string) bool { return r.unreadable[QuotaRef(id)] }
 
 // Limited reports whether admission may refuse executions of the class: it needs something, or a budget may apply to them by namespace, lane or
 // tags. A budget that cannot be read may apply to every execution.

@@ -80,3 +80,10 @@ func (k *keyRings) exchanged(master keyring.MasterKey) {
 	defer k.mu.Unlock()
 	k.master, k.text, k.ring = master, nil, nil
 }
+
+// Last is the ring that was opened last; nil: none was.
+func (k *keyRings) Last() *keyring.Ring {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.ring
+}

@@ -18,10 +18,10 @@ type newWork interface {
 }
 
 // HoldSubmits holds back new work of the classes that wanted selects, until ReleaseSubmits.
-func (e *Engine) HoldSubmits(wanted func(*core.Class) bool) { e.committer.holdFor(wanted) }
+func (e *Engine) HoldSubmits(wanted func(*core.Class) bool) { e.Committer.holdFor(wanted) }
 
 // ReleaseSubmits ends HoldSubmits.
-func (e *Engine) ReleaseSubmits() { e.committer.release() }
+func (e *Engine) ReleaseSubmits() { e.Committer.release() }
 
 func (c *committer) holdFor(wanted func(*core.Class) bool) {
 	taken := func(r *Request) bool {
@@ -83,7 +83,7 @@ func (c *committer) prioritizeCompletions() {
 	if submits == 0 || endings < submits/2 {
 		return
 	}
-	excess := c.e.dispatcher.Excess()
+	excess := c.e.Dispatcher.Excess()
 	c.holdIf(func(r *Request) bool {
 		s, ok := r.Command.(newWork)
 		if !ok || r.waited || !excess(s.Submits()) {

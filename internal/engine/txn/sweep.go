@@ -171,7 +171,7 @@ func (s *sweeper) poll(ctx context.Context) { s.ask(ctx, true) }
 
 // ask polls the store for everything that the process needs, with queues also for rows that contradict what is cached of them.
 func (s *sweeper) ask(ctx context.Context, queues bool) {
-	ask, learn := s.e.dispatcher.Poll(queues)
+	ask, learn := s.e.Dispatcher.Poll(queues)
 	read := s.begins()
 	seen, err := s.e.Store.Poll(ctx, ask)
 	if s.e.Failed(err) != nil {
@@ -188,13 +188,13 @@ func (s *sweeper) ask(ctx context.Context, queues bool) {
 	s.e.Follower.moved(seen.Incarnation, seen.Projected)
 	// If this fails, the next poll tries again.
 	if seen.Incarnation != s.e.Dict.Now().incarnation {
-		_ = s.e.Dict.reload(ctx)
+		_ = s.e.Dict.Reload(ctx)
 	} else {
 		_, _ = s.e.Dict.At(ctx, seen.Dictionary)
 	}
 	if seen.Inbox && !s.e.Cfg.NoTimers {
 		s.e.Meter.Woken(WokenByPoll)
-		s.e.adoptAll(ctx)
+		s.e.Ingest(ctx)
 	}
 }
 
@@ -342,10 +342,10 @@ func (e *Engine) applyRule(ctx context.Context, timer store.Timer) (err error) {
 // applyWorkers handles all due instances in one transaction: each has registered in a commit of its own, but they are due together (S71). It
 // returns nil if that fails, or if the timers are of another kind: they are then handled one by one.
 func (s *sweeper) applyWorkers(ctx context.Context, timers []store.Timer) []store.Timer {
-	if len(timers) < 2 || timers[0].Kind != timerWorkers {
+	if len(timers) < 2 || timers[0].Kind != TimerWorkers {
 		return nil
 	}
-	all := store.Timer{Kind: timerWorkers}
+	all := store.Timer{Kind: TimerWorkers}
 	for _, timer := range timers {
 		all.Texts = append(all.Texts, timer.Texts...)
 	}
@@ -372,7 +372,6 @@ var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t stor
 	TimerRates:      (*Engine).sweepRates,
 	timerBudgets:    (*Engine).sweepBudgets,
 	timerUsageDedup: (*Engine).sweepUsageDedup,
-	timerWorkers:    (*Engine).sweepWorkers,
 	timerAudit:      (*Engine).sweepAudit,
 
 	timerSigningKeys: (*Engine).sweepSigningKeys,

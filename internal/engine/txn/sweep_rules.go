@@ -41,7 +41,7 @@ func (w *wake) Decide(u *Tx) error {
 		u.elapse(ent)
 	}
 	if ent.Exec.WakeAt != 0 {
-		u.touchLease(ent) // only the timer changes (S65)
+		u.TouchLease(ent) // only the timer changes (S65)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (e *Engine) sweepWake(ctx context.Context, t store.Timer) error {
 				cmds = append(cmds, &wake{id: id, at: t.At})
 			}
 		}
-		if err := e.quarantine(ctx, t, due, e.doAll(ctx, cmds)); err != nil {
+		if err := e.quarantine(ctx, t, due, e.DoAll(ctx, cmds)); err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (e *Engine) sweepRetained(ctx context.Context, t store.Timer) error {
 		for i, id := range ids {
 			cmds[i] = &removal{id: id}
 		}
-		if err := e.quarantine(ctx, t, ids, e.doAll(ctx, cmds)); err != nil {
+		if err := e.quarantine(ctx, t, ids, e.DoAll(ctx, cmds)); err != nil {
 			return err
 		}
 	}
@@ -230,25 +230,4 @@ func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *T
 		}
 	}
 	return u.Commit(ctx, []string{"sweep"})
-}
-
-// sweepWorkers marks instances that have lapsed and removes those that lapsed long ago (S50, S54).
-func (e *Engine) sweepWorkers(ctx context.Context, t store.Timer) error {
-	return e.OnDocs(ctx, DocWorker, t.Texts, func(u *Tx, doc *store.Doc) error {
-		w, err := DecodeWorker(doc)
-		if err != nil {
-			return err
-		}
-		fx := u.EngineEffects()
-		switch {
-		case w.Removable(u.Now):
-			u.DropDoc(doc.DocRef)
-		case !w.Live(u.Now) && w.Lapse(fx):
-			u.PutWorker(w)
-			u.Keep(fx)
-		case doc.ExpiresAt <= u.Now:
-			u.PutWorker(w)
-		}
-		return nil
-	})
 }

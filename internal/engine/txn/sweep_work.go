@@ -13,8 +13,8 @@ const worksAtOnce = 4
 
 // taskTimers are the kinds of timers of follow-up work.
 var taskTimers = map[string]store.TimerKind{
-	taskCountLane:     timerCountLane,
-	taskRefileLane:    timerRefileLane,
+	TaskCountLane:     timerCountLane,
+	TaskRefileLane:    timerRefileLane,
 	TaskRetireLane:    timerRetireLane,
 	taskTrimHistory:   timerTrimHistory,
 	taskFreeQuota:     timerFreeQuota,

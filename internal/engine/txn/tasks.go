@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -43,8 +42,8 @@ type FollowUp struct {
 
 // The kinds of follow-up work.
 const (
-	taskCountLane   = "count_lane"   // a lane got a cap: what runs in it takes its places (S5)
-	taskRefileLane  = "refile_lane"  // a lane's ageing changed: its queued rows get new order keys (S8)
+	TaskCountLane   = "count_lane"   // a lane got a cap: what runs in it takes its places (S5)
+	TaskRefileLane  = "refile_lane"  // a lane's ageing changed: its queued rows get new order keys (S8)
 	TaskRetireLane  = "retire_lane"  // a lane's retention got shorter: it applies to what has ended before (L139)
 	TaskRetireAll   = "retire_all"   // the default retention got shorter: it applies to what has ended before (L139)
 	taskTrimHistory = "trim_history" // entries have left the lease history of an execution (L40)
@@ -68,11 +67,6 @@ const (
 	TaskSpreadBudget = "spread_budget"  // a budget applies to the members of a flow, or was deleted and no longer does (B6)
 	TaskSealQuorums  = "seal_quorums"   // a flow was sealed while a member could not be read, whose quorum may be out of reach (F24)
 	TaskRemoveFlow   = "remove_flow"    // a finished flow is to be removed (L140)
-)
-
-const (
-	countBatch  = 500
-	refileBatch = 1000
 )
 
 // AddTask adds follow-up work that starts at once.
@@ -179,10 +173,6 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t FollowUp) erro
 		e.Cfg.Trap("task:"+t.Kind, ref.Key)
 	}
 	switch t.Kind {
-	case taskCountLane:
-		return e.countLane(ctx, t)
-	case taskRefileLane:
-		return e.refileLane(ctx, t)
 	case taskTrimHistory:
 		return e.dropHistory(ctx, t)
 	case taskFreeQuota:
@@ -209,85 +199,14 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t FollowUp) erro
 	}
 }
 
-// countLane gives every execution that runs in the lane its place, then opens the lane for picks (S5). Meanwhile nothing is picked there, so the
-// number of running executions only falls.
-func (e *Engine) countLane(ctx context.Context, t FollowUp) error {
-	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"running", "granted"}}
-	err := e.eachMatching(ctx, f, countBatch, func(x *core.Execution) Command {
-		return &OnOne{
-			Op: "count_place", Caller: EngineCaller, ID: x.ID.Given(),
-			Act: func(u *Tx, x *core.Execution, _ *core.Effects, _ *core.LeaseRecord) (bool, error) {
-				if x.Status != core.Running && x.Status != core.Granted {
-					return false, nil
-				}
-				SetIn(&u.Counters, LaneCounter(t.Lane), u.Counters[LaneCounter(t.Lane)])
-				u.TakePlace(u.LaneNamed(t.Lane), x)
-				return true, nil
-			},
-		}
-	})
-	if err != nil {
-		return err
-	}
-	lane := e.Dict.Now().Lanes[t.Lane]
-	return e.Do(ctx, &openLane{id: lane.ID})
-}
-
 // EngineCaller is the engine itself.
 var EngineCaller = Caller{Principal: "engine", Actor: "engine"}
 
-// openLane ends the count of a lane's places.
-type openLane struct{ id int32 }
-
-func (o *openLane) Name() string { return "open_lane" }
-
-func (o *openLane) Want(w *store.Want, _ bool) { w.LockLanes = append(w.LockLanes, o.id) }
-
-func (o *openLane) Decide(u *Tx) error {
-	lane := u.lanes[o.id]
-	lane.Counting = false
-	u.lanes[o.id] = lane
-	u.Changes.Lanes = append(slices.DeleteFunc(u.Changes.Lanes, func(other core.Lane) bool { return other.ID == o.id }), lane)
-	return nil
-}
-
-// refileLane gives the lane's queued executions the order keys of the current ageing (S8).
-func (e *Engine) refileLane(ctx context.Context, t FollowUp) error {
-	f := core.Filter{Lane: []string{t.Lane}, Status: []string{"ready", "blocked"}}
-	return e.eachMatching(ctx, f, refileBatch, func(x *core.Execution) Command {
-		return &OnOne{
-			Op: "refile", Caller: EngineCaller, ID: x.ID.Given(),
-			Act: func(u *Tx, x *core.Execution, _ *core.Effects, _ *core.LeaseRecord) (bool, error) {
-				lane := u.LaneNamed(t.Lane)
-				return x.Queued() && x.OrderKey != x.RankKey(lane.Settings.AgeingMS), nil
-			},
-		}
-	})
-}
-
-// eachMatching runs a command on every execution that matches the filter, in batches.
-func (e *Engine) eachMatching(ctx context.Context, f core.Filter, batch int, cmd func(x *core.Execution) Command) error {
-	if err := e.Follower.ReachAll(ctx); err != nil {
-		return err
+// decodeTask reads a piece of follow-up work.
+func decodeTask(doc *store.Doc) (FollowUp, error) {
+	var t FollowUp
+	if err := json.Unmarshal(doc.Body, &t); err != nil {
+		return t, Corrupt("task", err)
 	}
-	r := ListRequest{Filter: f, Order: store.IDAsc, Limit: &batch}
-	for {
-		page, err := e.List(ctx, EngineCaller, r)
-		if err != nil {
-			return err
-		}
-		cmds := make([]Command, len(page.Items))
-		for i, item := range page.Items {
-			cmds[i] = cmd(item.Execution)
-		}
-		for _, err := range e.doAll(ctx, cmds) {
-			if err != nil && base.CodeOf(err) != base.CodeExecutionNotFound {
-				return err
-			}
-		}
-		if page.Next == "" {
-			return nil
-		}
-		r.Cursor = page.Next
-	}
+	return t, nil
 }

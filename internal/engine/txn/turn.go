@@ -5,11 +5,11 @@ package txn
 
 // BetweenCommits runs take between two commits, on a store where transactions take turns. It reports whether another turn may help.
 func (e *Engine) BetweenCommits(take func() (again bool)) (again bool) {
-	return e.committer.between(take)
+	return e.Committer.between(take)
 }
 
 // Offered records that waiting calls could be served by a batch: no turn of their own is due soon.
-func (e *Engine) Offered() { e.committer.offered() }
+func (e *Engine) Offered() { e.Committer.offered() }
 
 // mostWithout is how many batches in a row may serve no claims before the claims get a transaction of their own.
 const mostWithout = 2

@@ -38,7 +38,7 @@ type Tx struct {
 	version int64  // highest version of the dictionary seen in this transaction
 	Careful bool
 	Redo    error                    // set by a command that requires the whole batch to be tried again
-	doubted bool                     // set if a command must not be answered from the cache
+	Doubted bool                     // set if a command must not be answered from the cache
 	picks   bool                     // it belongs to a pick, which passes over work whose rows others hold
 	Passed  map[base.UUID]store.Lock // what a pick has passed over for that reason and cannot settle
 	heeds   bool                     // it does not wait for rows that are known to be held
@@ -53,7 +53,7 @@ type Tx struct {
 	Entries  map[base.UUID]*Row
 	Order    []*Row // in order of first use
 	Held     map[base.UUID]bool
-	unfiled  map[base.UUID]bool  // ids of submissions in the inbox
+	Unfiled  map[base.UUID]bool  // ids of submissions in the inbox
 	Broken   map[base.UUID]error // executions whose bytes cannot be read
 	Keys     map[store.Key]store.KeyRow
 	Docs     map[store.DocRef]*store.Doc // nil value: known to be absent
@@ -61,7 +61,7 @@ type Tx struct {
 	scanned  [][]store.Doc
 	history  map[historyKey]core.LeaseRecord
 	ended    map[historyKey]int // index in ch.History
-	lanes    map[int32]core.Lane
+	Lanes    map[int32]core.Lane
 	Counters map[string]int64
 	inbox    []store.InboxRow
 	Picked   []store.QueueRow
@@ -77,7 +77,6 @@ type Tx struct {
 	began    time.Duration          // by the meter's clock
 	audits   []core.AuditRow        // rows that this unit adds to the audit log
 	spans    []Span                 // of the commands it runs
-	Waits    map[base.UUID]*waitFile
 
 	Blocks     map[int32][]int32           // block numbers under which classes have rows
 	Books      *core.BudgetSet             // the budgets in this unit; nil: none
@@ -130,16 +129,16 @@ func (ent *Row) Assumed() bool { return ent.cached != nil }
 // JustEnded reports whether the execution has ended in this unit. The commit then updates its flow, its children and its retention.
 func (ent *Row) JustEnded() bool { return ent.Exec.Status.Terminal() && !ent.Ended }
 
-// before returns a copy of the execution as it is now, for restoring it after a refusal.
-func (ent *Row) before() *core.Execution {
+// Before returns a copy of the execution as it is now, for restoring it after a refusal.
+func (ent *Row) Before() *core.Execution {
 	if ent.cached != nil && !ent.Changed && !ent.renewed {
 		return ent.cached // no copy needed: a refusal on a cached row gives up the whole unit
 	}
 	return ent.Exec.Clone()
 }
 
-// back undoes what a refused command did to the execution.
-func (ent *Row) back(before *core.Execution) {
+// Back undoes what a refused command did to the execution.
+func (ent *Row) Back(before *core.Execution) {
 	if before == ent.cached {
 		before = before.Clone()
 	}
@@ -254,7 +253,7 @@ func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 		SetIn(&u.Held, id, true)
 	}
 	for _, id := range loaded.Unfiled {
-		SetIn(&u.unfiled, id, true)
+		SetIn(&u.Unfiled, id, true)
 	}
 	for key, row := range loaded.Keys {
 		SetIn(&u.Keys, key, row)
@@ -277,10 +276,12 @@ func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 		}
 	}
 	for id, lane := range loaded.Lanes {
-		SetIn(&u.lanes, id, lane)
+		SetIn(&u.Lanes, id, lane)
 	}
 	u.scanned = append(u.scanned, loaded.Scanned...)
-	u.absorbWaits(&want, loaded)
+	for _, absorb := range u.Engine.points.absorb {
+		absorb(u, &want, loaded)
+	}
 	u.inbox = append(u.inbox, loaded.Inbox...)
 	u.Picked = append(u.Picked, loaded.Picked...)
 	u.LeftOut = u.LeftOut || loaded.LeftOut
@@ -340,13 +341,13 @@ func (u *Tx) On(c Caller, id base.GivenID, op func(x *core.Execution, fx *core.E
 func (u *Tx) Apply(c Caller, ent *Row, op func(x *core.Execution, fx *core.Effects) (changed bool, err error)) error {
 	u.Settle(ent)
 	u.At("apply", ent.Exec.ID.UUID)
-	before, mark := ent.before(), u.Books.Mark()
+	before, mark := ent.Before(), u.Books.Mark()
 	fx := u.Effects(c)
 	fx.Now = max(fx.Now, ent.Exec.Latest())
 	changed, err := op(ent.Exec, fx)
-	u.doubted = u.doubted || ent.Assumed() && (err != nil || !changed)
+	u.Doubted = u.Doubted || ent.Assumed() && (err != nil || !changed)
 	if err != nil {
-		ent.back(before)
+		ent.Back(before)
 		u.Books.Back(mark)
 		return err
 	}
@@ -381,16 +382,16 @@ func (u *Tx) Touch(ent *Row) {
 	ent.Changed = true
 }
 
-// touchLease marks an execution of which only the lease times have changed.
-func (u *Tx) touchLease(ent *Row) {
+// TouchLease marks an execution of which only the lease times have changed.
+func (u *Tx) TouchLease(ent *Row) {
 	if !ent.Changed && !ent.renewed {
 		u.Order = append(u.Order, ent)
 	}
 	ent.renewed = true
 }
 
-// create adds a new execution.
-func (u *Tx) create(x *core.Execution, fx *core.Effects) {
+// Create adds a new execution.
+func (u *Tx) Create(x *core.Execution, fx *core.Effects) {
 	ent := &Row{Exec: x, Created: true}
 	u.Entries[x.ID.UUID] = ent
 	u.Touch(ent)
@@ -401,7 +402,14 @@ func (u *Tx) create(x *core.Execution, fx *core.Effects) {
 func (u *Tx) Remove(ent *Row) {
 	ent.Removed = true
 	u.Changes.Remove = append(u.Changes.Remove, ent.Exec.ID.UUID)
-	u.RemoveWhereabouts(ent.Exec.ID.UUID)
+	u.RemoveBeside(ent)
+}
+
+// RemoveBeside removes what rooms keep beside an execution that is removed, and that does not go with it.
+func (u *Tx) RemoveBeside(ent *Row) {
+	for _, remove := range u.Engine.points.remove {
+		remove(u, ent)
+	}
 	u.LeaveBudgets(ent.Exec)
 }
 
@@ -418,7 +426,9 @@ func (u *Tx) Keep(fx *core.Effects) {
 			u.Changes.Patches = append(u.Changes.Patches, patch)
 		}
 	}
-	u.keepWaits(fx.Waits)
+	for _, keep := range u.Engine.points.keep {
+		keep(u, fx)
+	}
 	u.giveBack(fx.RatesBack)
 }
 
@@ -493,4 +503,24 @@ func (u *Tx) Record(id base.UUID, epoch int64) *core.LeaseRecord {
 		return &rec
 	}
 	return nil
+}
+
+// LaneState returns the state of an execution's lane, or active if the dictionary does not have it.
+func (u *Tx) LaneState(x *core.Execution) core.LaneState {
+	if lane := u.Lane(x); lane != nil {
+		return lane.Settings.State
+	}
+	return core.LaneActive
+}
+
+// Discard drops everything that a command which is alone in its unit did before it was refused.
+func (u *Tx) Discard() {
+	u.Changes = store.Changes{}
+	u.Order, u.timers, u.After, u.Books, u.parts = nil, nil, nil, nil, [slots]any{}
+}
+
+// AddDoc writes a record that must not exist: if another transaction inserts it first, the commit fails with Conflict.
+func (u *Tx) AddDoc(doc store.Doc) {
+	SetIn(&u.Docs, doc.DocRef, &doc)
+	u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/host"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
-	"github.com/flowfabric/flowfabric/internal/server"
+	"github.com/flowfabric/flowfabric/internal/service"
 )
 
 // openMode reports whether callers need no keys (U123, U124): in dev on loopback and with --insecure-open, until an admin key
 // exists. Otherwise a server whose store has no admin key does not start, because a store that lost its last one must not become
 // open to everyone.
-func (i *instance) openMode(ctx context.Context, client *flowfabric.Client) (bool, error) {
-	locked, err := server.HasAdminKey(ctx, client)
+func (i *instance) openMode(ctx context.Context, on service.Backend) (bool, error) {
+	locked, err := on.HasAdminKey(ctx)
 	if err != nil || locked {
 		return false, err
 	}

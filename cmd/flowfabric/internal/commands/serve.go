@@ -22,6 +22,7 @@ import (
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/show"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/tracing"
 	"github.com/flowfabric/flowfabric/embedded"
+	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
@@ -295,7 +296,8 @@ func (i *instance) serveStore(ctx context.Context, client *flowfabric.Client) er
 	if err := i.installKey(ctx, client); err != nil {
 		return err
 	}
-	open, err := i.openMode(ctx, client)
+	on, _ := inprocess.BackendOf(client) // which runs in this process
+	open, err := i.openMode(ctx, on)
 	if err != nil {
 		return err
 	}
@@ -304,7 +306,7 @@ func (i *instance) serveStore(ctx context.Context, client *flowfabric.Client) er
 		return err
 	}
 	url := i.url(listeners.api.Addr())
-	srv, err := server.New(client, i.serverConfig(open, url))
+	srv, err := server.New(on, i.serverConfig(open, url))
 	if err != nil {
 		return errors.Join(err, listeners.close())
 	}

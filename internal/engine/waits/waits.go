@@ -1,0 +1,48 @@
+// Package waits keeps what executions wait for: suspensions, waitpoints, signals and approval links. A worker suspends, and whoever holds a token or may
+// approve resumes. The records of one execution are loaded together, under its lock (docs.go, state.go); the room keeps them in step with the record
+// through the phases that it registers.
+package waits
+
+import (
+	"context"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// Waits are what executions wait for: suspensions, waitpoints, signals and links, with the tokens that prove a right to them.
+type Waits struct {
+	*txn.Engine
+	known knownWaitpoints
+}
+
+// NewWaits makes the room of waits, and registers it with the kernel.
+func NewWaits(e *txn.Engine) *Waits {
+	w := &Waits{Engine: e}
+	e.UseAskedBudget(askedBudget)
+	e.OnPhases(txn.Phases{
+		Absorb: func(u *txn.Tx, want *store.Want, loaded *store.Loaded) { absorbWaits(u, want, loaded) },
+		Keep:   func(u *txn.Tx, fx *core.Effects) { keepWaits(u, fx.Waits) },
+		Row:    func(u *txn.Tx, row *txn.Row) { markWaits(u, row) },
+		WantRemovable: func(_ *txn.Tx, row *txn.Row, want *store.Want) {
+			if row.Exec.Waits != nil {
+				want.Owned = append(want.Owned, DossierKey(row.Exec.ID.UUID))
+			}
+		},
+		Remove: func(u *txn.Tx, row *txn.Row) { removeWhereabouts(u, row.Exec.ID.UUID) },
+	})
+	e.OnReborn(w.known.forgetAll)
+	e.OnReading("waitpoints", w.countOpen)
+	return w
+}
+
+// countOpen counts the waitpoints that are open.
+func (e *Waits) countOpen(ctx context.Context) ([]metrics.Family, error) {
+	loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocWaitpointOpen, Limit: txn.GaugesDocs}}})
+	if err != nil {
+		return nil, err
+	}
+	return []metrics.Family{metrics.WaitpointsOpen.Reading(float64(len(loaded.Scanned[0])))}, nil
+}

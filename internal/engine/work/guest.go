@@ -1,0 +1,143 @@
+package work
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// SubmitAsGuest leaves a submission in the user's own transaction on a store whose engine runs elsewhere (U137), with the same checks on what the
+// transaction sees. The submission must have an id.
+//
+// filed reports that key or id belong to an execution that an engine has filed already: only that engine can return it.
+func SubmitAsGuest(ctx context.Context, g store.Guest, c txn.Caller, limits base.Limits, tx any, s core.Submission) (answer TxAnswer, filed bool, err error) {
+	cmd := &Submit{caller: c, ID: s.ID.ID()}
+	var seen store.Glance
+	var settings core.NamespaceSettings
+	err = checkArguments(c, &s, func() (core.NamespaceSettings, error) {
+		if seen, err = g.Glance(ctx, tx, s.Lane, txn.NamespaceRef(s.Namespace)); err != nil {
+			return core.NamespaceSettings{}, txn.PublicFault(err)
+		}
+		space, err := txn.DecodeNamespace(seen.Doc)
+		if space == nil || err != nil {
+			return core.NamespaceSettings{}, err
+		}
+		settings = space.NamespaceSettings
+		return settings, nil
+	})
+	if err != nil {
+		return TxAnswer{}, false, err
+	}
+	if cmd.S = s; s.IdempotencyKey != "" {
+		cmd.fingerprint = s.Fingerprint()
+	}
+	if err := cmd.noBudgets(); err != nil {
+		return TxAnswer{}, false, err
+	}
+	if err := cmd.S.CheckTimes(seen.Now); err != nil {
+		return TxAnswer{}, false, err
+	}
+	refusal := cmp.Or(limits.CheckPayload("input", s.Input.Size), refusedBy(seen.Lane, s.Lane))
+	if unknown, err := cmd.referAsGuest(ctx, g, tx, settings.DefaultQuotas); err != nil {
+		return TxAnswer{}, false, err
+	} else if refusal == nil {
+		refusal = cmp.Or(unknown, settings.CheckInput(s.Input.Size))
+	}
+	row := store.InboxRow{ID: cmd.ID}
+	if refusal == nil {
+		if row.Body, err = cmd.inboxBody(); err != nil {
+			return TxAnswer{}, false, err
+		}
+	} // else whether it is a duplicate must be known first (L80)
+	existing, err := g.SubmitTx(ctx, tx, cmd.keyRow(seen.Now), row)
+	switch {
+	case err != nil:
+		return TxAnswer{}, false, txn.PublicFault(err)
+	case existing != nil:
+		return guestDuplicate(cmd, existing, &seen)
+	case refusal != nil:
+		return TxAnswer{}, false, refusal
+	}
+	return txAnswer("created", cmd.ID, seenView(cmd, &seen)), false, nil
+}
+
+// referAsGuest finds what the policy names in what the transaction sees, and says what does not exist.
+func (s *Submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaults []core.QuotaUse) (refusal, err error) {
+	read := func(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error) {
+		docs := map[store.DocRef]store.Doc{}
+		for _, ref := range refs {
+			seen, err := g.Glance(ctx, tx, s.S.Lane, ref)
+			if err != nil {
+				return nil, txn.PublicFault(err)
+			}
+			if seen.Doc != nil {
+				docs[ref] = *seen.Doc
+			}
+		}
+		return docs, nil
+	}
+	var quotas []store.DocRef
+	for _, use := range slices.Concat(s.S.Policy.Quotas, defaults) {
+		quotas = append(quotas, txn.QuotaRef(use.Quota))
+	}
+	docs, err := read(ctx, quotas...)
+	if err != nil {
+		return nil, err
+	}
+	known := txn.ParseRules(slices.Collect(maps.Values(docs)))
+	if err := s.refer(ctx, known, defaults, read); err != nil {
+		return nil, err
+	}
+	return s.Refs.Resolve(known, s.S.Namespace), nil
+}
+
+// refusedBy is the refusal of a lane that takes no submissions. One that does not exist yet takes all.
+func refusedBy(settings *core.LaneSettings, name string) error {
+	if settings == nil || settings.State.Accepting() {
+		return nil
+	}
+	return laneNotAccepting(&core.Lane{Name: name, Settings: *settings})
+}
+
+// guestDuplicate answers a submission whose key or id exists already (L83, L85).
+func guestDuplicate(cmd *Submit, found *store.Existing, seen *store.Glance) (TxAnswer, bool, error) {
+	byKey := found.Key != (store.Key{})
+	switch {
+	case byKey && !bytes.Equal(found.Fingerprint, cmd.fingerprint):
+		return TxAnswer{}, false, keyConflict(found.ID)
+	case found.Body == nil:
+		return txAnswer("duplicate", found.ID, txn.View{}), true, nil
+	}
+	waiting := &Submit{ID: found.ID}
+	if err := waiting.readBody(found.Body); err != nil {
+		return TxAnswer{}, false, txn.Corrupt("inbox", err)
+	}
+	view := seenView(waiting, seen)
+	if !byKey && !cmd.sameAs(view.Execution) {
+		return TxAnswer{}, false, IDConflict()
+	}
+	return txAnswer("duplicate", found.ID, view), false, nil
+}
+
+// seenView is the execution that a submission makes if it is filed now.
+func seenView(cmd *Submit, seen *store.Glance) txn.View {
+	class := cmd.Refs.Class(&cmd.S)
+	x := core.NewExecution(&core.Effects{Now: seen.Now}, &cmd.S, cmd.ID, &class)
+	view := txn.View{Execution: settled(x, seen.Now), Lane: core.LaneActive}
+	if seen.Lane != nil {
+		view.Lane = seen.Lane.State
+	}
+	return view
+}
+
+// SameWork reports whether two submissions are for the same work, as a repeat under one id is (L85).
+func SameWork(a, b core.Submission) bool {
+	return a.Normalize(AnySize) == nil && b.Normalize(AnySize) == nil && bytes.Equal(a.Fingerprint(), b.Fingerprint())
+}
