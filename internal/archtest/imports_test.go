@@ -58,28 +58,32 @@ var rooms = []room{
 		reason: "the engine works on the contract: one that knows a particular database cannot run on the next; rooms register with it, and it knows none",
 	},
 	{
-		path: "internal/engine/waits", may: []string{"internal/engine/txn", "internal/core", "internal/core/*", "internal/store", "internal/metrics"}, stdlib: true,
+		path: "internal/engine/limits", may: []string{"internal/engine/txn", "internal/core", "internal/core/*", "internal/store", "internal/metrics"}, stdlib: true,
+		reason: "it decides what may be taken; it knows neither who takes it nor how",
+	},
+	{
+		path: "internal/engine/waits", may: []string{"internal/engine/txn", "internal/engine/limits", "internal/core", "internal/core/*", "internal/store", "internal/metrics"}, stdlib: true,
 		reason: "it keeps what executions wait for; it knows neither how they are submitted nor what they are part of",
 	},
 	{
-		path: "internal/engine/work", may: []string{"internal/engine/txn", "internal/engine/waits", "internal/core", "internal/core/*", "internal/store", "internal/metrics"}, stdlib: true,
+		path: "internal/engine/work", may: []string{"internal/engine/txn", "internal/engine/limits", "internal/engine/waits", "internal/core", "internal/core/*", "internal/store", "internal/metrics"}, stdlib: true,
 		reason: "it acts on single executions through what the kernel shows; it knows neither graphs nor how work gets to workers",
 	},
 	{
-		path: "internal/engine/flows", may: []string{"internal/engine/txn", "internal/engine/waits", "internal/engine/work", "internal/core", "internal/core/*", "internal/store", "internal/clock", "internal/metrics", "internal/quiet"}, stdlib: true,
+		path: "internal/engine/flows", may: []string{"internal/engine/txn", "internal/engine/limits", "internal/engine/waits", "internal/engine/work", "internal/core", "internal/core/*", "internal/store", "internal/clock", "internal/metrics", "internal/quiet"}, stdlib: true,
 		reason: "it keeps graphs of executions by what the kernel shows; it does not know how members get to workers",
 	},
 	{
-		path: "internal/engine/claims", may: []string{"internal/engine/txn", "internal/engine/waits", "internal/engine/work", "internal/engine/flows", "internal/core", "internal/core/*", "internal/store", "internal/clock", "internal/metrics", "internal/quiet"}, stdlib: true,
+		path: "internal/engine/claims", may: []string{"internal/engine/txn", "internal/engine/limits", "internal/engine/waits", "internal/engine/work", "internal/engine/flows", "internal/core", "internal/core/*", "internal/store", "internal/clock", "internal/metrics", "internal/quiet"}, stdlib: true,
 		reason: "it gives work to workers through what the kernel shows, and the kernel calls it as its dispatcher",
 	},
-	{path: "internal/engine/inspect", may: []string{"internal/engine/txn", "internal/engine/waits", "internal/engine/work", "internal/engine/flows", "internal/core", "internal/core/*", "internal/store"}, stdlib: true, reason: "it reads what the kernel shows"},
+	{path: "internal/engine/inspect", may: []string{"internal/engine/txn", "internal/engine/limits", "internal/engine/waits", "internal/engine/work", "internal/engine/flows", "internal/core", "internal/core/*", "internal/store"}, stdlib: true, reason: "it reads what the kernel shows"},
 	{
-		path: "internal/engine/bulk", may: []string{"internal/engine/txn", "internal/engine/waits", "internal/engine/work", "internal/engine/flows", "internal/engine/claims", "internal/engine/inspect", "internal/core", "internal/core/*", "internal/store"}, stdlib: true,
+		path: "internal/engine/bulk", may: []string{"internal/engine/txn", "internal/engine/limits", "internal/engine/waits", "internal/engine/work", "internal/engine/flows", "internal/engine/claims", "internal/engine/inspect", "internal/core", "internal/core/*", "internal/store"}, stdlib: true,
 		reason: "jobs are the highest room: they act through the commands of all others",
 	},
 	{
-		path: "internal/engine", may: []string{"internal/engine/txn", "internal/engine/waits", "internal/engine/work", "internal/engine/flows", "internal/engine/claims", "internal/engine/inspect", "internal/engine/bulk", "internal/core", "internal/core/*", "internal/store"}, stdlib: true,
+		path: "internal/engine", may: []string{"internal/engine/txn", "internal/engine/limits", "internal/engine/waits", "internal/engine/work", "internal/engine/flows", "internal/engine/claims", "internal/engine/inspect", "internal/engine/bulk", "internal/core", "internal/core/*", "internal/store"}, stdlib: true,
 		reason: "it puts kernel and rooms together and decides nothing",
 	},
 	{

@@ -109,7 +109,7 @@ func TestU196_metrics_have_an_address_of_their_own_and_nothing_else_is_there(t *
 			r.Header.Set("Authorization", "Bearer "+key)
 		}
 		answer := httptest.NewRecorder()
-		w.server.MetricsHandler(open).ServeHTTP(answer, r)
+		w.server.MetricsServer(open).Handler.ServeHTTP(answer, r)
 		return answer.Code, answer.Body.String()
 	}
 	reader := w.key(t, "*", "read")

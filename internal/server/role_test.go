@@ -18,23 +18,24 @@ import (
 
 func TestU122_every_route_lets_in_the_roles_of_the_table_and_no_other(t *testing.T) {
 	t.Parallel()
-	w := keyedWorld(t, server.Config{})
-	for role := wire.Read; role <= wire.Admin; role <<= 1 {
-		key := w.key(t, "*", role.String())
-		for _, o := range wire.Operations() {
-			if o.ID == wire.DrainServer.ID || o.ID == wire.MakeBackup.ID {
-				continue // they do what they say
-			}
-			answer := w.send(t, request{
-				method: o.Method, path: somePath(o, "0198f0a0-0000-7000-8000-000000000000"), key: key,
-				header: map[string]string{"FlowFabric-Namespace": "default"},
-			})
-			refused := answer.status == 403
-			if allowed := len(wire.Allows(o, role)) > 0; allowed == refused && !bounded(o, role) {
-				t.Errorf("%s with role %s: %d %s", o.ID, role, answer.status, answer.body)
+	keyedOnEveryStore(t, func(t *testing.T, w *world) {
+		for role := wire.Read; role <= wire.Admin; role <<= 1 {
+			key := w.key(t, "*", role.String())
+			for _, o := range wire.Operations() {
+				if o.ID == wire.DrainServer.ID || o.ID == wire.MakeBackup.ID {
+					continue // they do what they say
+				}
+				answer := w.send(t, request{
+					method: o.Method, path: somePath(o, "0198f0a0-0000-7000-8000-000000000000"), key: key,
+					header: map[string]string{"FlowFabric-Namespace": "default"},
+				})
+				refused := answer.status == 403
+				if allowed := len(wire.Allows(o, role)) > 0; allowed == refused && !bounded(o, role) {
+					t.Errorf("%s with role %s: %d %s", o.ID, role, answer.status, answer.body)
+				}
 			}
 		}
-	}
+	})
 }
 
 // bounded reports whether the table bounds the role to a condition that a bare request does not meet. Keys that list no lanes are not bound to

@@ -343,7 +343,7 @@ func (i *instance) serverConfig(open bool, url string) server.Config {
 		Open: open, OpenByFlag: open && settings.Get[bool](v, "insecure-open"), Exposed: open && !i.onLoopback(), PublicURL: url, MaxPayload: int64(settings.Get[int](v, "max-payload")), MaxWait: settings.Get[time.Duration](v, "max-wait"),
 		MaxReaders: settings.Get[int](v, "max-readers"), MaxReadersPerKey: settings.Get[int](v, "max-readers-per-key"), MaxClaims: settings.Get[int](v, "max-claims"),
 		TrustedProxies: settings.Get[[]string](v, "trusted-proxies"), CORSOrigins: settings.Get[[]string](v, "cors-origins"),
-		MaxConnectionsPerAddress: cmp.Or(settings.Get[int](v, "max-connections-per-address"), host.ConnectionsPerAddress()), TLS: i.certs != nil,
+		MaxConnectionsPerAddress: cmp.Or(settings.Get[int](v, "max-connections-per-address"), host.ConnectionsPerAddress(i.certs != nil)), TLS: i.certs != nil,
 		MetricsOpen: settings.Get[bool](v, "metrics-open") && settings.Get[string](v, "metrics-listen") == "", Logger: i.log, Tracer: i.tracer, Version: i.session.Version, Commit: i.session.Commit,
 	}
 	if i.certs != nil {

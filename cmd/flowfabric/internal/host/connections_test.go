@@ -10,19 +10,21 @@ func TestU20_connections_of_an_address_leave_files_and_memory_to_others(t *testi
 	for _, c := range []struct {
 		files  uint64
 		memory int64
+		secure bool
 		want   int
 	}{
-		{0, math.MaxInt64, 4096},
-		{20_000, math.MaxInt64, 4096},
-		{1024, math.MaxInt64, 512},
-		{math.MaxUint64, 4 << 30, 4096},
-		{20_000, 256 << 20, 409},
-		{256, 256 << 20, 128},
-		{20_000, 1 << 20, 16},
-		{8, math.MaxInt64, 16},
+		{0, math.MaxInt64, true, 4096},
+		{20_000, math.MaxInt64, false, 4096},
+		{1024, math.MaxInt64, true, 512},
+		{math.MaxUint64, 4 << 30, true, 4096},
+		{20_000, 256 << 20, true, 409},
+		{20_000, 256 << 20, false, 2048},
+		{256, 256 << 20, true, 128},
+		{20_000, 1 << 20, false, 16},
+		{8, math.MaxInt64, false, 16},
 	} {
-		if got := connectionsWithin(c.files, c.memory); got != c.want {
-			t.Errorf("%d files and %d bytes: %d connections, want %d", c.files, c.memory, got, c.want)
+		if got := connectionsWithin(c.files, c.memory, c.secure); got != c.want {
+			t.Errorf("%d files, %d bytes, TLS %v: %d connections, want %d", c.files, c.memory, c.secure, got, c.want)
 		}
 	}
 }

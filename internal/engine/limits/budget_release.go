@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,7 +15,7 @@ import (
 // a lock and confirms them under the lock.
 type releaseBudget struct {
 	budgetCommand
-	e         *Engine
+	e         *Admission
 	execution base.GivenID
 	epochs    map[base.UUID]int64
 	released  map[string]int64
@@ -22,8 +23,8 @@ type releaseBudget struct {
 
 // ReleaseBudget gives back what an execution has used of a budget in its current epoch, and of the budgets above it at most what it has used of
 // them (B25). A repeat does nothing.
-func (e *Engine) ReleaseBudget(ctx context.Context, c Caller, ref BudgetRef, execution base.GivenID, how AdminAction) (map[string]int64, error) {
-	found, err := e.findBudget(ctx, c, ref)
+func (e *Admission) ReleaseBudget(ctx context.Context, c txn.Caller, ref BudgetRef, execution base.GivenID, how txn.AdminAction) (map[string]int64, error) {
+	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func (e *Engine) ReleaseBudget(ctx context.Context, c Caller, ref BudgetRef, exe
 	}
 	if how.RequestKey != "" {
 		cmd.request = ref.request(c, cmd.op, how.RequestKey)
-		cmd.fingerprint = Fingerprint(execution.UUID, how.Reason)
+		cmd.fingerprint = txn.Fingerprint(execution.UUID, how.Reason)
 	}
 	if err := e.Do(ctx, cmd); err != nil {
 		return nil, err
@@ -68,18 +69,18 @@ func (r *releaseBudget) Want(w *store.Want, careful bool) {
 	}
 }
 
-func (r *releaseBudget) Behind(u *Tx, w *store.Want) {
+func (r *releaseBudget) Behind(u *txn.Tx, w *store.Want) {
 	r.budgetCommand.Behind(u, w)
 	for id, epoch := range r.epochs {
-		u.wantDoc(w, ledgerRef(id, epoch, r.execution.UUID))
+		wantDoc(u, w, ledgerRef(id, epoch, r.execution.UUID))
 	}
 }
 
 var errEpochMoved = errors.New("a budget has begun anew meanwhile")
 
-func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
+func (r *releaseBudget) release(u *txn.Tx, fx *core.Effects) (bool, error) {
 	r.released = nil
-	b, err := u.Budget(r.caller, r.budget.ID)
+	b, err := Budget(u, r.caller, r.budget.ID)
 	if err != nil {
 		return false, err
 	}
@@ -92,7 +93,7 @@ func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 		if b == nil {
 			continue // nothing is given back of one that cannot be read
 		}
-		row, known, err := u.ledgerOf(b, r.execution)
+		row, known, err := ledgerOf(u, b, r.execution)
 		if err != nil {
 			return false, err
 		}
@@ -112,10 +113,10 @@ func (r *releaseBudget) release(u *Tx, fx *core.Effects) (bool, error) {
 
 // ledgerOf returns what the execution has used of a budget in its current epoch, including what this transaction has booked. known reports whether
 // that was loaded: an epoch that this transaction began has no rows yet.
-func (u *Tx) ledgerOf(b *core.Budget, execution base.GivenID) (used map[string]int64, known bool, err error) {
+func ledgerOf(u *txn.Tx, b *core.Budget, execution base.GivenID) (used map[string]int64, known bool, err error) {
 	ref := ledgerRef(b.ID, b.Epoch, execution.UUID)
 	doc, known := u.Docs[ref]
-	if !known && u.budgets.epochs[b.ID] == b.Epoch {
+	if !known && partOf(u).epochs[b.ID] == b.Epoch {
 		return nil, false, nil
 	}
 	used = map[string]int64{}

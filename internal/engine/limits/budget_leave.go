@@ -1,18 +1,19 @@
-package txn
+package limits
 
 import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // LeaveBudgets adds follow-up work for the budgets of an execution that is removed.
-func (u *Tx) LeaveBudgets(x *core.Execution) {
+func LeaveBudgets(u *txn.Tx, x *core.Execution) {
 	for i := range x.Budgets {
 		if x.Budgets[i].Scope == core.ScopeExecution {
-			u.AddTask(FollowUp{Kind: TaskLeaveBudget, Budget: x.Budgets[i].ID})
+			u.AddTask(txn.FollowUp{Kind: txn.TaskLeaveBudget, Budget: x.Budgets[i].ID})
 		}
 	}
 }
@@ -21,7 +22,7 @@ func (u *Tx) LeaveBudgets(x *core.Execution) {
 const leaveLater = base.Hour
 
 // leaveBudget deletes a budget whose execution was removed, as soon as it is not needed any more: other budgets may be below it, or name it (B5).
-func (e *Engine) leaveBudget(ctx context.Context, t FollowUp) error {
+func (e *Admission) leaveBudget(ctx context.Context, t txn.FollowUp) error {
 	b, err := e.readBudget(ctx, "", t.Budget.String())
 	if b == nil || err != nil {
 		return err
@@ -33,10 +34,10 @@ func (e *Engine) leaveBudget(ctx context.Context, t FollowUp) error {
 }
 
 // leave is leaveBudget once it is known whether the budget is named.
-func (e *Engine) leave(ctx context.Context, t FollowUp, b *core.Budget, named bool, mark *removalMark) error {
+func (e *Admission) leave(ctx context.Context, t txn.FollowUp, b *core.Budget, named bool, mark *removalMark) error {
 	cmd := &budgetCommand{
-		op: opDeleteBudget, caller: EngineCaller, budget: b.Entry(),
-		scans: []store.Scan{{Kind: docBudgetChild, Prefix: BudgetPrefix(b.ID), Limit: 1}},
+		op: opDeleteBudget, caller: txn.EngineCaller, budget: b.Entry(),
+		scans: []store.Scan{{Kind: txn.DocBudgetChild, Prefix: BudgetPrefix(b.ID), Limit: 1}},
 	}
 	if scoped, ok := scopedTo(&b.Scope); ok {
 		cmd.executions = []base.UUID{scoped}
@@ -48,12 +49,12 @@ func (e *Engine) leave(ctx context.Context, t FollowUp, b *core.Budget, named bo
 	if mark != nil {
 		cmd.docs = append(cmd.docs, removalRef(mark.key))
 	}
-	cmd.act = func(u *Tx, fx *core.Effects) (bool, error) {
+	cmd.act = func(u *txn.Tx, fx *core.Effects) (bool, error) {
 		b := u.Books.Get(t.Budget)
 		switch {
-		case b == nil || u.scopeOf(b) != nil || len(cmd.graphs) > 0 && u.Engine.Graphs.Locked(u, cmd.graphs[0]) != nil:
+		case b == nil || scopeOf(u, b) != nil || len(cmd.graphs) > 0 && u.Engine.Graphs.Locked(u, cmd.graphs[0]) != nil:
 			return false, nil
-		case named || b.LiveHolds > 0 || u.hasBelow(b.ID, cmd.scanned):
+		case named || b.LiveHolds > 0 || hasBelow(u, b.ID, cmd.scanned):
 			u.AddTaskAt(t, u.Now.Add(leaveLater))
 			return false, nil
 		}
@@ -63,7 +64,7 @@ func (e *Engine) leave(ctx context.Context, t FollowUp, b *core.Budget, named bo
 		if err := mark.take(u); err != nil {
 			return false, err
 		}
-		u.forgetBudget(b, nil)
+		forgetBudget(u, b, nil)
 		return true, nil
 	}
 	return e.Do(ctx, cmd)

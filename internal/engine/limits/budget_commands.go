@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"context"
@@ -6,14 +6,15 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // budgetCommand changes a budget for a caller that may do so, and writes an audit row.
 type budgetCommand struct {
 	op          string
-	caller      Caller
-	how         AdminAction
+	caller      txn.Caller
+	how         txn.AdminAction
 	target      BudgetRef // as the caller named it
 	budget      core.BudgetEntry
 	locks       []base.UUID // budgets beside it
@@ -27,11 +28,11 @@ type budgetCommand struct {
 	answer      any  // pointer to the answer, which is recorded and returned again to a repeat; nil: nothing
 	taken       bool // another command was faster: nothing was done, and nothing is recorded
 	// act reports whether anything changed.
-	act func(u *Tx, fx *core.Effects) (changed bool, err error)
+	act func(u *txn.Tx, fx *core.Effects) (changed bool, err error)
 }
 
 // changeBudget runs the command. A repeat is recognised by args.
-func (e *Engine) changeBudget(ctx context.Context, cmd *budgetCommand, args ...any) error {
+func (e *Admission) changeBudget(ctx context.Context, cmd *budgetCommand, args ...any) error {
 	if err := base.CheckReason("reason", cmd.how.Reason); err != nil {
 		return err
 	}
@@ -40,19 +41,19 @@ func (e *Engine) changeBudget(ctx context.Context, cmd *budgetCommand, args ...a
 	}
 	if cmd.how.RequestKey != "" {
 		cmd.request = cmd.target.request(cmd.caller, cmd.op, cmd.how.RequestKey)
-		cmd.fingerprint = Fingerprint(args, cmd.how.Reason, cmd.how.Revision)
+		cmd.fingerprint = txn.Fingerprint(args, cmd.how.Reason, cmd.how.Revision)
 	}
 	return e.Do(ctx, cmd)
 }
 
 // request names the record of a request about the budget.
-func (r BudgetRef) request(c Caller, op, key string) store.DocRef {
-	return RequestRef(c, op, r.Namespace+"\x00"+r.Budget, key)
+func (r BudgetRef) request(c txn.Caller, op, key string) store.DocRef {
+	return txn.RequestRef(c, op, r.Namespace+"\x00"+r.Budget, key)
 }
 
 func (b *budgetCommand) Name() string { return b.op }
 
-func (b *budgetCommand) Flows(*Tx) []base.UUID { return b.graphs }
+func (b *budgetCommand) Flows(*txn.Tx) []base.UUID { return b.graphs }
 
 func (b *budgetCommand) Want(w *store.Want, _ bool) {
 	w.Executions = append(w.Executions, b.executions...)
@@ -61,23 +62,23 @@ func (b *budgetCommand) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (b *budgetCommand) Behind(u *Tx, w *store.Want) {
-	u.WantBudgets(w, append([]base.UUID{b.budget.ID}, b.locks...))
+func (b *budgetCommand) Behind(u *txn.Tx, w *store.Want) {
+	WantBudgets(u, w, append([]base.UUID{b.budget.ID}, b.locks...))
 	for _, ref := range b.docs {
-		u.wantDoc(w, ref)
+		wantDoc(u, w, ref)
 	}
-	b.scanned = len(u.scanned) + len(w.Scans)
+	b.scanned = len(u.Scanned) + len(w.Scans)
 	w.Scans = append(w.Scans, b.scans...)
 }
 
-func (b *budgetCommand) Chains(*Tx) []string {
+func (b *budgetCommand) Chains(*txn.Tx) []string {
 	if !b.caller.Audits() {
 		return nil
 	}
 	return []string{b.budget.Namespace}
 }
 
-func (b *budgetCommand) Decide(u *Tx) error {
+func (b *budgetCommand) Decide(u *txn.Tx) error {
 	if repeated, err := u.Repeated(b.caller, b.request, b.fingerprint, b.answer); repeated || err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (b *budgetCommand) Decide(u *Tx) error {
 	return nil
 }
 
-func (b *budgetCommand) audit(u *Tx, before any) {
+func (b *budgetCommand) audit(u *txn.Tx, before any) {
 	if !b.caller.Audits() {
 		return
 	}
@@ -116,15 +117,15 @@ func (b *budgetCommand) audit(u *Tx, before any) {
 }
 
 // onBudget runs a command on a budget that must exist, and returns the budget as the command left it.
-func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRef, how AdminAction, act func(u *Tx, fx *core.Effects, id base.UUID) (bool, error), args ...any) (BudgetView, error) {
-	found, err := e.findBudget(ctx, c, ref)
+func (e *Admission) onBudget(ctx context.Context, c txn.Caller, op string, ref BudgetRef, how txn.AdminAction, act func(u *txn.Tx, fx *core.Effects, id base.UUID) (bool, error), args ...any) (BudgetView, error) {
+	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return BudgetView{}, err
 	}
 	err = e.changeBudget(ctx, &budgetCommand{
 		op: op, caller: c, how: how, target: ref, budget: found,
-		act: func(u *Tx, fx *core.Effects) (bool, error) {
-			if _, err := u.Budget(c, found.ID); err != nil {
+		act: func(u *txn.Tx, fx *core.Effects) (bool, error) {
+			if _, err := Budget(u, c, found.ID); err != nil {
 				return false, err
 			}
 			return act(u, fx, found.ID)
@@ -137,22 +138,22 @@ func (e *Engine) onBudget(ctx context.Context, c Caller, op string, ref BudgetRe
 }
 
 // CloseBudget makes a budget admit nothing and refuse charges. Leases that are charged to it still book (B5).
-func (e *Engine) CloseBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
-	return e.onBudget(ctx, c, "close_budget", ref, how, func(_ *Tx, fx *core.Effects, id base.UUID) (bool, error) {
+func (e *Admission) CloseBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how txn.AdminAction) (BudgetView, error) {
+	return e.onBudget(ctx, c, "close_budget", ref, how, func(_ *txn.Tx, fx *core.Effects, id base.UUID) (bool, error) {
 		return fx.Budgets.Close(fx, id, how.Revision)
 	})
 }
 
 // ReopenBudget undoes CloseBudget.
-func (e *Engine) ReopenBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
-	return e.onBudget(ctx, c, "reopen_budget", ref, how, func(_ *Tx, fx *core.Effects, id base.UUID) (bool, error) {
+func (e *Admission) ReopenBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how txn.AdminAction) (BudgetView, error) {
+	return e.onBudget(ctx, c, "reopen_budget", ref, how, func(_ *txn.Tx, fx *core.Effects, id base.UUID) (bool, error) {
 		return fx.Budgets.Reopen(fx, id, how.Revision)
 	})
 }
 
 // ResetBudget starts a new epoch now and leaves the schedule as it is (B37).
-func (e *Engine) ResetBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) (BudgetView, error) {
-	return e.onBudget(ctx, c, "reset_budget", ref, how, func(_ *Tx, fx *core.Effects, id base.UUID) (bool, error) {
+func (e *Admission) ResetBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how txn.AdminAction) (BudgetView, error) {
+	return e.onBudget(ctx, c, "reset_budget", ref, how, func(_ *txn.Tx, fx *core.Effects, id base.UUID) (bool, error) {
 		if err := checkBudgetRevision(how.Revision, fx.Budgets.Get(id)); err != nil {
 			return false, err
 		}
@@ -169,8 +170,8 @@ func checkBudgetRevision(expected *int64, b *core.Budget) error {
 }
 
 // UpdateBudget changes the definition of a budget (B4).
-func (e *Engine) UpdateBudget(ctx context.Context, c Caller, ref BudgetRef, up core.BudgetUpdate, how AdminAction) (BudgetView, error) {
-	found, err := e.findBudget(ctx, c, ref)
+func (e *Admission) UpdateBudget(ctx context.Context, c txn.Caller, ref BudgetRef, up core.BudgetUpdate, how txn.AdminAction) (BudgetView, error) {
+	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return BudgetView{}, err
 	}
@@ -181,8 +182,8 @@ func (e *Engine) UpdateBudget(ctx context.Context, c Caller, ref BudgetRef, up c
 	if up.Name != nil {
 		cmd.docs = append(cmd.docs, budgetNameRef(found.Namespace, *up.Name))
 	}
-	cmd.act = func(u *Tx, fx *core.Effects) (bool, error) {
-		before, err := u.Budget(c, found.ID)
+	cmd.act = func(u *txn.Tx, fx *core.Effects) (bool, error) {
+		before, err := Budget(u, c, found.ID)
 		if err != nil {
 			return false, err
 		}
@@ -190,7 +191,7 @@ func (e *Engine) UpdateBudget(ctx context.Context, c Caller, ref BudgetRef, up c
 		if err != nil {
 			return false, err
 		}
-		return changed, u.rename(before, fx.Budgets.Get(found.ID))
+		return changed, rename(u, before, fx.Budgets.Get(found.ID))
 	}
 	if err := e.changeBudget(ctx, cmd, up); err != nil {
 		return BudgetView{}, err
@@ -199,7 +200,7 @@ func (e *Engine) UpdateBudget(ctx context.Context, c Caller, ref BudgetRef, up c
 }
 
 // rename gives a budget its new name. Codes: budget_already_exists if another budget has it.
-func (u *Tx) rename(before, now *core.Budget) error {
+func rename(u *txn.Tx, before, now *core.Budget) error {
 	if before.Name == now.Name {
 		return nil
 	}
@@ -208,7 +209,7 @@ func (u *Tx) rename(before, now *core.Budget) error {
 	}
 	u.DropDoc(budgetNameRef(before.Namespace, before.Name))
 	u.AddDoc(budgetNameDoc(now))
-	u.putRule(now)
+	putRule(u, now)
 	return nil
 }
 
@@ -217,27 +218,27 @@ func nameTaken(name string) error {
 }
 
 // putRule adds a budget to the registry if it applies to executions by more than their own records.
-func (u *Tx) putRule(b *core.Budget) {
+func putRule(u *txn.Tx, b *core.Budget) {
 	if ruled(b) {
 		u.PutDoc(ruleDoc(b))
-		u.After = append(u.After, u.Engine.rulesChanged)
+		u.After = append(u.After, u.Engine.RulesChanged)
 	}
 }
 
 // DeleteBudget removes a budget that nothing depends on. Codes: budget_in_use. Its history is kept until retention (B5).
-func (e *Engine) DeleteBudget(ctx context.Context, c Caller, ref BudgetRef, how AdminAction) error {
-	found, err := e.findBudget(ctx, c, ref)
+func (e *Admission) DeleteBudget(ctx context.Context, c txn.Caller, ref BudgetRef, how txn.AdminAction) error {
+	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return e.deletedBefore(ctx, c, ref, how, err)
 	}
 	return e.unlessNamed(ctx, &found, func(named bool, mark *removalMark) error {
-		return e.dropFound(ctx, c, ref, found, how, named, mark)
+		return e.DropFound(ctx, c, ref, found, how, named, mark)
 	})
 }
 
 // unlessNamed calls do with whether an execution that has not ended names the budget (B5). If none does, no new reference can appear until do has
 // removed the mark or has returned.
-func (e *Engine) unlessNamed(ctx context.Context, b *core.BudgetEntry, do func(named bool, mark *removalMark) error) error {
+func (e *Admission) unlessNamed(ctx context.Context, b *core.BudgetEntry, do func(named bool, mark *removalMark) error) error {
 	named, err := e.budgetNamed(ctx, b)
 	if err != nil {
 		return err
@@ -254,11 +255,11 @@ func (e *Engine) unlessNamed(ctx context.Context, b *core.BudgetEntry, do func(n
 	})
 }
 
-// dropFound is DeleteBudget once the budget is found.
-func (e *Engine) dropFound(ctx context.Context, c Caller, ref BudgetRef, found core.BudgetEntry, how AdminAction, named bool, mark *removalMark) error {
+// DropFound is DeleteBudget once the budget is found.
+func (e *Admission) DropFound(ctx context.Context, c txn.Caller, ref BudgetRef, found core.BudgetEntry, how txn.AdminAction, named bool, mark *removalMark) error {
 	cmd := &budgetCommand{
 		op: opDeleteBudget, caller: c, how: how, target: ref, budget: found,
-		scans: []store.Scan{{Kind: docBudgetChild, Prefix: BudgetPrefix(found.ID), Limit: 1}},
+		scans: []store.Scan{{Kind: txn.DocBudgetChild, Prefix: BudgetPrefix(found.ID), Limit: 1}},
 	}
 	if mark != nil {
 		cmd.docs = append(cmd.docs, removalRef(mark.key))
@@ -269,15 +270,15 @@ func (e *Engine) dropFound(ctx context.Context, c Caller, ref BudgetRef, found c
 	if flow, ok := scopedToFlow(&found.Scope); ok {
 		cmd.graphs = append(cmd.graphs, flow)
 	}
-	cmd.act = func(u *Tx, fx *core.Effects) (bool, error) {
-		b, err := u.Budget(c, found.ID)
+	cmd.act = func(u *txn.Tx, fx *core.Effects) (bool, error) {
+		b, err := Budget(u, c, found.ID)
 		if err != nil {
 			return false, err
 		}
-		ent := u.scopeOf(b)
+		ent := scopeOf(u, b)
 		facts := core.DeleteFacts{
-			Expected: how.Revision, Children: u.hasBelow(found.ID, cmd.scanned),
-			Named: named || ent != nil && !ent.Exec.Status.Terminal() || u.openFlowOf(b),
+			Expected: how.Revision, Children: hasBelow(u, found.ID, cmd.scanned),
+			Named: named || ent != nil && !ent.Exec.Status.Terminal() || openFlowOf(u, b),
 		}
 		if err := fx.Budgets.Delete(fx, found.ID, facts); err != nil {
 			return false, err
@@ -285,7 +286,7 @@ func (e *Engine) dropFound(ctx context.Context, c Caller, ref BudgetRef, found c
 		if err := mark.take(u); err != nil {
 			return false, err
 		}
-		u.forgetBudget(b, ent)
+		forgetBudget(u, b, ent)
 		return true, nil
 	}
 	return e.changeBudget(ctx, cmd)
@@ -294,13 +295,13 @@ func (e *Engine) dropFound(ctx context.Context, c Caller, ref BudgetRef, found c
 const opDeleteBudget = "delete_budget"
 
 // deletedBefore answers a delete whose budget does not exist: success if it is a repeat.
-func (e *Engine) deletedBefore(ctx context.Context, c Caller, ref BudgetRef, how AdminAction, notFound error) error {
+func (e *Admission) deletedBefore(ctx context.Context, c txn.Caller, ref BudgetRef, how txn.AdminAction, notFound error) error {
 	if how.RequestKey == "" || base.CodeOf(notFound) != base.CodeBudgetNotFound {
 		return notFound
 	}
 	return e.changeBudget(ctx, &budgetCommand{
 		op: opDeleteBudget, caller: c, how: how, target: ref, budget: core.BudgetEntry{Namespace: ref.Namespace},
-		act: func(*Tx, *core.Effects) (bool, error) { return false, notFound },
+		act: func(*txn.Tx, *core.Effects) (bool, error) { return false, notFound },
 	})
 }
 
@@ -313,7 +314,7 @@ func scopedTo(s *core.BudgetScope) (base.UUID, bool) {
 }
 
 // scopeOf is the execution that a budget is for, if it has one that is still there.
-func (u *Tx) scopeOf(b *core.Budget) *Row {
+func scopeOf(u *txn.Tx, b *core.Budget) *txn.Row {
 	id, ok := scopedTo(&b.Scope)
 	if !ok || u.Entries[id] == nil || u.Entries[id].Removed {
 		return nil
@@ -322,17 +323,17 @@ func (u *Tx) scopeOf(b *core.Budget) *Row {
 }
 
 // hasBelow reports whether a budget has others below it: found by the scan, or created since by another command of the unit (B5).
-func (u *Tx) hasBelow(id base.UUID, scan int) bool {
-	return len(u.scanned[scan]) > 0 || slices.ContainsFunc(u.Books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
+func hasBelow(u *txn.Tx, id base.UUID, scan int) bool {
+	return len(u.Scanned[scan]) > 0 || slices.ContainsFunc(u.Books.Changed(), func(b *core.Budget) bool { return b.Parent == id })
 }
 
 // forgetBudget removes everything by which a budget is found, and lets executions continue that waited for it. ent is the execution that it was
 // for; nil: none.
-func (u *Tx) forgetBudget(b *core.Budget, ent *Row) {
+func forgetBudget(u *txn.Tx, b *core.Budget, ent *txn.Row) {
 	u.DropDoc(budgetNameRef(b.Namespace, b.Name))
 	if ruled(b) {
 		u.DropDoc(budgetEntryRef(b.ID))
-		u.After = append(u.After, u.Engine.rulesChanged)
+		u.After = append(u.After, u.Engine.RulesChanged)
 	}
 	if !b.Parent.IsZero() {
 		u.DropDoc(childRef(b.Parent, b.ID))
@@ -346,12 +347,21 @@ func (u *Tx) forgetBudget(b *core.Budget, ent *Row) {
 		}
 	}
 	if covers {
-		u.AddTask(FollowUp{Kind: TaskSpreadBudget, Flow: flow, Budget: b.ID})
+		u.AddTask(txn.FollowUp{Kind: txn.TaskSpreadBudget, Flow: flow, Budget: b.ID})
 	}
 	u.PutDoc(store.Doc{DocRef: budgetGoneRef(b.ID), Body: []byte("{}")})
-	u.AddTask(FollowUp{Kind: taskFreeBudget, Budget: b.ID})
+	u.AddTask(txn.FollowUp{Kind: txn.TaskFreeBudget, Budget: b.ID})
 	for _, ancestor := range b.Ancestors {
-		u.AddTask(FollowUp{Kind: taskFreeUnreached, Budget: ancestor, Gone: b.ID})
+		u.AddTask(txn.FollowUp{Kind: txn.TaskFreeUnreached, Budget: ancestor, Gone: b.ID})
 	}
-	u.AddTaskAt(FollowUp{Kind: taskDropBudget, Budget: b.ID}, u.Now.Add(budgetRetention))
+	u.AddTaskAt(txn.FollowUp{Kind: txn.TaskDropBudget, Budget: b.ID}, u.Now.Add(budgetRetention))
+}
+
+func (b *budgetCommand) ChangesRules() bool {
+	switch b.budget.Scope.Type {
+	case core.ScopeNamespace, core.ScopeLane, core.ScopeTag:
+		return b.op == opCreateBudget
+	default:
+		return false
+	}
 }

@@ -1,17 +1,18 @@
-package txn
+package limits
 
 import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// findBudget returns the budget that the caller names. The fields that it returns never change; whether the budget still exists is known only under
+// FindBudget returns the budget that the caller names. The fields that it returns never change; whether the budget still exists is known only under
 // its lock. Codes: budget_not_found, also for a budget of another namespace (W5).
-func (e *Engine) findBudget(ctx context.Context, c Caller, ref BudgetRef) (core.BudgetEntry, error) {
-	found, known := e.Dict.Now().registry.Resolve(ref.Namespace, ref.Budget)
+func (e *Admission) FindBudget(ctx context.Context, c txn.Caller, ref BudgetRef) (core.BudgetEntry, error) {
+	found, known := RulesOf(e.Dict.Now()).registry.Resolve(ref.Namespace, ref.Budget)
 	if !known {
 		b, err := e.readBudget(ctx, ref.Namespace, ref.Budget)
 		if err != nil {
@@ -28,7 +29,7 @@ func (e *Engine) findBudget(ctx context.Context, c Caller, ref BudgetRef) (core.
 }
 
 // readBudget reads the record of the budget that has this id, or this name in the namespace; nil: there is none.
-func (e *Engine) readBudget(ctx context.Context, namespace, idOrName string) (*core.Budget, error) {
+func (e *Admission) readBudget(ctx context.Context, namespace, idOrName string) (*core.Budget, error) {
 	refs := []store.DocRef{budgetNameRef(namespace, idOrName)}
 	id, isID := base.ParseUUID(idOrName)
 	if isID {

@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -24,7 +25,7 @@ type OwnBudget struct {
 }
 
 // PlanOwn gives budgets of that scope their ids and names, and finds those above them.
-func (e *Engine) PlanOwn(ctx context.Context, namespace string, scope core.BudgetScope, definitions []core.BudgetDefinition) (OwnBudgets, error) {
+func (e *Admission) PlanOwn(ctx context.Context, namespace string, scope core.BudgetScope, definitions []core.BudgetDefinition) (OwnBudgets, error) {
 	own := OwnBudgets{namespace: namespace}
 	for i, d := range definitions {
 		b := OwnBudget{Definition: d, ID: d.ID}
@@ -36,7 +37,7 @@ func (e *Engine) PlanOwn(ctx context.Context, namespace string, scope core.Budge
 		}
 		b.Definition.Scope = scope
 		if d.Parent != "" {
-			parent, err := e.findBudget(ctx, EngineCaller, BudgetRef{namespace, d.Parent})
+			parent, err := e.FindBudget(ctx, txn.EngineCaller, BudgetRef{namespace, d.Parent})
 			switch {
 			case base.CodeOf(err) == base.CodeBudgetNotFound || err == nil && parent.Namespace != namespace:
 				b.Orphan = core.BudgetNotFound(d.Parent).WithField(BudgetPlace(i) + ".parent")
@@ -56,18 +57,18 @@ func BudgetPlace(i int) string { return fmt.Sprintf("budgets[%d]", i) }
 
 // Behind locks the budgets above. Whether ids and names are free is looked up only in a careful try: otherwise one that is taken makes the insert
 // fail.
-func (o *OwnBudgets) Behind(u *Tx, w *store.Want) {
+func (o *OwnBudgets) Behind(u *txn.Tx, w *store.Want) {
 	for i := range o.List {
 		own := &o.List[i]
 		if !own.parent.IsZero() {
-			u.WantBudgets(w, []base.UUID{own.parent})
+			WantBudgets(u, w, []base.UUID{own.parent})
 		}
 		if !own.Definition.ID.IsZero() {
-			u.wantDoc(w, budgetGoneRef(own.ID))
+			wantDoc(u, w, budgetGoneRef(own.ID))
 		}
 		if u.Careful {
-			u.WantBudgets(w, []base.UUID{own.ID}) // other commands may need it: it exists if this is a repeat
-			u.wantDoc(w, budgetNameRef(o.namespace, own.Definition.Name))
+			WantBudgets(u, w, []base.UUID{own.ID}) // other commands may need it: it exists if this is a repeat
+			wantDoc(u, w, budgetNameRef(o.namespace, own.Definition.Name))
 		}
 	}
 }
@@ -77,16 +78,16 @@ type TakenBudgets map[any]bool
 
 // Check returns an error if one of them cannot be created, given the names and ids that are taken already, and its index. Codes:
 // budget_already_exists, budget_not_found, invalid_budget.
-func (o *OwnBudgets) Check(u *Tx, taken TakenBudgets) (place int, err error) {
+func (o *OwnBudgets) Check(u *txn.Tx, taken TakenBudgets) (place int, err error) {
 	for i := range o.List {
 		own := &o.List[i]
 		parent := u.Books.Get(own.parent)
 		switch {
 		case own.Orphan != nil:
 			return i, own.Orphan
-		case !own.Definition.ID.IsZero() && (taken[own.ID] || u.budgetIDTaken(own.ID)):
+		case !own.Definition.ID.IsZero() && (taken[own.ID] || budgetIDTaken(u, own.ID)):
 			return i, base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this id").WithField(BudgetPlace(i) + ".budget_id")
-		case taken[own.Definition.Name] || taken[own.ID] || u.budgetTaken(own.ID, o.namespace, own.Definition.Name):
+		case taken[own.Definition.Name] || taken[own.ID] || budgetTaken(u, own.ID, o.namespace, own.Definition.Name):
 			return i, base.Errorf(base.CodeBudgetAlreadyExists, "a budget has this name or id").WithField(BudgetPlace(i) + ".name")
 		case u.Doc(budgetGoneRef(own.ID)) != nil:
 			return i, idUsedBefore().WithField(BudgetPlace(i) + ".budget_id")
@@ -102,7 +103,7 @@ func (o *OwnBudgets) Check(u *Tx, taken TakenBudgets) (place int, err error) {
 }
 
 // Make creates the budgets, which check has passed, and calls made for each.
-func (o *OwnBudgets) Make(u *Tx, c Caller, made func(*core.Budget)) {
+func (o *OwnBudgets) Make(u *txn.Tx, c txn.Caller, made func(*core.Budget)) {
 	if len(o.List) == 0 {
 		return
 	}
@@ -112,7 +113,7 @@ func (o *OwnBudgets) Make(u *Tx, c Caller, made func(*core.Budget)) {
 	fx := u.Effects(c)
 	for i := range o.List {
 		own := &o.List[i]
-		if b, err := u.makeBudget(fx, o.namespace, &own.Definition, own.ID, own.parent); err == nil {
+		if b, err := makeBudget(u, fx, o.namespace, &own.Definition, own.ID, own.parent); err == nil {
 			made(b)
 		}
 	}

@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"context"
@@ -6,48 +6,55 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// budgetPart is what a unit has of the rows of budgets, besides the books.
-type budgetPart struct {
+// limitSlot is the place of limitPart in a transaction.
+const limitSlot txn.Slot = 1
+
+// partOf returns what a transaction has of limits, besides the books.
+func partOf(u *txn.Tx) *limitPart { return txn.State[limitPart](u, limitSlot) }
+
+// limitPart is what a transaction has of limits, besides the books. Most transactions meet none, and have no such part.
+type limitPart struct {
+	index      wantIndex                   // of the want that is being put together
+	rates      map[string]*core.RateWindow // by key
+	opened     int                         // number of docs already searched for them
+	unreadable map[string]bool             // admission keys whose records cannot be read (S45)
+	believed   map[string]int64            // slots in use according to the cache: their values in counters are not locked
+
 	wanted    []base.UUID             // requested and not opened yet
 	resets    map[base.UUID]base.Time // time of the armed timer, of those that were loaded
 	epochs    map[base.UUID]int64     // as they were loaded
 	cancelled int                     // number of cancel_running orders that were carried out
 }
 
-// behind is a command that needs rows which are locked behind executions (S73): budgets above all.
-type behind interface {
-	Command
-	Behind(u *Tx, w *store.Want)
-}
-
 // WantBudgets adds the records of budgets that the unit has not loaded. They are to be locked.
-func (u *Tx) WantBudgets(w *store.Want, ids []base.UUID) {
+func WantBudgets(u *txn.Tx, w *store.Want, ids []base.UUID) {
 	for _, id := range ids {
-		if ref := BudgetDocRef(id); !u.wanted.has(w, ref) {
+		if ref := BudgetDocRef(id); !partOf(u).index.has(w, ref) {
 			if _, loaded := u.Docs[ref]; !loaded {
 				w.Docs = append(w.Docs, ref)
-				u.budgets.wanted = append(u.budgets.wanted, id)
+				partOf(u).wanted = append(partOf(u).wanted, id)
 			}
 		}
 	}
 }
 
 // loadBooks locks, in one trip for the whole batch, what its commands need behind the executions.
-func (u *Tx) loadBooks(ctx context.Context, batch []*Request) error {
+func (e *Admission) loadBooks(ctx context.Context, u *txn.Tx, batch []*txn.Request) error {
 	want := store.Want{LockDocs: true}
 	for _, ent := range u.Entries {
-		u.wantCharged(&want, ent)
+		e.wantCharged(u, &want, ent)
 	}
 	for _, r := range batch {
-		if b, ok := r.Command.(behind); ok {
+		if b, ok := r.Command.(txn.Behind); ok {
 			b.Behind(u, &want)
 		}
 	}
 	if len(want.Docs)+len(want.Scans) == 0 {
-		u.OpenBooks()
+		OpenBooks(u)
 		return nil
 	}
 	if err := u.MeetsLater(&want); err != nil {
@@ -61,66 +68,67 @@ func (u *Tx) loadBooks(ctx context.Context, batch []*Request) error {
 	// lock: no command after a boundary sees the old epoch (BI9).
 	u.Now = max(u.Now, loaded.Now)
 	u.Absorb(want, loaded)
-	u.OpenBooks()
+	OpenBooks(u)
 	return nil
 }
 
 // wantCharged adds the budgets that a command on the execution may change: those that its lease is or was charged to, and the one that it asks to
 // be raised.
-func (u *Tx) wantCharged(w *store.Want, ent *Row) {
-	u.WantBudgets(w, ent.Exec.ChargedTo())
+func (e *Admission) wantCharged(u *txn.Tx, w *store.Want, ent *txn.Row) {
+	WantBudgets(u, w, ent.Exec.ChargedTo())
 	if ent.Exec.Status != core.Suspended {
 		return
 	}
-	if asked, ok := u.Engine.askedBudget(u, ent); ok {
-		u.WantBudgets(w, []base.UUID{asked})
+	if asked, ok := e.askedBudget(u, ent); ok {
+		WantBudgets(u, w, []base.UUID{asked})
 	}
 }
 
 // OpenBooks adds the loaded budgets to the books, and starts new epochs of those whose epoch has ended (B36). A budget that is missing or cannot be
 // read is recorded as such: it never counts as one without limits (B3).
-func (u *Tx) OpenBooks() *core.BudgetSet {
-	if len(u.budgets.wanted) == 0 {
+func OpenBooks(u *txn.Tx) *core.BudgetSet {
+	part := txn.Known[limitPart](u, limitSlot)
+	if part == nil || len(part.wanted) == 0 {
 		return u.Books
 	}
 	if u.Books == nil {
 		u.Books = core.NewBudgetSet()
 	}
 	var later []base.UUID
-	for _, id := range u.budgets.wanted {
+	for _, id := range partOf(u).wanted {
 		doc, loaded := u.Docs[BudgetDocRef(id)]
 		if !loaded {
 			later = append(later, id)
 			continue
 		}
-		u.openBudget(id, doc)
+		openBudget(u, id, doc)
 	}
-	u.budgets.wanted = later
+	partOf(u).wanted = later
 	fx := &core.Effects{Now: u.Now, Actor: core.EngineActor(), Budgets: u.Books}
 	u.Books.SettleResets(fx)
 	u.Keep(fx)
 	return u.Books
 }
 
-func (u *Tx) openBudget(id base.UUID, doc *store.Doc) {
+func openBudget(u *txn.Tx, id base.UUID, doc *store.Doc) {
 	if doc == nil {
-		SetIn(&u.unreadable, core.BudgetKey(id), true)
+		txn.SetIn(&partOf(u).unreadable, core.BudgetKey(id), true)
 		u.Books.Miss(id)
 		return
 	}
 	budget, err := DecodeBudget(doc)
 	if err != nil {
-		SetIn(&u.unreadable, core.BudgetKey(id), true)
+		txn.SetIn(&partOf(u).unreadable, core.BudgetKey(id), true)
 		u.Engine.Notes.Error("a budget cannot be read: nothing is admitted under it", "row", id, "error", err)
 		return
 	}
-	SetIn(&u.budgets.resets, id, budget.NextResetAt)
-	SetIn(&u.budgets.epochs, id, budget.Epoch)
+	txn.SetIn(&partOf(u).resets, id, budget.NextResetAt)
+	txn.SetIn(&partOf(u).epochs, id, budget.Epoch)
 	u.Books.Add(budget)
 }
 
 // Budget returns a loaded budget that the caller named. Codes: budget_not_found, also for one of another namespace (W5), corruption.
-func (u *Tx) Budget(c Caller, id base.UUID) (*core.Budget, error) {
+func Budget(u *txn.Tx, c txn.Caller, id base.UUID) (*core.Budget, error) {
 	b := u.Books.Get(id)
 	switch {
 	case b == nil && u.Doc(BudgetDocRef(id)) != nil && !slices.Contains(u.Books.Deleted(), id):
@@ -132,56 +140,56 @@ func (u *Tx) Budget(c Caller, id base.UUID) (*core.Budget, error) {
 }
 
 // loadLedger loads the rows of the ledger that change.
-func (u *Tx) loadLedger(ctx context.Context) error {
+func loadLedger(ctx context.Context, u *txn.Tx) error {
 	if u.Books == nil {
 		return nil
 	}
 	want := store.Want{LockDocs: true}
 	for _, spend := range u.Books.Spends() {
-		u.wantDoc(&want, ledgerRef(spend.Budget, spend.Epoch, spend.Execution))
+		wantDoc(u, &want, ledgerRef(spend.Budget, spend.Epoch, spend.Execution))
 	}
 	return u.Load(ctx, want)
 }
 
 // writeBooks writes the budgets that changed with their side records, and collects which have room again (B33).
-func (u *Tx) writeBooks() {
+func writeBooks(u *txn.Tx) {
 	if u.Books == nil {
 		return
 	}
 	for _, b := range u.Books.Changed() {
 		u.PutOrAdd(budgetDoc(b))
-		u.armReset(b)
+		armReset(u, b)
 	}
 	for _, id := range u.Books.Deleted() {
 		u.DropDoc(BudgetDocRef(id))
 	}
 	for _, record := range u.Books.Epochs() {
 		u.PutDoc(store.Doc{DocRef: epochRef(record.Budget, record.Epoch), Body: record.Encode()})
-		u.AddTaskAt(FollowUp{Kind: taskDropEpoch, Budget: record.Budget, Epoch: record.Epoch}, u.Now.Add(budgetRetention))
+		u.AddTaskAt(txn.FollowUp{Kind: txn.TaskDropEpoch, Budget: record.Budget, Epoch: record.Epoch}, u.Now.Add(budgetRetention))
 	}
-	u.writeLedger()
+	writeLedger(u)
 	for _, id := range u.Books.Freed() {
-		u.roomBack = AppendNew(u.roomBack, core.BudgetKey(id))
+		u.RoomBack = txn.AppendNew(u.RoomBack, core.BudgetKey(id))
 	}
 }
 
 // armReset arms a timer for the end of the budget's epoch.
-func (u *Tx) armReset(b *core.Budget) {
-	if b.NextResetAt == 0 || b.NextResetAt == u.budgets.resets[b.ID] {
+func armReset(u *txn.Tx, b *core.Budget) {
+	if b.NextResetAt == 0 || b.NextResetAt == partOf(u).resets[b.ID] {
 		return
 	}
-	timer := u.TimerAt(timerBudgets, b.NextResetAt)
+	timer := u.TimerAt(txn.TimerBudgets, b.NextResetAt)
 	timer.Texts = append(timer.Texts, b.ID.String())
 }
 
 // writeLedger adds what was booked to the rows of the ledger. A row that is used up goes (B25).
-func (u *Tx) writeLedger() {
+func writeLedger(u *txn.Tx) {
 	rows := map[store.DocRef]ledgerRow{}
 	for _, spend := range u.Books.Spends() {
 		ref := ledgerRef(spend.Budget, spend.Epoch, spend.Execution)
 		row, begun := rows[ref]
 		if !begun {
-			row = u.ledgerRow(ref, spend.Execution)
+			row = loadedRow(u, ref, spend.Execution)
 		}
 		row.Used[spend.Dimension] += spend.Amount
 		if row.Used[spend.Dimension] <= 0 {
@@ -199,8 +207,8 @@ func (u *Tx) writeLedger() {
 	}
 }
 
-// ledgerRow returns a row of the ledger as it was loaded. One that cannot be read starts from zero: what was booked is in the budget.
-func (u *Tx) ledgerRow(ref store.DocRef, execution base.UUID) ledgerRow {
+// loadedRow returns a row of the ledger as it was loaded. One that cannot be read starts from zero: what was booked is in the budget.
+func loadedRow(u *txn.Tx, ref store.DocRef, execution base.UUID) ledgerRow {
 	fresh := ledgerRow{ExecutionID: base.IDOf(execution), Used: map[string]int64{}}
 	if ent := u.Entries[execution]; ent != nil {
 		fresh.ExecutionID = ent.Exec.ID
@@ -218,19 +226,19 @@ func (u *Tx) ledgerRow(ref store.DocRef, execution base.UUID) ledgerRow {
 }
 
 // markHolds updates the records by which the holders of a budget are found: they follow from the record as it was loaded and as it is now.
-func (u *Tx) markHolds(ent *Row) {
-	before, now := ent.reserved, ent.Exec.Reservation
+func markHolds(u *txn.Tx, ent *txn.Row) {
+	before, now := ent.Reserved, ent.Exec.Reservation
 	if before == now {
 		return
 	}
-	epoch, kept, since := reservedFor(ent.Exec), map[base.UUID]bool{}, u.Now
-	if ent.acquiredAt != 0 { // the clock may have moved since
-		since = ent.acquiredAt
+	epoch, kept, since := txn.ReservedFor(ent.Exec), map[base.UUID]bool{}, u.Now
+	if ent.AcquiredAt != 0 { // the clock may have moved since
+		since = ent.AcquiredAt
 	}
 	if now != nil && !ent.Removed {
 		for i := range now.Holds {
 			kept[now.Holds[i].Budget] = true
-			marked := before != nil && ent.leased == epoch && slices.ContainsFunc(before.Holds, func(h core.BudgetHold) bool { return h.Budget == now.Holds[i].Budget })
+			marked := before != nil && ent.Leased == epoch && slices.ContainsFunc(before.Holds, func(h core.BudgetHold) bool { return h.Budget == now.Holds[i].Budget })
 			if !marked {
 				u.PutDoc(hold{ExecutionID: ent.Exec.ID, Epoch: epoch, Since: since}.doc(now.Holds[i].Budget))
 			}
@@ -244,12 +252,4 @@ func (u *Tx) markHolds(ent *Row) {
 			u.DropDoc(HoldRef(budget, ent.Exec.ID.UUID))
 		}
 	}
-}
-
-// reservedFor returns the epoch of the lease that the current reservation is for. While granted it is the epoch that its claim will have (B13).
-func reservedFor(x *core.Execution) int64 {
-	if x.Lease == nil {
-		return x.LeaseEpoch + 1
-	}
-	return x.LeaseEpoch
 }

@@ -1,10 +1,11 @@
-package txn
+package limits
 
 import (
 	"context"
 	"encoding/json"
 
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -21,20 +22,26 @@ type removalMark struct {
 // removalFor bounds how long a mark is kept whose process has ended: follow-up work removes it.
 const removalFor = base.Minute
 
-func removalRef(key string) store.DocRef { return store.DocRef{Kind: docRemoval, Key: key} }
+func removalRef(key string) store.DocRef { return store.DocRef{Kind: txn.DocRemoval, Key: key} }
 
 func quotaKey(id string) string { return "quota:" + id }
 
 // whileMarked runs do while no new reference to what has the key can appear. If do removes that, it removes the mark with it.
-func (e *Engine) whileMarked(ctx context.Context, key string, do func(mark *removalMark) error) error {
-	mark := &removalMark{key: key, Token: e.Mint()}
-	if err := e.Do(ctx, &setMark{mark}); err != nil {
+func (e *Admission) whileMarked(ctx context.Context, key string, do func(mark *removalMark) error) error {
+	mark, err := e.MarkRemoval(ctx, key)
+	if err != nil {
 		return err
 	}
-	err := do(mark)
+	err = do(mark)
 	// It is removed already if do removed it. If this fails, follow-up work does it.
 	_ = e.unmark(e.Background(), key, mark.Token)
 	return err
+}
+
+// MarkRemoval begins the removal of what has the key: from now on no new reference to it can appear.
+func (e *Admission) MarkRemoval(ctx context.Context, key string) (*removalMark, error) {
+	mark := &removalMark{key: key, Token: e.Mint()}
+	return mark, e.Do(ctx, &setMark{mark})
 }
 
 // setMark is a mark on its way.
@@ -48,15 +55,15 @@ func (s *setMark) Want(w *store.Want, _ bool) {
 
 // Decide replaces a mark that exists already: it may come from a call that never ended. If that call is still running, it finds another mark, and
 // removes nothing.
-func (s *setMark) Decide(u *Tx) error {
+func (s *setMark) Decide(u *txn.Tx) error {
 	body, _ := json.Marshal(s.mark)
 	u.PutOrAdd(store.Doc{DocRef: removalRef(s.mark.key), Body: body})
-	u.AddTaskAt(FollowUp{Kind: taskUnmark, Rule: s.mark.key, Token: s.mark.Token}, u.Now.Add(removalFor))
+	u.AddTaskAt(txn.FollowUp{Kind: txn.TaskUnmark, Rule: s.mark.key, Token: s.mark.Token}, u.Now.Add(removalFor))
 	return nil
 }
 
 // take removes the mark in the transaction that removes what it stands for. A nil mark asks for nothing.
-func (m *removalMark) take(u *Tx) error {
+func (m *removalMark) take(u *txn.Tx) error {
 	if m == nil {
 		return nil
 	}
@@ -74,9 +81,9 @@ func (m *removalMark) stands(doc *store.Doc) bool {
 }
 
 // unmark removes the mark of a call that is over.
-func (e *Engine) unmark(ctx context.Context, key string, token base.UUID) error {
+func (e *Admission) unmark(ctx context.Context, key string, token base.UUID) error {
 	mark := &removalMark{key: key, Token: token}
-	return e.onRefs(ctx, []store.DocRef{removalRef(key)}, func(u *Tx, doc *store.Doc) error {
+	return e.OnRefs(ctx, []store.DocRef{removalRef(key)}, func(u *txn.Tx, doc *store.Doc) error {
 		if mark.stands(doc) {
 			u.DropDoc(doc.DocRef)
 		}
@@ -86,4 +93,12 @@ func (e *Engine) unmark(ctx context.Context, key string, token base.UUID) error 
 
 func beingRemoved(key string) error {
 	return base.Errorf(base.CodeOverloaded, "%s is about to be deleted", key).WithRetryAfter(100)
+}
+
+// refs names the record of the mark; none, if it is nil.
+func (m *removalMark) refs() []store.DocRef {
+	if m == nil {
+		return nil
+	}
+	return []store.DocRef{removalRef(m.key)}
 }

@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -15,8 +16,8 @@ const opDeleteQuota = "delete_quota"
 
 // DeleteQuota removes a quota. While an execution that has not ended is attached to it, or a namespace adds it to its submits, that is
 // quota_in_use. With force it is removed anyway: it limits nothing any more, and what it blocked continues (S38).
-func (e *Engine) DeleteQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction) error {
-	request := RequestRef(c, opDeleteQuota, id, how.RequestKey)
+func (e *Admission) DeleteQuota(ctx context.Context, c txn.Caller, id string, force bool, how txn.AdminAction) error {
+	request := txn.RequestRef(c, opDeleteQuota, id, how.RequestKey)
 	repeated, err := e.Answered(ctx, request)
 	if err != nil {
 		return err
@@ -33,7 +34,7 @@ func (e *Engine) DeleteQuota(ctx context.Context, c Caller, id string, force boo
 	return err
 }
 
-func (e *Engine) deleteUnused(ctx context.Context, c Caller, id string, how AdminAction) error {
+func (e *Admission) deleteUnused(ctx context.Context, c txn.Caller, id string, how txn.AdminAction) error {
 	if err := e.checkQuotaUnused(ctx, id); err != nil {
 		return err
 	}
@@ -46,42 +47,42 @@ func (e *Engine) deleteUnused(ctx context.Context, c Caller, id string, how Admi
 }
 
 // dropQuota is DeleteQuota once it is known that the quota may be removed.
-func (e *Engine) dropQuota(ctx context.Context, c Caller, id string, force bool, how AdminAction, mark *removalMark) error {
-	return e.administer(ctx, &adminCommand{
-		op: opDeleteQuota, caller: c, how: how, ref: QuotaRef(id), mark: mark, where: everywhere,
-		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
+func (e *Admission) dropQuota(ctx context.Context, c txn.Caller, id string, force bool, how txn.AdminAction, mark *removalMark) error {
+	return e.Administer(ctx, &txn.AdminCommand{
+		Op: opDeleteQuota, Caller: c, How: how, Ref: QuotaRef(id), Beside: mark.refs(), Where: everywhere,
+		Act: func(u *txn.Tx, doc *store.Doc) (txn.AdminChange, error) {
 			if doc == nil {
-				return adminChange{}, noSuchQuota(id)
+				return txn.AdminChange{}, noSuchQuota(id)
 			}
 			if err := mark.take(u); err != nil {
-				return adminChange{}, err
+				return txn.AdminChange{}, err
 			}
 			quota, err := decodeQuota(doc)
 			if err != nil { // its record cannot be read
 				quota = core.NewQuota(id, u.Now)
 			} else if err := base.CheckRevision(how.Revision, quota.Revision); err != nil {
-				return adminChange{}, err
+				return txn.AdminChange{}, err
 			}
 			fx := u.Effects(c)
 			quota.Delete(fx)
 			u.Keep(fx)
-			u.AddTask(FollowUp{Kind: taskFreeQuota, Quota: id})
-			u.After = append(u.After, e.rulesChanged)
+			u.AddTask(txn.FollowUp{Kind: txn.TaskFreeQuota, Quota: id})
+			u.After = append(u.After, e.RulesChanged)
 			return quotaChange(quota, nil), nil
 		},
 	}, id, force)
 }
 
 // checkQuotaUnused refuses to remove a quota that is needed.
-func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
+func (e *Admission) checkQuotaUnused(ctx context.Context, id string) error {
 	if err := e.Dict.Reload(ctx); err != nil {
-		return PublicFault(err)
+		return txn.PublicFault(err)
 	}
 	dict := e.Dict.Now()
-	if dict.Quotas[id] == nil && !dict.QuotaUnreadable(id) {
+	if RulesOf(dict).Quotas[id] == nil && !RulesOf(dict).QuotaUnreadable(id) {
 		return noSuchQuota(id)
 	}
-	spaces, err := e.Spaces.read(ctx)
+	spaces, err := e.Spaces.Read(ctx)
 	if err != nil {
 		return err
 	}
@@ -97,10 +98,10 @@ func (e *Engine) checkQuotaUnused(ctx context.Context, id string) error {
 	if dict, err = e.dictionaryNow(ctx); err != nil { // with the classes of what was adopted
 		return err
 	}
-	for some := range slices.Chunk(dict.ClassesOf(id, everyClass), ClassesAsked) {
+	for some := range slices.Chunk(ClassesOf(dict, id, everyClass), ClassesAsked) {
 		n, err := e.Store.Count(ctx, store.Query{Classes: ClassNumbers(some), Statuses: unfinished()}, 1)
 		if err != nil {
-			return PublicFault(err)
+			return txn.PublicFault(err)
 		}
 		if n > 0 {
 			return quotaInUse(id, "executions that have not ended are attached to it")
@@ -120,13 +121,13 @@ func unfinished() []core.Status {
 
 // freeQuota unblocks what waited for a quota that was removed, and removes its admissions (S47). Its slots stay counted until their holders release
 // them.
-func (e *Engine) freeQuota(ctx context.Context, t FollowUp) error {
-	pass := func(_ *Tx, x *core.Execution, fx *core.Effects) bool {
+func (e *Admission) freeQuota(ctx context.Context, t txn.FollowUp) error {
+	pass := func(_ *txn.Tx, x *core.Execution, fx *core.Effects) bool {
 		return x.Unblock(fx, func(key string) bool { return quotaOfKey(key) == t.Quota })
 	}
 	for {
 		dict, err := e.dictionaryNow(ctx)
-		if err != nil || dict.Quotas[t.Quota] != nil { // there is a quota of that name again: claims decide on what it blocks
+		if err != nil || RulesOf(dict).Quotas[t.Quota] != nil { // there is a quota of that name again: claims decide on what it blocks
 			return err
 		}
 		ids, err := e.blockedOn(ctx, dict, t.Quota)
@@ -143,20 +144,20 @@ func (e *Engine) freeQuota(ctx context.Context, t FollowUp) error {
 }
 
 // dictionaryNow is the dictionary as the store has it.
-func (e *Engine) dictionaryNow(ctx context.Context) (*Dictionary, error) {
+func (e *Admission) dictionaryNow(ctx context.Context) (*txn.Dictionary, error) {
 	if err := e.Dict.Reload(ctx); err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	return e.Dict.Now(), nil
 }
 
 // unblock readmits executions whose keys were removed. pass does so with one, and reports whether it changed it.
-func (e *Engine) unblock(ctx context.Context, ids []base.UUID, pass func(u *Tx, x *core.Execution, fx *core.Effects) bool) error {
-	cmds := make([]Command, len(ids))
+func (e *Admission) unblock(ctx context.Context, ids []base.UUID, pass func(u *txn.Tx, x *core.Execution, fx *core.Effects) bool) error {
+	cmds := make([]txn.Command, len(ids))
 	for i, id := range ids {
-		cmds[i] = &OnOne{
-			Op: "unblock", Caller: EngineCaller, ID: base.GivenID{UUID: id},
-			Act: func(u *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+		cmds[i] = &txn.OnOne{
+			Op: "unblock", Caller: txn.EngineCaller, ID: base.GivenID{UUID: id},
+			Act: func(u *txn.Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
 				return pass(u, x, fx), nil
 			},
 		}
@@ -170,8 +171,8 @@ func (e *Engine) unblock(ctx context.Context, ids []base.UUID, pass func(u *Tx, 
 }
 
 // blockedOn finds executions that are blocked on a quota, a batch at a time. Rows of another key with the same block number are left out.
-func (e *Engine) blockedOn(ctx context.Context, dict *Dictionary, quota string) (ids []base.UUID, err error) {
-	for some := range slices.Chunk(dict.ClassesOf(quota, everyClass), ClassesAsked) {
+func (e *Admission) blockedOn(ctx context.Context, dict *txn.Dictionary, quota string) (ids []base.UUID, err error) {
+	for some := range slices.Chunk(ClassesOf(dict, quota, everyClass), ClassesAsked) {
 		queues, err := e.blockedQueues(ctx, dict, some, quota)
 		if err != nil {
 			return nil, err
@@ -190,10 +191,10 @@ func (e *Engine) blockedOn(ctx context.Context, dict *Dictionary, quota string) 
 }
 
 // blockedIn finds those in one queue.
-func (e *Engine) blockedIn(ctx context.Context, queue blockedQueue, quota string) ([]base.UUID, error) {
+func (e *Admission) blockedIn(ctx context.Context, queue blockedQueue, quota string) ([]base.UUID, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(unblockBatch)}})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	ids := make([]base.UUID, len(loaded.Picked))
 	for i, row := range loaded.Picked {
@@ -203,10 +204,10 @@ func (e *Engine) blockedIn(ctx context.Context, queue blockedQueue, quota string
 }
 
 // stillBlocked returns those of the executions that are blocked on a key of the quota.
-func (e *Engine) stillBlocked(ctx context.Context, ids []base.UUID, quota string) ([]base.UUID, error) {
+func (e *Admission) stillBlocked(ctx context.Context, ids []base.UUID, quota string) ([]base.UUID, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	return slices.DeleteFunc(ids, func(id base.UUID) bool {
 		x := loaded.Executions[id]
@@ -229,12 +230,12 @@ func quotaOfKey(key string) string {
 }
 
 // dropRates removes the admissions of a removed quota.
-func (e *Engine) dropRates(ctx context.Context, quota string) error {
-	scan := store.Scan{Kind: DocRate, Prefix: "rate:" + quota, Limit: unblockBatch}
+func (e *Admission) dropRates(ctx context.Context, quota string) error {
+	scan := store.Scan{Kind: txn.DocRate, Prefix: "rate:" + quota, Limit: unblockBatch}
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {
-			return PublicFault(err)
+			return txn.PublicFault(err)
 		}
 		docs := loaded.Scanned[0]
 		if len(docs) == 0 {
@@ -265,8 +266,8 @@ func (d *dropRates) Want(w *store.Want, _ bool) {
 	w.Docs, w.LockDocs = append(w.Docs, d.refs...), true
 }
 
-func (d *dropRates) Decide(u *Tx) error {
-	if u.Dict.Quotas[d.quota] != nil || len(d.refs) == 0 {
+func (d *dropRates) Decide(u *txn.Tx) error {
+	if RulesOf(u.Dict).Quotas[d.quota] != nil || len(d.refs) == 0 {
 		return nil
 	}
 	u.Changes.Dictionary = u.Dict.Version

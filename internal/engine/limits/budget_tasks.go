@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -25,12 +26,12 @@ func (r *resetDue) Name() string { return "reset_due_budget" }
 
 func (r *resetDue) Want(*store.Want, bool) {}
 
-func (r *resetDue) Behind(u *Tx, w *store.Want) { u.WantBudgets(w, []base.UUID{r.budget}) }
+func (r *resetDue) Behind(u *txn.Tx, w *store.Want) { WantBudgets(u, w, []base.UUID{r.budget}) }
 
 // Decide arms the timer again if the clock was set back before it.
-func (r *resetDue) Decide(u *Tx) error {
+func (r *resetDue) Decide(u *txn.Tx) error {
 	if b := u.Books.Get(r.budget); b != nil && b.NextResetAt != 0 && b.NextResetAt <= r.at {
-		timer := u.TimerAt(timerBudgets, b.NextResetAt)
+		timer := u.TimerAt(txn.TimerBudgets, b.NextResetAt)
 		timer.Texts = append(timer.Texts, b.ID.String())
 	}
 	return nil
@@ -38,8 +39,8 @@ func (r *resetDue) Decide(u *Tx) error {
 
 // sweepBudgets starts new epochs of budgets whose epochs have ended. Two processes at one boundary take turns on the record, and the second finds
 // nothing due.
-func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
-	var cmds []Command
+func (e *Admission) sweepBudgets(ctx context.Context, t store.Timer) error {
+	var cmds []txn.Command
 	for _, text := range t.Texts {
 		if id, ok := base.ParseUUID(text); ok {
 			cmds = append(cmds, &resetDue{id, t.At})
@@ -54,7 +55,7 @@ func (e *Engine) sweepBudgets(ctx context.Context, t store.Timer) error {
 }
 
 // freeBudget unblocks what waited for a budget that was deleted (B33, S47). A budget that is merely missing blocks everything that needs it (B3).
-func (e *Engine) freeBudget(ctx context.Context, t FollowUp) error {
+func (e *Admission) freeBudget(ctx context.Context, t txn.FollowUp) error {
 	deleted, err := e.budgetDeleted(ctx, t.Budget)
 	if err != nil || !deleted {
 		return err
@@ -78,16 +79,16 @@ func (e *Engine) freeBudget(ctx context.Context, t FollowUp) error {
 
 // budgetDeleted reports whether a budget was deleted. Its mark shows that until the history of the budget is removed (B5). After that nothing is
 // left of it; of a budget whose record was lost the name still exists.
-func (e *Engine) budgetDeleted(ctx context.Context, id base.UUID) (bool, error) {
+func (e *Admission) budgetDeleted(ctx context.Context, id base.UUID) (bool, error) {
 	docs, err := e.ReadDocs(ctx, budgetGoneRef(id), BudgetDocRef(id), budgetEntryRef(id))
 	if _, marked := docs[budgetGoneRef(id)]; err != nil || marked || len(docs) > 0 {
 		return marked, err
 	}
-	scan := store.Scan{Kind: docBudgetName, Limit: dropBatch}
+	scan := store.Scan{Kind: txn.DocBudgetName, Limit: dropBatch}
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {
-			return false, PublicFault(err)
+			return false, txn.PublicFault(err)
 		}
 		names := loaded.Scanned[0]
 		for i := range names {
@@ -104,19 +105,19 @@ func (e *Engine) budgetDeleted(ctx context.Context, id base.UUID) (bool, error) 
 
 // Without removes a deleted budget from an execution. If the execution waits for it, or for one above it that no longer applies, it is unblocked:
 // nothing else would look at it (B33, B34).
-func Without(gone base.UUID) func(u *Tx, x *core.Execution, fx *core.Effects) bool {
-	return func(u *Tx, x *core.Execution, fx *core.Effects) bool {
+func Without(gone base.UUID) func(u *txn.Tx, x *core.Execution, fx *core.Effects) bool {
+	return func(u *txn.Tx, x *core.Execution, fx *core.Effects) bool {
 		dropped := core.DropBudget(&x.Budgets, gone)
-		return u.PassUnreached(x, fx) || dropped
+		return PassUnreached(u, x, fx) || dropped
 	}
 }
 
 // SuspectGone adds follow-up work that checks a budget which refused an execution and does not exist. The execution has it from its flow, from its
 // parent or from a flow around those: they may have been removed with their budget, unnoticed by the execution (F44).
-func (u *Tx) SuspectGone(x *core.Execution, why *core.Refusal) {
+func SuspectGone(u *txn.Tx, x *core.Execution, why *core.Refusal) {
 	for i := range x.Budgets {
 		if id := x.Budgets[i].ID; core.BudgetKey(id) == why.Key && u.Doc(BudgetDocRef(id)) == nil {
-			u.AddTask(FollowUp{Kind: taskFreeBudget, Budget: id})
+			u.AddTask(txn.FollowUp{Kind: txn.TaskFreeBudget, Budget: id})
 		}
 	}
 }
@@ -124,7 +125,7 @@ func (u *Tx) SuspectGone(x *core.Execution, why *core.Refusal) {
 // freeUnreached unblocks what waited for a budget that no longer applies, since one below it was deleted (B33). The others stay as they are: a
 // claim passes over all executions of a class that are blocked on one key when the first of them is refused (S19), so none may be among them that
 // does not need the key.
-func (e *Engine) freeUnreached(ctx context.Context, t FollowUp) error {
+func (e *Admission) freeUnreached(ctx context.Context, t txn.FollowUp) error {
 	key := core.BudgetKey(t.Budget)
 	queues, err := e.queuesBlockedOn(ctx, key)
 	if err != nil {
@@ -134,7 +135,7 @@ func (e *Engine) freeUnreached(ctx context.Context, t FollowUp) error {
 		for at := queue.pick(unblockBatch); ; {
 			loaded, err := e.Store.Read(ctx, store.Want{Pick: []store.Pick{at}})
 			if err != nil {
-				return PublicFault(err)
+				return txn.PublicFault(err)
 			}
 			rows := loaded.Picked
 			ids := make([]base.UUID, len(rows))
@@ -158,7 +159,7 @@ func (e *Engine) freeUnreached(ctx context.Context, t FollowUp) error {
 }
 
 // queuesBlockedOn finds the queues of what is blocked on a key.
-func (e *Engine) queuesBlockedOn(ctx context.Context, key string) (queues []blockedQueue, err error) {
+func (e *Admission) queuesBlockedOn(ctx context.Context, key string) (queues []blockedQueue, err error) {
 	dict, err := e.dictionaryNow(ctx)
 	if err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (e *Engine) queuesBlockedOn(ctx context.Context, key string) (queues []bloc
 	for some := range slices.Chunk(slices.Collect(dict.All()), ClassesAsked) {
 		loaded, err := e.Store.Read(ctx, store.Want{Blocks: ClassNumbers(some)})
 		if err != nil {
-			return nil, PublicFault(err)
+			return nil, txn.PublicFault(err)
 		}
 		for _, class := range some {
 			if slices.Contains(loaded.Blocks[class.ID], core.BlockNumber(key)) {
@@ -178,7 +179,7 @@ func (e *Engine) queuesBlockedOn(ctx context.Context, key string) (queues []bloc
 }
 
 // blockedOnBudget finds some of the executions that are blocked on a budget.
-func (e *Engine) blockedOnBudget(ctx context.Context, budget base.UUID) (ids []base.UUID, err error) {
+func (e *Admission) blockedOnBudget(ctx context.Context, budget base.UUID) (ids []base.UUID, err error) {
 	queues, err := e.queuesBlockedOn(ctx, core.BudgetKey(budget))
 	if err != nil {
 		return nil, err
@@ -196,10 +197,10 @@ func (e *Engine) blockedOnBudget(ctx context.Context, budget base.UUID) (ids []b
 }
 
 // blockedOnKey finds those in one queue. Rows of another key with the same block number are left out.
-func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []base.UUID, err error) {
+func (e *Admission) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []base.UUID, err error) {
 	rows, err := e.Store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(unblockBatch)}})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	want := store.Want{SkipUnreadable: true}
 	for _, row := range rows.Picked {
@@ -207,7 +208,7 @@ func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []ba
 	}
 	loaded, err := e.Store.Read(ctx, want)
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	for _, id := range want.Executions {
 		if x := loaded.Executions[id]; x != nil && x.Queued() && x.BlockedOn == queue.key {
@@ -218,16 +219,16 @@ func (e *Engine) blockedOnKey(ctx context.Context, queue blockedQueue) (ids []ba
 }
 
 // dropEpoch removes a past epoch and its ledger.
-func (e *Engine) dropEpoch(ctx context.Context, t FollowUp) error {
-	if err := e.dropDocs(ctx, docLedger, ledgerPrefix(t.Budget, t.Epoch)); err != nil {
+func (e *Admission) dropEpoch(ctx context.Context, t txn.FollowUp) error {
+	if err := e.dropDocs(ctx, txn.DocLedger, ledgerPrefix(t.Budget, t.Epoch)); err != nil {
 		return err
 	}
 	return e.Write(ctx, "drop_epoch", &store.Changes{DropDocs: []store.DocRef{epochRef(t.Budget, t.Epoch)}})
 }
 
 // dropBudget removes everything of a deleted budget. From then on its id may be used again.
-func (e *Engine) dropBudget(ctx context.Context, t FollowUp) error {
-	for _, kind := range []store.DocKind{docLedger, docEpoch, docUsageDedup} {
+func (e *Admission) dropBudget(ctx context.Context, t txn.FollowUp) error {
+	for _, kind := range []store.DocKind{txn.DocLedger, txn.DocEpoch, txn.DocUsageDedup} {
 		if err := e.dropDocs(ctx, kind, BudgetPrefix(t.Budget)); err != nil {
 			return err
 		}
@@ -236,11 +237,11 @@ func (e *Engine) dropBudget(ctx context.Context, t FollowUp) error {
 }
 
 // dropDocs removes small records by what their keys begin with.
-func (e *Engine) dropDocs(ctx context.Context, kind store.DocKind, prefix string) error {
+func (e *Admission) dropDocs(ctx context.Context, kind store.DocKind, prefix string) error {
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: kind, Prefix: prefix, Limit: dropBatch}}})
 		if err != nil {
-			return PublicFault(err)
+			return txn.PublicFault(err)
 		}
 		docs := loaded.Scanned[0]
 		if len(docs) == 0 {
@@ -257,7 +258,7 @@ func (e *Engine) dropDocs(ctx context.Context, kind store.DocKind, prefix string
 }
 
 // budgetNamed reports whether an execution that has not ended names the budget (B5).
-func (e *Engine) budgetNamed(ctx context.Context, b *core.BudgetEntry) (bool, error) {
+func (e *Admission) budgetNamed(ctx context.Context, b *core.BudgetEntry) (bool, error) {
 	e.Ingest(ctx)
 	dict, err := e.dictionaryNow(ctx)
 	if err != nil {
@@ -268,7 +269,7 @@ func (e *Engine) budgetNamed(ctx context.Context, b *core.BudgetEntry) (bool, er
 	}
 	var naming []*core.Class
 	for class := range dict.All() {
-		if !mayNeed(class, b.ID.String()) {
+		if !txn.MayNeed(class, b.ID.String()) {
 			continue
 		}
 		if needs := dict.Needs(class.ID); needs != nil && slices.Contains(needs.Budgets, b.ID) {
@@ -278,7 +279,7 @@ func (e *Engine) budgetNamed(ctx context.Context, b *core.BudgetEntry) (bool, er
 	for some := range slices.Chunk(naming, ClassesAsked) {
 		n, err := e.Store.Count(ctx, store.Query{Classes: ClassNumbers(some), Statuses: unfinished()}, 1)
 		if err != nil {
-			return false, PublicFault(err)
+			return false, txn.PublicFault(err)
 		}
 		if n > 0 {
 			return true, nil

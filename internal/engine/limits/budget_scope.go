@@ -1,10 +1,11 @@
-package txn
+package limits
 
 import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
 // scopedToFlow is the flow that a budget is for.
@@ -17,7 +18,7 @@ func scopedToFlow(s *core.BudgetScope) (base.UUID, bool) {
 }
 
 // flowOfScope finds the flow that a budget is to be for. Codes: flow_not_found.
-func (e *Engine) flowOfScope(ctx context.Context, c Caller, namespace string, s *core.BudgetScope) (base.UUID, error) {
+func (e *Admission) flowOfScope(ctx context.Context, c txn.Caller, namespace string, s *core.BudgetScope) (base.UUID, error) {
 	id, err := base.ParseID(s.Value)
 	if err != nil {
 		return base.UUID{}, noFlowOfScope(s.Value)
@@ -34,7 +35,7 @@ func noFlowOfScope(given string) error {
 }
 
 // openFlowOf reports whether the flow that a budget is for has members that may still be charged to it.
-func (u *Tx) openFlowOf(b *core.Budget) bool {
+func openFlowOf(u *txn.Tx, b *core.Budget) bool {
 	flow, ok := scopedToFlow(&b.Scope)
 	if !ok {
 		return false
@@ -45,7 +46,7 @@ func (u *Tx) openFlowOf(b *core.Budget) bool {
 
 // reachFlow records a new budget in the flow that it is for, or finds the flow of the children of its execution, and leaves the members to
 // follow-up work. It returns the flow.
-func (u *Tx) reachFlow(f *core.Flow, ent *Row, made *core.Budget) (flow base.UUID) {
+func reachFlow(u *txn.Tx, f *core.Flow, ent *txn.Row, made *core.Budget) (flow base.UUID) {
 	switch {
 	case f != nil:
 		if flow = f.ID.UUID; f.AddBudget(made) {
@@ -56,16 +57,16 @@ func (u *Tx) reachFlow(f *core.Flow, ent *Row, made *core.Budget) (flow base.UUI
 	default:
 		return base.UUID{}
 	}
-	u.AddTask(FollowUp{Kind: TaskSpreadBudget, Flow: flow, Budget: made.ID})
+	u.AddTask(txn.FollowUp{Kind: txn.TaskSpreadBudget, Flow: flow, Budget: made.ID})
 	return flow
 }
 
 // ReachBelow leaves the members of the flow below an execution, which budgets have come to reach, to follow-up work.
-func (u *Tx) ReachBelow(x *core.Execution, budgets []core.ScopedBudget) {
+func ReachBelow(u *txn.Tx, x *core.Execution, budgets []core.ScopedBudget) {
 	if x.Children == nil {
 		return
 	}
 	for _, budget := range budgets {
-		u.AddTask(FollowUp{Kind: TaskSpreadBudget, Flow: x.Children.FlowID.UUID, Budget: budget.ID})
+		u.AddTask(txn.FollowUp{Kind: txn.TaskSpreadBudget, Flow: x.Children.FlowID.UUID, Budget: budget.ID})
 	}
 }

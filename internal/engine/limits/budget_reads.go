@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -16,15 +17,15 @@ const (
 )
 
 // Budget shows a budget (B39).
-func (e *Engine) Budget(ctx context.Context, c Caller, ref BudgetRef) (BudgetView, error) {
-	found, err := e.findBudget(ctx, c, ref)
+func (e *Admission) Budget(ctx context.Context, c txn.Caller, ref BudgetRef) (BudgetView, error) {
+	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return BudgetView{}, err
 	}
 	return e.budgetByID(ctx, c, found.ID)
 }
 
-func (e *Engine) budgetByID(ctx context.Context, c Caller, id base.UUID) (BudgetView, error) {
+func (e *Admission) budgetByID(ctx context.Context, c txn.Caller, id base.UUID) (BudgetView, error) {
 	views, err := e.budgetViews(ctx, []base.UUID{id})
 	if err != nil {
 		return BudgetView{}, err
@@ -39,12 +40,12 @@ func (e *Engine) budgetByID(ctx context.Context, c Caller, id base.UUID) (Budget
 }
 
 // budgetViews returns budgets, all of one snapshot; those that do not exist are left out. Codes: corruption.
-func (e *Engine) budgetViews(ctx context.Context, ids []base.UUID) (map[base.UUID]*BudgetView, error) {
+func (e *Admission) budgetViews(ctx context.Context, ids []base.UUID) (map[base.UUID]*BudgetView, error) {
 	look := budgetLook{e: e, ids: ids}
 	for try := 1; ; try++ {
 		loaded, err := e.Store.Read(ctx, look.Want())
 		if err != nil {
-			return nil, PublicFault(err)
+			return nil, txn.PublicFault(err)
 		}
 		known, err := look.learn(ctx, loaded)
 		if err != nil {
@@ -59,9 +60,9 @@ func (e *Engine) budgetViews(ctx context.Context, ids []base.UUID) (map[base.UUI
 // budgetLook collects what budgets show. Which queues have rows that are blocked on them is found by repeated reads: the read that finds nothing
 // new has seen everything in one snapshot.
 type budgetLook struct {
-	e       *Engine
+	e       *Admission
 	ids     []base.UUID
-	dict    *Dictionary
+	dict    *txn.Dictionary
 	classes []int32      // of the namespaces that the budgets belong to
 	picks   []store.Pick // queues with blocked rows
 }
@@ -70,7 +71,7 @@ func (l *budgetLook) Want() store.Want {
 	want := store.Want{Blocks: l.classes, Pick: l.picks}
 	for _, id := range l.ids {
 		want.Docs = append(want.Docs, BudgetDocRef(id))
-		want.Scans = append(want.Scans, store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(id), Limit: firstHolders})
+		want.Scans = append(want.Scans, store.Scan{Kind: txn.DocBudgetHold, Prefix: BudgetPrefix(id), Limit: firstHolders})
 	}
 	return want
 }
@@ -80,7 +81,7 @@ func (l *budgetLook) learn(ctx context.Context, loaded *store.Loaded) (known boo
 	known = true
 	if l.dict == nil || l.dict.Version < loaded.Dictionary {
 		if l.dict, err = l.e.Dict.At(ctx, loaded.Dictionary); err != nil {
-			return false, PublicFault(err)
+			return false, txn.PublicFault(err)
 		}
 		if l.classes, err = l.classesOf(loaded); err != nil {
 			return false, err
@@ -175,7 +176,7 @@ func holdersIn(docs []store.Doc) (holders []Holder, err error) {
 }
 
 // Budgets lists budgets by id (B40).
-func (e *Engine) Budgets(ctx context.Context, c Caller, q BudgetQuery) ([]BudgetView, string, error) {
+func (e *Admission) Budgets(ctx context.Context, c txn.Caller, q BudgetQuery) ([]BudgetView, string, error) {
 	if err := q.check(); err != nil {
 		return nil, "", err
 	}
@@ -183,8 +184,8 @@ func (e *Engine) Budgets(ctx context.Context, c Caller, q BudgetQuery) ([]Budget
 	if err != nil {
 		return nil, "", err
 	}
-	scope := "budgets\x00" + Fingerprint(q.Namespace, q.Scope, q.Exhausted, q.State)
-	ids, next, err := listDocs(ctx, e, DocBudget, scope, q.Cursor, q.Limit, func(doc *store.Doc) (base.UUID, bool, error) {
+	scope := "budgets\x00" + txn.Fingerprint(q.Namespace, q.Scope, q.Exhausted, q.State)
+	ids, next, err := txn.ListDocs(ctx, e.Engine, txn.DocBudget, scope, q.Cursor, q.Limit, func(doc *store.Doc) (base.UUID, bool, error) {
 		b, err := settledBudget(doc, now)
 		if err != nil { // one that cannot be read hides no other; a read by name returns the error
 			e.Notes.Error("a budget cannot be read", "row", doc.Key, "error", err)
@@ -200,7 +201,7 @@ func (e *Engine) Budgets(ctx context.Context, c Caller, q BudgetQuery) ([]Budget
 }
 
 // viewsInOrder returns budgets in this order, without those that were removed.
-func (e *Engine) viewsInOrder(ctx context.Context, ids []base.UUID) ([]BudgetView, error) {
+func (e *Admission) viewsInOrder(ctx context.Context, ids []base.UUID) ([]BudgetView, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -240,16 +241,16 @@ func (q *BudgetQuery) keeps(b *core.Budget) bool {
 }
 
 // ApplicableBudgets returns which budgets apply to an execution, and whether they would admit it now (B40).
-func (e *Engine) ApplicableBudgets(ctx context.Context, c Caller, id base.GivenID) (Applicable, error) {
+func (e *Admission) ApplicableBudgets(ctx context.Context, c txn.Caller, id base.GivenID) (Applicable, error) {
 	loaded, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 	if err != nil {
 		return Applicable{}, err
 	}
 	dict, err := e.Dict.At(ctx, loaded.Dictionary)
 	if err != nil {
-		return Applicable{}, PublicFault(err)
+		return Applicable{}, txn.PublicFault(err)
 	}
-	set := dict.BudgetsOf(x)
+	set := BudgetsOf(dict, x)
 	answer := Applicable{AsOf: loaded.Now}
 	if answer.Budgets, err = e.viewsInOrder(ctx, set); err != nil {
 		return Applicable{}, err
@@ -264,7 +265,7 @@ func (e *Engine) ApplicableBudgets(ctx context.Context, c Caller, id base.GivenI
 }
 
 // Usage shows the meters of an execution, or of one of its attempts (B18).
-func (e *Engine) Usage(ctx context.Context, c Caller, id base.GivenID, attempt *int) (UsageView, error) {
+func (e *Admission) Usage(ctx context.Context, c txn.Caller, id base.GivenID, attempt *int) (UsageView, error) {
 	if attempt == nil {
 		_, x, err := e.ReadOne(ctx, c, id, store.Want{Executions: []base.UUID{id.UUID}})
 		if err != nil {

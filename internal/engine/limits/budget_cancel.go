@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,11 +15,11 @@ const cancelAtOnce = 256
 
 // cancelHolders carries out the cancels that breaches in this unit have ordered: every execution with a lease charged to the budget is cancelled.
 // What cannot be done here is follow-up work. Ending a lease books its time, which may be a breach again.
-func (u *Tx) cancelHolders(ctx context.Context) error {
-	for u.ordersCancels() {
-		orders := mergeCancels(u.Books.CancelRunning()[u.budgets.cancelled:])
-		u.budgets.cancelled = len(u.Books.CancelRunning())
-		if err := u.cancelHoldersOf(ctx, orders); err != nil {
+func cancelHolders(ctx context.Context, u *txn.Tx) error {
+	for ordersCancels(u) {
+		orders := mergeCancels(u.Books.CancelRunning()[partOf(u).cancelled:])
+		partOf(u).cancelled = len(u.Books.CancelRunning())
+		if err := cancelHoldersOf(ctx, u, orders); err != nil {
 			return err
 		}
 	}
@@ -26,8 +27,8 @@ func (u *Tx) cancelHolders(ctx context.Context) error {
 }
 
 // ordersCancels reports whether a breach has ordered something that is not carried out yet.
-func (u *Tx) ordersCancels() bool {
-	return u.Books != nil && u.budgets.cancelled < len(u.Books.CancelRunning())
+func ordersCancels(u *txn.Tx) bool {
+	return u.Books != nil && partOf(u).cancelled < len(u.Books.CancelRunning())
 }
 
 // mergeCancels makes one order per budget: in one transaction many holders may find that it is used up. An execution is spared only if all orders
@@ -45,24 +46,24 @@ func mergeCancels(orders []core.CancelRunning) (merged []core.CancelRunning) {
 	return merged
 }
 
-func (u *Tx) cancelHoldersOf(ctx context.Context, orders []core.CancelRunning) error {
-	left, err := u.loadHolders(ctx, orders)
+func cancelHoldersOf(ctx context.Context, u *txn.Tx, orders []core.CancelRunning) error {
+	left, err := loadHolders(ctx, u, orders)
 	if err != nil {
 		return err
 	}
 	for _, order := range orders {
 		before := u.Now
-		for _, ent := range u.holdersOf(order.Budget) {
+		for _, ent := range holdersOf(u, order.Budget) {
 			switch {
 			case ent.Exec.ID == order.Spare:
-			case ent.acquiredAt != 0: // its worker does not have the lease yet: it ends with the next transaction
-				left[order.Budget], before = true, max(before, ent.acquiredAt)
+			case ent.AcquiredAt != 0: // its worker does not have the lease yet: it ends with the next transaction
+				left[order.Budget], before = true, max(before, ent.AcquiredAt)
 			default:
-				u.cancelHolder(ent, order.Budget)
+				cancelHolder(u, ent, order.Budget)
 			}
 		}
 		if left[order.Budget] {
-			u.AddTask(FollowUp{Kind: taskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: before})
+			u.AddTask(txn.FollowUp{Kind: txn.TaskCancelHolders, Budget: order.Budget, Execution: order.Spare.UUID, Before: before})
 		}
 	}
 	return nil
@@ -70,11 +71,11 @@ func (u *Tx) cancelHoldersOf(ctx context.Context, orders []core.CancelRunning) e
 
 // loadHolders locks and loads the executions with leases charged to the budgets, as many as are cancelled at once. It returns which budgets have
 // more.
-func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left map[base.UUID]bool, err error) {
-	at := len(u.scanned)
+func loadHolders(ctx context.Context, u *txn.Tx, orders []core.CancelRunning) (left map[base.UUID]bool, err error) {
+	at := len(u.Scanned)
 	var scans store.Want
 	for _, order := range orders {
-		scans.Scans = append(scans.Scans, store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(order.Budget), Limit: cancelAtOnce + 1})
+		scans.Scans = append(scans.Scans, store.Scan{Kind: txn.DocBudgetHold, Prefix: BudgetPrefix(order.Budget), Limit: cancelAtOnce + 1})
 	}
 	if err := u.Load(ctx, scans); err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 	left = map[base.UUID]bool{}
 	want, of := store.Want{SkipLocked: true, SkipUnreadable: true}, map[base.UUID][]base.UUID{}
 	for i, order := range orders {
-		marks := u.scanned[at+i]
+		marks := u.Scanned[at+i]
 		for j := range marks {
 			h, err := DecodeHold(&marks[j])
 			id := h.ExecutionID.UUID
@@ -113,7 +114,7 @@ func (u *Tx) loadHolders(ctx context.Context, orders []core.CancelRunning) (left
 }
 
 // holdersOf are the executions at hand whose lease is charged to the budget.
-func (u *Tx) holdersOf(budget base.UUID) (holders []*Row) {
+func holdersOf(u *txn.Tx, budget base.UUID) (holders []*txn.Row) {
 	for _, ent := range u.Entries {
 		if r := ent.Exec.Reservation; r != nil && !ent.Removed && !ent.Assumed() && r.Holds != nil && chargedTo(r, budget) {
 			holders = append(holders, ent)
@@ -131,7 +132,7 @@ func chargedTo(r *core.Reservation, budget base.UUID) bool {
 	return false
 }
 
-func (u *Tx) cancelHolder(ent *Row, budget base.UUID) {
+func cancelHolder(u *txn.Tx, ent *txn.Row, budget base.UUID) {
 	u.Settle(ent)
 	fx, held := u.EngineEffects(), ent.Exec.Holds
 	fx.Now = max(fx.Now, ent.Exec.Latest())
@@ -143,16 +144,16 @@ func (u *Tx) cancelHolder(ent *Row, budget base.UUID) {
 }
 
 // cancelRest continues with the holders of a breached budget: those that held their leases at the breach (B27).
-func (e *Engine) cancelRest(ctx context.Context, t FollowUp) error {
-	scan := store.Scan{Kind: DocBudgetHold, Prefix: BudgetPrefix(t.Budget), Limit: cancelAtOnce}
+func (e *Admission) cancelRest(ctx context.Context, t txn.FollowUp) error {
+	scan := store.Scan{Kind: txn.DocBudgetHold, Prefix: BudgetPrefix(t.Budget), Limit: cancelAtOnce}
 	var failed error // of one that cannot be read: it does not stop the others (S63)
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {
-			return PublicFault(err)
+			return txn.PublicFault(err)
 		}
 		marks := loaded.Scanned[0]
-		var cmds []Command
+		var cmds []txn.Command
 		for i := range marks {
 			if h, err := DecodeHold(&marks[i]); err == nil && h.Since <= t.Before && h.ExecutionID.UUID != t.Execution {
 				cmds = append(cmds, cancelFor(h, t.Budget))
@@ -175,10 +176,10 @@ func (e *Engine) cancelRest(ctx context.Context, t FollowUp) error {
 }
 
 // cancelFor cancels one holder, unless it has another lease by now.
-func cancelFor(h hold, budget base.UUID) Command {
-	return &OnOne{
-		Op: "cancel_for_budget", Caller: EngineCaller, ID: h.ExecutionID.Given(),
-		Act: func(_ *Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
+func cancelFor(h hold, budget base.UUID) txn.Command {
+	return &txn.OnOne{
+		Op: "cancel_for_budget", Caller: txn.EngineCaller, ID: h.ExecutionID.Given(),
+		Act: func(_ *txn.Tx, x *core.Execution, fx *core.Effects, _ *core.LeaseRecord) (bool, error) {
 			return x.LeaseEpoch == h.Epoch && x.CancelForBudget(fx, budget), nil
 		},
 	}

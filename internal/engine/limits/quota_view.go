@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -48,10 +49,10 @@ const (
 func everyClass(*core.Class) bool { return true }
 
 // ClassesOf are the classes whose executions are attached to a quota, by number.
-func (d *Dictionary) ClassesOf(quota string, seen func(*core.Class) bool) (classes []*core.Class) {
+func ClassesOf(d *txn.Dictionary, quota string, seen func(*core.Class) bool) (classes []*core.Class) {
 	named := func(use core.QuotaUse) bool { return use.Quota == quota }
 	for class := range d.All() {
-		if !mayNeed(class, quota) || !seen(class) {
+		if !txn.MayNeed(class, quota) || !seen(class) {
 			continue
 		}
 		if needs := d.Needs(class.ID); needs != nil && slices.ContainsFunc(needs.Quotas, named) {
@@ -72,7 +73,7 @@ func ClassNumbers(classes []*core.Class) []int32 {
 }
 
 // SeesAll reports whether there is no work of a namespace that the caller does not see.
-func (c Caller) SeesAll(dict *Dictionary) bool {
+func SeesAll(c txn.Caller, dict *txn.Dictionary) bool {
 	if c.Namespaces == nil {
 		return true
 	}
@@ -95,10 +96,10 @@ func (q blockedQueue) pick(limit int) store.Pick {
 }
 
 // blockedQueues finds the queues of these classes that wait for a key of the quota.
-func (e *Engine) blockedQueues(ctx context.Context, dict *Dictionary, classes []*core.Class, quota string) (queues []blockedQueue, err error) {
+func (e *Admission) blockedQueues(ctx context.Context, dict *txn.Dictionary, classes []*core.Class, quota string) (queues []blockedQueue, err error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Blocks: ClassNumbers(classes)})
 	if err != nil {
-		return nil, PublicFault(err)
+		return nil, txn.PublicFault(err)
 	}
 	for _, class := range classes {
 		for _, use := range dict.Needs(class.ID).Quotas {
@@ -113,7 +114,7 @@ func (e *Engine) blockedQueues(ctx context.Context, dict *Dictionary, classes []
 }
 
 // quotaViews shows quotas with their use. Holders come from the search rows.
-func (e *Engine) quotaViews(ctx context.Context, c Caller, dict *Dictionary, keys int, quotas ...*core.Quota) ([]QuotaView, error) {
+func (e *Admission) quotaViews(ctx context.Context, c txn.Caller, dict *txn.Dictionary, keys int, quotas ...*core.Quota) ([]QuotaView, error) {
 	views := make([]QuotaView, len(quotas))
 	if len(quotas) == 0 {
 		return views, nil
@@ -122,7 +123,7 @@ func (e *Engine) quotaViews(ctx context.Context, c Caller, dict *Dictionary, key
 		return nil, err
 	}
 	for i, quota := range quotas {
-		look := &QuotaLook{Engine: e, Dict: dict, Caller: c, Quota: quota, Whole: c.SeesAll(dict), uses: map[string]*QuotaKeyView{}, Classes: map[string][]*core.Class{}}
+		look := &QuotaLook{Engine: e, Dict: dict, Caller: c, Quota: quota, Whole: SeesAll(c, dict), uses: map[string]*QuotaKeyView{}, Classes: map[string][]*core.Class{}}
 		if err := look.all(ctx); err != nil {
 			return nil, err
 		}
@@ -140,9 +141,9 @@ func (e *Engine) quotaViews(ctx context.Context, c Caller, dict *Dictionary, key
 
 // QuotaLook gathers the use of one quota.
 type QuotaLook struct {
-	Engine  *Engine
-	Dict    *Dictionary
-	Caller  Caller
+	Engine  *Admission
+	Dict    *txn.Dictionary
+	Caller  txn.Caller
 	Quota   *core.Quota
 	Whole   bool // the caller sees all namespaces
 	uses    map[string]*QuotaKeyView
@@ -153,7 +154,7 @@ func (l *QuotaLook) use(key string) core.QuotaUse { return core.QuotaUse{Quota: 
 
 // all looks at every key that a class of the caller names.
 func (l *QuotaLook) all(ctx context.Context) error {
-	classes := l.Dict.ClassesOf(l.Quota.ID, func(class *core.Class) bool { return l.Caller.Sees(class.Namespace) })
+	classes := ClassesOf(l.Dict, l.Quota.ID, func(class *core.Class) bool { return l.Caller.Sees(class.Namespace) })
 	for some := range slices.Chunk(classes, ClassesAsked) {
 		want := store.Want{}
 		for _, class := range some {
@@ -182,7 +183,7 @@ func (l *QuotaLook) all(ctx context.Context) error {
 func (l *QuotaLook) count(ctx context.Context, want store.Want) error {
 	loaded, err := l.Engine.Store.Read(ctx, want)
 	if err != nil {
-		return PublicFault(err)
+		return txn.PublicFault(err)
 	}
 	s := l.Quota.Settings
 	for key, view := range l.uses {
@@ -219,7 +220,7 @@ func (l *QuotaLook) countBlocked(ctx context.Context, classes []*core.Class) err
 	}
 	loaded, err := l.Engine.Store.Read(ctx, want)
 	if err != nil {
-		return PublicFault(err)
+		return txn.PublicFault(err)
 	}
 	type queueID struct{ class, block int32 }
 	rows := map[queueID]int{}
@@ -231,7 +232,7 @@ func (l *QuotaLook) countBlocked(ctx context.Context, classes []*core.Class) err
 		n, left := rows[queueID{want.Pick[i].Class, want.Pick[i].Block}], mostBlocked-view.Blocked
 		if n == some && left > n { // there may be more: such queues are few
 			if loaded, err = l.Engine.Store.Read(ctx, store.Want{Pick: []store.Pick{queue.pick(left)}}); err != nil {
-				return PublicFault(err)
+				return txn.PublicFault(err)
 			}
 			n = len(loaded.Picked)
 		}
@@ -259,10 +260,10 @@ func (l *QuotaLook) used() (keys []QuotaKeyView) {
 }
 
 // findRecords loads the records behind the next search rows.
-func (e *Engine) findRecords(ctx context.Context, q store.Query) ([]store.Hit, *store.Loaded, error) {
+func (e *Admission) findRecords(ctx context.Context, q store.Query) ([]store.Hit, *store.Loaded, error) {
 	hits, err := e.Store.Find(ctx, q)
 	if err != nil {
-		return nil, nil, PublicFault(err)
+		return nil, nil, txn.PublicFault(err)
 	}
 	ids := make([]base.UUID, len(hits))
 	for i, hit := range hits {
@@ -270,7 +271,7 @@ func (e *Engine) findRecords(ctx context.Context, q store.Query) ([]store.Hit, *
 	}
 	loaded, err := e.Store.Read(ctx, store.Want{Executions: ids, SkipUnreadable: true})
 	if err != nil {
-		return nil, nil, PublicFault(err)
+		return nil, nil, txn.PublicFault(err)
 	}
 	return hits, loaded, nil
 }

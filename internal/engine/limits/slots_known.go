@@ -1,10 +1,11 @@
-package txn
+package limits
 
 import (
 	"strings"
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
 // slotsKept bounds how many keys a process caches.
@@ -20,8 +21,8 @@ type slotsKnown struct {
 }
 
 // learn updates the cache with what a committed unit has seen and changed.
-func (s *slotsKnown) learn(u *Tx) {
-	if len(u.locked)+len(u.Changes.Counters) == 0 {
+func (s *slotsKnown) learn(u *txn.Tx) {
+	if len(u.Locked)+len(u.Changes.Counters) == 0 {
 		return
 	}
 	s.mu.Lock()
@@ -29,13 +30,13 @@ func (s *slotsKnown) learn(u *Tx) {
 	if s.inUse == nil || len(s.inUse) > slotsKept {
 		s.inUse = map[string]int64{}
 	}
-	for key := range u.locked {
+	for key := range u.Locked {
 		if strings.HasPrefix(key, "slots:") {
 			s.inUse[key] = u.Counters[key]
 		}
 	}
 	for key, n := range u.Changes.Counters {
-		if used, known := s.inUse[key]; known && !u.locked[key] {
+		if used, known := s.inUse[key]; known && !u.Locked[key] {
 			s.inUse[key] = max(used+n, 0)
 		}
 	}
@@ -43,12 +44,12 @@ func (s *slotsKnown) learn(u *Tx) {
 
 // Decides reports whether an execution can be admitted with the cache: it needs nothing but slots, and their use is cached. The unit then uses the
 // cached numbers.
-func (s *slotsKnown) Decides(u *Tx, x *core.Execution) bool {
-	if u.Dict.chargesAny(x) {
+func (s *slotsKnown) Decides(u *txn.Tx, x *core.Execution) bool {
+	if chargesAny(u.Dict, x) {
 		return false
 	}
 	for _, use := range x.Policy.Quotas {
-		quota := u.Dict.Quotas[use.Quota]
+		quota := RulesOf(u.Dict).Quotas[use.Quota]
 		if quota == nil || quota.Settings.RateLimit > 0 || quota.Settings.ConcurrencyLimit > 0 && !s.believes(u, use.SlotsKey()) {
 			return false
 		}
@@ -57,21 +58,21 @@ func (s *slotsKnown) Decides(u *Tx, x *core.Execution) bool {
 }
 
 // chargesAny reports whether a budget may apply to the execution.
-func (d *Dictionary) chargesAny(x *core.Execution) bool {
-	return len(x.Budgets) > 0 || len(d.lost) > 0 || d.registry.MayReach(x.Class) || len(d.NeedsOf(x.Class).NamedBudgets()) > 0
+func chargesAny(d *txn.Dictionary, x *core.Execution) bool {
+	return len(x.Budgets) > 0 || len(RulesOf(d).lost) > 0 || RulesOf(d).registry.MayReach(x.Class) || len(NeedsOf(d, x.Class).NamedBudgets()) > 0
 }
 
 // believes takes the cached number of slots in use into the unit. It reports whether there is one and the unit has not locked the counter.
-func (s *slotsKnown) believes(u *Tx, key string) bool {
-	if _, known := u.Believed[key]; known {
+func (s *slotsKnown) believes(u *txn.Tx, key string) bool {
+	if _, known := partOf(u).believed[key]; known {
 		return true
 	}
-	if u.locked[key] {
+	if u.Locked[key] {
 		return false
 	}
 	n, known := s.of(key)
 	if known {
-		SetIn(&u.Believed, key, n)
+		txn.SetIn(&partOf(u).believed, key, n)
 	}
 	return known
 }
@@ -83,14 +84,35 @@ func (s *slotsKnown) forgetAll() {
 	s.inUse = nil
 }
 
+// BelievedSlots returns the cached number of slots in use that the transaction uses, if it uses one.
+func BelievedSlots(u *txn.Tx, key string) (n int64, believed bool) {
+	if part := txn.Known[limitPart](u, limitSlot); part != nil {
+		n, believed = part.believed[key]
+	}
+	return n, believed
+}
+
+// DisbelieveSlots is called for keys whose counters are locked now: the cached numbers are not used any more.
+func DisbelieveSlots(u *txn.Tx, keys []string) {
+	if part := txn.Known[limitPart](u, limitSlot); part != nil {
+		for _, key := range keys {
+			delete(part.believed, key)
+		}
+	}
+}
+
 // BelieveSlots puts the cached numbers into the unit's counters, less what the unit itself has given back.
-func (u *Tx) BelieveSlots() {
-	for key, n := range u.Believed {
-		SetIn(&u.Counters, key, n)
+func BelieveSlots(u *txn.Tx) {
+	part := txn.Known[limitPart](u, limitSlot)
+	if part == nil {
+		return
+	}
+	for key, n := range part.believed {
+		txn.SetIn(&u.Counters, key, n)
 	}
 	for _, ent := range u.Order {
-		for _, key := range ent.holds {
-			if _, believed := u.Believed[key]; believed && !Contains(ent.Exec.Holds, key) {
+		for _, key := range ent.Holds {
+			if _, believed := part.believed[key]; believed && !txn.Contains(ent.Exec.Holds, key) {
 				u.Counters[key] = max(u.Counters[key]-1, 0)
 			}
 		}

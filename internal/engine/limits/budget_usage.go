@@ -1,16 +1,17 @@
-package txn
+package limits
 
 import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 // reportUsage is the command report_usage.
 type reportUsage struct {
-	caller  Caller
+	caller  txn.Caller
 	id      base.GivenID
 	cmd     core.UsageCommand
 	dedup   store.DocRef // zero: no dedup key
@@ -18,7 +19,7 @@ type reportUsage struct {
 }
 
 // ReportUsage books what the holder of a lease uses, or reports that it may not (B19..B23). A breach is an outcome, not an error.
-func (e *Engine) ReportUsage(ctx context.Context, c Caller, id base.GivenID, r UsageRequest) (core.UsageOutcome, error) {
+func (e *Admission) ReportUsage(ctx context.Context, c txn.Caller, id base.GivenID, r UsageRequest) (core.UsageOutcome, error) {
 	cmd := &reportUsage{caller: c, id: id, cmd: core.UsageCommand{Fence: r.Fence, Usage: r.Usage, DedupKey: r.DedupKey, AlreadySpent: r.AlreadySpent}}
 	if err := cmd.cmd.Check(); err != nil {
 		return core.UsageOutcome{}, err
@@ -50,12 +51,12 @@ func (r *reportUsage) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (r *reportUsage) Decide(u *Tx) error {
+func (r *reportUsage) Decide(u *txn.Tx) error {
 	r.outcome = core.UsageOutcome{}
 	return u.On(r.caller, r.id, func(x *core.Execution, fx *core.Effects) (bool, error) {
 		r.caller.AsWorker(x, fx)
 		cmd := r.cmd
-		known, err := u.receipt(r.dedup)
+		known, err := receipt(u, r.dedup)
 		if err != nil {
 			return false, err
 		}
@@ -72,7 +73,7 @@ func (r *reportUsage) Decide(u *Tx) error {
 }
 
 // receipt returns the receipt under a dedup key, or nil. Codes: corruption.
-func (u *Tx) receipt(ref store.DocRef) (*core.UsageReceipt, error) {
+func receipt(u *txn.Tx, ref store.DocRef) (*core.UsageReceipt, error) {
 	doc := u.Doc(ref)
 	if ref.Key == "" || doc == nil {
 		return nil, nil
@@ -82,7 +83,7 @@ func (u *Tx) receipt(ref store.DocRef) (*core.UsageReceipt, error) {
 
 // chargeBudget is the command charge or record_spend.
 type chargeBudget struct {
-	caller  Caller
+	caller  txn.Caller
 	budget  core.BudgetEntry
 	request ChargeRequest
 	dedup   store.DocRef // zero: no dedup key
@@ -91,12 +92,12 @@ type chargeBudget struct {
 
 // Charge books usage against a budget and those above it, without a lease (B24). Codes: budget_not_found, unknown_dimension,
 // budget_closed, execution_not_found, and those of the usage.
-func (e *Engine) Charge(ctx context.Context, c Caller, ref BudgetRef, r ChargeRequest) (core.UsageOutcome, error) {
+func (e *Admission) Charge(ctx context.Context, c txn.Caller, ref BudgetRef, r ChargeRequest) (core.UsageOutcome, error) {
 	check := core.ChargeCommand{Usage: r.Usage, DedupKey: r.DedupKey}
 	if err := check.Check(); err != nil {
 		return core.UsageOutcome{}, err
 	}
-	found, err := e.findBudget(ctx, c, ref)
+	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return core.UsageOutcome{}, err
 	}
@@ -125,22 +126,22 @@ func (b *chargeBudget) Want(w *store.Want, _ bool) {
 	}
 }
 
-func (b *chargeBudget) Behind(u *Tx, w *store.Want) {
-	u.WantBudgets(w, append([]base.UUID{b.budget.ID}, b.budget.Ancestors...))
+func (b *chargeBudget) Behind(u *txn.Tx, w *store.Want) {
+	WantBudgets(u, w, append([]base.UUID{b.budget.ID}, b.budget.Ancestors...))
 	if b.dedup.Key != "" {
-		u.wantDoc(w, b.dedup)
+		wantDoc(u, w, b.dedup)
 	}
 }
 
-func (b *chargeBudget) Decide(u *Tx) error {
+func (b *chargeBudget) Decide(u *txn.Tx) error {
 	b.outcome = core.UsageOutcome{}
-	if _, err := u.Budget(b.caller, b.budget.ID); err != nil {
+	if _, err := Budget(u, b.caller, b.budget.ID); err != nil {
 		return err
 	}
 	if b.request.Execution != nil {
 		return u.On(b.caller, *b.request.Execution, func(x *core.Execution, fx *core.Effects) (bool, error) {
 			if x.Class.Namespace != b.budget.Namespace {
-				return false, NotFound(*b.request.Execution)
+				return false, txn.NotFound(*b.request.Execution)
 			}
 			return b.charge(u, fx, x)
 		})
@@ -154,8 +155,8 @@ func (b *chargeBudget) Decide(u *Tx) error {
 	return nil
 }
 
-func (b *chargeBudget) charge(u *Tx, fx *core.Effects, x *core.Execution) (changed bool, err error) {
-	known, err := u.receipt(b.dedup)
+func (b *chargeBudget) charge(u *txn.Tx, fx *core.Effects, x *core.Execution) (changed bool, err error) {
+	known, err := receipt(u, b.dedup)
 	if err != nil {
 		return false, err
 	}
@@ -167,15 +168,15 @@ func (b *chargeBudget) charge(u *Tx, fx *core.Effects, x *core.Execution) (chang
 	}
 	if b.outcome = outcome; receipt != nil {
 		u.PutOrAdd(store.Doc{DocRef: b.dedup, Body: receipt.Encode(), ExpiresAt: receipt.ExpiresAt})
-		timer := u.TimerAt(timerUsageDedup, RoundUp(receipt.ExpiresAt, base.Minute))
+		timer := u.TimerAt(txn.TimerUsageDedup, txn.RoundUp(receipt.ExpiresAt, base.Minute))
 		timer.Texts = append(timer.Texts, b.dedup.Key)
 	}
 	return !outcome.Repeated, nil
 }
 
 // sweepUsageDedup removes what is remembered of charges whose time is over (B26).
-func (e *Engine) sweepUsageDedup(ctx context.Context, t store.Timer) error {
-	return e.OnDocs(ctx, docUsageDedup, t.Texts, func(u *Tx, doc *store.Doc) error {
+func (e *Admission) sweepUsageDedup(ctx context.Context, t store.Timer) error {
+	return e.OnDocs(ctx, txn.DocUsageDedup, t.Texts, func(u *txn.Tx, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.Now {
 			u.DropDoc(doc.DocRef)
 		}

@@ -1,43 +1,42 @@
-package txn
+package limits
 
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
 func noSuchQuota(id string) error { return base.Errorf(base.CodeQuotaNotFound, "no quota %q", id) }
 
 // PutQuota sets the whole record of a quota, and creates it if it is new (S36). It takes effect with its commit.
-func (e *Engine) PutQuota(ctx context.Context, c Caller, id string, s core.QuotaSettings, how AdminAction) (QuotaView, error) {
+func (e *Admission) PutQuota(ctx context.Context, c txn.Caller, id string, s core.QuotaSettings, how txn.AdminAction) (QuotaView, error) {
 	if err := core.CheckQuotaID(id); err != nil {
 		return QuotaView{}, err
 	}
 	if err := s.Normalize(); err != nil {
 		return QuotaView{}, err
 	}
-	err := e.administer(ctx, &adminCommand{
-		op: "put_quota", caller: c, how: how, ref: QuotaRef(id), where: everywhere,
-		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
+	err := e.Administer(ctx, &txn.AdminCommand{
+		Op: "put_quota", Caller: c, How: how, Ref: QuotaRef(id), Where: everywhere,
+		Act: func(u *txn.Tx, doc *store.Doc) (txn.AdminChange, error) {
 			quota, err := quotaToPut(id, doc, how.Revision, u.Now)
 			if err != nil {
-				return adminChange{}, err
+				return txn.AdminChange{}, err
 			}
 			before := *quota
 			fx := u.Effects(c)
 			if !quota.Change(fx, s) {
-				return adminChange{}, nil
+				return txn.AdminChange{}, nil
 			}
 			u.Keep(fx)
-			u.After = append(u.After, e.rulesChanged)
+			u.After = append(u.After, e.RulesChanged)
 			change := quotaChange(&before, quota)
-			change.made = doc == nil
+			change.Made = doc == nil
 			return change, nil
 		},
 	}, id, quotaArgs{s, how.Revision})
@@ -69,35 +68,27 @@ func quotaToPut(id string, doc *store.Doc, expected *int64, now base.Time) (*cor
 func everywhere(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil }
 
 // quotaChange returns what a change of a quota writes; to is nil if it is removed.
-func quotaChange(from, to *core.Quota) adminChange {
-	change := adminChange{chain: keyring.Everywhere, entity: "quota", id: from.ID}
+func quotaChange(from, to *core.Quota) txn.AdminChange {
+	change := txn.AdminChange{Chain: keyring.Everywhere, Entity: "quota", ID: from.ID}
 	if from.Revision > 0 {
-		change.before = from.Settings
+		change.Before = from.Settings
 	}
 	if to != nil {
-		change.after = to.Settings
-		change.body, _ = json.Marshal(to)
+		change.After = to.Settings
+		change.Body, _ = json.Marshal(to)
 	}
 	return change
 }
 
-// rulesChanged makes all processes decide by the new rules: what was refused by the old ones may be admitted now (S47).
-func (e *Engine) rulesChanged() {
-	// If this fails, the next transaction reads the dictionary.
-	_ = e.Dict.Reload(e.Background())
-	e.Dispatcher.Rescan()
-	e.Hints.Send(store.Hint{Dictionary: true, Keys: []string{"*"}})
-}
-
 // Quota shows a quota and its use (S39).
-func (e *Engine) Quota(ctx context.Context, c Caller, id string) (QuotaView, error) {
+func (e *Admission) Quota(ctx context.Context, c txn.Caller, id string) (QuotaView, error) {
 	if err := e.Dict.Reload(ctx); err != nil {
-		return QuotaView{}, PublicFault(err)
+		return QuotaView{}, txn.PublicFault(err)
 	}
 	dict := e.Dict.Now()
-	quota := dict.Quotas[id]
+	quota := RulesOf(dict).Quotas[id]
 	switch {
-	case quota == nil && dict.QuotaUnreadable(id):
+	case quota == nil && RulesOf(dict).QuotaUnreadable(id):
 		return QuotaView{}, base.Errorf(base.CodeCorruption, "the record of quota %q cannot be read", id).WithHint("state it anew: nobody is admitted under it before")
 	case quota == nil:
 		return QuotaView{}, noSuchQuota(id)
@@ -110,41 +101,11 @@ func (e *Engine) Quota(ctx context.Context, c Caller, id string) (QuotaView, err
 }
 
 // Quotas lists quotas by id. One whose record cannot be read is left out.
-func (e *Engine) Quotas(ctx context.Context, c Caller, cursor string, limit *int) ([]QuotaView, string, error) {
-	quotas, next, err := PageByName(ctx, e, "quotas", cursor, limit, func(d *Dictionary) map[string]*core.Quota { return d.Quotas })
+func (e *Admission) Quotas(ctx context.Context, c txn.Caller, cursor string, limit *int) ([]QuotaView, string, error) {
+	quotas, next, err := txn.PageByName(ctx, e.Engine, "quotas", cursor, limit, func(d *txn.Dictionary) map[string]*core.Quota { return RulesOf(d).Quotas })
 	if err != nil {
 		return nil, "", err
 	}
 	views, err := e.quotaViews(ctx, c, e.Dict.Now(), mostKeysListed, quotas...)
 	return views, next, err
-}
-
-// PageByName lists some of what the dictionary has, by name, behind the cursor.
-func PageByName[T any](ctx context.Context, e *Engine, scope, cursor string, limit *int, all func(*Dictionary) map[string]T) (page []T, next string, err error) {
-	n, err := core.PageLimit(limit)
-	if err != nil {
-		return nil, "", err
-	}
-	after := ""
-	if cursor != "" {
-		key, err := core.DecodeCursor(scope, cursor)
-		if err != nil {
-			return nil, "", err
-		}
-		after = string(key)
-	}
-	if err := e.Dict.Reload(ctx); err != nil {
-		return nil, "", PublicFault(err)
-	}
-	known := all(e.Dict.Now())
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return name <= after })
-	if len(names) > n {
-		if names = names[:n]; n > 0 {
-			next = core.EncodeCursor(scope, []byte(names[n-1]))
-		}
-	}
-	for _, name := range names {
-		page = append(page, known[name])
-	}
-	return page, next, nil
 }

@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -14,23 +15,23 @@ import (
 // taking and freeing a key are thereby serialized on its own row (S47).
 
 // RateRef names the record of the rate window of an admission key.
-func RateRef(key string) store.DocRef { return store.DocRef{Kind: DocRate, Key: key} }
+func RateRef(key string) store.DocRef { return store.DocRef{Kind: txn.DocRate, Key: key} }
 
 // Limits reports whether admission may refuse the execution.
-func (u *Tx) Limits(x *core.Execution) bool { return len(x.Budgets) > 0 || u.Dict.Limited(x.Class) }
+func Limits(u *txn.Tx, x *core.Execution) bool { return len(x.Budgets) > 0 || Limited(u.Dict, x.Class) }
 
 // WantRoom adds the rows that decide whether the execution is admitted. They are to be locked. Rows of quotas may be added once for each of many
 // executions: a caller with many executions removes the duplicates in one step.
-func (u *Tx) WantRoom(w *store.Want, x *core.Execution) {
+func WantRoom(u *txn.Tx, w *store.Want, x *core.Execution) {
 	w.LockDocs = true
-	u.WantBudgets(w, u.BudgetsOf(x))
+	WantBudgets(u, w, BudgetsOf(u.Dict, x))
 	for _, use := range x.Policy.Quotas {
-		if u.Dict.QuotaUnreadable(use.Quota) {
-			SetIn(&u.unreadable, use.RateKey(), true)
-			SetIn(&u.unreadable, use.SlotsKey(), true)
+		if RulesOf(u.Dict).QuotaUnreadable(use.Quota) {
+			txn.SetIn(&partOf(u).unreadable, use.RateKey(), true)
+			txn.SetIn(&partOf(u).unreadable, use.SlotsKey(), true)
 			continue
 		}
-		quota := u.Dict.Quotas[use.Quota]
+		quota := RulesOf(u.Dict).Quotas[use.Quota]
 		if quota == nil {
 			continue
 		}
@@ -72,27 +73,27 @@ func (x *wantIndex) has(w *store.Want, ref store.DocRef) bool {
 }
 
 // wantDoc adds a record that the unit has not loaded.
-func (u *Tx) wantDoc(w *store.Want, ref store.DocRef) {
-	if _, loaded := u.Docs[ref]; !loaded && !u.wanted.has(w, ref) {
+func wantDoc(u *txn.Tx, w *store.Want, ref store.DocRef) {
+	if _, loaded := u.Docs[ref]; !loaded && !partOf(u).index.has(w, ref) {
 		w.Docs = append(w.Docs, ref)
 	}
 }
 
-// LoadReserved locks the budgets and rates that the grants and leases of the loaded executions are charged to: a due timer may end them, whatever
+// loadReserved locks the budgets and rates that the grants and leases of the loaded executions are charged to: a due timer may end them, whatever
 // the command is (L18).
-func (u *Tx) LoadReserved(ctx context.Context) error {
+func loadReserved(ctx context.Context, u *txn.Tx) error {
 	want := store.Want{LockDocs: true}
 	for _, ent := range u.Entries {
 		r := ent.Exec.Reservation
-		if (r != nil || len(ent.Exec.ChargedTo()) > 0) && u.leavesReserved(ent) {
+		if (r != nil || len(ent.Exec.ChargedTo()) > 0) && leavesReserved(u, ent) {
 			continue
 		}
-		u.WantBudgets(&want, ent.Exec.ChargedTo())
+		WantBudgets(u, &want, ent.Exec.ChargedTo())
 		if r == nil {
 			continue
 		}
 		for _, taken := range r.Rates {
-			u.wantDoc(&want, RateRef(taken.Key))
+			wantDoc(u, &want, RateRef(taken.Key))
 		}
 	}
 	if len(want.Docs) == 0 {
@@ -107,70 +108,74 @@ func (u *Tx) LoadReserved(ctx context.Context) error {
 	}
 	u.Now = max(u.Now, loaded.Now) // whether an epoch has ended is judged by the clock read after the lock (BI9)
 	u.Absorb(want, loaded)
-	u.OpenBooks()
+	OpenBooks(u)
 	return nil
 }
 
 // Room returns what admission decides on, from the rows that were loaded.
-func (u *Tx) Room() *core.Room {
+func Room(u *txn.Tx) *core.Room {
 	if u.Counters == nil {
 		u.Counters = map[string]int64{}
 	}
-	u.openRates()
+	openRates(u)
 	return &core.Room{
-		Quotas: func(id string) *core.Quota { return u.Dict.Quotas[id] },
-		Slots:  u.Counters, Rates: u.rates, Budgets: u.OpenBooks(), Unreadable: u.unreadable,
+		Quotas: func(id string) *core.Quota { return RulesOf(u.Dict).Quotas[id] },
+		Slots:  u.Counters, Rates: partOf(u).rates, Budgets: OpenBooks(u), Unreadable: partOf(u).unreadable,
 	}
 }
 
 // openRates reads the windows among the records that were loaded.
-func (u *Tx) openRates() {
-	if u.rates == nil {
-		u.rates = map[string]*core.RateWindow{}
+func openRates(u *txn.Tx) {
+	if partOf(u).rates == nil {
+		partOf(u).rates = map[string]*core.RateWindow{}
 	}
-	if u.opened == len(u.Docs) {
+	if partOf(u).opened == len(u.Docs) {
 		return
 	}
-	u.opened = len(u.Docs)
+	partOf(u).opened = len(u.Docs)
 	for ref, doc := range u.Docs {
-		if ref.Kind != DocRate || doc == nil || u.rates[ref.Key] != nil || u.unreadable[ref.Key] {
+		if ref.Kind != txn.DocRate || doc == nil || partOf(u).rates[ref.Key] != nil || partOf(u).unreadable[ref.Key] {
 			continue
 		}
 		window, err := core.DecodeRateWindow(doc.Data)
 		if err != nil {
-			SetIn(&u.unreadable, ref.Key, true)
+			txn.SetIn(&partOf(u).unreadable, ref.Key, true)
 			u.Engine.Notes.Error("the window of a rate cannot be read: nothing is admitted under it", "row", ref.Key, "error", err)
 			continue
 		}
-		u.rates[ref.Key] = window
+		partOf(u).rates[ref.Key] = window
 	}
 }
 
 // giveBack returns admissions of grants that ended unused (S40).
-func (u *Tx) giveBack(admissions []core.RateAdmission) {
+func giveBack(u *txn.Tx, admissions []core.RateAdmission) {
 	if len(admissions) == 0 {
 		return
 	}
-	u.openRates()
+	openRates(u)
 	for _, a := range admissions {
-		if window := u.rates[a.Key]; window != nil && window.GiveBack(a.At) {
-			u.roomBack = AppendNew(u.roomBack, a.Key)
+		if window := partOf(u).rates[a.Key]; window != nil && window.GiveBack(a.At) {
+			u.RoomBack = txn.AppendNew(u.RoomBack, a.Key)
 		}
 	}
 }
 
 // writeRates writes the windows that changed. Entries that no longer count are left out, and an empty window is dropped.
-func (u *Tx) writeRates() {
-	for key, window := range u.rates {
+func writeRates(u *txn.Tx) {
+	part := txn.Known[limitPart](u, limitSlot)
+	if part == nil {
+		return
+	}
+	for key, window := range part.rates {
 		if window.Changed() {
-			u.writeRate(key, window)
+			writeRate(u, key, window)
 		}
 	}
 }
 
 // writeRate writes a window, or drops it, and arms a timer for the time when nothing of it counts any more.
-func (u *Tx) writeRate(key string, window *core.RateWindow) {
-	length := u.rateWindow(key)
+func writeRate(u *txn.Tx, key string, window *core.RateWindow) {
+	length := rateWindow(u, key)
 	window.Trim(u.Now, length)
 	if window.Empty() {
 		u.DropDoc(RateRef(key))
@@ -181,36 +186,36 @@ func (u *Tx) writeRate(key string, window *core.RateWindow) {
 	if known := u.Doc(doc.DocRef); known != nil && known.ExpiresAt >= until {
 		doc.ExpiresAt = known.ExpiresAt // the look at it is armed
 	} else {
-		doc.ExpiresAt = RoundUp(until.Add(length), base.Second) // late, so that a key in use has few timers
-		timer := u.TimerAt(TimerRates, doc.ExpiresAt)
+		doc.ExpiresAt = txn.RoundUp(until.Add(length), base.Second) // late, so that a key in use has few timers
+		timer := u.TimerAt(txn.TimerRates, doc.ExpiresAt)
 		timer.Texts = append(timer.Texts, key)
 	}
 	u.PutOrAdd(doc)
 }
 
 // rateWindow returns how long admissions of a rate key count. Those of a quota that was removed do not count any more.
-func (u *Tx) rateWindow(key string) base.Millis {
+func rateWindow(u *txn.Tx, key string) base.Millis {
 	id, _, _ := strings.Cut(strings.TrimPrefix(key, "rate:"), "/")
-	if quota := u.Dict.Quotas[id]; quota != nil {
+	if quota := RulesOf(u.Dict).Quotas[id]; quota != nil {
 		return quota.Settings.WindowMS
 	}
-	if u.Dict.QuotaUnreadable(id) {
+	if RulesOf(u.Dict).QuotaUnreadable(id) {
 		return base.Day // the longest possible: nothing is dropped before it is repaired
 	}
 	return 0
 }
 
 // sweepRates wakes the claims that wait for room in a rate (S47), and drops windows in which nothing counts any more.
-func (e *Engine) sweepRates(ctx context.Context, t store.Timer) error {
+func (e *Admission) sweepRates(ctx context.Context, t store.Timer) error {
 	e.Dispatcher.Room(t.Texts)
 	e.Hints.Send(store.Hint{Keys: t.Texts})
-	return e.OnDocs(ctx, DocRate, t.Texts, func(u *Tx, doc *store.Doc) error {
+	return e.OnDocs(ctx, txn.DocRate, t.Texts, func(u *txn.Tx, doc *store.Doc) error {
 		window, err := core.DecodeRateWindow(doc.Data)
 		if err != nil { // claims report it; the other keys are still handled
 			return nil
 		}
 		if doc.ExpiresAt <= u.Now {
-			u.writeRate(doc.Key, window)
+			writeRate(u, doc.Key, window)
 		}
 		return nil
 	})
@@ -218,15 +223,15 @@ func (e *Engine) sweepRates(ctx context.Context, t store.Timer) error {
 
 // Admit tests the execution for admission and takes what it needs (S44); the rows of wantRoom must be loaded. A forced claim is
 // not tested, and takes the slots even above their limit (S35). Errors: admission_refused.
-func (u *Tx) Admit(x *core.Execution, fx *core.Effects, force bool) error {
+func Admit(u *txn.Tx, x *core.Execution, fx *core.Effects, force bool) error {
 	lane := u.Lane(x)
 	if lane != nil && !force && (lane.Counting || !u.HasPlace(lane)) {
 		u.Engine.Meter.Full()
 		return base.Errorf(base.CodeAdmissionRefused, "lane %q is at its cap of %d", lane.Name, lane.Settings.MaxConcurrent).
-			With("key", LaneCounter(lane.Name))
+			With("key", txn.LaneCounter(lane.Name))
 	}
-	if u.Limits(x) {
-		room, set := u.Room(), u.BudgetsOf(x)
+	if Limits(u, x) {
+		room, set := Room(u), BudgetsOf(u.Dict, x)
 		switch why := x.Admission(room, set, fx.Now); {
 		case force:
 			x.TakeForced(fx, room, set)
@@ -239,4 +244,18 @@ func (u *Tx) Admit(x *core.Execution, fx *core.Effects, force bool) error {
 	}
 	u.TakePlace(lane, x)
 	return nil
+}
+
+// WantTaking adds the rows that decide whether the execution may be taken now. Its lane is locked, so that a pause is a barrier for targeted claims
+// too (S4), and its places are counted.
+func WantTaking(u *txn.Tx, w *store.Want, x *core.Execution) {
+	if Limits(u, x) {
+		WantRoom(u, w, x)
+	}
+	if lane := u.Lane(x); lane != nil {
+		w.ShareLanes = append(w.ShareLanes, lane.ID)
+		if lane.Settings.MaxConcurrent > 0 {
+			w.Counters = append(w.Counters, txn.LaneCounter(lane.Name))
+		}
+	}
 }

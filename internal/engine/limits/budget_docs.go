@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -16,25 +17,25 @@ import (
 
 // HoldRef names the record of what an execution holds of a budget.
 func HoldRef(budget, execution base.UUID) store.DocRef {
-	return store.DocRef{Kind: DocBudgetHold, Key: BudgetPrefix(budget) + execution.String()}
+	return store.DocRef{Kind: txn.DocBudgetHold, Key: BudgetPrefix(budget) + execution.String()}
 }
 
 func ledgerRef(budget base.UUID, epoch int64, execution base.UUID) store.DocRef {
-	return store.DocRef{Kind: docLedger, Key: ledgerPrefix(budget, epoch) + execution.String()}
+	return store.DocRef{Kind: txn.DocLedger, Key: ledgerPrefix(budget, epoch) + execution.String()}
 }
 
 func epochRef(budget base.UUID, epoch int64) store.DocRef {
-	return store.DocRef{Kind: docEpoch, Key: BudgetPrefix(budget) + epochText(epoch)}
+	return store.DocRef{Kind: txn.DocEpoch, Key: BudgetPrefix(budget) + epochText(epoch)}
 }
 
 // usageDedupRef names the receipt of a report (B26).
 func usageDedupRef(execution base.UUID, key string) store.DocRef {
-	return store.DocRef{Kind: docUsageDedup, Owner: Owner(execution), Key: key}
+	return store.DocRef{Kind: txn.DocUsageDedup, Owner: txn.Owner(execution), Key: key}
 }
 
 // chargeDedupRef names the receipt of a charge.
 func chargeDedupRef(budget base.UUID, key string) store.DocRef {
-	return store.DocRef{Kind: docUsageDedup, Key: BudgetPrefix(budget) + key}
+	return store.DocRef{Kind: txn.DocUsageDedup, Key: BudgetPrefix(budget) + key}
 }
 
 // BudgetPrefix is the prefix of the keys of everything that is kept for a budget.
@@ -65,7 +66,7 @@ func DecodeBudget(doc *store.Doc) (*core.Budget, error) {
 
 // childRef marks that a budget has another above it.
 func childRef(parent, child base.UUID) store.DocRef {
-	return store.DocRef{Kind: docBudgetChild, Key: BudgetPrefix(parent) + child.String()}
+	return store.DocRef{Kind: txn.DocBudgetChild, Key: BudgetPrefix(parent) + child.String()}
 }
 
 // budgetName names the budget that has a name: the body of docBudgetName. Neither ever changes.
@@ -82,7 +83,7 @@ func budgetNameDoc(b *core.Budget) store.Doc {
 func decodeBudgetName(doc *store.Doc) (base.UUID, error) {
 	var named budgetName
 	if err := json.Unmarshal(doc.Body, &named); err != nil {
-		return base.UUID{}, Corrupt("name of a budget", err)
+		return base.UUID{}, txn.Corrupt("name of a budget", err)
 	}
 	return named.ID, nil
 }
@@ -113,12 +114,12 @@ func (h hold) doc(budget base.UUID) store.Doc {
 // DecodeHold reads such a record. Codes: corruption.
 func DecodeHold(doc *store.Doc) (h hold, err error) {
 	if err := json.Unmarshal(doc.Body, &h); err != nil {
-		return h, Corrupt("hold of a budget", err)
+		return h, txn.Corrupt("hold of a budget", err)
 	}
 	return h, nil
 }
 
-// ledgerRow is what an execution has used of a budget in an epoch: the body of docLedger.
+// ledgerRow is what an execution has used of a budget in an epoch: the body of DocLedger.
 type ledgerRow struct {
 	ExecutionID base.ID          `json:"execution_id"`
 	Used        map[string]int64 `json:"used"`
@@ -131,7 +132,7 @@ func (r ledgerRow) doc(ref store.DocRef) store.Doc {
 
 func decodeLedgerRow(doc *store.Doc) (r ledgerRow, err error) {
 	if err := json.Unmarshal(doc.Body, &r); err != nil {
-		return r, Corrupt("ledger", err)
+		return r, txn.Corrupt("ledger", err)
 	}
 	return r, nil
 }

@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"github.com/flowfabric/flowfabric/internal/core"

@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -28,7 +29,7 @@ func (r *References) none() bool {
 }
 
 // Resolve finds what the policy names: invalid_policy with the place of the first that does not exist.
-func (r *References) Resolve(rules *Rules, namespace string) error {
+func (r *References) Resolve(rules *RuleSet, namespace string) error {
 	if r.Fixed || r.none() {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (r *References) foundBudget(name string) (core.BudgetEntry, bool) {
 type badUse struct{ member, why, hint string }
 
 // checkQuotaUse wants the quota to exist, and a key iff it counts by key (S37).
-func (r *Rules) checkQuotaUse(use core.QuotaUse) *badUse {
+func (r *RuleSet) checkQuotaUse(use core.QuotaUse) *badUse {
 	quota := r.Quotas[use.Quota]
 	switch {
 	case quota == nil && r.QuotaUnreadable(use.Quota): // what it needs of a key cannot be decided; admission refuses (S45)
@@ -98,15 +99,15 @@ func (r *Rules) checkQuotaUse(use core.QuotaUse) *badUse {
 }
 
 // checkDefaultQuotas wants the quotas that a namespace is to give to its submits to exist: invalid_argument.
-func (u *Tx) checkDefaultQuotas(uses []core.QuotaUse) error {
+func checkDefaultQuotas(u *txn.Tx, uses []core.QuotaUse) error {
 	if len(uses) == 0 {
 		return nil
 	}
 	for i, use := range uses {
-		if u.Dict.removing[quotaKey(use.Quota)] {
+		if RulesOf(u.Dict).removing[quotaKey(use.Quota)] {
 			return beingRemoved(quotaKey(use.Quota))
 		}
-		if err := u.Dict.checkQuotaUse(use); err != nil {
+		if err := RulesOf(u.Dict).checkQuotaUse(use); err != nil {
 			return base.Invalid(fmt.Sprintf("default_quotas[%d].%s", i, err.member), "%s", err.why).WithHint("%s", err.hint)
 		}
 	}
@@ -123,7 +124,7 @@ func (r *References) Class(s *core.Submission) core.Class {
 }
 
 // AddDefaults adds the quotas that the namespace adds to every submit which does not name them (U101). One that was removed limits nothing.
-func (r *Rules) AddDefaults(p *core.Policy, defaults []core.QuotaUse) (*core.Policy, error) {
+func (r *RuleSet) AddDefaults(p *core.Policy, defaults []core.QuotaUse) (*core.Policy, error) {
 	var added []core.QuotaUse
 	for _, use := range defaults {
 		named := func(other core.QuotaUse) bool { return other.Quota == use.Quota }
@@ -150,7 +151,7 @@ func (r *References) SameSubmission(s core.Submission, x *core.Execution) bool {
 type DocReader func(ctx context.Context, refs ...store.DocRef) (map[store.DocRef]store.Doc, error)
 
 // FindBudgets looks for budgets that are in no rule: those of one execution or one flow. What is not found is refused later (L80).
-func (r *References) FindBudgets(ctx context.Context, rules *Rules, namespace string, read DocReader) error {
+func (r *References) FindBudgets(ctx context.Context, rules *RuleSet, namespace string, read DocReader) error {
 	var names, records []store.DocRef
 	for _, name := range r.Given.BudgetIDs {
 		if _, known := rules.registry.Resolve(namespace, name); !known {

@@ -1,10 +1,11 @@
-package txn
+package limits
 
 import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -13,7 +14,7 @@ const createTries = 8
 
 // CreateBudget creates a budget, or recognises the one that the same create has created (B2). Codes: invalid_budget, budget_already_exists,
 // budget_not_found for the parent, execution_not_found and flow_not_found for the scope.
-func (e *Engine) CreateBudget(ctx context.Context, c Caller, namespace string, d core.BudgetDefinition, how AdminAction) (BudgetAnswer, error) {
+func (e *Admission) CreateBudget(ctx context.Context, c txn.Caller, namespace string, d core.BudgetDefinition, how txn.AdminAction) (BudgetAnswer, error) {
 	if err := base.CheckNamespace(namespace); err != nil {
 		return BudgetAnswer{}, err
 	}
@@ -21,7 +22,7 @@ func (e *Engine) CreateBudget(ctx context.Context, c Caller, namespace string, d
 		return BudgetAnswer{}, err
 	}
 	if !c.Sees(namespace) {
-		return BudgetAnswer{}, NoSuchNamespace(namespace)
+		return BudgetAnswer{}, txn.NoSuchNamespace(namespace)
 	}
 	for range createTries {
 		cmd, err := e.newCreate(ctx, c, namespace, d, how)
@@ -39,7 +40,7 @@ func (e *Engine) CreateBudget(ctx context.Context, c Caller, namespace string, d
 // createBudget is the command of CreateBudget.
 type createBudget struct {
 	budgetCommand
-	e      *Engine
+	e      *Admission
 	d      core.BudgetDefinition
 	id     base.UUID
 	parent base.UUID    // zero: none
@@ -58,13 +59,13 @@ type createdBudget struct {
 }
 
 // newCreate looks for what the create refers to.
-func (e *Engine) newCreate(ctx context.Context, c Caller, namespace string, d core.BudgetDefinition, how AdminAction) (*createBudget, error) {
+func (e *Admission) newCreate(ctx context.Context, c txn.Caller, namespace string, d core.BudgetDefinition, how txn.AdminAction) (*createBudget, error) {
 	cmd := &createBudget{e: e, d: d, id: d.ID}
 	if cmd.id.IsZero() {
 		cmd.id = e.Mint()
 	}
 	if d.Parent != "" {
-		parent, err := e.findBudget(ctx, c, BudgetRef{namespace, d.Parent})
+		parent, err := e.FindBudget(ctx, c, BudgetRef{namespace, d.Parent})
 		if err != nil {
 			return nil, err
 		}
@@ -105,7 +106,7 @@ func (e *Engine) newCreate(ctx context.Context, c Caller, namespace string, d co
 }
 
 // knownBudget returns the budget that has the name, or the id if one is given, or nil.
-func (e *Engine) knownBudget(ctx context.Context, namespace string, d *core.BudgetDefinition) (*core.Budget, error) {
+func (e *Admission) knownBudget(ctx context.Context, namespace string, d *core.BudgetDefinition) (*core.Budget, error) {
 	if !d.ID.IsZero() {
 		if b, err := e.readBudget(ctx, namespace, d.ID.String()); b != nil || err != nil {
 			return b, err
@@ -173,21 +174,21 @@ func nilIf(err error, code base.Code) error {
 	return err
 }
 
-func (b *createBudget) create(u *Tx, fx *core.Effects) (bool, error) {
-	if b.taken = u.budgetTaken(b.id, b.target.Namespace, b.d.Name); b.taken {
+func (b *createBudget) create(u *txn.Tx, fx *core.Effects) (bool, error) {
+	if b.taken = budgetTaken(u, b.id, b.target.Namespace, b.d.Name); b.taken {
 		return false, nil
 	}
 	if u.Doc(budgetGoneRef(b.id)) != nil {
 		return false, idUsedBefore().WithField("budget_id")
 	}
-	var ent *Row
+	var ent *txn.Row
 	if len(b.executions) > 0 {
 		var err error
 		if ent, err = u.Find(b.caller, base.GivenID{UUID: b.executions[0]}); err != nil {
 			return false, err
 		}
 		if ent.Exec.Class.Namespace != b.target.Namespace {
-			return false, NotFound(ent.Exec.ID.Given())
+			return false, txn.NotFound(ent.Exec.ID.Given())
 		}
 	}
 	var f *core.Flow
@@ -196,14 +197,14 @@ func (b *createBudget) create(u *Tx, fx *core.Effects) (bool, error) {
 			return false, noFlowOfScope(b.d.Scope.Value)
 		}
 	}
-	made, err := u.makeBudget(fx, b.target.Namespace, &b.d, b.id, b.parent)
+	made, err := makeBudget(u, fx, b.target.Namespace, &b.d, b.id, b.parent)
 	if err != nil {
 		return false, err
 	}
 	if f != nil {
 		made.Depth = f.Depth
 	}
-	b.reaches = u.reachFlow(f, ent, made)
+	b.reaches = reachFlow(u, f, ent, made)
 	if ent != nil && ent.Exec.AddBudget(made) {
 		u.Touch(ent)
 	}
@@ -218,16 +219,16 @@ func idUsedBefore() *base.Error {
 }
 
 // budgetTaken reports whether the id or the name has a budget already.
-func (u *Tx) budgetTaken(id base.UUID, namespace, name string) bool {
-	return u.budgetIDTaken(id) || u.Doc(budgetNameRef(namespace, name)) != nil
+func budgetTaken(u *txn.Tx, id base.UUID, namespace, name string) bool {
+	return budgetIDTaken(u, id) || u.Doc(budgetNameRef(namespace, name)) != nil
 }
 
-func (u *Tx) budgetIDTaken(id base.UUID) bool {
+func budgetIDTaken(u *txn.Tx, id base.UUID) bool {
 	return u.Doc(BudgetDocRef(id)) != nil || u.Books.Get(id) != nil
 }
 
 // makeBudget creates a budget with all records by which it is found. Its parent must be in the books. Codes: budget_not_found.
-func (u *Tx) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefinition, id, parent base.UUID) (*core.Budget, error) {
+func makeBudget(u *txn.Tx, fx *core.Effects, namespace string, d *core.BudgetDefinition, id, parent base.UUID) (*core.Budget, error) {
 	var above *core.Budget
 	if !parent.IsZero() {
 		if above = u.Books.Get(parent); above == nil {
@@ -239,11 +240,11 @@ func (u *Tx) makeBudget(fx *core.Effects, namespace string, d *core.BudgetDefini
 		return nil, err
 	}
 	u.Books.Create(made)
-	delete(u.unreadable, core.BudgetKey(id)) // it was looked for, and does not exist
+	delete(partOf(u).unreadable, core.BudgetKey(id)) // it was looked for, and does not exist
 	u.AddDoc(budgetNameDoc(made))
 	if above != nil {
 		u.PutDoc(store.Doc{DocRef: childRef(above.ID, made.ID), Body: []byte("{}")})
 	}
-	u.putRule(made)
+	putRule(u, made)
 	return made, nil
 }

@@ -1,4 +1,4 @@
-package txn
+package limits
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
@@ -19,12 +20,12 @@ func (q *BudgetQuery) scope() (kind, value string) {
 }
 
 // BudgetEpochs lists the epochs of a budget that are over, newest first (B40).
-func (e *Engine) BudgetEpochs(ctx context.Context, c Caller, ref BudgetRef, cursor string, limit *int) ([]core.EpochRecord, string, error) {
+func (e *Admission) BudgetEpochs(ctx context.Context, c txn.Caller, ref BudgetRef, cursor string, limit *int) ([]core.EpochRecord, string, error) {
 	n, err := core.PageLimit(limit)
 	if err != nil {
 		return nil, "", err
 	}
-	found, err := e.findBudget(ctx, c, ref)
+	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return nil, "", err
 	}
@@ -88,10 +89,10 @@ func decodeEpochCursor(scope, cursor string, present int64) (int64, error) {
 }
 
 // readSettled reads a budget as its due reset leaves it, and the epoch that this closes.
-func (e *Engine) readSettled(ctx context.Context, id base.UUID) (*core.Budget, []core.EpochRecord, error) {
+func (e *Admission) readSettled(ctx context.Context, id base.UUID) (*core.Budget, []core.EpochRecord, error) {
 	loaded, err := e.Store.Read(ctx, store.Want{Docs: []store.DocRef{BudgetDocRef(id)}})
 	if err != nil {
-		return nil, nil, PublicFault(err)
+		return nil, nil, txn.PublicFault(err)
 	}
 	doc, ok := loaded.Docs[BudgetDocRef(id)]
 	if !ok {
@@ -108,7 +109,7 @@ func (e *Engine) readSettled(ctx context.Context, id base.UUID) (*core.Budget, [
 }
 
 // BudgetSpend lists what executions have used of a budget in an epoch, largest first (B40).
-func (e *Engine) BudgetSpend(ctx context.Context, c Caller, ref BudgetRef, q SpendQuery) ([]SpendRow, string, error) {
+func (e *Admission) BudgetSpend(ctx context.Context, c txn.Caller, ref BudgetRef, q SpendQuery) ([]SpendRow, string, error) {
 	n, err := core.PageLimit(q.Limit)
 	if err != nil {
 		return nil, "", err
@@ -116,7 +117,7 @@ func (e *Engine) BudgetSpend(ctx context.Context, c Caller, ref BudgetRef, q Spe
 	if q.Epoch != nil && *q.Epoch < 0 {
 		return nil, "", base.Invalid("epoch", "epochs are numbered from 0")
 	}
-	found, err := e.findBudget(ctx, c, ref)
+	found, err := e.FindBudget(ctx, c, ref)
 	if err != nil {
 		return nil, "", err
 	}
@@ -135,7 +136,7 @@ func (e *Engine) BudgetSpend(ctx context.Context, c Caller, ref BudgetRef, q Spe
 	if err := list.from(q.Cursor); err != nil || n == 0 {
 		return nil, "", err
 	}
-	if err := list.read(ctx, e, b.ID, epoch); err != nil {
+	if err := list.read(ctx, e.Engine, b.ID, epoch); err != nil {
 		return nil, "", err
 	}
 	rows, next := list.page()
@@ -143,7 +144,7 @@ func (e *Engine) BudgetSpend(ctx context.Context, c Caller, ref BudgetRef, q Spe
 }
 
 // spendOf is the row of one execution, if there is one.
-func (e *Engine) spendOf(ctx context.Context, budget base.UUID, epoch int64, execution base.GivenID) ([]SpendRow, string, error) {
+func (e *Admission) spendOf(ctx context.Context, budget base.UUID, epoch int64, execution base.GivenID) ([]SpendRow, string, error) {
 	ref := ledgerRef(budget, epoch, execution.UUID)
 	docs, err := e.ReadDocs(ctx, ref)
 	if err != nil {
@@ -209,12 +210,12 @@ func (l *spendList) from(cursor string) error {
 }
 
 // read reads the whole ledger of the epoch and keeps one row more than a page has.
-func (l *spendList) read(ctx context.Context, e *Engine, budget base.UUID, epoch int64) error {
-	scan := store.Scan{Kind: docLedger, Prefix: ledgerPrefix(budget, epoch), Limit: dropBatch}
+func (l *spendList) read(ctx context.Context, e *txn.Engine, budget base.UUID, epoch int64) error {
+	scan := store.Scan{Kind: txn.DocLedger, Prefix: ledgerPrefix(budget, epoch), Limit: dropBatch}
 	for {
 		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{scan}})
 		if err != nil {
-			return PublicFault(err)
+			return txn.PublicFault(err)
 		}
 		docs := loaded.Scanned[0]
 		for i := range docs {
