@@ -263,7 +263,7 @@ func TestU98_a_charge_books_refuses_and_is_given_back(t *testing.T) {
 			t.Errorf("%+v", usage)
 		}
 		for _, want := range []int64{20, 0} { // a second time there is nothing
-			if released := must[map[string]int64](t)(w.Budgets().ReleaseSpend(ctx, "b", id)); released["tokens"] != want {
+			if released := must[map[string]int64](t)(w.Budgets().Refund(ctx, "b", id)); released["tokens"] != want {
 				t.Errorf("%v, want %d", released, want)
 			}
 		}

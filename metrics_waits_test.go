@@ -24,7 +24,7 @@ var waitCauses = []cause{
 			until := flowfabric.CountOf(2, flowfabric.DistinctSources, "at")
 			until.Name = "go"
 			at := h.does(api.WorkItem{Op: api.OpSuspend, ID: id, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-				Waitpoints: []flowfabric.Binding{flowfabric.Fresh("at")}, Until: until, ReasonCode: flowfabric.WaitingForCallback,
+				Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("at")}, Until: until, ReasonCode: flowfabric.WaitingForCallback,
 			}}).Waitpoints[0]
 			for _, s := range []flowfabric.Signal{
 				{Name: "other"}, {Name: "go", SourceIdentity: "a"}, {Name: "go", SourceIdentity: "a"}, {Name: "go", SourceIdentity: "b", IdempotencyKey: "k"}, {Name: "go", IdempotencyKey: "k"},
@@ -61,7 +61,7 @@ var waitCauses = []cause{
 			h := hand{w.world, t}
 			id := w.submit(t, 1, flowfabric.SubmitOptions{})[0]
 			at := h.does(api.WorkItem{Op: api.OpSuspend, ID: id, Lease: w.one(t, "default").Lease, Suspension: &flowfabric.Suspension{
-				Waitpoints: []flowfabric.Binding{flowfabric.Fresh("at")}, Until: flowfabric.CountOf(5, flowfabric.DistinctSources, "at"), ReasonCode: flowfabric.WaitingForApproval,
+				Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("at")}, Until: flowfabric.CountOf(5, flowfabric.DistinctSources, "at"), ReasonCode: flowfabric.WaitingForApproval,
 			}}).Waitpoints[0]
 			for range 2 { // a second time it is a repeat
 				must[api.SignalReceipt](t)(w.Operate().Approve(inTime(t), id, ops.Approve{Name: "rejected"}))

@@ -68,7 +68,7 @@ func TestU132_operators_replay_hold_revoke_retain_and_delete(t *testing.T) {
 		if err := op.Delete(ctx, id); flowfabric.CodeOf(err) != "retained" {
 			t.Errorf("Delete of what is retained = %v", err)
 		}
-		must[*flowfabric.Execution](t)(op.EndRetain(ctx, id))
+		must[*flowfabric.Execution](t)(op.Unretain(ctx, id))
 		if err := op.Delete(ctx, id); err != nil {
 			t.Errorf("Delete = %v", err)
 		}

@@ -110,8 +110,8 @@ func (w *world) tryOperate(ctx context.Context, x things) map[string]func() (any
 		"Retain": func() (any, error) {
 			return o.Retain(ctx, x.done, ops.RetainOptions{Action: ops.Action{Reason: "r"}})
 		},
-		"EndRetain": func() (any, error) { return o.EndRetain(ctx, x.done) },
-		"Delete":    func() (any, error) { return nil, o.Delete(ctx, x.done) },
+		"Unretain": func() (any, error) { return o.Unretain(ctx, x.done) },
+		"Delete":   func() (any, error) { return nil, o.Delete(ctx, x.done) },
 		"Bulk": func() (any, error) {
 			return o.Bulk(ctx, ops.BulkRequest{Action: api.BulkCancel, All: true, DryRun: true})
 		},
@@ -202,11 +202,11 @@ func (w *world) tryBudgets(ctx context.Context, x things) map[string]func() (any
 		"Charge": func() (any, error) {
 			return b.Charge(ctx, x.budget, api.Charge{Usage: flowfabric.Usage{Amounts: map[string]int64{"calls": 1}}})
 		},
-		"ReleaseSpend": func() (any, error) { return b.ReleaseSpend(ctx, x.budget, x.done) },
-		"Epochs":       func() (any, error) { return all(b.Epochs(ctx, x.budget)) },
-		"EpochsPage":   func() (any, error) { return b.EpochsPage(ctx, x.budget) },
-		"Spend":        func() (any, error) { return all(b.Spend(ctx, x.budget)) },
-		"SpendPage":    func() (any, error) { return b.SpendPage(ctx, x.budget) },
+		"Refund":     func() (any, error) { return b.Refund(ctx, x.budget, x.done) },
+		"Epochs":     func() (any, error) { return all(b.Epochs(ctx, x.budget)) },
+		"EpochsPage": func() (any, error) { return b.EpochsPage(ctx, x.budget) },
+		"Spend":      func() (any, error) { return all(b.Spend(ctx, x.budget)) },
+		"SpendPage":  func() (any, error) { return b.SpendPage(ctx, x.budget) },
 	}
 }
 

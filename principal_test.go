@@ -119,7 +119,7 @@ func (w *world) suspend(ctx context.Context, t *testing.T, task *api.Claimed) (w
 	t.Helper()
 	until := flowfabric.CountOf(3, flowfabric.DistinctSources, "go")
 	answer := must[[]api.WorkAnswer](t)(w.Work().Do(ctx, api.WorkItem{Op: api.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("go")}, Until: until, ReasonCode: flowfabric.WaitingForApproval,
+		Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("go")}, Until: until, ReasonCode: flowfabric.WaitingForApproval,
 	}}))[0]
 	if answer.Err != nil {
 		t.Fatal(answer.Err)

@@ -91,7 +91,7 @@ func TestW36_W83_a_waitpoint_that_is_asked_for_again_is_shown_as_it_stands(t *te
 		suspend := func() flowfabric.Waitpoint {
 			t.Helper()
 			answer := h.does(api.WorkItem{Op: api.OpSuspend, ID: first.ID, Lease: first.Lease, Suspension: &flowfabric.Suspension{
-				Key: "wait", Waitpoints: []flowfabric.Binding{flowfabric.Pending(&at)},
+				Key: "wait", Waitpoints: []flowfabric.Binding{flowfabric.ExistingWaitpoint(&at)},
 			}})
 			if answer.Err != nil || answer.Outcome != "suspended" {
 				t.Fatalf("%+v", answer)

@@ -41,7 +41,7 @@ func (t *Task) Ask(ctx context.Context, a Approval) (Decision, error) {
 		return Decision{}, err
 	}
 	resume, err := t.suspend(ctx, Suspension{
-		Key: wait, Waitpoints: []Binding{Pending(w)}, Until: a.until(), ReasonCode: WaitingForApproval, Timeout: a.Timeout, OnTimeout: a.OnTimeout,
+		Key: wait, Waitpoints: []Binding{ExistingWaitpoint(w)}, Until: a.until(), ReasonCode: WaitingForApproval, Timeout: a.Timeout, OnTimeout: a.OnTimeout,
 	})
 	if err != nil {
 		return Decision{}, err

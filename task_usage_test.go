@@ -201,7 +201,7 @@ func TestU68_U69_U70_U71_what_is_used_may_come_with_the_end_of_the_lease(t *test
 		}})).ID
 		ends := []api.WorkItem{
 			{Op: api.OpDelay, Delay: 0},
-			{Op: api.OpSuspend, Suspension: &flowfabric.Suspension{Waitpoints: []flowfabric.Binding{flowfabric.Fresh("go")}}},
+			{Op: api.OpSuspend, Suspension: &flowfabric.Suspension{Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("go")}}},
 			{Op: api.OpFail, Message: "no"},
 			{Op: api.OpComplete},
 		}
@@ -329,7 +329,7 @@ func TestI14_a_budget_of_another_namespace_is_as_one_that_is_not_there(t *testin
 					return err
 				},
 				"release": func() error {
-					_, err := blue.Budgets().ReleaseSpend(ctx, called, "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50")
+					_, err := blue.Budgets().Refund(ctx, called, "0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50")
 					return err
 				},
 				"epochs": func() error { _, err := blue.Budgets().EpochsPage(ctx, called); return err },

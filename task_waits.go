@@ -225,7 +225,7 @@ func (t *Task) awaitSignal(ctx context.Context, key string, o WaitOptions) (Resu
 func (t *Task) addressed(ctx context.Context, key, wait string, o WaitOptions) (Binding, string, error) {
 	w := o.Waitpoint
 	if w == nil && o.Notify == nil {
-		return Fresh(key), key, nil
+		return NewWaitpoint(key), key, nil
 	}
 	if w == nil {
 		var err error
@@ -239,7 +239,7 @@ func (t *Task) addressed(ctx context.Context, key, wait string, o WaitOptions) (
 			return Binding{}, "", err
 		}
 	}
-	return Pending(w), w.Key, nil
+	return ExistingWaitpoint(w), w.Key, nil
 }
 
 // ofThisRun returns the name of a step that belongs to the waitpoint of a wait. A replay may keep the steps of the previous run,

@@ -149,7 +149,7 @@ func TestU138_W55_suspend_is_strict_and_try_suspend_passes_when_a_signal_came_fi
 				if receipt := w.signals(t, at, "go", flowfabric.Text(key)); receipt.Effect != "buffered_for_pending_waitpoint" {
 					t.Errorf("%+v", receipt)
 				}
-				return flowfabric.Suspension{Key: "at " + key, Waitpoints: []flowfabric.Binding{flowfabric.Pending(at)}, Continuation: flowfabric.Text("go on")}
+				return flowfabric.Suspension{Key: "at " + key, Waitpoints: []flowfabric.Binding{flowfabric.ExistingWaitpoint(at)}, Continuation: flowfabric.Text("go on")}
 			}
 			if err := task.Suspend(ctx, early("one")); !errors.Is(err, flowfabric.ErrAlreadySatisfied) || flowfabric.CodeOf(err) != "already_satisfied" {
 				t.Errorf("strict: %v", err)

@@ -31,7 +31,7 @@ type Condition = api.Condition
 // Suspension configures a wait.
 type Suspension = api.Suspension
 
-// Binding is a waitpoint of a suspension: Fresh or Pending.
+// Binding is a waitpoint of a suspension: NewWaitpoint or ExistingWaitpoint.
 type Binding = api.Binding
 
 // TimeoutBehavior is what happens to a suspension at its timeout.

@@ -48,7 +48,7 @@ func (h hand) does(item api.WorkItem) api.WorkAnswer {
 func (h hand) suspends(task *api.Claimed, key, at string) api.WorkAnswer {
 	h.t.Helper()
 	return h.does(api.WorkItem{Op: api.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-		Key: key, Waitpoints: []flowfabric.Binding{flowfabric.Fresh(at)}, Continuation: flowfabric.Text("page 7"),
+		Key: key, Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint(at)}, Continuation: flowfabric.Text("page 7"),
 	}})
 }
 
@@ -148,7 +148,7 @@ func TestU132_waits_are_shown_to_whoever_asks_and_their_tokens_to_operators(t *t
 		w.signals(t, &early, "first", flowfabric.JSON(map[string]int{"n": 1}))
 		until := flowfabric.AllOf(flowfabric.OnSignal("early", "first"), flowfabric.CountOf(2, flowfabric.DistinctSignals, "late"))
 		suspension := &flowfabric.Suspension{
-			Waitpoints: []flowfabric.Binding{flowfabric.Pending(&early), flowfabric.Fresh("late")}, Until: until,
+			Waitpoints: []flowfabric.Binding{flowfabric.ExistingWaitpoint(&early), flowfabric.NewWaitpoint("late")}, Until: until,
 			Timeout: time.Hour, OnTimeout: flowfabric.EscalateOnTimeout, ReasonCode: flowfabric.WaitingForToolResult,
 		}
 		suspended := h.does(api.WorkItem{Op: api.OpSuspend, ID: id, Lease: task.Lease, Suspension: suspension})
@@ -343,7 +343,7 @@ func TestU132_a_condition_says_what_its_maker_is_called(t *testing.T) {
 		t.Errorf("%q", types)
 	}
 	at := &flowfabric.Waitpoint{ID: "w", Key: "k"}
-	if got := []flowfabric.Binding{flowfabric.Fresh("k"), flowfabric.Pending(at)}; !reflect.DeepEqual(got, []flowfabric.Binding{{Fresh: &api.FreshWaitpoint{Key: "k"}}, {UsePending: &api.PendingWaitpoint{ID: "w"}}}) {
+	if got := []flowfabric.Binding{flowfabric.NewWaitpoint("k"), flowfabric.ExistingWaitpoint(at)}; !reflect.DeepEqual(got, []flowfabric.Binding{{Fresh: &api.FreshWaitpoint{Key: "k"}}, {UsePending: &api.PendingWaitpoint{ID: "w"}}}) {
 		t.Errorf("%+v", got)
 	}
 }

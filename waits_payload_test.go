@@ -57,7 +57,7 @@ func TestW9_payloads_of_signals_and_continuations_come_back_bit_for_bit(t *testi
 				id := h.submits()
 				first := h.claims(time.Minute)
 				wait := api.WorkItem{Op: api.OpSuspend, ID: id, Lease: first.Lease, Suspension: &flowfabric.Suspension{
-					Key: "wait", Waitpoints: []flowfabric.Binding{flowfabric.Fresh("at")}, Continuation: p,
+					Key: "wait", Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("at")}, Continuation: p,
 				}}
 				at := h.does(wait).Waitpoints[0]
 				if err := send(&at); err != nil {

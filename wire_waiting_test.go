@@ -101,7 +101,7 @@ func TestW46_an_empty_name_or_key_in_json_reaches_the_rules(t *testing.T) {
 	if err := json.Unmarshal([]byte(fresh), &b); err != nil || b.Fresh.Given() == nil || string(must(wire.Marshal(b))) != fresh {
 		t.Errorf("%+v %v", b.Fresh, err)
 	}
-	if Fresh("").Fresh.Given() != nil {
+	if NewWaitpoint("").Fresh.Given() != nil {
 		t.Error("Go gave an empty key")
 	}
 	if all := AnyOf(c); string(must(wire.Marshal(all))) != `{"type":"any_of","members":[`+text+`]}` {

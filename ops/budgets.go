@@ -136,9 +136,9 @@ func (b Budgets) Charge(ctx context.Context, budget string, c api.Charge) (api.U
 	return calls.Value(transport.Call(ctx, b.via, wire.ChargeBudget, request, transport.Options{}))
 }
 
-// ReleaseSpend returns to the budget what an execution has used of it in the current epoch, and returns the amounts by dimension.
+// Refund returns to the budget what an execution has used of it in the current epoch, and returns the amounts by dimension.
 // A second call has nothing to return. Codes: budget_not_found, stale_version.
-func (b Budgets) ReleaseSpend(ctx context.Context, budget string, execution api.ID, o ...AdminAction) (map[string]int64, error) {
+func (b Budgets) Refund(ctx context.Context, budget string, execution api.ID, o ...AdminAction) (map[string]int64, error) {
 	options, err := transport.Single(o)
 	if err != nil {
 		return nil, err

@@ -140,8 +140,8 @@ func (p Operate) Retain(ctx context.Context, id api.ID, o RetainOptions) (*api.E
 	return transport.Call(ctx, p.via, wire.RetainExecution, request, transport.Options{Key: o.RequestKey})
 }
 
-// EndRetain undoes Retain.
-func (p Operate) EndRetain(ctx context.Context, id api.ID, o ...Action) (*api.Execution, error) {
+// Unretain undoes Retain.
+func (p Operate) Unretain(ctx context.Context, id api.ID, o ...Action) (*api.Execution, error) {
 	return act(ctx, p.via, wire.EndRetain, id, o)
 }
 
@@ -340,7 +340,7 @@ type OperatorClaim struct {
 // RetainOptions say how long and why an execution is kept. The reason is required.
 type RetainOptions struct {
 	Action
-	Until time.Time // zero: until EndRetain
+	Until time.Time // zero: until Unretain
 }
 
 // BulkRequest selects the action and the executions of a bulk job: those of a filter, of a list of ids, or all of them.

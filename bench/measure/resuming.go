@@ -58,7 +58,7 @@ func (r *Resuming) Handle(ctx context.Context, task *flowfabric.Task, _ []byte) 
 		r.running(task.ID())
 	}
 	_, err := task.TrySuspend(ctx, flowfabric.Suspension{
-		Key: resumeKey, Waitpoints: []flowfabric.Binding{flowfabric.Fresh(resumeKey)}, Until: flowfabric.OnSignal(resumeKey, resumeKey),
+		Key: resumeKey, Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint(resumeKey)}, Until: flowfabric.OnSignal(resumeKey, resumeKey),
 	})
 	return flowfabric.None{}, err
 }

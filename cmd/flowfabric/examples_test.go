@@ -291,7 +291,7 @@ func (e *examples) waiting(t *testing.T, dir string, words []string) (names []st
 // suspend gives a task back until it is approved, or rejected, or paid for.
 func suspend(task *api.Claimed) api.WorkItem {
 	return api.WorkItem{Op: api.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("payment")}, ReasonCode: flowfabric.WaitingForApproval,
+		Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("payment")}, ReasonCode: flowfabric.WaitingForApproval,
 		Until: flowfabric.Condition{Type: "single", Key: "payment"},
 	}}
 }

@@ -140,7 +140,7 @@ func (w *world) actOnWaits(t *testing.T, id string, do func(op *wire.Operation, 
 		return answers[0].Waitpoints[0].ID
 	}
 	wait := api.WorkItem{Op: api.OpSuspend, Suspension: &flowfabric.Suspension{
-		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("q")}, Until: flowfabric.OnSignal("q", "approved"),
+		Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("q")}, Until: flowfabric.OnSignal("q", "approved"),
 	}}
 	waitpoint := under(do(wire.ClaimExecution.Operation, id, `{}`), wait)
 	do(wire.ReissueToken.Operation, waitpoint, `{}`)

@@ -260,7 +260,7 @@ flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --reason 'it was a test'
 flowfabric budgets release team-red 0190b5a2-7c41-7d3e-9a52-6f1d3c2b4a50 --json
 `, cobra.ExactArgs(2), func(ctx context.Context, c *flowfabric.Client, args []string) error {
-		released, err := c.Budgets().ReleaseSpend(ctx, args[0], flowfabric.ID(args[1]), ops.AdminAction{Reason: reason})
+		released, err := c.Budgets().Refund(ctx, args[0], flowfabric.ID(args[1]), ops.AdminAction{Reason: reason})
 		if err != nil {
 			return err
 		}

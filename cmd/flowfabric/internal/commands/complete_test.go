@@ -117,7 +117,7 @@ func TestU160_waitpoints_links_and_what_waits_are_completed_from_the_server(t *t
 		t.Fatal(err)
 	}
 	answers, err := client.Work().Do(ctx, api.WorkItem{Op: api.OpSuspend, ID: task.ID, Lease: task.Lease, Suspension: &flowfabric.Suspension{
-		Waitpoints: []flowfabric.Binding{flowfabric.Fresh("ship")}, Until: flowfabric.Condition{Type: "single", Key: "ship"},
+		Waitpoints: []flowfabric.Binding{flowfabric.NewWaitpoint("ship")}, Until: flowfabric.Condition{Type: "single", Key: "ship"},
 	}})
 	if err != nil || answers[0].Err != nil {
 		t.Fatal(err, answers)

@@ -178,7 +178,7 @@ var verbTable = []verb{
 		},
 		act: func(ctx context.Context, c *flowfabric.Client, id flowfabric.ID, f *verbFlags) (outcome, error) {
 			if f.end {
-				return ended(c.Operate().EndRetain(ctx, id, f.action()))
+				return ended(c.Operate().Unretain(ctx, id, f.action()))
 			}
 			return ended(c.Operate().Retain(ctx, id, ops.RetainOptions{Action: f.action(), Until: f.untilAt}))
 		},
