@@ -12,9 +12,6 @@ import (
 // Error is a refusal or a failure with a stable code. docs/errors.md lists the codes.
 type Error = api.Error
 
-// FieldError is one of several invalid arguments.
-type FieldError = api.FieldError
-
 // One sentinel for each class of codes, for errors.Is.
 var (
 	ErrInvalid         = api.ErrInvalid
@@ -105,11 +102,6 @@ func Retryable(err error) bool { return api.Retryable(err) }
 
 // RetryDelay returns how long to wait before repeating the call; 0 if the error does not say.
 func RetryDelay(err error) time.Duration { return api.RetryDelay(err) }
-
-// newError returns an error of that code; %w keeps the cause.
-func newError(code base.Code, format string, args ...any) *Error {
-	return api.Errorf(string(code), format, args...)
-}
 
 // publicError converts an error of the engine to an Error. The error of the caller's context is returned unchanged.
 func publicError(err error) error { return api.AsError(err) }

@@ -1,6 +1,7 @@
 package flowfabric
 
 import (
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	httptransport "github.com/flowfabric/flowfabric/internal/transport/http"
 )
@@ -9,7 +10,7 @@ import (
 func WorkerCollector(w *Worker) metrics.Collector { return w.meter }
 
 // EffectKey is the key of an effect of a task.
-func EffectKey(c *Claimed, effect string) string { return c.EffectKeyOf(effect) }
+func EffectKey(c *api.Claimed, effect string) string { return c.EffectKeyOf(effect) }
 
 // QueuedCommands tells how many groups of commands wait in the batcher of a client of a server.
 func QueuedCommands(c *Client) func() int {

@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
@@ -109,8 +112,8 @@ func TestU145_a_worker_that_drains_leaves_no_lease_behind(t *testing.T) {
 		receive(t, began)
 	}
 	stop()
-	running := flowfabric.Filter{Status: []flowfabric.Status{flowfabric.StatusRunning}}
-	if n := must[flowfabric.Count](t)(w.Executions().Count(ctx, running)).Total; n != 0 {
+	running := ops.Filter{Status: []flowfabric.Status{flowfabric.StatusRunning}}
+	if n := must[api.Count](t)(w.Executions().Count(ctx, running)).Total; n != 0 {
 		t.Errorf("%d executions are leased to a worker that is gone", n)
 	}
 }

@@ -14,10 +14,16 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+	"github.com/flowfabric/flowfabric/workapi"
+
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/backoff"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/quiet"
+	"github.com/flowfabric/flowfabric/internal/transport"
+	"github.com/flowfabric/flowfabric/internal/wire"
 )
 
 // runner is a running worker: claimers that feed a pool of goroutines, one of which each task keeps until its ending is
@@ -25,7 +31,7 @@ import (
 // returned, so that the next one is claimed while the ending is being sent.
 type runner struct {
 	client *Client
-	work   Work
+	work   workapi.Work
 	cfg    WorkerConfig
 	log    *slog.Logger
 	clock  clock.Clock
@@ -209,7 +215,7 @@ func (r *runner) releaseAll(ctx context.Context) {
 		}
 		all.Go(func() {
 			r.log.Warn("flowfabric: handed back while its handler still runs", "execution_id", string(t.claimed.ID), "kind", t.claimed.Kind)
-			r.endWith(ctx, t, WorkItem{Op: OpRelease, Reason: releaseReason})
+			r.endWith(ctx, t, api.WorkItem{Op: api.OpRelease, Reason: releaseReason})
 		})
 	})
 	all.Wait()
@@ -239,7 +245,7 @@ func (r *runner) register(ctx context.Context) error {
 }
 
 func (r *runner) registerOnce(ctx context.Context) error {
-	answer, err := r.work.Register(ctx, Registration{
+	answer, err := r.work.Register(ctx, api.Registration{
 		WorkerID: r.cfg.ID, InstanceID: r.cfg.Instance, Lanes: r.cfg.Lanes, Kinds: slices.Sorted(maps.Keys(r.handlers)),
 		Capabilities: r.cfg.Capabilities, MaxConcurrent: r.cfg.Concurrency,
 		LivenessTTL: min(max(r.cfg.LeaseTTL, minLiveness), maxLiveness), Version: r.cfg.Version,
@@ -284,7 +290,7 @@ func (r *runner) leave(claims context.Context, giveUp context.CancelFunc) {
 	case <-ctx.Done():
 		return
 	}
-	err := r.client.Workers().Drain(ctx, WorkerTarget{InstanceID: r.cfg.Instance, Leaving: true})
+	err := r.client.Workers().Drain(ctx, ops.WorkerTarget{InstanceID: r.cfg.Instance, Leaving: true})
 	if r.meter.called(ctx, err) != nil {
 		r.log.Debug("flowfabric: could not say that it stops", "error", err)
 		return
@@ -299,7 +305,9 @@ func (r *runner) leave(claims context.Context, giveUp context.CancelFunc) {
 func (r *runner) sayGoodbye(ctx context.Context) {
 	ctx, cancel := r.within(ctx, goodbyeLimit)
 	defer cancel()
-	err := r.client.Workers().MarkDead(ctx, r.cfg.Instance, DeadOptions{Reason: "stopped", KeepLeases: true, own: true})
+	request, keep := &wire.MarkDeadRequest{ByInstance: wire.ByInstance{Instance: r.cfg.Instance}}, false
+	request.Body.Reason, request.Body.TakeLeases = "stopped", &keep
+	_, err := transport.Call(ctx, r.client.conn, wire.MarkWorkerDead, request, transport.Options{AsWorker: true}) // it is not an operator's action
 	if r.meter.called(ctx, err) != nil {
 		r.log.Debug("flowfabric: could not sign off", "error", err)
 	}

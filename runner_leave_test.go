@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/clock"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -36,7 +37,9 @@ func TestS53_a_worker_that_stops_does_not_register_again(t *testing.T) {
 	sent := &tally{of: map[*wire.Operation]int{}}
 	s := &scripted{clock: host, sent: sent.add}
 	s.work.tasks = claimedTasks(1)
-	s.work.beat = func(leases []Lease) (Heartbeat, error) { return Heartbeat{Leases: make([]Renewal, len(leases))}, nil } // not registered
+	s.work.beat = func(leases []api.Lease) (api.Heartbeat, error) {
+		return api.Heartbeat{Leases: make([]api.Renewal, len(leases))}, nil
+	} // not registered
 	goOn := make(chan struct{})
 	stop := s.start(t, WorkerConfig{Concurrency: 1, DrainTimeout: time.Hour}, func(context.Context, *Task, []byte) ([]byte, error) {
 		<-goOn

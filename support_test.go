@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/inprocess"
@@ -132,7 +133,7 @@ func (k *keyed) key(t testing.TB, name string, roles ...string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.secrets[name] == "" {
-		k.secrets[name] = must[*flowfabric.NewAPIKey](t)(k.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+		k.secrets[name] = must[*api.NewAPIKey](t)(k.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 			Name: name, Roles: roles, Namespaces: []string{"default"},
 		})).Secret
 	}

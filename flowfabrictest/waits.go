@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
 	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/service"
@@ -14,16 +16,16 @@ import (
 // execution has no such waitpoint.
 func (e *Env) Approve(id flowfabric.ID, key, by string) {
 	e.tb.Helper()
-	e.decide(id, key, by, flowfabric.Approve{Name: "approved"})
+	e.decide(id, key, by, ops.Approve{Name: "approved"})
 }
 
 // Reject rejects with a comment.
 func (e *Env) Reject(id flowfabric.ID, key, by, comment string) {
 	e.tb.Helper()
-	e.decide(id, key, by, flowfabric.Approve{Name: "rejected", Comment: comment})
+	e.decide(id, key, by, ops.Approve{Name: "rejected", Comment: comment})
 }
 
-func (e *Env) decide(id flowfabric.ID, key, by string, a flowfabric.Approve) {
+func (e *Env) decide(id flowfabric.ID, key, by string, a ops.Approve) {
 	e.tb.Helper()
 	e.Settle()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -47,7 +49,7 @@ func (e *Env) as(name string) *flowfabric.Client {
 
 // openWaitpoint finds the waitpoint with that key that the execution waits at, or else a pending one.
 func (e *Env) openWaitpoint(ctx context.Context, id flowfabric.ID, key string) (found string, err error) {
-	for w, err := range e.Waitpoints().List(ctx, flowfabric.WaitpointQuery{ExecutionID: id, Key: key}) {
+	for w, err := range e.Waitpoints().List(ctx, ops.WaitpointQuery{ExecutionID: id, Key: key}) {
 		if err != nil {
 			return "", err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/claims"
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
@@ -17,6 +18,7 @@ import (
 // Engine runs commands against a store. Many engines, in many processes, may run on one shared store.
 type Engine struct {
 	*txn.Engine
+	*limits.Admission
 	*waits.Waits
 	*work.Work
 	*flows.Graphs
@@ -32,12 +34,13 @@ func Open(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	waiting := waits.NewWaits(kernel)
+	limited := limits.New(kernel)
+	waiting := waits.New(limited)
 	tasks := work.New(waiting)
 	graphs := flows.New(tasks)
 	served := claims.New(graphs)
 	jobs := bulk.New(graphs)
-	e := &Engine{kernel, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
+	e := &Engine{kernel, limited, waiting, tasks, graphs, served, &inspect.Inspector{Graphs: graphs, JobsRunning: jobs.Running}, jobs}
 	if err := kernel.Start(ctx); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/engine/claims"
 	"github.com/flowfabric/flowfabric/internal/engine/flows"
 	"github.com/flowfabric/flowfabric/internal/engine/inspect"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
@@ -18,9 +19,9 @@ type (
 	AuditCheck          = txn.AuditCheck
 	AuditRequest        = txn.AuditRequest
 	Bounds              = inspect.Bounds
-	BudgetQuery         = txn.BudgetQuery
-	BudgetRef           = txn.BudgetRef
-	BudgetView          = txn.BudgetView
+	BudgetQuery         = limits.BudgetQuery
+	BudgetRef           = limits.BudgetRef
+	BudgetView          = limits.BudgetView
 	BulkArgs            = bulk.BulkArgs
 	BulkItem            = bulk.BulkItem
 	BulkItemsRequest    = bulk.BulkItemsRequest
@@ -30,7 +31,7 @@ type (
 	Caller              = txn.Caller
 	CancelFlowAnswer    = flows.CancelFlowAnswer
 	CancelFlowRequest   = flows.CancelFlowRequest
-	ChargeRequest       = txn.ChargeRequest
+	ChargeRequest       = limits.ChargeRequest
 	Check               = inspect.Check
 	CheckState          = inspect.CheckState
 	ChildView           = txn.ChildView
@@ -58,7 +59,7 @@ type (
 	GrantClaim          = claims.GrantClaim
 	HandTo              = claims.HandTo
 	HeartbeatAnswer     = txn.HeartbeatAnswer
-	Holder              = txn.Holder
+	Holder              = limits.Holder
 	Hooks               = txn.Hooks
 	IntegrityReport     = inspect.IntegrityReport
 	Issued              = waits.Issued
@@ -73,8 +74,8 @@ type (
 	MemberView          = flows.MemberView
 	Operator            = txn.Operator
 	Page                = txn.Page
-	QuotaKeyView        = txn.QuotaKeyView
-	QuotaView           = txn.QuotaView
+	QuotaKeyView        = limits.QuotaKeyView
+	QuotaView           = limits.QuotaView
 	Rate                = txn.Rate
 	Rates               = txn.Rates
 	Refusal             = txn.Refusal
@@ -90,8 +91,8 @@ type (
 	Span                = txn.Span
 	SpawnAnswer         = flows.SpawnAnswer
 	SpawnRequest        = flows.SpawnRequest
-	SpendQuery          = txn.SpendQuery
-	SpendRow            = txn.SpendRow
+	SpendQuery          = limits.SpendQuery
+	SpendRow            = limits.SpendRow
 	Standing            = waits.Standing
 	StepAnswer          = txn.StepAnswer
 	SubmitAnswer        = txn.SubmitAnswer
@@ -103,7 +104,7 @@ type (
 	Task                = txn.Task
 	Tracer              = txn.Tracer
 	TxAnswer            = work.TxAnswer
-	UsageRequest        = txn.UsageRequest
+	UsageRequest        = limits.UsageRequest
 	View                = txn.View
 	WaitpointQuery      = waits.WaitpointQuery
 	WorkerQuery         = txn.WorkerQuery

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -71,7 +71,7 @@ func TestU120_a_revoked_key_stops_working_at_once(t *testing.T) {
 func TestU120_a_waiting_call_of_a_key_ends_when_the_key_does(t *testing.T) {
 	t.Parallel()
 	w := keyedWorld(t, server.Config{})
-	made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "r", Roles: []string{"read"}, Namespaces: []string{"default"}})
+	made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "r", Roles: []string{"read"}, Namespaces: []string{"default"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestU120_a_waiting_call_of_a_key_ends_when_the_key_allows_something_else(t 
 			if change == "" {
 				continue
 			}
-			made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+			made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 				Name: name, Roles: []string{"read", "work"}, Namespaces: []string{"default"}, Lanes: []string{"fast", "slow"},
 			})
 			if err != nil {
@@ -198,7 +198,7 @@ func TestU129_a_key_has_its_limits(t *testing.T) {
 	t.Parallel()
 	w := keyedWorld(t, server.Config{})
 	limited := func(perSecond, inFlight int) string {
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 			Name: "limited", Roles: []string{"read"}, Namespaces: []string{"default"}, MaxRequestsPerSecond: perSecond, MaxInFlight: inFlight,
 		})
 		if err != nil {

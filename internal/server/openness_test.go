@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
 )
 
 // adminSettings are those of an admin key of all namespaces.
-var adminSettings = flowfabric.APIKeySettings{Name: "me", Roles: []string{"admin"}, Namespaces: []string{"*"}}
+var adminSettings = api.APIKeySettings{Name: "me", Roles: []string{"admin"}, Namespaces: []string{"*"}}
 
 func TestU123_open_mode_ends_for_good_with_the_first_admin_key(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -18,7 +19,7 @@ import (
 // laneKey makes a key that works on certain lanes.
 func (w *world) laneKey(t testing.TB, namespace string, lanes []string, roles ...string) string {
 	t.Helper()
-	key, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+	key, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 		Name: strings.Join(roles, "+") + "@" + strings.Join(lanes, "+"), Roles: roles, Namespaces: []string{namespace}, Lanes: lanes,
 	})
 	if err != nil {

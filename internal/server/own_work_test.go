@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/inprocess"
 	"github.com/flowfabric/flowfabric/internal/service"
 )
@@ -49,7 +50,7 @@ func TestU122_two_keys_of_one_name_do_not_share_what_they_submitted(t *testing.T
 func TestU122_a_rotated_key_and_one_that_was_renamed_keep_what_they_submitted(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
-		created, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"default"}})
+		created, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "shop", Roles: []string{"submit"}, Namespaces: []string{"default"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestU122_a_rotated_key_and_one_that_was_renamed_keep_what_they_submitted(t 
 			t.Fatal(err)
 		}
 		name := "store"
-		if _, err := w.Admin().APIKeys().Change(t.Context(), created.ID, flowfabric.APIKeyChange{Name: &name}); err != nil {
+		if _, err := w.Admin().APIKeys().Change(t.Context(), created.ID, api.APIKeyChange{Name: &name}); err != nil {
 			t.Fatal(err)
 		}
 		for _, secret := range []string{created.Secret, rotated.Secret} {

@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/ops"
+
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
 )
@@ -48,7 +50,7 @@ func TestU122_submit_reads_and_steers_only_what_it_submitted_itself(t *testing.T
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		mine := w.key(t, "default", "submit")
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "another", Roles: []string{"submit"}, Namespaces: []string{"default"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +182,7 @@ func TestU121_while_there_is_one_namespace_its_operators_change_what_is_shared(t
 func TestU122_a_key_with_lanes_works_on_those_alone(t *testing.T) {
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "w", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"fast"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "w", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"fast"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +221,7 @@ func TestU122_a_key_with_lanes_works_on_those_alone_whatever_lease_it_shows(t *t
 	t.Parallel()
 	keyedOnEveryStore(t, func(t *testing.T, w *world) {
 		submit, work := w.key(t, "default", "submit"), w.key(t, "default", "work")
-		made, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{Name: "mail", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"mail"}})
+		made, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{Name: "mail", Roles: []string{"work"}, Namespaces: []string{"default"}, Lanes: []string{"mail"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +283,7 @@ func TestU131_who_hangs_up_after_a_refusal_is_in_the_audit_log_all_the_same(t *t
 	r := httptest.NewRequestWithContext(gone, "POST", "/v1/lanes/default/pause", nil)
 	r.Header.Set("Authorization", "Bearer "+key)
 	w.server.Handler().ServeHTTP(httptest.NewRecorder(), r)
-	rows, err := w.Admin().AuditPage(t.Context(), flowfabric.AuditFilter{Action: "pause_lane"})
+	rows, err := w.Admin().AuditPage(t.Context(), ops.AuditFilter{Action: "pause_lane"})
 	if err != nil || len(rows.Items) != 1 {
 		t.Errorf("%+v, %v", rows, err)
 	}

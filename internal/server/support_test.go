@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/inprocess"
@@ -318,7 +319,7 @@ func (w *world) claimed(t testing.TB) (id, lease string) {
 // key makes an API key.
 func (w *world) key(t testing.TB, namespaces string, roles ...string) string {
 	t.Helper()
-	key, err := w.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+	key, err := w.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 		Name: strings.Join(roles, "+") + "@" + namespaces, Roles: roles, Namespaces: strings.Split(namespaces, ","),
 	})
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/server"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -53,8 +54,8 @@ func takesMap(o *wire.Operation) bool {
 func (w *world) count(t *testing.T) int {
 	t.Helper()
 	n := 0
-	for after := flowfabric.FromStart; ; {
-		page, err := w.Events().Read(t.Context(), flowfabric.ReadOptions{After: after, Limit: 1000})
+	for after := api.FromStart; ; {
+		page, err := w.Events().Read(t.Context(), ops.ReadOptions{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,7 @@ import (
 	_ "modernc.org/sqlite" // the driver sqlite
 
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/embedded"
 	"github.com/flowfabric/flowfabric/internal/engine"
 	"github.com/flowfabric/flowfabric/internal/inprocess"
@@ -97,7 +98,7 @@ func newWorld(t *testing.T, address string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := client.Admin().APIKeys().Create(t.Context(), flowfabric.APIKeySettings{
+	key, err := client.Admin().APIKeys().Create(t.Context(), api.APIKeySettings{
 		Name: "ci", Roles: []string{"read", "submit", "work", "operate", "admin"}, Namespaces: []string{"*"},
 	})
 	if err != nil {

@@ -19,7 +19,7 @@ func New(e *flows.Graphs) *Claims {
 	c := &Claims{Graphs: e}
 	c.picker = newPicker(c)
 	e.UseDispatcher(c.picker)
-	e.OnPhases(txn.Phases{Committed: func(u *txn.Tx) { c.picker.sawWorkers(u.Changes.PutDocs) }})
+	e.OnPhases(txn.Phases{At: txn.AtGraphs, Committed: func(u *txn.Tx) { c.picker.sawWorkers(u.Changes.PutDocs) }})
 	e.OnCommits(txn.Listener{Heard: c.picker.hear, Read: c.picker.hearLeases, Missed: c.picker.missed})
 	e.OnReborn(c.picker.forgetAll)
 	e.OnGauge(func() metrics.Family { return metrics.ClaimWaiters.Reading(float64(c.picker.waiters())) })

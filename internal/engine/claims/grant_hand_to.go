@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -46,7 +47,7 @@ func (e *Claims) Revoke(ctx context.Context, c txn.Caller, id base.GivenID, r Re
 		},
 	}
 	if to := r.HandTo; to != nil {
-		o.Takes, o.Docs = true, []store.DocRef{txn.KeySetRef, txn.WorkerRef(to.InstanceID)}
+		o.Behind, o.Docs = func(u *txn.Tx, w *store.Want, x *core.Execution) { limits.WantTaking(u, w, x) }, []store.DocRef{txn.KeySetRef, txn.WorkerRef(to.InstanceID)}
 		o.After = func(u *txn.Tx, ent *txn.Row) { to.handOver(u, c, ent, &answer) }
 		o.Repeat = func(u *txn.Tx, x *core.Execution) error { return to.tellAgain(u, x, &answer) }
 	}
@@ -99,7 +100,7 @@ func (to *HandTo) handOver(u *txn.Tx, c txn.Caller, ent *txn.Row, answer *Revoke
 		if err := x.CheckGrant(core.Targeted{Lane: u.Lane(x), Capabilities: to.Capabilities}); err != nil {
 			return false, err
 		}
-		if err := u.Admit(x, fx, false); err != nil {
+		if err := limits.Admit(u, x, fx, false); err != nil {
 			return false, err
 		}
 		key, err := x.IssueGrant(fx, ring, core.GrantCommand{WorkerID: to.WorkerID, InstanceID: to.InstanceID, TTL: to.GrantTTL})

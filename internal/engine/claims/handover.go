@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -49,7 +50,7 @@ func (p *picker) handOver(ctx context.Context, u *txn.Tx) *pick {
 			txn.SetIn(&u.Docs, ref, k.looks[call.req.InstanceID].doc)
 		}
 	}
-	u.BelieveSlots()
+	limits.BelieveSlots(u)
 	k.serveAll(u)
 	recallWaits(u, k)
 	assumeClaimable(u, k)
@@ -80,7 +81,7 @@ func comingUp(u *txn.Tx) (rows []store.QueueRow) {
 
 // decidesNew reports whether the unit can decide on the admission of what it is going to queue. Otherwise a pick decides.
 func decidesNew(u *txn.Tx, ent *txn.Row) bool {
-	return !u.Limits(ent.Exec) || ent.Created && u.Engine.Slots.Decides(u, ent.Exec)
+	return !limits.Limits(u, ent.Exec) || ent.Created && limits.Of(u).Slots.Decides(u, ent.Exec)
 }
 
 // resumed reports whether the execution was suspended when it was loaded, or waited for others of its flow or for its children.

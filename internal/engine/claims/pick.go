@@ -9,6 +9,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -190,7 +191,7 @@ func (k *pick) Want() store.Want {
 	dict := k.p.e.Dict.Now()
 	for _, a := range k.asked {
 		want.Pick = append(want.Pick, store.Pick{Class: a.class.ID, Block: a.block, Floor: a.from, Limit: a.limit})
-		k.late = k.late || dict.Limited(a.class)
+		k.late = k.late || limits.Limited(dict, a.class)
 	}
 	for _, class := range k.survey {
 		want.Blocks = append(want.Blocks, class.ID)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -26,8 +27,8 @@ func (k *pick) loadRoom(ctx context.Context, u *txn.Tx) error {
 			continue
 		}
 		for _, row := range a.rows {
-			if x := u.Entries[row.ID].Exec; u.Limits(x) {
-				u.WantRoom(&want, x)
+			if x := u.Entries[row.ID].Exec; limits.Limits(u, x) {
+				limits.WantRoom(u, &want, x)
 			}
 		}
 	}
@@ -38,11 +39,9 @@ func (k *pick) loadRoom(ctx context.Context, u *txn.Tx) error {
 	if err := u.Load(ctx, want); err != nil {
 		return err
 	}
-	for _, key := range want.Counters {
-		delete(u.Believed, key)
-	}
-	u.BelieveSlots()
-	u.OpenBooks()
+	limits.DisbelieveSlots(u, want.Counters)
+	limits.BelieveSlots(u)
+	limits.OpenBooks(u)
 	return nil
 }
 
@@ -65,13 +64,13 @@ func (k *pick) knowsRoom(u *txn.Tx, a *askedQueue, asking map[string]int64) bool
 	if len(a.rows) == 0 {
 		return true
 	}
-	if a.block != 0 || slices.ContainsFunc(a.rows, func(row store.QueueRow) bool { return !u.Engine.Slots.Decides(u, u.Entries[row.ID].Exec) }) {
+	if a.block != 0 || slices.ContainsFunc(a.rows, func(row store.QueueRow) bool { return !k.p.e.Slots.Decides(u, u.Entries[row.ID].Exec) }) {
 		return false
 	}
 	rows := int64(len(a.rows))
-	bounds := u.Entries[a.rows[0].ID].Exec.SlotBounds(u.Room()) // the same for the whole class
+	bounds := u.Entries[a.rows[0].ID].Exec.SlotBounds(limits.Room(u)) // the same for the whole class
 	for key, most := range bounds {
-		if u.Believed[key]+asking[key]+rows > most {
+		if believed, _ := limits.BelievedSlots(u, key); believed+asking[key]+rows > most {
 			return false
 		}
 	}
@@ -83,12 +82,12 @@ func (k *pick) knowsRoom(u *txn.Tx, a *askedQueue, asking map[string]int64) bool
 
 // admitted reports whether the execution may be taken. If not, it is blocked on the key that has no room for it.
 func (k *pick) admitted(u *txn.Tx, a *askedQueue, ent *txn.Row) bool {
-	if !u.Limits(ent.Exec) {
+	if !limits.Limits(u, ent.Exec) {
 		return true
 	}
 	fx := u.EngineEffects()
 	fx.Now = max(fx.Now, ent.Exec.LastMutationAt)
-	why := ent.Exec.Admission(u.Room(), u.BudgetsOf(ent.Exec), fx.Now)
+	why := ent.Exec.Admission(limits.Room(u), limits.BudgetsOf(u.Dict, ent.Exec), fx.Now)
 	switch {
 	case why == nil:
 		return true
@@ -110,7 +109,7 @@ func (k *pick) refuse(u *txn.Tx, a *askedQueue, ent *txn.Row, fx *core.Effects, 
 		if ent.Exec.Refuse(fx, why) {
 			u.Touch(ent)
 			u.Keep(fx)
-			u.SuspectGone(ent.Exec, why)
+			limits.SuspectGone(u, ent.Exec, why)
 		}
 		txn.SetIn(&k.stands, first, true)
 	}
@@ -149,13 +148,13 @@ func (k *pick) passes(u *txn.Tx, a *askedQueue, x *core.Execution, key string) b
 	if core.KeyBlock(a.block) {
 		return x.BlockedOn == key
 	}
-	return u.Dict.EveryoneNeeds(a.class, key)
+	return limits.EveryoneNeeds(u.Dict, a.class, key)
 }
 
 // speaksFor reports whether a refusal on the key holds for the executions of the class that are blocked on it. Of a quota each takes one. Of a
 // budget another class may need less (S19), and some executions of the same class may not need it at all.
 func (k *pick) speaksFor(class *core.Class, key string) bool {
-	return !core.OfBudget(key) || k.stands[blockedFirst{class.ID, key}] && k.p.e.Dict.Now().EveryoneNeeds(class, key)
+	return !core.OfBudget(key) || k.stands[blockedFirst{class.ID, key}] && limits.EveryoneNeeds(k.p.e.Dict.Now(), class, key)
 }
 
 // looksAt reports whether a timer is armed for the time at which the rate has room.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -61,7 +62,7 @@ func (k *pick) passHeldRoom(u *txn.Tx) {
 			x := u.Entries[row.ID].Exec
 			lock, held := u.Passed[row.ID]
 			if !held {
-				lock, held = u.HeldRoom(x)
+				lock, held = limits.HeldRoom(u, x)
 			}
 			if !held || a.passed != "" {
 				return false

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -237,8 +238,8 @@ func (k *pick) take(u *txn.Tx, call *claim, a *askedQueue, ent *txn.Row) {
 	fx.Now = max(fx.Now, ent.Exec.LastMutationAt)
 	lane := u.LaneNamed(a.class.Lane)
 	u.TakePlace(lane, ent.Exec)
-	if u.Limits(ent.Exec) {
-		ent.Exec.TakeRoom(fx, u.Room(), u.BudgetsOf(ent.Exec))
+	if limits.Limits(u, ent.Exec) {
+		ent.Exec.TakeRoom(fx, limits.Room(u), limits.BudgetsOf(u.Dict, ent.Exec))
 	}
 	if call.grants() {
 		k.promise(u, fx, call, ent)

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
@@ -17,11 +18,11 @@ func (p *picker) forgetSlots(k *pick) {
 // assumeRoom adds the assumption, checked by the commit, that the slots which were given are free.
 func assumeRoom(u *txn.Tx, tasks []grantedTask) {
 	for _, t := range tasks {
-		if !u.Limits(t.ent.Exec) {
+		if !limits.Limits(u, t.ent.Exec) {
 			continue
 		}
-		for key, most := range t.ent.Exec.SlotBounds(u.Room()) {
-			if _, believed := u.Believed[key]; believed {
+		for key, most := range t.ent.Exec.SlotBounds(limits.Room(u)) {
+			if _, believed := limits.BelievedSlots(u, key); believed {
 				txn.SetIn(&u.Changes.AssumeCounters, key, most)
 			}
 		}

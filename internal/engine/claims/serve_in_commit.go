@@ -84,7 +84,7 @@ func loadPick(ctx context.Context, u *txn.Tx, want store.Want) error {
 		return err
 	}
 	u.Absorb(want, loaded)
-	return u.LoadReserved(ctx)
+	return u.Loaded(ctx)
 }
 
 // join merges rows that the unit is going to queue into those that were read, where it is known which rows come before them.

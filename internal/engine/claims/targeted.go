@@ -6,6 +6,7 @@ import (
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -94,7 +95,7 @@ func (t *targeted) byInstance() bool { return t.op != "operator_claim" }
 
 func (t *targeted) More(u *txn.Tx, w *store.Want) {
 	if ent, err := u.Find(t.caller, t.id); err == nil {
-		u.WantTaking(w, ent.Exec)
+		limits.WantTaking(u, w, ent.Exec)
 	}
 }
 
@@ -182,7 +183,7 @@ func (t *targeted) acquire(u *txn.Tx) func(x *core.Execution, fx *core.Effects) 
 		if err != nil {
 			return false, err
 		}
-		if err := u.Admit(x, fx, t.req.Force); err != nil {
+		if err := limits.Admit(u, x, fx, t.req.Force); err != nil {
 			return false, err
 		}
 		if t.byInstance() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -83,13 +84,15 @@ func (r *budgetReach) Name() string { return "spread_budget" }
 
 func (r *budgetReach) Want(w *store.Want, _ bool) { w.Executions = append(w.Executions, r.members...) }
 
-func (r *budgetReach) Behind(u *txn.Tx, w *store.Want) { u.WantBudgets(w, []base.UUID{r.budget}) }
+func (r *budgetReach) Behind(u *txn.Tx, w *store.Want) {
+	limits.WantBudgets(u, w, []base.UUID{r.budget})
+}
 
 func (r *budgetReach) Flows(*txn.Tx) []base.UUID { return []base.UUID{r.flow} }
 
 func (r *budgetReach) Decide(u *txn.Tx) error {
 	r.below = nil
-	b, err := u.Budget(txn.EngineCaller, r.budget)
+	b, err := limits.Budget(u, txn.EngineCaller, r.budget)
 	if err != nil && base.CodeOf(err) != base.CodeBudgetNotFound {
 		return err // what cannot be read is not gone (B3)
 	}
@@ -107,7 +110,7 @@ func (r *budgetReach) Decide(u *txn.Tx) error {
 			if b != nil {
 				return x.AddBudget(b), nil
 			}
-			return txn.Without(r.budget)(u, x, fx), nil
+			return limits.Without(r.budget)(u, x, fx), nil
 		})
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -145,7 +146,7 @@ func (x *extension) write(u *txn.Tx, f *core.Flow) {
 		ent := u.Entries[m.ID.UUID]
 		ent.Exec.JoinFlow(f, m.Name)
 		f.AddMember(ent.Exec)
-		u.ReachBelow(ent.Exec, f.Budgets)
+		limits.ReachBelow(u, ent.Exec, f.Budgets)
 		u.Changes.NewDocs = append(u.Changes.NewDocs, memberDoc(f.ID.UUID, m.Name, m.ID))
 		u.Touch(ent)
 		u.NoteChange(ent.Exec)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/work"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -30,15 +31,15 @@ type growth struct {
 	refs   map[string]core.NodeRef // of the nodes, and of members that edges name
 	given  map[base.UUID]bool      // ids of edges that the caller gave
 	output string
-	taken  txn.TakenBudgets // by budgets that the nodes make
-	inner  []innerNode      // nodes of sub-flows that need rows to be checked, in request order
-	late   error            // why a node of a sub-flow could not be made now, unless the request is a repeat
-	lateAt int              // index of the node that has this sub-flow
-	agreed bool             // the nodes were accepted with the flow around them: the bounds of the namespace were judged then
-	wary   bool             // it has parts that only the transaction can judge
-	hold   bool             // new classes are not registered before nothing was found against the request
-	passed bool             // nothing was: they are, before the next try
-	room   work.ReadyTaken  // of what may wait in the namespace
+	taken  limits.TakenBudgets // by budgets that the nodes make
+	inner  []innerNode         // nodes of sub-flows that need rows to be checked, in request order
+	late   error               // why a node of a sub-flow could not be made now, unless the request is a repeat
+	lateAt int                 // index of the node that has this sub-flow
+	agreed bool                // the nodes were accepted with the flow around them: the bounds of the namespace were judged then
+	wary   bool                // it has parts that only the transaction can judge
+	hold   bool                // new classes are not registered before nothing was found against the request
+	passed bool                // nothing was: they are, before the next try
+	room   work.ReadyTaken     // of what may wait in the namespace
 }
 
 // plannedNode is a node on its way.
@@ -169,7 +170,7 @@ func (g *growth) Behind(u *txn.Tx, w *store.Want) {
 
 // check reports whether all nodes can be made now, those of sub-flows included. With u.redo set the request is to be tried again.
 func (g *growth) check(u *txn.Tx) error {
-	g.taken = txn.TakenBudgets{}
+	g.taken = limits.TakenBudgets{}
 	inner := g.inner
 	for i := range g.nodes {
 		if err := g.checkNode(u, i); err != nil || u.Redo != nil {
@@ -273,9 +274,9 @@ func (g *growth) judgeSubflows(ctx context.Context, c txn.Caller, nodes []core.F
 }
 
 // adoptParents accepts budgets of sub-flows whose parents the request makes itself, own among them: those exist when the sub-flow begins.
-func (g *growth) adoptParents(own []txn.OwnBudget) {
+func (g *growth) adoptParents(own []limits.OwnBudget) {
 	made := map[string]bool{}
-	note := func(budgets []txn.OwnBudget) {
+	note := func(budgets []limits.OwnBudget) {
 		for i := range budgets {
 			made[budgets[i].Definition.Name], made[budgets[i].ID.String()] = true, true
 		}

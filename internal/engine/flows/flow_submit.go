@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -97,7 +98,7 @@ type submitFlow struct {
 	empty       bool
 	request     store.DocRef // of a call that its key makes repeatable (U13)
 	again       bool
-	budgets     txn.OwnBudgets      // that have the flow as their scope
+	budgets     limits.OwnBudgets   // that have the flow as their scope
 	scoped      []core.ScopedBudget // that reach it by what is around it
 	known       base.UUID           // the flow that the key or id names already
 	answer      FlowAnswer

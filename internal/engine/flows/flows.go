@@ -21,6 +21,7 @@ func New(e *work.Work) *Graphs {
 	f := &Graphs{e}
 	e.UseGraphs(f)
 	e.OnPhases(txn.Phases{
+		At:     txn.AtGraphs,
 		Lock:   lockGraphs,
 		Settle: advanceFlows,
 		Flush:  writeFlows,

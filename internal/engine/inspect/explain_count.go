@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -112,7 +113,7 @@ func (n *lineCount) count(ctx context.Context, classes []*core.Class) error {
 
 // queues returns the queues in which ready executions of the classes are filed.
 func (n *lineCount) queues(ctx context.Context, classes []*core.Class) (picks []store.Pick, err error) {
-	loaded, err := n.look.e.Store.Read(ctx, store.Want{Blocks: txn.ClassNumbers(classes)})
+	loaded, err := n.look.e.Store.Read(ctx, store.Want{Blocks: limits.ClassNumbers(classes)})
 	if err != nil {
 		return nil, txn.PublicFault(err)
 	}
@@ -193,15 +194,15 @@ func (l *explainLook) findHolders(ctx context.Context, blockers []core.Blocker) 
 func (l *explainLook) slotHolders(ctx context.Context, key string) error {
 	uses := l.in.Execution.Policy.Quotas
 	i := slices.IndexFunc(uses, func(use core.QuotaUse) bool { return use.SlotsKey() == key })
-	quota := l.dict.Quotas[uses[i].Quota]
+	quota := limits.RulesOf(l.dict).Quotas[uses[i].Quota]
 	if quota == nil {
 		return nil
 	}
-	classes := l.dict.ClassesOf(quota.ID, func(class *core.Class) bool {
+	classes := limits.ClassesOf(l.dict, quota.ID, func(class *core.Class) bool {
 		return l.caller.Sees(class.Namespace) && slices.Contains(l.dict.Needs(class.ID).Quotas, uses[i])
 	})
-	look := &txn.QuotaLook{Engine: l.e.Engine, Dict: l.dict, Caller: l.caller, Quota: quota, Whole: true, Classes: map[string][]*core.Class{uses[i].Key: classes}}
-	views := []txn.QuotaKeyView{{Key: uses[i].Key, Held: int(l.in.Room.Slots[key])}}
+	look := &limits.QuotaLook{Engine: l.e.Admission, Dict: l.dict, Caller: l.caller, Quota: quota, Whole: true, Classes: map[string][]*core.Class{uses[i].Key: classes}}
+	views := []limits.QuotaKeyView{{Key: uses[i].Key, Held: int(l.in.Room.Slots[key])}}
 	if err := l.e.Follower.Reach(ctx); err != nil {
 		return err
 	}
@@ -214,12 +215,12 @@ func (l *explainLook) slotHolders(ctx context.Context, key string) error {
 
 func (l *explainLook) budgetHolders(ctx context.Context, key string) error {
 	i := slices.IndexFunc(l.in.Set, func(id base.UUID) bool { return core.BudgetKey(id) == key })
-	loaded, err := l.e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocBudgetHold, Prefix: txn.BudgetPrefix(l.in.Set[i]), Limit: budgetHolders}}})
+	loaded, err := l.e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocBudgetHold, Prefix: limits.BudgetPrefix(l.in.Set[i]), Limit: budgetHolders}}})
 	if err != nil {
 		return txn.PublicFault(err)
 	}
 	for i := range loaded.Scanned[0] {
-		hold, err := txn.DecodeHold(&loaded.Scanned[0][i])
+		hold, err := limits.DecodeHold(&loaded.Scanned[0][i])
 		if err != nil {
 			return err
 		}

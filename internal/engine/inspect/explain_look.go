@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/engine/waits"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -48,7 +49,7 @@ func (e *Inspector) lookAt(ctx context.Context, c txn.Caller, id base.GivenID) (
 
 // budgetsOf are the budgets that apply, and those that the grant or lease is charged to.
 func (l *explainLook) budgetsOf(x *core.Execution) []base.UUID {
-	all := slices.Clone(l.dict.BudgetsOf(x))
+	all := slices.Clone(limits.BudgetsOf(l.dict, x))
 	for _, charged := range x.ChargedTo() {
 		if !slices.Contains(all, charged) {
 			all = append(all, charged)
@@ -61,10 +62,10 @@ func (l *explainLook) Want(x *core.Execution, budgets []base.UUID) store.Want {
 	want := store.Want{Counters: []string{txn.LaneCounter(x.Class.Lane)}, Scans: []store.Scan{{Kind: txn.DocWorker}}}
 	waits.WantWaiting(&want, x.ID.UUID)
 	for _, budget := range budgets {
-		want.Docs = append(want.Docs, txn.BudgetDocRef(budget))
+		want.Docs = append(want.Docs, limits.BudgetDocRef(budget))
 	}
 	for _, use := range x.Policy.Quotas {
-		want.Docs = append(want.Docs, txn.RateRef(use.RateKey()))
+		want.Docs = append(want.Docs, limits.RateRef(use.RateKey()))
 		want.Counters = append(want.Counters, use.SlotsKey())
 	}
 	return want
@@ -87,7 +88,7 @@ func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
 	d.Apply(fx.Waits)
 	room.Settled(held, x.Holds, fx.RatesBack)
 	l.in = core.ExplainInput{
-		Now: max(loaded.Now, x.Latest()), Execution: x, Lane: lane, Room: room, Set: l.dict.BudgetsOf(x), Holders: map[string][]base.ID{},
+		Now: max(loaded.Now, x.Latest()), Execution: x, Lane: lane, Room: room, Set: limits.BudgetsOf(l.dict, x), Holders: map[string][]base.ID{},
 	}
 	if l.in.Suspended, err = x.SuspendedView(d); err != nil {
 		return err
@@ -97,7 +98,7 @@ func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
 	if x.Status == core.Granted && slices.Contains(x.Holds, place) {
 		l.in.LaneInUse-- // its own place is free once the grant ends
 	}
-	if !l.caller.SeesAll(l.dict) {
+	if !limits.SeesAll(l.caller, l.dict) {
 		l.conceal()
 	}
 	return l.takeWorkers(loaded.Scanned[0])
@@ -106,21 +107,21 @@ func (l *explainLook) take(loaded *store.Loaded, x *core.Execution) error {
 // room returns what admission decides on, from rows that were read without locks.
 func (l *explainLook) room(loaded *store.Loaded, x *core.Execution) *core.Room {
 	room := &core.Room{
-		Quotas: func(id string) *core.Quota { return l.dict.Quotas[id] },
+		Quotas: func(id string) *core.Quota { return limits.RulesOf(l.dict).Quotas[id] },
 		Slots:  loaded.Counters, Rates: map[string]*core.RateWindow{}, Budgets: core.NewBudgetSet(), Unreadable: map[string]bool{},
 	}
 	if room.Slots == nil {
 		room.Slots = map[string]int64{}
 	}
 	for _, use := range x.Policy.Quotas {
-		if l.dict.QuotaUnreadable(use.Quota) {
+		if limits.RulesOf(l.dict).QuotaUnreadable(use.Quota) {
 			room.Unreadable[use.RateKey()], room.Unreadable[use.SlotsKey()] = true, true
 		}
 	}
 	for ref, doc := range loaded.Docs {
 		switch ref.Kind {
 		case txn.DocBudget: // one that cannot be read is missing in the books, and admits nothing
-			if budget, err := txn.DecodeBudget(&doc); err == nil {
+			if budget, err := limits.DecodeBudget(&doc); err == nil {
 				room.Budgets.Add(budget)
 			}
 		case txn.DocRate:
@@ -142,7 +143,7 @@ func (l *explainLook) conceal() {
 		l.in.LaneInUse = min(l.in.LaneInUse, int64(l.in.Lane.Settings.MaxConcurrent))
 	}
 	for _, use := range l.in.Execution.Policy.Quotas {
-		if quota := l.dict.Quotas[use.Quota]; quota != nil && quota.Settings.ConcurrencyLimit > 0 {
+		if quota := limits.RulesOf(l.dict).Quotas[use.Quota]; quota != nil && quota.Settings.ConcurrencyLimit > 0 {
 			key := use.SlotsKey()
 			l.in.Room.Slots[key] = min(l.in.Room.Slots[key], int64(quota.Settings.ConcurrencyLimit))
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -251,8 +252,8 @@ func (e *Inspector) notQueued(ctx context.Context, all []*core.Execution, rows i
 
 // checkQueues compares the rows of every queue with the records.
 func (e *Inspector) checkQueues(ctx context.Context) (found []Difference, err error) {
-	for some := range slices.Chunk(slices.Collect(e.Dict.Now().AllUsable()), txn.ClassesAsked) {
-		numbers := txn.ClassNumbers(some)
+	for some := range slices.Chunk(slices.Collect(e.Dict.Now().AllUsable()), limits.ClassesAsked) {
+		numbers := limits.ClassNumbers(some)
 		loaded, err := e.Store.Read(ctx, store.Want{Blocks: numbers})
 		if err != nil {
 			return nil, txn.PublicFault(err)

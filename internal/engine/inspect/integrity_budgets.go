@@ -6,6 +6,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -15,7 +16,7 @@ import (
 func (e *Inspector) checkBudgets(ctx context.Context) ([]Difference, error) {
 	return e.lasting(ctx, counterCheck{walk: e.wrongBudgets, subject: budgetOfHeld, concerns: func(x *core.Execution) []string {
 		subjects := []string{}
-		for _, budget := range append(x.ChargedTo(), e.Dict.Now().BudgetsOf(x)...) {
+		for _, budget := range append(x.ChargedTo(), limits.BudgetsOf(e.Dict.Now(), x)...) {
 			subjects = append(subjects, budget.String())
 		}
 		return subjects
@@ -50,7 +51,7 @@ func (e *Inspector) wrongBudgets(ctx context.Context) (wrong map[string]Differen
 		return nil, nil, err
 	}
 	err = e.eachDoc(ctx, txn.DocBudget, func(doc *store.Doc) {
-		if b, err := txn.DecodeBudget(doc); err == nil {
+		if b, err := limits.DecodeBudget(doc); err == nil {
 			marked.budget(b)
 		}
 	})
@@ -77,7 +78,7 @@ func (h heldAmounts) of(x *core.Execution) {
 		one := &x.Reservation.Holds[i]
 		key := core.BudgetKey(one.Budget)
 		h[key]++
-		h["hold:"+txn.HoldRef(one.Budget, x.ID.UUID).Key]++
+		h["hold:"+limits.HoldRef(one.Budget, x.ID.UUID).Key]++
 		for dimension, amount := range one.Remaining {
 			h[key+"/"+dimension] += amount
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -142,7 +143,7 @@ func (e *Inspector) checkPlaces(ctx context.Context) ([]Difference, error) {
 // mayHold are the keys of the counters that an execution may have changed.
 func (e *Inspector) mayHold(x *core.Execution) []string {
 	keys := append(slices.Clone(x.Holds), txn.LaneCounter(x.Class.Lane))
-	if needs := e.Dict.Now().NeedsOf(x.Class); needs != nil {
+	if needs := limits.NeedsOf(e.Dict.Now(), x.Class); needs != nil {
 		for _, use := range needs.Quotas {
 			keys = append(keys, use.SlotsKey())
 		}
@@ -153,7 +154,7 @@ func (e *Inspector) mayHold(x *core.Execution) []string {
 // wrongPlaces compares the counters. Slots and places are taken and given back with events alone.
 func (e *Inspector) wrongPlaces(ctx context.Context) (wrong map[string]Difference, _ map[base.UUID]int64, err error) {
 	held := map[string]int64{}
-	err = e.eachStatus(ctx, txn.Holding, func(_ core.Status, _ []base.UUID, loaded *store.Loaded) error {
+	err = e.eachStatus(ctx, limits.Holding, func(_ core.Status, _ []base.UUID, loaded *store.Loaded) error {
 		for _, x := range loaded.Executions {
 			for _, key := range x.Holds {
 				held[key]++
@@ -165,7 +166,7 @@ func (e *Inspector) wrongPlaces(ctx context.Context) (wrong map[string]Differenc
 		return nil, nil, err
 	}
 	wrong = map[string]Difference{}
-	for some := range slices.Chunk(e.counterKeys(held), txn.ClassesAsked) {
+	for some := range slices.Chunk(e.counterKeys(held), limits.ClassesAsked) {
 		loaded, err := e.Store.Read(ctx, store.Want{Counters: some})
 		if err != nil {
 			return nil, nil, txn.PublicFault(err)

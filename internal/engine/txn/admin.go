@@ -8,21 +8,20 @@ import (
 	"github.com/flowfabric/flowfabric/internal/store"
 )
 
-// adminCommand changes one record that no execution owns, such as an API key, a namespace or the signing keys, and writes an audit row for it.
-type adminCommand struct {
-	op          string
-	caller      Caller
-	how         AdminAction
-	ref         store.DocRef
-	mark        *removalMark   // that goes with the record; nil: none
-	beside      []store.DocRef // others that act looks at
+// AdminCommand changes one record that no execution owns, such as an API key, a namespace or the signing keys, and writes an audit row for it.
+type AdminCommand struct {
+	Op          string
+	Caller      Caller
+	How         AdminAction
+	Ref         store.DocRef
+	Beside      []store.DocRef // others that act looks at
 	request     store.DocRef   // zero: no request key
 	fingerprint string
 	answer      any // pointer to what is recorded and given again
-	// where returns the chains that may get a row, once the record is loaded.
-	where func(doc *store.Doc) ([]string, error)
-	// act returns what the record becomes.
-	act func(u *Tx, doc *store.Doc) (adminChange, error)
+	// Where returns the chains that may get a row, once the record is loaded.
+	Where func(doc *store.Doc) ([]string, error)
+	// Act returns what the record becomes.
+	Act func(u *Tx, doc *store.Doc) (AdminChange, error)
 }
 
 // AdminAction holds the options of every change by an administrator.
@@ -32,85 +31,86 @@ type AdminAction struct {
 	Revision   *int64 // refuse with precondition_failed when the record has another (U17)
 }
 
-// adminChange is what becomes of a record, and what the audit row contains. The zero value means that nothing changed.
-type adminChange struct {
-	body          []byte // nil: the record goes
-	made          bool   // it was not there before
-	chain         string
-	entity, id    string
-	before, after any
+// AdminChange is what becomes of a record, and what the audit row contains. The zero value means that nothing changed.
+type AdminChange struct {
+	Body          []byte // nil: the record goes
+	Made          bool   // it was not there before
+	Chain         string
+	Entity, ID    string
+	Before, After any
 }
 
-// administer runs a change by an administrator. A repeat is recognised by args.
-func (e *Engine) administer(ctx context.Context, cmd *adminCommand, target string, args any) error {
-	if err := base.CheckReason("reason", cmd.how.Reason); err != nil {
+// Administer runs a change by an administrator. A repeat is recognised by args.
+func (e *Engine) Administer(ctx context.Context, cmd *AdminCommand, target string, args any) error {
+	if err := base.CheckReason("reason", cmd.How.Reason); err != nil {
 		return err
 	}
-	if err := base.CheckRequestKey(cmd.how.RequestKey); err != nil {
+	if err := base.CheckRequestKey(cmd.How.RequestKey); err != nil {
 		return err
 	}
-	if cmd.how.RequestKey != "" {
-		cmd.request = RequestRef(cmd.caller, cmd.op, target, cmd.how.RequestKey)
-		cmd.fingerprint = Fingerprint(args, cmd.how.Reason, cmd.caller.Namespaces)
+	if cmd.How.RequestKey != "" {
+		cmd.request = RequestRef(cmd.Caller, cmd.Op, target, cmd.How.RequestKey)
+		cmd.fingerprint = Fingerprint(args, cmd.How.Reason, cmd.Caller.Namespaces)
 	}
 	return e.Do(ctx, cmd)
 }
 
-func (a *adminCommand) Name() string { return a.op }
+// Name returns the name of the operation.
+func (a *AdminCommand) Name() string { return a.Op }
 
-func (a *adminCommand) Want(w *store.Want, _ bool) {
-	w.Docs = append(append(w.Docs, a.ref), a.beside...)
+// Want adds the record, locked, and what belongs to it.
+func (a *AdminCommand) Want(w *store.Want, _ bool) {
+	w.Docs = append(append(w.Docs, a.Ref), a.Beside...)
 	w.LockDocs = true
-	if a.mark != nil {
-		w.Docs = append(w.Docs, removalRef(a.mark.key))
-	}
 	if a.request.Key != "" {
 		w.Docs = append(w.Docs, a.request)
 	}
 }
 
-func (a *adminCommand) Chains(u *Tx) []string {
-	if !a.caller.Audits() {
+// Chains returns the audit chains that may get a row.
+func (a *AdminCommand) Chains(u *Tx) []string {
+	if !a.Caller.Audits() {
 		return nil
 	}
-	names, err := a.where(u.Doc(a.ref))
+	names, err := a.Where(u.Doc(a.Ref))
 	if err != nil {
 		return nil // and decide refuses the command for the same reason
 	}
 	return names
 }
 
-func (a *adminCommand) Decide(u *Tx) error {
-	if repeated, err := u.Repeated(a.caller, a.request, a.fingerprint, a.answer); repeated || err != nil {
+// Decide changes the record, or answers a repeat.
+func (a *AdminCommand) Decide(u *Tx) error {
+	if repeated, err := u.Repeated(a.Caller, a.request, a.fingerprint, a.answer); repeated || err != nil {
 		return err
 	}
-	change, err := a.act(u, u.Doc(a.ref))
+	change, err := a.Act(u, u.Doc(a.Ref))
 	if err != nil {
 		return err
 	}
-	if change.entity != "" {
+	if change.Entity != "" {
 		a.write(u, change)
 	}
 	u.RecordRequest(a.request, a.fingerprint, a.answer)
 	return nil
 }
 
-func (a *adminCommand) write(u *Tx, change adminChange) {
-	switch doc := (store.Doc{DocRef: a.ref, Body: change.body}); {
-	case change.body == nil:
-		u.DropDoc(a.ref)
-	case change.made: // if another transaction inserts it first, the commit fails with Conflict
-		SetIn(&u.Docs, a.ref, &doc)
+func (a *AdminCommand) write(u *Tx, change AdminChange) {
+	switch doc := (store.Doc{DocRef: a.Ref, Body: change.Body}); {
+	case change.Body == nil:
+		u.DropDoc(a.Ref)
+	case change.Made: // if another transaction inserts it first, the commit fails with Conflict
+		SetIn(&u.Docs, a.Ref, &doc)
 		u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
 	default:
 		u.PutDoc(doc)
 	}
-	if !a.caller.Audits() { // the engine itself
+	if !a.Caller.Audits() { // the engine itself
 		return
 	}
-	u.Audit(a.caller, core.AuditRow{
-		Namespace: change.chain, Action: a.op, Entity: change.entity, EntityID: change.id, Reason: a.how.Reason,
-	}, change.before, change.after)
+	u.Audit(a.Caller, core.AuditRow{
+		Namespace: change.Chain, Action: a.Op, Entity: change.Entity, EntityID: change.ID, Reason: a.How.Reason,
+	}, change.Before, change.After)
 }
 
 // Limits are the bounds that this engine was set up with.

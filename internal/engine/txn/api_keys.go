@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/core/keyring"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -33,11 +32,11 @@ func (c Caller) seesKey(s *keyring.APIKeySettings) bool {
 func noSuchKey(id string) error { return base.Errorf(base.CodeAPIKeyNotFound, "no API key %q", id) }
 
 // keyChange is what a change of a key writes. from is nil for a new one.
-func keyChange(from, to *keyring.APIKey) adminChange {
+func keyChange(from, to *keyring.APIKey) AdminChange {
 	body, _ := json.Marshal(to)
-	change := adminChange{body: body, made: from == nil, chain: ChainOf(keyNamespaces(from, to)), entity: "api_key", id: to.ID, after: to.Shown()}
+	change := AdminChange{Body: body, Made: from == nil, Chain: ChainOf(keyNamespaces(from, to)), Entity: "api_key", ID: to.ID, After: to.Shown()}
 	if from != nil {
-		change.before = from.Shown()
+		change.Before = from.Shown()
 	}
 	return change
 }
@@ -62,23 +61,23 @@ func (e *Engine) CreateAPIKey(ctx context.Context, c Caller, secret keyring.APIS
 		return keyring.APIKey{}, base.Errorf(base.CodeNamespaceForbidden, "a key cannot reach further than who makes it").WithField("namespaces")
 	}
 	var answer keyring.APIKey
-	err := e.administer(ctx, &adminCommand{
-		op: "create_api_key", caller: c, how: how, ref: keyRef(secret.KeyID()), answer: &answer,
-		where: func(*store.Doc) ([]string, error) { return []string{ChainOf(s.Namespaces)}, nil },
-		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
+	err := e.Administer(ctx, &AdminCommand{
+		Op: "create_api_key", Caller: c, How: how, Ref: keyRef(secret.KeyID()), answer: &answer,
+		Where: func(*store.Doc) ([]string, error) { return []string{ChainOf(s.Namespaces)}, nil },
+		Act: func(u *Tx, doc *store.Doc) (AdminChange, error) {
 			existing, err := decodeKeyRecord(doc)
 			switch {
 			case err != nil:
-				return adminChange{}, err
+				return AdminChange{}, err
 			case existing != nil && (!existing.Is(secret) || !c.seesKey(&existing.APIKeySettings)):
-				return adminChange{}, base.Errorf(base.CodeIDConflict, "the id belongs to another key").WithField("key_id")
+				return AdminChange{}, base.Errorf(base.CodeIDConflict, "the id belongs to another key").WithField("key_id")
 			case existing != nil:
 				answer = existing.Shown()
-				return adminChange{}, nil
+				return AdminChange{}, nil
 			}
 			k, err := keyring.NewAPIKey(u.Now, c.Principal, secret, s)
 			if err != nil {
-				return adminChange{}, err
+				return AdminChange{}, err
 			}
 			answer = k.Shown()
 			return keyChange(nil, &k), nil
@@ -217,22 +216,22 @@ func (e *Engine) onKey(
 		}
 		return k, err
 	}
-	err := e.administer(ctx, &adminCommand{
-		op: cmd.op, caller: c, how: how, ref: keyRef(cmd.id), beside: cmd.beside, answer: &answer,
-		where: func(doc *store.Doc) ([]string, error) {
+	err := e.Administer(ctx, &AdminCommand{
+		Op: cmd.op, Caller: c, How: how, Ref: keyRef(cmd.id), Beside: cmd.beside, answer: &answer,
+		Where: func(doc *store.Doc) ([]string, error) {
 			k, err := find(doc)
 			if err != nil {
 				return nil, err
 			}
 			return []string{ChainOf(k.Namespaces), keyring.Everywhere}, nil // the second, should its namespaces change
 		},
-		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
+		Act: func(u *Tx, doc *store.Doc) (AdminChange, error) {
 			k, err := find(doc)
 			if err != nil {
-				return adminChange{}, err
+				return AdminChange{}, err
 			}
 			if err := base.CheckRevision(how.Revision, k.Revision); err != nil {
-				return adminChange{}, err
+				return AdminChange{}, err
 			}
 			before := *k
 			changed, err := change(u.Now, k)
@@ -240,11 +239,11 @@ func (e *Engine) onKey(
 				err = cmd.keepsAdmin(u, &before, k)
 			}
 			if err != nil {
-				return adminChange{}, err
+				return AdminChange{}, err
 			}
 			answer = k.Shown()
 			if !changed {
-				return adminChange{}, nil
+				return AdminChange{}, nil
 			}
 			u.After = append(u.After, func() { e.keys.forget(cmd.id) })
 			return keyChange(&before, k), nil
@@ -275,52 +274,11 @@ func (e *Engine) APIKey(ctx context.Context, c Caller, id string) (keyring.APIKe
 
 // APIKeys lists the keys that the caller may administer, by id.
 func (e *Engine) APIKeys(ctx context.Context, c Caller, cursor string, limit *int) ([]keyring.APIKey, string, error) {
-	return listDocs(ctx, e, docAPIKey, "api_keys", cursor, limit, func(doc *store.Doc) (keyring.APIKey, bool, error) {
+	return ListDocs(ctx, e, docAPIKey, "api_keys", cursor, limit, func(doc *store.Doc) (keyring.APIKey, bool, error) {
 		k, err := decodeKeyRecord(doc)
 		if err != nil || !c.seesKey(&k.APIKeySettings) {
 			return keyring.APIKey{}, false, err
 		}
 		return k.Shown(), true, nil
 	})
-}
-
-// listDocs gives a page of the small records of a kind that have no owner, by key: of those that show keeps.
-func listDocs[T any](
-	ctx context.Context, e *Engine, kind store.DocKind, scope, cursor string, limit *int, show func(doc *store.Doc) (T, bool, error),
-) (items []T, next string, err error) {
-	n, err := core.PageLimit(limit)
-	if err != nil {
-		return nil, "", err
-	}
-	after, last := "", ""
-	if cursor != "" {
-		key, err := core.DecodeCursor(scope, cursor)
-		if err != nil {
-			return nil, "", err
-		}
-		after = string(key)
-	}
-	for n > 0 {
-		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: kind, After: after, Limit: n + 1}}})
-		if err != nil {
-			return nil, "", PublicFault(err)
-		}
-		docs := loaded.Scanned[0]
-		for i := range docs {
-			item, keep, err := show(&docs[i])
-			switch {
-			case err != nil:
-				return nil, "", err
-			case keep && len(items) == n:
-				return items, core.EncodeCursor(scope, []byte(last)), nil
-			case keep:
-				items, last = append(items, item), docs[i].Key
-			}
-		}
-		if len(docs) <= n {
-			break
-		}
-		after = docs[n].Key
-	}
-	return items, "", nil
 }

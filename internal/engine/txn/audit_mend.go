@@ -68,5 +68,5 @@ func (u *Tx) nextAuditRow(ctx context.Context, namespace string, n int64) (int64
 	if err := u.Load(ctx, store.Want{Scans: []store.Scan{behindAuditRow(namespace, n)}}); err != nil {
 		return 0, err
 	}
-	return firstNumber(namespace, u.scanned[len(u.scanned)-1]), nil
+	return firstNumber(namespace, u.Scanned[len(u.Scanned)-1]), nil
 }

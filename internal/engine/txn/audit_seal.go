@@ -262,7 +262,7 @@ func (u *Tx) adoptChains(ctx context.Context, key keyring.AuditKey) error {
 		return err
 	}
 	want := store.Want{LockDocs: true, Docs: RollRefs()}
-	for _, doc := range u.scanned[len(u.scanned)-1] {
+	for _, doc := range u.Scanned[len(u.Scanned)-1] {
 		want.Docs = append(want.Docs, doc.DocRef)
 	}
 	if err := u.Load(ctx, want); err != nil {

@@ -15,7 +15,7 @@ func TestB5_BI8_a_budget_that_gets_one_below_it_in_the_commit_of_its_delete_stay
 		var made, dropped error
 		w.batched(b, func() {
 			_, made = w.e.CreateBudget(w.ctx(), operator, "default", tokens("inner", 5, below("outer")), engine.AdminAction{})
-		}, func() { dropped = w.e.DropFound(w.ctx(), operator, ofName("outer")) })
+		}, func() { dropped = w.dropFound("outer") })
 		ok(t, made)
 		refused(t, dropped, base.CodeBudgetInUse)
 		must(w.charge("inner", 1))(t)
@@ -29,7 +29,7 @@ func TestB2_B5_nothing_is_made_below_a_budget_that_went_in_the_same_commit(t *te
 		b := w.interpose()
 		w.create(tokens("outer", 10))
 		var made, dropped error
-		w.batched(b, func() { dropped = w.e.DropFound(w.ctx(), operator, ofName("outer")) }, func() {
+		w.batched(b, func() { dropped = w.dropFound("outer") }, func() {
 			_, made = w.e.CreateBudget(w.ctx(), operator, "default", tokens("inner", 5, below("outer")), engine.AdminAction{})
 		})
 		ok(t, dropped)

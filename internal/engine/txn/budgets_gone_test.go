@@ -93,7 +93,7 @@ func TestB3_B6_a_budget_that_cannot_be_read_is_not_taken_away_from_those_it_reac
 		flow := w.submitFlow(chain("a"))
 		made := w.create(tokens("shared", 10, covering(core.ScopeFlow, flow.Flow.ID.String())))
 		w.tamper(store.Changes{PutDocs: []store.Doc{{DocRef: store.DocRef{Kind: 21, Key: made.ID.String()}, Body: []byte(`{"id":7}`)}}})
-		refused(t, w.e.SpreadBudget(w.ctx(), flow.Flow.ID.UUID, made.ID), base.CodeCorruption)
+		refused(t, w.e.Graphs.Spread(w.ctx(), flow.Flow.ID.UUID, made.ID), base.CodeCorruption)
 		same(t, "reaches", len(w.member(flow, "a").Budgets), 1)
 		w.nothing()
 		same(t, "blocked on", w.member(flow, "a").BlockedOn, core.BudgetKey(made.ID))

@@ -151,3 +151,12 @@ func onBudgets(t *testing.T, f func(t *testing.T, w *world)) {
 		}
 	})
 }
+
+// dropFound does the last step of the deletion of a budget, once it is known that no submission names it.
+func (w *world) dropFound(name string) error {
+	found, err := w.e.FindBudget(w.ctx(), operator, ofName(name))
+	if err != nil {
+		return err
+	}
+	return w.e.DropFound(w.ctx(), operator, ofName(name), found, engine.AdminAction{}, false, nil)
+}

@@ -150,9 +150,9 @@ func (d *Dictionary) Needs(id int32) *core.Needs {
 	return nil
 }
 
-// mayNeed reports whether a name occurs in the text of what a class needs. A loop over all classes parses only those: parsing all of very many
+// MayNeed reports whether a name occurs in the text of what a class needs. A loop over all classes parses only those: parsing all of very many
 // takes long, and evicts what picks need again and again.
-func mayNeed(class *core.Class, name string) bool { return strings.Contains(class.Needs, name) }
+func MayNeed(class *core.Class, name string) bool { return strings.Contains(class.Needs, name) }
 
 // needs parses the needs of a class that has some. Needs that cannot be read cannot be met: they are represented by a budget that does not exist.
 func (t *classTable) needs(class *core.Class) *core.Needs {

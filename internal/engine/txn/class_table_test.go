@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	admission "github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 )
 
@@ -18,12 +19,19 @@ func TestS36_a_look_at_a_quota_parses_the_needs_of_those_alone_who_name_it(t *te
 		}
 		classes = append(classes, &core.Class{ID: i + 1, Lane: "l", Kind: "k", Needs: needs.Text()})
 	}
-	found, parsed := txn.ClassesOf(classes, "rare")
+	found, parsed := classesOf(classes, "rare")
 	same(t, "classes, and how many were parsed", []any{len(found), parsed}, []any{10, 10})
-	found, parsed = txn.ClassesOf(classes, "rar")
+	found, parsed = classesOf(classes, "rar")
 	same(t, "of no such quota", []any{len(found), parsed}, []any{0, 10})
-	found, _ = txn.ClassesOf(classes, "common")
+	found, _ = classesOf(classes, "common")
 	same(t, "of a common one", len(found), 100)
+}
+
+// classesOf returns the classes that name a quota, and how many needs were parsed to find them.
+func classesOf(classes []*core.Class, quota string) (found []*core.Class, parsed int) {
+	d, count := txn.DictionaryOf(classes)
+	found = admission.ClassesOf(d, quota, func(*core.Class) bool { return true })
+	return found, count()
 }
 
 func TestS36_needs_that_are_asked_for_again_and_again_are_parsed_once_whatever_passes_by(t *testing.T) {

@@ -152,3 +152,9 @@ func (e *Engine) RunAlone(ctx context.Context, cmd Command, tokens chan struct{}
 	<-r.Done
 	return r.Err
 }
+
+// Behind is a command that needs rows which are locked behind executions (S73).
+type Behind interface {
+	Command
+	Behind(u *Tx, w *store.Want)
+}

@@ -26,8 +26,10 @@ func (u *Tx) Commit(ctx context.Context, commands []string) error {
 	if err := u.follow(ctx); err != nil {
 		return err
 	}
-	if err := u.loadLedger(ctx); err != nil {
-		return err
+	for _, load := range u.Engine.points.last {
+		if err := load(ctx, u); err != nil {
+			return err
+		}
 	}
 	u.gather()
 	if u.empty() {
@@ -108,13 +110,11 @@ func (u *Tx) gather() {
 			u.file(ent)
 			u.count(ent)
 			u.followRow(ent)
-			u.markHolds(ent)
 		case ent.Changed:
 			u.file(ent)
 			u.arm(ent)
 			u.count(ent)
 			u.followRow(ent)
-			u.markHolds(ent)
 			u.retire(ent)
 			u.noteSilent(ent)
 			u.write(ent, &u.Changes.Update)
@@ -254,13 +254,13 @@ func RoundUp(t base.Time, grid base.Millis) base.Time {
 
 // count brings the slot counters up to date with what the execution holds (S42).
 func (u *Tx) count(ent *Row) {
-	for _, key := range ent.holds {
+	for _, key := range ent.Holds {
 		if !Contains(ent.Exec.Holds, key) {
 			u.addCounter(key, -1)
 		}
 	}
 	for _, key := range ent.Exec.Holds {
-		if !Contains(ent.holds, key) {
+		if !Contains(ent.Holds, key) {
 			u.addCounter(key, 1)
 		}
 	}
@@ -333,7 +333,7 @@ func (u *Tx) publish() {
 		if ent.Exec.Queued() {
 			hint.Blocked = hint.Blocked || core.KeyBlock(ent.Exec.Block())
 			if ent.Exec.BlockedOn == "" {
-				u.roomBack = AppendNew(u.roomBack, ent.blocked) // it is tried again: what blocked others may be gone (S45)
+				u.RoomBack = AppendNew(u.RoomBack, ent.blocked) // it is tried again: what blocked others may be gone (S45)
 			}
 			filed = append(filed, Filing{ent.Exec.Class, ent.Exec.Block(), ent.Exec.OrderKey, ent.Exec.Input.Size})
 			hint.Lanes = AppendNew(hint.Lanes, ent.Exec.Class.Lane)
@@ -352,10 +352,10 @@ func (u *Tx) publish() {
 			news.Places = true
 			hint.Lanes = AppendNew(hint.Lanes, lane)
 		} else if n < 0 {
-			u.roomBack = append(u.roomBack, key)
+			u.RoomBack = append(u.RoomBack, key)
 		}
 	}
-	hint.Keys, news.Keys = u.roomBack, u.roomBack
+	hint.Keys, news.Keys = u.RoomBack, u.RoomBack
 	remembered := u.remembers(func() {
 		u.Engine.rows.note(u.Order, u.Changes.Draw)
 		for i := range u.Engine.phases {

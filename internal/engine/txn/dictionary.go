@@ -21,7 +21,7 @@ type Dictionary struct {
 	Table       *classTable              // of the era
 	OfLane      map[string][]*core.Class // all classes; within an era the lists only grow
 	retired     []store.RetiredClass
-	*Rules
+	rules       *parsedRules
 }
 
 // dictionaryCache keeps the newest dictionary that this process has read.
@@ -45,7 +45,7 @@ func newDictionary(d *store.Dictionary) *Dictionary {
 		Version: d.Version, incarnation: d.Incarnation,
 		Lanes: make(map[string]*core.Lane, len(d.Lanes)), byID: make(map[int32]*core.Lane, len(d.Lanes)),
 		Table: newClassTable(len(d.Classes)), OfLane: make(map[string][]*core.Class, len(d.Lanes)), retired: d.Retired,
-		Rules: ParseRules(d.Rules),
+		rules: &parsedRules{docs: d.Rules},
 	}
 	retired := make(map[int32]bool, len(d.Retired))
 	for _, class := range d.Retired {
@@ -265,4 +265,26 @@ func (d *dictionaryCache) register(ctx context.Context, want []core.Class) ([]*c
 		}
 	}
 	return known.Classes, nil
+}
+
+// RulesChanged makes all processes decide by the new rules: what was refused by the old ones may be admitted now (S47).
+func (e *Engine) RulesChanged() {
+	// If this fails, the next transaction reads the dictionary.
+	_ = e.Dict.Reload(e.Background())
+	e.Dispatcher.Rescan()
+	e.Hints.Send(store.Hint{Dictionary: true, Keys: []string{"*"}})
+}
+
+// parsedRules are the records of the rules, and what a room has made of them.
+type parsedRules struct {
+	docs   []store.Doc
+	once   sync.Once
+	parsed any
+}
+
+// Rules returns the rules of a dictionary as the room of limits reads them. They are read once, when they are first asked for, and shared by all
+// dictionaries of the era.
+func Rules[T any](d *Dictionary, parse func([]store.Doc) *T) *T {
+	d.rules.once.Do(func() { d.rules.parsed = parse(d.rules.docs) })
+	return d.rules.parsed.(*T) //nolint:forcetypeassert // there is one room that reads them
 }

@@ -25,7 +25,7 @@ const (
 
 	DocJobItems store.DocKind = 12 // key: job id and number of the batch; what it did
 
-	docAllowance store.DocKind = 13 // key: name of a limit; what all processes have used of it
+	DocAllowance store.DocKind = 13 // key: name of a limit; what all processes have used of it
 
 	docSigningKeys store.DocKind = 14 // one record: the signing keys of the installation
 
@@ -37,16 +37,16 @@ const (
 	DocSuspended     store.DocKind = 20 // key: namespace, moment and execution; there while that is suspended
 
 	DocBudget     store.DocKind = 21 // key: budget id; its definition and its numbers
-	docBudgetName store.DocKind = 22 // key: namespace and name; which budget has it
+	DocBudgetName store.DocKind = 22 // key: namespace and name; which budget has it
 	DocBudgetHold store.DocKind = 23 // key: budget and execution; there while that lease or grant is charged to it
-	docLedger     store.DocKind = 24 // key: budget, epoch and execution; what that has used
-	docEpoch      store.DocKind = 25 // key: budget and epoch; how a past one ended
-	docUsageDedup store.DocKind = 26 // owner: execution, or none for a charge; key: dedup key, of a charge behind its budget
+	DocLedger     store.DocKind = 24 // key: budget, epoch and execution; what that has used
+	DocEpoch      store.DocKind = 25 // key: budget and epoch; how a past one ended
+	DocUsageDedup store.DocKind = 26 // owner: execution, or none for a charge; key: dedup key, of a charge behind its budget
 
 	DocRate store.DocKind = 27 // key: rate key; the admissions that may still count
 
-	docBudgetChild store.DocKind = 28 // key: budget and another below it
-	docBudgetGone  store.DocKind = 37 // key: id of a budget that was deleted; there until what it left is gone
+	DocBudgetChild store.DocKind = 28 // key: budget and another below it
+	DocBudgetGone  store.DocKind = 37 // key: id of a budget that was deleted; there until what it left is gone
 
 	DocFlow      store.DocKind = 29 // key: flow id
 	DocFlowMark  store.DocKind = 30 // key: namespace, moment and flow: how flows are listed
@@ -65,10 +65,10 @@ const (
 
 // The kinds of rules: they are part of the dictionary. Values are stored: never renumber them.
 const (
-	docQuota       store.DocKind = store.FirstRule     // key: quota id
-	docBudgetEntry store.DocKind = store.FirstRule + 1 // key: budget id; to which executions it applies, if that is not said by their records
+	DocQuota       store.DocKind = store.FirstRule     // key: quota id
+	DocBudgetEntry store.DocKind = store.FirstRule + 1 // key: budget id; to which executions it applies, if that is not said by their records
 	docRollbacks   store.DocKind = store.FirstRule + 3 // one record: commits that the database came back without
-	docRemoval     store.DocKind = store.FirstRule + 2 // key: reference to a quota or budget; exists while it is checked whether it may be removed
+	DocRemoval     store.DocKind = store.FirstRule + 2 // key: reference to a quota or budget; exists while it is checked whether it may be removed
 )
 
 // The kinds of timers. Values are stored: never renumber them.
@@ -83,13 +83,13 @@ const (
 	timerTasks    store.TimerKind = 8 // Texts: follow-up work of any kind, as earlier releases wrote it
 	timerAudit    store.TimerKind = 9 // Texts: audit chains whose oldest rows may go
 
-	timerAllowances store.TimerKind = 10 // Texts: limits that may be out of use
+	TimerAllowances store.TimerKind = 10 // Texts: limits that may be out of use
 
 	timerSigningKeys store.TimerKind = 11 // Texts: kids whose time is over
 
 	TimerRates      store.TimerKind = 12 // Texts: rate keys that have room again
-	timerBudgets    store.TimerKind = 13 // Texts: budgets whose epoch ends
-	timerUsageDedup store.TimerKind = 14 // Texts: keys of recorded charges
+	TimerBudgets    store.TimerKind = 13 // Texts: budgets whose epoch ends
+	TimerUsageDedup store.TimerKind = 14 // Texts: keys of recorded charges
 
 	// Texts: follow-up work of one kind. Each has a kind of timer of its own, so that none waits for another (S61).
 	timerCountLane     store.TimerKind = 32

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
+	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/quiet"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -20,37 +21,36 @@ type Engine struct {
 	minter  base.Minter
 	derives idSecrets
 
-	Committer   *committer
-	Held        *heldRows
-	Dispatcher  Dispatcher
-	Graphs      GraphRoom
-	askedBudget func(*Tx, *Row) (base.UUID, bool)
-	phases      []Phases
-	points      points
-	listeners   []Listener
-	forgets     []func() // drop what was remembered of another incarnation
-	Slots       slotsKnown
-	Rates       *rates
-	rows        *rowCache
-	lives       incarnations
-	keys        *keyCache
-	refusals    *refusals
-	Signing     *keyRings
-	auditing    auditKeys
-	Spaces      *namespaceCache
-	allowances  *allowances
-	Waiters     *waiters
-	Sweep       *sweeper
-	Log         *logReader
-	Follower    *follower
-	Hints       *hinter
-	Meter       *meter
-	Gauges      *gauges
-	extensions  extensions
-	Notes       *quiet.Log
-	Health      health
-	alone       chan struct{} // one token for each command that may run alone at a time
-	Checks      chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
+	Committer     *committer
+	Held          *heldRows
+	Dispatcher    Dispatcher
+	Graphs        GraphRoom
+	rooms         [slots]any // the values of rooms
+	checkDefaults func(*Tx, []core.QuotaUse) error
+	phases        []Phases
+	points        points
+	listeners     []Listener
+	forgets       []func() // drop what was remembered of another incarnation
+	Rates         *rates
+	rows          *rowCache
+	lives         incarnations
+	keys          *keyCache
+	refusals      *refusals
+	Signing       *keyRings
+	auditing      auditKeys
+	Spaces        *namespaceCache
+	Waiters       *waiters
+	Sweep         *sweeper
+	Log           *logReader
+	Follower      *follower
+	Hints         *hinter
+	Meter         *meter
+	Gauges        *gauges
+	extensions    extensions
+	Notes         *quiet.Log
+	Health        health
+	alone         chan struct{} // one token for each command that may run alone at a time
+	Checks        chan struct{} // the same for dry runs: they are not bounded as commands are, and must not keep commands waiting
 
 	Stop     chan struct{} // closed when Close begins: no new calls are accepted
 	once     sync.Once
@@ -62,7 +62,7 @@ type Engine struct {
 
 // New makes an engine on a migrated store, which outlives it. Rooms register with it before Start.
 func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
-	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{}), Dispatcher: idle{}, askedBudget: noBudget}
+	e := &Engine{Store: st, Cfg: cfg.withDefaults(), Stop: make(chan struct{}), Dispatcher: idle{}, checkDefaults: func(*Tx, []core.QuotaUse) error { return nil }}
 	e.Lifetime, e.cancel = context.WithCancel(ownWork(context.WithoutCancel(ctx)))
 	e.Dict = &dictionaryCache{store: st, changed: func() {}, renamed: func() {}, added: func() { e.Hints.Send(store.Hint{Dictionary: true}) }}
 	e.Dict.reborn = e.Dict.current.Store // nothing is cached yet
@@ -80,24 +80,14 @@ func New(ctx context.Context, st store.Store, cfg Config) (*Engine, error) {
 	e.alone, e.Checks = make(chan struct{}, aloneAtOnce), make(chan struct{}, aloneAtOnce)
 	e.keys, e.Spaces = newKeyCache(), newNamespaceCache(st)
 	e.Signing = newKeyRings(e.Cfg.MasterKey)
-	e.allowances = newAllowances(e)
 	e.Waiters = newWaiters()
 	e.Sweep = newSweeper(e)
 	e.Log = newLogReader(e)
 	e.Follower = newFollower(e)
 	e.Hints = newHinter(e)
 	e.Committer, e.Held = newCommitter(e), newHeldRows(e)
-	e.OnReborn(e.Slots.forgetAll)
-	e.OnPhases(Phases{
-		Lock: lock((*Tx).loadBooks), Settle: func(ctx context.Context, u *Tx) error { return u.cancelHolders(ctx) }, Unsettled: (*Tx).ordersCancels,
-		Flush: func(u *Tx) {
-			u.writeRates()
-			u.writeBooks()
-		},
-		Committed: e.Slots.learn,
-	})
-	e.OnPhases(Phases{Lock: lock((*Tx).awaitClaims)})
-	e.OnPhases(Phases{Lock: lock((*Tx).lockChains), Flush: (*Tx).writeChains})
+	e.OnPhases(Phases{At: AtLanes, Lock: lock((*Tx).awaitClaims)})
+	e.OnPhases(Phases{At: AtAudit, Lock: lock((*Tx).lockChains), Flush: (*Tx).writeChains})
 	if _, err := e.Spaces.Of(ctx, "", e.Cfg.Clock.Now()); err != nil {
 		e.cancel()
 		return nil, err

@@ -60,11 +60,6 @@ type knownGauges struct{ *gauges }
 // Collect tells the present values.
 func (k knownGauges) Collect() []metrics.Family { return k.known() }
 
-// MarkRemoval begins the removal of a rule and goes no further, as a process does that ends in between.
-func (e *Engine) MarkRemoval(ctx context.Context, key string) error {
-	return e.Do(ctx, &setMark{&removalMark{key: key, Token: e.Mint()}})
-}
-
 // SetApart is how many commands wait for rows that other transactions hold.
 func (e *Engine) SetApart() int { return e.Held.depth() }
 
@@ -115,9 +110,8 @@ func NeedsOf(needs string) func(class int32) *core.Needs {
 	return func(class int32) *core.Needs { return t.needs(&core.Class{ID: class, Needs: needs}) }
 }
 
-// ClassesOf are the numbers of those classes that name a quota, and how many needs were parsed to find them.
-func ClassesOf(classes []*core.Class, quota string) (found []int32, parsed int) {
-	d := newDictionary(&store.Dictionary{Classes: classes})
-	found = ClassNumbers(d.ClassesOf(quota, everyClass))
-	return found, len(d.Table.parsed) + len(d.Table.older)
+// DictionaryOf returns a dictionary of classes, and a function that returns how many of their needs were parsed.
+func DictionaryOf(classes []*core.Class) (d *Dictionary, parsed func() int) {
+	d = newDictionary(&store.Dictionary{Classes: classes})
+	return d, func() int { return len(d.Table.parsed) + len(d.Table.older) }
 }

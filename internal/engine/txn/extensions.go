@@ -16,6 +16,7 @@ type extensions struct {
 	pending  []pendingCount
 	gauges   []func() metrics.Family
 	readings []gaugePart
+	parts    []gaugePart // of readings of some namespaces, too
 	tasks    map[string]taskRule
 	starts   []func(context.Context) error
 	ingest   func(context.Context)
@@ -64,8 +65,13 @@ func (e *Engine) OnStart(do func(context.Context) error) {
 
 // OnReading registers gauges that are read from the store, for all namespaces together.
 func (e *Engine) OnReading(name string, read func(context.Context) ([]metrics.Family, error)) {
-	part := gaugePart{name, func(ctx context.Context, _ *storeReading) ([]metrics.Family, error) { return read(ctx) }}
+	part := gaugePart{name, func(ctx context.Context, _ *StoreReading) ([]metrics.Family, error) { return read(ctx) }}
 	e.extensions.readings = append(e.extensions.readings, part)
+}
+
+// OnPart registers gauges that are read from the store, for all namespaces or for some.
+func (e *Engine) OnPart(name string, read func(context.Context, *StoreReading) ([]metrics.Family, error)) {
+	e.extensions.parts = append(e.extensions.parts, gaugePart{name, read})
 }
 
 // ruleOf returns the rule for a kind of timers; nil if there is none.

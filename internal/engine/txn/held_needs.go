@@ -3,7 +3,6 @@ package txn
 import (
 	"slices"
 
-	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -13,7 +12,7 @@ func (u *Tx) meets(locks func() []store.Lock) error {
 	if !u.heeds || u.Engine.Held.Known.Load() == 0 {
 		return nil
 	}
-	if held := u.Engine.Held.among(locks(), u.line); len(held) > 0 {
+	if held := u.Engine.Held.Among(locks(), u.line); len(held) > 0 {
 		return &store.Fault{Kind: store.Busy, Err: errRemembered, Held: held}
 	}
 	return nil
@@ -58,7 +57,7 @@ func (e *Engine) needs(u *Tx, r *Request, held []store.Lock) (lock store.Lock, f
 		if n, ok := r.Command.(loadsMore); ok {
 			n.More(u, &own)
 		}
-		if b, ok := r.Command.(behind); ok {
+		if b, ok := r.Command.(Behind); ok {
 			b.Behind(u, &own)
 		}
 		if a, ok := r.Command.(audited); ok {
@@ -71,7 +70,7 @@ func (e *Engine) needs(u *Tx, r *Request, held []store.Lock) (lock store.Lock, f
 	}
 	named := own.Locks()
 	changer, ok := r.Command.(ruleChanger)
-	rules := ok && changer.changesRules()
+	rules := ok && changer.ChangesRules()
 	for _, lock := range held {
 		switch {
 		case slices.Contains(named, lock):
@@ -93,37 +92,16 @@ func (e *Engine) needs(u *Tx, r *Request, held []store.Lock) (lock store.Lock, f
 	return store.Lock{}, false
 }
 
-// needs reports whether what was done to the execution so far needs a row besides its own: a budget or rate that its lease
-// is charged to, or the counter of a slot that it takes or frees.
+// needs reports whether what was done to the execution so far needs a row besides its own: one that it owns, or the
+// counter of a slot that it takes or frees.
 func (ent *Row) needs(lock store.Lock) bool {
 	switch {
 	case ent == nil:
 		return false
 	case lock.Doc.Owner != "":
 		return lock.Doc.Owner == ent.Exec.ID.UUID.String()
-	case lock.Doc.Kind == DocBudget:
-		return slices.ContainsFunc(ent.Exec.ChargedTo(), func(id base.UUID) bool { return BudgetDocRef(id) == lock.Doc }) || ent.reserves(lock)
-	case lock.Doc.Kind == DocRate:
-		return chargesRate(ent.Exec.Reservation, lock) || chargesRate(ent.reserved, lock)
 	case lock.Counter != "":
-		return Contains(ent.holds, lock.Counter) != Contains(ent.Exec.Holds, lock.Counter)
-	}
-	return false
-}
-
-// reserves reports whether the execution was charged to the budget when it was loaded.
-func (ent *Row) reserves(lock store.Lock) bool {
-	return ent.reserved != nil && slices.ContainsFunc(ent.reserved.Holds, func(h core.BudgetHold) bool { return BudgetDocRef(h.Budget) == lock.Doc })
-}
-
-func chargesRate(r *core.Reservation, lock store.Lock) bool {
-	if r == nil {
-		return false
-	}
-	for _, taken := range r.Rates {
-		if RateRef(taken.Key) == lock.Doc {
-			return true
-		}
+		return Contains(ent.Holds, lock.Counter) != Contains(ent.Exec.Holds, lock.Counter)
 	}
 	return false
 }

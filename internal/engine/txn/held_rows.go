@@ -83,8 +83,8 @@ var (
 	errSetApart   = errors.New("commands were set apart") // the rest of the batch can be tried at once
 )
 
-// among returns those of the rows that are recorded, except the row of the line that is being run.
-func (h *heldRows) among(locks []store.Lock, own *heldLine) (held []store.Lock) {
+// Among returns those of the rows that are recorded, except the row of the line that is being run.
+func (h *heldRows) Among(locks []store.Lock, own *heldLine) (held []store.Lock) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, lock := range locks {
@@ -112,7 +112,7 @@ func (h *heldRows) leaveOut(batch []*Request, own *heldLine) []*Request {
 		var want store.Want
 		r.Want(&want, true)
 		want.LockDocs = true
-		if held := h.among(want.Locks(), own); len(held) > 0 {
+		if held := h.Among(want.Locks(), own); len(held) > 0 {
 			h.add(held[0], own, r)
 		} else {
 			free = append(free, r)
@@ -483,7 +483,7 @@ func (e *Engine) outwait(batch []*Request, mode *BatchMode, err error) (again []
 
 // HoldsAny reports whether one of the rows is held.
 func (h *heldRows) HoldsAny(locks ...store.Lock) bool {
-	return h.Known.Load() > 0 && len(h.among(locks, nil)) > 0
+	return h.Known.Load() > 0 && len(h.Among(locks, nil)) > 0
 }
 
 // HoldsRoom reports whether a row is held that a hand-over might need.

@@ -153,7 +153,7 @@ func (k *keyUse) Decide(u *Tx) error {
 	}
 	u.After = append(u.After, func() { k.e.keys.forget(k.id) }) // the next look finds the new last_used_at
 	if key.Used(u.Now) {
-		u.PutDoc(store.Doc{DocRef: keyRef(k.id), Body: keyChange(nil, key).body})
+		u.PutDoc(store.Doc{DocRef: keyRef(k.id), Body: keyChange(nil, key).Body})
 	}
 	return nil
 }

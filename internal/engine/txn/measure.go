@@ -73,7 +73,7 @@ type meter struct {
 	byClass   map[int32]*classMeter
 	byLane    map[string]*laneMeter
 
-	lanes, kinds, namespaces, categories, decisions, dimensions, budgets metrics.Bounded
+	lanes, kinds, namespaces, categories, decisions, Dimensions, budgets metrics.Bounded
 }
 
 // wakeSource is where news came from.
@@ -186,8 +186,8 @@ func (m *meter) readable(committed, now base.Time) {
 // timerNames are the labels of the kinds of timers.
 var timerNames = map[store.TimerKind]string{
 	timerWake: "execution", TimerRetain: "retention", TimerKeys: "idempotency_key", timerRequests: "request", TimerClaims: "claim",
-	TimerWorkers: "worker", TimerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", timerAllowances: "allowance",
-	timerSigningKeys: "signing_key", TimerRates: "rate", timerBudgets: "budget", timerUsageDedup: "charge",
+	TimerWorkers: "worker", TimerJobs: "bulk", timerTasks: "followup", timerAudit: "audit", TimerAllowances: "allowance",
+	timerSigningKeys: "signing_key", TimerRates: "rate", TimerBudgets: "budget", TimerUsageDedup: "charge",
 }
 
 // timerName is the label of a kind of timers.

@@ -59,7 +59,7 @@ func cycleUnits(m *meter, batch int) (submit, claim, complete *Tx) {
 		x.Attempt = &core.Attempt{Type: core.AttemptInitial, FirstEpoch: 1, State: core.EndedSuccess, RunningMS: 500}
 		done := *x
 		done.Status = core.Succeeded
-		ents := [3]*Row{{Exec: x, Created: true}, {Exec: x, readySince: 1000, acquiredAt: 1010}, {Exec: &done}}
+		ents := [3]*Row{{Exec: x, Created: true}, {Exec: x, readySince: 1000, AcquiredAt: 1010}, {Exec: &done}}
 		kinds := [3]string{"execution.submitted", "lease.acquired", "execution.completed"}
 		for i, u := range units {
 			u.Entries[x.ID.UUID] = ents[i]

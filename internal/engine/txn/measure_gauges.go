@@ -25,17 +25,17 @@ const (
 // seconds, so that a scraper cannot load it.
 type gauges struct {
 	e    *Engine
-	all  storeReading
+	all  StoreReading
 	some namespaceReadings
 
 	Rows quarantine
 }
 
-// storeReading is what was read from the store, of some namespaces or of all.
-type storeReading struct {
-	namespaces []string // nil: all
+// StoreReading is what was read from the store, of some namespaces or of all.
+type StoreReading struct {
+	Namespaces []string // nil: all
 	lanes      *metrics.Bounded
-	budgets    *metrics.Bounded
+	Budgets    *metrics.Bounded
 
 	mu      sync.Mutex
 	parts   map[string]*partReading
@@ -54,7 +54,7 @@ type partReading struct {
 // gaugePart reads some gauges.
 type gaugePart struct {
 	name string
-	read func(context.Context, *storeReading) ([]metrics.Family, error)
+	read func(context.Context, *StoreReading) ([]metrics.Family, error)
 }
 
 // Collect returns the current values; none if the engine is stopping. Values of a store that does not answer are missing after a while, except how
@@ -85,9 +85,9 @@ func (g *gauges) known() []metrics.Family {
 
 // partsOf returns the parts of a reading, the most watched first. A reading of some namespaces has no parts that belong to all namespaces or to
 // none.
-func (g *gauges) partsOf(r *storeReading) []gaugePart {
-	parts := []gaugePart{{"oldest", g.readOldest}, {"executions", g.executions}, {"budgets", g.budgets}}
-	if r.namespaces == nil {
+func (g *gauges) partsOf(r *StoreReading) []gaugePart {
+	parts := append([]gaugePart{{"oldest", g.readOldest}, {"executions", g.executions}}, g.e.extensions.parts...)
+	if r.Namespaces == nil {
 		parts = append(parts, gaugePart{"fleet", g.fleet}, gaugePart{"followups", g.followups})
 		parts = append(parts, g.e.extensions.readings...)
 		parts = append(parts, gaugePart{"size", g.size})
@@ -96,7 +96,7 @@ func (g *gauges) partsOf(r *storeReading) []gaugePart {
 }
 
 // stored returns the gauges that are read from the store.
-func (g *gauges) stored(r *storeReading) (families []metrics.Family) {
+func (g *gauges) stored(r *StoreReading) (families []metrics.Family) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clock := g.e.Cfg.Clock
@@ -129,7 +129,7 @@ func (g *gauges) reach(ctx context.Context) {
 }
 
 // ask reads one part.
-func (g *gauges) ask(ctx context.Context, r *storeReading, part gaugePart, p *partReading) {
+func (g *gauges) ask(ctx context.Context, r *StoreReading, part gaugePart, p *partReading) {
 	clock := g.e.Cfg.Clock
 	began := clock.Now()
 	ctx, cancel := context.WithTimeout(ctx, gaugesPart)
@@ -146,16 +146,16 @@ func (g *gauges) ask(ctx context.Context, r *storeReading, part gaugePart, p *pa
 }
 
 // queryOf asks for the rows that a reading is about.
-func (g *gauges) queryOf(r *storeReading, status core.Status) store.Query {
+func (g *gauges) queryOf(r *StoreReading, status core.Status) store.Query {
 	q := store.Query{Statuses: []core.Status{status}}
-	if r.namespaces != nil {
-		q.Classes = g.e.Dict.Now().ClassesIn(r.namespaces...)
+	if r.Namespaces != nil {
+		q.Classes = g.e.Dict.Now().ClassesIn(r.Namespaces...)
 	}
 	return q
 }
 
 // executions counts by lane and status.
-func (g *gauges) executions(ctx context.Context, r *storeReading) ([]metrics.Family, error) {
+func (g *gauges) executions(ctx context.Context, r *StoreReading) ([]metrics.Family, error) {
 	counts, running := map[[2]string]int{}, 0
 	for _, status := range core.Statuses() {
 		groups, err := g.e.Store.CountBy(ctx, g.queryOf(r, status), store.GroupBy{Field: store.ByLane}, gaugesLimit)
@@ -181,7 +181,7 @@ func (g *gauges) executions(ctx context.Context, r *storeReading) ([]metrics.Fam
 }
 
 // size is how large the store is.
-func (g *gauges) size(ctx context.Context, _ *storeReading) ([]metrics.Family, error) {
+func (g *gauges) size(ctx context.Context, _ *StoreReading) ([]metrics.Family, error) {
 	sizer, able := g.e.Store.(store.Sizer)
 	if !able {
 		return nil, nil
@@ -194,7 +194,7 @@ func (g *gauges) size(ctx context.Context, _ *storeReading) ([]metrics.Family, e
 }
 
 // fleet counts workers and their slots.
-func (g *gauges) fleet(ctx context.Context, r *storeReading) ([]metrics.Family, error) {
+func (g *gauges) fleet(ctx context.Context, r *StoreReading) ([]metrics.Family, error) {
 	loaded, err := g.e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: DocWorker, Limit: GaugesDocs}}})
 	if err != nil {
 		return nil, err
@@ -222,7 +222,7 @@ func (g *gauges) fleet(ctx context.Context, r *storeReading) ([]metrics.Family, 
 }
 
 // followups counts the work that follows commands.
-func (g *gauges) followups(ctx context.Context, _ *storeReading) ([]metrics.Family, error) {
+func (g *gauges) followups(ctx context.Context, _ *StoreReading) ([]metrics.Family, error) {
 	want := store.Want{Scans: []store.Scan{{Kind: docTask, Limit: GaugesDocs}}}
 	pending := g.e.extensions.pending
 	for _, p := range pending {

@@ -15,11 +15,11 @@ const mostReadings = 1000
 // something of the others.
 type namespaceReadings struct {
 	mu  sync.Mutex
-	all map[string]*storeReading
+	all map[string]*StoreReading
 }
 
 func newGauges(e *Engine) *gauges {
-	return &gauges{e: e, all: storeReading{lanes: &e.Meter.lanes, budgets: &e.Meter.budgets}}
+	return &gauges{e: e, all: StoreReading{lanes: &e.Meter.lanes, Budgets: &e.Meter.budgets}}
 }
 
 // NamespaceCollector returns what callers that see only these namespaces may see: the work and the budgets in them. Everything else counts other
@@ -29,7 +29,7 @@ func (e *Engine) NamespaceCollector(namespaces []string) metrics.Collector {
 }
 
 // of is the reading of these namespaces.
-func (n *namespaceReadings) of(namespaces []string) *storeReading {
+func (n *namespaceReadings) of(namespaces []string) *StoreReading {
 	sorted := slices.Sorted(slices.Values(namespaces))
 	key := strings.Join(sorted, "\x00")
 	n.mu.Lock()
@@ -40,14 +40,14 @@ func (n *namespaceReadings) of(namespaces []string) *storeReading {
 	if len(n.all) >= mostReadings {
 		clear(n.all)
 	}
-	r := &storeReading{namespaces: slices.Compact(sorted), lanes: &metrics.Bounded{}, budgets: &metrics.Bounded{}}
+	r := &StoreReading{Namespaces: slices.Compact(sorted), lanes: &metrics.Bounded{}, Budgets: &metrics.Bounded{}}
 	SetIn(&n.all, key, r)
 	return r
 }
 
 type namespaceCollector struct {
 	*gauges
-	of *storeReading
+	of *StoreReading
 }
 
 // Collect returns the current values; none if the engine is stopping.

@@ -37,7 +37,7 @@ func (o *oldestReading) family(now time.Time) metrics.Family {
 }
 
 // readOldest finds how long the lanes' oldest ready executions wait. It keeps what it found in the reading.
-func (g *gauges) readOldest(ctx context.Context, r *storeReading) ([]metrics.Family, error) {
+func (g *gauges) readOldest(ctx context.Context, r *StoreReading) ([]metrics.Family, error) {
 	ages, err := g.oldestAges(ctx, r)
 	if err != nil {
 		r.oldest.old = true
@@ -48,14 +48,14 @@ func (g *gauges) readOldest(ctx context.Context, r *storeReading) ([]metrics.Fam
 }
 
 // oldestAges are the ages by label; 0 for a lane without a ready execution.
-func (g *gauges) oldestAges(ctx context.Context, r *storeReading) (map[string]float64, error) {
+func (g *gauges) oldestAges(ctx context.Context, r *StoreReading) (map[string]float64, error) {
 	ages := make(map[string]float64, metrics.MaxValues)
 	named, others := g.lanesOf(r, ages)
 	add := func(x *core.Execution) {
 		label := r.lanes.Value(x.Class.Lane)
 		ages[label] = max(ages[label], seconds(g.e.Sweep.StoreNow().Sub(x.StatusSince)))
 	}
-	look := &LaneLook{E: g.e, Classes: named, all: r.namespaces == nil && len(others) == 0}
+	look := &LaneLook{E: g.e, Classes: named, all: r.Namespaces == nil && len(others) == 0}
 	if err := look.EachOldest(ctx, look.Used(), add); err != nil || len(others) == 0 {
 		return ages, err
 	}
@@ -71,16 +71,16 @@ func (g *gauges) oldestAges(ctx context.Context, r *storeReading) (map[string]fl
 }
 
 // lanesOf are the classes that a reading is about: by lane of those that have a label of their own, and of all others. Each label gets the age 0.
-func (g *gauges) lanesOf(r *storeReading, ages map[string]float64) (named map[string][]int32, others []int32) {
+func (g *gauges) lanesOf(r *StoreReading, ages map[string]float64) (named map[string][]int32, others []int32) {
 	named = map[string][]int32{}
 	dict := g.e.Dict.Now()
-	if r.namespaces == nil {
+	if r.Namespaces == nil {
 		for name := range dict.Lanes {
 			ages[r.lanes.Value(name)] = 0
 		}
 	}
 	for name, classes := range dict.OfLane {
-		numbers := numbersIn(r.namespaces, classes)
+		numbers := numbersIn(r.Namespaces, classes)
 		if len(numbers) == 0 {
 			continue
 		}

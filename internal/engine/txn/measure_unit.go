@@ -142,7 +142,7 @@ func (m *meter) TokenRefused(fault keyring.TokenFault) {
 func (m *meter) start(ent *Row) {
 	attempt, l := ent.Exec.Attempt, m.class(ent.Exec.Class).lane
 	if ent.readySince != 0 {
-		waited := seconds(ent.acquiredAt.Sub(ent.readySince))
+		waited := seconds(ent.AcquiredAt.Sub(ent.readySince))
 		l.startLatency.Observe(waited)
 		if ent.suspended {
 			m.resumeLatency.Observe(waited)
@@ -196,7 +196,7 @@ func (m *meter) leaseEnd(u *Tx, rec *core.LeaseRecord) {
 // purgedDocs are the labels of small records whose removal is counted.
 var purgedDocs = map[store.DocKind]string{
 	docRequest: "request", DocClaim: "claim", DocWorker: "worker", DocJob: "bulk_job", docAuditRow: "audit_row",
-	docUsageDedup: "charge", docLedger: "spend", docEpoch: "epoch",
+	DocUsageDedup: "charge", DocLedger: "spend", DocEpoch: "epoch",
 }
 
 // purge counts rows that were removed.
@@ -220,6 +220,28 @@ func (m *meter) purge(ch *store.Changes) {
 
 // Acquiring records since when an execution that is acquired now was ready, and whether it continues after a suspension.
 func (ent *Row) Acquiring(now base.Time) {
-	ent.readySince, ent.acquiredAt = ent.Exec.StatusSince, now
+	ent.readySince, ent.AcquiredAt = ent.Exec.StatusSince, now
 	ent.suspended = ent.Exec.Next == core.NextResume && ent.Exec.Attempt.Interruption == core.InterruptedSuspended
+}
+
+// used counts what an execution was metered in this transaction. Time is counted with the leases: its meter moves only with the next
+// attempt.
+func (m *meter) used(ent *Row) {
+	if len(ent.Exec.Usage) == 0 || ent.Removed {
+		return
+	}
+	for dimension, now := range ent.Exec.Usage {
+		if more := now - ent.used[dimension]; more > 0 && dimension != core.WallMS {
+			m.usage.With(m.Dimensions.Value(dimension)).Add(more)
+		}
+	}
+}
+
+// breach counts a limit that was passed, or would have been.
+func (m *meter) breach(ev *core.Event) {
+	limit, action := "soft", core.ActionNone
+	if ev.Kind == "budget.hard_breach" {
+		limit, action = "hard", ev.Data.Text("action")
+	}
+	m.breaches.With(m.Dimensions.Value(ev.Data.Text("dimension")), limit, action).Inc()
 }

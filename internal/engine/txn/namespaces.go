@@ -43,23 +43,23 @@ func (e *Engine) PutNamespace(ctx context.Context, c Caller, name string, s core
 		return core.Namespace{}, NoSuchNamespace(name)
 	}
 	var answer core.Namespace
-	err := e.administer(ctx, &adminCommand{
-		op: "put_namespace", caller: c, how: how, ref: NamespaceRef(name), answer: &answer,
-		where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
-		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
+	err := e.Administer(ctx, &AdminCommand{
+		Op: "put_namespace", Caller: c, How: how, Ref: NamespaceRef(name), answer: &answer,
+		Where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
+		Act: func(u *Tx, doc *store.Doc) (AdminChange, error) {
 			existing, err := DecodeNamespace(doc)
 			if err != nil {
-				return adminChange{}, err
+				return AdminChange{}, err
 			}
 			if err := checkNamespaceRevision(how.Revision, existing, name); err != nil {
-				return adminChange{}, err
+				return AdminChange{}, err
 			}
-			if err := u.checkDefaultQuotas(s.DefaultQuotas); err != nil {
-				return adminChange{}, err
+			if err := e.checkDefaults(u, s.DefaultQuotas); err != nil {
+				return AdminChange{}, err
 			}
 			var changed bool
 			if answer, changed = core.PutNamespace(u.Now, existing, name, s); !changed {
-				return adminChange{}, nil
+				return AdminChange{}, nil
 			}
 			u.After = append(u.After, e.Spaces.forget)
 			return namespaceChange(existing, &answer), nil
@@ -81,14 +81,14 @@ func checkNamespaceRevision(expected *int64, n *core.Namespace, name string) err
 }
 
 // namespaceChange is what a change of a namespace writes. One of from and to may be nil.
-func namespaceChange(from, to *core.Namespace) adminChange {
-	change := adminChange{made: from == nil, entity: "namespace"}
+func namespaceChange(from, to *core.Namespace) AdminChange {
+	change := AdminChange{Made: from == nil, Entity: "namespace"}
 	if from != nil {
-		change.before, change.chain, change.id = from, from.Name, from.Name
+		change.Before, change.Chain, change.ID = from, from.Name, from.Name
 	}
 	if to != nil {
-		change.after, change.chain, change.id = to, to.Name, to.Name
-		change.body, _ = json.Marshal(to)
+		change.After, change.Chain, change.ID = to, to.Name, to.Name
+		change.Body, _ = json.Marshal(to)
 	}
 	return change
 }
@@ -102,19 +102,19 @@ func (e *Engine) DeleteNamespace(ctx context.Context, c Caller, name string, how
 	if err := e.Prepare(ctx, request, func() error { return e.checkUnused(ctx, c, name) }); err != nil {
 		return err
 	}
-	return e.administer(ctx, &adminCommand{
-		op: opDeleteNamespace, caller: c, how: how, ref: NamespaceRef(name),
-		where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
-		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
+	return e.Administer(ctx, &AdminCommand{
+		Op: opDeleteNamespace, Caller: c, How: how, Ref: NamespaceRef(name),
+		Where: func(*store.Doc) ([]string, error) { return []string{name}, nil },
+		Act: func(u *Tx, doc *store.Doc) (AdminChange, error) {
 			existing, err := DecodeNamespace(doc)
 			switch {
 			case err != nil:
-				return adminChange{}, err
+				return AdminChange{}, err
 			case existing == nil:
-				return adminChange{}, NoSuchNamespace(name)
+				return AdminChange{}, NoSuchNamespace(name)
 			}
 			if err := base.CheckRevision(how.Revision, existing.Revision); err != nil {
-				return adminChange{}, err
+				return AdminChange{}, err
 			}
 			u.After = append(u.After, e.Spaces.forget)
 			return namespaceChange(existing, nil), nil
@@ -162,7 +162,7 @@ func (e *Engine) Namespace(ctx context.Context, c Caller, name string) (core.Nam
 
 // Namespaces lists the namespaces that were set up, by name.
 func (e *Engine) Namespaces(ctx context.Context, c Caller, cursor string, limit *int) ([]core.Namespace, string, error) {
-	return listDocs(ctx, e, docNamespace, "namespaces", cursor, limit, func(doc *store.Doc) (core.Namespace, bool, error) {
+	return ListDocs(ctx, e, docNamespace, "namespaces", cursor, limit, func(doc *store.Doc) (core.Namespace, bool, error) {
 		if !c.Sees(doc.Key) {
 			return core.Namespace{}, false, nil
 		}
@@ -213,7 +213,7 @@ func (c *namespaceCache) Of(ctx context.Context, name string, host time.Time) (c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stale {
-		settings, err := c.read(ctx)
+		settings, err := c.Read(ctx)
 		if err != nil {
 			return core.NamespaceSettings{}, err
 		}
@@ -234,10 +234,10 @@ func (c *namespaceCache) readBeside(ctx context.Context) (map[string]core.Namesp
 	defer func() { c.reading = false }()
 	c.mu.Unlock()
 	defer c.mu.Lock()
-	return c.read(ctx)
+	return c.Read(ctx)
 }
 
-func (c *namespaceCache) read(ctx context.Context) (map[string]core.NamespaceSettings, error) {
+func (c *namespaceCache) Read(ctx context.Context) (map[string]core.NamespaceSettings, error) {
 	loaded, err := c.store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: docNamespace}}})
 	if err != nil {
 		return nil, PublicFault(err)
@@ -251,4 +251,9 @@ func (c *namespaceCache) read(ctx context.Context) (map[string]core.NamespaceSet
 		settings[n.Name] = n.NamespaceSettings
 	}
 	return settings, nil
+}
+
+// UseDefaultCheck sets what checks the quotas that a namespace is to give to its submits. It must be set before Start.
+func (e *Engine) UseDefaultCheck(check func(u *Tx, uses []core.QuotaUse) error) {
+	e.checkDefaults = check
 }

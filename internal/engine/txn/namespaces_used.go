@@ -58,7 +58,7 @@ func (e *Engine) holdsForeign(ctx context.Context, foreign func(string) bool) (b
 	for _, listed := range []struct {
 		kind store.DocKind
 		end  byte
-	}{{docBudgetName, 0}, {DocFlowMark, 1}} {
+	}{{DocBudgetName, 0}, {DocFlowMark, 1}} {
 		if others, err := e.listsForeign(ctx, listed.kind, listed.end, foreign); others || err != nil {
 			return others, err
 		}

@@ -195,7 +195,7 @@ func TestB5_B33_a_budget_that_is_renamed_and_deleted_in_one_commit_is_gone(t *te
 				_, err := w.e.UpdateBudget(w.ctx(), operator, ofName(id), core.BudgetUpdate{Name: &to}, engine.AdminAction{})
 				same(t, "update", base.CodeOf(err), base.CodeBudgetNotFound)
 			},
-			func() { ok(t, w.e.DropFound(w.ctx(), operator, ofName(id))) },
+			func() { ok(t, w.dropFound(id)) },
 		)
 		w.create(tokens("c", 30))
 		w.started(core.Submission{})
@@ -232,7 +232,7 @@ func (s ticking) Begin(ctx context.Context, want store.Want) (store.Tx, *store.L
 }
 
 func (t tickingTx) Load(ctx context.Context, want store.Want) (*store.Loaded, error) {
-	if slices.ContainsFunc(want.Docs, txn.InLedger) {
+	if slices.ContainsFunc(want.Docs, func(ref store.DocRef) bool { return ref.Kind == txn.DocLedger }) {
 		t.w.turn(1)
 	}
 	return t.Tx.Load(ctx, want)

@@ -35,10 +35,10 @@ type Operation struct {
 	Shows bool
 	// Removes reports that the execution no longer exists afterwards: a repeat is then recognised without it.
 	Removes bool
-	// Takes reports that it may take the execution for a worker: what admission needs is loaded.
-	Takes bool
-	Act   func(u *Tx, x *core.Execution, fx *core.Effects) (changed bool, err error)
-	After func(u *Tx, ent *Row) // does what follows from the command
+	// Behind adds rows that it needs, once the execution is known; nil: none.
+	Behind func(u *Tx, w *store.Want, x *core.Execution)
+	Act    func(u *Tx, x *core.Execution, fx *core.Effects) (changed bool, err error)
+	After  func(u *Tx, ent *Row) // does what follows from the command
 }
 
 // Operate runs an operator's command: a repeat of a recorded request gets the recorded answer, then `expect` is compared, then
@@ -118,8 +118,8 @@ func (o *operatorCommand) More(u *Tx, w *store.Want) {
 	if o.Removes {
 		u.WantRemovable(w, o.id.UUID)
 	}
-	if ent, err := u.Find(o.caller, o.id); o.Takes && err == nil {
-		u.WantTaking(w, ent.Exec)
+	if ent, err := u.Find(o.caller, o.id); o.Behind != nil && err == nil {
+		o.Behind(u, w, ent.Exec)
 	}
 	if o.Fence == nil {
 		return
@@ -384,18 +384,4 @@ func (u *Tx) RecordRequest(ref store.DocRef, print string, answer any) {
 // Corrupt returns the error of a record that cannot be read. Code: corruption.
 func Corrupt(record string, err error) error {
 	return base.Errorf(base.CodeCorruption, "%s: %w", record, err).With("record", record)
-}
-
-// WantTaking adds the rows that decide whether the execution may be taken now. Its lane is locked, so that a pause is a barrier for targeted claims
-// too (S4), and its places are counted.
-func (u *Tx) WantTaking(w *store.Want, x *core.Execution) {
-	if u.Limits(x) {
-		u.WantRoom(w, x)
-	}
-	if lane := u.Lane(x); lane != nil {
-		w.ShareLanes = append(w.ShareLanes, lane.ID)
-		if lane.Settings.MaxConcurrent > 0 {
-			w.Counters = append(w.Counters, LaneCounter(lane.Name))
-		}
-	}
 }

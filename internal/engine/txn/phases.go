@@ -1,7 +1,9 @@
 package txn
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
@@ -9,8 +11,14 @@ import (
 )
 
 // Phases are what a room does at the fixed points of every transaction. A phase that is nil does nothing. Rooms register their phases before the
-// engine starts, in lock order: where two rooms lock rows in the same phase, the one that registered first locks first (S73, see Tx).
+// engine starts. Where two rooms lock rows in the same phase, the one whose place comes first locks first (S73, see Tx).
 type Phases struct {
+	// At is the room's place in the lock order.
+	At Place
+	// Loaded loads what the room needs behind rows that were just loaded. It is called after every load.
+	Loaded func(ctx context.Context, u *Tx) error
+	// Last loads what is locked last of all, once nothing follows from the changes any more.
+	Last func(ctx context.Context, u *Tx) error
 	// Lock locks and loads what the commands of a batch need and the first loads could not name. It runs before any of them is decided.
 	Lock func(ctx context.Context, u *Tx, batch []*Request) error
 	// Absorb takes in the room's rows among those that were loaded. Rows that the transaction has already keep the state in which its commands left them.
@@ -36,14 +44,36 @@ type Phases struct {
 	Committed func(u *Tx)
 }
 
-// OnPhases registers the phases of a room behind those that are registered already.
+// OnPhases registers the phases of a room, at their place and behind those that are registered there already.
 func (e *Engine) OnPhases(p Phases) {
 	e.phases = append(e.phases, p)
-	e.points.absorb = appendSet(e.points.absorb, p.Absorb, p.Absorb != nil)
-	e.points.keep = appendSet(e.points.keep, p.Keep, p.Keep != nil)
-	e.points.row = appendSet(e.points.row, p.Row, p.Row != nil)
-	e.points.removable = appendSet(e.points.removable, p.WantRemovable, p.WantRemovable != nil)
-	e.points.remove = appendSet(e.points.remove, p.Remove, p.Remove != nil)
+	slices.SortStableFunc(e.phases, func(a, b Phases) int { return cmp.Compare(a.At, b.At) })
+	e.points = points{}
+	for _, p := range e.phases {
+		e.points.add(&p)
+	}
+}
+
+// Place is a place in the lock order of what is locked behind executions (S73, see Tx). A room at a place locks nothing of a later one.
+type Place int
+
+// The lock order behind executions.
+const (
+	AtExecutions Place = iota // nothing but what executions own
+	AtAdmission               // what admission is charged to, then counters
+	AtLanes
+	AtAudit  // heads of audit chains
+	AtGraphs // graphs of executions
+)
+
+func (l *points) add(p *Phases) {
+	l.absorb = appendSet(l.absorb, p.Absorb, p.Absorb != nil)
+	l.keep = appendSet(l.keep, p.Keep, p.Keep != nil)
+	l.row = appendSet(l.row, p.Row, p.Row != nil)
+	l.removable = appendSet(l.removable, p.WantRemovable, p.WantRemovable != nil)
+	l.remove = appendSet(l.remove, p.Remove, p.Remove != nil)
+	l.loaded = appendSet(l.loaded, p.Loaded, p.Loaded != nil)
+	l.last = appendSet(l.last, p.Last, p.Last != nil)
 }
 
 // points are those phases that run once for each row or command, and not once for each transaction: the lists have no holes.
@@ -53,6 +83,8 @@ type points struct {
 	row       []func(*Tx, *Row)
 	removable []func(*Tx, *Row, *store.Want)
 	remove    []func(*Tx, *Row)
+	loaded    []func(context.Context, *Tx) error
+	last      []func(context.Context, *Tx) error
 }
 
 func appendSet[F any](list []F, f F, set bool) []F {
@@ -78,6 +110,15 @@ func State[T any](u *Tx, slot Slot) *T {
 	return state
 }
 
+// UseRoom keeps the value of a room in the engine, for its functions that have only a transaction. It must be set before Start.
+func UseRoom[T any](e *Engine, slot Slot, room *T) { e.rooms[slot] = room }
+
+// Room returns the value of a room.
+func Room[T any](e *Engine, slot Slot) *T {
+	room, _ := e.rooms[slot].(*T)
+	return room
+}
+
 // Known returns the state that a room keeps in a transaction; nil: it was not asked for yet.
 func Known[T any](u *Tx, slot Slot) *T {
 	state, _ := u.parts[slot].(*T)
@@ -98,12 +139,6 @@ type GraphRoom interface {
 
 // UseGraphs sets the room of graphs. It must be set before Start.
 func (e *Engine) UseGraphs(g GraphRoom) { e.Graphs = g }
-
-// UseAskedBudget sets what finds the budget that a suspended execution asks to be raised, without a read. It must be set before Start.
-func (e *Engine) UseAskedBudget(find func(u *Tx, row *Row) (base.UUID, bool)) { e.askedBudget = find }
-
-// noBudget is askedBudget of a kernel without waits.
-func noBudget(*Tx, *Row) (base.UUID, bool) { return base.UUID{}, false }
 
 // UseDispatcher sets what gives work to waiting calls. It must be set before Start.
 func (e *Engine) UseDispatcher(d Dispatcher) { e.Dispatcher, e.Dict.changed = d, d.Rescan }

@@ -2,6 +2,8 @@ package txn
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/core"
@@ -227,4 +229,75 @@ func (e *Engine) ReadDocs(ctx context.Context, refs ...store.DocRef) (map[store.
 		return nil, PublicFault(err)
 	}
 	return loaded.Docs, nil
+}
+
+// PageByName lists some of what the dictionary has, by name, behind the cursor.
+func PageByName[T any](ctx context.Context, e *Engine, scope, cursor string, limit *int, all func(*Dictionary) map[string]T) (page []T, next string, err error) {
+	n, err := core.PageLimit(limit)
+	if err != nil {
+		return nil, "", err
+	}
+	after := ""
+	if cursor != "" {
+		key, err := core.DecodeCursor(scope, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		after = string(key)
+	}
+	if err := e.Dict.Reload(ctx); err != nil {
+		return nil, "", PublicFault(err)
+	}
+	known := all(e.Dict.Now())
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return name <= after })
+	if len(names) > n {
+		if names = names[:n]; n > 0 {
+			next = core.EncodeCursor(scope, []byte(names[n-1]))
+		}
+	}
+	for _, name := range names {
+		page = append(page, known[name])
+	}
+	return page, next, nil
+}
+
+// ListDocs gives a page of the small records of a kind that have no owner, by key: of those that show keeps.
+func ListDocs[T any](
+	ctx context.Context, e *Engine, kind store.DocKind, scope, cursor string, limit *int, show func(doc *store.Doc) (T, bool, error),
+) (items []T, next string, err error) {
+	n, err := core.PageLimit(limit)
+	if err != nil {
+		return nil, "", err
+	}
+	after, last := "", ""
+	if cursor != "" {
+		key, err := core.DecodeCursor(scope, cursor)
+		if err != nil {
+			return nil, "", err
+		}
+		after = string(key)
+	}
+	for n > 0 {
+		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: kind, After: after, Limit: n + 1}}})
+		if err != nil {
+			return nil, "", PublicFault(err)
+		}
+		docs := loaded.Scanned[0]
+		for i := range docs {
+			item, keep, err := show(&docs[i])
+			switch {
+			case err != nil:
+				return nil, "", err
+			case keep && len(items) == n:
+				return items, core.EncodeCursor(scope, []byte(last)), nil
+			case keep:
+				items, last = append(items, item), docs[i].Key
+			}
+		}
+		if len(docs) <= n {
+			break
+		}
+		after = docs[n].Key
+	}
+	return items, "", nil
 }

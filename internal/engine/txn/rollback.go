@@ -56,7 +56,7 @@ func (e *Engine) recordLoss(ctx context.Context, incarnation string, from, to in
 		return err
 	}
 	e.Cfg.Logger.Error("the database came back without commits that were acknowledged", "lost_from", from, "lost_to", to, "incarnation", incarnation)
-	e.rulesChanged()
+	e.RulesChanged()
 	return nil
 }
 
@@ -98,19 +98,19 @@ func (l *loss) Decide(u *Tx) error {
 // open; none is no error.
 func (e *Engine) AcknowledgeRollbacks(ctx context.Context, c Caller, how AdminAction) ([]Rollback, error) {
 	var answer []Rollback
-	cmd := &adminCommand{
-		op: "acknowledge_rollbacks", caller: c, how: how, ref: RollbackRef, answer: &answer,
-		where: func(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil },
-		act: func(u *Tx, doc *store.Doc) (adminChange, error) {
+	cmd := &AdminCommand{
+		Op: "acknowledge_rollbacks", Caller: c, How: how, Ref: RollbackRef, answer: &answer,
+		Where: func(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil },
+		Act: func(u *Tx, doc *store.Doc) (AdminChange, error) {
 			known, err := DecodeRollbacks(doc)
 			if answer = slices.Clone(known.Open()); err != nil || len(answer) == 0 {
-				return adminChange{}, err
+				return AdminChange{}, err
 			}
 			known.Acknowledged = known.Count
 			body, _ := json.Marshal(known)
-			return adminChange{body: body, chain: keyring.Everywhere, entity: "store", id: e.Info().Installation.String(), after: answer}, nil
+			return AdminChange{Body: body, Chain: keyring.Everywhere, Entity: "store", ID: e.Info().Installation.String(), After: answer}, nil
 		},
 	}
-	err := e.administer(ctx, cmd, "", nil)
+	err := e.Administer(ctx, cmd, "", nil)
 	return Answered(&answer, err)
 }

@@ -124,7 +124,7 @@ func TestS38_B5_nobody_begins_to_name_a_rule_that_is_about_to_go(t *testing.T) {
 func TestS38_B5_a_crash_between_mark_and_removal_heals(t *testing.T) {
 	t.Parallel()
 	onRules(t, func(t *testing.T, w *world, _ *tallied, r removable) {
-		ok(t, w.e.MarkRemoval(w.ctx(), r.key(w)))
+		must(w.e.MarkRemoval(w.ctx(), r.key(w)))(t)
 		s := r.work
 		s.Kind = "k"
 		_, err := w.e.Submit(w.ctx(), client, s)
@@ -140,8 +140,8 @@ func TestS38_B5_a_crash_between_mark_and_removal_heals(t *testing.T) {
 func TestS38_B5_another_call_goes_on_with_what_one_has_left_behind_and_the_first_removes_nothing(t *testing.T) {
 	t.Parallel()
 	onRules(t, func(t *testing.T, w *world, c *tallied, r removable) {
-		ok(t, w.e.MarkRemoval(w.ctx(), r.key(w)))
-		c.at, c.act = 2, func() { ok(t, w.e.MarkRemoval(w.ctx(), r.key(w))) }
+		must(w.e.MarkRemoval(w.ctx(), r.key(w)))(t)
+		c.at, c.act = 2, func() { must(w.e.MarkRemoval(w.ctx(), r.key(w)))(t) }
 		refused(t, r.remove(w), base.CodeOverloaded)
 		ok(t, r.remove(w))
 	})
@@ -169,7 +169,7 @@ func TestU101_a_quota_that_is_about_to_go_is_given_to_no_submit(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, w *world) {
 		w.quota("q", core.QuotaSettings{ConcurrencyLimit: 5})
-		ok(t, w.e.MarkRemoval(w.ctx(), "quota:q"))
+		must(w.e.MarkRemoval(w.ctx(), "quota:q"))(t)
 		_, err := w.e.PutNamespace(w.ctx(), operator, "default", core.NamespaceSettings{DefaultQuotas: []core.QuotaUse{use("q")}}, engine.AdminAction{})
 		refused(t, err, base.CodeOverloaded)
 	})

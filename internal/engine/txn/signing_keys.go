@@ -151,38 +151,38 @@ type keySetChange struct {
 
 // onKeySet changes the key set under its lock and records it in the event log (W25) and the audit log.
 func (e *Engine) onKeySet(ctx context.Context, k *keySetChange, args any) error {
-	return e.administer(ctx, &adminCommand{
-		op: k.op, caller: k.caller, how: k.how, ref: KeySetRef, answer: k.answer,
-		where: func(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil },
-		act:   k.act,
+	return e.Administer(ctx, &AdminCommand{
+		Op: k.op, Caller: k.caller, How: k.how, Ref: KeySetRef, answer: k.answer,
+		Where: func(*store.Doc) ([]string, error) { return []string{keyring.Everywhere}, nil },
+		Act:   k.act,
 	}, k.kid, args)
 }
 
-func (k *keySetChange) act(u *Tx, doc *store.Doc) (adminChange, error) {
+func (k *keySetChange) act(u *Tx, doc *store.Doc) (AdminChange, error) {
 	set, err := keyring.DecodeKeySet(keySetText(doc))
 	if err != nil {
-		return adminChange{}, err
+		return AdminChange{}, err
 	}
 	if !k.erases { // under a wrong master key no secret may join those of the right one
 		if _, err := u.Engine.Signing.Open(keySetText(doc)); err != nil {
-			return adminChange{}, err
+			return AdminChange{}, err
 		}
 	}
 	before, fx := set, u.Effects(k.caller)
 	if err := k.change(fx, &set); err != nil {
-		return adminChange{}, err
+		return AdminChange{}, err
 	}
 	if set.Version == before.Version {
-		return adminChange{}, nil
+		return AdminChange{}, nil
 	}
 	u.Keep(fx)
 	u.armPurge(&before, &set)
 	if k.after != nil {
 		u.After = append(u.After, k.after)
 	}
-	change := adminChange{
-		body: set.Encode(), made: doc == nil, chain: keyring.Everywhere, entity: "signing_key", id: k.kid,
-		before: auditedKeys(&before, k.kid), after: auditedKeys(&set, k.kid),
+	change := AdminChange{
+		Body: set.Encode(), Made: doc == nil, Chain: keyring.Everywhere, Entity: "signing_key", ID: k.kid,
+		Before: auditedKeys(&before, k.kid), After: auditedKeys(&set, k.kid),
 	}
 	return change, nil
 }
@@ -222,7 +222,7 @@ func (u *Tx) armPurge(before, after *keyring.KeySet) {
 
 // sweepSigningKeys erases the secrets of keys that are past their time (W17).
 func (e *Engine) sweepSigningKeys(ctx context.Context, _ store.Timer) error {
-	return e.onRefs(ctx, []store.DocRef{KeySetRef}, func(u *Tx, doc *store.Doc) error {
+	return e.OnRefs(ctx, []store.DocRef{KeySetRef}, func(u *Tx, doc *store.Doc) error {
 		set, err := keyring.DecodeKeySet(doc.Body)
 		if err != nil {
 			return err

@@ -368,11 +368,7 @@ var sweepRules = map[store.TimerKind]func(e *Engine, ctx context.Context, t stor
 	TimerKeys:     (*Engine).sweepKeys,
 	timerRequests: (*Engine).sweepRequests,
 
-	timerAllowances: (*Engine).sweepAllowances,
-	TimerRates:      (*Engine).sweepRates,
-	timerBudgets:    (*Engine).sweepBudgets,
-	timerUsageDedup: (*Engine).sweepUsageDedup,
-	timerAudit:      (*Engine).sweepAudit,
+	timerAudit: (*Engine).sweepAudit,
 
 	timerSigningKeys: (*Engine).sweepSigningKeys,
 

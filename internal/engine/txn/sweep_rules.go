@@ -197,7 +197,7 @@ func (e *Engine) sweepRequests(ctx context.Context, t store.Timer) error {
 		of, key, _ := strings.Cut(text, ownerEnd)
 		refs[i] = store.DocRef{Kind: docRequest, Owner: of, Key: key}
 	}
-	return e.onRefs(ctx, refs, func(u *Tx, doc *store.Doc) error {
+	return e.OnRefs(ctx, refs, func(u *Tx, doc *store.Doc) error {
 		if doc.ExpiresAt <= u.Now {
 			u.DropDoc(doc.DocRef)
 		}
@@ -211,11 +211,11 @@ func (e *Engine) OnDocs(ctx context.Context, kind store.DocKind, keys []string, 
 	for i, key := range keys {
 		refs[i] = store.DocRef{Kind: kind, Key: key}
 	}
-	return e.onRefs(ctx, refs, rule)
+	return e.OnRefs(ctx, refs, rule)
 }
 
-// onRefs runs a rule over small records, each locked.
-func (e *Engine) onRefs(ctx context.Context, refs []store.DocRef, rule func(u *Tx, doc *store.Doc) error) error {
+// OnRefs runs a rule over small records, each locked.
+func (e *Engine) OnRefs(ctx context.Context, refs []store.DocRef, rule func(u *Tx, doc *store.Doc) error) error {
 	want := store.Want{LockDocs: true, Docs: refs}
 	u, err := e.Begin(ctx, want)
 	if err != nil {

@@ -47,16 +47,16 @@ const (
 	TaskRetireLane  = "retire_lane"  // a lane's retention got shorter: it applies to what has ended before (L139)
 	TaskRetireAll   = "retire_all"   // the default retention got shorter: it applies to what has ended before (L139)
 	taskTrimHistory = "trim_history" // entries have left the lease history of an execution (L40)
-	taskFreeQuota   = "free_quota"   // a quota was removed: what it blocked continues (S47)
+	TaskFreeQuota   = "free_quota"   // a quota was removed: what it blocked continues (S47)
 
-	taskCancelHolders = "cancel_holders" // a budget was breached: leases charged to it end (B27)
-	taskFreeBudget    = "free_budget"    // a budget was deleted: what it blocked continues (B33)
-	taskFreeUnreached = "free_unreached" // a budget below this one was deleted: what this one no longer applies to continues (B33)
-	taskDropEpoch     = "drop_epoch"     // a past epoch of a budget is to be removed
-	taskDropBudget    = "drop_budget"    // what a deleted budget left is to be removed (B5)
+	TaskCancelHolders = "cancel_holders" // a budget was breached: leases charged to it end (B27)
+	TaskFreeBudget    = "free_budget"    // a budget was deleted: what it blocked continues (B33)
+	TaskFreeUnreached = "free_unreached" // a budget below this one was deleted: what this one no longer applies to continues (B33)
+	TaskDropEpoch     = "drop_epoch"     // a past epoch of a budget is to be removed
+	TaskDropBudget    = "drop_budget"    // what a deleted budget left is to be removed (B5)
 	TaskLeaveBudget   = "leave_budget"   // the execution that a budget is for was removed
 
-	taskUnmark = "unmark_rule" // a process may have ended while it checked whether a quota or budget may be removed (S38, B5)
+	TaskUnmark = "unmark_rule" // a process may have ended while it checked whether a quota or budget may be removed (S38, B5)
 
 	TaskResolveEdges = "resolve_edges"  // a member has ended: edges that lead from it are still pending (F28)
 	TaskCancelLosers = "cancel_losers"  // a join is decided: upstreams that it no longer needs end (F30)
@@ -175,22 +175,6 @@ func (e *Engine) workOff(ctx context.Context, ref store.DocRef, t FollowUp) erro
 	switch t.Kind {
 	case taskTrimHistory:
 		return e.dropHistory(ctx, t)
-	case taskFreeQuota:
-		return e.freeQuota(ctx, t)
-	case taskCancelHolders:
-		return e.cancelRest(ctx, t)
-	case taskFreeBudget:
-		return e.freeBudget(ctx, t)
-	case taskFreeUnreached:
-		return e.freeUnreached(ctx, t)
-	case taskDropEpoch:
-		return e.dropEpoch(ctx, t)
-	case taskDropBudget:
-		return e.dropBudget(ctx, t)
-	case TaskLeaveBudget:
-		return e.leaveBudget(ctx, t)
-	case taskUnmark:
-		return e.unmark(ctx, t.Rule, t.Token)
 	default:
 		if do := e.extensions.tasks[t.Kind]; do != nil {
 			return do(ctx, ref, t)

@@ -39,7 +39,7 @@ type Tx struct {
 	Careful bool
 	Redo    error                    // set by a command that requires the whole batch to be tried again
 	Doubted bool                     // set if a command must not be answered from the cache
-	picks   bool                     // it belongs to a pick, which passes over work whose rows others hold
+	Picks   bool                     // it belongs to a pick, which passes over work whose rows others hold
 	Passed  map[base.UUID]store.Lock // what a pick has passed over for that reason and cannot settle
 	heeds   bool                     // it does not wait for rows that are known to be held
 	line    *heldLine
@@ -57,8 +57,7 @@ type Tx struct {
 	Broken   map[base.UUID]error // executions whose bytes cannot be read
 	Keys     map[store.Key]store.KeyRow
 	Docs     map[store.DocRef]*store.Doc // nil value: known to be absent
-	wanted   wantIndex                   // of the want that is being put together
-	scanned  [][]store.Doc
+	Scanned  [][]store.Doc
 	history  map[historyKey]core.LeaseRecord
 	ended    map[historyKey]int // index in ch.History
 	Lanes    map[int32]core.Lane
@@ -78,15 +77,10 @@ type Tx struct {
 	audits   []core.AuditRow        // rows that this unit adds to the audit log
 	spans    []Span                 // of the commands it runs
 
-	Blocks     map[int32][]int32           // block numbers under which classes have rows
-	Books      *core.BudgetSet             // the budgets in this unit; nil: none
-	budgets    budgetPart                  // what is known of their rows
-	rates      map[string]*core.RateWindow // by key
-	opened     int                         // number of docs already searched for them
-	unreadable map[string]bool             // admission keys whose records cannot be read (S45)
-	roomBack   []string                    // admission keys that have room again
-	Believed   map[string]int64            // slots in use according to the cache: their values in counters are not locked
-	locked     map[string]bool             // keys whose counters are locked
+	Blocks   map[int32][]int32 // block numbers under which classes have rows
+	Books    *core.BudgetSet   // the budgets in this unit; nil: none
+	RoomBack []string          // admission keys that have room again
+	Locked   map[string]bool   // keys whose counters are locked
 
 	parts [slots]any // the states of rooms
 }
@@ -101,7 +95,7 @@ type Row struct {
 	Exec     *core.Execution
 	Filed    *store.QueueRow // its queue row when loaded
 	blocked  string          // the admission key that blocked it when loaded
-	holds    []string        // slots that it held when loaded
+	Holds    []string        // slots that it held when loaded
 	Ended    bool            // it was terminal when loaded
 	Waited   core.Reason     // its dependency when loaded
 	Advanced bool            // its end has been counted in its flow
@@ -114,12 +108,12 @@ type Row struct {
 	cached   *core.Execution // not loaded: the copy in the cache, which must not be changed
 
 	Waits    *core.Waits       // its waits when loaded
-	reserved *core.Reservation // its reservation when loaded
-	leased   int64             // the lease epoch of that reservation
+	Reserved *core.Reservation // its reservation when loaded
+	Leased   int64             // the lease epoch of that reservation
 	used     map[string]int64  // its meters when loaded
 
 	readySince base.Time // set when it is acquired: when it became ready
-	acquiredAt base.Time
+	AcquiredAt base.Time
 	suspended  bool // set when it is acquired: it continues after a suspension
 }
 
@@ -172,7 +166,7 @@ func (e *Engine) beginHeeding(ctx context.Context, since string, want store.Want
 
 // BeginPick is beginSince for a pick: it passes over work that needs rows which are known to be held.
 func (e *Engine) BeginPick(ctx context.Context, since string, want store.Want) (*Tx, error) {
-	u := &Tx{Engine: e, since: since, picks: true}
+	u := &Tx{Engine: e, since: since, Picks: true}
 	if err := u.begin(ctx, want); err != nil {
 		return nil, err
 	}
@@ -201,7 +195,7 @@ func (u *Tx) begin(ctx context.Context, want store.Want) error {
 		}
 	}()
 	u.Absorb(want, loaded)
-	if err := u.LoadReserved(ctx); err != nil {
+	if err := u.Loaded(ctx); err != nil {
 		return err
 	}
 	begun = true
@@ -233,7 +227,17 @@ func (u *Tx) Load(ctx context.Context, want store.Want) error {
 	if len(want.ShareLanes) > 0 && u.version > u.Dict.Version { // a rule may have changed before the lanes were locked (S36)
 		return &store.Fault{Kind: store.Stale, Err: errRulesChanged}
 	}
-	return u.LoadReserved(ctx)
+	return u.Loaded(ctx)
+}
+
+// Loaded lets the rooms load what they need behind rows that were just loaded.
+func (u *Tx) Loaded(ctx context.Context) error {
+	for _, load := range u.Engine.points.loaded {
+		if err := load(ctx, u); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var errRulesChanged = errors.New("the rules have changed")
@@ -270,15 +274,15 @@ func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 		SetIn(&u.Docs, ref, &doc)
 	}
 	for _, key := range want.Counters {
-		if !u.locked[key] {
+		if !u.Locked[key] {
 			SetIn(&u.Counters, key, loaded.Counters[key])
-			SetIn(&u.locked, key, true)
+			SetIn(&u.Locked, key, true)
 		}
 	}
 	for id, lane := range loaded.Lanes {
 		SetIn(&u.Lanes, id, lane)
 	}
-	u.scanned = append(u.scanned, loaded.Scanned...)
+	u.Scanned = append(u.Scanned, loaded.Scanned...)
 	for _, absorb := range u.Engine.points.absorb {
 		absorb(u, &want, loaded)
 	}
@@ -292,7 +296,7 @@ func (u *Tx) Absorb(want store.Want, loaded *store.Loaded) {
 }
 
 func loadedEntry(x *core.Execution) *Row {
-	ent := &Row{Exec: x, blocked: x.BlockedOn, holds: x.Holds, Ended: x.Status.Terminal(), Waited: x.Dependency, idle: x.WakeAt == 0, Waits: x.Waits, reserved: x.Reservation, leased: reservedFor(x), used: x.Usage}
+	ent := &Row{Exec: x, blocked: x.BlockedOn, Holds: x.Holds, Ended: x.Status.Terminal(), Waited: x.Dependency, idle: x.WakeAt == 0, Waits: x.Waits, Reserved: x.Reservation, Leased: ReservedFor(x), used: x.Usage}
 	if x.Queued() {
 		ent.Filed = &store.QueueRow{Class: x.Class.ID, Block: x.Block(), Order: x.OrderKey, ID: x.ID.UUID}
 	}
@@ -410,7 +414,6 @@ func (u *Tx) RemoveBeside(ent *Row) {
 	for _, remove := range u.Engine.points.remove {
 		remove(u, ent)
 	}
-	u.LeaveBudgets(ent.Exec)
 }
 
 // Keep adds what a command did besides changing its record: events, history, waits, rates given back.
@@ -429,7 +432,6 @@ func (u *Tx) Keep(fx *core.Effects) {
 	for _, keep := range u.Engine.points.keep {
 		keep(u, fx)
 	}
-	u.giveBack(fx.RatesBack)
 }
 
 // keepRecord writes an entry of the lease history. An entry that this transaction is going to write is replaced in place.
@@ -523,4 +525,12 @@ func (u *Tx) Discard() {
 func (u *Tx) AddDoc(doc store.Doc) {
 	SetIn(&u.Docs, doc.DocRef, &doc)
 	u.Changes.NewDocs = append(u.Changes.NewDocs, doc)
+}
+
+// ReservedFor returns the epoch of the lease that the current reservation is for. While granted it is the epoch that its claim will have (B13).
+func ReservedFor(x *core.Execution) int64 {
+	if x.Lease == nil {
+		return x.LeaseEpoch + 1
+	}
+	return x.LeaseEpoch
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/flowfabric/flowfabric/internal/core"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/metrics"
 	"github.com/flowfabric/flowfabric/internal/store"
@@ -14,13 +15,13 @@ import (
 
 // Waits are what executions wait for: suspensions, waitpoints, signals and links, with the tokens that prove a right to them.
 type Waits struct {
-	*txn.Engine
+	*limits.Admission
 	known knownWaitpoints
 }
 
-// NewWaits makes the room of waits, and registers it with the kernel.
-func NewWaits(e *txn.Engine) *Waits {
-	w := &Waits{Engine: e}
+// New makes the room of waits, and registers it with the kernel.
+func New(e *limits.Admission) *Waits {
+	w := &Waits{Admission: e}
 	e.UseAskedBudget(askedBudget)
 	e.OnPhases(txn.Phases{
 		Absorb: func(u *txn.Tx, want *store.Want, loaded *store.Loaded) { absorbWaits(u, want, loaded) },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -161,7 +162,7 @@ func (p Present) Refuses(cmd *Submit) error {
 	if lane := p.Dict.Lanes[cmd.S.Lane]; lane != nil && !lane.Settings.State.Accepting() {
 		return laneNotAccepting(lane)
 	}
-	return cmd.Refs.Resolve(p.Dict.Rules, cmd.S.Namespace)
+	return cmd.Refs.Resolve(limits.RulesOf(p.Dict), cmd.S.Namespace)
 }
 
 // made is the execution that a submission makes if it is filed now.
@@ -203,7 +204,7 @@ func (s *Submit) readBody(text []byte) error {
 	}
 	s.S, s.caller = body.Submission, body.Caller
 	s.S.Policy = policy
-	s.Refs = txn.References{Given: policy, Budgets: body.Budgets, Fixed: true}
+	s.Refs = limits.References{Given: policy, Budgets: body.Budgets, Fixed: true}
 	return nil
 }
 

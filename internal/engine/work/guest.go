@@ -9,6 +9,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -85,13 +86,13 @@ func (s *Submit) referAsGuest(ctx context.Context, g store.Guest, tx any, defaul
 	}
 	var quotas []store.DocRef
 	for _, use := range slices.Concat(s.S.Policy.Quotas, defaults) {
-		quotas = append(quotas, txn.QuotaRef(use.Quota))
+		quotas = append(quotas, limits.QuotaRef(use.Quota))
 	}
 	docs, err := read(ctx, quotas...)
 	if err != nil {
 		return nil, err
 	}
-	known := txn.ParseRules(slices.Collect(maps.Values(docs)))
+	known := limits.ParseRules(slices.Collect(maps.Values(docs)))
 	if err := s.refer(ctx, known, defaults, read); err != nil {
 		return nil, err
 	}

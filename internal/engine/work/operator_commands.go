@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -100,7 +101,7 @@ func SetTags(u *txn.Tx, x *core.Execution, fx *core.Effects, changes map[string]
 	if changed, err = x.SetTags(fx, changes); !changed || err != nil {
 		return false, err
 	}
-	u.PassUnreached(x, fx)
+	limits.PassUnreached(u, x, fx)
 	return true, nil
 }
 

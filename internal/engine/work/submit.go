@@ -8,6 +8,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -19,20 +20,20 @@ type Submit struct {
 	S           core.Submission
 	Space       core.NamespaceSettings
 	ID          base.ID
-	Refs        txn.References
-	Budgets     txn.OwnBudgets // of the policy
-	Class       *core.Class    // without a number: what the policy names was not found
-	fingerprint []byte         // of a submit with a key
-	request     store.DocRef   // record of a submit that is repeatable by its call's key (U13); the id stands for that key
-	print       string         // fingerprint of everything that such a call asks for
-	show        bool           // the answer contains what was created
-	unfiled     bool           // it is a duplicate of a submission that may be in the inbox: that is adopted first (L88)
-	sought      bool           // the inbox was searched
-	again       bool           // the call was answered before
-	large       error          // why this process refuses such an input, unless it is a duplicate: it may have allowed more before
-	Bound       error          // that, or why the namespace refuses such an input or class, unless it is a duplicate
-	Later       bool           // its class is registered only once it is known that no other item of its call is refused
-	taken       ReadyTaken     // counted against the namespace's bound of waiting executions
+	Refs        limits.References
+	Budgets     limits.OwnBudgets // of the policy
+	Class       *core.Class       // without a number: what the policy names was not found
+	fingerprint []byte            // of a submit with a key
+	request     store.DocRef      // record of a submit that is repeatable by its call's key (U13); the id stands for that key
+	print       string            // fingerprint of everything that such a call asks for
+	show        bool              // the answer contains what was created
+	unfiled     bool              // it is a duplicate of a submission that may be in the inbox: that is adopted first (L88)
+	sought      bool              // the inbox was searched
+	again       bool              // the call was answered before
+	large       error             // why this process refuses such an input, unless it is a duplicate: it may have allowed more before
+	Bound       error             // that, or why the namespace refuses such an input or class, unless it is a duplicate
+	Later       bool              // its class is registered only once it is known that no other item of its call is refused
+	taken       ReadyTaken        // counted against the namespace's bound of waiting executions
 	answer      txn.SubmitAnswer
 }
 
@@ -113,7 +114,7 @@ func (e *Work) CheckSubmit(ctx context.Context, c txn.Caller, s core.Submission,
 	if c.RequestKey != "" {
 		cmd.request, cmd.print = txn.RequestRef(c, cmd.Name(), cmd.ID.Full(), c.RequestKey), requestPrint(&s, priority)
 	}
-	if err := cmd.refer(ctx, e.Dict.Now().Rules, space.DefaultQuotas, e.ReadDocs); err != nil {
+	if err := cmd.refer(ctx, limits.RulesOf(e.Dict.Now()), space.DefaultQuotas, e.ReadDocs); err != nil {
 		return nil, err
 	}
 	if err := cmd.planBudgets(ctx); err != nil {
@@ -178,7 +179,7 @@ func (s *Submit) key() store.Key {
 // now, or be another budget. If it cannot be registered now, decide requests another try.
 func (s *Submit) keepClass() {
 	dict := s.e.Dict.Now()
-	if s.Bound != nil || s.Later || s.Refs.Resolve(dict.Rules, s.S.Namespace) != nil || s.hasClass(dict) {
+	if s.Bound != nil || s.Later || s.Refs.Resolve(limits.RulesOf(dict), s.S.Namespace) != nil || s.hasClass(dict) {
 		return
 	}
 	if class, err := s.e.Dict.ClassOf(s.e.Background(), s.Refs.Class(&s.S)); err == nil {
@@ -250,7 +251,7 @@ func (s *Submit) Decide(u *txn.Tx) error {
 		s.record(u)
 		return nil
 	}
-	if refusal := s.RefusedBeside(u, txn.TakenBudgets{}); refusal != nil {
+	if refusal := s.RefusedBeside(u, limits.TakenBudgets{}); refusal != nil {
 		if !u.Careful { // it must be known first whether it is a duplicate (L80), and this dictionary may not be the newest
 			u.Redo = &store.Fault{Kind: store.Conflict, Err: txn.ErrHeld}
 			return nil
@@ -269,7 +270,7 @@ func (s *Submit) Decide(u *txn.Tx) error {
 
 // RefusedBeside returns the refusal of a submit that is no duplicate: by the lane, then by what the policy names (L80), then by the bounds of the
 // namespace. taken are the names and ids of budgets of other items of the same request.
-func (s *Submit) RefusedBeside(u *txn.Tx, taken txn.TakenBudgets) error {
+func (s *Submit) RefusedBeside(u *txn.Tx, taken limits.TakenBudgets) error {
 	if err := (Present{Now: u.Now, Dict: u.Dict}).Refuses(s); err != nil {
 		return err
 	}

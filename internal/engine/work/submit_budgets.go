@@ -5,6 +5,7 @@ import (
 
 	"github.com/flowfabric/flowfabric/internal/core"
 	"github.com/flowfabric/flowfabric/internal/core/base"
+	"github.com/flowfabric/flowfabric/internal/engine/limits"
 	"github.com/flowfabric/flowfabric/internal/engine/txn"
 	"github.com/flowfabric/flowfabric/internal/store"
 )
@@ -35,12 +36,12 @@ func (s *submitAll) Behind(u *txn.Tx, w *store.Want) {
 }
 
 // CheckBudgets checks whether all budgets of the policy can be created: an error of one is an error of the policy.
-func (s *Submit) CheckBudgets(u *txn.Tx, taken txn.TakenBudgets) error {
+func (s *Submit) CheckBudgets(u *txn.Tx, taken limits.TakenBudgets) error {
 	i, err := s.Budgets.Check(u, taken)
 	if err == nil || base.CodeOf(err) == base.CodeBudgetAlreadyExists {
 		return err
 	}
-	at := txn.BudgetPlace(i)
+	at := limits.BudgetPlace(i)
 	if base.CodeOf(err) == base.CodeBudgetNotFound {
 		at += ".parent"
 	}
@@ -53,7 +54,7 @@ func (s *Submit) makeBudgets(u *txn.Tx, x *core.Execution) {
 }
 
 // refer notes what the policy names, and adds to it what the namespace does.
-func (s *Submit) refer(ctx context.Context, known *txn.Rules, defaults []core.QuotaUse, read txn.DocReader) (err error) {
+func (s *Submit) refer(ctx context.Context, known *limits.RuleSet, defaults []core.QuotaUse, read limits.DocReader) (err error) {
 	s.Refs.Given = s.S.Policy
 	if len(defaults) > 0 {
 		if s.S.Policy, err = known.AddDefaults(s.S.Policy, defaults); err != nil {
@@ -69,7 +70,7 @@ func (s *Submit) refer(ctx context.Context, known *txn.Rules, defaults []core.Qu
 // Unresolved reports whether something that the policy names was not found. It must be known whether the submit is a duplicate before it is refused
 // (L80): until then it has a class without a number.
 func (s *Submit) Unresolved() bool {
-	if s.Refs.Resolve(s.e.Dict.Now().Rules, s.S.Namespace) == nil {
+	if s.Refs.Resolve(limits.RulesOf(s.e.Dict.Now()), s.S.Namespace) == nil {
 		return false
 	}
 	class := s.Refs.Class(&s.S)

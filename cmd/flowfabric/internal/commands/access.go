@@ -5,7 +5,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/flowfabric/flowfabric/ops"
+
 	"github.com/flowfabric/flowfabric"
+	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/host"
 	"github.com/flowfabric/flowfabric/cmd/flowfabric/internal/settings"
 	"github.com/flowfabric/flowfabric/internal/service"
@@ -73,8 +76,8 @@ func (i *instance) installKey(ctx context.Context, client *flowfabric.Client) er
 		return nil
 	}
 	key, err := client.Admin().APIKeys().Create(ctx,
-		flowfabric.APIKeySettings{Name: "bootstrap", Roles: []string{"admin"}, Namespaces: []string{"*"}},
-		flowfabric.CreateKeyOptions{Secret: secret})
+		api.APIKeySettings{Name: "bootstrap", Roles: []string{"admin"}, Namespaces: []string{"*"}},
+		ops.CreateKeyOptions{Secret: secret})
 	if err != nil {
 		return i.session.problems([]settings.Problem{i.values.Problem("bootstrap-admin-key", err.Error())})
 	}

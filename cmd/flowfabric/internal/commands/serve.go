@@ -347,7 +347,7 @@ func (i *instance) serverConfig(open bool, url string) server.Config {
 		MetricsOpen: settings.Get[bool](v, "metrics-open") && settings.Get[string](v, "metrics-listen") == "", Logger: i.log, Tracer: i.tracer, Version: i.session.Version, Commit: i.session.Commit,
 	}
 	if i.certs != nil {
-		cfg.Checks = func() []flowfabric.Check { return []flowfabric.Check{i.checkTLS()} }
+		cfg.Checks = func() []api.Check { return []api.Check{i.checkTLS()} }
 	}
 	for _, row := range v.Rows() {
 		cfg.Settings = append(cfg.Settings, server.Setting{Name: row.Name, Value: row.Value, Source: row.Source})
@@ -356,7 +356,7 @@ func (i *instance) serverConfig(open bool, url string) server.Config {
 }
 
 // ready logs that the server is ready; dev also prints commands to try.
-func (i *instance) ready(info flowfabric.Info, url string) {
+func (i *instance) ready(info api.Info, url string) {
 	i.log.Info("ready", "version", i.session.Version, "store", info.Store.Kind, "store_version", info.Store.Version, "schema", info.Store.Schema, "address", url)
 	if !i.dev {
 		return

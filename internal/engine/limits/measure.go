@@ -1,0 +1,74 @@
+package limits
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/flowfabric/flowfabric/internal/engine/txn"
+	"github.com/flowfabric/flowfabric/internal/metrics"
+	"github.com/flowfabric/flowfabric/internal/store"
+)
+
+// readBudgets returns what is used and reserved of budgets. Those beyond the bound, and those of one name in several namespaces, share a label.
+func (e *Admission) readBudgets(ctx context.Context, r *txn.StoreReading) ([]metrics.Family, error) {
+	docs, err := e.budgetDocs(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	ratios, reserved := map[[2]string]float64{}, map[[2]string]float64{}
+	for i := range docs {
+		b, err := DecodeBudget(&docs[i])
+		if err != nil {
+			continue // the integrity check reports it
+		}
+		label := r.Budgets.Value(b.Name)
+		for name := range b.Dimensions {
+			of, view := [2]string{label, e.Meter.Dimensions.Value(name)}, b.View(name)
+			reserved[of] += float64(view.Reserved)
+			if view.EffectiveHard != nil {
+				ratios[of] = max(ratios[of], float64(view.Used)/float64(*view.EffectiveHard))
+			}
+		}
+	}
+	shares, amounts := metrics.BudgetRatio.Family(), metrics.BudgetReserved.Family()
+	for of, ratio := range ratios {
+		shares.Add(ratio, of[0], of[1])
+	}
+	for of, amount := range reserved {
+		amounts.Add(amount, of[0], of[1])
+	}
+	return []metrics.Family{shares, amounts}, nil
+}
+
+// budgetDocs are the records of the budgets that a reading is about.
+func (e *Admission) budgetDocs(ctx context.Context, r *txn.StoreReading) ([]store.Doc, error) {
+	if r.Namespaces == nil {
+		loaded, err := e.Store.Read(ctx, store.Want{Scans: []store.Scan{{Kind: txn.DocBudget, Limit: txn.GaugesDocs}}})
+		if err != nil {
+			return nil, err
+		}
+		return loaded.Scanned[0], nil
+	}
+	var named store.Want
+	for _, namespace := range r.Namespaces {
+		named.Scans = append(named.Scans, store.Scan{Kind: txn.DocBudgetName, Prefix: budgetNameRef(namespace, "").Key, Limit: txn.GaugesDocs})
+	}
+	names, err := e.Store.Read(ctx, named)
+	if err != nil {
+		return nil, err
+	}
+	var want store.Want
+	for i := range names.Scanned {
+		for j := range names.Scanned[i] {
+			if id, err := decodeBudgetName(&names.Scanned[i][j]); err == nil {
+				want.Docs = append(want.Docs, BudgetDocRef(id))
+			}
+		}
+	}
+	loaded, err := e.Store.Read(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Collect(maps.Values(loaded.Docs)), nil
+}
