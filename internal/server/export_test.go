@@ -88,6 +88,11 @@ func Unbuilt() []Reserved {
 	return all
 }
 
+// Stalled ends what blocks for longer than that.
+func Stalled(after time.Duration, setDeadline func(time.Time) error) (moved func()) {
+	return stalled(after, setDeadline)
+}
+
 // SetStallLimit bounds how long a client may take and send nothing.
 func (s *Server) SetStallLimit(d time.Duration) { s.stallLimit = d }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/flowfabric/flowfabric/api"
 	"github.com/flowfabric/flowfabric/internal/wire"
@@ -27,7 +26,7 @@ func (s *Server) submitLines(ctx context.Context, x *exchange) {
 	defer lines.Close()
 	body := bufio.NewReaderSize(x.r.Body, 64<<10)
 	line := s.lineClock(x)
-	defer line.Stop()
+	defer line.end()
 	for index, more := 0, true; more; {
 		batch := &wire.SubmitManyRequest{}
 		var refusals []error // of all lines; those without one are in the batch
@@ -57,9 +56,8 @@ func (s *Server) submitLines(ctx context.Context, x *exchange) {
 }
 
 // lineClock ends a body of which no line comes whole in time, however many bytes do: blank lines are none.
-func (s *Server) lineClock(x *exchange) *time.Timer {
-	controller := http.NewResponseController(x.w)
-	return time.AfterFunc(s.lineTimeout, func() { _ = controller.SetReadDeadline(past) })
+func (s *Server) lineClock(x *exchange) *stallClock {
+	return newStallClock(s.lineTimeout, http.NewResponseController(x.w).SetReadDeadline)
 }
 
 // hasLine reports whether another line has come: those before must not wait for it.

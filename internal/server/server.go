@@ -140,7 +140,7 @@ func (s *Server) HTTPServer() *http.Server {
 		s.serveHTTP(w, r)
 	})
 	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, WriteTimeout: s.stallLimit, IdleTimeout: idleTimeout,
+		Handler: handler, ReadHeaderTimeout: headTimeout, ReadTimeout: bodyTimeout, WriteTimeout: stallLimit, IdleTimeout: idleTimeout,
 		MaxHeaderBytes:               2 * headLimit, // above the limit that the handler explains
 		HTTP2:                        &http.HTTP2Config{MaxReadFrameSize: frameLimit},
 		DisableGeneralOptionsHandler: true, // OPTIONS * is answered as everything else is

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/server"
@@ -127,7 +128,7 @@ func TestU20_a_client_of_http2_that_gives_no_room_for_answers_loses_its_streams_
 			t.Parallel()
 			inner, key := made(t)
 			inner.server.SetStallLimit(50 * time.Millisecond)
-			w := inner.slowSecurely(t, func(*http.Server) {})
+			w := inner.slowSecurely(t, func(s *http.Server) { s.WriteTimeout = 5 * time.Second }) // bounds the handshake, too
 			var fields []string
 			if key != "" {
 				fields = []string{"authorization", "Bearer " + key}
@@ -178,4 +179,51 @@ func readFrame(from io.Reader) (kind, flags byte, stream uint32, err error) {
 	}
 	_, err = io.CopyN(io.Discard, from, int64(head[0])<<16|int64(head[1])<<8|int64(head[2]))
 	return head[3], head[4], binary.BigEndian.Uint32(head[5:]), err
+}
+
+// timed is a way to a client that notes its deadlines.
+type timed struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (w *timed) SetWriteDeadline(at time.Time) error {
+	w.set = append(w.set, at)
+	return nil
+}
+
+// The time for what net/http answers itself is not that of a call: it may wait. What is left of its answer when it has returned has a bound.
+func TestU18_U20_a_call_has_no_deadline_until_it_has_returned(t *testing.T) {
+	t.Parallel()
+	w := openWorld(t)
+	for version, want := range map[int]int{1: 1, 2: 2} {
+		r := httptest.NewRequest(http.MethodGet, "/healthz", nil)
+		r.ProtoMajor = version
+		answer := &timed{ResponseRecorder: httptest.NewRecorder()}
+		config := w.server.HTTPServer()
+		config.Handler.ServeHTTP(answer, r)
+		if config.WriteTimeout <= 0 || len(answer.set) != want || !answer.set[0].IsZero() || answer.set[want-1].IsZero() != (version == 1) {
+			t.Errorf("HTTP/%d: %v, then %v", version, config.WriteTimeout, answer.set)
+		}
+	}
+}
+
+// A stream of HTTP/2 has no deadlines any more when its handler has returned: setting one then ends the process.
+func TestU20_a_clock_that_has_ended_sets_no_deadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(*testing.T) {
+		for range 1000 {
+			returned := false
+			moved := server.Stalled(time.Second, func(time.Time) error {
+				if returned {
+					t.Error("a deadline is set after the handler has returned")
+				}
+				return nil
+			})
+			time.Sleep(time.Second) // the clock goes off together with this
+			moved()
+			returned = true
+			synctest.Wait()
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/flowfabric/flowfabric/internal/clock"
@@ -65,11 +66,40 @@ func (w *answerWriter) boundRest(r *http.Request) {
 // past is a deadline that has passed, whatever the time is.
 var past = time.Unix(1, 0)
 
-// stalled sets a deadline that has passed once a time is over, which ends what blocks. Call what it returns when the client has
-// moved.
+// stallClock sets a deadline that has passed once a time is over, which ends what blocks. Once it has ended it sets none: a stream of
+// HTTP/2 has no deadlines after its handler has returned, and setting one would end the process.
+type stallClock struct {
+	*time.Timer
+
+	mu    sync.Mutex
+	ended bool
+}
+
+func newStallClock(after time.Duration, setDeadline func(time.Time) error) *stallClock {
+	c := &stallClock{}
+	c.Timer = time.AfterFunc(after, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.ended {
+			_ = setDeadline(past)
+		}
+	})
+	return c
+}
+
+// end stops the clock for good. A deadline that is being set is set before it returns.
+func (c *stallClock) end() {
+	if c.Stop() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+}
+
+// stalled ends what blocks for longer than that. Call what it returns when the client has moved.
 func stalled(after time.Duration, setDeadline func(time.Time) error) (moved func()) {
-	timer := time.AfterFunc(after, func() { _ = setDeadline(past) })
-	return func() { timer.Stop() }
+	return newStallClock(after, setDeadline).end
 }
 
 // patientReader gives up on a body of which nothing more arrives.
